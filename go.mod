@@ -1,0 +1,3 @@
+module github.com/talosop/terraform-provider-talosop
+
+go 1.26.0
