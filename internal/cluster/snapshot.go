@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Snapshot is everything that was observed of a cluster at one time.
+type Snapshot struct {
+	// Time of the observation. The planner has no other clock.
+	Time time.Time
+	// Machines by their name in the spec. A machine that is missing here was not
+	// asked yet.
+	Machines   map[string]MachineState
+	Etcd       EtcdState
+	Kubernetes KubernetesState
+}
+
+// Access is how a machine answers, which decides what may be sent to it.
+type Access string
+
+const (
+	// Unobserved is the zero value: nothing was learned yet.
+	Unobserved Access = ""
+	// Unreachable machines gave no answer. Nothing follows from that: least of
+	// all that they are gone.
+	Unreachable Access = "unreachable"
+	// Maintenance machines wait for a configuration and belong to no cluster.
+	Maintenance Access = "maintenance"
+	// Member machines answered over a connection authenticated by this cluster's
+	// CA in both directions.
+	Member Access = "member"
+	// Foreign machines are configured and do not answer to this cluster's CA.
+	Foreign Access = "foreign"
+)
+
+// Stage is a stage of Talos's MachineStatus resource.
+type Stage string
+
+// The stages of Talos 1.10 to 1.13, in the words of Talos.
+const (
+	StageUnknown      Stage = "unknown"
+	StageBooting      Stage = "booting"
+	StageInstalling   Stage = "installing"
+	StageMaintenance  Stage = "maintenance"
+	StageRunning      Stage = "running"
+	StageRebooting    Stage = "rebooting"
+	StageShuttingDown Stage = "shutting down"
+	StageResetting    Stage = "resetting"
+	StageUpgrading    Stage = "upgrading"
+)
+
+// ServiceState is the state of a Talos service, as ServiceList reports it.
+type ServiceState string
+
+// The states the planner tells apart; any other state is passed on as it is.
+const (
+	ServicePreparing ServiceState = "Preparing"
+	ServiceRunning   ServiceState = "Running"
+	ServiceFinished  ServiceState = "Finished"
+	ServiceFailed    ServiceState = "Failed"
+)
+
+// MachineState is what was observed of one machine.
+type MachineState struct {
+	Access Access
+	// Cause says why the machine is Unreachable or Foreign.
+	Cause string
+	// Since is when Access or Stage last changed, as far as this run saw.
+	Since time.Time
+	// Fresh is true when this run saw the machine in maintenance, or running
+	// without etcd data: nobody else can have bootstrapped it meanwhile.
+	Fresh bool
+	// Busy names the step that is running on the machine right now.
+	Busy string
+	// Resetting is true once this run asked the machine to reset.
+	Resetting bool
+
+	Stage Stage
+	// Ready is MachineStatus.ready; Unmet are its unmet conditions by name.
+	Ready bool
+	Unmet []string
+
+	// UUID of the hardware (SMBIOS); empty where there is none (containers).
+	UUID         string
+	BootID       string
+	TalosVersion string
+	Schematic    string
+	// Platform is Talos's platform name, such as metal or container.
+	Platform string
+	Role     Role
+	// NodeName is the name of the machine's Kubernetes node.
+	NodeName string
+	// ConfigDigest is the normalised digest of the active configuration.
+	ConfigDigest string
+
+	// EtcdService is the state of the etcd service, empty when not asked.
+	EtcdService ServiceState
+	// BootstrapRequested is true when the machine's own event log says that a
+	// bootstrap was accepted in this boot.
+	BootstrapRequested bool
+}
+
+// EtcdMember is one entry of etcd's member list.
+type EtcdMember struct {
+	// ID in the hexadecimal form that Talos prints.
+	ID       string
+	Name     string
+	Learner  bool
+	PeerURLs []string
+}
+
+// EtcdState is the member list, if any control plane answered it.
+type EtcdState struct {
+	// Known is true when a control plane answered the member list.
+	Known   bool
+	Cause   string
+	Members []EtcdMember
+}
+
+// Node is a Kubernetes node.
+type Node struct {
+	Name           string
+	Addresses      []string
+	Ready          bool
+	Unschedulable  bool
+	KubeletVersion string
+	BootID         string
+}
+
+// KubernetesState is what the Kubernetes API of the cluster answered.
+type KubernetesState struct {
+	Reachable bool
+	Cause     string
+	Nodes     []Node
+}
+
+// NodeOf finds the Kubernetes node of a machine: by the node name that Talos
+// reports where it is known, else by its address.
+func (s Snapshot) NodeOf(m Machine) (Node, bool) {
+	name := s.Machines[m.Name].NodeName
+
+	i := slices.IndexFunc(s.Kubernetes.Nodes, func(n Node) bool {
+		if name != "" {
+			return n.Name == name
+		}
+
+		return slices.ContainsFunc(n.Addresses, func(a string) bool { return sameHost(a, m.Address) })
+	})
+	if i < 0 {
+		return Node{}, false
+	}
+
+	return s.Kubernetes.Nodes[i], true
+}
+
+// MemberOf finds the etcd member of a machine by its peer address or, where the
+// member has not started and announced one, by the node name.
+func (s Snapshot) MemberOf(m Machine) (EtcdMember, bool) {
+	name := s.Machines[m.Name].NodeName
+
+	i := slices.IndexFunc(s.Etcd.Members, func(e EtcdMember) bool {
+		if name != "" && e.Name == name {
+			return true
+		}
+
+		return slices.ContainsFunc(e.PeerURLs, func(u string) bool {
+			parsed, err := url.Parse(u)
+
+			return err == nil && sameHost(parsed.Hostname(), m.Address)
+		})
+	})
+	if i < 0 {
+		return EtcdMember{}, false
+	}
+
+	return s.Etcd.Members[i], true
+}
+
+// sameHost compares two hosts; IP addresses by value, so that the spellings of
+// one IPv6 address are one host.
+func sameHost(a, b string) bool {
+	ipA, errA := netip.ParseAddr(a)
+	ipB, errB := netip.ParseAddr(b)
+
+	if errA == nil && errB == nil {
+		return ipA.Unmap() == ipB.Unmap()
+	}
+
+	return strings.EqualFold(a, b)
+}

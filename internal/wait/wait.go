@@ -1,0 +1,73 @@
+// Package wait polls for a condition and keeps the last reason why it was not
+// met, so that a timeout can say what was missing instead of only that time ran
+// out.
+package wait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// permanent marks an error that no further attempt will cure.
+type permanent struct{ err error }
+
+func (p permanent) Error() string { return p.err.Error() }
+func (p permanent) Unwrap() error { return p.err }
+
+// Permanent marks err as final: [Until] stops at it, and callers that retry on
+// their own can ask [IsPermanent]. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	return permanent{err}
+}
+
+// IsPermanent reports whether err, or an error it wraps, was marked final.
+func IsPermanent(err error) bool {
+	var p permanent
+
+	return errors.As(err, &p)
+}
+
+// Until calls condition, at once and then every interval, until it returns nil
+// or a [Permanent] error. When ctx ends first, the error wraps both the context's
+// error and the last reason that condition gave. The interval runs from the end
+// of one call to the start of the next.
+func Until(ctx context.Context, interval time.Duration, condition func(context.Context) error) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+
+	var reason error
+
+	for {
+		select {
+		case <-ctx.Done():
+			return stopped(context.Cause(ctx), reason)
+		case <-timer.C:
+		}
+
+		err := condition(ctx)
+		if err == nil || IsPermanent(err) {
+			return err
+		}
+
+		// A call cut off by the deadline says less than the one before it.
+		if reason == nil || ctx.Err() == nil {
+			reason = err
+		}
+
+		timer.Reset(interval)
+	}
+}
+
+func stopped(cause, reason error) error {
+	if reason == nil {
+		return cause
+	}
+
+	return fmt.Errorf("%w; last reason: %w", cause, reason)
+}
