@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Assume builds the snapshot that a Terraform plan works with: what the state
+// recorded of each machine, and maintenance mode for those it knows nothing of.
+// It asks no machine, so both planning passes of one apply agree.
+func Assume(want Spec, recorded map[string]MachineState) Snapshot {
+	have := Snapshot{Machines: map[string]MachineState{}}
+
+	for _, m := range want.all() {
+		s, ok := recorded[m.Name]
+		if !ok {
+			s = MachineState{Access: Maintenance, Stage: StageMaintenance}
+		}
+
+		have.Machines[m.Name] = s
+
+		if s.Access == Member && s.Stage == StageRunning {
+			settle(want, &have, m)
+		}
+	}
+
+	if want.Bootstrapped || !want.OwnsControlPlane() {
+		have.Etcd.Known = true
+		have.Kubernetes.Reachable = true
+	}
+
+	return have
+}
+
+// Forecast lists every step, in order, that a run from this snapshot would take
+// if every machine does what it is asked: the planner runs against a model of
+// the machines until nothing is left. Steps that depend on what only the network
+// knows are absent.
+func Forecast(want Spec, have Snapshot, p Policy) []Step {
+	return forecast(want, have, func(s Snapshot) Decision { return Plan(want, s, p) })
+}
+
+// ForecastTeardown is Forecast for PlanTeardown.
+func ForecastTeardown(want Spec, have Snapshot, p Policy) []Step {
+	return forecast(want, have, func(s Snapshot) Decision { return PlanTeardown(want, s, p) })
+}
+
+func forecast(want Spec, have Snapshot, decide func(Snapshot) Decision) []Step {
+	model := have.clone()
+
+	var steps []Step
+
+	// Each round finishes at least one step of at least one machine; a machine
+	// has few, so the bound is only reached when a rule repeats itself.
+	for range 10 * (len(want.Machines) + 1) {
+		d := decide(model)
+		if len(d.Steps) == 0 {
+			return steps
+		}
+
+		for _, s := range d.Steps {
+			model.advance(want, s)
+		}
+
+		steps = append(steps, d.Steps...)
+	}
+
+	panic(fmt.Sprintf("cluster: the planner does not come to an end after %d steps, the last one %q", len(steps), steps[len(steps)-1]))
+}
+
+func (s Snapshot) clone() Snapshot {
+	s.Machines = maps.Clone(s.Machines)
+	s.Etcd.Members = slices.Clone(s.Etcd.Members)
+	s.Kubernetes.Nodes = slices.Clone(s.Kubernetes.Nodes)
+
+	return s
+}
+
+// advance changes the model as a step would change the machines, including what
+// they then do by themselves.
+func (s *Snapshot) advance(want Spec, step Step) {
+	i := slices.IndexFunc(want.Machines, func(m Machine) bool { return m.Name == step.On() })
+	m := want.Machines[i]
+	state := s.Machines[m.Name]
+
+	switch step := step.(type) {
+	case ApplyConfig:
+		wasFresh := state.Access == Maintenance
+		state.Access, state.ConfigDigest, state.Role = Member, step.Digest, m.Role
+
+		if wasFresh {
+			state.Fresh, state.Stage, state.EtcdService = true, StageBooting, ServicePreparing
+		}
+
+		s.Machines[m.Name] = state
+		s.joinAll(want)
+	case Bootstrap:
+		s.Etcd.Known, s.Kubernetes.Reachable = true, true
+		settle(want, s, m)
+		s.joinAll(want)
+	case Reset:
+		s.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: state.NodeName}
+	case DeleteNode:
+		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == step.Node })
+	}
+}
+
+// joinAll lets every configured machine join a cluster that has an etcd.
+func (s *Snapshot) joinAll(want Spec) {
+	if !s.Etcd.Known {
+		return
+	}
+
+	for _, m := range want.Machines {
+		if s.Machines[m.Name].Access == Member {
+			settle(want, s, m)
+		}
+	}
+}
+
+// settle makes a machine of the model a working part of its cluster.
+func settle(want Spec, s *Snapshot, m Machine) {
+	state := s.Machines[m.Name]
+	state.Stage, state.Ready, state.Unmet = StageRunning, true, nil
+
+	if m.Role == ControlPlane {
+		state.EtcdService = ServiceRunning
+
+		if _, ok := s.MemberOf(m); !ok {
+			s.Etcd.Members = append(s.Etcd.Members, EtcdMember{ID: m.Name, Name: m.Name, PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
+		}
+	}
+
+	if state.NodeName == "" {
+		state.NodeName = m.Name
+	}
+
+	s.Machines[m.Name] = state
+
+	if _, ok := s.NodeOf(m); !ok {
+		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, Node{Name: state.NodeName, Addresses: []string{m.Address}, Ready: want.NodesBecomeReady})
+	}
+}
+
+func hostInURL(host string) string {
+	for _, c := range host {
+		if c == ':' {
+			return "[" + host + "]"
+		}
+	}
+
+	return host
+}

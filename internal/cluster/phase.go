@@ -1,0 +1,51 @@
+package cluster
+
+// Phase says how far the life of a cluster, or of a pool of machines, has come.
+type Phase string
+
+// The phases in the order in which a create passes them; Degraded is left to
+// clusters that were Ready and then lost something the next apply can repair.
+const (
+	Provisioning  Phase = "Provisioning"
+	Bootstrapping Phase = "Bootstrapping"
+	Joining       Phase = "Joining"
+	Ready         Phase = "Ready"
+	Degraded      Phase = "Degraded"
+)
+
+// PhaseOf derives the phase from what was observed.
+func PhaseOf(want Spec, have Snapshot) Phase {
+	settled := true
+
+	for _, m := range want.all() {
+		if Unsettled(want, have, m) != "" {
+			settled = false
+
+			break
+		}
+	}
+
+	switch {
+	case settled:
+		return Ready
+	case want.OwnsControlPlane() && len(have.Etcd.Members) > 0, !want.OwnsControlPlane() && anyMember(want, have):
+		return Joining
+	case want.OwnsControlPlane() && anyMember(want, have):
+		return Bootstrapping
+	default:
+		return Provisioning
+	}
+}
+
+// HasMembers reports whether any machine of the spec belongs to its cluster.
+func HasMembers(want Spec, have Snapshot) bool { return anyMember(want, have) }
+
+func anyMember(want Spec, have Snapshot) bool {
+	for _, m := range want.Machines {
+		if have.Machines[m.Name].Access == Member {
+			return true
+		}
+	}
+
+	return false
+}

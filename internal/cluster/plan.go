@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Plan compares what is wanted with what was observed. It is pure: the same
+// arguments give the same decision.
+//
+// The rules, in the order in which they are asked: who may be talked to at all
+// (identity), which machines get their configuration, where and when etcd is
+// bootstrapped, and what has to settle before the cluster counts as Ready.
+func Plan(want Spec, have Snapshot, p Policy) Decision {
+	var d Decision
+
+	refuseStrangers(want, have, &d)
+	refuseLostEtcd(want, have, &d)
+
+	if len(d.Refusals) > 0 {
+		return d
+	}
+
+	for _, m := range want.all() {
+		planConfig(m, have.Machines[m.Name], &d)
+	}
+
+	planBootstrap(want, have, p, &d)
+	holdUntilSettled(want, have, &d)
+
+	return d
+}
+
+// refuseStrangers refuses to work while any address answers as something that is
+// not the machine meant: nothing is sent to any machine then, because the
+// addresses as a whole cannot be trusted.
+func refuseStrangers(want Spec, have Snapshot, d *Decision) {
+	seen := map[string]string{}
+
+	for _, m := range want.all() {
+		s := have.Machines[m.Name]
+
+		switch {
+		case s.Access == Foreign:
+			d.refuse(m.Name, fmt.Sprintf("%s answers, but not as a machine of cluster %q: %s", m.Address, want.Name, s.Cause),
+				"Nothing was sent to it. Check the address and the secrets; a machine of another cluster has to be reset there first")
+		case m.UUID != "" && s.UUID != "" && !strings.EqualFold(m.UUID, s.UUID):
+			d.refuse(m.Name, fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID),
+				"Nothing was sent to it. Correct the address, or the uuid when the hardware was exchanged on purpose")
+		case s.Access == Member && s.Role != "" && s.Role != m.Role:
+			d.refuse(m.Name, fmt.Sprintf("%s already runs as a %s, wanted is a %s", m.Address, s.Role, m.Role),
+				"Talos cannot change the role of a machine in place: reset it first, or list it under the role it has")
+		}
+
+		if s.UUID == "" {
+			continue
+		}
+
+		if other, ok := seen[strings.ToLower(s.UUID)]; ok {
+			d.refuse(m.Name, fmt.Sprintf("it is the same machine as %s: both answer with UUID %s", other, s.UUID),
+				"List each machine once")
+		}
+
+		seen[strings.ToLower(s.UUID)] = m.Name
+	}
+}
+
+// planConfig decides whether a machine gets its configuration now.
+func planConfig(m Machine, s MachineState, d *Decision) {
+	switch {
+	case s.Busy != "":
+		d.hold(m.Name, "%s", s.Busy)
+	case s.Access == Unobserved:
+		d.hold(m.Name, "not observed yet")
+	case s.Access == Unreachable:
+		d.hold(m.Name, "no answer from %s: %s", m.Address, s.Cause)
+	case s.Access == Maintenance, s.Access == Member && s.ConfigDigest != "" && s.ConfigDigest != m.ConfigDigest:
+		d.step(ApplyConfig{
+			Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
+			Access: s.Access, Install: m.InstallTarget, TalosVersion: m.TalosVersion,
+		})
+	}
+}
+
+// holdUntilSettled lists what is still on its way. Machines that something else
+// already holds, or that are about to act, are not named twice.
+func holdUntilSettled(want Spec, have Snapshot, d *Decision) {
+	if etcdExpected(want) && len(d.Steps) == 0 && !have.Etcd.Known {
+		d.hold("", "etcd does not answer yet%s", because(have.Etcd.Cause))
+	}
+
+	for _, m := range want.all() {
+		if d.concerns(m.Name) {
+			continue
+		}
+
+		if reason := Unsettled(want, have, m); reason != "" {
+			d.hold(m.Name, "%s", reason)
+		}
+	}
+}
+
+func (d *Decision) concerns(machine string) bool {
+	return slices.ContainsFunc(d.Steps, func(s Step) bool { return s.On() == machine }) ||
+		slices.ContainsFunc(d.Holds, func(h Hold) bool { return h.Machine == machine })
+}
+
+func etcdExpected(want Spec) bool { return want.OwnsControlPlane() }
+
+// Unsettled says what a machine that answers still lacks to count as a working
+// part of its cluster; empty when it lacks nothing.
+func Unsettled(want Spec, have Snapshot, m Machine) string {
+	s := have.Machines[m.Name]
+
+	if s.Access != Member {
+		return "is not a member of the cluster yet"
+	}
+
+	if s.Stage != StageRunning {
+		return fmt.Sprintf("is %s%s", s.Stage, because(strings.Join(s.Unmet, ", ")))
+	}
+
+	if m.Role == ControlPlane {
+		if reason := unsettledMember(have, m); reason != "" {
+			return reason
+		}
+	}
+
+	return unsettledNode(want, have, m)
+}
+
+func unsettledMember(have Snapshot, m Machine) string {
+	if !have.Etcd.Known {
+		return "waits for etcd" + because(have.Etcd.Cause)
+	}
+
+	member, ok := have.MemberOf(m)
+
+	switch {
+	case !ok:
+		return "has not joined etcd yet"
+	case member.Learner:
+		return "is a learner in etcd, not promoted yet"
+	default:
+		return ""
+	}
+}
+
+// unsettledNode asks for the Kubernetes node and for Talos's own readiness. With
+// no CNI both wait for a network that somebody else brings: the node has to be
+// registered, and nodeReady is the one condition that may be unmet
+// (Talos 1.13 checks time, network, services, staticPods and nodeReady).
+func unsettledNode(want Spec, have Snapshot, m Machine) string {
+	s := have.Machines[m.Name]
+
+	if !have.Kubernetes.Reachable {
+		return "waits for the Kubernetes API" + because(have.Kubernetes.Cause)
+	}
+
+	node, ok := have.NodeOf(m)
+	if !ok {
+		return "has not registered as a Kubernetes node yet"
+	}
+
+	unmet := s.Unmet
+	if !want.NodesBecomeReady {
+		unmet = slices.DeleteFunc(slices.Clone(unmet), func(c string) bool { return conditionName(c) == "nodeReady" })
+	}
+
+	switch {
+	case want.NodesBecomeReady && !node.Ready:
+		return fmt.Sprintf("its node %s is not Ready yet", node.Name)
+	case !s.Ready && len(unmet) > 0:
+		return "is running but not ready" + because(strings.Join(unmet, ", "))
+	default:
+		return ""
+	}
+}
+
+// conditionName is the name in front of an unmet condition such as
+// "nodeReady: node is not ready".
+func conditionName(condition string) string {
+	name, _, _ := strings.Cut(condition, ":")
+
+	return name
+}
+
+func because(cause string) string {
+	if cause == "" {
+		return ""
+	}
+
+	return " (" + cause + ")"
+}

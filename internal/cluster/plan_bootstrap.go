@@ -1,0 +1,126 @@
+package cluster
+
+import "fmt"
+
+// refuseLostEtcd refuses to go on when the recorded state knows of an etcd that
+// none of the machines has any more. Only a restore can bring its data back; a
+// second bootstrap would put an empty cluster in its place.
+func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
+	if !want.Bootstrapped || !want.OwnsControlPlane() {
+		return
+	}
+
+	for _, m := range want.sorted(ControlPlane) {
+		s := have.Machines[m.Name]
+		if s.Access != Maintenance && (s.Access != Member || s.EtcdService != ServicePreparing || s.BootstrapRequested) {
+			return
+		}
+	}
+
+	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
+		"Its data cannot come back by bootstrapping again. Restore etcd from a snapshot, or destroy the resource and create the cluster anew")
+}
+
+// planBootstrap decides where etcd begins, and that it begins only once.
+//
+// On Talos nothing stops a second bootstrap on another control plane: it makes a
+// second cluster (Talos 1.13, Bootstrap checks its own data directory only). So
+// it is done only when every other control plane is known to hold no etcd data:
+// it says so itself, or this run saw it in maintenance mode.
+func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
+	if !want.OwnsControlPlane() || want.Bootstrapped || len(have.Etcd.Members) > 0 {
+		return
+	}
+
+	machines := want.sorted(ControlPlane)
+	if etcdBeginning(machines, have) {
+		return
+	}
+
+	for _, m := range machines {
+		if reason := mayHoldEtcd(have.Machines[m.Name]); reason != "" {
+			d.holdOnce(m.Name, "it may already hold etcd data, so no other machine is bootstrapped: "+reason)
+
+			return
+		}
+	}
+
+	for _, m := range machines {
+		s := have.Machines[m.Name]
+
+		switch {
+		case readyForBootstrap(s):
+			if !d.concerns(m.Name) {
+				d.step(Bootstrap{Machine: m.Name})
+			}
+
+			return
+		case have.Time.Sub(s.Since) <= p.BootPatience:
+			d.holdOnce(m.Name, fmt.Sprintf("%s, etcd is bootstrapped here once it is up", stageOf(s)))
+
+			return
+		}
+	}
+}
+
+// etcdBeginning reports whether any control plane already has an etcd, or was
+// told to make one.
+func etcdBeginning(machines []Machine, have Snapshot) bool {
+	for _, m := range machines {
+		s := have.Machines[m.Name]
+
+		if s.Access == Member && (s.BootstrapRequested || s.EtcdService == ServiceRunning) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// mayHoldEtcd says why a control plane cannot be taken to be without etcd data;
+// empty when it can.
+func mayHoldEtcd(s MachineState) string {
+	switch {
+	case s.Fresh, s.Access == Maintenance, readyForBootstrap(s):
+		return ""
+	case s.Access == Member:
+		return "etcd is " + string(s.EtcdService)
+	default:
+		return "it does not answer" + because(s.Cause)
+	}
+}
+
+// readyForBootstrap is true for a configured control plane whose etcd waits to be
+// bootstrapped or to join: the service is Preparing until then, and the machine
+// stays in stage booting (Talos 1.13).
+func readyForBootstrap(s MachineState) bool {
+	return s.Access == Member && s.Busy == "" && s.EtcdService == ServicePreparing && !s.BootstrapRequested &&
+		(s.Stage == StageBooting || s.Stage == StageRunning)
+}
+
+func stageOf(s MachineState) string {
+	if s.Access == Member && s.Stage != "" {
+		return "is " + string(s.Stage)
+	}
+
+	if s.Access == Maintenance {
+		return "is in maintenance mode"
+	}
+
+	return "does not answer yet" + because(s.Cause)
+}
+
+// holdOnce adds a hold, or adds its reason to the hold the machine has already.
+func (d *Decision) holdOnce(machine, reason string) {
+	for i := range d.Holds {
+		if d.Holds[i].Machine == machine {
+			d.Holds[i].Reason += "; " + reason
+
+			return
+		}
+	}
+
+	if !d.concerns(machine) {
+		d.hold(machine, "%s", reason)
+	}
+}

@@ -1,0 +1,96 @@
+package cluster
+
+// PlanTeardown decides how machines are taken out of service: workers first, then
+// all control planes but one, then the last. Every machine ends in maintenance
+// mode.
+//
+// A machine that answers to another CA is never reset, and one that stays silent
+// is given up after Policy.DeadAfter: [TeardownLeft] names it, the others are
+// finished.
+func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
+	var d Decision
+
+	for _, m := range want.sorted(Worker) {
+		planReset(m, have, p, false, &d)
+		planNodeRemoval(m, have, p, &d)
+	}
+
+	if len(d.Steps) > 0 || len(d.Holds) > 0 {
+		return d
+	}
+
+	alive := livingControlPlanes(want, have, p)
+	for i := len(alive) - 1; i > 0; i-- {
+		planReset(alive[i], have, p, false, &d)
+	}
+
+	if len(d.Steps) == 0 && len(d.Holds) == 0 && len(alive) > 0 {
+		planReset(alive[0], have, p, true, &d)
+	}
+
+	return d
+}
+
+// livingControlPlanes are the control planes that still have to be reset or that
+// are on their way, ordered so that the one to end with comes first.
+func livingControlPlanes(want Spec, have Snapshot, p Policy) []Machine {
+	var alive []Machine
+
+	for _, m := range want.sorted(ControlPlane) {
+		s := have.Machines[m.Name]
+		if s.Access != Maintenance && TeardownLeft(m, have, p) == "" {
+			alive = append(alive, m)
+		}
+	}
+
+	return alive
+}
+
+func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
+	s := have.Machines[m.Name]
+
+	switch {
+	case s.Access == Maintenance, TeardownLeft(m, have, p) != "":
+	case s.Busy != "":
+		d.hold(m.Name, "%s", s.Busy)
+	case s.Resetting:
+		d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
+	case s.Access == Member:
+		d.step(Reset{
+			Machine: m.Name, Role: m.Role, Last: last,
+			// A draining reset needs the API of a cluster that goes on living.
+			Graceful: m.Role == Worker && !p.KeepNodes && have.Kubernetes.Reachable,
+		})
+	default:
+		d.hold(m.Name, "no answer from %s%s", m.Address, because(s.Cause))
+	}
+}
+
+// planNodeRemoval deletes the node of a worker that left.
+func planNodeRemoval(m Machine, have Snapshot, p Policy, d *Decision) {
+	s := have.Machines[m.Name]
+	if p.KeepNodes || s.Access != Maintenance || s.Busy != "" || !have.Kubernetes.Reachable {
+		return
+	}
+
+	if node, ok := have.NodeOf(m); ok {
+		d.step(DeleteNode{Machine: m.Name, Node: node.Name})
+	}
+}
+
+// TeardownLeft says why a machine is left as it is by a teardown; empty when it
+// is not.
+func TeardownLeft(m Machine, have Snapshot, p Policy) string {
+	s := have.Machines[m.Name]
+
+	switch {
+	case s.Access == Foreign:
+		return "answers, but not as a machine of this cluster" + because(s.Cause)
+	case s.Access != Unreachable || s.Resetting || s.Busy != "":
+		return ""
+	case have.Time.Sub(s.Since) <= p.DeadAfter:
+		return ""
+	default:
+		return "does not answer" + because(s.Cause)
+	}
+}

@@ -1,0 +1,148 @@
+package cluster
+
+import "fmt"
+
+// Step is one effect on one machine. Steps are small comparable values, so that
+// two plans can be compared, and their String is what a person approves.
+type Step interface {
+	fmt.Stringer
+	// On names the machine the step acts on.
+	On() string
+}
+
+// ApplyConfig gives a machine its configuration: to a machine in maintenance
+// mode, which installs and joins by itself, or to a member, without a reboot.
+type ApplyConfig struct {
+	Machine string
+	Address string
+	Role    Role
+	// Digest of the configuration that is sent.
+	Digest string
+	// Access is how the machine answers, and so the way the configuration takes.
+	Access Access
+	// Install is the disk that Talos installs itself to; empty where it does not.
+	Install string
+	// TalosVersion that is installed.
+	TalosVersion string
+}
+
+// On names the machine.
+func (s ApplyConfig) On() string { return s.Machine }
+
+func (s ApplyConfig) String() string {
+	if s.Access == Member {
+		return fmt.Sprintf("apply configuration to %s (no reboot)", s.Machine)
+	}
+
+	if s.Install == "" {
+		return fmt.Sprintf("apply configuration to %s at %s: joins as %s", s.Machine, s.Address, s.Role)
+	}
+
+	return fmt.Sprintf("apply configuration to %s at %s: installs Talos %s on %s, reboots, joins as %s",
+		s.Machine, s.Address, s.TalosVersion, s.Install, s.Role)
+}
+
+// Bootstrap makes a control plane the first member of a new etcd. It happens
+// once in the life of a cluster.
+type Bootstrap struct {
+	Machine string
+}
+
+// On names the machine.
+func (s Bootstrap) On() string { return s.Machine }
+
+func (s Bootstrap) String() string { return "bootstrap etcd on " + s.Machine }
+
+// Reset wipes a machine's state and reboots it into maintenance mode.
+type Reset struct {
+	Machine string
+	Role    Role
+	// Graceful resets cordon and drain first, which needs a living cluster.
+	Graceful bool
+	// Last is set on the reset that ends the control plane.
+	Last bool
+}
+
+// On names the machine.
+func (s Reset) On() string { return s.Machine }
+
+func (s Reset) String() string {
+	switch {
+	case s.Last:
+		return fmt.Sprintf("reset %s, the last %s (wipes its state, reboots to maintenance mode)", s.Machine, s.Role)
+	case s.Graceful:
+		return fmt.Sprintf("reset %s %s (drains it, wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
+	default:
+		return fmt.Sprintf("reset %s %s (wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
+	}
+}
+
+// DeleteNode removes the Kubernetes Node object of a machine that was reset;
+// Talos never removes it.
+type DeleteNode struct {
+	Machine string
+	Node    string
+}
+
+// On names the machine.
+func (s DeleteNode) On() string { return s.Machine }
+
+func (s DeleteNode) String() string {
+	return fmt.Sprintf("delete node %s of %s from Kubernetes", s.Node, s.Machine)
+}
+
+// Hold says why work must wait. Time, or the machine itself, may lift it.
+type Hold struct {
+	// Machine the hold is about; empty for the cluster as a whole.
+	Machine string
+	Reason  string
+}
+
+func (h Hold) String() string { return about(h.Machine, h.Reason) }
+
+// Refusal says why nothing may be sent at all. Waiting does not lift it; the
+// user has to change something.
+type Refusal struct {
+	Machine string
+	Reason  string
+	// Remedy is what the user can do.
+	Remedy string
+}
+
+func (r Refusal) String() string { return about(r.Machine, r.Reason+". "+r.Remedy) }
+
+func about(machine, text string) string {
+	if machine == "" {
+		return text
+	}
+
+	return machine + ": " + text
+}
+
+// Decision is what the planner answers for one pair of wish and observation.
+// With refusals there are no steps. Without steps, holds and refusals the work
+// is done.
+type Decision struct {
+	// Steps that may run now, in order, at most one on each machine. They are
+	// independent of each other and may run side by side.
+	Steps []Step
+	// Holds is everything that has to wait, and why.
+	Holds []Hold
+	// Refusals end the run.
+	Refusals []Refusal
+}
+
+// Done reports whether nothing is left to do or to wait for.
+func (d Decision) Done() bool {
+	return len(d.Steps) == 0 && len(d.Holds) == 0 && len(d.Refusals) == 0
+}
+
+func (d *Decision) step(s Step) { d.Steps = append(d.Steps, s) }
+
+func (d *Decision) hold(machine, format string, args ...any) {
+	d.Holds = append(d.Holds, Hold{Machine: machine, Reason: fmt.Sprintf(format, args...)})
+}
+
+func (d *Decision) refuse(machine, reason, remedy string) {
+	d.Refusals = append(d.Refusals, Refusal{Machine: machine, Reason: reason, Remedy: remedy})
+}
