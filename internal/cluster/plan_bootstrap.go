@@ -83,8 +83,10 @@ func mayHoldEtcd(s MachineState) string {
 	switch {
 	case s.Fresh, s.Access == Maintenance, readyForBootstrap(s):
 		return ""
+	case s.Access == Member && s.EtcdService == "":
+		return "the state of its etcd is not known"
 	case s.Access == Member:
-		return "etcd is " + string(s.EtcdService)
+		return "its etcd is " + string(s.EtcdService)
 	default:
 		return "it does not answer" + because(s.Cause)
 	}

@@ -1,0 +1,240 @@
+package lifecycle
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+const (
+	// atOnce bounds how many machines are asked at the same time.
+	atOnce = 32
+	// patience is how long an observation waits for machines that were silent
+	// before: a dead machine must not slow down the others.
+	patience = time.Second
+)
+
+// observer keeps the last known state of every machine of a run. The first
+// observation waits for all of them; later ones wait for those that answered the
+// last time and take the old state of the others, which are asked in the
+// background meanwhile.
+type observer struct {
+	runner *Runner
+	want   cluster.Spec
+	slots  chan struct{}
+
+	mu     sync.Mutex
+	states map[string]cluster.MachineState
+	asking map[string]chan struct{} // closed when the answer is in
+	epoch  map[string]int           // grows with each change; older answers are stale
+}
+
+func newObserver(r *Runner, want cluster.Spec) *observer {
+	return &observer{
+		runner: r, want: want,
+		slots:  make(chan struct{}, atOnce),
+		states: map[string]cluster.MachineState{},
+		asking: map[string]chan struct{}{},
+		epoch:  map[string]int{},
+	}
+}
+
+// observe returns the newest snapshot that can be had without waiting for
+// machines that do not answer.
+func (o *observer) observe(ctx context.Context) cluster.Snapshot {
+	kubernetes := make(chan cluster.KubernetesState, 1)
+	go func() { kubernetes <- o.runner.Kubernetes.Observe(ctx) }()
+
+	o.askAll(ctx)
+
+	have := cluster.Snapshot{Machines: o.copyStates()}
+	have.Etcd = o.etcd(ctx, have)
+	have.Kubernetes = <-kubernetes
+	have.Time = time.Now()
+
+	return have
+}
+
+// askAll asks every machine that is not being asked already, and waits for the
+// answers that are worth waiting for.
+func (o *observer) askAll(ctx context.Context) {
+	var silent, needed []<-chan struct{}
+
+	for _, m := range o.want.Machines {
+		answered, known := o.ask(ctx, m)
+
+		if known == cluster.Unreachable {
+			silent = append(silent, answered)
+		} else {
+			needed = append(needed, answered)
+		}
+	}
+
+	for _, answered := range needed {
+		<-answered
+	}
+
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+
+	for _, answered := range silent {
+		select {
+		case <-answered:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// ask starts asking a machine, unless that is under way, and returns the channel
+// that is closed with the answer, and how the machine answered the last time.
+func (o *observer) ask(ctx context.Context, m cluster.Machine) (<-chan struct{}, cluster.Access) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	state := o.states[m.Name]
+	if state.Busy != "" {
+		return closed, state.Access
+	}
+
+	if answered, ok := o.asking[m.Name]; ok {
+		return answered, state.Access
+	}
+
+	answered := make(chan struct{})
+	o.asking[m.Name] = answered
+	epoch := o.epoch[m.Name]
+
+	go func() {
+		o.slots <- struct{}{}
+		defer func() { <-o.slots }()
+
+		o.keep(m.Name, epoch, o.runner.Fleet.Machine(m).Observe(ctx))
+		close(answered)
+	}()
+
+	return answered, state.Access
+}
+
+// keep stores an answer, unless the machine was changed while it was asked, and
+// carries on what only this run knows.
+func (o *observer) keep(name string, epoch int, fresh cluster.MachineState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	delete(o.asking, name)
+
+	if o.epoch[name] != epoch {
+		return
+	}
+
+	old := o.states[name]
+	fresh.Since = old.Since
+
+	if old.Access != fresh.Access || old.Stage != fresh.Stage || old.Since.IsZero() {
+		fresh.Since = time.Now()
+	}
+
+	fresh.Fresh = (old.Fresh || withoutEtcd(fresh)) && !fresh.BootstrapRequested && fresh.EtcdService != cluster.ServiceRunning
+	fresh.Resetting = old.Resetting
+
+	if fresh.NodeName == "" {
+		fresh.NodeName = old.NodeName
+	}
+
+	o.states[name] = fresh
+}
+
+// withoutEtcd is true for a machine that proves to hold no etcd data.
+func withoutEtcd(s cluster.MachineState) bool {
+	return s.Access == cluster.Maintenance ||
+		s.Access == cluster.Member && s.EtcdService == cluster.ServicePreparing && !s.BootstrapRequested
+}
+
+// etcd asks the control planes for the member list, one after the other, until
+// one answers.
+func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.EtcdState {
+	state := cluster.EtcdState{}
+
+	for _, m := range o.want.Machines {
+		s := have.Machines[m.Name]
+		if m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.Busy != "" || s.EtcdService == cluster.ServicePreparing {
+			continue
+		}
+
+		members, err := o.runner.Fleet.Machine(m).EtcdMembers(ctx)
+		if err == nil {
+			return cluster.EtcdState{Known: true, Members: members}
+		}
+
+		state.Cause = err.Error()
+	}
+
+	return state
+}
+
+func (o *observer) copyStates() map[string]cluster.MachineState {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return maps.Clone(o.states)
+}
+
+func (o *observer) state(name string) cluster.MachineState {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return o.states[name]
+}
+
+// busy notes that a step runs on a machine; it is not asked until the step ends.
+func (o *observer) busy(name string, step cluster.Step) {
+	o.update(name, func(s *cluster.MachineState) { s.Busy = "in progress: " + step.String() })
+}
+
+// changed notes that a step ended, and what follows from it before the machine
+// is asked again.
+func (o *observer) changed(name string, step cluster.Step, err error) {
+	o.update(name, func(s *cluster.MachineState) {
+		s.Busy = ""
+
+		if err != nil {
+			return
+		}
+
+		switch step.(type) {
+		case cluster.ApplyConfig:
+			// It left maintenance mode: what was seen before no longer holds.
+			if s.Access == cluster.Maintenance {
+				s.Access, s.Stage, s.Cause = cluster.Unobserved, "", ""
+			}
+		case cluster.Bootstrap:
+			s.BootstrapRequested, s.Fresh = true, false
+		case cluster.Reset:
+			s.Resetting = true
+		}
+	})
+}
+
+func (o *observer) update(name string, change func(*cluster.MachineState)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	s := o.states[name]
+	s.Unmet = slices.Clone(s.Unmet)
+	change(&s)
+	o.states[name] = s
+	o.epoch[name]++
+}
+
+// closed is a channel with an answer that is already in.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+
+	return c
+}()

@@ -1,0 +1,197 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// DefaultInterval is the pause between two observations of machines that are on
+// their way.
+const DefaultInterval = time.Second
+
+// Runner brings the machines of one resource to what is wanted. A Runner serves
+// one run; it is not safe for concurrent use.
+type Runner struct {
+	Fleet      Fleet
+	Kubernetes Kubernetes
+	// Configs is the configuration to send, by machine name.
+	Configs map[string][]byte
+	Policy  cluster.Policy
+	// Interval between observations; zero is DefaultInterval.
+	Interval time.Duration
+	// Progress is told what happens, for the log; nil is allowed. Texts and fields
+	// hold no secrets.
+	Progress func(message string, fields map[string]any)
+}
+
+// Result is how a run ended.
+type Result struct {
+	// Snapshot is the last observation.
+	Snapshot cluster.Snapshot
+	// Touched is true when a machine was sent something that changes it, or when
+	// machines of this cluster were found: from then on the outcome has to be
+	// remembered.
+	Touched bool
+	// Done lists the steps that were finished, in order.
+	Done []cluster.Step
+}
+
+// Converge makes the machines what want says and returns once nothing is left to
+// do and every machine is a working part of its cluster. It stops early, with an
+// *[Incomplete], when the context ends, when a step fails for good, or when the
+// planner refuses. It is idempotent: run again, it goes on where it stopped.
+func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error) {
+	return r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
+		return cluster.Plan(want, have, r.Policy)
+	})
+}
+
+// Teardown resets the machines of want, in the order of cluster.PlanTeardown.
+// Destructive. Machines that do not answer, or answer as somebody else's, are
+// left alone and named in the *[Incomplete] that is returned after all others
+// were reset. It is idempotent.
+func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {
+	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
+		return cluster.PlanTeardown(want, have, r.Policy)
+	})
+	if err != nil {
+		return result, err
+	}
+
+	if left := r.left(want, result.Snapshot); len(left) > 0 {
+		return result, &Incomplete{Phase: cluster.Degraded, Holds: left, Done: result.Done, Err: ErrLeftBehind}
+	}
+
+	return result, nil
+}
+
+// left names the machines that a teardown gave up.
+func (r *Runner) left(want cluster.Spec, have cluster.Snapshot) []cluster.Hold {
+	var left []cluster.Hold
+
+	for _, m := range want.Machines {
+		if reason := cluster.TeardownLeft(m, have, r.Policy); reason != "" {
+			left = append(left, cluster.Hold{Machine: m.Name, Reason: reason})
+		}
+	}
+
+	return left
+}
+
+// Observe asks every machine and the Kubernetes API once. It changes nothing.
+func (r *Runner) Observe(ctx context.Context, want cluster.Spec) cluster.Snapshot {
+	return newObserver(r, want).observe(ctx)
+}
+
+// run is the loop: observe, decide, start what may start, wait for news.
+func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster.Snapshot) cluster.Decision) (Result, error) {
+	watch := newObserver(r, want)
+	work := newWork(r, want)
+
+	defer work.wait()
+
+	for {
+		have := watch.observe(ctx)
+		decision := decide(have)
+
+		result := Result{Snapshot: have, Done: work.done, Touched: work.touched || cluster.HasMembers(want, have)}
+
+		if len(decision.Refusals) > 0 {
+			return result, &Incomplete{Phase: cluster.PhaseOf(want, have), Done: work.done, Err: &Refused{decision.Refusals}}
+		}
+
+		if decision.Done() && work.idle() {
+			return result, nil
+		}
+
+		r.report(decision)
+
+		if err := work.start(ctx, decision.Steps, watch); err != nil {
+			return r.giveUp(ctx, want, watch, work, decision, err)
+		}
+
+		if err := work.news(ctx, r.interval(), watch); err != nil {
+			return r.giveUp(ctx, want, watch, work, decision, err)
+		}
+	}
+}
+
+// giveUp ends a run that cannot go on: it lets the steps that are under way
+// finish, and takes one last look for the record.
+func (r *Runner) giveUp(
+	ctx context.Context, want cluster.Spec, watch *observer, work *work, decision cluster.Decision, cause error,
+) (Result, error) {
+	work.wait()
+
+	// The record of an interrupted run is worth a few seconds more than the
+	// context that was cancelled allows.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+
+	have := watch.observe(last)
+	result := Result{Snapshot: have, Done: work.done, Touched: work.touched || cluster.HasMembers(want, have)}
+
+	return result, &Incomplete{
+		Phase: cluster.PhaseOf(want, have),
+		Holds: append(decision.Holds, work.failures()...),
+		Done:  work.done,
+		Err:   cause,
+	}
+}
+
+// lastLook bounds the observation after an interrupt.
+const lastLook = 15 * time.Second
+
+func (r *Runner) interval() time.Duration {
+	if r.Interval > 0 {
+		return r.Interval
+	}
+
+	return DefaultInterval
+}
+
+func (r *Runner) report(d cluster.Decision) {
+	for _, h := range d.Holds {
+		r.tell("waiting", map[string]any{"machine": h.Machine, "reason": h.Reason})
+	}
+}
+
+func (r *Runner) tell(message string, fields map[string]any) {
+	if r.Progress != nil {
+		r.Progress(message, fields)
+	}
+}
+
+// execute runs one step. Each step has one effect.
+func (r *Runner) execute(ctx context.Context, m cluster.Machine, step cluster.Step) error {
+	machine := r.Fleet.Machine(m)
+
+	switch s := step.(type) {
+	case cluster.ApplyConfig:
+		config, ok := r.Configs[m.Name]
+		if !ok {
+			return wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", m.Name))
+		}
+
+		return machine.ApplyConfig(ctx, config, s.Access, m.UUID)
+	case cluster.Bootstrap:
+		return machine.Bootstrap(ctx)
+	case cluster.Reset:
+		return machine.Reset(ctx, s.Graceful)
+	case cluster.DeleteNode:
+		return r.Kubernetes.DeleteNode(ctx, s.Node)
+	default:
+		return wait.Permanent(fmt.Errorf("no way to run step %q", step))
+	}
+}
+
+func machineNamed(want cluster.Spec, name string) cluster.Machine {
+	i := slices.IndexFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == name })
+
+	return want.Machines[i]
+}

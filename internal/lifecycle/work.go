@@ -1,0 +1,208 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// work is the set of steps that are running, at most one on a machine. It is used
+// by the loop only; the steps themselves report through a channel.
+type work struct {
+	runner  *Runner
+	want    cluster.Spec
+	running map[string]cluster.Step
+	ended   chan outcome
+	// finished remembers, for each machine, the last step that succeeded and what
+	// the machine looked like when it was decided.
+	finished map[string]decided
+	// failed is the last error of a step that may be tried again, by machine.
+	failed  map[string]error
+	done    []cluster.Step
+	touched bool
+}
+
+type outcome struct {
+	step cluster.Step
+	err  error
+}
+
+type decided struct {
+	step  cluster.Step
+	state cluster.MachineState
+}
+
+func newWork(r *Runner, want cluster.Spec) *work {
+	return &work{
+		runner: r, want: want,
+		running:  map[string]cluster.Step{},
+		ended:    make(chan outcome, len(want.Machines)),
+		finished: map[string]decided{},
+		failed:   map[string]error{},
+	}
+}
+
+// start runs the steps on machines that are idle. A step that already succeeded
+// on a machine that has not changed since is an error: the planner and the
+// machine disagree, and repeating would never end.
+func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer) error {
+	for _, step := range steps {
+		name := step.On()
+		if _, busy := w.running[name]; busy {
+			continue
+		}
+
+		state := watch.state(name)
+		if before, ok := w.finished[name]; ok && before.step == step && sameState(before.state, state) {
+			return fmt.Errorf("step %q succeeded, and the machine is as it was before: %w", step, ErrNoProgress)
+		}
+
+		w.running[name] = step
+		w.touched = true
+		w.finished[name] = decided{step, state}
+
+		watch.busy(name, step)
+		w.runner.tell("step started", map[string]any{"step": step.String()})
+
+		go func() {
+			err := w.runner.execute(ctx, machineNamed(w.want, name), step)
+			w.ended <- outcome{step, err}
+		}()
+	}
+
+	return nil
+}
+
+// news waits until a step ends, until it is time to observe again, or until the
+// context ends. The error is the one of a step that must not be repeated, or the
+// context's.
+func (w *work) news(ctx context.Context, interval time.Duration, watch *observer) error {
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	case end := <-w.ended:
+		return w.settle(end, watch)
+	}
+}
+
+func (w *work) settle(end outcome, watch *observer) error {
+	name := end.step.On()
+	delete(w.running, name)
+	watch.changed(name, end.step, end.err)
+
+	if end.err == nil {
+		delete(w.failed, name)
+
+		w.done = append(w.done, end.step)
+		w.runner.tell("step finished", map[string]any{"step": end.step.String()})
+
+		return nil
+	}
+
+	delete(w.finished, name)
+
+	w.failed[name] = end.err
+	w.runner.tell("step failed", map[string]any{"step": end.step.String(), "error": end.err.Error()})
+
+	if wait.IsPermanent(end.err) {
+		return fmt.Errorf("%s: %w", end.step, end.err)
+	}
+
+	return nil
+}
+
+func (w *work) idle() bool { return len(w.running) == 0 }
+
+// wait lets the running steps end. They hold the run's context, so an interrupt
+// ends them too.
+func (w *work) wait() {
+	for len(w.running) > 0 {
+		end := <-w.ended
+		delete(w.running, end.step.On())
+
+		if end.err == nil {
+			w.done = append(w.done, end.step)
+		} else {
+			w.failed[end.step.On()] = end.err
+		}
+	}
+}
+
+// failures names the machines whose last step failed.
+func (w *work) failures() []cluster.Hold {
+	var holds []cluster.Hold
+	for name, err := range w.failed {
+		holds = append(holds, cluster.Hold{Machine: name, Reason: "last error: " + err.Error()})
+	}
+
+	slices.SortFunc(holds, func(a, b cluster.Hold) int { return strings.Compare(a.Machine, b.Machine) })
+
+	return holds
+}
+
+// sameState compares what was observed of a machine, but for the times.
+func sameState(a, b cluster.MachineState) bool {
+	a.Since, b.Since = time.Time{}, time.Time{}
+
+	return reflect.DeepEqual(a, b)
+}
+
+// Errors that end a run.
+var (
+	// ErrNoProgress means that a step succeeded without any effect.
+	ErrNoProgress = errors.New("no progress")
+	// ErrLeftBehind means that a teardown finished but for some machines.
+	ErrLeftBehind = errors.New("some machines could not be reset")
+)
+
+// Refused is the error of a run that the planner will not begin or go on with.
+type Refused struct{ Refusals []cluster.Refusal }
+
+func (e *Refused) Error() string {
+	texts := make([]string, len(e.Refusals))
+	for i, r := range e.Refusals {
+		texts[i] = r.String()
+	}
+
+	return strings.Join(texts, "; ")
+}
+
+// Incomplete is the error of a run that did not come to its end. Running again
+// continues.
+type Incomplete struct {
+	// Phase the cluster is in.
+	Phase cluster.Phase
+	// Holds is what the run was waiting for, and the last error of each machine.
+	Holds []cluster.Hold
+	// Done lists the steps that were finished.
+	Done []cluster.Step
+	// Err is why the run stopped.
+	Err error
+}
+
+func (e *Incomplete) Error() string {
+	var b strings.Builder
+
+	fmt.Fprintf(&b, "stopped in phase %s: %v", e.Phase, e.Err)
+
+	for _, h := range e.Holds {
+		fmt.Fprintf(&b, "; %s", h)
+	}
+
+	return b.String()
+}
+
+// Unwrap gives the cause, so that errors.Is sees a cancelled or expired context.
+func (e *Incomplete) Unwrap() error { return e.Err }
