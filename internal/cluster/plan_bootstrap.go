@@ -1,7 +1,5 @@
 package cluster
 
-import "fmt"
-
 // refuseLostEtcd refuses to go on when the recorded state knows of an etcd that
 // none of the machines has any more. Only a restore can bring its data back; a
 // second bootstrap would put an empty cluster in its place.
@@ -39,7 +37,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	for _, m := range machines {
 		if reason := mayHoldEtcd(have.Machines[m.Name]); reason != "" {
-			d.holdOnce(m.Name, "it may already hold etcd data, so no other machine is bootstrapped: "+reason)
+			d.holdOnce(m.Name, reason, "it may already hold etcd data, so no other machine is bootstrapped")
 
 			return
 		}
@@ -56,7 +54,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 
 			return
 		case have.Time.Sub(s.Since) <= p.BootPatience:
-			d.holdOnce(m.Name, fmt.Sprintf("%s, etcd is bootstrapped here once it is up", stageOf(s)))
+			d.holdOnce(m.Name, stageOf(s), "etcd is bootstrapped here once it is up")
 
 			return
 		}
@@ -112,17 +110,18 @@ func stageOf(s MachineState) string {
 	return "does not answer yet" + because(s.Cause)
 }
 
-// holdOnce adds a hold, or adds its reason to the hold the machine has already.
-func (d *Decision) holdOnce(machine, reason string) {
+// holdOnce adds a hold, or only the consequence where the machine is held
+// already and the reason is told.
+func (d *Decision) holdOnce(machine, reason, consequence string) {
 	for i := range d.Holds {
 		if d.Holds[i].Machine == machine {
-			d.Holds[i].Reason += "; " + reason
+			d.Holds[i].Reason += "; " + consequence
 
 			return
 		}
 	}
 
 	if !d.concerns(machine) {
-		d.hold(machine, "%s", reason)
+		d.hold(machine, "%s; %s", reason, consequence)
 	}
 }

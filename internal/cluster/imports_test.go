@@ -1,0 +1,44 @@
+package cluster_test
+
+import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestImportsNothingThatActs keeps the decisions pure: the package may import the
+// standard library but for what reaches a network, a clock of its own, or a disk.
+func TestImportsNothingThatActs(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+
+	acts := map[string]bool{"context": true, "net": true, "net/http": true, "os": true, "os/exec": true, "sync": true, "log": true}
+
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, spec := range file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			first, _, _ := strings.Cut(path, "/")
+			if acts[path] || strings.Contains(first, ".") && path != "github.com/blang/semver/v4" {
+				t.Errorf("%s imports %s: decisions are made from their arguments alone", name, path)
+			}
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package cluster_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+const randomClusters = 10_000
+
+// TestInvariantsOnRandomClusters checks, on clusters of 1 to 50 machines in any
+// mix of states, what must never happen.
+func TestInvariantsOnRandomClusters(t *testing.T) {
+	for seed := range uint64(randomClusters) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		want := randomSpec(random)
+		have := randomSnapshot(random, want)
+		policy := cluster.DefaultPolicy()
+
+		decision := cluster.Plan(want, have, policy)
+
+		for _, broken := range slices.Concat(
+			generalInvariants(decision), bootstrapInvariants(want, have, decision),
+			teardownInvariants(want, have, cluster.PlanTeardown(want, have, policy)),
+		) {
+			t.Errorf("seed %d: %s\n%+v\n%s", seed, broken, have, render(decision))
+		}
+
+		shuffled := want
+		shuffled.Machines = slices.Clone(want.Machines)
+		random.Shuffle(len(shuffled.Machines), func(i, j int) {
+			shuffled.Machines[i], shuffled.Machines[j] = shuffled.Machines[j], shuffled.Machines[i]
+		})
+
+		if diff := cmp.Diff(render(decision), render(cluster.Plan(shuffled, have, policy))); diff != "" {
+			t.Errorf("seed %d: the order in which machines are written changes the decision:\n%s", seed, diff)
+		}
+
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// TestForecastEndsInReady runs every plan on the model: wherever no machine is
+// silent or strange, the steps lead to a cluster that needs nothing more, with at
+// most one bootstrap.
+func TestForecastEndsInReady(t *testing.T) {
+	for seed := range uint64(randomClusters) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		want := randomSpec(random)
+		recorded := map[string]cluster.MachineState{}
+
+		for _, m := range want.Machines {
+			if want.Bootstrapped && (m.Role == cluster.ControlPlane || random.IntN(2) == 0) {
+				recorded[m.Name] = cluster.MachineState{
+					Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: []string{"new", "old"}[random.IntN(2)],
+				}
+			}
+		}
+
+		steps := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
+		applied, bootstraps := map[string]int{}, 0
+
+		for _, s := range steps {
+			switch s := s.(type) {
+			case cluster.ApplyConfig:
+				applied[s.Machine]++
+			case cluster.Bootstrap:
+				bootstraps++
+			default:
+				t.Fatalf("seed %d: unexpected step %q", seed, s)
+			}
+		}
+
+		wantBootstraps := 0
+		if want.OwnsControlPlane() && !want.Bootstrapped {
+			wantBootstraps = 1
+		}
+
+		if bootstraps != wantBootstraps {
+			t.Fatalf("seed %d: %d bootstraps, want %d", seed, bootstraps, wantBootstraps)
+		}
+
+		for _, m := range want.Machines {
+			needs := 0
+			if r, ok := recorded[m.Name]; !ok || r.ConfigDigest != "new" {
+				needs = 1
+			}
+
+			if applied[m.Name] != needs {
+				t.Fatalf("seed %d: %s gets its configuration %d times, want %d", seed, m.Name, applied[m.Name], needs)
+			}
+		}
+	}
+}
+
+func generalInvariants(d cluster.Decision) []string {
+	var broken []string
+
+	if len(d.Refusals) > 0 && len(d.Steps) > 0 {
+		broken = append(broken, "steps in spite of a refusal")
+	}
+
+	seen := map[string]bool{}
+	for _, s := range d.Steps {
+		if seen[s.On()] {
+			broken = append(broken, "two steps at once on "+s.On())
+		}
+
+		seen[s.On()] = true
+	}
+
+	return broken
+}
+
+// bootstrapInvariants is item 1 of what must never happen: a bootstrap needs
+// every control plane to be provably without etcd data.
+func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
+	bootstraps := slices.DeleteFunc(slices.Clone(d.Steps), func(s cluster.Step) bool { _, ok := s.(cluster.Bootstrap); return !ok })
+	if len(bootstraps) == 0 {
+		return nil
+	}
+
+	var broken []string
+	if len(bootstraps) > 1 {
+		broken = append(broken, "two bootstraps")
+	}
+
+	if len(have.Etcd.Members) > 0 || want.Bootstrapped {
+		broken = append(broken, "bootstrap of a cluster that has an etcd")
+	}
+
+	for _, m := range want.Machines {
+		s := have.Machines[m.Name]
+		proven := s.Fresh || s.Access == cluster.Maintenance || s.Access == cluster.Member && s.EtcdService == cluster.ServicePreparing
+
+		if m.Role == cluster.ControlPlane && (!proven || s.BootstrapRequested && s.Access == cluster.Member) {
+			broken = append(broken, "bootstrap while "+m.Name+" may hold etcd data")
+		}
+
+		if m.Role == cluster.Worker && bootstraps[0].On() == m.Name {
+			broken = append(broken, "bootstrap on a worker")
+		}
+	}
+
+	return broken
+}
+
+// teardownInvariants: nothing but members is reset, and the last control plane
+// only after everything else is in maintenance mode or given up.
+func teardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
+	var broken []string
+
+	for _, s := range d.Steps {
+		reset, ok := s.(cluster.Reset)
+		if !ok {
+			continue
+		}
+
+		if have.Machines[reset.Machine].Access != cluster.Member {
+			broken = append(broken, "reset of "+reset.Machine+", which is no member")
+		}
+
+		for _, m := range want.Machines {
+			left := have.Machines[m.Name].Access == cluster.Maintenance || cluster.TeardownLeft(m, have, cluster.DefaultPolicy()) != ""
+			if m.Name != reset.Machine && !left && (reset.Last || reset.Role == cluster.ControlPlane && m.Role == cluster.Worker) {
+				broken = append(broken, fmt.Sprintf("%q before %s was done", reset, m.Name))
+			}
+		}
+	}
+
+	return broken
+}
+
+func randomSpec(random *rand.Rand) cluster.Spec {
+	want := cluster.Spec{Name: "prod", NodesBecomeReady: random.IntN(4) > 0}
+	controlPlanes := random.IntN(6)
+	workers := random.IntN(51 - controlPlanes)
+
+	if controlPlanes+workers == 0 {
+		controlPlanes = 1
+	}
+
+	for i := range controlPlanes + workers {
+		role, name := cluster.ControlPlane, fmt.Sprintf("cp-%d", i)
+		if i >= controlPlanes {
+			role, name = cluster.Worker, fmt.Sprintf("w-%d", i)
+		}
+
+		want.Machines = append(want.Machines, cluster.Machine{
+			Name: name, Role: role, Address: fmt.Sprintf("10.0.0.%d", i+1), ConfigDigest: "new", TalosVersion: "v1.13.0",
+		})
+	}
+
+	want.Bootstrapped = random.IntN(3) == 0
+
+	return want
+}
+
+func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	have := cluster.Snapshot{Time: now, Machines: map[string]cluster.MachineState{}}
+	have.Kubernetes.Reachable = random.IntN(2) == 0
+	have.Etcd.Known = random.IntN(3) == 0
+	quiet := random.IntN(2) == 0 // half of the clusters have an easy life, or bootstraps would be rare
+
+	for _, m := range want.Machines {
+		s := randomState(random, now, m)
+		if quiet {
+			s = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: cluster.ServicePreparing, ConfigDigest: "new", Since: now}
+			if random.IntN(6) == 0 {
+				s = cluster.MachineState{Access: cluster.Unreachable, Fresh: random.IntN(2) == 0, Since: now.Add(-time.Hour)}
+			}
+		}
+
+		have.Machines[m.Name] = s
+
+		if have.Etcd.Known && m.Role == cluster.ControlPlane && random.IntN(2) == 0 {
+			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
+		}
+	}
+
+	return have
+}
+
+func randomState(random *rand.Rand, now time.Time, m cluster.Machine) cluster.MachineState {
+	pick := func(options ...string) string { return options[random.IntN(len(options))] }
+	s := cluster.MachineState{
+		Access:       cluster.Access(pick("", "unreachable", "maintenance", "maintenance", "member", "member", "member", "member", "member")),
+		Stage:        cluster.Stage(pick("booting", "running", "installing", "rebooting")),
+		EtcdService:  cluster.ServiceState(pick("", "Preparing", "Preparing", "Running", "Finished", "Failed")),
+		ConfigDigest: pick("", "old", "new"), Fresh: random.IntN(2) == 0, Resetting: random.IntN(5) == 0,
+		BootstrapRequested: random.IntN(8) == 0, Ready: random.IntN(2) == 0,
+		Since: now.Add(-time.Duration(random.IntN(30)) * time.Minute),
+	}
+
+	if random.IntN(10) == 0 {
+		s.Busy = "in progress"
+	}
+
+	if random.IntN(100) == 0 {
+		s.Access = cluster.Foreign
+	}
+
+	if random.IntN(3) == 0 {
+		s.UUID = m.Name
+	}
+
+	return s
+}
