@@ -1,0 +1,76 @@
+// Package pki holds the one thing a Talos cluster cannot get back once it is lost: its secrets bundle.
+//
+// A bundle is four certificate authorities (the Talos API, Kubernetes, etcd and the aggregation layer), the
+// key that signs service account tokens, the tokens machines join with, and the keys that encrypt Secrets in
+// etcd and identify the cluster to the discovery service. Every machine configuration is made from it and
+// every administrator credential is signed by it. It is generated once; a change of version or name never
+// makes a new one, because machines that carry the old authorities would refuse the new ones.
+//
+// The package does no I/O. It reads the file that `talosctl gen secrets` writes and the configuration of a
+// control-plane machine, writes that same file back byte for byte, and mints short-lived client credentials
+// offline. Values that carry keys print as a short description, so that a stray %v or a log field cannot
+// leak them.
+package pki
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	"go.yaml.in/yaml/v4"
+)
+
+// clockSkew is how far the start of validity of everything signed here lies in the past. Machines compare it
+// with their own clock, which before the first time synchronisation may well run behind, and refuse a
+// certificate that is not valid yet.
+const clockSkew = time.Hour
+
+// Bundle is the secrets of one cluster. It is immutable and safe for concurrent use; copies share the same
+// secrets. It prints without them. Make one with Generate, Parse or FromMachineConfig.
+type Bundle struct {
+	secrets *secrets.Bundle
+}
+
+// Generate makes the secrets of a new cluster, in the newest shape Talos 1.10 to 1.13 understand: secretbox
+// encryption of Secrets in etcd and an RSA service account key (making it takes up to a few seconds).
+// Every call gives different secrets.
+func Generate() (*Bundle, error) {
+	// Certificate authorities are checked against the clock of the machine, too, so they start in the past
+	// like everything they sign.
+	clock := secrets.NewFixedClock(time.Now().Add(-clockSkew))
+
+	generated, err := secrets.NewBundle(clock, config.TalosVersionCurrent)
+	if err != nil {
+		return nil, fmt.Errorf("generate secrets bundle: %w", err)
+	}
+
+	return newBundle(generated), nil
+}
+
+// newBundle takes ownership of s. The clock of a bundle decides when what it signs becomes valid, so a
+// clock that was fixed for generation must not survive.
+func newBundle(s *secrets.Bundle) *Bundle {
+	s.Clock = secrets.NewClock()
+
+	return &Bundle{secrets: s}
+}
+
+// YAML encodes the bundle as `talosctl gen secrets` does. The result is deterministic, and parsing and
+// encoding it again gives the same bytes. It contains every secret of the cluster.
+func (b *Bundle) YAML() ([]byte, error) {
+	encoded, err := yaml.Marshal(b.secrets)
+	if err != nil {
+		return nil, fmt.Errorf("encode secrets bundle: %w", err)
+	}
+
+	return encoded, nil
+}
+
+// ClusterID is the identity of the cluster at the discovery service (cluster.id of its machine
+// configurations). It is not secret and it never changes.
+func (b *Bundle) ClusterID() string { return b.secrets.Cluster.ID }
+
+// Secrets gives the bundle to the configuration generator of the machinery library. The result is shared
+// and must not be modified.
+func (b *Bundle) Secrets() *secrets.Bundle { return b.secrets }

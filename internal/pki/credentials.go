@@ -1,0 +1,123 @@
+package pki
+
+import (
+	stdx509 "crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	talosx509 "github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+)
+
+// Credentials are what a client needs to prove itself and to recognise the server. They print without
+// their contents.
+type Credentials struct {
+	// CA is the PEM certificate of the authority that signed both sides.
+	CA []byte
+	// Certificate and Key are the client's, in PEM.
+	Certificate, Key []byte
+	// NotBefore lies an hour in the past, for servers whose clock runs behind, though never before the
+	// authority's own. NotAfter ends the lifetime that was asked for, or the authority's. Both are UTC.
+	NotBefore, NotAfter time.Time
+}
+
+// TalosClient mints a client certificate for the Talos API of every machine of the cluster, offline. Roles
+// are those of Talos ("os:admin", "os:reader", …); Talos 1.13 ignores names it does not know, so an unknown
+// one is an error here. There is no way to revoke the certificate before its lifetime has passed.
+func (b *Bundle) TalosClient(roles []string, ttl time.Duration) (Credentials, error) {
+	set, unknown := role.Parse(roles)
+	if len(unknown) > 0 {
+		return Credentials{}, fmt.Errorf("mint Talos client certificate: unknown roles %s; Talos knows %s",
+			strings.Join(unknown, ", "), strings.Join(role.All.Strings(), ", "))
+	}
+
+	if len(set.Strings()) == 0 {
+		return Credentials{}, errors.New("mint Talos client certificate: at least one role is needed")
+	}
+
+	credentials, err := mint(b.secrets.Certs.OS, ttl, func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
+		return secrets.NewAdminCertificateAndKey(notBefore, b.secrets.Certs.OS, set, validity)
+	})
+	if err != nil {
+		return Credentials{}, fmt.Errorf("mint Talos client certificate: %w", err)
+	}
+
+	return credentials, nil
+}
+
+// KubernetesClient mints a client certificate for the Kubernetes API, offline. Kubernetes takes the user
+// and the groups from the certificate; "system:masters" is the group that may do everything. There is no
+// way to revoke the certificate before its lifetime has passed.
+func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duration) (Credentials, error) {
+	if user == "" {
+		return Credentials{}, errors.New("mint Kubernetes client certificate: a user name is needed")
+	}
+
+	ca := b.secrets.Certs.K8s
+
+	credentials, err := mint(ca, ttl, func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
+		authority, err := talosx509.NewCertificateAuthorityFromCertificateAndKey(ca)
+		if err != nil {
+			return nil, err
+		}
+
+		pair, err := talosx509.NewKeyPair(authority,
+			talosx509.CommonName(user),
+			talosx509.Organization(groups...),
+			talosx509.NotBefore(notBefore),
+			talosx509.NotAfter(notBefore.Add(validity)),
+			talosx509.KeyUsage(stdx509.KeyUsageDigitalSignature|stdx509.KeyUsageKeyEncipherment),
+			talosx509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}),
+		)
+		if err != nil {
+			return nil, err
+		}
+
+		return talosx509.NewCertificateAndKeyFromKeyPair(pair), nil
+	})
+	if err != nil {
+		return Credentials{}, fmt.Errorf("mint Kubernetes client certificate: %w", err)
+	}
+
+	return credentials, nil
+}
+
+type signer func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error)
+
+// mint fits the wanted lifetime into that of the authority and signs.
+func mint(ca *talosx509.PEMEncodedCertificateAndKey, ttl time.Duration, sign signer) (Credentials, error) {
+	if ttl <= 0 {
+		return Credentials{}, fmt.Errorf("the lifetime %s is not positive", ttl)
+	}
+
+	authority, err := ca.GetCert()
+	if err != nil {
+		return Credentials{}, fmt.Errorf("read the authority's certificate: %w", err)
+	}
+
+	// Certificates count in seconds.
+	now := time.Now().UTC().Truncate(time.Second)
+
+	if !now.Before(authority.NotAfter) {
+		return Credentials{}, fmt.Errorf("the authority expired at %s", authority.NotAfter.UTC().Format(time.RFC3339))
+	}
+
+	notBefore, notAfter := now.Add(-clockSkew), now.Add(ttl)
+	if notBefore.Before(authority.NotBefore) {
+		notBefore = authority.NotBefore.UTC()
+	}
+
+	if notAfter.After(authority.NotAfter) {
+		notAfter = authority.NotAfter.UTC()
+	}
+
+	pair, err := sign(notBefore, notAfter.Sub(notBefore))
+	if err != nil {
+		return Credentials{}, err
+	}
+
+	return Credentials{CA: ca.Crt, Certificate: pair.Crt, Key: pair.Key, NotBefore: notBefore, NotAfter: notAfter}, nil
+}

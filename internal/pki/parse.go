@@ -1,0 +1,231 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	talosx509 "github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	"go.yaml.in/yaml/v4"
+)
+
+// ErrInvalidBundle is wrapped by every error that says a secrets bundle is incomplete or broken.
+var ErrInvalidBundle = errors.New("invalid secrets bundle")
+
+// Parse reads the file that `talosctl gen secrets` writes. Every part is checked: the authorities are
+// certificates that may sign and whose keys belong to them, and nothing is missing. All problems are
+// reported at once, by the names used in the file and without their values. An expired authority is
+// accepted, since the cluster it belongs to must still be removable; see Authorities.
+func Parse(data []byte) (*Bundle, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return nil, fmt.Errorf("%w: not YAML: %w", ErrInvalidBundle, err)
+	}
+
+	if err := checkShape(&document); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidBundle, err)
+	}
+
+	parsed := &secrets.Bundle{}
+
+	// Each part is decoded by itself because the errors of the YAML library quote the value they could not
+	// decode, which would be a secret: the part is named instead.
+	root := document.Content[0]
+	for i := 0; i < len(root.Content); i += 2 {
+		if err := decodePart(parsed, root.Content[i].Value, root.Content[i+1]); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalidBundle, err)
+		}
+	}
+
+	if err := validate(parsed); err != nil {
+		return nil, err
+	}
+
+	return newBundle(parsed), nil
+}
+
+// checkShape recognises the files that are most often mistaken for a secrets bundle.
+func checkShape(document *yaml.Node) error {
+	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+		return errors.New("expected the YAML mapping that `talosctl gen secrets` writes")
+	}
+
+	root := document.Content[0]
+	for i := 0; i < len(root.Content); i += 2 {
+		switch root.Content[i].Value {
+		case "machine":
+			return errors.New("this is a machine configuration, not the file of `talosctl gen secrets`")
+		case "contexts":
+			return errors.New("this is a talosconfig, which holds client credentials only, not the file of `talosctl gen secrets`")
+		case "Cluster", "Certs", "TrustdInfo":
+			return errors.New("this is the JSON form of a bundle; expected the YAML that `talosctl gen secrets` writes")
+		}
+	}
+
+	return nil
+}
+
+func decodePart(into *secrets.Bundle, name string, value *yaml.Node) error {
+	var target any
+
+	switch name {
+	case "cluster":
+		target = &into.Cluster
+	case "secrets":
+		target = &into.Secrets
+	case "trustdinfo":
+		target = &into.TrustdInfo
+	case "certs":
+		return decodeCerts(into, value)
+	default:
+		return fmt.Errorf("unknown part %q (line %d); expected cluster, secrets, trustdinfo and certs", name, value.Line)
+	}
+
+	if value.Decode(target) != nil {
+		return fmt.Errorf("%s (line %d) does not have the shape that `talosctl gen secrets` writes", name, value.Line)
+	}
+
+	return nil
+}
+
+func decodeCerts(into *secrets.Bundle, value *yaml.Node) error {
+	if value.Kind != yaml.MappingNode {
+		return fmt.Errorf("certs (line %d) is not a mapping", value.Line)
+	}
+
+	into.Certs = &secrets.Certs{}
+	targets := map[string]any{
+		"etcd":              &into.Certs.Etcd,
+		"k8s":               &into.Certs.K8s,
+		"k8saggregator":     &into.Certs.K8sAggregator,
+		"k8sserviceaccount": &into.Certs.K8sServiceAccount,
+		"os":                &into.Certs.OS,
+	}
+
+	for i := 0; i < len(value.Content); i += 2 {
+		name, part := value.Content[i].Value, value.Content[i+1]
+
+		target, known := targets[name]
+		if !known {
+			return fmt.Errorf("unknown part certs.%s (line %d)", name, part.Line)
+		}
+
+		if part.Decode(target) != nil {
+			return fmt.Errorf("certs.%s (line %d) is not base64 of PEM under the keys crt and key", name, part.Line)
+		}
+	}
+
+	return nil
+}
+
+// validate reports everything that is wrong with s, each problem on a line of its own.
+func validate(s *secrets.Bundle) error {
+	problems := missingParts(s)
+
+	if s.Certs != nil {
+		for _, authority := range authorityParts(s.Certs) {
+			if err := checkAuthority(authority.pair); err != nil {
+				problems = append(problems, fmt.Errorf("certs.%s: %w", authority.part, err))
+			}
+		}
+
+		if err := checkServiceAccountKey(s.Certs.K8sServiceAccount); err != nil {
+			problems = append(problems, fmt.Errorf("certs.k8sserviceaccount: %w", err))
+		}
+	}
+
+	if len(problems) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%w: %w", ErrInvalidBundle, errors.Join(problems...))
+}
+
+func missingParts(s *secrets.Bundle) []error {
+	var problems []error
+
+	require := func(name string, present bool) {
+		if !present {
+			problems = append(problems, fmt.Errorf("%s is missing", name))
+		}
+	}
+
+	require("cluster.id", s.Cluster != nil && s.Cluster.ID != "")
+	require("cluster.secret", s.Cluster != nil && s.Cluster.Secret != "")
+	require("secrets.bootstraptoken", s.Secrets != nil && s.Secrets.BootstrapToken != "")
+	require("trustdinfo.token", s.TrustdInfo != nil && s.TrustdInfo.Token != "")
+	require("certs", s.Certs != nil)
+
+	if s.Secrets != nil {
+		secretbox, aescbc := s.Secrets.SecretboxEncryptionSecret != "", s.Secrets.AESCBCEncryptionSecret != ""
+		require("secrets.secretboxencryptionsecret (or aescbcencryptionsecret)", secretbox || aescbc)
+
+		if secretbox && aescbc {
+			problems = append(problems, errors.New("secrets has both secretboxencryptionsecret and aescbcencryptionsecret; keep the one the cluster encrypts with"))
+		}
+
+		// Talos splits the token at its dot and panics without one (machinery 1.13, cluster.token).
+		id, secret, dotted := strings.Cut(s.Secrets.BootstrapToken, ".")
+		if s.Secrets.BootstrapToken != "" && (!dotted || id == "" || secret == "") {
+			problems = append(problems, errors.New("secrets.bootstraptoken is not of the form <id>.<secret>"))
+		}
+	}
+
+	return problems
+}
+
+func checkAuthority(pair *talosx509.PEMEncodedCertificateAndKey) error {
+	switch {
+	case pair == nil:
+		return errors.New("is missing")
+	case len(pair.Crt) == 0:
+		return errors.New("crt is missing")
+	case len(pair.Key) == 0:
+		return errors.New("key is missing")
+	}
+
+	certificate, err := pair.GetCert()
+	if err != nil {
+		return fmt.Errorf("crt is not a PEM certificate: %w", err)
+	}
+
+	if !certificate.IsCA {
+		return errors.New("crt is not the certificate of an authority")
+	}
+
+	key, err := pair.GetKey()
+	if err != nil {
+		return fmt.Errorf("key is not a PEM private key: %w", err)
+	}
+
+	return keyBelongsTo(certificate, key)
+}
+
+func keyBelongsTo(certificate *x509.Certificate, key any) error {
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return fmt.Errorf("key has the unsupported type %T", key)
+	}
+
+	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(certificate.PublicKey) {
+		return errors.New("key does not belong to crt")
+	}
+
+	return nil
+}
+
+func checkServiceAccountKey(key *talosx509.PEMEncodedKey) error {
+	if key == nil || len(key.Key) == 0 {
+		return errors.New("key is missing")
+	}
+
+	if _, err := key.GetKey(); err != nil {
+		return fmt.Errorf("key is not a PEM private key: %w", err)
+	}
+
+	return nil
+}
