@@ -23,8 +23,8 @@ type work struct {
 	// finished remembers, for each machine, the last step that succeeded and what
 	// the machine looked like when it was decided.
 	finished map[string]decided
-	// failed is the last error of a step that may be tried again, by machine.
-	failed  map[string]error
+	// failed is the last step of each machine that failed and may be tried again.
+	failed  map[string]failure
 	done    []cluster.Step
 	touched bool
 }
@@ -32,6 +32,11 @@ type work struct {
 type outcome struct {
 	step cluster.Step
 	err  error
+}
+
+type failure struct {
+	err error
+	at  time.Time
 }
 
 type decided struct {
@@ -45,7 +50,7 @@ func newWork(r *Runner, want cluster.Spec) *work {
 		running:  map[string]cluster.Step{},
 		ended:    make(chan outcome, len(want.Machines)),
 		finished: map[string]decided{},
-		failed:   map[string]error{},
+		failed:   map[string]failure{},
 	}
 }
 
@@ -55,7 +60,7 @@ func newWork(r *Runner, want cluster.Spec) *work {
 func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer) error {
 	for _, step := range steps {
 		name := step.On()
-		if _, busy := w.running[name]; busy {
+		if _, busy := w.running[name]; busy || w.resting(name) {
 			continue
 		}
 
@@ -113,7 +118,7 @@ func (w *work) settle(end outcome, watch *observer) error {
 
 	delete(w.finished, name)
 
-	w.failed[name] = end.err
+	w.failed[name] = failure{end.err, time.Now()}
 	w.runner.tell("step failed", map[string]any{"step": end.step.String(), "error": end.err.Error()})
 
 	if wait.IsPermanent(end.err) {
@@ -121,6 +126,14 @@ func (w *work) settle(end outcome, watch *observer) error {
 	}
 
 	return nil
+}
+
+// resting is true for a machine whose last step failed just now: it is given the
+// time of one interval before it is asked again.
+func (w *work) resting(name string) bool {
+	f, ok := w.failed[name]
+
+	return ok && time.Since(f.at) < w.runner.interval()
 }
 
 func (w *work) idle() bool { return len(w.running) == 0 }
@@ -135,7 +148,7 @@ func (w *work) wait() {
 		if end.err == nil {
 			w.done = append(w.done, end.step)
 		} else {
-			w.failed[end.step.On()] = end.err
+			w.failed[end.step.On()] = failure{end.err, time.Now()}
 		}
 	}
 }
@@ -143,8 +156,8 @@ func (w *work) wait() {
 // failures names the machines whose last step failed.
 func (w *work) failures() []cluster.Hold {
 	var holds []cluster.Hold
-	for name, err := range w.failed {
-		holds = append(holds, cluster.Hold{Machine: name, Reason: "last error: " + err.Error()})
+	for name, f := range w.failed {
+		holds = append(holds, cluster.Hold{Machine: name, Reason: "last error: " + f.err.Error()})
 	}
 
 	slices.SortFunc(holds, func(a, b cluster.Hold) int { return strings.Compare(a.Machine, b.Machine) })
