@@ -1,0 +1,85 @@
+package clitest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// CLI is a program that runs providers.
+type CLI struct {
+	Name string // terraform or tofu
+	Path string
+}
+
+// Each runs f as a subtest for each CLI of this machine: terraform when it is on the PATH, tofu when it was built. It skips the test
+// without TF_ACC, and when there is no CLI at all; with TALOSOP_REQUIRE_ASSETS a missing tofu fails it.
+func Each(t *testing.T, f func(t *testing.T, cli CLI)) {
+	t.Helper()
+
+	if os.Getenv("TF_ACC") == "" {
+		t.Skip("acceptance test: set TF_ACC=1, or run `make testacc`")
+	}
+
+	if path, err := exec.LookPath("terraform"); err == nil {
+		t.Run("terraform", func(t *testing.T) { f(t, CLI{Name: "terraform", Path: path}) })
+	}
+
+	t.Run("tofu", func(t *testing.T) { f(t, CLI{Name: "tofu", Path: Asset(t, "tofu")}) })
+}
+
+// Any returns one CLI of this machine, for tests where the two cannot differ: tofu when it was built, else terraform. It skips or fails
+// like Each.
+func Any(tb testing.TB) CLI {
+	tb.Helper()
+
+	if os.Getenv("TF_ACC") == "" {
+		tb.Skip("acceptance test: set TF_ACC=1, or run `make testacc`")
+	}
+
+	if path := find("tofu"); path != "" {
+		return CLI{Name: "tofu", Path: path}
+	}
+
+	if path, err := exec.LookPath("terraform"); err == nil {
+		return CLI{Name: "terraform", Path: path}
+	}
+
+	return CLI{Name: "tofu", Path: Asset(tb, "tofu")}
+}
+
+// Asset returns the path of a program that tools/testbed/build makes: etcd, kube-apiserver, talosctl or tofu. Without it the test is
+// skipped, or fails when TALOSOP_REQUIRE_ASSETS is set.
+func Asset(tb testing.TB, name string) string {
+	tb.Helper()
+
+	path := find(name)
+	if path != "" {
+		return path
+	}
+
+	const hint = "run `make testbed` and set TALOSOP_TEST_ASSETS to the output of `tools/testbed/build --dir`, or run `make test`"
+	if os.Getenv("TALOSOP_REQUIRE_ASSETS") != "" {
+		tb.Fatalf("%s is missing: %s", name, hint)
+	}
+
+	tb.Skipf("%s is missing: %s", name, hint)
+
+	return ""
+}
+
+// find returns the path of a program in the assets folder, or "".
+func find(name string) string {
+	dir := os.Getenv("TALOSOP_TEST_ASSETS")
+	if dir == "" {
+		return ""
+	}
+
+	path := filepath.Join(dir, name)
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return ""
+	}
+
+	return path
+}

@@ -1,0 +1,214 @@
+package clitest
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Process is a command that runs.
+type Process struct {
+	t        testing.TB
+	name     string
+	provider string
+	cmd      *exec.Cmd
+	started  time.Time
+	stdout   buffer
+	stderr   buffer
+	done     chan struct{}
+	result   Result
+}
+
+// withoutInput are the commands that take -input=false.
+var withoutInput = map[string]bool{"init": true, "plan": true, "apply": true, "destroy": true, "import": true, "refresh": true}
+
+// withoutColour are the commands that know no -no-color.
+var withoutColour = map[string]bool{"version": true}
+
+// Start starts a command. When the test ends before the command, the command and its provider are killed.
+func (w *Workspace) Start(args ...string) *Process {
+	w.t.Helper()
+
+	full := []string{args[0]}
+	if !withoutColour[args[0]] {
+		full = append(full, "-no-color")
+	}
+
+	if withoutInput[args[0]] {
+		full = append(full, "-input=false")
+	}
+
+	p := &Process{t: w.t, name: w.cli.Name, provider: w.provider, done: make(chan struct{}), started: time.Now()}
+	// Not CommandContext: a test that is over kills the command below, with the provider.
+	p.cmd = exec.Command(w.cli.Path, append(full, args[1:]...)...) //nolint:noctx // see above
+	p.cmd.Dir, p.cmd.Env = w.Dir, w.env
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.result.Args = args
+
+	if err := p.cmd.Start(); err != nil {
+		w.t.Fatalf("start %s %s: %v", w.cli.Name, strings.Join(args, " "), err)
+	}
+
+	w.t.Cleanup(p.stop)
+
+	go p.reap()
+
+	return p
+}
+
+// reap waits for the command and keeps its result.
+func (p *Process) reap() {
+	defer close(p.done)
+
+	err := p.cmd.Wait()
+
+	p.result.Took = time.Since(p.started).Round(time.Millisecond)
+	p.result.Stdout, p.result.Stderr = p.stdout.String(), p.stderr.String()
+	p.result.Exit = p.cmd.ProcessState.ExitCode()
+
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.result.Stderr += "\n" + err.Error()
+	}
+}
+
+// Wait waits for the end of the command.
+func (p *Process) Wait() Result {
+	p.t.Helper()
+	<-p.done
+	p.t.Logf("%s %s: exit status %d after %s", p.name, strings.Join(p.result.Args, " "), p.result.Exit, p.result.Took)
+
+	return p.result
+}
+
+// Done is closed when the command has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Output is what the command wrote so far.
+func (p *Process) Output() string { return p.stdout.String() + p.stderr.String() }
+
+// Interrupt sends SIGINT to the CLI alone, as `kill -INT` does. (A Ctrl-C in a terminal reaches the provider too, which ignores it.)
+func (p *Process) Interrupt() { p.signal(os.Interrupt) }
+
+// KillCLI ends the CLI with SIGKILL: no state is written. The provider notices that nobody reads its answers; what still runs when the
+// test ends is killed.
+func (p *Process) KillCLI() {
+	p.t.Helper()
+	p.signal(os.Kill)
+}
+
+// KillProvider ends the provider process with SIGKILL, as the kernel does when memory runs out. The test fails when there is none.
+func (p *Process) KillProvider() {
+	p.t.Helper()
+
+	pids := p.providers()
+	if len(pids) == 0 {
+		p.t.Fatalf("%s %s runs no provider\n%s", p.name, strings.Join(p.result.Args, " "), p.Output())
+	}
+
+	for _, pid := range pids {
+		if err := kill(pid); err != nil {
+			p.t.Fatalf("kill provider %d: %v", pid, err)
+		}
+	}
+}
+
+func (p *Process) signal(s os.Signal) {
+	p.t.Helper()
+
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatalf("send %s to %s: %v", s, p.name, err)
+	}
+}
+
+// stop ends what is left of a command when its test is over.
+func (p *Process) stop() {
+	pids := p.providers()
+
+	select {
+	case <-p.done:
+	default:
+		if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			p.t.Errorf("kill %s: %v", p.name, err)
+		}
+
+		<-p.done
+	}
+
+	for _, pid := range pids {
+		if err := kill(pid); err != nil {
+			p.t.Errorf("kill provider %d: %v", pid, err)
+		}
+	}
+}
+
+// providers returns the provider processes that the command started and that still run. They are told from those of other commands by
+// the working folder, which they inherit, because a provider whose CLI is gone has another parent. Linux only: elsewhere there are none.
+func (p *Process) providers() []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+
+	var pids []int
+
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+
+		// A process that ended meanwhile has no links any more.
+		exe, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
+		if err != nil || strings.TrimSuffix(exe, " (deleted)") != p.provider {
+			continue
+		}
+
+		if dir, err := os.Readlink(filepath.Join("/proc", entry.Name(), "cwd")); err == nil && dir == p.cmd.Dir {
+			pids = append(pids, pid)
+		}
+	}
+
+	return pids
+}
+
+// kill ends a process that may have ended already.
+func kill(pid int) error {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+
+	if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+
+	return nil
+}
+
+// buffer is a bytes.Buffer that can be read while a command writes to it.
+type buffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.buf.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.buf.String()
+}

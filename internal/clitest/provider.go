@@ -1,0 +1,79 @@
+package clitest
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+// Version is the version under which the provider lies in the mirror.
+const Version = "0.0.1"
+
+// source is the provider's address without its host; each CLI puts its own registry before it.
+const source = "talosop/talosop"
+
+// hosts are the registries of the CLIs: terraform's and OpenTofu's default.
+var hosts = []string{"registry.terraform.io", "registry.opentofu.org"}
+
+// binary builds the provider once per test process and returns its path. TALOSOP_PROVIDER names one that is built already. A file of
+// one checkout stays at one place between runs, so that an unchanged provider is not linked again.
+var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("TALOSOP_PROVIDER"); path != "" {
+		return filepath.EvalSymlinks(path)
+	}
+
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+
+	dir, err := filepath.EvalSymlinks(os.TempDir())
+	if err != nil {
+		return "", err
+	}
+
+	path := filepath.Join(dir, fmt.Sprintf("talosop-clitest-%d-%x", os.Getuid(), crc32.ChecksumIEEE([]byte(root))), "terraform-provider-talosop")
+
+	build := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build provider: %w\n%s", err, out)
+	}
+
+	return path, nil
+})
+
+// moduleRoot returns the folder of the module that the test belongs to.
+func moduleRoot() (string, error) {
+	out, err := exec.CommandContext(context.Background(), "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module's folder: %w", err)
+	}
+
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+// writeMirror lays the provider into a filesystem mirror below dir and returns the text of a CLI configuration that installs from it and
+// from nowhere else. A mirror, unlike dev_overrides, goes through init, locks and the checksums, as at a user's.
+func writeMirror(dir, provider string) (string, error) {
+	for _, host := range hosts {
+		folder := filepath.Join(dir, host, source, Version, runtime.GOOS+"_"+runtime.GOARCH)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return "", err
+		}
+
+		if err := os.Symlink(provider, filepath.Join(folder, "terraform-provider-talosop_v"+Version)); err != nil {
+			return "", err
+		}
+	}
+
+	return fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", dir), nil
+}

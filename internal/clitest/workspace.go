@@ -1,0 +1,207 @@
+package clitest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tfjson "github.com/hashicorp/terraform-json"
+)
+
+// Workspace is a folder with a configuration and its state, in which a CLI runs.
+type Workspace struct {
+	Dir string
+
+	t        testing.TB
+	cli      CLI
+	provider string
+	env      []string
+	trace    string
+}
+
+// Result is what a command left behind.
+type Result struct {
+	Args   []string
+	Exit   int // -1 when the command was killed by a signal
+	Stdout string
+	Stderr string
+	Took   time.Duration
+}
+
+// Output is everything the command wrote, standard output first.
+func (r Result) Output() string { return r.Stdout + r.Stderr }
+
+// NewWorkspace makes an empty workspace that is removed with the test. The first of a test process builds the provider.
+func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
+	tb.Helper()
+
+	provider, err := binary()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	dir, err := filepath.EvalSymlinks(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	w := &Workspace{Dir: filepath.Join(dir, "work"), t: tb, cli: cli, provider: provider, trace: filepath.Join(dir, "trace.log")}
+
+	config, err := writeMirror(filepath.Join(dir, "mirror"), provider)
+	if err != nil {
+		tb.Fatalf("write provider mirror: %v", err)
+	}
+
+	rc := filepath.Join(dir, "cli.tfrc")
+	if err := os.WriteFile(rc, []byte(config), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+
+	if err := os.Mkdir(w.Dir, 0o755); err != nil {
+		tb.Fatal(err)
+	}
+
+	// Nothing of the developer's own settings takes part: TF_LOG, TF_VAR_x, TF_PLUGIN_CACHE_DIR, TF_REATTACH_PROVIDERS.
+	w.env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "TF_") })
+	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+rc, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "CHECKPOINT_DISABLE=1",
+		"TF_LOG=TRACE", "TF_LOG_PATH="+w.trace)
+
+	return w
+}
+
+// Setenv sets a variable of later commands, such as TF_VAR_patch.
+func (w *Workspace) Setenv(name, value string) { w.env = append(w.env, name+"="+value) }
+
+// Write puts a file into the workspace.
+func (w *Workspace) Write(name, content string) {
+	w.t.Helper()
+
+	if err := os.WriteFile(filepath.Join(w.Dir, name), []byte(content), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// CopyFrom puts every file of a folder into the workspace, such as an example. Folders in it are left out.
+func (w *Workspace) CopyFrom(dir string) {
+	w.t.Helper()
+
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() {
+			continue
+		}
+
+		content, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+
+		w.Write(entry.Name(), string(content))
+	}
+}
+
+// Init installs the provider from the mirror; the test fails when it cannot.
+func (w *Workspace) Init() {
+	w.t.Helper()
+	w.MustRun("init")
+}
+
+// Run runs a command to its end, whatever its exit status, and logs a line about it. -no-color and -input=false are added where they
+// belong.
+func (w *Workspace) Run(args ...string) Result {
+	w.t.Helper()
+
+	return w.Start(args...).Wait()
+}
+
+// MustRun is Run; the test fails with the command's output when it does not exit with 0.
+func (w *Workspace) MustRun(args ...string) Result {
+	w.t.Helper()
+
+	result := w.Run(args...)
+	if result.Exit != 0 {
+		w.t.Fatalf("%s %s: exit status %d\n%s", w.cli.Name, strings.Join(args, " "), result.Exit, result.Output())
+	}
+
+	return result
+}
+
+// PlanIsEmpty plans with a refresh and says whether nothing would change; a plan that fails fails the test.
+func (w *Workspace) PlanIsEmpty() (empty bool, output string) {
+	w.t.Helper()
+
+	result := w.Run("plan", "-detailed-exitcode")
+	if result.Exit != 0 && result.Exit != 2 {
+		w.t.Fatalf("%s plan: exit status %d\n%s", w.cli.Name, result.Exit, result.Output())
+	}
+
+	return result.Exit == 0, result.Output()
+}
+
+// State returns what `show -json` says of the state.
+func (w *Workspace) State() *tfjson.State {
+	w.t.Helper()
+
+	var state tfjson.State
+	if err := json.Unmarshal([]byte(w.MustRun("show", "-json").Stdout), &state); err != nil {
+		w.t.Fatalf("read state: %v", err)
+	}
+
+	return &state
+}
+
+// Attribute returns a value of a resource in the state, such as Attribute("talosop_control_plane.this", "phase"), and nil when the
+// resource or the attribute is not there.
+func (w *Workspace) Attribute(address, name string) any {
+	w.t.Helper()
+
+	values := w.State().Values
+	if values == nil || values.RootModule == nil {
+		return nil
+	}
+
+	for _, r := range values.RootModule.Resources {
+		if r.Address == address {
+			return r.AttributeValues[name]
+		}
+	}
+
+	return nil
+}
+
+// Resources returns the addresses in the state of the root module, sorted.
+func (w *Workspace) Resources() []string {
+	w.t.Helper()
+
+	var addresses []string
+
+	if values := w.State().Values; values != nil && values.RootModule != nil {
+		for _, r := range values.RootModule.Resources {
+			addresses = append(addresses, r.Address)
+		}
+	}
+
+	slices.Sort(addresses)
+
+	return addresses
+}
+
+// Trace returns the log at level TRACE of every command so far, the provider's lines included.
+func (w *Workspace) Trace() string {
+	w.t.Helper()
+
+	content, err := os.ReadFile(w.trace)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return string(content)
+}
