@@ -74,3 +74,13 @@ func (b *Bundle) ClusterID() string { return b.secrets.Cluster.ID }
 // Secrets gives the bundle to the configuration generator of the machinery library. The result is shared
 // and must not be modified.
 func (b *Bundle) Secrets() *secrets.Bundle { return b.secrets }
+
+// Wrap makes a bundle of one that the machinery library generated or read, and owns it from then on. It is
+// checked as in Parse.
+func Wrap(s *secrets.Bundle) (*Bundle, error) {
+	if err := validate(s); err != nil {
+		return nil, err
+	}
+
+	return newBundle(s), nil
+}

@@ -1,0 +1,181 @@
+package machineconfig
+
+import (
+	"fmt"
+
+	"github.com/siderolabs/talos/pkg/machinery/cel"
+	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
+	"github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
+	"go.yaml.in/yaml/v4"
+)
+
+// base generates the configuration of a machine before any patch: that of `talosctl gen config` with the
+// settings put in.
+func (g *Generator) base(m Machine) (*documents, error) {
+	kind := machine.TypeWorker
+	if m.Role == ControlPlane {
+		kind = machine.TypeControlPlane
+	}
+
+	generated, err := g.input.Config(kind)
+	if err != nil {
+		return nil, fmt.Errorf("generate %s configuration: %w", m.Role, err)
+	}
+
+	known := generated.Documents()
+
+	main, ok := known[0].(*v1alpha1.Config)
+	if !ok {
+		return nil, fmt.Errorf("generate %s configuration: it starts with a %T", m.Role, known[0])
+	}
+
+	if err := g.putInstall(main.MachineConfig, m.Install); err != nil {
+		return nil, err
+	}
+
+	if g.cluster.KubeProxyDisabled && main.ClusterConfig.ProxyConfig != nil {
+		main.ClusterConfig.ProxyConfig.Disabled = new(true)
+	}
+
+	registries, err := g.putRegistries(main.MachineConfig)
+	if err != nil {
+		return nil, err
+	}
+
+	known = append(known, registries...)
+
+	if g.cluster.ImageCache {
+		main.MachineConfig.MachineFeatures.ImageCacheSupport = &v1alpha1.ImageCacheConfig{CacheLocalEnabled: new(true)}
+		known = append(known, imageCacheVolume())
+	}
+
+	if m.Hostname != "" {
+		putHostname(known, main, m.Hostname)
+	}
+
+	provider, err := container.New(known...)
+	if err != nil {
+		return nil, fmt.Errorf("generate %s configuration: %w", m.Role, err)
+	}
+
+	return &documents{known: provider}, nil
+}
+
+func (g *Generator) putInstall(config *v1alpha1.MachineConfig, install Install) error {
+	target := config.MachineInstall
+	target.InstallDisk = install.Disk
+	target.InstallImage = install.Image
+	target.InstallWipe = new(install.Wipe)
+	target.InstallExtraKernelArgs = install.ExtraKernelArgs
+
+	// Talos refuses extra arguments beside the command line of the UKI (Talos 1.12, install validation).
+	if len(install.ExtraKernelArgs) > 0 && g.contract.GrubUseUKICmdlineDefault() {
+		target.InstallGrubUseUKICmdline = new(false)
+	}
+
+	if install.DiskSelector == nil {
+		return nil
+	}
+
+	selector, err := install.DiskSelector.config()
+	if err != nil {
+		return err
+	}
+
+	target.InstallDiskSelector = selector
+
+	return nil
+}
+
+// config goes through YAML because the size matcher of the machinery library can only be made by decoding.
+func (s *DiskSelector) config() (*v1alpha1.InstallDiskSelector, error) {
+	selector := &v1alpha1.InstallDiskSelector{
+		Model: s.Model, Serial: s.Serial, Modalias: s.Modalias, UUID: s.UUID, WWID: s.WWID,
+		Type: v1alpha1.InstallDiskType(s.Type), BusPath: s.BusPath,
+	}
+
+	if s.Size == "" {
+		return selector, nil
+	}
+
+	encoded, err := yaml.Marshal(s.Size)
+	if err != nil {
+		return nil, fmt.Errorf("encode disk size %q: %w", s.Size, err)
+	}
+
+	size := &v1alpha1.InstallDiskSizeMatcher{}
+	if err := yaml.Unmarshal(encoded, size); err != nil {
+		return nil, &FieldError{
+			Field: "machine.install.disk_selector.size", Found: quoted(s.Size),
+			Allowed: `a comparison with a size, such as ">= 100GB" or "== 1TB"`, Fix: "the operators are ==, >=, <=, > and <",
+		}
+	}
+
+	selector.Size = size
+
+	return selector, nil
+}
+
+// imageCacheVolume asks for the partition the cache is copied to. Talos makes it only when there is a
+// document for it, and its defaults (system disk, 500 MiB to 1 GiB) are raised by a patch of the same kind
+// and name.
+func imageCacheVolume() config.Document {
+	volume := block.NewVolumeConfigV1Alpha1()
+	volume.MetaName = constants.ImageCachePartitionLabel
+	volume.ProvisioningSpec.DiskSelectorSpec.Match = cel.MustExpression(cel.ParseBooleanExpression("system_disk", celenv.DiskLocator()))
+
+	return volume
+}
+
+// putHostname sets a static host name in the form of the contract: the generated HostnameConfig (from
+// v1.12) or the field of the main document.
+func putHostname(known []config.Document, main *v1alpha1.Config, hostname string) {
+	for _, document := range known {
+		if found, ok := document.(*network.HostnameConfigV1Alpha1); ok {
+			found.ConfigHostname = hostname
+			found.ConfigAuto = new(nethelpers.AutoHostnameKindOff)
+
+			return
+		}
+	}
+
+	if main.MachineConfig.MachineNetwork == nil { //nolint:staticcheck // the form before contract v1.12
+		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{} //nolint:staticcheck // the form before contract v1.12
+	}
+
+	main.MachineConfig.MachineNetwork.NetworkHostname = hostname //nolint:staticcheck // the form before contract v1.12
+}
+
+func (c CNI) config() *v1alpha1.CNIConfig {
+	if c.Name == "" {
+		return nil
+	}
+
+	config := &v1alpha1.CNIConfig{CNIName: c.Name, CNIUrls: c.URLs}
+
+	if c.Flannel != nil {
+		config.CNIFlannel = &v1alpha1.FlannelCNIConfig{FlanneldExtraArgs: c.Flannel.ExtraArgs}
+
+		if c.Flannel.KubeNetworkPolicies {
+			config.CNIFlannel.FlannelKubeNetworkPoliciesEnabled = new(true)
+		}
+	}
+
+	return config
+}
+
+// discovery is whether the discovery service is used: as asked, and otherwise wherever it can be reached.
+func (c Cluster) discovery() bool {
+	if c.Discovery != nil {
+		return *c.Discovery
+	}
+
+	return !c.AirGapped
+}

@@ -1,0 +1,110 @@
+package machineconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+)
+
+// ErrNoDocuments says that a text has no configuration in it.
+var ErrNoDocuments = errors.New("no configuration documents")
+
+// Digest is a fingerprint of what a configuration says: "sha256:" and hex. It does not depend on comments,
+// the order of documents or keys, or on how a value is written (1m0s or 60s): documents the machinery
+// library can load are compared as it understands them. All others, those of unknown kinds or with fields of a
+// newer Talos, are compared as YAML data. The digest reveals nothing of the secrets.
+//
+// It is meant for comparing what is wanted with what a machine has, both computed by the same build.
+func Digest(cfg []byte) (string, error) {
+	documents, err := load(cfg)
+	if err != nil {
+		return "", fmt.Errorf("digest configuration: %w", err)
+	}
+
+	if len(documents) == 0 {
+		return "", fmt.Errorf("digest configuration: %w", ErrNoDocuments)
+	}
+
+	var canonical []string
+
+	for _, document := range documents {
+		// encoding/json sorts the keys of maps.
+		encoded, err := json.Marshal(document.content)
+		if err != nil {
+			return "", fmt.Errorf("digest configuration: document %s: %w", document.id, errNotData)
+		}
+
+		canonical = append(canonical, string(encoded))
+	}
+
+	slices.Sort(canonical)
+
+	sum := sha256.Sum256([]byte(strings.Join(canonical, "\n")))
+
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// document is one document of a configuration as data.
+type document struct {
+	id identity
+	// content is decoded YAML, normalised by the machinery library where it can load the document.
+	content any
+	// provider is the loaded document; nil when the library cannot load it.
+	provider config.Provider
+}
+
+// load reads a configuration as data. Errors do not quote values.
+func load(cfg []byte) ([]document, error) {
+	chunks, err := split(string(cfg))
+	if err != nil {
+		return nil, fmt.Errorf("not YAML: %s", withoutQuotes(err.Error()))
+	}
+
+	var documents []document
+
+	for _, c := range chunks {
+		if c.node == nil {
+			continue
+		}
+
+		loaded := document{id: identify(c.node)}
+
+		// An error means a newer Talos (or a mistake, which is not for a comparison to judge).
+		if provider, err := configloader.NewFromBytes([]byte(c.text)); err == nil {
+			loaded.provider = provider
+
+			if loaded.content, err = contentOf(provider); err != nil {
+				return nil, fmt.Errorf("document %s: %w", loaded.id, err)
+			}
+		} else if loaded.content, err = decodeNode(c.node); err != nil {
+			return nil, fmt.Errorf("document %s: %w", loaded.id, err)
+		}
+
+		documents = append(documents, loaded)
+	}
+
+	return documents, nil
+}
+
+// contentOf is the data of a provider of one document, as the machinery library writes it.
+func contentOf(provider config.Provider) (any, error) {
+	encoded, err := provider.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+
+	node, err := parseDocument(string(encoded))
+	if err != nil {
+		return nil, fmt.Errorf("read encoded document: %w", errNotData)
+	}
+
+	return decodeNode(node)
+}

@@ -1,0 +1,184 @@
+package machineconfig
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"go.yaml.in/yaml/v4"
+)
+
+// documents is a configuration being put together: what the machinery library understands, and the
+// documents of unknown kinds, which it would refuse to load.
+type documents struct {
+	known   config.Provider
+	unknown []rawDocument
+}
+
+// count is how many documents the configuration has.
+func (d *documents) count() int { return len(d.known.Documents()) + len(d.unknown) }
+
+// encode writes all documents, without comments in those that are known.
+func (d *documents) encode() ([]byte, error) {
+	encoded, err := d.known.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	if err != nil {
+		return nil, fmt.Errorf("encode configuration: %w", err)
+	}
+
+	buffer := bytes.NewBuffer(encoded)
+
+	for _, document := range d.unknown {
+		if buffer.Len() > 0 {
+			buffer.WriteString("---\n")
+		}
+
+		buffer.WriteString(document.text)
+	}
+
+	return buffer.Bytes(), nil
+}
+
+// identity is what makes two documents the same one: a patch with the identity of a document changes it.
+type identity struct{ apiVersion, kind, name string }
+
+// String is the name of the document for users: "v1alpha1" for the main one, "kind" or "kind/name" for others.
+func (i identity) String() string {
+	switch {
+	case i.kind == "":
+		return mainDocument
+	case i.name == "":
+		return i.kind
+	default:
+		return i.kind + "/" + i.name
+	}
+}
+
+// mainDocument is how the document without a kind is called, after its version field.
+const mainDocument = "v1alpha1"
+
+// chunk is the text of one document in a stream, with its separator line, and what was parsed from it.
+type chunk struct {
+	text string
+	// node is the content of the document: a mapping, a sequence or a scalar. Nil when there is none
+	// (comments alone).
+	node *yaml.Node
+}
+
+// split cuts a YAML stream into its documents. Every line that starts with three dashes separates two
+// documents, wherever it stands: YAML does not allow such a line inside of a scalar. So the text of each
+// document is kept as it was written.
+func split(text string) ([]chunk, error) {
+	var chunks []chunk
+
+	for _, part := range splitText(strings.ReplaceAll(text, "\r\n", "\n")) {
+		node, err := parseDocument(part)
+		if err != nil {
+			return nil, err
+		}
+
+		chunks = append(chunks, chunk{text: part, node: node})
+	}
+
+	return chunks, nil
+}
+
+func splitText(text string) []string {
+	var (
+		parts   []string
+		current strings.Builder
+	)
+
+	for line := range strings.Lines(text) {
+		// A directive (%YAML 1.2) belongs to the document after the separator that follows it.
+		if isSeparator(line) && current.Len() > 0 && !strings.HasPrefix(current.String(), "%") {
+			parts = append(parts, current.String())
+			current.Reset()
+		}
+
+		current.WriteString(line)
+	}
+
+	if current.Len() > 0 {
+		parts = append(parts, current.String())
+	}
+
+	return parts
+}
+
+func isSeparator(line string) bool {
+	rest, found := strings.CutPrefix(line, "---")
+
+	return found && (rest == "" || strings.ContainsAny(rest[:1], " \t\n"))
+}
+
+// parseDocument gives the content of the only document in text, or nil when there is none.
+func parseDocument(text string) (node *yaml.Node, err error) {
+	// The YAML library panics on some malformed input; machinery guards its loader in the same way.
+	defer func() {
+		if p := recover(); p != nil {
+			node, err = nil, fmt.Errorf("the YAML library cannot parse it: %v", p)
+		}
+	}()
+
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return nil, err
+	}
+
+	if document.Kind != yaml.DocumentNode || len(document.Content) == 0 || document.Content[0].Tag == "!!null" {
+		return nil, nil
+	}
+
+	return document.Content[0], nil
+}
+
+// identify reads the identity of a document from its mapping.
+func identify(mapping *yaml.Node) identity {
+	return identity{
+		apiVersion: scalarAt(mapping, "apiVersion"),
+		kind:       scalarAt(mapping, "kind"),
+		name:       scalarAt(mapping, "name"),
+	}
+}
+
+func scalarAt(mapping *yaml.Node, key string) string {
+	if value := valueAt(mapping, key); value != nil && value.Kind == yaml.ScalarNode {
+		return value.Value
+	}
+
+	return ""
+}
+
+func valueAt(mapping *yaml.Node, key string) *yaml.Node {
+	if mapping.Kind != yaml.MappingNode {
+		return nil
+	}
+
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
+		}
+	}
+
+	return nil
+}
+
+// isKnown asks the machinery library whether it can decode documents of that kind, by having it decode an
+// empty one: its registry of kinds is internal.
+func (i identity) isKnown() bool {
+	if i.kind == "" {
+		return true
+	}
+
+	empty, err := yaml.Marshal(map[string]string{"apiVersion": i.apiVersion, "kind": i.kind})
+	if err != nil {
+		return false
+	}
+
+	_, err = configloader.NewFromBytes(empty)
+
+	return err == nil
+}

@@ -1,0 +1,303 @@
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"go.yaml.in/yaml/v4"
+)
+
+// patch is one parsed entry of a list of patches. It is never modified, so one may be applied many times.
+type patch struct {
+	// operations is a JSON 6902 patch. It excludes the other two.
+	operations configpatcher.Patch
+	// merge has the documents of known kinds, unknown the others.
+	merge   configpatcher.StrategicMergePatch
+	unknown []rawDocument
+}
+
+// addsDocuments says whether the patch may turn a configuration of one document into one of several.
+func (p *patch) addsDocuments() bool {
+	if len(p.unknown) > 0 {
+		return true
+	}
+
+	if p.merge == nil {
+		return false
+	}
+
+	for _, document := range p.merge.Documents() {
+		// The machinery library calls the main document by its version.
+		if document.Kind() != mainDocument {
+			return true
+		}
+	}
+
+	return false
+}
+
+// ValidatePatch checks one patch by itself: it is YAML and has the shape of a patch, its fields exist, and it
+// can be applied to the configurations of the contract. An empty patch is allowed and changes nothing.
+// Errors are *FieldError with an empty Field.
+func ValidatePatch(text, contract string) error {
+	return validatePatches("", []string{text}, contract)
+}
+
+// ValidatePatches checks a list of patches that are applied one after the other; see ValidatePatch. Field
+// of the errors is "patches[n]". Whether the result is a configuration that Talos accepts is checked by Generate
+// and Check.
+func ValidatePatches(patches []string, contract string) error {
+	return validatePatches("patches", patches, contract)
+}
+
+func validatePatches(field string, patches []string, contract string) error {
+	parsedContract, err := parseContract(contract)
+	if err != nil {
+		return err
+	}
+
+	var (
+		found problems
+		multi = parsedContract.MultidocNetworkConfigSupported()
+	)
+
+	for i, text := range patches {
+		name := ""
+		if field != "" {
+			name = at(field, i)
+		}
+
+		parsed, err := parsePatch(name, text)
+		if err != nil {
+			found = append(found, err)
+
+			continue
+		}
+
+		if parsed.operations != nil && multi {
+			found = append(found, multiDocumentError(name))
+		}
+
+		multi = multi || parsed.addsDocuments()
+	}
+
+	return found.err()
+}
+
+func multiDocumentError(field string) error {
+	return &FieldError{
+		Field: field, Found: "a JSON 6902 patch (a list of operations) for a configuration of several documents",
+		Allowed: "configuration documents that are merged (strategic merge patches)",
+		Fix:     "write the part of the configuration that changes as YAML; configurations of contract v1.12 and newer always have several documents",
+		Err:     ErrMultiDocument,
+	}
+}
+
+// parsePatch reads a patch and reports mistakes as FieldErrors of field.
+func parsePatch(field, text string) (*patch, error) {
+	chunks, err := split(text)
+	if err != nil {
+		return nil, &FieldError{
+			Field: field, Found: "text that is not YAML (" + withoutQuotes(err.Error()) + ")", Allowed: patchShape,
+			Fix: "check indentation and quoting", Err: ErrNotYAML,
+		}
+	}
+
+	parsed := &patch{}
+	known := &strings.Builder{}
+
+	for _, c := range chunks {
+		if c.node == nil {
+			known.WriteString(blank(c.text))
+
+			continue
+		}
+
+		if c.node.Kind == yaml.SequenceNode && len(chunks) == 1 {
+			return parseOperations(field, text)
+		}
+
+		if mistake := shapeMistake(c.node); mistake != nil {
+			mistake.Field = field
+
+			return nil, mistake
+		}
+
+		if identify(c.node).isKnown() {
+			known.WriteString(c.text)
+
+			continue
+		}
+
+		known.WriteString(blank(c.text))
+
+		raw, err := newRawDocument(c)
+		if err != nil {
+			return nil, err
+		}
+
+		parsed.unknown = append(parsed.unknown, raw)
+	}
+
+	if err := parsed.loadKnown(field, known.String()); err != nil {
+		return nil, err
+	}
+
+	return parsed, nil
+}
+
+// loadKnown parses the documents the library knows. The others have been blanked out in text, so that line
+// numbers in messages are those of the patch.
+func (p *patch) loadKnown(field, text string) error {
+	provider, err := configloader.NewFromBytes([]byte(text), configloader.WithAllowPatchDelete())
+
+	switch {
+	case errors.Is(err, configloader.ErrNoConfig):
+		return nil
+	case err != nil:
+		return loadError(field, err)
+	}
+
+	p.merge = configpatcher.NewStrategicMergePatch(provider)
+
+	return nil
+}
+
+// blank keeps the line breaks of text.
+func blank(text string) string { return strings.Repeat("\n", strings.Count(text, "\n")) }
+
+func parseOperations(field, text string) (*patch, error) {
+	loaded, err := configpatcher.LoadPatch([]byte(text))
+	if err != nil {
+		return nil, &FieldError{
+			Field: field, Found: "a list that is not a JSON 6902 patch", Allowed: patchShape,
+			Fix: "each entry needs op, path and, for most operations, value", Err: ErrNotPatch,
+		}
+	}
+
+	if mistake := operationMistake(text); mistake != "" {
+		return nil, &FieldError{
+			Field: field, Found: "a JSON 6902 patch in which " + mistake, Allowed: patchShape,
+			Fix: "each entry needs op, path and, for most operations, value", Err: ErrNotPatch,
+		}
+	}
+
+	return &patch{operations: loaded}, nil
+}
+
+// operationMistake looks for what the JSON patch library only notices when it applies the patch, or not at all.
+func operationMistake(text string) string {
+	var operations []struct {
+		Op    string    `yaml:"op"`
+		Path  *string   `yaml:"path"`
+		From  *string   `yaml:"from"`
+		Value yaml.Node `yaml:"value"`
+	}
+
+	if yaml.Unmarshal([]byte(text), &operations) != nil {
+		return "an entry is not a mapping with op and path"
+	}
+
+	for i, operation := range operations {
+		switch operation.Op {
+		case "add", "replace", "test":
+			if operation.Value.IsZero() {
+				return fmt.Sprintf("entry %d (%s) has no value", i, operation.Op)
+			}
+		case "remove":
+		case "move", "copy":
+			if operation.From == nil {
+				return fmt.Sprintf("entry %d (%s) has no from", i, operation.Op)
+			}
+		default:
+			return fmt.Sprintf("entry %d has no operation of the names add, remove, replace, move, copy and test", i)
+		}
+
+		if operation.Path == nil || (*operation.Path != "" && !strings.HasPrefix(*operation.Path, "/")) {
+			return fmt.Sprintf("entry %d has no path that starts with a slash", i)
+		}
+	}
+
+	return ""
+}
+
+// apply changes the configuration by a patch.
+func (d *documents) apply(field string, p *patch) error {
+	if p.operations != nil {
+		return d.applyOperations(field, p.operations)
+	}
+
+	if p.merge != nil {
+		merged, err := configpatcher.StrategicMerge(d.known, p.merge)
+		if err != nil {
+			return applyError(field, err)
+		}
+
+		if err := checkDeletes(field, merged); err != nil {
+			return err
+		}
+
+		d.known = merged
+	}
+
+	for _, document := range p.unknown {
+		if err := d.mergeUnknown(field, document); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (d *documents) applyOperations(field string, operations configpatcher.Patch) error {
+	if d.count() != 1 {
+		return multiDocumentError(field)
+	}
+
+	encoded, err := d.known.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	if err != nil {
+		return fmt.Errorf("encode configuration: %w", err)
+	}
+
+	output, err := configpatcher.Apply(configpatcher.WithBytes(encoded), []configpatcher.Patch{operations})
+	if err != nil {
+		return applyError(field, err)
+	}
+
+	patched, err := output.Config()
+	if err != nil {
+		return loadError(field, err)
+	}
+
+	d.known = patched
+
+	return nil
+}
+
+// checkDeletes refuses a $patch: delete of a document that is not there. Machinery 1.13 would keep the
+// instruction itself as a document, which no machine can load.
+func checkDeletes(field string, merged config.Provider) error {
+	for _, document := range merged.Documents() {
+		if _, ok := document.(configloader.Selector); !ok {
+			continue
+		}
+
+		name := identity{kind: document.Kind()}
+		if named, ok := document.(interface{ Name() string }); ok {
+			name.name = named.Name()
+		}
+
+		return &FieldError{
+			Field: field, Found: fmt.Sprintf("$patch: delete for the document %s, which is not there", name),
+			Allowed: "deleting what the generated configuration or earlier patches have",
+			Fix:     "remove it, or check kind and name", Err: ErrNotPatch,
+		}
+	}
+
+	return nil
+}

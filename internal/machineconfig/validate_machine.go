@@ -1,0 +1,75 @@
+package machineconfig
+
+import "strings"
+
+// checkMachine looks at all settings but the patches, which are checked when they are parsed.
+func checkMachine(found *problems, m Machine, s strictness) {
+	switch m.Role {
+	case ControlPlane, Worker:
+	case "":
+		if s == complete {
+			found.add("machine.role", "no role", "controlplane or worker", "set one")
+		}
+	default:
+		found.add("machine.role", quoted(string(m.Role)), "controlplane or worker", "choose one of them")
+	}
+
+	switch m.Mode {
+	case "", Metal, Container:
+	default:
+		found.add("machine.mode", quoted(string(m.Mode)), "metal or container", "choose one of them")
+	}
+
+	checkHostname(found, m.Hostname)
+	checkInstall(found, m.Install, s)
+}
+
+func checkHostname(found *problems, hostname string) {
+	if hostname != "" && !isDNSName(hostname) {
+		found.add("machine.hostname", quoted(hostname), "a host name in lower case, of letters, digits and dashes, with or without a domain",
+			"Kubernetes takes the name of the node from it")
+	}
+}
+
+func checkInstall(found *problems, install Install, s strictness) {
+	const field = "machine.install"
+
+	if install.Disk != "" && install.DiskSelector != nil {
+		found.add(field+".disk_selector", "a disk selector beside the disk "+quoted(install.Disk), "either of them",
+			"remove one; Talos would ignore the disk")
+	}
+
+	if install.Disk != "" && !strings.HasPrefix(install.Disk, "/dev/") {
+		found.add(field+".disk", quoted(install.Disk), "a device, such as /dev/sda or /dev/disk/by-id/…", "write the whole path")
+	}
+
+	if install.DiskSelector != nil {
+		checkDiskSelector(found, field+".disk_selector", *install.DiskSelector, s)
+	}
+
+	if strings.ContainsAny(install.Image, " \t\r\n") {
+		found.add(field+".image", quoted(install.Image), "an image reference", "remove the spaces")
+	}
+
+	for i, arg := range install.ExtraKernelArgs {
+		if (arg == "" && s == complete) || strings.ContainsAny(arg, " \t\r\n") {
+			found.add(at(field+".extra_kernel_args", i), quoted(arg), "one argument without spaces, such as console=ttyS0", "give each argument an entry of its own")
+		}
+	}
+}
+
+func checkDiskSelector(found *problems, field string, selector DiskSelector, s strictness) {
+	if selector == (DiskSelector{}) && s == complete {
+		found.add(field, "no property", "at least one property of the disk", "without one it matches any disk; name the disk instead")
+	}
+
+	switch selector.Type {
+	case "", "ssd", "hdd", "nvme", "sd":
+	default:
+		found.add(field+".type", quoted(selector.Type), "ssd, hdd, nvme or sd", "choose one of them")
+	}
+
+	if _, err := selector.config(); err != nil {
+		*found = append(*found, err)
+	}
+}

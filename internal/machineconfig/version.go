@@ -1,0 +1,174 @@
+package machineconfig
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+)
+
+// The Talos versions this build configures. Older ones lack what the provider relies on; newer ones have
+// documents and calls the machinery library of this build does not know.
+const (
+	minTalosMinor = 10
+	maxTalosMinor = 13
+)
+
+// TalosVersion is a released or pre-released version of Talos, such as v1.13.0.
+type TalosVersion struct{ semver.Version }
+
+// String writes the version with its v, as tags and images have it.
+func (v TalosVersion) String() string { return "v" + v.Version.String() }
+
+// Contract is the newest version contract machines of this version understand, such as "v1.13".
+func (v TalosVersion) Contract() string { return fmt.Sprintf("v%d.%d", v.Major, v.Minor) }
+
+// KubernetesVersion is a version of Kubernetes, such as v1.35.2.
+type KubernetesVersion struct{ semver.Version }
+
+// String writes the version with its v, as it is written in settings and reported by nodes.
+func (v KubernetesVersion) String() string { return "v" + v.Version.String() }
+
+// ParseTalosVersion reads the setting talos_version. The version has a leading v and is one of v1.10 to
+// v1.13; errors are *FieldError.
+func ParseTalosVersion(s string) (TalosVersion, error) {
+	const field = "talos_version"
+
+	parsed, err := parseVersion(field, s, "v1.13.0")
+	if err != nil {
+		return TalosVersion{}, err
+	}
+
+	if parsed.Major != 1 || parsed.Minor < minTalosMinor || parsed.Minor > maxTalosMinor {
+		fix := "use a supported Talos version"
+		if parsed.Major > 1 || parsed.Minor > maxTalosMinor {
+			fix = "use a supported Talos version, or a newer release of this provider"
+		}
+
+		return TalosVersion{}, &FieldError{Field: field, Found: quoted(s), Allowed: talosRange(), Fix: fix}
+	}
+
+	return TalosVersion{parsed}, nil
+}
+
+// ParseKubernetesVersion reads the setting kubernetes_version, which has a leading v. Whether Talos
+// supports the version is the question of CheckKubernetesSupported. Errors are *FieldError.
+func ParseKubernetesVersion(s string) (KubernetesVersion, error) {
+	parsed, err := parseVersion("kubernetes_version", s, "v1.35.2")
+	if err != nil {
+		return KubernetesVersion{}, err
+	}
+
+	return KubernetesVersion{parsed}, nil
+}
+
+// CheckKubernetesSupported asks the compatibility table of Talos (machinery 1.13) whether machines of that
+// Talos version run that version of Kubernetes. The error is a *FieldError with the range that is allowed.
+func CheckKubernetesSupported(talos TalosVersion, kubernetes KubernetesVersion) error {
+	target, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: talos.String()})
+	if err != nil {
+		return fmt.Errorf("read Talos version %s: %w", talos, err)
+	}
+
+	if supported(target, kubernetes.Version) {
+		return nil
+	}
+
+	lowest, highest := supportedMinors(target)
+
+	return &FieldError{
+		Field:   "kubernetes_version",
+		Found:   quoted(kubernetes.String()),
+		Allowed: fmt.Sprintf("v1.%d to v1.%d with Talos %s", lowest, highest, talos),
+		Fix:     "choose a Kubernetes version in that range, or a Talos version that supports this one",
+	}
+}
+
+func supported(target *compatibility.TalosVersion, kubernetes semver.Version) bool {
+	version, err := compatibility.ParseKubernetesVersion(kubernetes.String())
+
+	return err == nil && version.SupportedWith(target) == nil
+}
+
+// supportedMinors finds the range by asking: the library has a predicate, but no list.
+func supportedMinors(target *compatibility.TalosVersion) (lowest, highest uint64) {
+	for minor := uint64(1); minor < 100; minor++ {
+		if supported(target, semver.Version{Major: 1, Minor: minor}) {
+			if lowest == 0 {
+				lowest = minor
+			}
+
+			highest = minor
+		}
+	}
+
+	return lowest, highest
+}
+
+// CheckContract says whether machines of that Talos version understand configurations of a contract: it
+// must not be newer than the version. Errors are *FieldError.
+func CheckContract(contract string, talos TalosVersion) error {
+	parsed, err := parseContract(contract)
+	if err != nil {
+		return err
+	}
+
+	if uint64(parsed.Minor) <= talos.Minor {
+		return nil
+	}
+
+	return &FieldError{
+		Field:   "talos_version_contract",
+		Found:   quoted(contract),
+		Allowed: "at most " + talos.Contract() + ", since machines run Talos " + talos.String(),
+		Fix:     "machines refuse documents of a newer contract: lower the contract or raise talos_version",
+	}
+}
+
+// parseContract reads a pinned version contract, "v1.13". A patch level is not accepted, so that there is
+// one spelling for each contract and a difference is always a change.
+func parseContract(s string) (*config.VersionContract, error) {
+	for minor := minTalosMinor; minor <= maxTalosMinor; minor++ {
+		contract := &config.VersionContract{Major: 1, Minor: minor}
+		if s == contract.String() {
+			return contract, nil
+		}
+	}
+
+	return nil, &FieldError{
+		Field:   "talos_version_contract",
+		Found:   quoted(s),
+		Allowed: fmt.Sprintf("v1.%d to v1.%d, without a patch level", minTalosMinor, maxTalosMinor),
+		Fix:     "write the Talos minor version the cluster was created with, such as v1.13",
+	}
+}
+
+func parseVersion(field, s, example string) (semver.Version, error) {
+	bare, prefixed := strings.CutPrefix(s, "v")
+
+	parsed, err := semver.Parse(bare)
+	if err == nil && prefixed {
+		return parsed, nil
+	}
+
+	fix := "write all three numbers, such as " + example
+	if err == nil {
+		fix = "write v" + s
+	}
+
+	return semver.Version{}, &FieldError{
+		Field:   field,
+		Found:   quoted(s),
+		Allowed: "a version with a leading v, such as " + example,
+		Fix:     fix,
+	}
+}
+
+func talosRange() string {
+	return fmt.Sprintf("v1.%d.0 to v1.%d.x", minTalosMinor, maxTalosMinor)
+}
+
+func quoted(s string) string { return fmt.Sprintf("%q", s) }
