@@ -13,40 +13,45 @@ type CLI struct {
 	Path string
 }
 
-// Each runs f as a subtest for each CLI of this machine: terraform when it is on the PATH, tofu when it was built. It skips the test
-// without TF_ACC, and when there is no CLI at all; with TALOSOP_REQUIRE_ASSETS a missing tofu fails it.
+// Each runs f as a subtest for each CLI of this machine, as All returns them.
 func Each(t *testing.T, f func(t *testing.T, cli CLI)) {
 	t.Helper()
 
-	if os.Getenv("TF_ACC") == "" {
-		t.Skip("acceptance test: set TF_ACC=1, or run `make testacc`")
+	for _, cli := range All(t) {
+		t.Run(cli.Name, func(t *testing.T) { f(t, cli) })
 	}
-
-	if path, err := exec.LookPath("terraform"); err == nil {
-		t.Run("terraform", func(t *testing.T) { f(t, CLI{Name: "terraform", Path: path}) })
-	}
-
-	t.Run("tofu", func(t *testing.T) { f(t, CLI{Name: "tofu", Path: Asset(t, "tofu")}) })
 }
 
-// Any returns one CLI of this machine, for tests where the two cannot differ: tofu when it was built, else terraform. It skips or fails
-// like Each.
-func Any(tb testing.TB) CLI {
+// All returns the CLIs of this machine: tofu when it was built, terraform when it is on the PATH. It skips the test without TF_ACC, and
+// when there is no CLI at all; with TALOSOP_REQUIRE_ASSETS a missing tofu fails it.
+func All(tb testing.TB) []CLI {
 	tb.Helper()
 
 	if os.Getenv("TF_ACC") == "" {
 		tb.Skip("acceptance test: set TF_ACC=1, or run `make testacc`")
 	}
 
+	var clis []CLI
 	if path := find("tofu"); path != "" {
-		return CLI{Name: "tofu", Path: path}
+		clis = append(clis, CLI{Name: "tofu", Path: path})
 	}
 
 	if path, err := exec.LookPath("terraform"); err == nil {
-		return CLI{Name: "terraform", Path: path}
+		clis = append(clis, CLI{Name: "terraform", Path: path})
 	}
 
-	return CLI{Name: "tofu", Path: Asset(tb, "tofu")}
+	if len(clis) == 0 || os.Getenv("TALOSOP_REQUIRE_ASSETS") != "" {
+		Asset(tb, "tofu")
+	}
+
+	return clis
+}
+
+// Any returns one CLI of this machine, for tests where the two cannot differ. It skips or fails like All.
+func Any(tb testing.TB) CLI {
+	tb.Helper()
+
+	return All(tb)[0]
 }
 
 // Asset returns the path of a program that tools/testbed/build makes: etcd, kube-apiserver, talosctl or tofu. Without it the test is

@@ -1,0 +1,51 @@
+# A whole cluster from machines that wait in maintenance mode.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = {
+      source = "talosop/talosop"
+    }
+  }
+}
+
+# The PKI and the tokens of the cluster. Made once; every machine configuration and credential follows from it.
+resource "talosop_secrets" "this" {}
+
+resource "talosop_control_plane" "this" {
+  mode                = "metal"
+  name                = var.cluster_name
+  endpoint            = var.endpoint
+  secrets             = talosop_secrets.this.bundle
+  talos_version       = var.talos_version
+  kubernetes_version  = var.kubernetes_version
+  install             = { disk = var.install_disk }
+  config_patches      = var.config_patches
+  deletion_protection = var.deletion_protection
+
+  machines = { for name, address in var.control_planes : name => { address = address } }
+
+  # A create that could not finish is stored and continued by the next apply. This makes the run fail all the same.
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The control plane is ${self.phase}. Apply again to continue."
+    }
+  }
+}
+
+resource "talosop_worker" "this" {
+  cluster        = talosop_control_plane.this.cluster
+  talos_version  = var.talos_version
+  install        = { disk = var.install_disk }
+  config_patches = var.config_patches
+
+  machines = { for name, address in var.workers : name => { address = address } }
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The workers are ${self.phase}. Apply again to continue."
+    }
+  }
+}

@@ -1,0 +1,50 @@
+variable "cluster_name" {
+  description = "Name of the cluster."
+  type        = string
+  default     = "quickstart"
+}
+
+variable "endpoint" {
+  description = "URL of the Kubernetes API: a virtual IP, a load balancer or the first control plane, with port 6443."
+  type        = string
+}
+
+variable "control_planes" {
+  description = "Addresses of the control-plane machines by name; an odd number."
+  type        = map(string)
+}
+
+variable "workers" {
+  description = "Addresses of the workers by name."
+  type        = map(string)
+}
+
+variable "talos_version" {
+  description = "Talos version that the machines run."
+  type        = string
+  default     = "v1.13.0"
+}
+
+variable "kubernetes_version" {
+  description = "Kubernetes version of the cluster."
+  type        = string
+  default     = "v1.36.3"
+}
+
+variable "install_disk" {
+  description = "Disk that Talos is installed to. Everything on it is lost."
+  type        = string
+  default     = "/dev/sda"
+}
+
+variable "config_patches" {
+  description = "Patches of every machine's configuration, as YAML."
+  type        = list(string)
+  default     = []
+}
+
+variable "deletion_protection" {
+  description = "Refuse to destroy the cluster. Set it to false and apply before destroying."
+  type        = bool
+  default     = true
+}
