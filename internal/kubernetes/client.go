@@ -1,0 +1,265 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// defaultPort of the Kubernetes API on a control plane.
+const defaultPort = "6443"
+
+// Options of a [Client].
+type Options struct {
+	// Endpoint is the URL of the cluster's API, such as https://10.0.0.10:6443.
+	Endpoint string
+	// Fallbacks are control planes to ask when the endpoint does not answer: hosts
+	// or host:port, on port 6443 without one.
+	Fallbacks []string
+	// CA of the cluster, and a client certificate of it with its key; PEM encoded.
+	CA, Cert, Key []byte
+	// Dial makes TCP connections; by default directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
+	// request to one server, 5 s; Call a request as a whole, 10 s.
+	Connect, Attempt, Call time.Duration
+}
+
+// String hides the credentials.
+func (o Options) String() string { return "Kubernetes API at " + o.Endpoint }
+
+// GoString hides the credentials from %#v.
+func (o Options) GoString() string { return o.String() }
+
+// Format hides the credentials from every verb.
+func (o Options) Format(f fmt.State, _ rune) { fmt.Fprint(f, o.String()) }
+
+// Client is the API of one cluster. It is safe for concurrent use.
+type Client struct {
+	attempt, call time.Duration
+	servers       []*server
+
+	mu sync.Mutex
+	// preferred is the server that answered last.
+	preferred *server
+}
+
+// server is one way to reach the API.
+type server struct {
+	url  string
+	http *http.Transport
+	core *typedcore.CoreV1Client
+}
+
+// New prepares a client; it does no I/O. The error is about an endpoint or
+// credentials that cannot be read.
+func New(o Options) (*Client, error) {
+	o = o.withDefaults()
+
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(o.CA) {
+		return nil, errors.New("read Kubernetes API credentials: the CA holds no PEM certificate")
+	}
+
+	cert, err := tls.X509KeyPair(o.Cert, o.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read Kubernetes API credentials: %w", err)
+	}
+
+	urls, err := o.urls()
+	if err != nil {
+		return nil, err
+	}
+
+	c := &Client{attempt: o.Attempt, call: o.Call}
+
+	for _, u := range urls {
+		s, err := newServer(u, o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})
+		if err != nil {
+			return nil, err
+		}
+
+		c.servers = append(c.servers, s)
+	}
+
+	return c, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Connect == 0 {
+		o.Connect = 3 * time.Second
+	}
+
+	if o.Attempt == 0 {
+		o.Attempt = 5 * time.Second
+	}
+
+	if o.Call == 0 {
+		o.Call = 10 * time.Second
+	}
+
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: o.Connect}).DialContext
+	}
+
+	return o
+}
+
+// urls are the base URLs in the order of preference, each once.
+func (o Options) urls() ([]string, error) {
+	endpoint, err := url.Parse(o.Endpoint)
+	if err != nil || endpoint.Scheme != "https" || endpoint.Host == "" {
+		return nil, fmt.Errorf("read the Kubernetes endpoint %q: it is not an https URL", o.Endpoint)
+	}
+
+	urls := []string{"https://" + endpoint.Host}
+
+	for _, host := range o.Fallbacks {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+		}
+
+		if u := "https://" + host; !slices.Contains(urls, u) {
+			urls = append(urls, u)
+		}
+	}
+
+	return urls, nil
+}
+
+func newServer(base string, o Options, tlsConfig *tls.Config) (*server, error) {
+	transport := &http.Transport{
+		DialContext:         o.Dial,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: o.Connect,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 1,
+		IdleConnTimeout:     time.Minute,
+	}
+
+	core, err := typedcore.NewForConfigAndClient(&rest.Config{
+		Host: base,
+		ContentConfig: rest.ContentConfig{
+			// A node list is several times smaller in protobuf.
+			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
+			ContentType:        "application/json",
+		},
+		QPS:            -1,
+		WarningHandler: rest.NoWarnings{},
+		UserAgent:      "talosop",
+	}, &http.Client{Transport: transport})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the Kubernetes API at %s: %w", base, err)
+	}
+
+	return &server{url: base, http: transport, core: core}, nil
+}
+
+// Close ends idle connections. The client stays usable.
+func (c *Client) Close() {
+	for _, s := range c.servers {
+		s.http.CloseIdleConnections()
+	}
+}
+
+// do makes a request to the servers in turn until one gives an answer, be it an
+// error of its own. When none does, the error has the reason of each.
+func (c *Client) do(ctx context.Context, request func(context.Context, *typedcore.CoreV1Client) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.call, fmt.Errorf("no answer within %s", c.call))
+	defer cancel()
+
+	var reasons []error
+
+	for _, s := range c.order() {
+		if ctx.Err() != nil {
+			reasons = append(reasons, context.Cause(ctx))
+
+			break
+		}
+
+		err := c.ask(ctx, s, request)
+		if err == nil || isAnswer(err) {
+			c.prefer(s)
+
+			return err
+		}
+
+		reasons = append(reasons, fmt.Errorf("%s: %w", s.url, unwrapURL(err)))
+
+		// What is left of a connection that failed must not be used again.
+		s.http.CloseIdleConnections()
+	}
+
+	return errors.Join(reasons...)
+}
+
+func (c *Client) ask(ctx context.Context, s *server, request func(context.Context, *typedcore.CoreV1Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.attempt)
+	defer cancel()
+
+	return request(ctx, s.core)
+}
+
+// isAnswer reports whether an error is the API's own verdict, which no other server
+// of the cluster would give differently.
+func isAnswer(err error) bool {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		return false
+	}
+
+	code := api.Status().Code
+
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
+		code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
+}
+
+// unwrapURL takes off the request line that net/http puts in front.
+func unwrapURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+
+	return err
+}
+
+// order returns the servers, the one that answered last first.
+func (c *Client) order() []*server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.preferred == nil {
+		return c.servers
+	}
+
+	out := []*server{c.preferred}
+
+	for _, s := range c.servers {
+		if s != c.preferred {
+			out = append(out, s)
+		}
+	}
+
+	return out
+}
+
+func (c *Client) prefer(s *server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.preferred = s
+}

@@ -1,0 +1,109 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Observe lists the nodes, with one request, ordered by name. An API that does not
+// answer, or refuses, is described by Reachable and Cause. The list may be a moment
+// old: it comes from the API server's cache, which costs etcd nothing.
+func (c *Client) Observe(ctx context.Context) cluster.KubernetesState {
+	var list *corev1.NodeList
+
+	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) (err error) {
+		list, err = core.Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+
+		return err
+	})
+	if err != nil {
+		return cluster.KubernetesState{Cause: oneLine(err)}
+	}
+
+	state := cluster.KubernetesState{Reachable: true}
+	for i := range list.Items {
+		state.Nodes = append(state.Nodes, nodeOf(&list.Items[i]))
+	}
+
+	slices.SortFunc(state.Nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
+
+	return state
+}
+
+// oneLine joins the reasons of several servers.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func nodeOf(n *corev1.Node) cluster.Node {
+	out := cluster.Node{
+		Name:           n.Name,
+		Unschedulable:  n.Spec.Unschedulable,
+		KubeletVersion: n.Status.NodeInfo.KubeletVersion,
+		BootID:         n.Status.NodeInfo.BootID,
+	}
+
+	for _, a := range n.Status.Addresses {
+		out.Addresses = append(out.Addresses, a.Address)
+	}
+
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			out.Ready = c.Status == corev1.ConditionTrue
+		}
+	}
+
+	return out
+}
+
+// DeleteNode removes a Node object. Removing one that is gone is not an error.
+func (c *Client) DeleteNode(ctx context.Context, name string) error {
+	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) error {
+		return core.Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete node %s: %w", name, err)
+	}
+
+	return nil
+}
+
+// Ready asks the API server whether it is ready to serve, as a load balancer would.
+func (c *Client) Ready(ctx context.Context) error {
+	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) error {
+		return core.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+	if err != nil {
+		return fmt.Errorf("ask the Kubernetes API whether it is ready: %w", err)
+	}
+
+	return nil
+}
+
+// Version returns the version of the API server, such as v1.35.2.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	var info version.Info
+
+	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) error {
+		raw, err := core.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+		if err != nil {
+			return err
+		}
+
+		return json.Unmarshal(raw, &info)
+	})
+	if err != nil {
+		return "", fmt.Errorf("ask the Kubernetes API for its version: %w", err)
+	}
+
+	return info.GitVersion, nil
+}

@@ -1,0 +1,120 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// ApplyConfig sends a configuration, on a new connection, after the hardware UUID was
+// compared on that connection. It is safe to repeat.
+//
+// A machine in maintenance mode gets it in mode AUTO, which never fails over the
+// question of a reboot there; the call returns when the machine left maintenance
+// mode. A member gets it in mode NO_REBOOT: a change that would need a reboot is
+// ErrRejected. Mode REBOOT, the zero value of the API, is never used: it reboots even
+// when nothing changed (Talos 1.13). ErrRejected, ErrUnsupported and, on a member,
+// ErrNotAuthorised are permanent.
+func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access cluster.Access, uuid string) error {
+	if access != cluster.Maintenance && access != cluster.Member {
+		return wait.Permanent(fmt.Errorf("apply configuration to %s: a machine that is %s cannot be given one", m.address, access))
+	}
+
+	s, err := m.changing(ctx, access, usableUUID(uuid))
+	if err != nil {
+		return fmt.Errorf("apply configuration to %s: %w", m.address, err)
+	}
+
+	if access == cluster.Member {
+		err = m.applyMember(ctx, s, config)
+	} else {
+		err = m.applyMaintenance(ctx, s, config)
+	}
+
+	if err != nil {
+		return fmt.Errorf("apply configuration to %s: %w", m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) applyMember(ctx context.Context, s *session, config []byte) error {
+	err := m.apply(ctx, s, config, machineapi.ApplyConfigurationRequest_NO_REBOOT)
+	if errors.Is(err, ErrNotAuthorised) {
+		return wait.Permanent(err)
+	}
+
+	return err
+}
+
+func (m *Machine) applyMaintenance(ctx context.Context, s *session, config []byte) error {
+	err := m.apply(ctx, s, config, machineapi.ApplyConfigurationRequest_AUTO)
+
+	switch {
+	case errors.Is(err, ErrNotAuthorised):
+		// Anybody may configure a machine in maintenance mode, so it is no longer
+		// in it: an earlier configuration was accepted.
+		return fmt.Errorf("%w: it has a configuration already: %w", ErrInProgress, err)
+	case err != nil && !s.ambiguous(err):
+		return err
+	}
+
+	// Also after a lost answer: leaving maintenance mode is the answer.
+	if left := m.settle(ctx, m.leftMaintenance); left != nil {
+		if err != nil {
+			return fmt.Errorf("%w, and it did not leave maintenance mode: %w", err, left)
+		}
+
+		return fmt.Errorf("it accepted the configuration and did not leave maintenance mode: %w", left)
+	}
+
+	return nil
+}
+
+func (m *Machine) apply(ctx context.Context, s *session, config []byte, mode machineapi.ApplyConfigurationRequest_Mode) error {
+	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
+	defer cancel()
+
+	_, err := s.machine.ApplyConfiguration(ctx, &machineapi.ApplyConfigurationRequest{Data: config, Mode: mode})
+	if err == nil {
+		return nil
+	}
+
+	err = redacted(s.failed(err), config)
+
+	switch {
+	case errors.Is(err, ErrRejected), errors.Is(err, ErrUnsupported):
+		return wait.Permanent(err)
+	default:
+		return err
+	}
+}
+
+// leftMaintenance is nil once the machine does not wait in maintenance mode any more.
+// A port that is closed counts: the API restarts to change its certificate.
+func (m *Machine) leftMaintenance(ctx context.Context) error {
+	s, err := m.dial(ctx)
+
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil, s.peer.access != cluster.Maintenance:
+		return nil
+	}
+
+	stage, _, _, err := m.status(ctx, s)
+
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil, stage != cluster.StageMaintenance:
+		return nil
+	default:
+		return errors.New("it is still in maintenance mode")
+	}
+}

@@ -1,0 +1,120 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// Bootstrap makes the machine the first member of a new etcd.
+//
+// On Talos (1.10 to 1.13) a second call before etcd has written its data stops etcd
+// for good, and afterwards one is harmless. So the call is made only when etcd waits,
+// neither runs nor was asked before, and when its answer is lost the event log tells
+// whether it was accepted. A nil error means that etcd was told to begin, in this call
+// or in an earlier one; whether it did is a matter of observation.
+func (m *Machine) Bootstrap(ctx context.Context) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return fmt.Errorf("bootstrap etcd on %s: %w", m.address, err)
+	}
+
+	wanted, err := m.wantsBootstrap(ctx, s)
+	if err == nil && wanted {
+		err = m.bootstrap(ctx, s)
+	}
+
+	if err != nil {
+		return fmt.Errorf("bootstrap etcd on %s: %w", m.address, err)
+	}
+
+	return nil
+}
+
+// wantsBootstrap is false when there is nothing to do any more.
+func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (bool, error) {
+	etcd, err := bounded(ctx, m, s.etcdService)
+	if err != nil {
+		return false, err
+	}
+
+	if etcd == cluster.ServiceRunning {
+		return false, nil
+	}
+
+	requested, err := bounded(ctx, m, s.bootstrapRequested)
+	if err != nil || requested {
+		return false, err
+	}
+
+	// A control plane that nobody bootstraps is Preparing for half an hour, then
+	// Failed; both accept it. In between other states pass.
+	if etcd != cluster.ServicePreparing && etcd != cluster.ServiceFailed {
+		return false, fmt.Errorf("%w: its etcd service is %s", ErrInProgress, orNotLoaded(etcd))
+	}
+
+	return true, nil
+}
+
+func orNotLoaded(state cluster.ServiceState) string {
+	if state == "" {
+		return "not loaded yet"
+	}
+
+	return string(state)
+}
+
+func (m *Machine) bootstrap(ctx context.Context, s *session) error {
+	callCtx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
+	defer cancel()
+
+	_, err := s.machine.Bootstrap(callCtx, &machineapi.BootstrapRequest{})
+
+	switch code := status.Code(err); {
+	case err == nil, code == codes.AlreadyExists:
+		return nil
+	case code == codes.Unimplemented, code == codes.PermissionDenied:
+		return wait.Permanent(s.failed(err))
+	case code == codes.Unknown:
+		// Talos stops the waiting etcd first; each plain error comes after that.
+		return wait.Permanent(fmt.Errorf("%w; Talos stopped etcd for it, which happens when two bootstrap calls meet: "+
+			"reboot the machine, then apply again", callError(err)))
+	}
+
+	failure := s.failed(err)
+	if !s.ambiguous(failure) {
+		return failure
+	}
+
+	if trace := m.settle(ctx, m.findTrace); trace != nil {
+		return fmt.Errorf("%w, and no trace of it: %w", failure, trace)
+	}
+
+	return nil
+}
+
+// findTrace is nil once the machine says that a bootstrap was accepted.
+func (m *Machine) findTrace(ctx context.Context) error {
+	s, _, err := m.connected(ctx)
+	if err != nil {
+		return err
+	}
+
+	requested, err := bounded(ctx, m, s.bootstrapRequested)
+	if err != nil {
+		return err
+	}
+
+	if !requested {
+		return errors.New("its event log has no bootstrap")
+	}
+
+	return nil
+}

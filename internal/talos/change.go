@@ -1,0 +1,69 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// changing opens a new session for a call that changes the machine, checks that the
+// machine answers in the expected way and that its hardware UUID is the one that is
+// known. Whatever follows on the session reaches this very machine.
+func (m *Machine) changing(ctx context.Context, access cluster.Access, uuid string) (*session, error) {
+	s, err := m.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := s.expect(access); err != nil {
+		return nil, err
+	}
+
+	if uuid == "" {
+		return s, nil
+	}
+
+	got, err := bounded(ctx, m, s.hardwareUUID)
+	if err != nil {
+		return nil, err
+	}
+
+	switch {
+	case got == "":
+		return nil, wait.Permanent(foreignError("the machine at %s reports no hardware UUID, expected is %s", m.address, uuid))
+	case !strings.EqualFold(got, uuid):
+		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected is %s", m.address, got, uuid))
+	default:
+		return s, nil
+	}
+}
+
+// knownUUID is the hardware UUID the machine was asked for with.
+func (m *Machine) knownUUID() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return usableUUID(m.uuid)
+}
+
+// ambiguous reports whether the error of a call leaves open if the machine carried
+// it out: the connection broke, or the deadline passed, before the answer came. An
+// error on a connection that is alive is the machine's own answer.
+func (s *session) ambiguous(err error) bool {
+	return Classify(err) == ErrUnreachable && (!s.alive() || errors.Is(err, context.DeadlineExceeded))
+}
+
+// settle looks for the effect of a change until it is there, or the time for it is
+// over. The error carries the last reason.
+func (m *Machine) settle(ctx context.Context, look func(context.Context) error) error {
+	limit := m.fleet.options.Timeouts.Settle
+
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
+	defer cancel()
+
+	return wait.Until(ctx, m.fleet.options.Timeouts.Poll, look)
+}

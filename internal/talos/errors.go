@@ -1,0 +1,134 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// The classes of errors. Each error of this package wraps at most one of them;
+// [Classify] finds it.
+var (
+	// ErrUnreachable: no answer, or a connection that broke. Nothing follows from
+	// it about the machine, nor about a call that was under way.
+	ErrUnreachable = errors.New("unreachable")
+	// ErrMaintenance: the machine waits in maintenance mode, where the call is
+	// not available.
+	ErrMaintenance = errors.New("in maintenance mode")
+	// ErrConfigured: the machine has a configuration, where one in maintenance
+	// mode was expected.
+	ErrConfigured = errors.New("not in maintenance mode")
+	// ErrForeign: what answers is not the machine that was meant. Nothing was
+	// sent to it.
+	ErrForeign = errors.New("wrong identity")
+	// ErrNotAuthorised: the machine does not accept the client's certificate or
+	// its role.
+	ErrNotAuthorised = errors.New("not authorised")
+	// ErrInProgress: the machine is busy, or not far enough, for the call. Later
+	// it may be accepted.
+	ErrInProgress = errors.New("in progress")
+	// ErrGone: what was asked for does not exist.
+	ErrGone = errors.New("gone")
+	// ErrRejected: Talos refuses the request as it is; repeating it is useless.
+	ErrRejected = errors.New("rejected")
+	// ErrUnsupported: this machine has no such call, because of its role or of
+	// its Talos version.
+	ErrUnsupported = errors.New("not supported")
+)
+
+var classes = []error{
+	ErrUnreachable, ErrMaintenance, ErrConfigured, ErrForeign, ErrNotAuthorised,
+	ErrInProgress, ErrGone, ErrRejected, ErrUnsupported,
+}
+
+// Classify returns the class of an error of this package or of a gRPC error, and
+// nil for one that belongs to none (an error in Talos itself, mostly code Unknown).
+func Classify(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	for _, class := range classes {
+		if errors.Is(err, class) {
+			return class
+		}
+	}
+
+	if isTransport(err) {
+		return ErrUnreachable
+	}
+
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded:
+		return ErrUnreachable
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return ErrNotAuthorised
+	case codes.FailedPrecondition, codes.Aborted:
+		return ErrInProgress
+	case codes.NotFound:
+		return ErrGone
+	case codes.InvalidArgument, codes.OutOfRange, codes.ResourceExhausted:
+		return ErrRejected
+	case codes.Unimplemented:
+		return ErrUnsupported
+	default:
+		return nil
+	}
+}
+
+// callError gives the error of a call its class and its text: the message of a
+// gRPC status without gRPC's own words around it.
+func callError(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	class := Classify(err)
+	if class == nil || errors.Is(err, class) {
+		return plain(err)
+	}
+
+	return fmt.Errorf("%w: %w", class, plain(err))
+}
+
+// plain replaces a gRPC status by its message; any other error stays as it is.
+func plain(err error) error {
+	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
+		if s.Code() == codes.DeadlineExceeded {
+			return statusError{text: "no answer in time", err: err}
+		}
+
+		return statusError{text: s.Message(), err: err}
+	}
+
+	return err
+}
+
+// statusError is a gRPC error that reads as its message alone.
+type statusError struct {
+	text string
+	err  error
+}
+
+func (e statusError) Error() string { return e.text }
+func (e statusError) Unwrap() error { return e.err }
+
+// isTransport recognises what the network can say, by type.
+func isTransport(err error) bool {
+	var network net.Error
+
+	return errors.As(err, &network) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// foreignError says who answers instead of the machine that was meant.
+func foreignError(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrForeign, fmt.Sprintf(format, args...))
+}

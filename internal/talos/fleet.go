@@ -1,0 +1,214 @@
+package talos
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Options of a [Fleet]. The zero value of every field but Digest has a default.
+type Options struct {
+	// Credentials of the cluster. Without them only maintenance mode can be
+	// spoken to.
+	Credentials Credentials
+	// Fingerprints that a machine's certificate may have in maintenance mode, by
+	// the machine's name: base64 of the SHA-256 of the public key, as the machine
+	// prints it on its console. A machine without an entry is not pinned.
+	Fingerprints map[string][]string
+	// Digest normalises a machine configuration and hashes it. Without it
+	// [cluster.MachineState] has no ConfigDigest.
+	Digest func(config []byte) (string, error)
+	// Port of the Talos API, 50000 by default.
+	Port int
+	// Dial makes TCP connections; by default directly, without regard to proxies.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Timeouts bound every call beside its context.
+	Timeouts Timeouts
+}
+
+// Timeouts bound what one attempt may take. A zero field has its default.
+type Timeouts struct {
+	// Connect bounds TCP, TLS and the server's first words; 5 s.
+	Connect time.Duration
+	// Call bounds one read; 5 s.
+	Call time.Duration
+	// Observe bounds the observation of one machine as a whole; 10 s.
+	Observe time.Duration
+	// Change bounds a call that changes a machine; 15 s. Bootstrap needs more than
+	// 5 s, after which Talos answers that its time is not in sync.
+	Change time.Duration
+	// Settle is how long the effect of a change is looked for: the end of
+	// maintenance mode after a configuration, the trace of a bootstrap whose
+	// answer was lost, the begin of a reset; 15 s.
+	Settle time.Duration
+	// Poll is the pause between two looks in that time; 250 ms.
+	Poll time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Port == 0 {
+		o.Port = constants.ApidPort
+	}
+
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
+
+	t := &o.Timeouts
+	for field, fallback := range map[*time.Duration]time.Duration{
+		&t.Connect: 5 * time.Second,
+		&t.Call:    5 * time.Second,
+		&t.Observe: 10 * time.Second,
+		&t.Change:  15 * time.Second,
+		&t.Settle:  15 * time.Second,
+		&t.Poll:    250 * time.Millisecond,
+	} {
+		if *field == 0 {
+			*field = fallback
+		}
+	}
+
+	return o
+}
+
+// Fleet reaches the machines of one cluster. It is safe for concurrent use.
+type Fleet struct {
+	options  Options
+	identity identity
+
+	mu       sync.Mutex
+	machines map[string]*Machine
+}
+
+// NewFleet prepares the API of a cluster's machines; it does no I/O. The error is
+// about credentials that cannot be read.
+func NewFleet(o Options) (*Fleet, error) {
+	id, err := o.Credentials.parse()
+	if err != nil {
+		return nil, err
+	}
+
+	return &Fleet{options: o.withDefaults(), identity: id, machines: map[string]*Machine{}}, nil
+}
+
+// Machine returns the API of a machine; it does no I/O. Machines of the same name
+// and address share their connection.
+func (f *Fleet) Machine(m cluster.Machine) *Machine {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	key := m.Name + "@" + m.Address
+
+	api, ok := f.machines[key]
+	if !ok {
+		api = &Machine{fleet: f, name: m.Name, address: m.Address}
+		f.machines[key] = api
+	}
+
+	api.mu.Lock()
+	defer api.mu.Unlock()
+
+	if m.UUID != "" {
+		api.uuid = m.UUID
+	}
+
+	return api
+}
+
+// Close ends all connections. Calls under way fail; the fleet stays usable.
+func (f *Fleet) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	for _, m := range f.machines {
+		m.disconnect()
+	}
+}
+
+// Machine is the Talos API of one machine. It is safe for concurrent use.
+type Machine struct {
+	fleet   *Fleet
+	name    string
+	address string
+
+	mu      sync.Mutex
+	session *session
+	// uuid the machine is known to have; empty when none is.
+	uuid string
+	// nodeName is what the machine last called its Kubernetes node.
+	nodeName string
+}
+
+// dial opens a new session in place of the one that is there.
+func (m *Machine) dial(ctx context.Context) (*session, error) {
+	s, _, err := m.fleet.options.open(ctx, m.address, m.fleet.identity, m.fleet.options.Fingerprints[m.name])
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if m.session != nil {
+		m.session.close()
+	}
+
+	m.session = s
+
+	return s, err
+}
+
+// connected returns the session that is there, else a new one. reused tells which.
+func (m *Machine) connected(ctx context.Context) (s *session, reused bool, err error) {
+	m.mu.Lock()
+	s = m.session
+	m.mu.Unlock()
+
+	if s != nil && s.alive() {
+		return s, true, nil
+	}
+
+	s, err = m.dial(ctx)
+
+	return s, false, err
+}
+
+func (m *Machine) disconnect() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if m.session != nil {
+		m.session.close()
+		m.session = nil
+	}
+}
+
+// read runs a read on the session that is there and, when that one turns out to be
+// broken, once more on a new one.
+func (m *Machine) read(ctx context.Context, call func(context.Context, *session) error) error {
+	for {
+		s, reused, err := m.connected(ctx)
+		if err != nil {
+			return err
+		}
+
+		err = call(ctx, s)
+		if err == nil {
+			return nil
+		}
+
+		if Classify(err) != ErrUnreachable {
+			return err
+		}
+
+		// The session may have lived through a reboot, or the machine may have
+		// changed its ways: the next call has to look again.
+		m.disconnect()
+
+		if !reused || ctx.Err() != nil {
+			return err
+		}
+	}
+}

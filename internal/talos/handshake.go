@@ -1,0 +1,207 @@
+package talos
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// peer is what the handshake told about the machine at the other end.
+type peer struct {
+	access cluster.Access
+	// fingerprint is the base64 SHA-256 of the certificate's public key, as
+	// Talos prints it on the console in maintenance mode.
+	fingerprint string
+	// fqdn is the machine's host name and domain, after which Talos names its
+	// certificate (members only).
+	fqdn string
+}
+
+// nodeName derives the Kubernetes node's name the way Talos does (NodenameController,
+// Talos 1.13): the host name without its domain, made to fit RFC 1123. Empty when
+// the certificate names no host. With kubelet.registerWithFQDN the domain stays.
+func (p peer) nodeName(withDomain bool) string {
+	host := p.fqdn
+	if !withDomain {
+		host, _, _ = strings.Cut(host, ".")
+	}
+
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		case r == '_':
+			return '-'
+		default:
+			return -1
+		}
+	}, host)
+
+	return strings.Trim(name, "-.")
+}
+
+// gatekeeper judges one server certificate. It stands in for the verification of
+// crypto/tls, because two kinds of servers are welcome and are told apart during
+// the handshake.
+type gatekeeper struct {
+	host     string
+	identity identity
+	// fingerprints a machine in maintenance mode may have; none accepts any.
+	fingerprints []string
+	now          func() time.Time
+	peer         peer
+}
+
+// handshake does TLS over an established connection. Its errors are ErrForeign for
+// a peer that is somebody else, ErrUnreachable for everything that may pass.
+func (g *gatekeeper) handshake(ctx context.Context, raw net.Conn) (*tls.Conn, error) {
+	conn := tls.Client(raw, &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		NextProtos: []string{"h2"},
+		ServerName: strings.TrimSuffix(g.host, "."),
+		// VerifyConnection does all of the verification.
+		InsecureSkipVerify: true, //nolint:gosec // see above
+		VerifyConnection:   g.verify,
+		// Called after verify, and only when the server asks.
+		GetClientCertificate: g.clientCertificate,
+	})
+
+	if err := conn.HandshakeContext(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+
+		return nil, handshakeError(err)
+	}
+
+	return conn, nil
+}
+
+func handshakeError(err error) error {
+	if Classify(err) != nil {
+		return callError(err)
+	}
+
+	var header tls.RecordHeaderError
+	if errors.As(err, &header) {
+		return foreignError("it does not speak TLS")
+	}
+
+	if alert, ok := alertOf(err); ok {
+		return alert.verdict()
+	}
+
+	// Connections that end half-way (EOF) are what a restarting API looks like.
+	return fmt.Errorf("%w: TLS handshake: %w", ErrUnreachable, err)
+}
+
+func (g *gatekeeper) verify(state tls.ConnectionState) error {
+	leaf := state.PeerCertificates[0]
+	g.peer.fingerprint = fingerprint(leaf)
+
+	if g.identity.roots != nil {
+		switch err := g.signedByCA(state.PeerCertificates); {
+		case err == nil:
+			return g.admitMember(leaf)
+		case !isUnknownAuthority(err):
+			return fmt.Errorf("%w: its certificate is not valid: %w", ErrUnreachable, err)
+		}
+	}
+
+	if leaf.Subject.CommonName == constants.MaintenanceServiceCommonName {
+		return g.admitMaintenance()
+	}
+
+	if g.identity.roots == nil {
+		return foreignError("it is configured, and no credentials of its cluster were given")
+	}
+
+	return foreignError("its certificate is not signed by the Talos CA of this cluster, so it belongs to another one")
+}
+
+// signedByCA verifies the chain without the name, so that a machine of this
+// cluster is told apart from a machine at an address its certificate lacks.
+func (g *gatekeeper) signedByCA(chain []*x509.Certificate) error {
+	intermediates := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		intermediates.AddCert(c)
+	}
+
+	opts := x509.VerifyOptions{Roots: g.identity.roots, Intermediates: intermediates, CurrentTime: g.now()}
+
+	_, err := chain[0].Verify(opts)
+
+	// A wrong clock is no reason to call a machine foreign. Expiry is checked
+	// before the signature, so a second look at another time asks only for that.
+	var invalid x509.CertificateInvalidError
+	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+		opts.CurrentTime = chain[0].NotBefore
+		if _, signature := chain[0].Verify(opts); isUnknownAuthority(signature) {
+			return signature
+		}
+	}
+
+	return err
+}
+
+func isUnknownAuthority(err error) bool {
+	var unknown x509.UnknownAuthorityError
+
+	return errors.As(err, &unknown)
+}
+
+func (g *gatekeeper) admitMember(leaf *x509.Certificate) error {
+	if err := leaf.VerifyHostname(g.host); err != nil {
+		// The certificate is made anew when the machine learns another address
+		// or machine.certSANs changes, so this may pass.
+		return fmt.Errorf("%w: its certificate is not valid for %s (add the address to machine.certSANs): %w", ErrUnreachable, g.host, err)
+	}
+
+	g.peer.access = cluster.Member
+	g.peer.fqdn = leaf.Subject.CommonName
+
+	return nil
+}
+
+func (g *gatekeeper) admitMaintenance() error {
+	if len(g.fingerprints) > 0 && !slices.Contains(g.fingerprints, g.peer.fingerprint) {
+		return foreignError("it waits in maintenance mode with the certificate fingerprint %s, expected is %s; "+
+			"the certificate is made anew at every boot, so read it from the machine's console again",
+			g.peer.fingerprint, strings.Join(g.fingerprints, " or "))
+	}
+
+	g.peer.access = cluster.Maintenance
+
+	return nil
+}
+
+// clientCertificate answers a server that asks for a certificate. Maintenance mode
+// never asks (NoClientCert, Talos 1.13), so one that does only pretends to be it.
+func (g *gatekeeper) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if g.peer.access != cluster.Member {
+		return nil, foreignError("it has the certificate of maintenance mode and asks for a client certificate")
+	}
+
+	return g.identity.cert, nil
+}
+
+// fingerprint is the base64 SHA-256 of the subject's public key info.
+func fingerprint(cert *x509.Certificate) string {
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+
+	return base64.StdEncoding.EncodeToString(sum[:])
+}

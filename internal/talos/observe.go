@@ -1,0 +1,259 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Observe asks the machine what it is. It has no error: a machine that does not
+// answer, or answers as somebody else, is described by Access and Cause.
+//
+// A member that is running and ready costs five calls, side by side: MachineStatus,
+// MachineConfig, Version, ExtensionStatus and SystemInformation. One that is on its
+// way costs up to four more: its node's name, the services, and the event log twice.
+func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
+	limit := m.fleet.options.Timeouts.Observe
+
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no complete answer within %s", ErrUnreachable, limit))
+	defer cancel()
+
+	var seen cluster.MachineState
+
+	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
+		seen, err = m.observe(ctx, s)
+
+		return err
+	})
+	if err == nil {
+		return seen
+	}
+
+	if errors.Is(err, ErrForeign) {
+		return cluster.MachineState{Access: cluster.Foreign, Cause: cause(err, ErrForeign)}
+	}
+
+	return cluster.MachineState{Access: cluster.Unreachable, Cause: cause(err, ErrUnreachable)}
+}
+
+// cause is the text of an error without the class that Access already tells.
+func cause(err, class error) string {
+	return strings.TrimPrefix(err.Error(), class.Error()+": ")
+}
+
+func (m *Machine) observe(ctx context.Context, s *session) (cluster.MachineState, error) {
+	if s.peer.access == cluster.Maintenance {
+		return m.observeMaintenance(ctx, s)
+	}
+
+	return m.observeMember(ctx, s)
+}
+
+// observeMaintenance describes a machine that waits for its configuration.
+//
+// The maintenance API is up for a moment before the machine waits and after it
+// accepted a configuration; the stage is booting then, and the machine cannot be
+// given one. That counts as unreachable, because it passes.
+func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.MachineState, error) {
+	out := cluster.MachineState{Access: cluster.Maintenance}
+
+	calls, ctx := errgroup.WithContext(ctx)
+	calls.Go(func() (err error) {
+		out.Stage, out.Ready, out.Unmet, err = m.status(ctx, s)
+
+		return err
+	})
+	calls.Go(func() (err error) {
+		out.UUID, err = bounded(ctx, m, s.hardwareUUID)
+
+		return err
+	})
+	calls.Go(func() error { return m.version(ctx, s, &out) })
+
+	if err := calls.Wait(); err != nil {
+		return out, err
+	}
+
+	if out.Stage != cluster.StageMaintenance && out.Stage != cluster.StageUnknown {
+		return out, fmt.Errorf("%w: it is %s, on its way into or out of maintenance mode", ErrUnreachable, out.Stage)
+	}
+
+	return out, nil
+}
+
+func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.MachineState, error) {
+	out := cluster.MachineState{Access: cluster.Member}
+
+	var section machineSection
+
+	calls, callCtx := errgroup.WithContext(ctx)
+	calls.Go(func() (err error) {
+		out.Stage, out.Ready, out.Unmet, err = m.status(callCtx, s)
+
+		return err
+	})
+	calls.Go(func() (err error) {
+		section, err = m.configuration(callCtx, s, &out)
+
+		return err
+	})
+	calls.Go(func() error { return m.version(callCtx, s, &out) })
+	calls.Go(func() (err error) {
+		out.UUID, err = bounded(callCtx, m, s.hardwareUUID)
+
+		return err
+	})
+	calls.Go(func() error {
+		ctx, cancel := m.callContext(callCtx)
+		defer cancel()
+
+		var err error
+		_, out.Schematic, err = s.extensions(ctx)
+
+		return err
+	})
+
+	if err := calls.Wait(); err != nil {
+		return out, err
+	}
+
+	if err := m.observeNodeName(ctx, s, section, &out); err != nil {
+		return out, err
+	}
+
+	return out, m.observeEtcd(ctx, s, &out)
+}
+
+// settled machines need no closer look.
+func settled(have *cluster.MachineState) bool {
+	return have.Stage == cluster.StageRunning && have.Ready
+}
+
+// observeEtcd asks a control plane that is on its way how far its etcd is.
+func (m *Machine) observeEtcd(ctx context.Context, s *session, out *cluster.MachineState) error {
+	if settled(out) || out.Role != cluster.ControlPlane {
+		return nil
+	}
+
+	var err error
+
+	if out.EtcdService, err = bounded(ctx, m, s.etcdService); err != nil {
+		return err
+	}
+
+	if out.EtcdService != cluster.ServiceRunning {
+		out.BootstrapRequested, err = bounded(ctx, m, s.bootstrapRequested)
+	}
+
+	return err
+}
+
+// observeNodeName finds the name of the Kubernetes node. A settled machine is taken
+// at its last word or, where this run never asked, at its certificate, so that
+// reading a running cluster costs no call for it.
+func (m *Machine) observeNodeName(ctx context.Context, s *session, section machineSection, out *cluster.MachineState) error {
+	m.mu.Lock()
+	name := m.nodeName
+	m.mu.Unlock()
+
+	if name == "" {
+		name = s.peer.nodeName(section.Kubelet.RegisterWithFQDN)
+	}
+
+	if !settled(out) || name == "" {
+		var err error
+
+		if name, err = bounded(ctx, m, s.nodename); err != nil {
+			return err
+		}
+
+		m.mu.Lock()
+		m.nodeName = name
+		m.mu.Unlock()
+	}
+
+	out.NodeName = name
+
+	return nil
+}
+
+func (m *Machine) status(ctx context.Context, s *session) (cluster.Stage, bool, []string, error) {
+	ctx, cancel := m.callContext(ctx)
+	defer cancel()
+
+	return s.machineStatus(ctx)
+}
+
+// configuration fills in role and digest.
+func (m *Machine) configuration(ctx context.Context, s *session, out *cluster.MachineState) (machineSection, error) {
+	raw, err := bounded(ctx, m, s.activeConfig)
+	if err != nil {
+		return machineSection{}, err
+	}
+
+	section, err := machineSectionOf(raw)
+	if err != nil {
+		return section, err
+	}
+
+	out.Role = section.role()
+
+	if digest := m.fleet.options.Digest; digest != nil {
+		if out.ConfigDigest, err = digest(raw); err != nil {
+			return section, fmt.Errorf("digest the machine configuration: %w", err)
+		}
+	}
+
+	return section, nil
+}
+
+// version fills in version and platform. Maintenance mode before Talos 1.13 does
+// not tell them.
+func (m *Machine) version(ctx context.Context, s *session, out *cluster.MachineState) error {
+	v, err := bounded(ctx, m, s.version)
+	if err != nil {
+		return err
+	}
+
+	out.TalosVersion, out.Platform = v.GetVersion().GetTag(), v.GetPlatform().GetName()
+
+	return nil
+}
+
+// version asks for version and platform; nil where the call is not available.
+func (s *session) version(ctx context.Context) (*machineapi.Version, error) {
+	answer, err := s.machine.Version(ctx, &emptypb.Empty{})
+	if err = s.failed(err); err != nil {
+		if s.peer.access == cluster.Maintenance && errors.Is(err, ErrUnsupported) {
+			return nil, nil
+		}
+
+		return nil, fmt.Errorf("ask for the version: %w", err)
+	}
+
+	if len(answer.GetMessages()) == 0 {
+		return nil, errors.New("ask for the version: the answer is empty")
+	}
+
+	return answer.GetMessages()[0], nil
+}
+
+// callContext bounds one read.
+func (m *Machine) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, m.fleet.options.Timeouts.Call)
+}
+
+// bounded runs one read with its own deadline.
+func bounded[T any](ctx context.Context, m *Machine, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := m.callContext(ctx)
+	defer cancel()
+
+	return call(ctx)
+}

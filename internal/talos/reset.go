@@ -1,0 +1,109 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// containerMode is Talos's name of the runtime mode without disks.
+const containerMode = "container"
+
+// Reset wipes what makes the machine a member of its cluster (the partitions STATE
+// and EPHEMERAL) and reboots it into maintenance mode. Destructive. The installation
+// and META stay, so that the machine boots from its disk again. In a container there
+// are no partitions and Talos refuses their labels: it only stops, and whoever runs
+// the container owns its volumes.
+//
+// Talos answers OK even when another sequence is in its way and nothing happens
+// ("locked", Talos 1.13). Reset therefore returns when the machine left its stage,
+// and ErrInProgress when it did not. A graceful reset drains the node and leaves etcd
+// first; when leaving fails, Talos reboots without having wiped anything, which only
+// an observation shows.
+func (m *Machine) Reset(ctx context.Context, graceful bool) error {
+	if err := m.reset(ctx, graceful); err != nil {
+		return fmt.Errorf("reset %s: %w", m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) reset(ctx context.Context, graceful bool) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
+	}
+
+	stage, _, _, err := m.status(ctx, s)
+	if err != nil {
+		return err
+	}
+
+	if stage == cluster.StageResetting {
+		return nil
+	}
+
+	version, err := bounded(ctx, m, s.version)
+	if err != nil {
+		return err
+	}
+
+	request := &machineapi.ResetRequest{Graceful: graceful, Reboot: true}
+	if version.GetPlatform().GetMode() != containerMode {
+		request.SystemPartitionsToWipe = []*machineapi.ResetPartitionSpec{
+			{Label: constants.StatePartitionLabel, Wipe: true},
+			{Label: constants.EphemeralPartitionLabel, Wipe: true},
+		}
+	}
+
+	if err := m.sendReset(ctx, s, request); err != nil && !s.ambiguous(err) {
+		return err
+	}
+
+	return m.settle(ctx, func(ctx context.Context) error { return m.leftStage(ctx, stage) })
+}
+
+func (m *Machine) sendReset(ctx context.Context, s *session, request *machineapi.ResetRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
+	defer cancel()
+
+	_, err := s.machine.Reset(ctx, request)
+	err = s.failed(err)
+
+	switch {
+	case errors.Is(err, ErrRejected), errors.Is(err, ErrUnsupported), errors.Is(err, ErrNotAuthorised):
+		return wait.Permanent(err)
+	default:
+		return err
+	}
+}
+
+// leftStage is nil once the machine is not in the stage any more in which it was
+// told to reset. One that stopped answering has left it.
+func (m *Machine) leftStage(ctx context.Context, before cluster.Stage) error {
+	s, _, err := m.connected(ctx)
+
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil, s.peer.access != cluster.Member:
+		return nil
+	}
+
+	stage, _, _, err := m.status(ctx, s)
+
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil, stage != before:
+		return nil
+	default:
+		return fmt.Errorf("it is still %s: Talos takes a reset and does not run it while another sequence is under way", stage)
+	}
+}

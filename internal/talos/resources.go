@@ -1,0 +1,188 @@
+package talos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	cosi "github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	configapi "github.com/siderolabs/talos/pkg/machinery/api/resource/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/hardware"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// get reads one resource. One that does not exist is ErrGone.
+func get[T resource.Resource](ctx context.Context, s *session, namespace resource.Namespace, kind resource.Type, id resource.ID) (T, error) {
+	res, err := safe.ReaderGet[T](ctx, s.state, resource.NewMetadata(namespace, kind, id, resource.VersionUndefined))
+	if err != nil {
+		if state.IsNotFoundError(err) {
+			err = fmt.Errorf("%w: it has no %s", ErrGone, kind)
+		}
+
+		return res, fmt.Errorf("read %s: %w", kind, s.failed(err))
+	}
+
+	return res, nil
+}
+
+// optional turns ErrGone into nothing: the resource is known to be absent.
+func optional(err error) error {
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+
+	return err
+}
+
+// machineStatus reads stage and readiness. A machine that has none yet is in
+// [cluster.StageUnknown].
+func (s *session) machineStatus(ctx context.Context) (stage cluster.Stage, ready bool, unmet []string, err error) {
+	res, err := get[*runtime.MachineStatus](ctx, s, runtime.NamespaceName, runtime.MachineStatusType, runtime.MachineStatusID)
+	if err != nil {
+		return cluster.StageUnknown, false, nil, optional(err)
+	}
+
+	spec := res.TypedSpec()
+	for _, c := range spec.Status.UnmetConditions {
+		unmet = append(unmet, c.Name+": "+c.Reason)
+	}
+
+	return cluster.Stage(spec.Stage.String()), spec.Status.Ready, unmet, nil
+}
+
+// hardwareUUID reads the SMBIOS UUID; empty where there is none, as in containers.
+func (s *session) hardwareUUID(ctx context.Context) (string, error) {
+	res, err := get[*hardware.SystemInformation](ctx, s, hardware.NamespaceName, hardware.SystemInformationType, hardware.SystemInformationID)
+	if err != nil {
+		return "", optional(err)
+	}
+
+	return usableUUID(res.TypedSpec().UUID), nil
+}
+
+// placeholders are UUIDs that boards are shipped with by the thousand, so that
+// they identify nothing.
+var placeholders = []string{
+	"00000000-0000-0000-0000-000000000000",
+	"ffffffff-ffff-ffff-ffff-ffffffffffff",
+	"03000200-0400-0500-0006-000700080009",
+}
+
+func usableUUID(uuid string) string {
+	uuid = strings.ToLower(strings.TrimSpace(uuid))
+	if slices.Contains(placeholders, uuid) {
+		return ""
+	}
+
+	return uuid
+}
+
+// nodename reads the name the machine registers in Kubernetes with; empty as long
+// as it has none.
+func (s *session) nodename(ctx context.Context) (string, error) {
+	res, err := get[*k8s.Nodename](ctx, s, k8s.NamespaceName, k8s.NodenameType, k8s.NodenameID)
+	if err != nil {
+		return "", optional(err)
+	}
+
+	return res.TypedSpec().Nodename, nil
+}
+
+// schematicName is the extension that Image Factory adds to every image, with the
+// schematic's id as its version.
+const schematicName = "schematic"
+
+// extensions lists the system extensions of the booted image and the schematic it
+// was made from; empty for an image that no factory made.
+func (s *session) extensions(ctx context.Context) (list []Extension, schematic string, err error) {
+	items, err := safe.ReaderListAll[*runtime.ExtensionStatus](ctx, s.state)
+	if err != nil {
+		return nil, "", fmt.Errorf("list %s: %w", runtime.ExtensionStatusType, s.failed(err))
+	}
+
+	for item := range items.All() {
+		meta := item.TypedSpec().Metadata
+		if meta.Name == schematicName {
+			schematic = meta.Version
+
+			continue
+		}
+
+		list = append(list, Extension{Name: meta.Name, Version: meta.Version})
+	}
+
+	return list, schematic, nil
+}
+
+// activeConfig reads the configuration that the machine runs with, byte for byte.
+// It is not decoded on the way, so that documents this build does not know pass.
+func (s *session) activeConfig(ctx context.Context) ([]byte, error) {
+	answer, err := s.resources.Get(ctx, &cosi.GetRequest{
+		Namespace: config.NamespaceName,
+		Type:      config.MachineConfigType,
+		Id:        config.ActiveID,
+		Options:   &cosi.GetOptions{},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the machine configuration: %w", s.failed(err))
+	}
+
+	var spec configapi.MachineConfigSpec
+	if err := proto.Unmarshal(answer.GetResource().GetSpec().GetProtoSpec(), &spec); err != nil {
+		return nil, fmt.Errorf("read the machine configuration: %w", err)
+	}
+
+	return spec.GetYamlMarshalled(), nil
+}
+
+// machineSection is what is read of a configuration here.
+type machineSection struct {
+	Type    string `yaml:"type"`
+	Kubelet struct {
+		RegisterWithFQDN bool `yaml:"registerWithFQDN"`
+	} `yaml:"kubelet"`
+}
+
+// role of the machine. Talos parses an empty type and the former "join" as worker;
+// "init" is a control plane of former days.
+func (s machineSection) role() cluster.Role {
+	if s.Type == "controlplane" || s.Type == "init" {
+		return cluster.ControlPlane
+	}
+
+	return cluster.Worker
+}
+
+// machineSectionOf finds the machine section in a configuration of any number of
+// documents. The error never quotes the configuration.
+func machineSectionOf(configuration []byte) (machineSection, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(configuration))
+
+	for {
+		var document struct {
+			Machine *machineSection `yaml:"machine"`
+		}
+
+		switch err := decoder.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return machineSection{}, errors.New("read the machine configuration: it has no machine section")
+		case err != nil:
+			return machineSection{}, errors.New("read the machine configuration: it cannot be decoded")
+		case document.Machine != nil:
+			return *document.Machine, nil
+		}
+	}
+}

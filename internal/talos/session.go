@@ -1,0 +1,181 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	cosi "github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/state"
+	cosiclient "github.com/cosi-project/runtime/pkg/state/protobuf/client"
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// session is one connection to one machine, bound to the identity that the
+// handshake found. It never reconnects.
+type session struct {
+	peer peer
+	wire *wire
+	conn *grpc.ClientConn
+
+	machine   machineapi.MachineServiceClient
+	resources cosi.StateClient
+	state     state.State
+}
+
+// errUsed is what gRPC gets when it wants to replace a broken connection.
+var errUsed = errors.New("the connection was lost")
+
+// open connects to an address. What it knows of the peer is returned with an error
+// too, since a refusal may come after the certificate was seen.
+func (o Options) open(ctx context.Context, address string, id identity, fingerprints []string) (*session, peer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeouts.Connect,
+		fmt.Errorf("%w: no answer within %s", ErrUnreachable, o.Timeouts.Connect))
+	defer cancel()
+
+	raw, err := o.Dial(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(o.Port)))
+	if err != nil {
+		return nil, peer{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+
+	g := gatekeeper{host: address, identity: id, fingerprints: fingerprints, now: time.Now}
+
+	conn, err := g.handshake(ctx, raw)
+	if err != nil {
+		_ = raw.Close() // given up either way
+
+		return nil, g.peer, err
+	}
+
+	s, err := newSession(address, &wire{Conn: conn}, g.peer)
+	if err != nil {
+		_ = raw.Close()
+
+		return nil, g.peer, err
+	}
+
+	if err := s.ready(ctx); err != nil {
+		s.close()
+
+		return nil, g.peer, err
+	}
+
+	return s, g.peer, nil
+}
+
+func newSession(address string, w *wire, p peer) (*session, error) {
+	var used atomic.Bool
+
+	conn, err := grpc.NewClient("passthrough:///"+address,
+		// TLS is done: the connection that gRPC gets is the inside of it.
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+			if used.Swap(true) {
+				return nil, errUsed
+			}
+
+			return w, nil
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize)),
+		grpc.WithSharedWriteBuffer(true),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithIdleTimeout(0),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the connection to %s: %w", address, err)
+	}
+
+	resources := cosi.NewStateClient(conn)
+
+	return &session{
+		peer:      p,
+		wire:      w,
+		conn:      conn,
+		machine:   machineapi.NewMachineServiceClient(conn),
+		resources: resources,
+		state:     state.WrapCore(cosiclient.NewAdapter(resources, cosiclient.WithDisableWatchRetry())),
+	}, nil
+}
+
+// ready waits for the first words of the server. Only they prove that it accepted
+// the client certificate: with TLS 1.3 the client's handshake ends before that.
+func (s *session) ready(ctx context.Context) error {
+	for {
+		switch now := s.conn.GetState(); now {
+		case connectivity.Ready:
+			return nil
+		case connectivity.TransientFailure, connectivity.Shutdown:
+			return s.lost(errUsed)
+		case connectivity.Idle:
+			s.conn.Connect()
+			fallthrough
+		default:
+			if !s.conn.WaitForStateChange(ctx, now) {
+				return s.lost(context.Cause(ctx))
+			}
+		}
+	}
+}
+
+// lost explains a connection that does not work: by the error that broke it, or
+// else by the fallback.
+func (s *session) lost(fallback error) error {
+	err := s.wire.broken()
+	if err == nil {
+		err = fallback
+	}
+
+	if a, ok := alertOf(err); ok {
+		return a.verdict()
+	}
+
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// alive is false once the connection broke. An error of a call on a session that
+// is still alive was the machine's own answer.
+func (s *session) alive() bool {
+	return s.wire.broken() == nil && s.conn.GetState() == connectivity.Ready
+}
+
+// close ends the session and every call on it.
+func (s *session) close() {
+	// Closing twice is the only error there is.
+	_ = s.conn.Close()
+	_ = s.wire.Close()
+}
+
+// failed gives the error of a call on this session its class.
+func (s *session) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	if Classify(err) == ErrUnreachable && !s.alive() {
+		return s.lost(plain(err))
+	}
+
+	return callError(err)
+}
+
+// expect checks how the machine answers.
+func (s *session) expect(access cluster.Access) error {
+	switch {
+	case s.peer.access == access:
+		return nil
+	case s.peer.access == cluster.Maintenance:
+		return fmt.Errorf("%w, expected a member of the cluster", ErrMaintenance)
+	default:
+		return fmt.Errorf("%w any more", ErrConfigured)
+	}
+}
