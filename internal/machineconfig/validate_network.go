@@ -44,7 +44,7 @@ func checkNetworks(found *problems, c Cluster, endpoint string, s strictness) {
 // checkCIDRs returns the networks that are known and right. An empty list means the default of Talos.
 func checkCIDRs(found *problems, field string, cidrs []string, fallback string, s strictness) []subnet {
 	if len(cidrs) == 0 {
-		return []subnet{{field: field + " (the default)", prefix: netip.MustParsePrefix(fallback)}}
+		return []subnet{{field: field, prefix: netip.MustParsePrefix(fallback)}}
 	}
 
 	var (

@@ -1,0 +1,231 @@
+package machineconfig
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ChangeKind is what happens to a value.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	Added   ChangeKind = "added"
+	Removed ChangeKind = "removed"
+	Changed ChangeKind = "changed"
+)
+
+// Sensitive stands in a Change for a value that must not be shown.
+const Sensitive = "(sensitive value)"
+
+// Change is one difference between two configurations. It contains no secrets.
+type Change struct {
+	// Document is "v1alpha1" for the main document, otherwise kind or kind/name.
+	Document string
+	// Path is the place in the document, such as machine.certSANs[0]. Empty for a document without contents.
+	Path string
+	Kind ChangeKind
+	// Old and New are the values, Sensitive, or empty where there is none.
+	Old, New string
+}
+
+// String is the change on one line.
+func (c Change) String() string {
+	where := strings.TrimSuffix(c.Document+": "+c.Path, ": ")
+
+	switch c.Kind {
+	case Added:
+		return fmt.Sprintf("+ %s = %s", where, c.New)
+	case Removed:
+		return fmt.Sprintf("- %s = %s", where, c.Old)
+	default:
+		return fmt.Sprintf("~ %s: %s -> %s", where, c.Old, c.New)
+	}
+}
+
+// Diff lists what changes between two configurations, by document and path, in a fixed order. Comments,
+// the order of documents and keys, and ways of writing the same value are no changes; see Digest. Two
+// configurations of the same Digest have no differences. What Talos counts as secret shows as Sensitive, and
+// so does what often carries secrets (files, environments, manifests, extension services, passwords in
+// URLs) and every value of a document this build does not know.
+func Diff(before, after []byte) ([]Change, error) {
+	old, err := readable(before)
+	if err != nil {
+		return nil, fmt.Errorf("compare configurations: the old one: %w", err)
+	}
+
+	updated, err := readable(after)
+	if err != nil {
+		return nil, fmt.Errorf("compare configurations: the new one: %w", err)
+	}
+
+	var changes []Change
+
+	for place, value := range old {
+		change := Change{Document: place.document, Path: place.path, Old: value.shown, New: updated[place].shown, Kind: Changed}
+
+		switch replacement, kept := updated[place]; {
+		case !kept:
+			change.Kind = Removed
+		case reflect.DeepEqual(value.exact, replacement.exact):
+			continue
+		}
+
+		changes = append(changes, change)
+	}
+
+	for place, value := range updated {
+		if _, present := old[place]; !present {
+			changes = append(changes, Change{Document: place.document, Path: place.path, Kind: Added, New: value.shown})
+		}
+	}
+
+	slices.SortFunc(changes, func(a, b Change) int {
+		// The main document first: everything else is by name.
+		return cmp.Or(
+			cmp.Compare(rank(a.Document), rank(b.Document)), cmp.Compare(a.Document, b.Document), comparePaths(a.Path, b.Path),
+		)
+	})
+
+	return changes, nil
+}
+
+func rank(document string) int {
+	if document == mainDocument {
+		return 0
+	}
+
+	return 1
+}
+
+var indexPattern = regexp.MustCompile(`\[(\d+)\]`)
+
+// comparePaths orders elements of lists by their number.
+func comparePaths(a, b string) int {
+	pad := func(path string) string {
+		return indexPattern.ReplaceAllStringFunc(path, func(index string) string { return fmt.Sprintf("[%12s", index[1:]) })
+	}
+
+	return cmp.Compare(pad(a), pad(b))
+}
+
+// place is where a value is.
+type place struct{ document, path string }
+
+// value is what is compared and what may be shown of it.
+type value struct {
+	exact any
+	shown string
+}
+
+// readable flattens a configuration into its values.
+func readable(cfg []byte) (map[place]value, error) {
+	documents, err := load(cfg)
+	if err != nil {
+		return nil, err
+	}
+
+	values := map[place]value{}
+
+	for _, document := range documents {
+		hidden, err := hiddenPaths(document)
+		if err != nil {
+			return nil, err
+		}
+
+		name := document.id.String()
+		before := len(values)
+
+		for _, leaf := range flatten(document.content) {
+			switch leaf.path {
+			case "apiVersion", "kind", "name":
+				// They are the identity of a document, or "version" has the same role in the main one.
+				if document.id.kind != "" {
+					continue
+				}
+			}
+
+			values[place{name, leaf.path}] = value{exact: leaf.value, shown: show(leaf, hidden(leaf.path))}
+		}
+
+		if len(values) == before {
+			values[place{name, ""}] = value{shown: "(empty)"}
+		}
+	}
+
+	return values, nil
+}
+
+// oftenSecret matches paths whose values carry secrets without Talos treating them as such (machinery 1.13,
+// RedactSecrets leaves them in clear text).
+var oftenSecret = regexp.MustCompile(`(?i)^machine\.files\[\d+\]\.content$` +
+	`|(^|\.)env(\.|$)|^environment|^variables` +
+	`|^cluster\.inlineManifests\[\d+\]\.contents$|^cluster\.extraManifestHeaders` +
+	`|^configFiles\[\d+\]\.content$` +
+	`|^machine\.kubelet\.credentialProviderConfig` +
+	`|(password|passphrase|secret|token)[^.\[]*$`)
+
+// hiddenPaths decides which values of a document are not shown.
+func hiddenPaths(d document) (func(path string) bool, error) {
+	if d.provider == nil {
+		return func(string) bool { return true }, nil
+	}
+
+	redacted, err := contentOf(d.provider.RedactSecrets(redactedValue))
+	if err != nil {
+		return nil, fmt.Errorf("document %s: %w", d.id, err)
+	}
+
+	// Redaction keeps the structure, so a value that differs at the same path was a secret.
+	after := map[string]any{}
+	for _, leaf := range flatten(redacted) {
+		after[leaf.path] = leaf.value
+	}
+
+	secret := map[string]bool{}
+
+	for _, leaf := range flatten(d.content) {
+		if !reflect.DeepEqual(after[leaf.path], leaf.value) {
+			secret[leaf.path] = true
+		}
+	}
+
+	return func(path string) bool { return secret[path] || oftenSecret.MatchString(path) }, nil
+}
+
+var userinfoPattern = regexp.MustCompile(`//[^/@\s]*@`)
+
+const longestShown = 120
+
+// show writes a value on one line.
+func show(leaf leaf, hidden bool) string {
+	switch content := leaf.value.(type) {
+	case map[string]any:
+		return "{}"
+	case []any:
+		return "[]"
+	case nil:
+		return "null"
+	case string:
+		if hidden {
+			return Sensitive
+		}
+
+		content = userinfoPattern.ReplaceAllString(content, "//"+Sensitive+"@")
+		if runes := []rune(content); len(runes) > longestShown {
+			content = string(runes[:longestShown]) + "…"
+		}
+
+		return fmt.Sprintf("%q", content)
+	default:
+		if hidden {
+			return Sensitive
+		}
+
+		return fmt.Sprint(content)
+	}
+}

@@ -1,0 +1,99 @@
+package machineconfig
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/siderolabs/talos/pkg/machinery/meta"
+	"go.yaml.in/yaml/v4"
+)
+
+// Keys of META, the small key-value store beside the system disk's boot partition, that users may write.
+// The others belong to Talos: writing them makes a machine install or encrypt itself differently at the next
+// boot. META is no part of a configuration. It is written through the machine's API, or carried by its boot
+// medium; only the check is here.
+var metaKeys = map[string]uint8{
+	"network":       meta.MetalNetworkPlatformConfig,
+	"download_url":  meta.DownloadURLCode,
+	"user_1":        meta.UserReserved1,
+	"user_2":        meta.UserReserved2,
+	"user_3":        meta.UserReserved3,
+	"uuid_override": meta.UUIDOverride,
+	"machine_token": meta.UniqueMachineToken,
+}
+
+// ParseMeta reads META values by the name or number of their key ("network", "0x0a" or "10"). Errors are
+// FieldErrors of "machine.meta".
+func ParseMeta(values map[string]string) (map[uint8]string, error) {
+	var found problems
+
+	parsed := make(map[uint8]string, len(values))
+
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		field := under("machine.meta", name)
+
+		key, ok := metaKey(name)
+		if !ok {
+			found.add(field, quoted(name), "one of "+metaNames(), "the other keys belong to Talos")
+
+			continue
+		}
+
+		if _, twice := parsed[key]; twice {
+			found.add(field, fmt.Sprintf("key 0x%02x again", key), "each key once", "remove one of the two names")
+
+			continue
+		}
+
+		if key == meta.MetalNetworkPlatformConfig {
+			var config map[string]any
+			if yaml.Unmarshal([]byte(values[name]), &config) != nil || len(config) == 0 {
+				found.add(field, "a value that is not a network configuration", "YAML with addresses, links, routes and so on", "see the META network configuration of Talos for metal")
+			}
+		}
+
+		parsed[key] = values[name]
+	}
+
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+
+	return parsed, nil
+}
+
+func metaKey(name string) (uint8, bool) {
+	if key, ok := metaKeys[name]; ok {
+		return key, true
+	}
+
+	number, err := strconv.ParseUint(name, 0, 8)
+	if err != nil {
+		return 0, false
+	}
+
+	for _, key := range metaKeys {
+		if uint8(number) == key {
+			return key, true
+		}
+	}
+
+	return 0, false
+}
+
+func metaNames() string {
+	names := slices.SortedFunc(maps.Keys(metaKeys), func(a, b string) int { return int(metaKeys[a]) - int(metaKeys[b]) })
+
+	text := ""
+	for i, name := range names {
+		if i > 0 {
+			text += ", "
+		}
+
+		text += fmt.Sprintf("%s (0x%02x)", name, metaKeys[name])
+	}
+
+	return text
+}

@@ -1,0 +1,280 @@
+package pki
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+)
+
+// testFile was written by talosctl 1.13.0 for these tests. No cluster uses it.
+func testFile(t testing.TB) []byte {
+	t.Helper()
+
+	data, err := os.ReadFile("testdata/test-only-secrets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return data
+}
+
+func testBundle(t testing.TB) *Bundle {
+	t.Helper()
+
+	bundle, err := Parse(testFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return bundle
+}
+
+func TestTheFileOfTalosctlRoundTripsByteForByte(t *testing.T) {
+	file := testFile(t)
+
+	for range 3 {
+		bundle, err := Parse(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		again, err := bundle.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(string(file), string(again)); diff != "" {
+			t.Fatalf("not the same bytes (-file +again):\n%s", diff)
+		}
+	}
+}
+
+func TestCommentsAndOrderAreNormalisedAtTheFirstPass(t *testing.T) {
+	parts := strings.SplitAfter(string(testFile(t)), "\ntrustdinfo:")
+	head, tail, _ := strings.Cut(parts[0], "\ntrustdinfo:")
+	reordered := "# kept in the vault\ntrustdinfo:" + parts[1] + head + tail + "\n"
+
+	bundle, err := Parse([]byte(reordered))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	encoded, err := bundle.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(string(testFile(t)), string(encoded)); diff != "" {
+		t.Errorf("not canonical (-want +got):\n%s", diff)
+	}
+}
+
+func TestGenerate(t *testing.T) {
+	before := time.Now()
+
+	bundle, err := Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	encoded, err := bundle.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := Parse(encoded); err != nil {
+		t.Errorf("a generated bundle does not parse: %v", err)
+	}
+
+	s := bundle.Secrets()
+	if s.Secrets.SecretboxEncryptionSecret == "" || s.Secrets.AESCBCEncryptionSecret != "" {
+		t.Error("want secretbox encryption only, the form from Talos 1.3")
+	}
+
+	if _, err := s.Certs.K8sServiceAccount.GetRSAKey(); err != nil {
+		t.Errorf("want an RSA service account key, the form from Talos 1.7: %v", err)
+	}
+
+	certificate, err := s.Certs.OS.GetCert()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if early := before.Sub(certificate.NotBefore); early < 30*time.Minute {
+		t.Errorf("the Talos authority is valid from %s before its making; machines with a late clock would refuse it", early)
+	}
+
+	if _, fixed := s.Clock.(*secrets.SystemClock); !fixed || time.Since(s.Clock.Now()) > time.Minute {
+		t.Error("the clock of the bundle does not tell the time")
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	file := string(testFile(t))
+
+	// line replaces what follows a key, wherever it is first.
+	line := func(key, value string) string {
+		head, tail, found := strings.Cut(file, key)
+		if !found {
+			t.Fatalf("no %q in the file", key)
+		}
+
+		_, rest, _ := strings.Cut(tail, "\n")
+
+		return head + value + "\n" + rest
+	}
+
+	etcd := strings.SplitN(file, "etcd:\n", 2)[1]
+	etcdKey := strings.TrimPrefix(strings.TrimSpace(strings.SplitN(etcd, "\n", 3)[1]), "key: ")
+
+	for _, test := range []struct{ name, file, want string }{
+		{"nothing", "", "expected the YAML mapping"},
+		{"text", "hello", "expected the YAML mapping"},
+		{"broken YAML", "a: [", "not YAML"},
+		{"a machine configuration", "version: v1alpha1\nmachine: {}\n", "this is a machine configuration"},
+		{"a talosconfig", "context: x\ncontexts: {}\n", "this is a talosconfig"},
+		{"JSON", `{"Cluster":{"Id":"x"}}`, "this is the JSON form"},
+		{"an unknown part", file + "extra: 1\n", `unknown part "extra"`},
+		{"a part of another shape", strings.Replace(file, "trustdinfo:\n", "trustdinfo: x\nother:\n", 1), "trustdinfo (line"},
+		{"no cluster id", line("    id: ", "    id: \"\""), "cluster.id is missing"},
+		{"no cluster secret", line("    secret: ", "    secret: \"\""), "cluster.secret is missing"},
+		{"no bootstrap token", line("    bootstraptoken: ", "    bootstraptoken: \"\""), "secrets.bootstraptoken is missing"},
+		{"a bootstrap token without a dot", line("    bootstraptoken: ", "    bootstraptoken: abcdef"), "secrets.bootstraptoken is not of the form <id>.<secret>"},
+		{"no encryption secret", line("    secretboxencryptionsecret: ", "    x: y"), "secretboxencryptionsecret (or aescbcencryptionsecret) is missing"},
+		{"no trustd token", line("    token: ", "    token: \"\""), "trustdinfo.token is missing"},
+		{"both encryption secrets", strings.Replace(file, "trustdinfo:", "    aescbcencryptionsecret: abc\ntrustdinfo:", 1), "has both"},
+		{"an authority without key", line("        key: ", "        key: \"\""), "certs.etcd: key is missing"},
+		{"a certificate that is not base64", line("        crt: ", "        crt: '%'"), "certs.etcd (line"},
+		{"a certificate that is not PEM", line("        crt: ", "        crt: aGVsbG8="), "certs.etcd: crt is not a PEM certificate"},
+		{"the key of another authority", strings.Replace(file, keyOf(t, file, "k8s:\n"), etcdKey, 1), "certs.k8s: key does not belong to crt"},
+		{"an unknown certificate", strings.Replace(file, "k8saggregator:", "front:", 1), "unknown part certs.front"},
+		{"a missing certificate", strings.Replace(file, "    k8saggregator:\n", "    k8saggregator: null\n    k8sserviceaccount:\n        key: x\n    os:\n", 1), "certs"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Parse([]byte(test.file))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got error %v, want one with %q", err, test.want)
+			}
+
+			assertNoSecrets(t, err.Error())
+		})
+	}
+}
+
+func TestParseReportsAllProblemsAtOnce(t *testing.T) {
+	_, err := Parse([]byte("cluster: {id: x}\nsecrets: {bootstraptoken: a.b}\ncerts: {}\n"))
+	for _, want := range []string{
+		"cluster.secret is missing", "trustdinfo.token is missing", "secretboxencryptionsecret (or aescbcencryptionsecret) is missing",
+		"certs.os: is missing", "certs.k8s: is missing", "certs.etcd: is missing", "certs.k8saggregator: is missing", "certs.k8sserviceaccount: key is missing",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+}
+
+func keyOf(t *testing.T, file, part string) string {
+	t.Helper()
+
+	_, after, found := strings.Cut(file, part)
+	if !found {
+		t.Fatalf("no %q in the file", part)
+	}
+
+	_, key, _ := strings.Cut(after, "key: ")
+	key, _, _ = strings.Cut(key, "\n")
+
+	return key
+}
+
+// assertNoSecrets fails when a text contains any value of the test bundle that is secret.
+func assertNoSecrets(t *testing.T, text string) {
+	t.Helper()
+
+	for line := range strings.Lines(string(testFile(t))) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if key != "id" && len(value) > 8 && strings.Contains(text, value[:len(value)-2]) {
+			t.Errorf("the value of %s is in %.200q", key, text)
+		}
+	}
+
+	if strings.Contains(text, "PRIVATE KEY") {
+		t.Errorf("a private key is in %.200q", text)
+	}
+}
+
+func TestSecretsNeverPrint(t *testing.T) {
+	bundle := testBundle(t)
+
+	talos, err := bundle.TalosClient([]string{"os:admin"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	type holder struct {
+		Bundle      *Bundle
+		Copy        Bundle
+		Credentials Credentials
+		Pointer     *Credentials
+	}
+
+	value := holder{bundle, *bundle, talos, &talos}
+
+	var texts []string
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%T"} {
+		texts = append(texts, fmt.Sprintf(verb, value), fmt.Sprintf(verb, bundle), fmt.Sprintf(verb, *bundle), fmt.Sprintf(verb, talos), fmt.Sprintf(verb, &talos))
+	}
+
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var logged bytes.Buffer
+
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "bundle", bundle, "credentials", talos)
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "bundle", bundle, "credentials", talos)
+
+	for _, text := range append(texts, string(encoded), logged.String()) {
+		assertNoSecrets(t, text)
+
+		for _, part := range [][]byte{talos.Key, talos.Certificate} {
+			if strings.Contains(text, string(part[40:80])) || strings.Contains(text, fmt.Sprintf("%x", part[40:80])) {
+				t.Errorf("credentials are in %.200q", text)
+			}
+		}
+	}
+}
+
+func TestAuthorities(t *testing.T) {
+	authorities := testBundle(t).Authorities()
+
+	var names []string
+	for _, authority := range authorities {
+		names = append(names, authority.Name)
+
+		if len(authority.Fingerprint) != 64 || strings.ToLower(authority.Fingerprint) != authority.Fingerprint {
+			t.Errorf("%s: fingerprint %q", authority.Name, authority.Fingerprint)
+		}
+
+		if years := authority.NotAfter.Year() - 2025; years < 9 || authority.NotAfter.Location() != time.UTC {
+			t.Errorf("%s: valid until %s", authority.Name, authority.NotAfter)
+		}
+	}
+
+	if diff := cmp.Diff([]string{"talos", "kubernetes", "etcd", "aggregator"}, names); diff != "" {
+		t.Error(diff)
+	}
+
+	if diff := cmp.Diff(authorities, testBundle(t).Authorities()); diff != "" {
+		t.Errorf("not the same twice:\n%s", diff)
+	}
+}
