@@ -26,28 +26,13 @@ type Process struct {
 	result   Result
 }
 
-// withoutInput are the commands that take -input=false.
-var withoutInput = map[string]bool{"init": true, "plan": true, "apply": true, "destroy": true, "import": true, "refresh": true}
-
-// withoutColour are the commands that know no -no-color.
-var withoutColour = map[string]bool{"version": true}
-
 // Start starts a command. When the test ends before the command, the command and its provider are killed.
 func (w *Workspace) Start(args ...string) *Process {
 	w.t.Helper()
 
-	full := []string{args[0]}
-	if !withoutColour[args[0]] {
-		full = append(full, "-no-color")
-	}
-
-	if withoutInput[args[0]] {
-		full = append(full, "-input=false")
-	}
-
 	p := &Process{t: w.t, name: w.cli.Name, provider: w.provider, done: make(chan struct{}), started: time.Now()}
 	// Not CommandContext: a test that is over kills the command below, with the provider.
-	p.cmd = exec.Command(w.cli.Path, append(full, args[1:]...)...) //nolint:noctx // see above
+	p.cmd = exec.Command(w.cli.Path, args...) //nolint:noctx // see above
 	p.cmd.Dir, p.cmd.Env = w.Dir, w.env
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.result.Args = args

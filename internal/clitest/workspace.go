@@ -67,7 +67,7 @@ func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 
 	// Nothing of the developer's own settings takes part: TF_LOG, TF_VAR_x, TF_PLUGIN_CACHE_DIR, TF_REATTACH_PROVIDERS.
 	w.env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "TF_") })
-	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+rc, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "CHECKPOINT_DISABLE=1",
+	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+rc, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "TF_CLI_ARGS=-no-color", "CHECKPOINT_DISABLE=1",
 		"TF_LOG=TRACE", "TF_LOG_PATH="+w.trace)
 
 	return w
@@ -114,8 +114,7 @@ func (w *Workspace) Init() {
 	w.MustRun("init")
 }
 
-// Run runs a command to its end, whatever its exit status, and logs a line about it. -no-color and -input=false are added where they
-// belong.
+// Run runs a command to its end, whatever its exit status, and logs a line about it.
 func (w *Workspace) Run(args ...string) Result {
 	w.t.Helper()
 
