@@ -40,35 +40,42 @@ func (m *Machine) Bootstrap(ctx context.Context) error {
 
 // wantsBootstrap is false when there is nothing to do any more.
 func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (bool, error) {
-	etcd, err := bounded(ctx, m, s.etcdService)
-	if err != nil {
-		return false, err
-	}
+	etcd, requested, err := m.etcdProgress(ctx, s)
 
-	if etcd == cluster.ServiceRunning {
+	switch {
+	case err != nil:
+		return false, err
+	case requested, etcd == cluster.ServiceRunning, etcd == preparingWithData:
 		return false, nil
+	case etcd == cluster.ServicePreparing, etcd == cluster.ServiceFailed:
+		// A control plane that nobody bootstraps is Preparing for half an hour,
+		// then Failed, and accepts it in both.
+		return true, nil
+	case etcd == "":
+		return false, m.withoutEtcd(ctx, s)
+	default:
+		return false, fmt.Errorf("%w: its etcd service is %s", ErrInProgress, etcd)
 	}
-
-	requested, err := bounded(ctx, m, s.bootstrapRequested)
-	if err != nil || requested {
-		return false, err
-	}
-
-	// A control plane that nobody bootstraps is Preparing for half an hour, then
-	// Failed; both accept it. In between other states pass.
-	if etcd != cluster.ServicePreparing && etcd != cluster.ServiceFailed {
-		return false, fmt.Errorf("%w: its etcd service is %s", ErrInProgress, orNotLoaded(etcd))
-	}
-
-	return true, nil
 }
 
-func orNotLoaded(state cluster.ServiceState) string {
-	if state == "" {
-		return "not loaded yet"
+// withoutEtcd says why a machine has no etcd service: a worker never has one, a
+// control plane gets it during its boot.
+func (m *Machine) withoutEtcd(ctx context.Context, s *session) error {
+	raw, err := bounded(ctx, m, s.activeConfig)
+	if err != nil {
+		return err
 	}
 
-	return string(state)
+	section, err := machineSectionOf(raw)
+	if err != nil {
+		return err
+	}
+
+	if section.role() != cluster.ControlPlane {
+		return wait.Permanent(fmt.Errorf("%w: it is a %s", ErrUnsupported, section.role()))
+	}
+
+	return fmt.Errorf("%w: its etcd service is not loaded yet", ErrInProgress)
 }
 
 func (m *Machine) bootstrap(ctx context.Context, s *session) error {

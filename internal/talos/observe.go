@@ -18,7 +18,8 @@ import (
 //
 // A member that is running and ready costs five calls, side by side: MachineStatus,
 // MachineConfig, Version, ExtensionStatus and SystemInformation. One that is on its
-// way costs up to four more: its node's name, the services, and the event log twice.
+// way costs up to five more: its node's name, the services, the event log in two calls,
+// and the content of etcd's data directory.
 func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 
@@ -43,9 +44,9 @@ func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	return cluster.MachineState{Access: cluster.Unreachable, Cause: cause(err, ErrUnreachable)}
 }
 
-// cause is the text of an error without the class that Access already tells.
+// cause is the text of an error without the class, which Access already tells.
 func cause(err, class error) string {
-	return strings.TrimPrefix(err.Error(), class.Error()+": ")
+	return strings.Replace(err.Error(), class.Error()+": ", "", 1)
 }
 
 func (m *Machine) observe(ctx context.Context, s *session) (cluster.MachineState, error) {
@@ -144,13 +145,7 @@ func (m *Machine) observeEtcd(ctx context.Context, s *session, out *cluster.Mach
 
 	var err error
 
-	if out.EtcdService, err = bounded(ctx, m, s.etcdService); err != nil {
-		return err
-	}
-
-	if out.EtcdService != cluster.ServiceRunning {
-		out.BootstrapRequested, err = bounded(ctx, m, s.bootstrapRequested)
-	}
+	out.EtcdService, out.BootstrapRequested, err = m.etcdProgress(ctx, s)
 
 	return err
 }
