@@ -1,0 +1,169 @@
+package wait_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+var errNotYet = errors.New("etcd has 2 of 3 members")
+
+func TestPermanent(t *testing.T) {
+	t.Parallel()
+
+	if wait.Permanent(nil) != nil {
+		t.Error("Permanent(nil) is an error")
+	}
+
+	if wait.IsPermanent(nil) || wait.IsPermanent(errNotYet) {
+		t.Error("an ordinary error counts as permanent")
+	}
+
+	err := wait.Permanent(errNotYet)
+	if !wait.IsPermanent(err) || !wait.IsPermanent(fmt.Errorf("apply: %w", err)) {
+		t.Error("a permanent error does not count as one")
+	}
+
+	if !errors.Is(err, errNotYet) || err.Error() != errNotYet.Error() {
+		t.Errorf("Permanent changed the error: %v", err)
+	}
+}
+
+func TestUntilReturnsAtOnceWhenMet(t *testing.T) {
+	t.Parallel()
+
+	calls := 0
+
+	// An hour between two calls: the first must not wait for it.
+	err := wait.Until(t.Context(), time.Hour, func(context.Context) error {
+		calls++
+
+		return nil
+	})
+	if err != nil || calls != 1 {
+		t.Errorf("err = %v after %d calls, want nil after 1", err, calls)
+	}
+}
+
+func TestUntilRepeats(t *testing.T) {
+	t.Parallel()
+
+	calls := 0
+
+	err := wait.Until(t.Context(), time.Millisecond, func(context.Context) error {
+		if calls++; calls < 4 {
+			return errNotYet
+		}
+
+		return nil
+	})
+	if err != nil || calls != 4 {
+		t.Errorf("err = %v after %d calls, want nil after 4", err, calls)
+	}
+}
+
+func TestUntilStopsAtPermanent(t *testing.T) {
+	t.Parallel()
+
+	refused := errors.New("configuration refused")
+	calls := 0
+
+	err := wait.Until(t.Context(), time.Millisecond, func(context.Context) error {
+		if calls++; calls < 2 {
+			return errNotYet
+		}
+
+		return fmt.Errorf("apply: %w", wait.Permanent(refused))
+	})
+	if !errors.Is(err, refused) || !wait.IsPermanent(err) || calls != 2 {
+		t.Errorf("err = %v after %d calls, want the permanent error after 2", err, calls)
+	}
+}
+
+func TestUntilKeepsTheLastReason(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+
+	calls := 0
+
+	err := wait.Until(ctx, time.Millisecond, func(context.Context) error {
+		if calls++; calls == 1 {
+			return errors.New("the machine boots")
+		}
+
+		return errNotYet
+	})
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNotYet) {
+		t.Errorf("err = %v, want the deadline and the last reason", err)
+	}
+}
+
+// A condition that was cut off by the deadline reports the deadline; the reason that
+// helps is the one before.
+func TestUntilForgetsTheReasonOfTheCallThatWasCutOff(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	interrupted := errors.New("interrupted")
+	calls := 0
+
+	err := wait.Until(ctx, time.Millisecond, func(ctx context.Context) error {
+		if calls++; calls == 1 {
+			return errNotYet
+		}
+
+		cancel(interrupted)
+
+		return ctx.Err()
+	})
+	if !errors.Is(err, interrupted) || !errors.Is(err, errNotYet) || errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v, want the cause and the reason of the first call", err)
+	}
+}
+
+func TestUntilReportsAContextThatEndedBefore(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	err := wait.Until(ctx, time.Millisecond, func(context.Context) error { return errNotYet })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v, want the cancellation", err)
+	}
+}
+
+func TestUntilEndsPromptlyInAPause(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	called := make(chan struct{})
+
+	go func() {
+		done <- wait.Until(ctx, time.Hour, func(context.Context) error {
+			close(called)
+
+			return errNotYet
+		})
+	}()
+
+	<-called
+	cancel()
+
+	select {
+	case err := <-done:
+		if !strings.Contains(err.Error(), "last reason: "+errNotYet.Error()) {
+			t.Errorf("err = %v, want the last reason", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("Until did not end with its context")
+	}
+}
