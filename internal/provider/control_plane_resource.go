@@ -1,0 +1,299 @@
+package provider
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+var (
+	_ resource.Resource                   = (*controlPlaneResource)(nil)
+	_ resource.ResourceWithConfigure      = (*controlPlaneResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*controlPlaneResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*controlPlaneResource)(nil)
+)
+
+func newControlPlaneResource() resource.Resource { return &controlPlaneResource{} }
+
+// controlPlaneResource makes the control plane of a cluster: it is the only
+// resource that bootstraps etcd.
+type controlPlaneResource struct{ *machinery }
+
+func (r *controlPlaneResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_control_plane"
+}
+
+func (r *controlPlaneResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	m, err := machineryOf(req.ProviderData)
+	if err != nil {
+		resp.Diagnostics.Append(bug(err.Error()))
+	}
+
+	r.machinery = m
+}
+
+func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	attributes := poolAttributes(ctx, "control-plane", true)
+	maps.Copy(attributes, clusterAttributes())
+	maps.Copy(attributes, controlPlaneAttributes())
+
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The control plane of a cluster, from machines that wait in maintenance mode to a Kubernetes API that answers. " +
+			"It configures the machines, bootstraps etcd exactly once, and waits until every member is healthy and every node is registered " +
+			"(and Ready, unless `cni` is `none`).\n\nA create that was begun and could not finish is stored with its `phase` and a warning, and " +
+			"the next apply goes on; use a postcondition on `phase` to make the run fail all the same.",
+		Attributes: attributes,
+	}
+}
+
+// controlPlaneAttributes are the attributes that only this resource has.
+func controlPlaneAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"mode": schema.StringAttribute{
+			Required:            true,
+			Validators:          []validator.String{modeValidator{}},
+			PlanModifiers:       []planmodifier.String{replaceOnChange()},
+			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines. It has no default." + replacesCluster,
+		},
+		"name": schema.StringAttribute{
+			Required:      true,
+			PlanModifiers: []planmodifier.String{replaceOnChange()},
+			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes. Talos and kubeconfigs show it." +
+				replacesCluster,
+		},
+		"endpoint": schema.StringAttribute{
+			Required: true,
+			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as `https://10.0.0.10:6443`: a load balancer, a virtual IP " +
+				"or a DNS name in front of the control planes, or the address of a single one." + appliedLive,
+		},
+		"secrets": schema.StringAttribute{
+			Required:  true,
+			Sensitive: true,
+			MarkdownDescription: "Secrets of the cluster: `bundle` of a `talosop_secrets` resource, or YAML as `talosctl gen secrets` writes it. Machines trust " +
+				"nothing else, so other secrets are refused while the cluster exists.",
+		},
+		"kubernetes_version": schema.StringAttribute{
+			Required: true,
+			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`; it has to be supported by `talos_version`. This version of the provider " +
+				"refuses to change it once the cluster runs.",
+		},
+		"version_contract": schema.StringAttribute{
+			Optional: true,
+			Computed: true,
+			MarkdownDescription: "Version contract, such as `v1.13`: which form of configuration is generated. Pinned to the minor version of `talos_version` " +
+				"when the cluster is created, and never moved by an upgrade. Set it to adopt a cluster that was made with an older one.",
+		},
+		"cluster_config_patches": schema.ListAttribute{
+			Optional:    true,
+			ElementType: types.StringType,
+			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included (through `cluster`). Applied first, before " +
+				"`config_patches`. " + patchFormat + patchChange,
+		},
+		"allow_scheduling_on_control_planes": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether ordinary pods may run on control-plane machines (default `false`)." + appliedLive,
+		},
+		"cluster": schema.SingleNestedAttribute{
+			Computed: true,
+			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to `cluster` of `talosop_worker`, the ephemeral " +
+				"resources and the data sources.",
+			Attributes: computedAttributes(handleAttributes()),
+		},
+	}
+}
+
+func (r *controlPlaneResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config controlPlaneModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	if config.VersionContract.IsNull() {
+		config.VersionContract = contractOf(config.TalosVersion)
+	}
+
+	p, diags := config.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(config.validate(p)...)
+}
+
+func (r *controlPlaneResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var plan, state controlPlaneModel
+
+	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(state.guardDestroy("talosop_control_plane")...)
+
+		return
+	}
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	plan.ID = plan.Name
+
+	if req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(guardReplace(ctx, req.Private, "talosop_control_plane", plan.Name)...)
+		resp.Diagnostics.Append(r.planCreate(ctx, &plan)...)
+	} else {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state)...)
+	}
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	}
+}
+
+func (r *controlPlaneResource) planCreate(ctx context.Context, plan *controlPlaneModel) diag.Diagnostics {
+	if plan.VersionContract.IsUnknown() {
+		plan.VersionContract = contractOf(plan.TalosVersion)
+	}
+
+	p, diags := plan.pool(ctx)
+	plan.apply(planCreate(p, cluster.DefaultPolicy()))
+
+	return append(diags, plan.export(ctx)...)
+}
+
+func (r *controlPlaneResource) planUpdate(ctx context.Context, plan *controlPlaneModel, state controlPlaneModel) diag.Diagnostics {
+	changed := plan.Operations.IsUnknown()
+
+	if plan.VersionContract.IsUnknown() {
+		plan.VersionContract = state.VersionContract
+	}
+
+	p, diags := plan.pool(ctx)
+	prior, more := state.pool(ctx)
+	diags.Append(more...)
+
+	f, more := planUpdate(ctx, p, prior, state.poolModel, changed, cluster.DefaultPolicy())
+	diags.Append(more...)
+	plan.apply(f)
+
+	return append(diags, plan.export(ctx)...)
+}
+
+// export fills the cluster handle from the model.
+func (m *controlPlaneModel) export(ctx context.Context) diag.Diagnostics {
+	handle, diags := types.ObjectValueFrom(ctx, handleType(), m.handle(ctx))
+	m.Cluster = handle
+
+	return diags
+}
+
+func (r *controlPlaneResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan controlPlaneModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+
+	ctx, cancel := plan.deadline(ctx, opCreate, &resp.Diagnostics)
+	defer cancel()
+
+	p, diags := plan.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	done := r.converge(maskSecrets(ctx, p.secrets), p, recordedPool{})
+	diags, begun := plan.settleCreate(p, done)
+	resp.Diagnostics.Append(diags...)
+
+	if !begun {
+		return
+	}
+
+	resp.Diagnostics.Append(plan.export(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, plan.protection())...)
+}
+
+func (r *controlPlaneResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state controlPlaneModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	ctx, cancel := state.deadline(ctx, opRead, &resp.Diagnostics)
+	defer cancel()
+
+	p, diags := state.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(r.refresh(maskSecrets(ctx, p.secrets), &state.poolModel, p)...)
+	resp.Diagnostics.Append(state.export(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, state.protection())...)
+}
+
+func (r *controlPlaneResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state controlPlaneModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	ctx, cancel := plan.deadline(ctx, opUpdate, &resp.Diagnostics)
+	defer cancel()
+
+	p, diags := plan.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	result := plan
+
+	if !plan.idle() {
+		done, diags := r.update(maskSecrets(ctx, p.secrets), p, state.poolModel)
+		resp.Diagnostics.Append(diags...)
+
+		if done.err != nil {
+			// What was not finished stays a difference between state and configuration.
+			result = state
+		}
+
+		resp.Diagnostics.Append(result.settleUpdate(ctx, done, plan.poolModel, state.poolModel)...)
+	}
+
+	resp.Diagnostics.Append(result.export(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &result)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, result.protection())...)
+}
+
+func (r *controlPlaneResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state controlPlaneModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	ctx, cancel := state.deadline(ctx, opDelete, &resp.Diagnostics)
+	defer cancel()
+
+	p, diags := state.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(r.remove(maskSecrets(ctx, p.secrets), "talosop_control_plane", state.poolModel, p)...)
+}

@@ -1,0 +1,17 @@
+// Package provider is the Terraform side of talosop: schemas, models, plan-time
+// checks and diagnostics. It translates and decides nothing about clusters:
+//
+//	configuration ──> model ──> pool ──> cluster.Spec ──> lifecycle.Runner
+//	state         <── model <── cluster.Snapshot <────────────┘
+//
+// A pool is what talosop_control_plane and talosop_worker have in common: machines
+// of one role in one cluster, with the settings their configuration is rendered
+// from. What the cluster is travels between resources in the cluster handle, so a
+// worker needs nothing but the handle to render the same configuration that a
+// single resource for the whole cluster would.
+//
+// Three rules hold everywhere. State is built from the plan and from what was
+// observed, never from the configuration. A plan is computed from configuration
+// and state alone, so that planning twice gives the same plan. Read never removes
+// what it could not reach.
+package provider

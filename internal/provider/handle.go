@@ -1,0 +1,190 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+)
+
+// handleModel is the cluster handle: what a resource exports of a cluster, and all
+// that another one needs to work with it. It is an ordinary object, so clusters
+// made by other tools can be described by hand.
+type handleModel struct {
+	Name              types.String `tfsdk:"name"`
+	Mode              types.String `tfsdk:"mode"`
+	Endpoint          types.String `tfsdk:"endpoint"`
+	TalosEndpoints    types.List   `tfsdk:"talos_endpoints"`
+	Secrets           types.String `tfsdk:"secrets"`
+	TalosVersion      types.String `tfsdk:"talos_version"`
+	KubernetesVersion types.String `tfsdk:"kubernetes_version"`
+	VersionContract   types.String `tfsdk:"version_contract"`
+	Phase             types.String `tfsdk:"phase"`
+	CertSANs          types.List   `tfsdk:"cert_sans"`
+	PodCIDRs          types.List   `tfsdk:"pod_cidrs"`
+	ServiceCIDRs      types.List   `tfsdk:"service_cidrs"`
+	DNSDomain         types.String `tfsdk:"dns_domain"`
+	CNI               types.Object `tfsdk:"cni"`
+	KubeProxy         types.Bool   `tfsdk:"kube_proxy"`
+	Discovery         types.Bool   `tfsdk:"discovery"`
+	AirGapped         types.Bool   `tfsdk:"air_gapped"`
+	ImageCache        types.Bool   `tfsdk:"image_cache"`
+	Registries        types.Object `tfsdk:"registries"`
+	ConfigPatches     types.List   `tfsdk:"config_patches"`
+}
+
+// clusterAttributes are the settings of a whole cluster, as they are on the
+// resource that makes the control plane and in the handle.
+func clusterAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"cert_sans": schema.ListAttribute{
+			Optional:    true,
+			ElementType: types.StringType,
+			MarkdownDescription: "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
+				"`endpoint` and the addresses of the machines are always in them." + appliedLive,
+		},
+		"pod_cidrs": schema.ListAttribute{
+			Optional:      true,
+			ElementType:   types.StringType,
+			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.244.0.0/16")},
+			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.244.0.0/16`." +
+				replacesCluster,
+		},
+		"service_cidrs": schema.ListAttribute{
+			Optional:      true,
+			ElementType:   types.StringType,
+			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12")},
+			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.96.0.0/12`." +
+				replacesCluster,
+		},
+		"dns_domain": schema.StringAttribute{
+			Optional:            true,
+			PlanModifiers:       []planmodifier.String{replaceOnChangeFrom("cluster.local")},
+			MarkdownDescription: "DNS domain of the cluster. Default: `cluster.local`." + replacesCluster,
+		},
+		"cni": cniAttribute(),
+		"kube_proxy": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether Talos deploys kube-proxy (default `true`). Set it to `false` for network plugins that replace it." + appliedLive,
+		},
+		"discovery": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees encrypted data only. " +
+				"Default: `true`, and `false` with `air_gapped`. KubeSpan needs it." + appliedLive,
+		},
+		"air_gapped": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether the machines reach no public network (default `false`). Switches the discovery service off, and time " +
+				"synchronisation too unless a patch configures it, because machines would wait for it for ever. Images have to come from " +
+				"`registries` or the image cache." + appliedLive,
+		},
+		"image_cache": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether machines use the image cache of their boot medium, kept in a volume on the system disk (default `false`). " +
+				"The volume is made at installation: switching this on later has no effect on installed machines.",
+		},
+		"registries": registriesAttribute(),
+	}
+}
+
+// handleAttributes describe the handle where a user gives it.
+func handleAttributes() map[string]schema.Attribute {
+	attributes := clusterAttributes()
+
+	attributes["name"] = schema.StringAttribute{
+		Required:            true,
+		MarkdownDescription: "Name of the cluster.",
+	}
+	attributes["mode"] = schema.StringAttribute{
+		Optional:            true,
+		Validators:          []validator.String{modeValidator{}},
+		MarkdownDescription: "What the machines run on. Only `metal` in this version, which is the default.",
+	}
+	attributes["endpoint"] = schema.StringAttribute{
+		Required:            true,
+		MarkdownDescription: "URL of the Kubernetes API, such as `https://10.0.0.10:6443`.",
+	}
+	attributes["talos_endpoints"] = schema.ListAttribute{
+		Optional:            true,
+		ElementType:         types.StringType,
+		MarkdownDescription: "Addresses of the control-plane machines, where the Talos API of the cluster is reached.",
+	}
+	attributes["secrets"] = schema.StringAttribute{
+		Required:            true,
+		Sensitive:           true,
+		MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or `bundle` of `talosop_secrets`.",
+	}
+	attributes["talos_version"] = schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "Talos version of the control plane, such as `v1.13.0`.",
+	}
+	attributes["kubernetes_version"] = schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`. Needed where the configuration of machines is rendered.",
+	}
+	attributes["version_contract"] = schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "Version contract of the machine configurations, such as `v1.13`. Needed where the configuration of machines is rendered.",
+	}
+	attributes["phase"] = schema.StringAttribute{
+		Optional: true,
+		MarkdownDescription: "Phase of the control plane. It is unknown while the cluster is being made, which keeps everything that connects " +
+			"to the cluster from doing so too early. Not needed in a handle written by hand.",
+	}
+	attributes["config_patches"] = schema.ListAttribute{
+		Optional:            true,
+		ElementType:         types.StringType,
+		MarkdownDescription: "Patches of the configuration of every machine of the cluster, before those of pools and machines.",
+	}
+
+	return attributes
+}
+
+// handleType is the type of a handle, the same wherever it appears.
+func handleType() map[string]attr.Type {
+	return objectOf(handleAttributes()).AttrTypes
+}
+
+// handleFrom decodes a handle. An unknown or null one gives a model with nothing
+// known in it.
+func handleFrom(ctx context.Context, value types.Object) (handleModel, diag.Diagnostics) {
+	var handle handleModel
+
+	if value.IsUnknown() || value.IsNull() {
+		return unknownHandle(), nil
+	}
+
+	diags := value.As(ctx, &handle, basetypes.ObjectAsOptions{})
+
+	return handle, diags
+}
+
+// unknownHandle has no known value in it.
+func unknownHandle() handleModel {
+	nested := handleType()
+	text := types.ListUnknown(types.StringType)
+
+	return handleModel{
+		Name: types.StringUnknown(), Mode: types.StringUnknown(), Endpoint: types.StringUnknown(), TalosEndpoints: text,
+		Secrets: types.StringUnknown(), TalosVersion: types.StringUnknown(), KubernetesVersion: types.StringUnknown(),
+		VersionContract: types.StringUnknown(), Phase: types.StringUnknown(), CertSANs: text, PodCIDRs: text, ServiceCIDRs: text,
+		DNSDomain: types.StringUnknown(), CNI: types.ObjectUnknown(attributesOf(nested["cni"])), KubeProxy: types.BoolUnknown(),
+		Discovery: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
+		Registries: types.ObjectUnknown(attributesOf(nested["registries"])), ConfigPatches: text,
+	}
+}
+
+// attributesOf returns the attributes of a type that is known to be an object.
+func attributesOf(t attr.Type) map[string]attr.Type {
+	object, ok := t.(types.ObjectType)
+	if !ok {
+		return nil
+	}
+
+	return object.AttrTypes
+}

@@ -1,0 +1,142 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+var _ ephemeral.EphemeralResource = (*kubeconfigEphemeral)(nil)
+
+func newKubeconfigEphemeral() ephemeral.EphemeralResource { return &kubeconfigEphemeral{} }
+
+// kubeconfigEphemeral mints a client certificate for the Kubernetes API. It asks
+// no machine, and nothing of it is stored anywhere.
+type kubeconfigEphemeral struct{}
+
+type kubeconfigModel struct {
+	Cluster              types.Object         `tfsdk:"cluster"`
+	User                 types.String         `tfsdk:"user"`
+	Groups               types.List           `tfsdk:"groups"`
+	TTL                  timetypes.GoDuration `tfsdk:"ttl"`
+	Kubeconfig           types.String         `tfsdk:"kubeconfig"`
+	Host                 types.String         `tfsdk:"host"`
+	ClusterCACertificate types.String         `tfsdk:"cluster_ca_certificate"`
+	ClientCertificate    types.String         `tfsdk:"client_certificate"`
+	ClientKey            types.String         `tfsdk:"client_key"`
+	NotAfter             timetypes.RFC3339    `tfsdk:"not_after"`
+}
+
+func (e *kubeconfigEphemeral) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_kubeconfig"
+}
+
+func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets without asking any machine and stored " +
+			"neither in state nor in plan files. They cannot be revoked before they end, so keep `ttl` short.\n\nWhile the cluster is being made " +
+			"its handle is not wholly known, and the credentials are made during the apply, after the cluster. Requires Terraform 1.10 or " +
+			"OpenTofu 1.11.",
+		Attributes: map[string]schema.Attribute{
+			"cluster": handleForEphemerals(),
+			"user": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + clientName + "`.",
+			},
+			"groups": schema.ListAttribute{
+				Optional:    true,
+				ElementType: types.StringType,
+				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" + adminGroup + "\"]`, the group that may " +
+					"do everything.",
+			},
+			"ttl": schema.StringAttribute{
+				Optional:            true,
+				CustomType:          timetypes.GoDurationType{},
+				MarkdownDescription: "How long the credentials are valid, such as `30m`. Default: `1h`.",
+			},
+			"kubeconfig": schema.StringAttribute{
+				Computed: true, Sensitive: true,
+				MarkdownDescription: "The credentials as a kubeconfig file (YAML).",
+			},
+			"host": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`.",
+			},
+			"cluster_ca_certificate": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "Certificate of the authority that signed the API's certificate, in PEM.",
+			},
+			"client_certificate": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "The client certificate in PEM.",
+			},
+			"client_key": schema.StringAttribute{
+				Computed: true, Sensitive: true,
+				MarkdownDescription: "Private key of the client certificate in PEM.",
+			},
+			"not_after": schema.StringAttribute{
+				Computed: true, CustomType: timetypes.RFC3339Type{},
+				MarkdownDescription: "When the credentials end (RFC 3339, UTC).",
+			},
+		},
+	}
+}
+
+func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
+	var config kubeconfigModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	lifetime := lifetimeOf(config.TTL, &resp.Diagnostics)
+
+	handle, bundle, diags := clusterOf(ctx, config.Cluster)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	user := config.User.ValueString()
+	if config.User.IsNull() {
+		user = clientName
+	}
+
+	groups, _ := knownStrings(config.Groups)
+	if config.Groups.IsNull() {
+		groups = []string{adminGroup}
+	}
+
+	credentials, err := bundle.KubernetesClient(user, groups, lifetime)
+	if err == nil {
+		err = config.fill(credentials, handle, user)
+	}
+
+	if err != nil {
+		resp.Diagnostics.Append(unable("make", "kubeconfig", report{Cause: []string{err.Error()}}))
+
+		return
+	}
+
+	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
+}
+
+func (m *kubeconfigModel) fill(c pki.Credentials, handle handleModel, user string) error {
+	file, err := c.Kubeconfig(handle.Name.ValueString(), handle.Endpoint.ValueString(), user)
+	if err != nil {
+		return err
+	}
+
+	m.Kubeconfig = types.StringValue(string(file))
+	m.Host = handle.Endpoint
+	m.ClusterCACertificate = types.StringValue(string(c.CA))
+	m.ClientCertificate = types.StringValue(string(c.Certificate))
+	m.ClientKey = types.StringValue(string(c.Key))
+	m.NotAfter = timetypes.NewRFC3339TimeValue(c.NotAfter)
+
+	return nil
+}

@@ -1,0 +1,202 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// credentialsTTL is how long the credentials of one operation live. They are made
+// for it and never leave the process.
+const credentialsTTL = 24 * time.Hour
+
+// The client that talosop is to the clusters it works on.
+const (
+	adminRole  = "os:admin"
+	adminGroup = "system:masters"
+	clientName = "talosop"
+)
+
+// machinery assembles what an operation on machines needs. It is the one place
+// where the provider meets the adapters.
+type machinery struct {
+	policy   cluster.Policy
+	interval time.Duration
+	talos    talos.Options
+}
+
+func newMachinery() *machinery {
+	return &machinery{policy: cluster.DefaultPolicy(), talos: talos.Options{Digest: machineconfig.Digest}}
+}
+
+// fleet makes the adapter of one package fit the port of another.
+type fleet struct{ *talos.Fleet }
+
+func (f fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Machine(m) }
+
+// session is one operation on the machines of a pool.
+type session struct {
+	runner *lifecycle.Runner
+	want   cluster.Spec
+	close  func()
+}
+
+// open prepares an operation on a pool that is fully known. render says whether
+// configurations are needed. It does no I/O.
+func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, render bool) (*session, error) {
+	bundle, err := pki.Parse([]byte(p.secrets))
+	if err != nil {
+		return nil, err
+	}
+
+	var files rendered
+	if render {
+		if files, err = p.render(bundle); err != nil {
+			return nil, err
+		}
+	}
+
+	machines, err := m.fleetOf(p, bundle)
+	if err != nil {
+		return nil, err
+	}
+
+	api, err := kubernetesOf(p, bundle)
+	if err != nil {
+		return nil, err
+	}
+
+	runner := &lifecycle.Runner{
+		Fleet: fleet{machines}, Kubernetes: api, Configs: files.configs, Policy: m.policy, Interval: m.interval,
+		Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
+	}
+
+	return &session{runner: runner, want: p.spec(recorded, files.digests), close: machines.Close}, nil
+}
+
+func (m *machinery) fleetOf(p pool, bundle *pki.Bundle) (*talos.Fleet, error) {
+	credentials, err := bundle.TalosClient([]string{adminRole}, credentialsTTL)
+	if err != nil {
+		return nil, err
+	}
+
+	options := m.talos
+	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
+	options.Fingerprints = map[string][]string{}
+
+	for name, machine := range p.machines {
+		if machine.fingerprint != "" {
+			options.Fingerprints[name] = []string{machine.fingerprint}
+		}
+	}
+
+	return talos.NewFleet(options)
+}
+
+func kubernetesOf(p pool, bundle *pki.Bundle) (*kubernetes.Client, error) {
+	credentials, err := bundle.KubernetesClient(clientName, []string{adminGroup}, credentialsTTL)
+	if err != nil {
+		return nil, err
+	}
+
+	return kubernetes.New(kubernetes.Options{
+		Endpoint: p.settings.Endpoint, Fallbacks: p.endpoints,
+		CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key,
+	})
+}
+
+// machineryOf takes the machinery that Configure was given. It is nil before the
+// provider is configured, which the framework allows.
+func machineryOf(data any) (*machinery, error) {
+	if data == nil {
+		return nil, nil //nolint:nilnil // not configured yet is neither an error nor a machinery
+	}
+
+	m, ok := data.(*machinery)
+	if !ok {
+		return nil, fmt.Errorf("the provider handed out a %T", data)
+	}
+
+	return m, nil
+}
+
+// observe asks every machine once.
+func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool) (cluster.Spec, cluster.Snapshot, error) {
+	s, err := m.open(ctx, p, recorded, false)
+	if err != nil {
+		return cluster.Spec{}, cluster.Snapshot{}, err
+	}
+
+	defer s.close()
+
+	return s.want, s.runner.Observe(ctx, s.want), nil
+}
+
+// run is how an operation on machines ended.
+type run struct {
+	want   cluster.Spec
+	result lifecycle.Result
+	err    error
+}
+
+// converge makes the machines what the pool says.
+func (m *machinery) converge(ctx context.Context, p pool, recorded recordedPool) run {
+	s, err := m.open(ctx, p, recorded, true)
+	if err != nil {
+		return run{err: err}
+	}
+
+	defer s.close()
+
+	result, err := s.runner.Converge(ctx, s.want)
+
+	return run{want: s.want, result: result, err: err}
+}
+
+// teardown resets the machines of the pool.
+func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool) run {
+	s, err := m.open(ctx, p, recorded, false)
+	if err != nil {
+		return run{err: err}
+	}
+
+	defer s.close()
+
+	// With the control plane the whole cluster goes, and its Node objects with it.
+	s.runner.Policy.KeepNodes = p.role == cluster.ControlPlane
+
+	result, err := s.runner.Teardown(ctx, s.want)
+
+	return run{want: s.want, result: result, err: err}
+}
+
+// phase is the phase the run left the machines in. Machines that once were Ready
+// and are not any more have lost something.
+func (r run) phase(before cluster.Phase) cluster.Phase {
+	if r.err == nil {
+		return cluster.Ready
+	}
+
+	phase := cluster.PhaseOf(r.want, r.result.Snapshot)
+
+	var stopped *lifecycle.Incomplete
+	if errors.As(r.err, &stopped) {
+		phase = stopped.Phase
+	}
+
+	if phase != cluster.Ready && (before == cluster.Ready || before == cluster.Degraded) {
+		return cluster.Degraded
+	}
+
+	return phase
+}

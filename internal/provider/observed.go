@@ -1,0 +1,176 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// recordedPool is what state knows of a pool.
+type recordedPool struct {
+	phase    cluster.Phase
+	machines map[string]cluster.MachineState
+}
+
+// recorded reads what state knows. The receiver is a model of state; a model of a
+// resource that does not exist yet knows nothing.
+func (m poolModel) recorded(ctx context.Context, role cluster.Role) (recordedPool, diag.Diagnostics) {
+	r := &reader{}
+	out := recordedPool{phase: m.recordedPhase(), machines: map[string]cluster.MachineState{}}
+
+	for name, o := range objects[observedModel](ctx, r, m.Observed) {
+		state := cluster.MachineState{
+			Access: cluster.Member, Role: role,
+			Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
+			UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
+			Schematic: o.Schematic.ValueString(), NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(),
+		}
+
+		if state.Stage == cluster.StageMaintenance {
+			state.Access = cluster.Maintenance
+		}
+
+		// A control plane that was configured and has no member waits for etcd to
+		// begin, and says Preparing until then (Talos 1.10 to 1.13).
+		if role == cluster.ControlPlane && state.Access == cluster.Member && o.MemberID.IsNull() && !bootstrapped(out.phase) {
+			state.EtcdService = cluster.ServicePreparing
+		}
+
+		out.machines[name] = state
+	}
+
+	return out, r.diags
+}
+
+// observed is what a snapshot shows of the machines of a spec. Machines that the
+// snapshot did not reach keep what prior has of them.
+func observed(want cluster.Spec, have cluster.Snapshot, prior types.Map) types.Map {
+	values := map[string]attr.Value{}
+	kept := map[string]attr.Value{}
+
+	if !prior.IsNull() && !prior.IsUnknown() {
+		maps.Copy(kept, prior.Elements())
+	}
+
+	for _, m := range want.Machines {
+		state := have.Machines[m.Name]
+
+		switch state.Access {
+		case cluster.Member, cluster.Maintenance:
+			values[m.Name] = observedMachine(m, state, have, kept[m.Name])
+		default:
+			if last, ok := kept[m.Name]; ok {
+				values[m.Name] = last
+			}
+		}
+	}
+
+	return types.MapValueMust(observedType(), values)
+}
+
+// observedMachine describes one machine. What only Kubernetes and etcd know is
+// kept from the last time while they do not answer.
+func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Snapshot, last attr.Value) attr.Value {
+	var prior map[string]attr.Value
+	if object, ok := last.(types.Object); ok {
+		prior = object.Attributes()
+	}
+
+	stage := s.Stage
+	if s.Access == cluster.Maintenance {
+		stage = cluster.StageMaintenance
+	}
+
+	values := map[string]attr.Value{
+		"stage":           textOrNull(string(stage)),
+		"ready":           types.BoolValue(s.Ready && s.Access == cluster.Member),
+		"talos_version":   textOrNull(s.TalosVersion),
+		"schematic":       textOrNull(s.Schematic),
+		"uuid":            textOrNull(s.UUID),
+		"boot_id":         textOrNull(s.BootID),
+		"config_digest":   textOrNull(s.ConfigDigest),
+		"node_name":       textOrNull(s.NodeName),
+		"kubelet_version": types.StringNull(),
+		"member_id":       types.StringNull(),
+	}
+
+	if s.Access != cluster.Member {
+		return types.ObjectValueMust(observedType().AttrTypes, values)
+	}
+
+	keep := func(name string) {
+		if old, ok := prior[name]; ok {
+			values[name] = old
+		}
+	}
+
+	node, registered := have.NodeOf(m)
+
+	switch {
+	case registered:
+		values["node_name"] = textOrNull(node.Name)
+		values["kubelet_version"] = textOrNull(node.KubeletVersion)
+
+		if node.BootID != "" && s.BootID == "" {
+			values["boot_id"] = textOrNull(node.BootID)
+		}
+	case !have.Kubernetes.Reachable:
+		keep("kubelet_version")
+
+		if s.NodeName == "" {
+			keep("node_name")
+		}
+
+		if s.BootID == "" {
+			keep("boot_id")
+		}
+	}
+
+	if m.Role == cluster.ControlPlane {
+		if member, ok := have.MemberOf(m); ok {
+			values["member_id"] = textOrNull(member.ID)
+		} else if !have.Etcd.Known {
+			keep("member_id")
+		}
+	}
+
+	return types.ObjectValueMust(observedType().AttrTypes, values)
+}
+
+func textOrNull(s string) types.String {
+	if s == "" {
+		return types.StringNull()
+	}
+
+	return types.StringValue(s)
+}
+
+// silence tells, machine by machine, what a snapshot could not learn.
+func silence(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign []string) {
+	for _, m := range want.Machines {
+		state := have.Machines[m.Name]
+
+		switch state.Access {
+		case cluster.Unreachable, cluster.Unobserved:
+			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, orElse(state.Cause, "not asked in time")))
+		case cluster.Foreign:
+			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, orElse(state.Cause, "answers as somebody else")))
+		}
+	}
+
+	return unreachable, foreign
+}
+
+func orElse(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+
+	return text
+}

@@ -1,0 +1,181 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// A plan is worked out from configuration and state alone. No machine is asked:
+// the second planning pass, at apply time, has to come to the same values.
+
+// forecast is what a plan says about the computed attributes.
+type forecast struct {
+	phase      types.String
+	operations types.List
+	observed   types.Map
+}
+
+// planCreate forecasts a create: every machine is taken to wait in maintenance
+// mode. It only needs to know which machines there are, so that the plan names
+// the operations even while the secrets are still to be generated.
+func planCreate(p pool, policy cluster.Policy) forecast {
+	f := forecast{
+		phase:      types.StringUnknown(),
+		operations: types.ListUnknown(types.StringType),
+		observed:   types.MapUnknown(observedType()),
+	}
+
+	if !p.unnamed {
+		want := p.spec(recordedPool{}, nil)
+		f.operations = operationsOf(cluster.Forecast(want, cluster.Assume(want, nil), policy))
+	}
+
+	return f
+}
+
+// planUpdate forecasts an update, and refuses what this version does not do.
+// prior is the pool of the state, and changed says whether anything in the
+// configuration differs from it.
+func planUpdate(ctx context.Context, p, prior pool, state poolModel, changed bool, policy cluster.Policy) (forecast, diag.Diagnostics) {
+	recorded, diags := state.recorded(ctx, p.role)
+	resume := recorded.phase != cluster.Ready
+
+	f := forecast{phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(observedType())}
+	if resume {
+		f.phase = types.StringUnknown()
+	}
+
+	diags.Append(refuseChanges(p, prior, recorded)...)
+
+	if p.unknown || p.sealed || diags.HasError() {
+		return f, diags
+	}
+
+	files, more := p.renderForPlan()
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return f, diags
+	}
+
+	want := p.spec(recorded, files.digests)
+	steps := cluster.Forecast(want, cluster.Assume(want, recorded.machines), policy)
+
+	f.operations = operationsOf(steps)
+
+	if len(steps) == 0 && !resume {
+		// No machine is touched: what was observed stays what it is, and so does the
+		// list of operations unless something else of the resource changes.
+		f.observed = state.Observed
+
+		if !changed {
+			f.operations = state.Operations
+		}
+	}
+
+	return f, diags
+}
+
+// renderForPlan makes the configurations that a plan compares with what runs.
+func (p pool) renderForPlan() (rendered, diag.Diagnostics) {
+	bundle, err := pki.Parse([]byte(p.secrets))
+	if err != nil {
+		return rendered{}, diag.Diagnostics{invalidSecrets(p.secretsPath(), err)}
+	}
+
+	files, err := p.render(bundle)
+
+	return files, fieldDiagnostics(p, err)
+}
+
+func operationsOf(steps []cluster.Step) types.List {
+	operations := make([]attr.Value, len(steps))
+	for i, s := range steps {
+		operations[i] = types.StringValue(s.String())
+	}
+
+	return types.ListValueMust(types.StringType, operations)
+}
+
+// apply puts a forecast into a planned model.
+func (m *poolModel) apply(f forecast) {
+	m.Phase, m.Operations, m.Observed = f.phase, f.operations, f.observed
+}
+
+// idle reports whether a plan leaves the machines alone: then nothing about them
+// is left unknown.
+func (m poolModel) idle() bool { return !m.Observed.IsUnknown() && !m.Phase.IsUnknown() }
+
+// refuseChanges names every change that needs more than applying configuration,
+// which is all this version does to machines that run.
+func refuseChanges(p, prior pool, recorded recordedPool) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	diags.Append(refuseTalosVersion(p, prior, recorded)...)
+	diags.Append(refuseKubernetesVersion(p, prior, recorded)...)
+	diags.Append(refuseContract(p, prior, recorded)...)
+	diags.Append(refuseRemovals(p, prior, recorded)...)
+	diags.Append(refuseNewSecrets(p, prior)...)
+
+	return diags
+}
+
+// running lists the machines of a pool that are known to run as members, sorted.
+func (r recordedPool) running(where func(cluster.MachineState) bool) []string {
+	var names []string
+
+	for name, m := range r.machines {
+		if m.Access == cluster.Member && where(m) {
+			names = append(names, name)
+		}
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+// fieldDiagnostics shows the mistakes of a rendering at their attributes.
+func fieldDiagnostics(p pool, err error) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for _, e := range flatten(err) {
+		var problem *fieldProblem
+		if errors.As(e, &problem) {
+			diags.Append(invalidField(problem))
+
+			continue
+		}
+
+		diags.Append(unable("render", "configuration of the "+p.object, report{Cause: []string{e.Error()}}))
+	}
+
+	return diags
+}
+
+// flatten lists the errors that were joined.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return []error{err}
+	}
+
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+
+	return all
+}

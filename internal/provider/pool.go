@@ -1,0 +1,175 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// pool is machines of one role in one cluster: what a resource owns, in plain
+// values. A pool of a plan may have unknown values in it, which read as zero.
+type pool struct {
+	// object names the resource in messages.
+	object string
+	// inHandle is true when the settings of the cluster come from a handle.
+	inHandle bool
+
+	role         cluster.Role
+	settings     machineconfig.Cluster
+	secrets      string
+	endpoints    []string
+	talosVersion string
+	machines     map[string]poolMachine
+
+	// unknown is true when any value that shapes a configuration, other than the
+	// secrets, is unknown.
+	unknown bool
+	// sealed is true when the secrets are not known yet.
+	sealed bool
+	// unnamed is true when the machines themselves are not all known: which there
+	// are, where they answer, what is installed on them.
+	unnamed bool
+}
+
+// poolMachine is one machine of a pool.
+type poolMachine struct {
+	address     string
+	uuid        string
+	fingerprint string
+	// ownInstall is true when the machine has install settings of its own.
+	ownInstall bool
+	config     machineconfig.Machine
+}
+
+// pool reads the machines and settings of a model.
+func (m poolModel) pool(ctx context.Context, handle handleModel, role cluster.Role) (pool, diag.Diagnostics) {
+	settings, named := &reader{}, &reader{}
+
+	p := pool{
+		role:         role,
+		settings:     handle.settings(ctx, settings),
+		secrets:      handle.Secrets.ValueString(),
+		endpoints:    (&reader{}).texts(handle.TalosEndpoints),
+		talosVersion: named.text(m.TalosVersion),
+		machines:     map[string]poolMachine{},
+	}
+
+	machines := objects[machineModel](ctx, named, m.Machines)
+	for name, machine := range machines {
+		m.installOf(ctx, named, machine)
+
+		p.machines[name] = poolMachine{
+			address:     named.text(machine.Address),
+			uuid:        settings.text(machine.UUID),
+			fingerprint: settings.text(machine.Fingerprint),
+			ownInstall:  !machine.Install.IsNull(),
+			config:      m.machine(ctx, settings, machine, machineconfig.Role(role)),
+		}
+	}
+
+	p.unnamed = named.unknown
+	p.unknown = named.unknown || settings.unknown
+	p.sealed = handle.Secrets.IsUnknown()
+
+	return p, append(settings.diags, named.diags...)
+}
+
+// names returns the names of the machines in order.
+func (p pool) names() []string { return sortedNames(p.machines) }
+
+// spec is what the planner is told. recorded is what state knows of the machines
+// and digests what is wanted of their configuration; both may be empty.
+func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spec {
+	spec := cluster.Spec{
+		Name:             p.settings.Name,
+		Endpoint:         p.settings.Endpoint,
+		Bootstrapped:     bootstrapped(recorded.phase),
+		NodesBecomeReady: p.settings.CNI.Name != machineconfig.CNINone,
+	}
+
+	for _, name := range p.names() {
+		m := p.machines[name]
+
+		uuid := m.uuid
+		if uuid == "" {
+			uuid = recorded.machines[name].UUID
+		}
+
+		spec.Machines = append(spec.Machines, cluster.Machine{
+			Name: name, Role: p.role, Address: m.address, UUID: uuid, ConfigDigest: digests[name],
+			TalosVersion: p.talosVersion, InstallTarget: installTarget(m.config.Install),
+		})
+	}
+
+	return spec
+}
+
+// rendered is the configurations of a pool.
+type rendered struct {
+	configs map[string][]byte
+	digests map[string]string
+}
+
+// render makes the configuration of every machine. The error holds a fieldProblem
+// for every mistake that belongs to an attribute.
+func (p pool) render(bundle *pki.Bundle) (rendered, error) {
+	out := rendered{configs: map[string][]byte{}, digests: map[string]string{}}
+
+	generator, err := machineconfig.NewGenerator(p.settings, bundle)
+	if err != nil {
+		return out, p.problems("", err)
+	}
+
+	return out, p.renderMachines(generator, func(name string, config machineconfig.Config) {
+		out.configs[name], out.digests[name] = config.Bytes, config.Digest
+	})
+}
+
+// check reports what is wrong with the configurations of a pool, while its secrets
+// are not known or not needed.
+func (p pool) check() error {
+	generator, err := machineconfig.NewChecker(p.settings)
+	if err != nil {
+		return p.problems("", err)
+	}
+
+	return p.renderMachines(generator, func(string, machineconfig.Config) {})
+}
+
+// renderMachines renders the machines in the order of their names. Machines that
+// are configured alike get the same configuration, so each kind is made once.
+func (p pool) renderMachines(generator *machineconfig.Generator, use func(string, machineconfig.Config)) error {
+	var problems []error
+
+	made := map[string]machineconfig.Config{}
+
+	for _, name := range p.names() {
+		kind, err := json.Marshal(p.machines[name].config)
+		if err != nil {
+			return fmt.Errorf("compare machine %s with others: %w", name, err)
+		}
+
+		config, ok := made[string(kind)]
+		if !ok {
+			config, err = generator.Machine(p.machines[name].config)
+			if err != nil {
+				problems = append(problems, p.problems(name, err))
+
+				continue
+			}
+
+			made[string(kind)] = config
+		}
+
+		use(name, config)
+	}
+
+	return errors.Join(problems...)
+}

@@ -1,0 +1,255 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// What the resources with machines share of create, read, update and delete.
+
+// operation is one of the operations that have a timeout.
+type operation string
+
+const (
+	opCreate operation = "create"
+	opRead   operation = "read"
+	opUpdate operation = "update"
+	opDelete operation = "delete"
+)
+
+// The time of operations that timeouts says nothing about.
+const (
+	defaultChange = 30 * time.Minute
+	defaultRead   = time.Minute
+)
+
+// deadline bounds an operation by its timeout.
+func (m poolModel) deadline(ctx context.Context, op operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+	var (
+		timeout time.Duration
+		more    diag.Diagnostics
+	)
+
+	switch op {
+	case opCreate:
+		timeout, more = m.Timeouts.Create(ctx, defaultChange)
+	case opRead:
+		timeout, more = m.Timeouts.Read(ctx, defaultRead)
+	case opUpdate:
+		timeout, more = m.Timeouts.Update(ctx, defaultChange)
+	case opDelete:
+		timeout, more = m.Timeouts.Delete(ctx, defaultChange)
+	}
+
+	diags.Append(more...)
+
+	return context.WithTimeout(ctx, timeout)
+}
+
+// protectionKey mirrors deletion_protection in private state, where the create leg
+// of a replacement still finds it.
+const protectionKey = "deletion_protection"
+
+func (m poolModel) protection() []byte {
+	if m.DeletionProtection.ValueBool() {
+		return []byte("true")
+	}
+
+	return []byte("false")
+}
+
+// guardDestroy refuses to plan the removal of a protected resource.
+func (m poolModel) guardDestroy(kind string) diag.Diagnostics {
+	if !m.DeletionProtection.ValueBool() {
+		return nil
+	}
+
+	return diag.Diagnostics{protected(kind, m.ID.ValueString(), "destroyed")}
+}
+
+// privateState is the part of the framework's private state that is used here.
+type privateState interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+}
+
+// guardReplace refuses to plan the replacement of a protected resource. Of a
+// replacement ModifyPlan only sees the create leg: there is no state, but the
+// private state of the object that goes.
+func guardReplace(ctx context.Context, private privateState, kind string, id types.String) diag.Diagnostics {
+	marker, diags := private.GetKey(ctx, protectionKey)
+
+	var on bool
+	if len(marker) > 0 {
+		if err := json.Unmarshal(marker, &on); err != nil {
+			diags.Append(bug("the private state has a deletion_protection of " + string(marker)))
+		}
+	}
+
+	if on {
+		diags.Append(protected(kind, id.ValueString(), "replaced, and its machines reset"))
+	}
+
+	return diags
+}
+
+// settleCreate puts the outcome of a create into the planned model. begun is false
+// when no machine was touched: then there is nothing to store.
+func (m *poolModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begun bool) {
+	m.Phase = types.StringValue(string(done.phase("")))
+	m.Observed = observed(done.want, done.result.Snapshot, types.MapNull(observedType()))
+
+	switch {
+	case done.err == nil:
+		return nil, true
+	case done.want.Machines == nil:
+		return openFailed(p, "create", done.err), false
+	case !done.result.Touched:
+		return diag.Diagnostics{unable("create", p.object, done.report(p, "create "+p.object, nothingStored))}, false
+	}
+
+	what := done.report(p, "create "+p.object, applyAgain)
+
+	if m.OnIncomplete.ValueString() == onIncompleteError {
+		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines and begin anew. To go on " +
+			"instead, `untaint` it and apply again."
+
+		return diag.Diagnostics{unable("create", p.object, what)}, true
+	}
+
+	what.Next = applyAgain + " Run `terraform apply` (or `tofu apply`)."
+
+	return diag.Diagnostics{incomplete("create of "+p.object, what)}, true
+}
+
+// refresh observes the machines and puts what it saw into the model of state. A
+// machine that does not answer keeps what was last seen of it.
+func (m *machinery) refresh(ctx context.Context, model *poolModel, p pool) diag.Diagnostics {
+	recorded, diags := model.recorded(ctx, p.role)
+
+	want, have, err := m.observe(ctx, p, recorded)
+	if err != nil {
+		return append(diags, openFailed(p, "read", err)...)
+	}
+
+	model.Observed = observed(want, have, model.Observed)
+
+	if recorded.phase == cluster.Ready && lost(want, have, recorded) {
+		model.Phase = types.StringValue(string(cluster.Degraded))
+	}
+
+	unreachable, foreign := silence(want, have)
+
+	if len(unreachable) > 0 {
+		diags.Append(unsettled("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
+			"from that for the plan.\n  - "+strings.Join(unreachable, "\n  - ")))
+	}
+
+	if len(foreign) > 0 {
+		diags.Append(unsettled("Machines answer as somebody else", "At these addresses something answers that does not belong to this cluster. What was "+
+			"last seen of the machines is kept, and nothing will be sent there.\n  - "+strings.Join(foreign, "\n  - ")))
+	}
+
+	return diags
+}
+
+// lost reports whether a machine that had joined waits in maintenance mode again:
+// the one loss that is certain, and that the next apply repairs.
+func lost(want cluster.Spec, have cluster.Snapshot, recorded recordedPool) bool {
+	for _, m := range want.Machines {
+		if have.Machines[m.Name].Access == cluster.Maintenance && recorded.machines[m.Name].Access == cluster.Member {
+			return true
+		}
+	}
+
+	return false
+}
+
+// update goes on with the machines of a pool that state knows.
+func (m *machinery) update(ctx context.Context, p pool, state poolModel) (run, diag.Diagnostics) {
+	recorded, diags := state.recorded(ctx, p.role)
+	if diags.HasError() {
+		return run{err: context.Canceled}, diags
+	}
+
+	done := m.converge(ctx, p, recorded)
+
+	switch {
+	case done.err == nil:
+	case done.want.Machines == nil:
+		diags.Append(openFailed(p, "update", done.err)...)
+	default:
+		diags.Append(unable("update", p.object, done.report(p, "update "+p.object, applyAgain)))
+	}
+
+	return done, diags
+}
+
+// settleUpdate puts the outcome of an update into the model that is stored: that
+// of the plan after a success, else that of the state. Machines that were to be
+// added and did join are stored either way, because they are ours now.
+func (m *poolModel) settleUpdate(ctx context.Context, done run, plan, state poolModel) diag.Diagnostics {
+	if done.want.Machines == nil {
+		return nil
+	}
+
+	m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
+	m.Observed = observed(done.want, done.result.Snapshot, state.Observed)
+
+	if done.err == nil {
+		return nil
+	}
+
+	machines := maps.Clone(state.Machines.Elements())
+
+	for name, machine := range plan.Machines.Elements() {
+		if _, known := machines[name]; !known && done.result.Snapshot.Machines[name].Access == cluster.Member {
+			machines[name] = machine
+		}
+	}
+
+	merged, diags := types.MapValue(state.Machines.ElementType(ctx), machines)
+	m.Machines = merged
+
+	return diags
+}
+
+// remove takes the machines of a resource out of service, as on_destroy says.
+func (m *machinery) remove(ctx context.Context, kind string, state poolModel, p pool) diag.Diagnostics {
+	// Checked at plan time as well; a tainted resource is only seen here.
+	if diags := state.guardDestroy(kind); diags.HasError() {
+		return diags
+	}
+
+	if state.OnDestroy.ValueString() == onDestroyPreserve {
+		return diag.Diagnostics{unsettled("Machines keep running",
+			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they are. To bring them back "+
+				"under talosop, import them with the secrets of the cluster.", kind, state.ID.ValueString(), describe(p.names()), p.settings.Name))}
+	}
+
+	recorded, diags := state.recorded(ctx, p.role)
+	if diags.HasError() {
+		return diags
+	}
+
+	done := m.teardown(ctx, p, recorded)
+
+	switch {
+	case done.err == nil:
+	case done.want.Machines == nil:
+		diags.Append(openFailed(p, "destroy", done.err)...)
+	default:
+		diags.Append(unable("destroy", p.object, done.report(p, "reset the machines of the "+p.object, destroyAgain+
+			" To give up machines that are gone for good, set on_destroy = \"preserve\", apply, and destroy again.")))
+	}
+
+	return diags
+}

@@ -1,0 +1,223 @@
+package provider
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// poolModel is the part of a model that every resource with machines has.
+type poolModel struct {
+	ID                 types.String   `tfsdk:"id"`
+	TalosVersion       types.String   `tfsdk:"talos_version"`
+	Machines           types.Map      `tfsdk:"machines"`
+	Install            types.Object   `tfsdk:"install"`
+	Schematic          types.String   `tfsdk:"schematic"`
+	Platform           types.String   `tfsdk:"platform"`
+	ConfigPatches      types.List     `tfsdk:"config_patches"`
+	OnDestroy          types.String   `tfsdk:"on_destroy"`
+	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
+	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
+	Phase              types.String   `tfsdk:"phase"`
+	Operations         types.List     `tfsdk:"operations"`
+	Observed           types.Map      `tfsdk:"observed"`
+	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+}
+
+// observedModel is what was last observed of one machine.
+type observedModel struct {
+	Stage          types.String `tfsdk:"stage"`
+	Ready          types.Bool   `tfsdk:"ready"`
+	TalosVersion   types.String `tfsdk:"talos_version"`
+	Schematic      types.String `tfsdk:"schematic"`
+	UUID           types.String `tfsdk:"uuid"`
+	BootID         types.String `tfsdk:"boot_id"`
+	KubeletVersion types.String `tfsdk:"kubelet_version"`
+	ConfigDigest   types.String `tfsdk:"config_digest"`
+	MemberID       types.String `tfsdk:"member_id"`
+	NodeName       types.String `tfsdk:"node_name"`
+}
+
+// The choices of on_destroy and on_incomplete.
+const (
+	onDestroyReset      = "reset"
+	onDestroyPreserve   = "preserve"
+	onIncompleteWarn    = "warn"
+	onIncompleteError   = "error"
+	defaultTalosVersion = "v1.13.0" // as an example in texts only; there is no default version
+)
+
+// poolAttributes are the attributes that every resource with machines has. role
+// names the machines in texts.
+func poolAttributes(ctx context.Context, role string, protect bool) map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			Computed:            true,
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+			MarkdownDescription: "A readable id, for messages of the CLI. Use `cluster` to refer to the cluster.",
+		},
+		"talos_version": schema.StringAttribute{
+			Required: true,
+			MarkdownDescription: "Talos version the " + role + " machines run, such as `" + defaultTalosVersion + "`: " + supportedTalos + ". It decides which " +
+				"installer image is used. This version of the provider installs, and refuses to change the version of machines that run already.",
+		},
+		"machines": machinesAttribute(role),
+		"install": installAttribute("the "+role+" machines",
+			"Machines may set their own `install`, whose values go before these."),
+		"schematic": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Id of an Image Factory schematic (64 hexadecimal digits): the system extensions and kernel arguments that machines are " +
+				"installed with." + joinOnly,
+		},
+		"platform": schema.StringAttribute{
+			Optional: true,
+			Computed: true,
+			Default:  stringdefault.StaticString(metalMode),
+			MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, `nocloud` or `aws`. " +
+				"Default: `metal`." + joinOnly,
+		},
+		"config_patches": schema.ListAttribute{
+			Optional:    true,
+			ElementType: types.StringType,
+			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource; after those of the cluster, before those of a " +
+				"machine. " + patchFormat + patchChange,
+		},
+		"timeouts": timeoutsAttribute(ctx),
+	}
+
+	maps.Copy(attributes, behaviourAttributes(role, protect))
+	maps.Copy(attributes, observationAttributes())
+
+	return attributes
+}
+
+// behaviourAttributes decide how the resource treats its machines; none of them
+// is part of a configuration.
+func behaviourAttributes(role string, protect bool) map[string]schema.Attribute {
+	protection := "`false`"
+	if protect {
+		protection = "`true`"
+	}
+
+	return map[string]schema.Attribute{
+		"on_destroy": schema.StringAttribute{
+			Optional:   true,
+			Computed:   true,
+			Default:    stringdefault.StaticString(onDestroyReset),
+			Validators: []validator.String{stringvalidator.OneOf(onDestroyReset, onDestroyPreserve)},
+			MarkdownDescription: "What destroying the resource does to its machines: `reset` wipes their state and reboots them into maintenance mode, " +
+				"`preserve` leaves them running as they are and forgets them. Default: `reset`." + terraformOnly,
+		},
+		"on_incomplete": schema.StringAttribute{
+			Optional:   true,
+			Computed:   true,
+			Default:    stringdefault.StaticString(onIncompleteWarn),
+			Validators: []validator.String{stringvalidator.OneOf(onIncompleteWarn, onIncompleteError)},
+			MarkdownDescription: "What a create reports that began its work and did not finish. `warn` stores the resource with its `phase` and a warning; " +
+				"the next apply goes on where it stopped. `error` fails, which marks the resource as tainted: unless `untaint`ed, the next apply " +
+				"**resets the machines** and begins anew. Default: `warn`, to be combined with a postcondition on `phase`." + terraformOnly,
+		},
+		"deletion_protection": schema.BoolAttribute{
+			Optional: true,
+			Computed: true,
+			Default:  booldefault.StaticBool(protect),
+			MarkdownDescription: "Whether plans that destroy or replace the resource are refused. To remove " + role + " machines, set it to `false` and apply " +
+				"first. Default: " + protection + "." + terraformOnly,
+		},
+	}
+}
+
+// observationAttributes are what talosop reports.
+func observationAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"phase": schema.StringAttribute{
+			Computed: true,
+			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, `Ready`, or `Degraded` when something was lost " +
+				"that the next apply repairs. Unknown in plans that will change it. Check it in a postcondition, " +
+				"`self.phase == \"Ready\"`, so that an incomplete create fails the run without tainting the resource.",
+		},
+		"operations": schema.ListAttribute{
+			Computed:    true,
+			ElementType: types.StringType,
+			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and state. Afterwards: what was " +
+				"planned last.",
+		},
+		"observed": schema.MapNestedAttribute{
+			Computed: true,
+			MarkdownDescription: "What was last observed of each machine, by its name. A machine that does not answer keeps its values; one that was never " +
+				"reached is absent.",
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"stage": observedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, `running`, …"),
+				"ready": schema.BoolAttribute{
+					Computed:            true,
+					MarkdownDescription: "Whether Talos reported the machine as ready.",
+				},
+				"talos_version":   observedString("Talos version that runs."),
+				"schematic":       observedString("Id of the Image Factory schematic the machine was made from, when Talos reports one."),
+				"uuid":            observedString("Hardware UUID (SMBIOS). A machine with another one at the same address is refused."),
+				"boot_id":         observedString("Identity of the current boot; it changes with every reboot."),
+				"kubelet_version": observedString("Version of the kubelet, from the Kubernetes node."),
+				"config_digest":   observedString("Digest of the active configuration, independent of the order of its documents."),
+				"member_id":       observedString("Id of the machine's etcd member, in hexadecimal; null on workers."),
+				"node_name":       observedString("Name of the Kubernetes node."),
+			}},
+		},
+	}
+}
+
+func observedString(description string) schema.StringAttribute {
+	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+}
+
+// observedType is the type of the elements of observed.
+func observedType() types.ObjectType {
+	attribute, ok := observationAttributes()["observed"].(schema.MapNestedAttribute)
+	if !ok {
+		panic("provider: observed is not a nested map")
+	}
+
+	return objectOf(attribute.NestedObject.Attributes)
+}
+
+func objectOf(attributes map[string]schema.Attribute) types.ObjectType {
+	object := types.ObjectType{AttrTypes: map[string]attr.Type{}}
+	for name, a := range attributes {
+		object.AttrTypes[name] = a.GetType()
+	}
+
+	return object
+}
+
+// timeoutsAttribute is that of the timeouts module, described as all others are.
+func timeoutsAttribute(ctx context.Context) schema.Attribute {
+	attribute, ok := timeouts.AttributesAll(ctx).(schema.SingleNestedAttribute)
+	if !ok {
+		panic("provider: timeouts is not a nested attribute")
+	}
+
+	attribute.MarkdownDescription = "How long operations may take, as durations such as `45m` or `1h30m`." + terraformOnly
+
+	for name, description := range map[string]string{
+		"create": "Time for a create. Default: `30m`.",
+		"read":   "Time for observing the machines. Default: `1m`. Machines that do not answer in time keep what was last seen of them.",
+		"update": "Time for an update. Default: `30m`.",
+		"delete": "Time for removing the machines. Default: `30m`.",
+	} {
+		if operation, ok := attribute.Attributes[name].(schema.StringAttribute); ok {
+			operation.Description, operation.MarkdownDescription = "", description
+			attribute.Attributes[name] = operation
+		}
+	}
+
+	return attribute
+}

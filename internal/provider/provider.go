@@ -1,0 +1,63 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+)
+
+var (
+	_ provider.Provider                       = (*talosopProvider)(nil)
+	_ provider.ProviderWithEphemeralResources = (*talosopProvider)(nil)
+)
+
+// New returns a constructor of the provider, as providerserver.Serve takes it.
+// version is that of the release, "dev" for any other build.
+func New(version string) func() provider.Provider {
+	return func() provider.Provider {
+		return &talosopProvider{version: version, machinery: newMachinery()}
+	}
+}
+
+// talosopProvider has no configuration of its own: every resource carries the
+// addresses and secrets it needs, so nothing about a cluster has to be known
+// before the provider starts.
+type talosopProvider struct {
+	version   string
+	machinery *machinery
+}
+
+func (p *talosopProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
+	resp.TypeName = "talosop"
+	resp.Version = p.version
+}
+
+func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "talosop creates, grows, repairs and removes [Talos Linux](https://www.talos.dev) Kubernetes clusters. " +
+			"It talks to the Talos API of the machines and needs no management cluster; Terraform state holds the secrets and what was " +
+			"observed.\n\nThe provider itself has nothing to configure: every resource carries the addresses and credentials it needs.",
+	}
+}
+
+func (p *talosopProvider) Configure(_ context.Context, _ provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+	resp.ResourceData = p.machinery
+	resp.DataSourceData = p.machinery
+	resp.EphemeralResourceData = p.machinery
+}
+
+func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
+	return []func() resource.Resource{newSecretsResource, newControlPlaneResource, newWorkerResource}
+}
+
+func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{newMachineInfoDataSource}
+}
+
+func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
+	return []func() ephemeral.EphemeralResource{newKubeconfigEphemeral, newTalosconfigEphemeral}
+}

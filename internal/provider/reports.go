@@ -1,0 +1,114 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+)
+
+const (
+	applyAgain    = "Applying again is safe: talosop looks at every machine first and goes on where this run stopped."
+	nothingStored = "Nothing was sent to any machine and nothing was stored. Correct the cause and apply again."
+	destroyAgain  = "Destroying again is safe: machines that were reset are left alone."
+)
+
+// report tells how a run ended that did not finish.
+func (r run) report(p pool, attempted, next string) report {
+	return report{
+		Attempted: fmt.Sprintf("%s of cluster %q: %s", attempted, p.settings.Name, describe(p.names())),
+		Cause:     r.causes(),
+		Now:       r.standing(),
+		Next:      next,
+	}
+}
+
+// causes lists why a run stopped, the decisive reason first.
+func (r run) causes() []string {
+	var stopped *lifecycle.Incomplete
+	if !errors.As(r.err, &stopped) {
+		return []string{r.err.Error()}
+	}
+
+	causes := []string{becauseOf(stopped.Err)}
+
+	var refused *lifecycle.Refused
+	if errors.As(stopped.Err, &refused) {
+		causes = nil
+		for _, refusal := range refused.Refusals {
+			causes = append(causes, refusal.String())
+		}
+	}
+
+	for _, hold := range stopped.Holds {
+		causes = append(causes, hold.String())
+	}
+
+	return causes
+}
+
+func becauseOf(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the time of this operation ran out (see timeouts) while waiting for what follows"
+	case errors.Is(err, context.Canceled):
+		return "the run was interrupted while waiting for what follows"
+	default:
+		return err.Error()
+	}
+}
+
+// standing describes every machine as it was last seen.
+func (r run) standing() []string {
+	var lines []string
+
+	for _, step := range r.result.Done {
+		lines = append(lines, "done: "+step.String())
+	}
+
+	for _, m := range r.want.Machines {
+		lines = append(lines, m.Name+": "+stateOf(r.result.Snapshot.Machines[m.Name]))
+	}
+
+	return lines
+}
+
+func stateOf(s cluster.MachineState) string {
+	switch s.Access {
+	case cluster.Maintenance:
+		return "in maintenance mode"
+	case cluster.Member:
+		state := "in the cluster"
+		if s.Stage != "" {
+			state += ", " + string(s.Stage)
+		}
+
+		if !s.Ready && len(s.Unmet) > 0 {
+			state += ", not ready (" + strings.Join(s.Unmet, ", ") + ")"
+		}
+
+		return state
+	case cluster.Foreign:
+		return "answers as somebody else"
+	case cluster.Unreachable, cluster.Unobserved:
+		return "does not answer"
+	default:
+		return string(s.Access)
+	}
+}
+
+// openFailed tells why an operation could not even begin: a mistake in settings,
+// at its attribute, or secrets that cannot be read.
+func openFailed(p pool, verb string, err error) diag.Diagnostics {
+	var problem *fieldProblem
+	if errors.As(err, &problem) {
+		return fieldDiagnostics(p, err)
+	}
+
+	return diag.Diagnostics{unable(verb, p.object, report{Cause: []string{err.Error()}, Next: nothingStored})}
+}

@@ -1,0 +1,141 @@
+package provider
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+// schemas returns what the provider tells a CLI about itself.
+func schemas(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
+	t.Helper()
+
+	server, err := providerserver.NewProtocol6WithError(New("test")())()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	resp, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, d := range resp.Diagnostics {
+		t.Fatalf("schema: %s: %s", d.Summary, d.Detail)
+	}
+
+	return resp
+}
+
+// everyAttribute calls visit for every attribute of every type of the provider.
+func everyAttribute(t *testing.T, visit func(where string, a *tfprotov6.SchemaAttribute)) {
+	t.Helper()
+
+	resp := schemas(t)
+	for _, kind := range []struct {
+		prefix  string
+		schemas map[string]*tfprotov6.Schema
+	}{
+		{"resource ", resp.ResourceSchemas}, {"data ", resp.DataSourceSchemas}, {"ephemeral ", resp.EphemeralResourceSchemas},
+	} {
+		for name, schema := range kind.schemas {
+			if schema.Block.Description == "" {
+				t.Errorf("%s%s has no description", kind.prefix, name)
+			}
+
+			if len(schema.Block.BlockTypes) > 0 {
+				t.Errorf("%s%s has blocks; use nested attributes", kind.prefix, name)
+			}
+
+			walkAttributes(kind.prefix+name, schema.Block.Attributes, visit)
+		}
+	}
+}
+
+func walkAttributes(where string, attributes []*tfprotov6.SchemaAttribute, visit func(string, *tfprotov6.SchemaAttribute)) {
+	for _, a := range attributes {
+		at := where + "." + a.Name
+		visit(at, a)
+
+		if a.NestedType != nil {
+			walkAttributes(at, a.NestedType.Attributes, visit)
+		}
+	}
+}
+
+func TestEveryAttributeIsDescribed(t *testing.T) {
+	t.Parallel()
+
+	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+		switch {
+		case a.Description == "":
+			t.Errorf("%s has no description", where)
+		case a.DescriptionKind != tfprotov6.StringKindMarkdown:
+			t.Errorf("%s is not described in Markdown", where)
+		case !strings.HasSuffix(strings.TrimRight(a.Description, "*`)"), ".") && !strings.HasSuffix(a.Description, "…"):
+			t.Errorf("the description of %s does not end as a sentence: %q", where, a.Description)
+		}
+	})
+}
+
+// secretNames are the names that only a secret has.
+var secretNames = []string{"secrets", "bundle", "password", "auth", "identity_token", "client_key", "kubeconfig", "talosconfig"}
+
+func TestSecretsAreSensitive(t *testing.T) {
+	t.Parallel()
+
+	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+		for _, name := range secretNames {
+			// registries.auth is the map that holds credentials; what is secret in it is marked.
+			if a.Name == name && a.NestedType == nil && !a.Sensitive {
+				t.Errorf("%s is not sensitive", where)
+			}
+		}
+	})
+}
+
+func TestNoSetsOfObjects(t *testing.T) {
+	t.Parallel()
+
+	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+		if a.NestedType != nil && a.NestedType.Nesting == tfprotov6.SchemaObjectNestingModeSet {
+			t.Errorf("%s is a set of objects: its elements have no identity in a plan", where)
+		}
+	})
+}
+
+func TestResourcesWithMachinesHaveTimeouts(t *testing.T) {
+	t.Parallel()
+
+	for name, schema := range schemas(t).ResourceSchemas {
+		names := map[string]bool{}
+		for _, a := range schema.Block.Attributes {
+			names[a.Name] = true
+		}
+
+		if names["machines"] && (!names["timeouts"] || !names["deletion_protection"] || !names["on_destroy"] || !names["on_incomplete"]) {
+			t.Errorf("%s has machines and lacks one of timeouts, deletion_protection, on_destroy, on_incomplete", name)
+		}
+	}
+}
+
+// The handle has to be the same type wherever it appears, so that one resource can
+// be given what another one exports.
+func TestHandleHasOneType(t *testing.T) {
+	t.Parallel()
+
+	types := map[string][]string{}
+
+	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+		if a.Name == "cluster" && a.NestedType != nil {
+			types[a.ValueType().String()] = append(types[a.ValueType().String()], where)
+		}
+	})
+
+	if len(types) != 1 {
+		t.Errorf("the handle has %d different types: %v", len(types), types)
+	}
+}

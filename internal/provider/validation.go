@@ -1,0 +1,191 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// supportedTalos is the range of Talos versions, for texts.
+const supportedTalos = "v1.10 to v1.13"
+
+// validate checks everything that can be checked without a machine and as far as
+// it is known. All mistakes are reported at once.
+func (m poolModel) validate(p pool) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	diags.Append(m.validateImage()...)
+	diags.Append(validateMachines(m, p)...)
+	diags.Append(validateVersions(p)...)
+	diags.Append(validateConfigurations(p)...)
+
+	if p.secrets != "" {
+		if _, err := pki.Parse([]byte(p.secrets)); err != nil {
+			diags.Append(invalidSecrets(p.secretsPath(), err))
+		}
+	}
+
+	return diags
+}
+
+func (m poolModel) validateImage() diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	if id := m.Schematic.ValueString(); id != "" {
+		if err := image.CheckSchematic(id); err != nil {
+			diags.Append(invalid(path.Root("schematic"), "schematic", "found "+quote(id), "allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
+				"upload the schematic to the factory and copy the id it answers"))
+		}
+	}
+
+	if platform := m.Platform.ValueString(); platform != "" {
+		if _, err := (image.Installer{Version: defaultTalosVersion, Platform: platform}).Reference(); err != nil {
+			diags.Append(invalid(path.Root("platform"), "platform", "found "+quote(platform), "allowed are the names Talos uses, such as metal, nocloud or aws",
+				"leave it out for physical and most virtual machines"))
+		}
+	}
+
+	return diags
+}
+
+// validateMachines checks the map of machines as a whole.
+func validateMachines(m poolModel, p pool) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	if m.Machines.IsUnknown() {
+		return nil
+	}
+
+	count := len(m.Machines.Elements())
+
+	switch {
+	case count == 0:
+		diags.Append(invalid(path.Root("machines"), "machines", "found no machine", "allowed is one or more",
+			fmt.Sprintf("add the %s machines, each under a name of your choice", p.role)))
+	case p.role == cluster.ControlPlane && count%2 == 0:
+		diags.Append(doubtful(path.Root("machines"), "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
+			fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1), "Use 1, 3 or 5"))
+	}
+
+	addresses, uuids := map[string]string{}, map[string]string{}
+
+	for _, name := range p.names() {
+		machine := p.machines[name]
+
+		if machine.address != "" {
+			diags.Append(p.validateAddress(name, machine.address, addresses)...)
+		}
+
+		if uuid := strings.ToLower(machine.uuid); uuid != "" {
+			if other, taken := uuids[uuid]; taken {
+				diags.Append(invalid(p.machinePath(name).AtName("uuid"), "machine", fmt.Sprintf("found %s with the uuid of %s", name, other),
+					"allowed is each machine once", "remove one of them, or correct the uuid"))
+			}
+
+			uuids[uuid] = name
+		}
+	}
+
+	return diags
+}
+
+// validateAddress checks one address, and that no other machine has it. IP
+// addresses are compared by value, since IPv6 has many spellings for one.
+func (p pool) validateAddress(name, address string, seen map[string]string) diag.Diagnostics {
+	at := p.machinePath(name).AtName("address")
+
+	host, err := canonicalHost(address)
+	if err != nil {
+		return diag.Diagnostics{invalid(at, "address", "found "+quote(address), "allowed is an IP address or a host name, without scheme, port or brackets", err.Error())}
+	}
+
+	if other, taken := seen[host]; taken {
+		return diag.Diagnostics{invalid(at, "machine", fmt.Sprintf("found %s with the address of %s, %s", name, other, address),
+			"allowed is each machine once", "remove one of them, or correct the address")}
+	}
+
+	seen[host] = name
+
+	for _, endpoint := range p.endpoints {
+		if p.role != cluster.Worker {
+			break
+		}
+
+		if other, err := canonicalHost(endpoint); err == nil && other == host {
+			return diag.Diagnostics{invalid(at, "machine", fmt.Sprintf("found %s with the address of a control plane of the cluster, %s", name, address),
+				"allowed is each machine once", "remove it here, or correct the address")}
+		}
+	}
+
+	return nil
+}
+
+// canonicalHost gives the same text for all spellings of one host.
+func canonicalHost(host string) (string, error) {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().String(), nil
+	}
+
+	switch {
+	case strings.Contains(host, "://"):
+		return "", errors.New("leave out the scheme")
+	case strings.HasPrefix(host, "["):
+		return "", errors.New("leave out the brackets")
+	case strings.Contains(host, ":"):
+		return "", errors.New("leave out the port; the Talos API is always on port 50000")
+	case host == "" || strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") != "" || strings.Trim(host, "0123456789.") == "":
+		return "", errors.New("write an IP address such as 10.0.0.11 or fd00::11, or a host name")
+	}
+
+	return strings.ToLower(strings.TrimSuffix(host, ".")), nil
+}
+
+// validateVersions checks the versions against each other.
+func validateVersions(p pool) diag.Diagnostics {
+	if p.talosVersion == "" {
+		return nil
+	}
+
+	talos, err := machineconfig.ParseTalosVersion(p.talosVersion)
+	if err != nil {
+		return fieldDiagnostics(p, p.problems("", err))
+	}
+
+	var problems []error
+
+	if kubernetes, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion); err == nil {
+		problems = append(problems, p.problems("", machineconfig.CheckKubernetesSupported(talos, kubernetes)))
+	}
+
+	if p.settings.Contract != "" {
+		problems = append(problems, p.problems("", machineconfig.CheckContract(p.settings.Contract, talos)))
+	}
+
+	return fieldDiagnostics(p, errors.Join(problems...))
+}
+
+// validateConfigurations checks the settings: as a whole when they are known, by
+// rendering the configurations, else piece by piece.
+func validateConfigurations(p pool) diag.Diagnostics {
+	if !p.unknown && len(p.machines) > 0 {
+		return fieldDiagnostics(p, p.check())
+	}
+
+	problems := []error{p.problems("", machineconfig.ValidateCluster(p.settings))}
+	for _, name := range p.names() {
+		problems = append(problems, p.problems(name, machineconfig.ValidateMachine(p.settings, p.machines[name].config)))
+	}
+
+	return fieldDiagnostics(p, errors.Join(problems...))
+}
+
+func quote(s string) string { return fmt.Sprintf("%q", s) }
