@@ -50,27 +50,40 @@ func (o Options) open(ctx context.Context, address string, id identity, fingerpr
 
 	g := gatekeeper{host: address, identity: id, fingerprints: fingerprints, now: time.Now}
 
-	conn, err := g.handshake(ctx, raw)
+	s, err := g.session(ctx, raw)
 	if err != nil {
 		_ = raw.Close() // given up either way
 
 		return nil, g.peer, err
 	}
 
-	s, err := newSession(address, &wire{Conn: conn}, g.peer)
-	if err != nil {
-		_ = raw.Close()
+	return s, g.peer, nil
+}
 
-		return nil, g.peer, err
+// session turns a TCP connection into a session.
+func (g *gatekeeper) session(ctx context.Context, raw net.Conn) (*session, error) {
+	conn, err := g.handshake(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+
+	w := &wire{Conn: conn}
+	if err := w.greeted(ctx); err != nil {
+		return nil, err
+	}
+
+	s, err := newSession(g.host, w, g.peer)
+	if err != nil {
+		return nil, err
 	}
 
 	if err := s.ready(ctx); err != nil {
 		s.close()
 
-		return nil, g.peer, err
+		return nil, err
 	}
 
-	return s, g.peer, nil
+	return s, nil
 }
 
 func newSession(address string, w *wire, p peer) (*session, error) {
@@ -107,8 +120,7 @@ func newSession(address string, w *wire, p peer) (*session, error) {
 	}, nil
 }
 
-// ready waits for the first words of the server. Only they prove that it accepted
-// the client certificate: with TLS 1.3 the client's handshake ends before that.
+// ready waits until gRPC has taken the connection into use.
 func (s *session) ready(ctx context.Context) error {
 	for {
 		switch now := s.conn.GetState(); now {

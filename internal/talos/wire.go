@@ -1,11 +1,13 @@
 package talos
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"reflect"
 	"sync"
+	"time"
 )
 
 // wire is a connection that remembers why it broke. gRPC turns the error of a
@@ -15,10 +17,47 @@ type wire struct {
 
 	mu  sync.Mutex
 	err error
+	// ahead is what was read before gRPC got the connection. Only its one reader
+	// uses it.
+	ahead []byte
+}
+
+// greeted waits for the first words of the server, which gRPC servers say without
+// being asked. With TLS 1.3 they are the verdict on the client certificate: the
+// client's handshake ends before that. Reading them before anything is written
+// matters, because a refusing server closes at once, and a write to a closed
+// connection throws the unread refusal away.
+func (w *wire) greeted(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = w.Conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+
+	first := make([]byte, 1)
+
+	n, err := w.Conn.Read(first)
+
+	switch alert, refused := alertOf(err); {
+	case err == nil:
+		w.ahead = first[:n]
+
+		return nil
+	case refused:
+		return alert.verdict()
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
 }
 
 // Read reads, and remembers the first error.
 func (w *wire) Read(p []byte) (int, error) {
+	if len(w.ahead) > 0 {
+		n := copy(p, w.ahead)
+		w.ahead = w.ahead[n:]
+
+		return n, nil
+	}
+
 	n, err := w.Conn.Read(p)
 	w.remember(err)
 
@@ -34,15 +73,10 @@ func (w *wire) Write(p []byte) (int, error) {
 }
 
 func (w *wire) remember(err error) {
-	if err == nil {
-		return
-	}
-
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	// An alert tells more than the broken pipe of the write before it.
-	if _, alert := alertOf(err); w.err == nil || alert {
+	if w.err == nil {
 		w.err = err
 	}
 }

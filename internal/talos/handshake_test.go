@@ -1,0 +1,487 @@
+package talos
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// testCA signs like Talos does: Ed25519, organisation talos.
+type testCA struct {
+	cert *x509.Certificate
+	key  ed25519.PrivateKey
+}
+
+func newTestCA(t *testing.T) testCA {
+	t.Helper()
+
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"talos"}},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return testCA{cert, key}
+}
+
+// issue signs a certificate for 127.0.0.1 and changes it first, if asked to.
+func (a testCA) issue(t *testing.T, commonName string, change func(*x509.Certificate)) tls.Certificate {
+	t.Helper()
+
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: commonName},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	if change != nil {
+		change(template)
+	}
+
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, public, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+func (a testCA) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+
+	return pool
+}
+
+func (a testCA) credentials(t *testing.T) Credentials {
+	t.Helper()
+
+	return a.credentialsOf(t, a.issue(t, "", nil))
+}
+
+func (a testCA) credentialsOf(t *testing.T, cert tls.Certificate) Credentials {
+	t.Helper()
+
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return Credentials{
+		CA:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}),
+		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}),
+		Key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}
+}
+
+// member is the TLS side of a configured machine of the cluster.
+func (a testCA) member(t *testing.T, change func(*x509.Certificate)) *tls.Config {
+	t.Helper()
+
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{a.issue(t, "cp-1.example.org", change)},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.pool(), NextProtos: []string{"h2"},
+	}
+}
+
+// maintenance is the TLS side of a machine that waits for a configuration.
+func maintenance(t *testing.T, change func(*x509.Certificate)) *tls.Config {
+	t.Helper()
+
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+		Certificates: []tls.Certificate{newTestCA(t).issue(t, constants.MaintenanceServiceCommonName, change)},
+	}
+}
+
+// gate serves gRPC without any service, and counts connections.
+type gate struct {
+	net.Listener
+	server   *grpc.Server
+	accepted atomic.Int32
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	conn, err := g.Listener.Accept()
+	if err == nil {
+		g.accepted.Add(1)
+	}
+
+	return conn, err
+}
+
+func (g *gate) port() int { return g.Addr().(*net.TCPAddr).Port }
+
+func serveTLS(t *testing.T, config *tls.Config, address string) *gate {
+	t.Helper()
+
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	g := &gate{Listener: tls.NewListener(l, config), server: grpc.NewServer(grpc.Creds(insecure.NewCredentials()))}
+	done := make(chan struct{})
+
+	go func() {
+		defer close(done)
+
+		_ = g.server.Serve(g)
+	}()
+	t.Cleanup(func() {
+		g.server.Stop()
+		<-done
+	})
+
+	return g
+}
+
+// testTimeouts are short where a test waits for them to pass.
+func testOptions(port int, credentials Credentials) Options {
+	return Options{
+		Credentials: credentials, Port: port,
+		Timeouts: Timeouts{Connect: 20 * time.Second, Call: 20 * time.Second, Observe: 40 * time.Second, Poll: 10 * time.Millisecond},
+	}.withDefaults()
+}
+
+func connect(t *testing.T, o Options, fingerprints ...string) (*session, peer, error) {
+	t.Helper()
+
+	id, err := o.Credentials.parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s, p, err := o.open(t.Context(), "127.0.0.1", id, fingerprints)
+	if s != nil {
+		t.Cleanup(s.close)
+	}
+
+	return s, p, err
+}
+
+func expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
+
+func notYetValid(c *x509.Certificate) {
+	c.NotBefore, c.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+}
+
+func TestWhoAnswers(t *testing.T) {
+	t.Parallel()
+
+	ours, others := newTestCA(t), newTestCA(t)
+	waiting := maintenance(t, nil)
+	pinned := fingerprint(waiting.Certificates[0].Leaf)
+
+	demanding := maintenance(t, nil)
+	demanding.ClientAuth = tls.RequireAnyClientCert
+
+	strict := ours.member(t, nil)
+	strict.ClientCAs = others.pool()
+
+	tests := map[string]struct {
+		server       *tls.Config
+		credentials  Credentials
+		fingerprints []string
+		access       cluster.Access
+		class        error
+		text         string
+	}{
+		"a member":                       {server: ours.member(t, nil), credentials: ours.credentials(t), access: cluster.Member},
+		"maintenance mode":               {server: waiting, credentials: ours.credentials(t), access: cluster.Maintenance},
+		"maintenance mode, no secrets":   {server: waiting, access: cluster.Maintenance},
+		"maintenance mode, clock behind": {server: maintenance(t, expired), credentials: ours.credentials(t), access: cluster.Maintenance},
+		"the expected fingerprint": {
+			server: waiting, credentials: ours.credentials(t), fingerprints: []string{"other", pinned}, access: cluster.Maintenance,
+		},
+		"another fingerprint": {
+			server: waiting, credentials: ours.credentials(t), fingerprints: []string{"expected"},
+			class: ErrForeign, text: "fingerprint " + pinned + ", expected is expected",
+		},
+		"another cluster": {
+			server: others.member(t, nil), credentials: ours.credentials(t), class: ErrForeign, text: "not signed by the Talos CA of this cluster",
+		},
+		"another cluster, clock behind": {
+			server: others.member(t, notYetValid), credentials: ours.credentials(t), class: ErrForeign, text: "not signed by the Talos CA",
+		},
+		"a cluster without credentials": {server: ours.member(t, nil), class: ErrForeign, text: "no credentials of its cluster"},
+		"maintenance mode that asks for a certificate": {
+			server: demanding, credentials: ours.credentials(t), class: ErrForeign, text: "asks for a client certificate",
+		},
+		"a certificate for another address": {
+			server: ours.member(t, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 11)} }), credentials: ours.credentials(t),
+			class: ErrUnreachable, text: "machine.certSANs",
+		},
+		"a member, clock behind": {
+			server: ours.member(t, notYetValid), credentials: ours.credentials(t), class: ErrUnreachable, text: "certificate is not valid",
+		},
+		"our client certificate expired": {
+			server: ours.member(t, nil), credentials: ours.credentialsOf(t, ours.issue(t, "", expired)), class: ErrNotAuthorised, text: "clock",
+		},
+		"our client certificate is of another CA": {
+			server: strict, credentials: ours.credentials(t), class: ErrForeign, text: "does not accept client certificates",
+		},
+		"our client certificate is for servers": {
+			server: ours.member(t, nil), class: ErrNotAuthorised, text: "refuses the client certificate",
+			credentials: ours.credentialsOf(t, ours.issue(t, "", func(c *x509.Certificate) {
+				c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+			})),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s, p, err := connect(t, testOptions(serveTLS(t, test.server, "127.0.0.1:0").port(), test.credentials), test.fingerprints...)
+
+			if test.class != nil {
+				if s != nil || !errors.Is(err, test.class) || Classify(err) != test.class || !strings.Contains(err.Error(), test.text) {
+					t.Errorf("session %v, err = %v, want %q with %q", s, err, test.class, test.text)
+				}
+
+				return
+			}
+
+			if err != nil || p.access != test.access || s.peer.access != test.access || !s.alive() {
+				t.Fatalf("err = %v, access = %q, want %q", err, p.access, test.access)
+			}
+
+			if want := fingerprint(test.server.Certificates[0].Leaf); p.fingerprint != want {
+				t.Errorf("fingerprint %s, want %s", p.fingerprint, want)
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+
+	ca := newTestCA(t)
+
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	closed.Close()
+
+	tests := map[string]struct {
+		accept func(net.Conn)
+		class  error
+		text   string
+	}{
+		"nobody listens":      {class: ErrUnreachable, text: "connection refused"},
+		"silence":             {accept: func(net.Conn) {}, class: ErrUnreachable, text: "no answer within"},
+		"hangs up":            {accept: func(c net.Conn) { c.Close() }, class: ErrUnreachable},
+		"speaks another word": {accept: func(c net.Conn) { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, class: ErrForeign, text: "does not speak TLS"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			port := closed.Addr().(*net.TCPAddr).Port
+			if test.accept != nil {
+				port = listen(t, test.accept)
+			}
+
+			o := testOptions(port, ca.credentials(t))
+			o.Timeouts.Connect = 500 * time.Millisecond
+
+			_, _, err := connect(t, o)
+			if !errors.Is(err, test.class) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("err = %v, want %q with %q", err, test.class, test.text)
+			}
+		})
+	}
+}
+
+// listen accepts TCP connections, reads the first words of each, hands it to accept
+// and closes it at the end of the test.
+func listen(t *testing.T, accept func(net.Conn)) int {
+	t.Helper()
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { l.Close() })
+
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+
+			t.Cleanup(func() { conn.Close() })
+
+			if _, err := conn.Read(make([]byte, 1024)); err == nil {
+				accept(conn)
+			}
+		}
+	}()
+
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// A server that finished TLS and never says a word of HTTP/2 is not connected to.
+func TestSilentAfterHandshake(t *testing.T) {
+	t.Parallel()
+
+	ca := newTestCA(t)
+
+	raw, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	l := tls.NewListener(raw, ca.member(t, nil))
+	t.Cleanup(func() { l.Close() })
+
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+
+		t.Cleanup(func() { conn.Close() })
+
+		_ = conn.(*tls.Conn).HandshakeContext(context.Background())
+	}()
+
+	o := testOptions(raw.Addr().(*net.TCPAddr).Port, ca.credentials(t))
+	o.Timeouts.Connect = 500 * time.Millisecond
+
+	if _, _, err := connect(t, o); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no answer within") {
+		t.Errorf("err = %v, want unreachable", err)
+	}
+}
+
+// What was learned about a peer must not be used on another connection.
+func TestSessionNeverReconnects(t *testing.T) {
+	t.Parallel()
+
+	ca := newTestCA(t)
+	first := serveTLS(t, ca.member(t, nil), "127.0.0.1:0")
+
+	s, _, err := connect(t, testOptions(first.port(), ca.credentials(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := s.version(t.Context()); Classify(err) != ErrUnsupported || !s.alive() {
+		t.Fatalf("err = %v, alive %t, want an answer of a living session", err, s.alive())
+	}
+
+	address := first.Addr().String()
+	first.server.Stop()
+
+	second := serveTLS(t, ca.member(t, nil), address)
+
+	for range 3 {
+		if _, err := s.version(t.Context()); Classify(err) != ErrUnreachable {
+			t.Errorf("err = %v, want the lost connection", err)
+		}
+	}
+
+	if s.alive() || second.accepted.Load() != 0 {
+		t.Errorf("alive %t, %d new connections", s.alive(), second.accepted.Load())
+	}
+}
+
+// A reader dials again when its session did not survive a restart, and only then.
+func TestReadDialsAgain(t *testing.T) {
+	t.Parallel()
+
+	ca := newTestCA(t)
+	first := serveTLS(t, ca.member(t, nil), "127.0.0.1:0")
+
+	f, err := NewFleet(testOptions(first.port(), ca.credentials(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(f.Close)
+
+	m := f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"})
+	if m != f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1", UUID: "a"}) {
+		t.Error("the same machine has two APIs")
+	}
+
+	// No service is registered, so every answer is Unimplemented.
+	ask := func() error {
+		return m.read(t.Context(), func(ctx context.Context, s *session) error {
+			_, err := s.version(ctx)
+
+			return err
+		})
+	}
+
+	for range 3 {
+		if err := ask(); !errors.Is(err, ErrUnsupported) {
+			t.Fatalf("err = %v, want an answer", err)
+		}
+	}
+
+	address := first.Addr().String()
+	first.server.Stop()
+
+	second := serveTLS(t, ca.member(t, nil), address)
+
+	if err := ask(); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("after a restart: err = %v, want an answer", err)
+	}
+
+	if a, b := first.accepted.Load(), second.accepted.Load(); a != 1 || b != 1 {
+		t.Errorf("%d and %d connections, want one to each server", a, b)
+	}
+
+	second.server.Stop()
+
+	if err := ask(); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("with nobody there: err = %v, want unreachable", err)
+	}
+}
