@@ -40,9 +40,8 @@ var binary = sync.OnceValues(func() (string, error) {
 
 	path := filepath.Join(dir, fmt.Sprintf("talosop-clitest-%d-%x", os.Getuid(), crc32.ChecksumIEEE([]byte(root))), "terraform-provider-talosop")
 
-	build := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+	build := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", path, ".")
 	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build provider: %w\n%s", err, out)

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// scenarios in the order in which they run; each leaves the machines as it found them.
+var scenarios = []struct {
+	name string
+	run  func(s site, t *testing.T, cli clitest.CLI)
+}{
+	{"create", site.create},
+	{"killed", site.killed},
+	{"interrupted", site.interrupted},
+}
+
+// TestMachines runs the scenarios on the machines of the environment, one after the other. They take minutes each, so each runs under one
+// CLI, in turn.
+func TestMachines(t *testing.T) {
+	s := siteFromEnvironment(t)
+	clis := clitest.All(t)
+
+	for i, scenario := range scenarios {
+		t.Run(scenario.name, func(t *testing.T) { scenario.run(s, t, clis[i%len(clis)]) })
+
+		if t.Failed() {
+			t.Fatalf("scenario %s failed: the machines are left as they are", scenario.name)
+		}
+	}
+}
+
+// TestAccSimulated runs the scenarios on simulated machines with a real etcd and kube-apiserver, under each CLI.
+func TestAccSimulated(t *testing.T) {
+	assets := filepath.Dir(clitest.Asset(t, "kube-apiserver"))
+
+	for _, scenario := range scenarios {
+		t.Run(scenario.name, func(t *testing.T) {
+			clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+				scenario.run(simulated(t, assets, 3, 1), t, cli)
+			})
+		})
+	}
+}
+
+// simulated starts machines in maintenance mode. Reboots take a second, so that what is waited for between two stages is there to see.
+func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
+	t.Helper()
+
+	delays := talossim.TestDelays()
+	delays.Install, delays.Reboot, delays.EtcdJoin = time.Second, time.Second, time.Second
+
+	sim := talossim.ForTest(t, talossim.Options{Delays: &delays, Assets: assets})
+
+	endpoint, err := sim.Endpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return site{
+		controlPlanes: start(t, sim, "cp", controlPlanes),
+		workers:       start(t, sim, "worker", workers),
+		endpoint:      endpoint,
+		talosVersion:  talossim.DefaultTalosVersion,
+		kubernetes:    "v1.36.3",
+		disk:          "/dev/sda",
+		boot:          time.Minute,
+	}
+}
+
+// start adds machines to a simulator and returns their addresses.
+func start(t *testing.T, sim *talossim.Simulator, prefix string, n int) []string {
+	t.Helper()
+
+	machines, err := sim.AddMachines(t.Context(), prefix, n, talossim.MachineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	addresses := make([]string, 0, n)
+	for _, m := range machines {
+		addresses = append(addresses, m.Address().String())
+	}
+
+	return addresses
+}

@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// quickstart is the example that all scenarios apply.
+const quickstart = "../../examples/quickstart"
+
+// workspace prepares the files of the quickstart for a site whose machines all wait in maintenance mode; otherwise it fails the test
+// before anything is sent to any of them.
+func (s site) workspace(t *testing.T, cli clitest.CLI) *clitest.Workspace {
+	t.Helper()
+
+	if err := allInMaintenance(t.Context(), s.machines()); err != nil {
+		t.Fatalf("nothing was sent to any machine, because not all of them wait in maintenance mode:\n%v\n"+
+			"Boot them from the Talos image, or reset them (`talosctl reset --graceful=false --reboot`).", err)
+	}
+
+	return s.files(t, cli)
+}
+
+// files is workspace for machines that may be configured already.
+func (s site) files(t *testing.T, cli clitest.CLI) *clitest.Workspace {
+	t.Helper()
+
+	w := clitest.NewWorkspace(t, cli)
+	w.CopyFrom(quickstart)
+	w.Write("e2e.auto.tfvars.json", s.variables(t))
+	w.Init()
+
+	return w
+}
+
+// isUsable checks around the provider that the cluster is what was asked for: one voting etcd member a control plane, and every machine
+// a Ready node. It asks once: a create that has returned has waited for all of it.
+func (s site) isUsable(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	b := bundle(t, w)
+
+	members, err := s.members(t.Context(), b)
+	if err != nil || len(members) != len(s.controlPlanes) {
+		t.Errorf("etcd members are %v (%v), want %d voters", members, err, len(s.controlPlanes))
+	}
+
+	nodes, err := s.nodes(t.Context(), b)
+	if err != nil || len(nodes) != len(s.machines()) {
+		t.Errorf("nodes are %v (%v), want %d that are Ready", nodes, err, len(s.machines()))
+	}
+
+	for _, address := range []string{"talosop_control_plane.this", "talosop_worker.this"} {
+		if phase := w.Attribute(address, "phase"); phase != "Ready" {
+			t.Errorf("%s: phase is %v, want Ready", address, phase)
+		}
+	}
+}
+
+// plansNothing checks that a plan with refresh is empty.
+func plansNothing(t *testing.T, w *clitest.Workspace, when string) {
+	t.Helper()
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Errorf("the plan %s is not empty:\n%s", when, output)
+	}
+}
+
+// destroy destroys the cluster and waits until every machine is back in maintenance mode.
+func (s site) destroy(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	w.MustRun("destroy", "-auto-approve")
+	s.returned(t)
+
+	if left := w.Resources(); len(left) > 0 {
+		t.Errorf("the state holds %v after destroy", left)
+	}
+}
+
+// returned waits until every machine is back in maintenance mode.
+func (s site) returned(t *testing.T) {
+	t.Helper()
+	eventually(t, s.boot, "all machines in maintenance mode", func(ctx context.Context) error {
+		return allInMaintenance(ctx, s.machines())
+	})
+}
+
+// create: maintenance mode to a usable cluster, an empty second plan, the secrets imported from a file, an empty plan again, and destroy.
+func (s site) create(t *testing.T, cli clitest.CLI) {
+	s.needs(t, "reset")
+
+	w := s.workspace(t, cli)
+	w.MustRun("apply", "-auto-approve")
+	s.isUsable(t, w)
+	plansNothing(t, w, "after create")
+
+	importSecrets(t, w)
+	plansNothing(t, w, "after import")
+
+	s.destroy(t, w)
+}
+
+// importSecrets forgets the secrets and takes them back from a file, as a user does who moves a cluster to another state.
+func importSecrets(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	text, ok := w.Attribute("talosop_secrets.this", "bundle").(string)
+	if !ok {
+		t.Fatal("the state holds no secrets bundle")
+	}
+
+	w.Write("secrets.yaml", text)
+	w.MustRun("state", "rm", "talosop_secrets.this")
+	w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
+}
+
+// killed: the provider process is killed with SIGKILL when the first machine has its configuration, and again when etcd has its first
+// member. The next apply finishes what the last one began.
+func (s site) killed(t *testing.T, cli clitest.CLI) {
+	s.needs(t, "reset")
+
+	w := s.workspace(t, cli)
+
+	apply := w.Start("apply", "-auto-approve")
+	s.await(t, apply, "a configured machine", func(ctx context.Context) error { return s.someoneLeftMaintenance(ctx) })
+	apply.KillProvider()
+	s.failed(t, apply)
+
+	secrets := bundle(t, w)
+
+	apply = w.Start("apply", "-auto-approve")
+	s.await(t, apply, "an etcd member", func(ctx context.Context) error {
+		_, err := s.members(ctx, secrets)
+
+		return err
+	})
+	apply.KillProvider()
+	s.failed(t, apply)
+
+	w.MustRun("apply", "-auto-approve")
+
+	if got := bundle(t, w).ClusterID(); got != secrets.ClusterID() {
+		t.Errorf("the cluster id is %s after the second apply, was %s: the secrets were made anew", got, secrets.ClusterID())
+	}
+
+	s.isUsable(t, w)
+	plansNothing(t, w, "after the create that was killed twice")
+
+	// Teardown is killed once, when the first machine is back in maintenance mode.
+	destroy := w.Start("destroy", "-auto-approve")
+	s.await(t, destroy, "a reset machine", func(ctx context.Context) error { return s.someoneInMaintenance(ctx) })
+	destroy.KillProvider()
+	s.failed(t, destroy)
+
+	s.destroy(t, w)
+}
+
+// interrupted: SIGINT to the CLI while machines are being configured. The CLI ends with status 1 and a state, and the next apply resumes.
+func (s site) interrupted(t *testing.T, cli clitest.CLI) {
+	s.needs(t, "reset")
+
+	w := s.workspace(t, cli)
+
+	apply := w.Start("apply", "-auto-approve")
+	s.await(t, apply, "a configured machine", func(ctx context.Context) error { return s.someoneLeftMaintenance(ctx) })
+	apply.Interrupt()
+
+	result := s.failed(t, apply)
+	if result.Exit != 1 {
+		t.Errorf("exit status is %d after SIGINT, want 1\n%s", result.Exit, result.Output())
+	}
+
+	secrets := bundle(t, w)
+
+	w.MustRun("apply", "-auto-approve")
+
+	if got := bundle(t, w).ClusterID(); got != secrets.ClusterID() {
+		t.Errorf("the cluster id is %s after the second apply, was %s: the secrets were made anew", got, secrets.ClusterID())
+	}
+
+	s.isUsable(t, w)
+	plansNothing(t, w, "after the create that was interrupted")
+	s.destroy(t, w)
+}
+
+// await waits until ask returns nil while a command runs; the test fails when the command ends before that.
+func (s site) await(t *testing.T, p *clitest.Process, what string, ask func(ctx context.Context) error) {
+	t.Helper()
+
+	ended := errors.New("the command ended first")
+
+	eventually(t, 10*time.Minute, what, func(ctx context.Context) error {
+		select {
+		case <-p.Done():
+			t.Fatalf("waiting for %s: %v\n%s", what, ended, p.Output())
+		default:
+		}
+
+		return ask(ctx)
+	})
+}
+
+// failed waits for a command that was disturbed; it must not report success.
+func (s site) failed(t *testing.T, p *clitest.Process) clitest.Result {
+	t.Helper()
+
+	result := p.Wait()
+	if result.Exit == 0 {
+		t.Fatalf("%s succeeded although it was disturbed\n%s", strings.Join(result.Args, " "), result.Output())
+	}
+
+	return result
+}
+
+// someoneLeftMaintenance returns nil when at least one machine no longer waits in maintenance mode.
+func (s site) someoneLeftMaintenance(ctx context.Context) error {
+	if allInMaintenance(ctx, s.machines()) == nil {
+		return errors.New("all machines wait in maintenance mode")
+	}
+
+	return nil
+}
+
+// someoneInMaintenance returns nil when at least one machine waits in maintenance mode.
+func (s site) someoneInMaintenance(ctx context.Context) error {
+	for _, address := range s.machines() {
+		if waitsInMaintenance(ctx, address) == nil {
+			return nil
+		}
+	}
+
+	return fmt.Errorf("none of %d machines waits in maintenance mode", len(s.machines()))
+}

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// site is where a scenario runs: machines in maintenance mode and what has to be known about them.
+type site struct {
+	controlPlanes, workers   []string
+	endpoint                 string
+	talosVersion, kubernetes string
+	disk                     string
+	patches                  []string
+	cannot                   []string
+	boot                     time.Duration // the most a machine may take from a reset to maintenance mode
+}
+
+// siteFromEnvironment reads the machines of a developer; it skips the test when there are none.
+func siteFromEnvironment(t *testing.T) site {
+	t.Helper()
+
+	s := site{
+		controlPlanes: addresses("TALOSOP_E2E_CONTROL_PLANES"),
+		workers:       addresses("TALOSOP_E2E_WORKERS"),
+		talosVersion:  setting("TALOSOP_E2E_TALOS_VERSION", "v1.13.0"),
+		kubernetes:    setting("TALOSOP_E2E_KUBERNETES_VERSION", "v1.36.3"),
+		disk:          setting("TALOSOP_E2E_DISK", "/dev/sda"),
+		cannot:        addresses("TALOSOP_E2E_CANNOT"),
+		boot:          10 * time.Minute,
+	}
+
+	if len(s.controlPlanes) == 0 {
+		t.Skip("no machines: set TALOSOP_E2E_CONTROL_PLANES to the addresses of machines in maintenance mode (see CONTRIBUTING.md)")
+	}
+
+	if len(s.controlPlanes)%2 == 0 {
+		t.Fatalf("TALOSOP_E2E_CONTROL_PLANES has %d addresses; the scenarios want an odd number", len(s.controlPlanes))
+	}
+
+	s.endpoint = setting("TALOSOP_E2E_ENDPOINT", "https://"+net.JoinHostPort(s.controlPlanes[0], "6443"))
+
+	switch platform := setting("TALOSOP_E2E_PLATFORM", "metal"); platform {
+	case "metal":
+	case "container":
+		// Talos in a container has no disk of its own (Talos 1.13, internal/app/machined/pkg/runtime/mode.go).
+		s.cannot = append(s.cannot, "install", "upgrade")
+	default:
+		t.Fatalf("TALOSOP_E2E_PLATFORM is %q; it has to be metal or container", platform)
+	}
+
+	if path := os.Getenv("TALOSOP_E2E_PATCH"); path != "" {
+		patch, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("read TALOSOP_E2E_PATCH: %v", err)
+		}
+
+		s.patches = append(s.patches, string(patch))
+	}
+
+	return s
+}
+
+// machines are the addresses of all machines, control planes first.
+func (s site) machines() []string { return slices.Concat(s.controlPlanes, s.workers) }
+
+// needs skips a scenario that takes what the machines cannot do.
+func (s site) needs(t *testing.T, ability string) {
+	t.Helper()
+
+	if slices.Contains(s.cannot, ability) {
+		t.Skipf("left out: these machines cannot %s (TALOSOP_E2E_CANNOT, TALOSOP_E2E_PLATFORM)", ability)
+	}
+}
+
+// variables are the values of the variables of examples/quickstart, as a .tfvars.json file.
+func (s site) variables(t *testing.T) string {
+	t.Helper()
+
+	encoded, err := json.MarshalIndent(map[string]any{
+		"cluster_name":        "e2e",
+		"endpoint":            s.endpoint,
+		"control_planes":      named("cp", s.controlPlanes),
+		"workers":             named("worker", s.workers),
+		"talos_version":       s.talosVersion,
+		"kubernetes_version":  s.kubernetes,
+		"install_disk":        s.disk,
+		"config_patches":      append([]string{}, s.patches...),
+		"deletion_protection": false,
+	}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(encoded)
+}
+
+// named gives addresses the names cp-1, cp-2, …
+func named(role string, addresses []string) map[string]string {
+	out := map[string]string{}
+	for i, address := range addresses {
+		out[fmt.Sprintf("%s-%d", role, i+1)] = address
+	}
+
+	return out
+}
+
+// addresses reads a list that is separated by commas.
+func addresses(variable string) []string {
+	return strings.FieldsFunc(os.Getenv(variable), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func setting(variable, otherwise string) string {
+	if value := os.Getenv(variable); value != "" {
+		return value
+	}
+
+	return otherwise
+}

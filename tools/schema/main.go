@@ -1,0 +1,70 @@
+// Command schema prints the provider's schema as `terraform providers schema -json` does, from the provider in this module and with no
+// CLI. The documentation is generated from it: a CLI leaves out what it does not know itself (Terraform before 1.14 and OpenTofu know no
+// actions or list resources), so the pages would depend on whoever generated them last.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider"
+)
+
+// address is the key under which tfplugindocs looks for the provider: its short name.
+const address = "talosop"
+
+func main() {
+	log.SetFlags(0)
+	if err := write(context.Background(), os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// write prints the schema of the provider to w.
+func write(ctx context.Context, w io.Writer) error {
+	server, err := providerserver.NewProtocol6WithError(provider.New("dev")())()
+	if err != nil {
+		return fmt.Errorf("start provider: %w", err)
+	}
+
+	schemas, err := server.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
+	if err := errors.Join(err, diagnosticsError(schemas.Diagnostics)); err != nil {
+		return fmt.Errorf("read provider schema: %w", err)
+	}
+
+	identities, err := server.GetResourceIdentitySchemas(ctx, &tfprotov6.GetResourceIdentitySchemasRequest{})
+	if err := errors.Join(err, diagnosticsError(identities.Diagnostics)); err != nil {
+		return fmt.Errorf("read identity schemas: %w", err)
+	}
+
+	converted, err := convert(schemas, identities)
+	if err != nil {
+		return err
+	}
+
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+
+	return encoder.Encode(converted)
+}
+
+// diagnosticsError returns the errors among diagnostics as one, or nil.
+func diagnosticsError(diagnostics []*tfprotov6.Diagnostic) error {
+	var errs []error
+
+	for _, d := range diagnostics {
+		if d.Severity == tfprotov6.DiagnosticSeverityError {
+			errs = append(errs, fmt.Errorf("%s: %s", d.Summary, d.Detail))
+		}
+	}
+
+	return errors.Join(errs...)
+}
