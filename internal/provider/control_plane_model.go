@@ -79,7 +79,7 @@ func (m controlPlaneModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	return p, diags
 }
 
-// contract is the version contract that a cluster made with this Talos version
+// contractOf is the version contract that a cluster made with this Talos version
 // gets: its minor version.
 func contractOf(version types.String) types.String {
 	if version.IsUnknown() {
@@ -88,8 +88,8 @@ func contractOf(version types.String) types.String {
 
 	parsed, err := machineconfig.ParseTalosVersion(version.ValueString())
 	if err != nil {
-		// The version itself is reported where it is.
-		return types.StringNull()
+		// The version is reported where it is; nothing follows from it.
+		return types.StringUnknown()
 	}
 
 	return types.StringValue(parsed.Contract())

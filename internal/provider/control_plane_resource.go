@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -146,12 +147,19 @@ func (r *controlPlaneResource) ModifyPlan(ctx context.Context, req resource.Modi
 
 	plan.ID = plan.Name
 
+	// Unknown in the plan is what the user gave as unknown, and what was not given.
+	var contract types.String
+
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("version_contract"), &contract)...)
+
+	pinned := contract.IsNull()
+
 	if req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(guardReplace(ctx, req.Private, "talosop_control_plane", plan.Name)...)
-		resp.Diagnostics.Append(r.planCreate(ctx, &plan)...)
+		resp.Diagnostics.Append(r.planCreate(ctx, &plan, pinned)...)
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state)...)
+		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, pinned)...)
 	}
 
 	if !resp.Diagnostics.HasError() {
@@ -159,8 +167,10 @@ func (r *controlPlaneResource) ModifyPlan(ctx context.Context, req resource.Modi
 	}
 }
 
-func (r *controlPlaneResource) planCreate(ctx context.Context, plan *controlPlaneModel) diag.Diagnostics {
-	if plan.VersionContract.IsUnknown() {
+// planCreate forecasts a create. pinned says that the version contract is ours to
+// choose: once, now.
+func (r *controlPlaneResource) planCreate(ctx context.Context, plan *controlPlaneModel, pinned bool) diag.Diagnostics {
+	if pinned {
 		plan.VersionContract = contractOf(plan.TalosVersion)
 	}
 
@@ -170,10 +180,10 @@ func (r *controlPlaneResource) planCreate(ctx context.Context, plan *controlPlan
 	return append(diags, plan.export(ctx)...)
 }
 
-func (r *controlPlaneResource) planUpdate(ctx context.Context, plan *controlPlaneModel, state controlPlaneModel) diag.Diagnostics {
+func (r *controlPlaneResource) planUpdate(ctx context.Context, plan *controlPlaneModel, state controlPlaneModel, pinned bool) diag.Diagnostics {
 	changed := plan.Operations.IsUnknown()
 
-	if plan.VersionContract.IsUnknown() {
+	if pinned {
 		plan.VersionContract = state.VersionContract
 	}
 

@@ -69,6 +69,8 @@ func planUpdate(ctx context.Context, p, prior pool, state poolModel, changed boo
 	want := p.spec(recorded, files.digests)
 	steps := cluster.Forecast(want, cluster.Assume(want, recorded.machines), policy)
 
+	diags.Append(refuseReboots(p, prior, steps, files)...)
+
 	f.operations = operationsOf(steps)
 
 	if len(steps) == 0 && !resume {

@@ -1,0 +1,254 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+// with returns a configuration with one value changed; path is the keys to it.
+func with(base configuration, value any, path ...string) configuration {
+	at := base
+	for _, key := range path[:len(path)-1] {
+		next, ok := at[key].(configuration)
+		if !ok {
+			next = configuration{}
+			at[key] = next
+		}
+
+		at = next
+	}
+
+	at[path[len(path)-1]] = value
+
+	return base
+}
+
+func TestValidConfigurationsAreSilent(t *testing.T) {
+	t.Parallel()
+
+	for resource, config := range map[string]configuration{
+		"talosop_control_plane": baseControlPlane(), "talosop_worker": baseWorker(), "talosop_secrets": {},
+	} {
+		if got := validate(t, resource, config); len(got) > 0 {
+			t.Errorf("%s: %s", resource, show(got))
+		}
+	}
+}
+
+// A mistake is reported at its attribute, with what was found, what is allowed and
+// what to do.
+func TestMistakesInControlPlanes(t *testing.T) {
+	t.Parallel()
+
+	const machines = `AttributeName("machines")`
+
+	for name, test := range map[string]struct {
+		config  configuration
+		at      string
+		says    []string
+		warning bool
+	}{
+		"mode container": {
+			config: with(baseControlPlane(), "container", "mode"),
+			at:     `AttributeName("mode")`, says: []string{`"container"`, "not part of this release", `"metal"`},
+		},
+		"mode misspelt": {
+			config: with(baseControlPlane(), "cloud", "mode"),
+			at:     `AttributeName("mode")`, says: []string{`"cloud"`, `"metal"`},
+		},
+		"duplicate address": {
+			config: with(baseControlPlane(), "10.0.0.11", "machines", "cp-2", "address"),
+			at:     machines + `.ElementKeyString("cp-2").AttributeName("address")`,
+			says:   []string{"cp-2", "the address of cp-1", "each machine once"},
+		},
+		"duplicate address in other spelling": {
+			config: with(with(baseControlPlane(), "fd00::11", "machines", "cp-1", "address"), "fd00:0:0::0011", "machines", "cp-2", "address"),
+			at:     machines + `.ElementKeyString("cp-2").AttributeName("address")`,
+			says:   []string{"the address of cp-1"},
+		},
+		"machine listed twice by uuid": {
+			config: with(with(baseControlPlane(), "4C4C4544-0042-3510-8053-B4C04F435931", "machines", "cp-1", "uuid"),
+				"4c4c4544-0042-3510-8053-b4c04f435931", "machines", "cp-3", "uuid"),
+			at:   machines + `.ElementKeyString("cp-3").AttributeName("uuid")`,
+			says: []string{"the uuid of cp-1", "each machine once"},
+		},
+		"address with port": {
+			config: with(baseControlPlane(), "10.0.0.11:50000", "machines", "cp-1", "address"),
+			at:     machines + `.ElementKeyString("cp-1").AttributeName("address")`, says: []string{"10.0.0.11:50000", "Leave out the port"},
+		},
+		"address with brackets": {
+			config: with(baseControlPlane(), "[fd00::1]", "machines", "cp-1", "address"),
+			at:     machines + `.ElementKeyString("cp-1").AttributeName("address")`, says: []string{"brackets"},
+		},
+		"zero control planes": {
+			config: with(baseControlPlane(), configuration{}, "machines"),
+			at:     machines, says: []string{"no machine", "one or more"},
+		},
+		"even number": {
+			config: with(baseControlPlane(), configuration{
+				"cp-1": configuration{"address": "10.0.0.11"}, "cp-2": configuration{"address": "10.0.0.12"},
+			}, "machines"),
+			at: machines, says: []string{"2 control-plane machines", "majority", "1, 3 or 5"}, warning: true,
+		},
+		"Talos version without v": {
+			config: with(baseControlPlane(), "1.13.0", "talos_version"),
+			at:     `AttributeName("talos_version")`, says: []string{`"1.13.0"`, "Write v1.13.0"},
+		},
+		"Talos version too old": {
+			config: with(baseControlPlane(), "v1.9.5", "talos_version"),
+			at:     `AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.13.x"},
+		},
+		"Talos version too new": {
+			config: with(baseControlPlane(), "v1.14.0", "talos_version"),
+			at:     `AttributeName("talos_version")`, says: []string{`"v1.14.0"`, "newer release of this provider"},
+		},
+		"Kubernetes version without v": {
+			config: with(baseControlPlane(), "1.35.2", "kubernetes_version"),
+			at:     `AttributeName("kubernetes_version")`, says: []string{`"1.35.2"`, "Write v1.35.2"},
+		},
+		"Kubernetes not supported by Talos": {
+			config: with(baseControlPlane(), "v1.30.0", "kubernetes_version"),
+			at:     `AttributeName("kubernetes_version")`, says: []string{`"v1.30.0"`, "v1.31 to v1.36 with Talos v1.13.0"},
+		},
+		"contract newer than Talos": {
+			config: with(with(baseControlPlane(), "v1.12.0", "talos_version"), "v1.13", "version_contract"),
+			at:     `AttributeName("version_contract")`, says: []string{`"v1.13"`, "at most v1.12"},
+		},
+		"endpoint without scheme": {
+			config: with(baseControlPlane(), "10.0.0.10:6443", "endpoint"),
+			at:     `AttributeName("endpoint")`, says: []string{`"10.0.0.10:6443"`, "https://"},
+		},
+		"pod network malformed": {
+			config: with(baseControlPlane(), []any{"10.244.0.0"}, "pod_cidrs"),
+			at:     `AttributeName("pod_cidrs").ElementKeyInt(0)`, says: []string{`"10.244.0.0"`},
+		},
+		"networks overlap": {
+			config: with(with(baseControlPlane(), []any{"10.96.0.0/16"}, "pod_cidrs"), []any{"10.96.0.0/12"}, "service_cidrs"),
+			at:     `AttributeName("service_cidrs").ElementKeyInt(0)`, says: []string{`"10.96.0.0/12"`, "overlap"},
+		},
+		"DNS domain": {
+			config: with(baseControlPlane(), "Cluster Local", "dns_domain"),
+			at:     `AttributeName("dns_domain")`, says: []string{"Cluster Local"},
+		},
+		"custom CNI without URLs": {
+			config: with(baseControlPlane(), configuration{"name": "custom"}, "cni"),
+			at:     `AttributeName("cni").AttributeName("urls")`, says: []string{"no URLs", "at least one URL"},
+		},
+		"patch that is not YAML": {
+			config: with(baseControlPlane(), []any{"machine: {"}, "config_patches"),
+			at:     `AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"not YAML"},
+		},
+		"patch that is no patch": {
+			config: with(baseControlPlane(), []any{"machine: {}", "just words"}, "cluster_config_patches"),
+			at:     `AttributeName("cluster_config_patches").ElementKeyInt(1)`, says: []string{"Allowed"},
+		},
+		"JSON 6902 on several documents": {
+			config: with(baseControlPlane(), []any{`[{"op":"add","path":"/machine/sysctls","value":{"a":"b"}}]`}, "machines", "cp-2", "config_patches"),
+			at:     machines + `.ElementKeyString("cp-2").AttributeName("config_patches").ElementKeyInt(0)`,
+			says:   []string{"JSON 6902"},
+		},
+		"patch with an unknown field": {
+			config: with(baseControlPlane(), []any{"machine:\n  kubelett: {}"}, "config_patches"),
+			at:     `AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"kubelett"},
+		},
+		"no disk": {
+			config: with(baseControlPlane(), nil, "install"),
+			at:     `AttributeName("install").AttributeName("disk")`, says: []string{"no disk", "install.disk_selector"},
+		},
+		"no disk on one machine": {
+			config: with(with(with(with(baseControlPlane(), nil, "install"), "/dev/sda", "machines", "cp-1", "install", "disk"),
+				"/dev/sda", "machines", "cp-2", "install", "disk"), true, "machines", "cp-3", "install", "wipe"),
+			at:   machines + `.ElementKeyString("cp-3").AttributeName("install").AttributeName("disk")`,
+			says: []string{"no disk"},
+		},
+		"schematic": {
+			config: with(baseControlPlane(), "abc", "schematic"),
+			at:     `AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
+		},
+		"secrets": {
+			config: with(baseControlPlane(), "certs: {}", "secrets"),
+			at:     `AttributeName("secrets")`, says: []string{"talosctl gen secrets", "talosop_secrets"},
+		},
+		"registry endpoint": {
+			config: with(baseControlPlane(), configuration{"mirrors": configuration{"docker.io": configuration{
+				"endpoints": []any{configuration{"url": "mirror.local"}},
+			}}}, "registries"),
+			at: `AttributeName("registries").AttributeName("mirrors").ElementKeyString("docker.io").AttributeName("endpoints")` +
+				`.ElementKeyInt(0).AttributeName("url")`,
+			says: []string{"http or https URL"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectMistake(t, validate(t, "talosop_control_plane", test.config), test.at, test.says, test.warning)
+		})
+	}
+}
+
+func TestMistakesInWorkers(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		config configuration
+		at     string
+		says   []string
+	}{
+		"worker at the address of a control plane": {
+			config: with(baseWorker(), "10.0.0.11", "machines", "w-1", "address"),
+			at:     `AttributeName("machines").ElementKeyString("w-1").AttributeName("address")`,
+			says:   []string{"a control plane of the cluster"},
+		},
+		"contract newer than Talos": {
+			config: with(baseWorker(), "v1.12.4", "talos_version"),
+			at:     `AttributeName("cluster").AttributeName("version_contract")`, says: []string{"at most v1.12"},
+		},
+		"patch of the cluster in the handle": {
+			config: with(baseWorker(), []any{"- nonsense"}, "cluster", "config_patches"),
+			at:     `AttributeName("cluster").AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"Found"},
+		},
+		"handle without versions": {
+			config: with(baseWorker(), nil, "cluster", "kubernetes_version"),
+			at:     `AttributeName("cluster").AttributeName("kubernetes_version")`, says: []string{"Found"},
+		},
+		"secrets in the handle": {
+			config: with(baseWorker(), "hello", "cluster", "secrets"),
+			at:     `AttributeName("cluster").AttributeName("secrets")`, says: []string{"talosctl gen secrets"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectMistake(t, validate(t, "talosop_worker", test.config), test.at, test.says, false)
+		})
+	}
+}
+
+func expectMistake(t *testing.T, diagnostics []*tfprotov6.Diagnostic, at string, says []string, warning bool) {
+	t.Helper()
+
+	severity := tfprotov6.DiagnosticSeverityError
+	if warning {
+		severity = tfprotov6.DiagnosticSeverityWarning
+	}
+
+	for _, d := range diagnostics {
+		if strings.Contains(bundleOnce(), strings.TrimSpace(d.Detail)) {
+			t.Errorf("a diagnostic quotes the secrets: %s", d.Detail)
+		}
+
+		if d.Severity != severity || d.Attribute.String() != at {
+			continue
+		}
+
+		for _, text := range says {
+			if !strings.Contains(d.Summary+" "+d.Detail, text) {
+				t.Errorf("the message does not say %q: %s", text, show(diagnostics))
+			}
+		}
+
+		return
+	}
+
+	t.Errorf("nothing is reported at %s, but\n%s", at, show(diagnostics))
+}
