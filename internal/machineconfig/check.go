@@ -9,6 +9,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -147,26 +148,29 @@ func (g *Generator) validWith(m Machine, scope, n int) bool {
 		return false
 	}
 
-	_, err = documents.known.Validate(installed(m.Mode))
+	provider, err := documents.known.PatchV1Alpha1(giveInstallDisk)
+	if err != nil {
+		return false
+	}
+
+	_, err = provider.Validate(runtimeMode(m.Mode))
 
 	return err == nil
 }
 
-// installed is the mode of a machine that needs no installation, so that an install disk that only a later
-// patch gives does not count as a mistake of an earlier one.
-func installed(mode Mode) validation.RuntimeMode {
-	if mode == Container {
-		return runtimeMode(Container)
+// giveInstallDisk fills in a disk, so that one that only a later patch gives does not count as a mistake of an
+// earlier one.
+func giveInstallDisk(main *v1alpha1.Config) error {
+	if main.MachineConfig.MachineInstall == nil {
+		main.MachineConfig.MachineInstall = &v1alpha1.InstallConfig{}
 	}
 
-	return installedMode{}
+	if install := main.MachineConfig.MachineInstall; install.InstallDisk == "" && install.InstallDiskSelector == nil {
+		install.InstallDisk = "/dev/any"
+	}
+
+	return nil
 }
-
-type installedMode struct{}
-
-func (installedMode) String() string        { return string(Metal) }
-func (installedMode) RequiresInstall() bool { return false }
-func (installedMode) InContainer() bool     { return false }
 
 // oneLine turns the nested lists of problems of the machinery library into one line.
 func oneLine(err error) string {

@@ -175,7 +175,7 @@ func hiddenPaths(d document) (func(path string) bool, error) {
 		return func(string) bool { return true }, nil
 	}
 
-	redacted, err := contentOf(d.provider.RedactSecrets(redactedValue))
+	redacted, err := contentOf(d.provider.RedactSecrets(redactedValue), chunk{})
 	if err != nil {
 		return nil, fmt.Errorf("document %s: %w", d.id, err)
 	}

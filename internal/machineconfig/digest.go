@@ -81,7 +81,7 @@ func load(cfg []byte) ([]document, error) {
 		if provider, err := configloader.NewFromBytes([]byte(c.text)); err == nil {
 			loaded.provider = provider
 
-			if loaded.content, err = contentOf(provider); err != nil {
+			if loaded.content, err = contentOf(provider, c); err != nil {
 				return nil, fmt.Errorf("document %s: %w", loaded.id, err)
 			}
 		} else if loaded.content, err = decodeNode(c.node); err != nil {
@@ -94,11 +94,16 @@ func load(cfg []byte) ([]document, error) {
 	return documents, nil
 }
 
-// contentOf is the data of a provider of one document, as the machinery library writes it.
-func contentOf(provider config.Provider) (any, error) {
+// contentOf is the data of a provider of one document, as the machinery library writes it. source is what
+// may have been written by it already, as everything from Generate was: then it is not parsed again.
+func contentOf(provider config.Provider, source chunk) (any, error) {
 	encoded, err := provider.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
+	}
+
+	if string(encoded) == strings.TrimPrefix(source.text, "---\n") {
+		return decodeNode(source.node)
 	}
 
 	node, err := parseDocument(string(encoded))

@@ -100,6 +100,12 @@ func multiDocumentError(field string) error {
 
 // parsePatch reads a patch and reports mistakes as FieldErrors of field.
 func parsePatch(field, text string) (*patch, error) {
+	if path := strings.TrimSpace(text); looksLikePath(path) {
+		return nil, &FieldError{
+			Field: field, Found: "the path " + quoted(path), Allowed: patchShape, Fix: `write file("…") to use the contents of a file`, Err: ErrNotPatch,
+		}
+	}
+
 	chunks, err := split(text)
 	if err != nil {
 		return nil, &FieldError{

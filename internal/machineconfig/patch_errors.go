@@ -19,11 +19,6 @@ func shapeMistake(node *yaml.Node) *FieldError {
 		mistake.Found = "a single value"
 		mistake.Fix = "write a part of a machine configuration"
 
-		if looksLikePath(node.Value) {
-			mistake.Found = fmt.Sprintf("the single value %q", node.Value)
-			mistake.Fix = `to use a file, write file("…")`
-		}
-
 		return mistake
 	case yaml.SequenceNode:
 		mistake.Found = "a list among several documents"

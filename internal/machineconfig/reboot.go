@@ -40,14 +40,14 @@ func NeedsReboot(before, after []byte) (bool, []string, error) {
 		return false, nil, fmt.Errorf("compare configurations: the new one: %w", err)
 	}
 
-	fields := differing("", *old, *updated, append(immediateTop, "machine"))
+	fields := differing("", *old, *updated, slices.Concat(immediateTop, []string{"machine"}))
 
 	switch {
 	case old.MachineConfig == nil && updated.MachineConfig == nil:
 	case old.MachineConfig == nil || updated.MachineConfig == nil:
 		fields = append(fields, "machine")
 	default:
-		fields = append(fields, differing("machine.", *old.MachineConfig, *updated.MachineConfig, append(immediateMachine, "features"))...)
+		fields = append(fields, differing("machine.", *old.MachineConfig, *updated.MachineConfig, slices.Concat(immediateMachine, []string{"features"}))...)
 		fields = append(fields, differingFeatures(old.MachineConfig.MachineFeatures, updated.MachineConfig.MachineFeatures)...)
 	}
 
