@@ -1,0 +1,302 @@
+package talossim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/google/uuid"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+)
+
+// outcome is how a boot ends.
+type outcome int
+
+const (
+	rebooted outcome = iota
+	poweredOff
+)
+
+// boot is everything of a machine that a reboot forgets: its API server, events,
+// services, resources and running sequence.
+type boot struct {
+	m      *Machine
+	sim    *Simulator
+	id     string
+	ctx    context.Context //nolint:containedctx // the lifetime of the boot
+	cancel context.CancelFunc
+	ended  chan outcome
+
+	events    *eventLog
+	sequencer sequencer
+	services  *serviceSet
+	resources state.State
+	server    apid
+	etcd      etcdService
+	apply     applyState
+
+	// Guarded by sim.mu.
+	crashed  bool // the power was cut
+	cluster  *cluster
+	trustdUp bool
+	etcdUp   bool
+	kubeUp   kubeBackend // set while the machine's kube-apiserver answers
+
+	statusMu   sync.Mutex // serializes writes of MachineStatus
+	lastStatus runtime.MachineStatusSpec
+
+	spawnMu sync.Mutex
+	work    sync.WaitGroup
+	over    bool
+
+	// mu guards the fields below and nothing outside; it may be taken while sim.mu is held.
+	mu         sync.Mutex
+	stage      Stage
+	sequence   string // of the last sequence event
+	active     config.Provider
+	persistent config.Provider
+	configured chan struct{} // closed when the active configuration is complete
+	apiServed  chan struct{} // closed when the first API listener is open
+	nodeName   string        // set when the kubelet may register a node
+	nodeSeen   bool
+	nodeReady  bool
+}
+
+// newBoot prepares a boot from what is on the machine's disk.
+func newBoot(m *Machine) (*boot, error) {
+	b := &boot{
+		m: m, sim: m.sim,
+		id:         uuid.NewString(),
+		ended:      make(chan outcome, 1),
+		events:     newEventLog(),
+		configured: make(chan struct{}),
+		apiServed:  make(chan struct{}),
+	}
+	b.services = newServiceSet(b)
+	b.resources = newResources(m.sim.catalog)
+
+	m.sim.mu.Lock()
+	if m.disk.nodeID == "" {
+		m.disk.nodeID = newNodeID()
+	}
+	stored := m.disk.config
+	m.boots++
+	m.sim.mu.Unlock()
+
+	if len(stored) > 0 {
+		cfg, err := configloader.NewFromBytes(stored)
+		if err != nil {
+			return nil, fmt.Errorf("load configuration of STATE: %w", err)
+		}
+
+		b.active, b.persistent = cfg, cfg
+	}
+
+	return b, nil
+}
+
+// run is one boot from power to the end of it.
+func (b *boot) run(ctx context.Context) outcome {
+	b.ctx, b.cancel = context.WithCancel(ctx)
+	defer b.cancel()
+
+	if err := b.publishHardware(); err != nil {
+		b.sim.logf("%s: publish resources: %v", b.m.name, err)
+	}
+
+	b.sim.update(func() { b.m.boot, b.m.off = b, false })
+
+	b.spawn(b.serveAPI)
+	b.spawn(b.startup)
+
+	end := poweredOff
+	select {
+	case end = <-b.ended:
+	case <-b.ctx.Done():
+	}
+
+	b.spawnMu.Lock()
+	b.over = true
+	b.spawnMu.Unlock()
+
+	b.cancel()
+	b.leaveCluster()
+	b.work.Wait()
+	b.sim.update(func() { b.m.boot, b.m.off = nil, end == poweredOff })
+
+	return end
+}
+
+// end finishes the boot; the first call decides how.
+func (b *boot) end(o outcome) {
+	select {
+	case b.ended <- o:
+	default:
+	}
+}
+
+// spawn runs f until the boot is over; f must end soon after its context does.
+func (b *boot) spawn(f func(context.Context)) {
+	b.spawnMu.Lock()
+	defer b.spawnMu.Unlock()
+
+	if b.over {
+		return
+	}
+
+	b.work.Go(func() { f(b.ctx) })
+}
+
+// startup runs the sequences of a boot in Talos's order: initialize (which waits in
+// maintenance mode for a configuration), install, boot.
+func (b *boot) startup(ctx context.Context) {
+	err := b.sequencer.run(ctx, b, "initialize", "", false, b.initialize)
+	if err == nil {
+		err = b.sequencer.run(ctx, b, "install", "", false, b.install)
+	}
+
+	if err == nil {
+		err = b.sequencer.run(ctx, b, "boot", "", false, b.bootServices)
+	}
+
+	if err != nil && !errors.Is(err, errBootEnds) && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+		// Talos reboots after a failed boot-time sequence.
+		b.sim.logf("%s: %v", b.m.name, err)
+		b.end(rebooted)
+	}
+}
+
+// initialize brings the API up and returns when there is a complete configuration.
+func (b *boot) initialize(r *sequenceRun) error {
+	early := []string{"udevd", "machined", "apid", "auditd", "syslogd", "containerd"}
+
+	if b.m.platform == Container {
+		if err := r.phase("machined", "startMachined", func(context.Context) error {
+			b.services.start("apid", "machined", "containerd")
+
+			return nil
+		}); err != nil {
+			return err
+		}
+
+		return r.phase("config", "loadConfig", b.loadConfig)
+	}
+
+	if err := r.phases("systemRequirements", "enforceKSPPRequirements"); err != nil {
+		return err
+	}
+
+	if err := r.phase("earlyServices", "startMachined", func(context.Context) error {
+		b.services.start(early...)
+
+		return nil
+	}); err != nil {
+		return err
+	}
+
+	if err := r.phases("usb", "waitForUSB", "meta", "reloadMeta", "dashboard", "startDashboard"); err != nil {
+		return err
+	}
+
+	return r.phase("config", "loadConfig", b.loadConfig)
+}
+
+// loadConfig returns when the machine has a complete configuration, waiting for one
+// in maintenance mode if STATE holds none.
+func (b *boot) loadConfig(ctx context.Context) error {
+	if !complete(b.config()) {
+		select {
+		case <-b.apiServed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+
+		b.publishTask("runningMaintenance", true, "")
+
+		select {
+		case <-b.configured:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+
+		b.publishTask("runningMaintenance", false, "")
+	}
+
+	return b.joinCluster()
+}
+
+// config is the active configuration, nil when there is none.
+func (b *boot) config() config.Provider {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.active
+}
+
+// complete tells a configuration Talos can boot with from none or a partial one.
+func complete(cfg config.Provider) bool { return cfg != nil && cfg.RawV1Alpha1() != nil }
+
+// inMaintenance says whether the machine still waits for a complete configuration.
+func (b *boot) inMaintenance() bool { return !complete(b.config()) }
+
+// machineType is the type the configuration gives, TypeUnknown in maintenance.
+func (b *boot) machineType() machine.Type {
+	cfg := b.config()
+	if !complete(cfg) || cfg.Machine() == nil {
+		return machine.TypeUnknown
+	}
+
+	return cfg.Machine().Type()
+}
+
+func (b *boot) controlPlane() bool { return b.machineType().IsControlPlane() }
+
+// setActive makes cfg the active configuration and lets everything that depends on
+// it follow: resources, certificates, and the end of maintenance mode.
+func (b *boot) setActive(cfg config.Provider) error {
+	b.mu.Lock()
+	wasComplete := complete(b.active)
+	b.active = cfg
+	nowComplete := complete(cfg)
+	b.mu.Unlock()
+
+	if err := b.publishConfig(); err != nil {
+		return err
+	}
+
+	if wasComplete {
+		return b.server.renew(b)
+	}
+
+	if nowComplete {
+		close(b.configured)
+	}
+
+	return nil
+}
+
+// setPersistent writes cfg to STATE, where the next boot finds it. A metal machine that
+// is not installed has no STATE yet: it keeps the bytes until the installation.
+func (b *boot) setPersistent(cfg config.Provider) error {
+	data, err := cfg.Bytes()
+	if err != nil {
+		return fmt.Errorf("encode configuration: %w", err)
+	}
+
+	b.mu.Lock()
+	b.persistent = cfg
+	b.mu.Unlock()
+
+	b.sim.mu.Lock()
+	if b.m.disk.installed && complete(cfg) {
+		b.m.disk.config = data
+	}
+	b.sim.mu.Unlock()
+
+	return b.publishConfig()
+}

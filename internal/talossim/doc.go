@@ -1,0 +1,30 @@
+// Package talossim is a simulated Talos Linux site: any number of machines in one
+// process, each with a loopback address of its own, speaking the real protocols to
+// real clients (the machinery client, talosctl, kubectl).
+//
+// It has state, not canned answers. A machine waits in maintenance mode with a
+// self-signed certificate, takes a configuration through the checks of the real
+// server (the machinery's own loader and validation), installs, reboots into a new
+// boot id, serves mutual TLS from the certificate authority of that configuration,
+// joins etcd as a learner, is promoted, registers a Kubernetes node, and goes back
+// to maintenance when it is reset. Stages are derived from the published events, as
+// Talos derives them, so that a client which follows events and one which reads
+// MachineStatus see the same story.
+//
+// What it is for: tests and the demonstration. Time is a parameter (Delays), every
+// call is recorded (Simulator.Calls), every call can be made to fail (Fault,
+// Options.OnCall), and machines can be switched off, wiped or told never to come back.
+//
+// What it is not:
+//   - no operating system: there are no disks, containers, logs or kernel; services
+//     are state machines, images are never pulled, manifests are not applied;
+//   - no discovery service, KubeSpan or SideroLink: machines that hold the same
+//     cluster's certificate authority simply know each other;
+//   - no scheduler or controllers: Kubernetes is an API with nodes in it. With
+//     Options.Assets it is a real kube-apiserver on real etcd members, still
+//     without controllers;
+//   - no performance model. Delays are minimums, not distributions.
+//
+// Facts about Talos are those of 1.13 (server code of v1.13.6) unless a comment names
+// another version. When a real machine and the simulator disagree, the simulator is wrong.
+package talossim

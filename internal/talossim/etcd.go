@@ -1,0 +1,479 @@
+package talossim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	etcdres "github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// etcdBackend makes etcd members: in this process, or as real etcd processes.
+type etcdBackend interface {
+	// create makes the data directory of the first member of a new etcd cluster.
+	create(b *boot) (etcdNode, error)
+	// join adds the machine to via's etcd cluster as a learner and makes its data
+	// directory. A stale member of the same name is removed first, as Talos does.
+	join(ctx context.Context, b *boot, via etcdNode) (etcdNode, error)
+	// close stops everything the backend started and removes its files.
+	close() error
+}
+
+// etcdNode is the etcd data directory of one machine and, between run and halt, the
+// process on it. Errors carry etcd's own texts.
+type etcdNode interface {
+	run(ctx context.Context) error
+	halt()
+	// wipe halts and deletes the data. The cluster still lists the member.
+	wipe()
+	id() uint64
+	// group is equal for members of the same etcd cluster.
+	group() any
+	// healthy is a linearizable read: it fails without quorum and on learners.
+	healthy(ctx context.Context) error
+	members(ctx context.Context) ([]*machine.EtcdMember, error)
+	status(ctx context.Context) (*machine.EtcdMemberStatus, error)
+	remove(ctx context.Context, id uint64) error
+	// promote asks another member to make this learner a voter.
+	promote(ctx context.Context, via etcdNode) error
+	// moveLeader hands leadership over; it returns "" when this is not the leader.
+	moveLeader(ctx context.Context) (string, error)
+	snapshot(ctx context.Context, w io.Writer) error
+}
+
+// etcd's texts that callers tell apart.
+var (
+	errMemberNotFound  = errors.New("etcdserver: member not found")
+	errUnhealthy       = errors.New("etcdserver: unhealthy cluster")
+	errNotEnough       = errors.New("etcdserver: re-configuration failed due to not enough started members")
+	errTooManyLearners = errors.New("etcdserver: too many learner members in cluster")
+	errNotReady        = errors.New("etcdserver: can only promote a learner member which is in sync with leader")
+	errNoLeader        = errors.New("etcdserver: no leader")
+	errTimedOut        = errors.New("etcdserver: request timed out")
+	errLearner         = errors.New("etcdserver: rpc not supported for learner")
+)
+
+// errDataExists ends a bootstrap on a machine that has etcd data.
+var errDataExists = errors.New("etcd data directory is not empty")
+
+const (
+	// joinRetry and promoteRetry replace Talos's 3 and 15 seconds between attempts.
+	joinRetry    = 5 * time.Millisecond
+	promoteRetry = 5 * time.Millisecond
+	// healthPeriod is how often etcd's health is looked at besides after changes.
+	healthPeriod = 250 * time.Millisecond
+	// leaveAttempts, each leaveRetry apart, replace Talos's five minutes.
+	leaveAttempts = 50
+	leaveRetry    = 20 * time.Millisecond
+)
+
+// memberID is a member's id as it is written everywhere.
+func memberID(id uint64) string { return etcdres.FormatMemberID(id) }
+
+// etcdService is the etcd system service of one boot.
+type etcdService struct {
+	mu     sync.Mutex
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// start runs etcd; with bootstrap it makes the first member instead of joining.
+func (e *etcdService) start(b *boot, bootstrap bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	ctx, cancel := context.WithCancel(b.ctx)
+	done := make(chan struct{})
+	e.cancel, e.done = cancel, done
+
+	b.services.set("etcd", serviceStarting, "Starting service")
+
+	b.spawn(func(context.Context) {
+		defer close(done)
+		defer cancel()
+
+		if err := b.runEtcd(ctx, bootstrap); err != nil && ctx.Err() == nil {
+			b.services.set("etcd", serviceFailed, "Failed to run pre stage: "+err.Error())
+		}
+	})
+}
+
+// stop ends the service and waits for it; the data stays.
+func (e *etcdService) stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	if e.cancel == nil {
+		return
+	}
+
+	e.cancel()
+	<-e.done
+	e.cancel = nil
+}
+
+// runEtcd is one run of the service: prepare a data directory if there is none, run
+// the member, watch its health.
+func (b *boot) runEtcd(ctx context.Context, bootstrap bool) error {
+	b.services.set("etcd", serviceWaiting, `Waiting for service "cri" to be "up"`)
+
+	if err := b.services.await(ctx, "cri"); err != nil {
+		return nil //nolint:nilerr // stopped
+	}
+
+	b.services.set("etcd", servicePreparing, "Running pre state")
+
+	node, fresh, err := b.etcdData(ctx, bootstrap)
+	if err != nil {
+		return err
+	}
+
+	b.services.set("etcd", servicePreparing, "Creating service runner")
+
+	if err := node.run(ctx); err != nil {
+		return err
+	}
+	defer node.halt()
+
+	b.services.set("etcd", serviceRunning, "Started task etcd")
+
+	start := b.m.delays.EtcdStart
+	if bootstrap {
+		start -= start / 2
+	}
+
+	if fresh && !bootstrap {
+		b.spawn(func(context.Context) { b.promoteEtcd(ctx, node) })
+	} else if pause(ctx, start) != nil {
+		return nil
+	}
+
+	b.watchMember(ctx, node)
+
+	return nil
+}
+
+// etcdData returns the member of the data directory, making one if it is empty.
+func (b *boot) etcdData(ctx context.Context, bootstrap bool) (node etcdNode, fresh bool, err error) {
+	if node := b.etcdNode(); node != nil {
+		return node, false, nil
+	}
+
+	if bootstrap {
+		// The process is on its way now. If it is stopped, it has written its data
+		// all the same: that is how a second Bootstrap ends etcd for good.
+		waited := pause(ctx, b.m.delays.EtcdStart/2)
+
+		if b.ctx.Err() != nil {
+			return nil, false, b.ctx.Err()
+		}
+
+		if node, err = b.sim.backends.etcd.create(b); err != nil {
+			return nil, false, err
+		}
+
+		b.sim.update(func() { b.m.disk.etcd = node })
+
+		return node, true, waited
+	}
+
+	node, err = b.joinEtcd(ctx)
+
+	return node, true, err
+}
+
+// joinEtcd waits for another member of the cluster and joins it as a learner.
+func (b *boot) joinEtcd(ctx context.Context) (etcdNode, error) {
+	asked := false
+
+	for {
+		via, err := b.awaitMember(ctx)
+		if err != nil {
+			return nil, err
+		}
+
+		if !asked {
+			asked = true
+
+			if err := pause(ctx, b.m.delays.EtcdJoin); err != nil {
+				return nil, err
+			}
+		}
+
+		node, err := b.sim.backends.etcd.join(ctx, b, via)
+		if err == nil {
+			b.sim.update(func() { b.m.disk.etcd = node })
+
+			return node, nil
+		}
+
+		if err := pause(ctx, joinRetry); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitMember returns a healthy member of another machine of the same cluster.
+func (b *boot) awaitMember(ctx context.Context) (etcdNode, error) {
+	for {
+		for _, node := range b.otherMembers() {
+			if node.healthy(ctx) == nil {
+				return node, nil
+			}
+		}
+
+		b.sim.mu.Lock()
+		changed := b.sim.changed
+		b.sim.mu.Unlock()
+
+		timer := time.NewTimer(healthPeriod)
+
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-timer.C:
+		}
+
+		timer.Stop()
+
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// promoteEtcd turns the machine's learner into a voter once it has caught up.
+func (b *boot) promoteEtcd(ctx context.Context, node etcdNode) {
+	if pause(ctx, b.m.delays.EtcdPromote) != nil {
+		return
+	}
+
+	for {
+		via, err := b.awaitMember(ctx)
+		if err != nil {
+			return
+		}
+
+		if err = node.promote(ctx, via); err == nil || errors.Is(err, errMemberNotFound) {
+			b.sim.update(func() {})
+
+			return
+		}
+
+		if pause(ctx, promoteRetry) != nil {
+			return
+		}
+	}
+}
+
+// watchMember keeps the service's health and the EtcdMember resource up to date.
+func (b *boot) watchMember(ctx context.Context, node etcdNode) {
+	member := etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID)
+	defer remove(b, member)
+
+	for {
+		b.sim.mu.Lock()
+		changed := b.sim.changed
+		b.sim.mu.Unlock()
+
+		err := node.healthy(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+
+		b.services.setHealth("etcd", err)
+
+		if err == nil {
+			modify(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID), func(r *etcdres.Member) {
+				r.TypedSpec().MemberID = memberID(node.id())
+			})
+		} else {
+			remove(b, member)
+		}
+
+		b.setEtcdUp(err == nil)
+
+		timer := time.NewTimer(healthPeriod)
+
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			b.setEtcdUp(false)
+
+			return
+		case <-changed:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// setEtcdUp tells the rest of the site when the member's health changed.
+func (b *boot) setEtcdUp(up bool) {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	if b.etcdUp != up {
+		b.etcdUp = up
+		b.sim.notify()
+	}
+}
+
+func (b *boot) etcdNode() etcdNode {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	return b.m.disk.etcd
+}
+
+// otherMembers are the etcd members of the cluster's other machines that are on.
+func (b *boot) otherMembers() []etcdNode {
+	return slices.DeleteFunc(b.clusterMembers(), func(n etcdNode) bool { return n == b.etcdNode() })
+}
+
+// clusterMembers are the etcd members of all machines of the cluster that are on.
+func (b *boot) clusterMembers() []etcdNode {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	var nodes []etcdNode
+
+	if b.cluster == nil {
+		return nil
+	}
+
+	for _, other := range b.cluster.boots {
+		if node := other.m.disk.etcd; node != nil {
+			nodes = append(nodes, node)
+		}
+	}
+
+	return nodes
+}
+
+// anyMember is what a client of all control-plane addresses ends up talking to: a
+// healthy member, or else one whose error tells what is wrong.
+func (b *boot) anyMember(ctx context.Context) (etcdNode, error) {
+	nodes := b.clusterMembers()
+	for _, node := range nodes {
+		if node.healthy(ctx) == nil {
+			return node, nil
+		}
+	}
+
+	if own := b.etcdNode(); own != nil {
+		return own, nil
+	}
+
+	if len(nodes) > 0 {
+		return nodes[0], nil
+	}
+
+	return nil, etcdRefused(b.m.addr.String())
+}
+
+// etcdRefused is the error of a client whose etcd does not listen.
+func etcdRefused(addr string) error {
+	return status.Errorf(codes.Unavailable,
+		`connection error: desc = "transport: Error while dialing: dial tcp %s:2379: connect: connection refused"`, addr)
+}
+
+// leaveEtcd removes the machine's member and deletes its data, as a graceful reset and
+// EtcdLeaveCluster do. Only a cluster that is not healthy right now is tried again.
+func (b *boot) leaveEtcd(ctx context.Context) error {
+	node := b.etcdNode()
+	if node == nil {
+		return fmt.Errorf("failed to leave cluster: %w", etcdRefused("127.0.0.1")) //nolint:revive // Talos's text
+	}
+
+	for attempt := 1; ; attempt++ {
+		via, err := b.anyMember(ctx)
+		if err == nil {
+			err = via.remove(ctx, node.id())
+		}
+
+		if err == nil || errors.Is(err, errMemberNotFound) {
+			break
+		}
+
+		if !errors.Is(err, errUnhealthy) || attempt == leaveAttempts {
+			return fmt.Errorf("failed to leave cluster: failed to remove member %d: %w", node.id(), err) //nolint:revive // Talos's text
+		}
+
+		if err := pause(ctx, leaveRetry); err != nil {
+			return err
+		}
+	}
+
+	b.etcd.stop()
+	b.services.stop("etcd")
+	b.sim.update(func() { b.m.disk.etcd = nil })
+	node.wipe()
+
+	return nil
+}
+
+// EtcdMembers returns the names of the etcd members that a healthy member of any
+// cluster of the site lists, learners with the suffix " (learner)", sorted. It is
+// meant for tests' assertions; clients ask a machine.
+func (s *Simulator) EtcdMembers(ctx context.Context) ([]string, error) {
+	var names []string
+
+	seen := map[any]bool{}
+
+	for _, m := range s.Machines() {
+		b := m.current()
+		if b == nil {
+			continue
+		}
+
+		node := b.etcdNode()
+		if node == nil || seen[node.group()] || node.healthy(ctx) != nil {
+			continue
+		}
+
+		seen[node.group()] = true
+
+		members, err := node.members(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list etcd members of %s: %w", m.name, err)
+		}
+
+		for _, member := range members {
+			suffix := ""
+			if member.GetIsLearner() {
+				suffix = " (learner)"
+			}
+
+			names = append(names, strings.TrimSpace(member.GetHostname()+suffix))
+		}
+	}
+
+	slices.Sort(names)
+
+	return names, nil
+}
+
+// EtcdClusters counts the separate etcd clusters on machines that are on; more than
+// one for one Talos cluster means that it was bootstrapped twice.
+func (s *Simulator) EtcdClusters() int {
+	groups := map[any]bool{}
+
+	for _, m := range s.Machines() {
+		if b := m.current(); b != nil {
+			if node := b.etcdNode(); node != nil {
+				groups[node.group()] = true
+			}
+		}
+	}
+
+	return len(groups)
+}

@@ -1,0 +1,391 @@
+package talossim
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+)
+
+// modelEtcd is the etcd stand-in: membership, leadership and quorum, and no keys.
+type modelEtcd struct{ sim *Simulator }
+
+// modelCluster is one etcd cluster. All of it is guarded by sim.mu.
+type modelCluster struct {
+	members []*modelMember
+	leader  *modelMember
+	term    uint64
+	index   uint64
+}
+
+// modelMember is one member; it implements etcdNode.
+type modelMember struct {
+	sim       *Simulator
+	c         *modelCluster
+	memberID  uint64
+	name      string
+	host      string
+	learner   bool
+	started   bool // ran at least once, so that its name is known to the cluster
+	running   bool
+	destroyed bool
+}
+
+func (e *modelEtcd) create(b *boot) (etcdNode, error) {
+	c := &modelCluster{}
+	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: b.hostname(), host: b.m.addr.String(), started: true}
+	c.members = []*modelMember{m}
+
+	return m, nil
+}
+
+// join follows addMember of Talos and the checks of etcd for a learner.
+func (e *modelEtcd) join(_ context.Context, b *boot, via etcdNode) (etcdNode, error) {
+	other, ok := via.(*modelMember)
+	if !ok {
+		return nil, fmt.Errorf("join etcd through %T", via)
+	}
+
+	name := b.hostname()
+
+	e.sim.mu.Lock()
+	defer e.sim.mu.Unlock()
+
+	c := other.c
+
+	if err := other.serving(); err != nil {
+		return nil, err
+	}
+
+	for _, m := range c.members {
+		if m.started && m.name == name {
+			if err := c.removable(m); err != nil {
+				return nil, err
+			}
+
+			c.drop(m)
+		}
+	}
+
+	for _, m := range c.members {
+		switch {
+		case m.learner:
+			return nil, errTooManyLearners
+		case !m.running:
+			return nil, errUnhealthy
+		}
+	}
+
+	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: name, host: b.m.addr.String(), learner: true}
+	c.members = append(c.members, m)
+	c.index++
+	e.sim.notify()
+
+	return m, nil
+}
+
+func (e *modelEtcd) close() error { return nil }
+
+// voters counts voting members and those of them that run.
+func (c *modelCluster) voters() (all, running int) {
+	for _, m := range c.members {
+		if m.learner {
+			continue
+		}
+
+		all++
+
+		if m.running {
+			running++
+		}
+	}
+
+	return all, running
+}
+
+// elect keeps the leader while it can lead, and finds another one when there is quorum.
+func (c *modelCluster) elect() {
+	all, running := c.voters()
+	if running < all/2+1 {
+		c.leader = nil
+
+		return
+	}
+
+	if c.leader != nil && c.leader.running && !c.leader.learner && c.has(c.leader) {
+		return
+	}
+
+	for _, m := range c.members {
+		if m.running && !m.learner {
+			c.leader = m
+			c.term++
+
+			return
+		}
+	}
+}
+
+func (c *modelCluster) has(member *modelMember) bool {
+	for _, m := range c.members {
+		if m == member {
+			return true
+		}
+	}
+
+	return false
+}
+
+func (c *modelCluster) drop(member *modelMember) {
+	for i, m := range c.members {
+		if m == member {
+			c.members = append(c.members[:i:i], c.members[i+1:]...)
+
+			break
+		}
+	}
+
+	c.index++
+	c.elect()
+}
+
+// removable is etcd's strict reconfiguration check: enough started voters must remain,
+// and a member that is up may go only if the others keep quorum.
+func (c *modelCluster) removable(member *modelMember) error {
+	if member.learner {
+		return nil
+	}
+
+	remaining, started := 0, 0
+
+	for _, m := range c.members {
+		if m == member || m.learner {
+			continue
+		}
+
+		remaining++
+
+		if m.started {
+			started++
+		}
+	}
+
+	if remaining == 0 || started < remaining/2+1 {
+		return errNotEnough
+	}
+
+	if !member.running {
+		return nil
+	}
+
+	if all, running := c.voters(); running-1 < 1+(all-1)/2 {
+		return errUnhealthy
+	}
+
+	return nil
+}
+
+// serving says whether the member can be asked; sim.mu is held.
+func (m *modelMember) serving() error {
+	switch {
+	case !m.running:
+		return etcdRefused(m.host)
+	case m.learner:
+		return errLearner
+	case m.c.leader == nil:
+		return errNoLeader
+	default:
+		return nil
+	}
+}
+
+func (m *modelMember) run(context.Context) error {
+	m.sim.update(func() {
+		m.running, m.started = m.c.has(m), true
+		m.c.elect()
+	})
+
+	return nil
+}
+
+func (m *modelMember) halt() {
+	m.sim.update(func() {
+		m.running = false
+		m.c.elect()
+	})
+}
+
+func (m *modelMember) wipe() {
+	m.sim.update(func() {
+		m.running, m.destroyed = false, true
+		m.c.elect()
+	})
+}
+
+func (m *modelMember) id() uint64 { return m.memberID }
+
+func (m *modelMember) group() any { return m.c }
+
+func (m *modelMember) healthy(context.Context) error {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	err := m.serving()
+	if err == errNoLeader { //nolint:errorlint // a read times out instead
+		return errTimedOut
+	}
+
+	return err
+}
+
+func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if err := m.serving(); err != nil {
+		return nil, err
+	}
+
+	list := make([]*machine.EtcdMember, 0, len(m.c.members))
+
+	for _, other := range m.c.members {
+		member := &machine.EtcdMember{
+			Id: other.memberID, IsLearner: other.learner, PeerUrls: []string{"https://" + other.host + ":2380"},
+		}
+		if other.started {
+			member.Hostname = other.name
+			member.ClientUrls = []string{"https://" + other.host + ":2379"}
+		}
+
+		list = append(list, member)
+	}
+
+	return list, nil
+}
+
+func (m *modelMember) status(context.Context) (*machine.EtcdMemberStatus, error) {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if !m.running {
+		return nil, etcdRefused(m.host)
+	}
+
+	st := &machine.EtcdMemberStatus{
+		MemberId: m.memberID, ProtocolVersion: "3.6.8", StorageVersion: "3.6.0", DbSize: 1 << 20, DbSizeInUse: 1 << 19,
+		RaftIndex: m.c.index, RaftAppliedIndex: m.c.index, RaftTerm: m.c.term, IsLearner: m.learner,
+	}
+
+	if m.c.leader != nil {
+		st.Leader = m.c.leader.memberID
+	} else {
+		st.Errors = []string{errNoLeader.Error()}
+	}
+
+	return st, nil
+}
+
+func (m *modelMember) remove(_ context.Context, id uint64) error {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if err := m.serving(); err != nil {
+		return err
+	}
+
+	for _, other := range m.c.members {
+		if other.memberID != id {
+			continue
+		}
+
+		if err := m.c.removable(other); err != nil {
+			return err
+		}
+
+		other.running = false
+		m.c.drop(other)
+		m.sim.notify()
+
+		return nil
+	}
+
+	return errMemberNotFound
+}
+
+func (m *modelMember) promote(_ context.Context, via etcdNode) error {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	other, ok := via.(*modelMember)
+	if !ok || other.c != m.c {
+		return errMemberNotFound
+	}
+
+	if err := other.serving(); err != nil {
+		return err
+	}
+
+	switch {
+	case !m.c.has(m):
+		return errMemberNotFound
+	case !m.running:
+		return errNotReady
+	}
+
+	m.learner = false
+	m.c.index++
+	m.c.elect()
+	m.sim.notify()
+
+	return nil
+}
+
+func (m *modelMember) moveLeader(context.Context) (string, error) {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if err := m.serving(); err != nil {
+		return "", err
+	}
+
+	if m.c.leader != m {
+		return "", nil
+	}
+
+	for _, other := range m.c.members {
+		if other != m && other.running && !other.learner {
+			m.c.leader = other
+			m.c.term++
+			m.sim.notify()
+
+			return other.name, nil
+		}
+	}
+
+	return "", errNotEnough
+}
+
+// snapshot has the shape of a real one: whole 512-byte pages, then their SHA-256.
+func (m *modelMember) snapshot(_ context.Context, w io.Writer) error {
+	m.sim.mu.Lock()
+	running := m.running
+	m.sim.mu.Unlock()
+
+	if !running {
+		return etcdRefused(m.host)
+	}
+
+	pages := bytes.Repeat([]byte("simulated etcd database\x00"), 2048)
+	pages = pages[:len(pages)/512*512]
+	sum := sha256.Sum256(pages)
+
+	if _, err := w.Write(append(pages, sum[:]...)); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+
+	return nil
+}

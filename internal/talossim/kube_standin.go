@@ -1,0 +1,247 @@
+package talossim
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// standIn is the Kubernetes API without a kube-apiserver: objects in memory behind
+// HTTPS, with certificates of the configuration's Kubernetes CA. It knows a fixed set
+// of kinds, no admission, no controllers, and one rule: system:masters may do all.
+type standIn struct {
+	sim     *Simulator
+	store   *objectStore
+	healthy func() bool // of etcd
+	version string
+	tls     *tls.Config
+	clients *x509.CertPool
+}
+
+// newStandIn implements backends.kube.
+func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
+	cluster := b.config().Cluster()
+
+	ca, err := loadAuthority(cluster.IssuingCA())
+	if err != nil {
+		return nil, fmt.Errorf("load Kubernetes CA: %w", err)
+	}
+
+	s := &standIn{
+		sim: b.sim, store: newObjectStore(), version: b.kubeletVersion(), clients: x509.NewCertPool(),
+		healthy: func() bool { return true },
+	}
+	s.clients.AddCert(ca.cert)
+
+	for _, accepted := range cluster.AcceptedCAs() {
+		s.clients.AppendCertsFromPEM(accepted.Crt)
+	}
+
+	if c, ok := group.(*modelCluster); ok {
+		s.healthy = func() bool {
+			b.sim.mu.Lock()
+			defer b.sim.mu.Unlock()
+
+			return c.leader != nil
+		}
+	}
+
+	s.tls = &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequestClientCert,
+		NextProtos: []string{"h2", "http/1.1"},
+		// Addresses join and leave, so each gets a certificate of its own when it is asked for.
+		GetCertificate: certificates(ca, cluster.CertSANs()),
+	}
+
+	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		if _, err := s.store.create(kinds[1], &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": name}, "status": map[string]any{"phase": "Active"},
+		}}); err != nil {
+			return nil, fmt.Errorf("create namespace %s: %w", name, err)
+		}
+	}
+
+	return s, nil
+}
+
+// certificates issues server certificates for the address a connection came in on,
+// besides the configured names.
+func certificates(ca *authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	names := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
+	ips := []net.IP{net.IPv4(127, 0, 0, 1)}
+
+	for _, san := range sans {
+		if ip := net.ParseIP(san); ip != nil {
+			ips = append(ips, ip)
+		} else {
+			names = append(names, san)
+		}
+	}
+
+	issued := newOnceMap[string, *tls.Certificate]()
+
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		host, _, err := net.SplitHostPort(hello.Conn.LocalAddr().String())
+		if err != nil {
+			return nil, fmt.Errorf("find local address: %w", err)
+		}
+
+		return issued.get(host, func() (*tls.Certificate, error) {
+			cert, err := ca.issue(leaf{
+				commonName: "kube-apiserver", organization: []string{"kube-master"}, dns: names,
+				ips: append(slices.Clone(ips), net.ParseIP(host)), usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+				ecdsa: true, validity: 365 * 24 * time.Hour,
+			})
+
+			return &cert, err
+		})
+	}
+}
+
+func (s *standIn) serve(l net.Listener) func() {
+	ctx, cancel := context.WithCancel(s.sim.ctx)
+	srv := &http.Server{
+		Handler:           s,
+		TLSConfig:         s.tls.Clone(),
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          log.New(logWriter{s.sim}, "", 0),
+	}
+
+	done := make(chan struct{})
+
+	go func() {
+		defer close(done)
+
+		if err := srv.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			s.sim.logf("Kubernetes API on %s: %v", l.Addr(), err)
+		}
+	}()
+
+	return func() {
+		cancel()
+		// The listener and the connections go; there is nothing to do about an error.
+		_ = srv.Close()
+		<-done
+	}
+}
+
+type logWriter struct{ sim *Simulator }
+
+// Write implements io.Writer.
+func (w logWriter) Write(p []byte) (int, error) {
+	w.sim.logf("kubernetes: %s", strings.TrimSpace(string(p)))
+
+	return len(p), nil
+}
+
+func (s *standIn) ready(context.Context) error {
+	if !s.healthy() {
+		return errTimedOut
+	}
+
+	return nil
+}
+
+func (s *standIn) close() error { return nil }
+
+// ServeHTTP authenticates and authorizes as far as the stand-in does, and dispatches.
+func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/livez", "/healthz", "/readyz":
+		s.serveHealth(w, r.URL.Path)
+
+		return
+	case "/version":
+		s.serveVersion(w)
+
+		return
+	}
+
+	user, groups, ok := s.authenticate(r)
+
+	switch {
+	case !ok:
+		writeStatus(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
+	case !slices.Contains(groups, "system:masters"):
+		writeStatus(w, http.StatusForbidden, "Forbidden",
+			fmt.Sprintf("%s is forbidden: User %q cannot access the resource", strings.TrimPrefix(r.URL.Path, "/"), user))
+	case s.serveDiscovery(w, r):
+	case !s.healthy():
+		writeStatus(w, http.StatusInternalServerError, "InternalError", errTimedOut.Error())
+	default:
+		s.serveResource(w, r)
+	}
+}
+
+// authenticate verifies the client certificate against the Kubernetes CA.
+func (s *standIn) authenticate(r *http.Request) (user string, groups []string, ok bool) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return "", nil, false
+	}
+
+	cert := r.TLS.PeerCertificates[0]
+	if _, err := cert.Verify(x509.VerifyOptions{
+		Roots: s.clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}); err != nil {
+		return "", nil, false
+	}
+
+	return cert.Subject.CommonName, cert.Subject.Organization, true
+}
+
+func (s *standIn) getNode(_ context.Context, name string) (*corev1.Node, error) {
+	obj, err := s.store.get(kinds[0], "", name)
+	if err != nil {
+		return nil, errNoSuchNode
+	}
+
+	node := &corev1.Node{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, node); err != nil {
+		return nil, fmt.Errorf("decode node %s: %w", name, err)
+	}
+
+	return node, nil
+}
+
+func (s *standIn) createNode(_ context.Context, node *corev1.Node) error {
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
+	if err != nil {
+		return fmt.Errorf("encode node %s: %w", node.Name, err)
+	}
+
+	if _, err := s.store.create(kinds[0], &unstructured.Unstructured{Object: obj}); err != nil {
+		return fmt.Errorf("create node %s: %w", node.Name, err)
+	}
+
+	return nil
+}
+
+func (s *standIn) updateNode(_ context.Context, node *corev1.Node) error {
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
+	if err != nil {
+		return fmt.Errorf("encode node %s: %w", node.Name, err)
+	}
+
+	_, err = s.store.update(kinds[0], "", node.Name, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		return &unstructured.Unstructured{Object: obj}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("update node %s: %w", node.Name, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,208 @@
+package talossim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// install writes Talos to the disk of a metal machine that has none, and reboots.
+// Everywhere else the sequence has no phases.
+func (b *boot) install(r *sequenceRun) error {
+	b.sim.mu.Lock()
+	installed := b.m.disk.installed
+	b.sim.mu.Unlock()
+
+	if installed {
+		return nil
+	}
+
+	if err := r.phases("env", "setUserEnvVars"); err != nil {
+		return err
+	}
+
+	if err := r.phase("install", "install", func(ctx context.Context) error {
+		return pause(ctx, b.m.delays.Install)
+	}); err != nil {
+		return err
+	}
+
+	cfg := b.persistedConfig()
+	if cfg == nil {
+		return errors.New("no configuration to install")
+	}
+
+	data, err := cfg.Bytes()
+	if err != nil {
+		return fmt.Errorf("encode configuration: %w", err)
+	}
+
+	b.sim.update(func() {
+		b.m.disk.installed = true
+		b.m.disk.config = data
+	})
+
+	err = r.phases(
+		"meta", "reloadMeta", "saveMeta", "flushMeta", "volumeFinalize", "teardownLifecycle",
+		"stopEverything", "stopAllServices", "kexec", "kexecPrepare",
+	)
+	if err != nil {
+		return err
+	}
+
+	return r.reboot()
+}
+
+// bootServices is the boot sequence: it ends when every service is up, which on a
+// control-plane machine is after it joined etcd or was asked to bootstrap it.
+func (b *boot) bootServices(r *sequenceRun) error {
+	phases := []string{
+		"memorySizeCheck", "memorySizeCheck", "diskSizeCheck", "diskSizeCheck",
+		"env", "setUserEnvVars", "dbus", "startDBus",
+	}
+	if b.m.platform == Container {
+		phases = append(phases, "sharedFilesystems", "setupSharedFilesystems")
+	}
+
+	phases = append(phases, "ephemeral", "mountEphemeralPartition", "userSetup", "writeUserFiles")
+	if err := r.phases(phases...); err != nil {
+		return err
+	}
+
+	return r.phase("startEverything", "startAllServices", b.startServices)
+}
+
+func (b *boot) startServices(ctx context.Context) error {
+	b.services.set("kubelet", serviceStarting, "Starting service")
+
+	if b.controlPlane() {
+		ca, err := loadAuthority(b.osAuthority())
+		if err != nil {
+			return fmt.Errorf("load Talos CA: %w", err)
+		}
+
+		b.services.start("trustd")
+		b.sim.update(func() { b.cluster.trustd(b, ca) })
+		b.spawn(b.watchEtcd)
+		b.etcd.start(b, false)
+	}
+
+	if err := pause(ctx, b.m.delays.Boot); err != nil {
+		return err
+	}
+
+	b.services.start("cri", "kubelet")
+	b.sim.update(func() {})
+	b.spawn(b.runKubelet)
+
+	return b.services.awaitUp(ctx)
+}
+
+// stopSequence is the orderly stop that reboot, reset and shutdown share.
+func (r *sequenceRun) stopSequence(kexec bool) error {
+	b := r.b
+
+	if b.m.platform == Container {
+		return r.phase("stopEverything", "stopAllServices", b.stopServices)
+	}
+
+	if err := r.phase("stopServices", "stopServicesForUpgrade", b.stopServices); err != nil {
+		return err
+	}
+
+	phases := []string{
+		"umount", "unmountPodMounts", "unmountBind", "unmountSystemDiskBindMounts",
+		"unmountSystem", "unmountEphemeralPartition", "volumeFinalize", "teardownLifecycle",
+	}
+	if kexec {
+		phases = append(phases, "kexec", "kexecPrepare")
+	}
+
+	return r.phases(append(phases, "stopEverything", "stopAllServices")...)
+}
+
+// stopServices stops what runs on the machine; the API stays up until the boot ends.
+func (b *boot) stopServices(ctx context.Context) error {
+	b.etcd.stop()
+	b.services.stop("kubelet", "etcd", "trustd", "cri")
+
+	return pause(ctx, b.m.delays.Shutdown)
+}
+
+// reboot ends the boot from a sequence's last phase.
+func (r *sequenceRun) reboot() error {
+	return r.phase("reboot", "reboot", func(context.Context) error {
+		r.b.end(rebooted)
+
+		return errBootEnds
+	})
+}
+
+// shutdown ends the boot and leaves the machine off.
+func (r *sequenceRun) shutdown() error {
+	return r.phase("shutdown", "shutdown", func(context.Context) error {
+		r.b.end(poweredOff)
+
+		return errBootEnds
+	})
+}
+
+// rebootSequence is what the Reboot RPC and a configuration that needs a reboot run.
+func (b *boot) rebootSequence(force bool) func(*sequenceRun) error {
+	return func(r *sequenceRun) error {
+		if !force {
+			if err := r.phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
+				return err
+			}
+
+			if err := r.stopSequence(true); err != nil {
+				return err
+			}
+		}
+
+		return r.reboot()
+	}
+}
+
+// shutdownSequence is what the Shutdown RPC runs.
+func (b *boot) shutdownSequence(force bool) func(*sequenceRun) error {
+	return func(r *sequenceRun) error {
+		if err := r.phases("storeShutdown", "storeShutdownEmergency"); err != nil {
+			return err
+		}
+
+		if !force {
+			if err := r.phase("drain", "cordonAndDrainNode", b.cordonNode); err != nil {
+				return err
+			}
+		}
+
+		if err := r.phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
+			return err
+		}
+
+		if err := r.stopSequence(false); err != nil {
+			return err
+		}
+
+		return r.shutdown()
+	}
+}
+
+// startSequence runs a sequence that an RPC asked for. The RPC does not wait for it,
+// and whether it was allowed to start shows only in the events.
+func (b *boot) startSequence(name, actor string, force bool, body func(*sequenceRun) error) {
+	b.spawn(func(ctx context.Context) {
+		err := b.sequencer.run(ctx, b, name, actor, force, body)
+
+		switch {
+		case err == nil, errors.Is(err, errBootEnds), errors.Is(err, context.Canceled):
+		case errors.Is(err, errLocked):
+			b.sim.logf("%s: %s refused: another sequence runs", b.m.name, name)
+		default:
+			// A sequence that fails leaves Talos no way back but a reboot.
+			b.sim.logf("%s: %v", b.m.name, err)
+			b.end(rebooted)
+		}
+	})
+}

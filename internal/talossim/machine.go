@@ -1,0 +1,371 @@
+package talossim
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+)
+
+// Stage is a machine's stage as its MachineStatus resource shows it.
+type Stage = runtime.MachineStage
+
+// The stages of a machine's life. A machine that is off has StageUnknown.
+const (
+	StageUnknown      = runtime.MachineStageUnknown
+	StageBooting      = runtime.MachineStageBooting
+	StageInstalling   = runtime.MachineStageInstalling
+	StageMaintenance  = runtime.MachineStageMaintenance
+	StageRunning      = runtime.MachineStageRunning
+	StageRebooting    = runtime.MachineStageRebooting
+	StageShuttingDown = runtime.MachineStageShuttingDown
+	StageResetting    = runtime.MachineStageResetting
+	StageUpgrading    = runtime.MachineStageUpgrading
+)
+
+// Machine is one simulated machine. Its name, address and UUID never change; what is
+// on its disk survives reboots; everything else belongs to one boot.
+type Machine struct {
+	sim      *Simulator
+	name     string
+	addr     netip.Addr
+	uuid     string
+	platform Platform
+	delays   Delays
+	opts     MachineOptions
+
+	// Guarded by sim.mu.
+	disk    disk
+	boot    *boot
+	power   *power
+	off     bool // reported as off: StageUnknown
+	hang    bool // the next reboot never returns
+	boots   int
+	version string
+}
+
+// disk is what survives a reboot.
+type disk struct {
+	// installed: META exists on the system disk, so an applied configuration does not
+	// install again. Always true in containers.
+	installed bool
+	// dead: the whole disk was wiped; nothing is left to boot from.
+	dead bool
+	// config is /system/state/config.yaml on STATE, nil when there is none.
+	config []byte
+	// nodeID is the node identity on STATE.
+	nodeID string
+	// etcd is /var/lib/etcd on EPHEMERAL, nil when it is empty.
+	etcd etcdNode
+}
+
+// power is one period between switching on and off.
+type power struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
+	addr, err := s.addrs.take(opts.Address)
+	if err != nil {
+		return nil, err
+	}
+
+	if opts.UUID == "" {
+		opts.UUID = uuid.NewString()
+	}
+
+	if opts.TalosVersion == "" {
+		opts.TalosVersion = s.opts.TalosVersion
+	}
+
+	if opts.Delays == nil {
+		opts.Delays = s.opts.Delays
+	}
+
+	if opts.Disks == nil && opts.Platform == Metal {
+		opts.Disks = []Disk{{Path: "/dev/sda", Size: 20 << 30, Model: "SIMDISK", Serial: opts.UUID[:8], Transport: "sata"}}
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if opts.Name == "" {
+		opts.Name = fmt.Sprintf("machine-%d", len(s.machines)+1)
+	}
+
+	for _, other := range s.machines {
+		if other.name == opts.Name {
+			return nil, fmt.Errorf("machine %s exists already", opts.Name)
+		}
+	}
+
+	m := &Machine{
+		sim: s, name: opts.Name, addr: addr, uuid: opts.UUID, platform: opts.Platform, delays: *opts.Delays,
+		opts: opts, off: true, version: opts.TalosVersion,
+		disk: disk{installed: opts.Platform == Container || len(opts.Config) > 0, config: opts.Config},
+	}
+	s.machines = append(s.machines, m)
+
+	return m, nil
+}
+
+// Name is the label of the machine in calls and faults.
+func (m *Machine) Name() string { return m.name }
+
+// Address is where the machine answers.
+func (m *Machine) Address() netip.Addr { return m.addr }
+
+// Endpoint is the machine's Talos API as host:port.
+func (m *Machine) Endpoint() string {
+	return netip.AddrPortFrom(m.addr, uint16(m.sim.opts.Port)).String() //nolint:gosec // a port
+}
+
+// UUID is the hardware UUID; containers do not report one.
+func (m *Machine) UUID() string { return m.uuid }
+
+// PowerOn starts the machine and returns at once. It does nothing when it is on.
+func (m *Machine) PowerOn() {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if m.power != nil || m.sim.closed {
+		return
+	}
+
+	ctx, cancel := context.WithCancel(m.sim.ctx)
+	p := &power{cancel: cancel, done: make(chan struct{})}
+	m.power = p
+	m.hang = false
+
+	m.sim.work.Go(func() {
+		defer close(p.done)
+		defer cancel()
+
+		m.run(ctx)
+
+		m.sim.update(func() {
+			m.off = true
+			if m.power == p {
+				m.power = nil
+			}
+		})
+	})
+}
+
+// PowerOff cuts the power: connections break, nothing is stopped in an orderly way.
+// It returns when the machine is off. What is on its disk stays.
+func (m *Machine) PowerOff() {
+	if done := m.crash(); done != nil {
+		<-done
+	}
+}
+
+// crash cuts the power without waiting, so that it may be called while the machine
+// serves a call. The channel (nil if the machine was off) is closed when it is off.
+func (m *Machine) crash() <-chan struct{} {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if m.power == nil {
+		return nil
+	}
+
+	p := m.power
+	if m.boot != nil {
+		m.boot.crashed = true
+	}
+
+	p.cancel()
+
+	return p.done
+}
+
+// HangNextReboot lets the machine go down at its next reboot (also the one after an
+// installation) and never answer again, until PowerOff and PowerOn.
+func (m *Machine) HangNextReboot() {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	m.hang = true
+}
+
+// Wipe switches the machine off and makes it blank: never installed, in maintenance
+// mode at the next PowerOn. Other etcd members still list its member, as with a disk
+// that was replaced.
+func (m *Machine) Wipe() {
+	m.PowerOff()
+
+	m.sim.mu.Lock()
+	node := m.disk.etcd
+	m.disk = disk{installed: m.platform == Container}
+	m.sim.mu.Unlock()
+
+	if node != nil {
+		node.wipe()
+	}
+}
+
+// run boots the machine again and again until it is switched off.
+func (m *Machine) run(ctx context.Context) {
+	for {
+		b, err := newBoot(m)
+		if err != nil {
+			m.sim.logf("%s: boot: %v", m.name, err)
+
+			return
+		}
+
+		if b.run(ctx) == poweredOff {
+			return
+		}
+
+		m.sim.mu.Lock()
+		dead, hang := m.disk.dead, m.hang
+		m.sim.mu.Unlock()
+
+		if dead || hang {
+			m.sim.logf("%s: does not come back", m.name)
+			<-ctx.Done()
+
+			return
+		}
+
+		if pause(ctx, m.delays.Reboot) != nil {
+			return
+		}
+	}
+}
+
+// Stage is the machine's current stage; StageUnknown while it is off or between boots.
+func (m *Machine) Stage() Stage {
+	if b := m.current(); b != nil {
+		stage, _, _ := b.status()
+
+		return stage
+	}
+
+	return StageUnknown
+}
+
+// Ready is MachineStatus.ready together with the reasons when it is not.
+func (m *Machine) Ready() (bool, []string) {
+	b := m.current()
+	if b == nil {
+		return false, []string{"machine is off"}
+	}
+
+	_, ready, unmet := b.status()
+
+	return ready, unmet
+}
+
+// AwaitStage returns when the machine is in the stage.
+func (m *Machine) AwaitStage(ctx context.Context, stage Stage) error {
+	err := m.sim.await(ctx, func() bool {
+		if m.boot == nil {
+			return stage == StageUnknown && m.off
+		}
+
+		current, _, _ := m.boot.status()
+
+		return current == stage
+	})
+	if err != nil {
+		return fmt.Errorf("wait for stage %s of %s (now %s): %w", stage, m.name, m.Stage(), err)
+	}
+
+	return nil
+}
+
+// AwaitReady returns when the machine is running and ready.
+func (m *Machine) AwaitReady(ctx context.Context) error {
+	err := m.sim.await(ctx, func() bool {
+		if m.boot == nil {
+			return false
+		}
+
+		stage, ready, _ := m.boot.status()
+
+		return stage == StageRunning && ready
+	})
+	if err != nil {
+		_, unmet := m.Ready()
+
+		return fmt.Errorf("wait for %s to be ready (%s, %s): %w", m.name, m.Stage(), strings.Join(unmet, "; "), err)
+	}
+
+	return nil
+}
+
+// BootID is the current boot's id, empty while the machine is off.
+func (m *Machine) BootID() string {
+	if b := m.current(); b != nil {
+		return b.id
+	}
+
+	return ""
+}
+
+// Boots counts how often the machine booted.
+func (m *Machine) Boots() int {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	return m.boots
+}
+
+// Installed says whether Talos is on the machine's disk.
+func (m *Machine) Installed() bool {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	return m.disk.installed
+}
+
+// Configured says whether the machine would boot with a configuration.
+func (m *Machine) Configured() bool {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	return len(m.disk.config) > 0
+}
+
+// Hostname is the current hostname, empty in maintenance mode without one.
+func (m *Machine) Hostname() string {
+	if b := m.current(); b != nil {
+		return b.hostname()
+	}
+
+	return ""
+}
+
+// Config returns the bytes of the active machine configuration, nil in maintenance.
+func (m *Machine) Config() []byte {
+	b := m.current()
+	if b == nil {
+		return nil
+	}
+
+	cfg := b.config()
+	if cfg == nil {
+		return nil
+	}
+
+	data, err := cfg.Bytes()
+	if err != nil {
+		return nil
+	}
+
+	return data
+}
+
+func (m *Machine) current() *boot {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	return m.boot
+}
