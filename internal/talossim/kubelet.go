@@ -26,8 +26,10 @@ func (b *boot) runKubelet(ctx context.Context) {
 		return
 	}
 
+	name := b.nodename()
+
 	b.mu.Lock()
-	b.nodeName = b.nodename()
+	b.nodeName = name
 	b.mu.Unlock()
 	b.refreshStatus()
 
