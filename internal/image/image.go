@@ -82,7 +82,14 @@ func (i Installer) Reference() (string, error) {
 		registry = FactoryRegistry
 	}
 
-	return fmt.Sprintf("%s/%s/%s:%s", registry, repository(platform, i.SecureBoot), schematic, i.Version), nil
+	written := fmt.Sprintf("%s/%s/%s:%s", registry, repository(platform, i.SecureBoot), schematic, i.Version)
+
+	// The registry is the only part that has not been checked yet.
+	if _, err := ParseReference(written); err != nil {
+		return "", fmt.Errorf("registry %q: %w", i.Registry, err)
+	}
+
+	return written, nil
 }
 
 func repository(platform string, secureBoot bool) string {

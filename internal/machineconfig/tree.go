@@ -81,32 +81,47 @@ func decodeNode(node *yaml.Node) (content any, err error) {
 		return nil, errNotData
 	}
 
-	return textKeys(decoded), nil
+	return textKeys(decoded)
 }
 
-// textKeys turns keys that are no text (8080, true) into text, as JSON has them.
-func textKeys(content any) any {
+// textKeys turns keys that are no text (8080, true) into text, as JSON has them. Two keys that become the same
+// (0 and 0.0) are refused, because one of them would be lost.
+func textKeys(content any) (any, error) {
+	var err error
+
 	switch content := content.(type) {
 	case map[string]any:
-		for key, value := range content {
-			content[key] = textKeys(value)
+		for key := range content {
+			if content[key], err = textKeys(content[key]); err != nil {
+				return nil, err
+			}
 		}
 
-		return content
+		return content, nil
 	case map[any]any:
 		converted := make(map[string]any, len(content))
+
 		for key, value := range content {
-			converted[fmt.Sprint(key)] = textKeys(value)
+			text := fmt.Sprint(key)
+			if _, twice := converted[text]; twice {
+				return nil, errNotData
+			}
+
+			if converted[text], err = textKeys(value); err != nil {
+				return nil, err
+			}
 		}
 
-		return converted
+		return converted, nil
 	case []any:
-		for i, value := range content {
-			content[i] = textKeys(value)
+		for i := range content {
+			if content[i], err = textKeys(content[i]); err != nil {
+				return nil, err
+			}
 		}
 
-		return content
+		return content, nil
 	default:
-		return content
+		return content, nil
 	}
 }

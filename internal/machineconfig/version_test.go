@@ -1,0 +1,142 @@
+package machineconfig
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseTalosVersion(t *testing.T) {
+	for _, good := range []string{"v1.10.0", "v1.13.6", "v1.12.0-alpha.1", "v1.11.5-3-gabcdef"} {
+		version, err := ParseTalosVersion(good)
+		if err != nil || version.String() != good {
+			t.Errorf("%s gives %s, %v", good, version, err)
+		}
+	}
+
+	if version, err := ParseTalosVersion("v1.13.6"); err != nil || version.Contract() != "v1.13" {
+		t.Errorf("contract %s, %v", version.Contract(), err)
+	}
+
+	const shape = `; allowed: a version with a leading v, such as v1.13.0; `
+
+	for bad, want := range map[string]string{
+		"1.13.0":   `talos_version: found "1.13.0"` + shape + `write v1.13.0`,
+		"v1.13":    `talos_version: found "v1.13"` + shape + `write all three numbers, such as v1.13.0`,
+		"":         `talos_version: found ""` + shape + `write all three numbers, such as v1.13.0`,
+		"latest":   `talos_version: found "latest"` + shape + `write all three numbers, such as v1.13.0`,
+		"v01.13.0": `talos_version: found "v01.13.0"` + shape + `write all three numbers, such as v1.13.0`,
+		"v1.9.5":   `talos_version: found "v1.9.5"; allowed: v1.10.0 to v1.13.x; use a supported Talos version`,
+		"v1.14.0":  `talos_version: found "v1.14.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version, or a newer release of this provider`,
+		"v2.11.0":  `talos_version: found "v2.11.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version, or a newer release of this provider`,
+		"v0.12.0":  `talos_version: found "v0.12.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version`,
+	} {
+		_, err := ParseTalosVersion(bad)
+		if diff := cmp.Diff([]string{want}, messages(err)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", bad, diff)
+		}
+	}
+}
+
+func TestKubernetesSupportedByTalos(t *testing.T) {
+	for _, test := range []struct{ talos, kubernetes, want string }{
+		{"v1.10.0", "v1.28.0", ""},
+		{"v1.10.0", "v1.33.9", ""},
+		{"v1.10.0", "v1.34.0", `kubernetes_version: found "v1.34.0"; allowed: v1.28 to v1.33 with Talos v1.10.0; choose a Kubernetes version in that range, or a Talos version that supports this one`},
+		{"v1.13.0", "v1.36.3", ""},
+		{"v1.13.0", "v1.30.5", `kubernetes_version: found "v1.30.5"; allowed: v1.31 to v1.36 with Talos v1.13.0; choose a Kubernetes version in that range, or a Talos version that supports this one`},
+		{"v1.13.0-rc.0", "v1.37.0", `kubernetes_version: found "v1.37.0"; allowed: v1.31 to v1.36 with Talos v1.13.0-rc.0; choose a Kubernetes version in that range, or a Talos version that supports this one`},
+	} {
+		talos, err := ParseTalosVersion(test.talos)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		kubernetes, err := ParseKubernetesVersion(test.kubernetes)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		got := ""
+		if err := CheckKubernetesSupported(talos, kubernetes); err != nil {
+			got = err.Error()
+		}
+
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("Talos %s with Kubernetes %s (-want +got):\n%s", test.talos, test.kubernetes, diff)
+		}
+	}
+}
+
+func TestContractsMustNotBeNewerThanMachines(t *testing.T) {
+	for _, test := range []struct {
+		contract, talos string
+		want            []string
+	}{
+		{"v1.10", "v1.13.0", nil},
+		{"v1.13", "v1.13.0", nil},
+		{"v1.13", "v1.12.6", []string{
+			`talos_version_contract: found "v1.13"; allowed: at most v1.12, since machines run Talos v1.12.6; machines refuse documents of a newer contract: lower the contract or raise talos_version`,
+		}},
+		{"1.13", "v1.13.0", []string{
+			`talos_version_contract: found "1.13"; allowed: v1.10 to v1.13, without a patch level; write the Talos minor version the cluster was created with, such as v1.13`,
+		}},
+	} {
+		talos, err := ParseTalosVersion(test.talos)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(test.want, messages(CheckContract(test.contract, talos))); diff != "" {
+			t.Errorf("contract %s, Talos %s (-want +got):\n%s", test.contract, test.talos, diff)
+		}
+	}
+}
+
+func TestParseMeta(t *testing.T) {
+	const network = "addresses: [{address: 10.0.0.5/24, linkName: eth0}]\n"
+
+	got, err := ParseMeta(map[string]string{"network": network, "0xb": "code", "13": "mine", "user_3": ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(map[uint8]string{0x0a: network, 0x0b: "code", 0x0d: "mine", 0x0e: ""}, got); diff != "" {
+		t.Error(diff)
+	}
+
+	const keys = "network (0x0a), download_url (0x0b), user_1 (0x0c), user_2 (0x0d), user_3 (0x0e), uuid_override (0x0f), machine_token (0x10)"
+
+	_, err = ParseMeta(map[string]string{"0x06": "A", "hostname": "x", "10": "not YAML: [", "user_1": "a", "0x0c": "b"})
+	if diff := cmp.Diff([]string{
+		`machine.meta["0x06"]: found "0x06"; allowed: one of ` + keys + `; the other keys belong to Talos`,
+		`machine.meta["10"]: found a value that is not a network configuration; allowed: YAML with addresses, links, routes and so on; see the META network configuration of Talos for metal`,
+		`machine.meta["hostname"]: found "hostname"; allowed: one of ` + keys + `; the other keys belong to Talos`,
+		`machine.meta["user_1"]: found key 0x0c again; allowed: each key once; remove one of the two names`,
+	}, messages(err)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The kinds that Talos 1.13 documents. One that is not recognised would pass through unchecked.
+func TestEveryKindOfTalosIsKnown(t *testing.T) {
+	for _, kind := range []string{
+		"HostnameConfig", "ResolverConfig", "TimeSyncConfig", "StaticHostConfig", "LinkConfig", "LinkAliasConfig", "BondConfig", "BridgeConfig",
+		"VLANConfig", "VRFConfig", "DummyLinkConfig", "WireguardConfig", "DHCPv4Config", "DHCPv6Config", "Layer2VIPConfig", "HCloudVIPConfig",
+		"EthernetConfig", "BlackholeRouteConfig", "RoutingRuleConfig", "TCPProbeConfig", "NetworkRuleConfig", "NetworkDefaultActionConfig",
+		"KubeSpanConfig", "KubeSpanEndpointsConfig", "VolumeConfig", "UserVolumeConfig", "RawVolumeConfig", "ExistingVolumeConfig",
+		"ExternalVolumeConfig", "SwapVolumeConfig", "ZswapConfig", "RegistryMirrorConfig", "RegistryAuthConfig", "RegistryTLSConfig",
+		"ImageVerificationConfig", "TrustedRootsConfig", "EnvironmentConfig", "EventSinkConfig", "KmsgLogConfig", "OOMConfig",
+		"WatchdogTimerConfig", "ExtensionServiceConfig", "PCIDriverRebindConfig", "SideroLinkConfig",
+	} {
+		if !(identity{apiVersion: "v1alpha1", kind: kind}).isKnown() {
+			t.Errorf("%s is not known", kind)
+		}
+	}
+
+	for _, unknown := range []identity{{"v1alpha1", "NoSuchConfig", ""}, {"v1beta1", "HostnameConfig", ""}, {"v1alpha1", "a: [", ""}} {
+		if unknown.isKnown() {
+			t.Errorf("%+v is known", unknown)
+		}
+	}
+}
