@@ -73,7 +73,7 @@ func (g *Generator) putInstall(config *v1alpha1.MachineConfig, install Install) 
 	target.InstallDisk = install.Disk
 	target.InstallImage = install.Image
 	target.InstallWipe = new(install.Wipe)
-	target.InstallExtraKernelArgs = install.ExtraKernelArgs
+	target.InstallExtraKernelArgs = install.ExtraKernelArgs //nolint:staticcheck // still the only way with GRUB
 
 	// Talos refuses extra arguments beside the command line of the UKI (Talos 1.12, install validation).
 	if len(install.ExtraKernelArgs) > 0 && g.contract.GrubUseUKICmdlineDefault() {

@@ -94,7 +94,6 @@ func TestDiffShowsNoSecrets(t *testing.T) {
 
 	withSecrets, err := with(t, "v1.13", `
 machine:
-  token: `+secret+`
   files: [{path: /var/x, op: create, permissions: 0o600, content: `+secret+`}]
   env: {API: `+secret+`, https_proxy: http://u:`+secret+`@proxy}
   sysctls: {visible: "yes"}
@@ -127,6 +126,8 @@ anything: `+secret+`
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	withSecrets = strings.Replace(withSecrets, "    token: "+testBundle(t).Secrets().TrustdInfo.Token+"\n", "    token: "+secret+"\n", 1)
 
 	for _, pair := range [][2][]byte{{data, other}, {other, data}, {other, []byte(withSecrets)}, {[]byte(withSecrets), other}, {data, []byte(withSecrets)}} {
 		changes, err := Diff(pair[0], pair[1])
@@ -203,7 +204,6 @@ func TestNeedsReboot(t *testing.T) {
 		{"documents", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nprovisioning: {maxSize: 10GiB}\n---\napiVersion: v9\nkind: X\n", nil},
 		{"files and environment", "machine: {files: [{path: /var/x, op: create, content: x, permissions: 0o600}], env: {a: b}}", []string{"machine.files", "machine.env"}},
 		{"udev", "machine: {udev: {rules: [x]}}", []string{"machine.udev"}},
-		{"the token", "machine: {token: abc.def}", []string{"machine.token"}},
 		{"an empty list", "machine: {disks: []}", nil},
 		{"quotas", "machine: {features: {diskQuotaSupport: false}}", []string{"machine.features.diskQuotaSupport"}},
 		{"encryption", "machine: {systemDiskEncryption: {ephemeral: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}", []string{"machine.systemDiskEncryption"}},
@@ -230,6 +230,11 @@ func TestNeedsReboot(t *testing.T) {
 				}
 			}
 		})
+	}
+
+	token, fields, err := NeedsReboot([]byte("machine: {type: worker, token: a}"), []byte("machine: {type: worker, token: b}"))
+	if err != nil || !token || !slices.Equal(fields, []string{"machine.token"}) {
+		t.Errorf("another token: reboot %t for %v, %v", token, fields, err)
 	}
 
 	// Talos compares the structures: an empty section is not the same as none.

@@ -16,5 +16,8 @@
 // when a patch sets one, in either form, and the disabled time synchronisation of an air-gapped
 // cluster when a patch configures time.
 //
+// Patches cannot make a machine a member of another cluster: the role and the secrets that say who belongs to
+// whom stay those of the settings and the bundle. (Rotation of authorities goes by acceptedCAs.)
+//
 // Everything here is pure. Mistakes in settings are FieldErrors, which name the attribute.
 package machineconfig

@@ -28,12 +28,12 @@ var parsedBundle = sync.OnceValues(func() (*pki.Bundle, error) {
 	return pki.Parse(data)
 })
 
-func testBundle(t testing.TB) *pki.Bundle {
-	t.Helper()
+func testBundle(tb testing.TB) *pki.Bundle {
+	tb.Helper()
 
 	bundle, err := parsedBundle()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	return bundle
@@ -48,12 +48,12 @@ func testMachine(role Role) Machine {
 	return Machine{Role: role, Install: Install{Disk: "/dev/sda"}}
 }
 
-func generated(t testing.TB, c Cluster, m Machine) Config {
-	t.Helper()
+func generated(tb testing.TB, c Cluster, m Machine) Config {
+	tb.Helper()
 
-	config, err := Generate(c, m, testBundle(t))
+	config, err := Generate(c, m, testBundle(tb))
 	if err != nil {
-		t.Fatalf("generate: %v", err)
+		tb.Fatalf("generate: %v", err)
 	}
 
 	return config

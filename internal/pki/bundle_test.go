@@ -15,23 +15,23 @@ import (
 )
 
 // testFile was written by talosctl 1.13.0 for these tests. No cluster uses it.
-func testFile(t testing.TB) []byte {
-	t.Helper()
+func testFile(tb testing.TB) []byte {
+	tb.Helper()
 
 	data, err := os.ReadFile("testdata/test-only-secrets.yaml")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	return data
 }
 
-func testBundle(t testing.TB) *Bundle {
-	t.Helper()
+func testBundle(tb testing.TB) *Bundle {
+	tb.Helper()
 
-	bundle, err := Parse(testFile(t))
+	bundle, err := Parse(testFile(tb))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	return bundle
