@@ -261,4 +261,3 @@ func nodeReady(node *corev1.Node) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
-

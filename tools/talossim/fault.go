@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// demoDelays let a person follow what happens and a cluster be there within seconds.
+func demoDelays() talossim.Delays {
+	return talossim.Delays{
+		Install:      2 * time.Second,
+		Reboot:       time.Second,
+		Boot:         time.Second,
+		EtcdStart:    500 * time.Millisecond,
+		EtcdJoin:     500 * time.Millisecond,
+		EtcdPromote:  time.Second,
+		APIServer:    time.Second,
+		NodeRegister: 500 * time.Millisecond,
+		NodeReady:    time.Second,
+		NodeLost:     2 * time.Second,
+		Reset:        time.Second,
+		Shutdown:     200 * time.Millisecond,
+	}
+}
+
+// namedFault is a -fault flag.
+type namedFault struct {
+	machine string
+	hang    bool
+	fault   talossim.Fault
+}
+
+func (s *settings) addFault(text string) error {
+	f, err := parseFault(text)
+	if err != nil {
+		return err
+	}
+
+	s.faults = append(s.faults, f)
+
+	return nil
+}
+
+func parseFault(text string) (namedFault, error) {
+	parts := strings.Split(text, ":")
+	if len(parts) != 4 {
+		return namedFault{}, fmt.Errorf("fault %q: want MACHINE:METHOD:NTH:WHAT", text)
+	}
+
+	nth, err := strconv.Atoi(parts[2])
+	if err != nil || nth < 1 {
+		return namedFault{}, fmt.Errorf("fault %q: NTH must be a number from 1 on", text)
+	}
+
+	f := namedFault{machine: parts[0], fault: talossim.Fault{Method: parts[1], From: nth}}
+
+	switch what := strings.ToLower(parts[3]); what {
+	case "cut":
+		f.fault.Cut = true
+	case "drop":
+		f.fault.DropResponse = true
+	case "crash":
+		f.fault.Crash = true
+	case "hang":
+		f.hang = true
+	default:
+		if d, err := time.ParseDuration(what); err == nil {
+			f.fault.Latency = d
+
+			return f, nil
+		}
+
+		code, ok := parseCode(what)
+		if !ok {
+			return namedFault{}, fmt.Errorf("fault %q: %q is no gRPC code, duration, cut, drop, crash or hang", text, what)
+		}
+
+		f.fault.Code = code
+	}
+
+	return f, nil
+}
+
+// parseCode knows codes as "deadline-exceeded", "DeadlineExceeded" and "DEADLINE_EXCEEDED".
+func parseCode(text string) (codes.Code, bool) {
+	plain := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(text))
+
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		if strings.ToLower(code.String()) == plain {
+			return code, true
+		}
+	}
+
+	return codes.OK, false
+}
+
+func (f namedFault) set(sim *talossim.Simulator) error {
+	m := sim.Machine(f.machine)
+	if m == nil {
+		return fmt.Errorf("fault names machine %q, which does not exist", f.machine)
+	}
+
+	if f.hang {
+		m.HangNextReboot()
+
+		return nil
+	}
+
+	m.SetFault(f.fault)
+
+	return nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+func TestFaultFlags(t *testing.T) {
+	for text, want := range map[string]namedFault{
+		"cp-2:Bootstrap:1:unavailable": {machine: "cp-2", fault: talossim.Fault{Method: "Bootstrap", From: 1, Code: codes.Unavailable}},
+		"cp-1:*:3:DEADLINE_EXCEEDED":   {machine: "cp-1", fault: talossim.Fault{Method: "*", From: 3, Code: codes.DeadlineExceeded}},
+		"cp-1:Version:1:250ms":         {machine: "cp-1", fault: talossim.Fault{Method: "Version", From: 1, Latency: 250 * time.Millisecond}},
+		"cp-1:Reset:1:drop":            {machine: "cp-1", fault: talossim.Fault{Method: "Reset", From: 1, DropResponse: true}},
+		"cp-1:Reset:1:cut":             {machine: "cp-1", fault: talossim.Fault{Method: "Reset", From: 1, Cut: true}},
+		"cp-1:Reset:1:crash":           {machine: "cp-1", fault: talossim.Fault{Method: "Reset", From: 1, Crash: true}},
+		"cp-1:-:1:hang":                {machine: "cp-1", hang: true, fault: talossim.Fault{Method: "-", From: 1}},
+	} {
+		got, err := parseFault(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(namedFault{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+
+	for _, text := range []string{"", "cp-1:Bootstrap:unavailable", "cp-1:Bootstrap:0:cut", "cp-1:Bootstrap:1:soon"} {
+		if _, err := parseFault(text); err == nil {
+			t.Errorf("fault %q was accepted", text)
+		}
+	}
+}
+
+// syncBuffer may be written by the command while the test reads it.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.b.String()
+}
+
+func TestRunPrintsAddressesWritesVariablesAndStops(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	file := filepath.Join(t.TempDir(), "site.json")
+	out := &syncBuffer{}
+	done := make(chan error, 1)
+
+	go func() { done <- run(ctx, []string{"-control-planes", "1", "-workers", "1", "-json", file}, out) }()
+
+	variables := awaitFile(ctx, t, file)
+	cancel()
+
+	if err := <-done; err != nil {
+		t.Fatalf("run: %v", err)
+	}
+
+	var got site
+	if err := json.Unmarshal(variables, &got); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, want := range []string{
+		"endpoint " + got.Endpoint + "\n",
+		"cp-1 " + got.ControlPlanes["cp-1"] + ":50000\n",
+		"worker-1 " + got.Workers["worker-1"] + ":50000\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
+		}
+	}
+}
+
+func awaitFile(ctx context.Context, t *testing.T, file string) []byte {
+	t.Helper()
+
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+
+	for {
+		if content, err := os.ReadFile(file); err == nil {
+			return content
+		}
+
+		select {
+		case <-ctx.Done():
+			t.Fatal(ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
