@@ -26,6 +26,9 @@ func testFile(tb testing.TB) []byte {
 	return data
 }
 
+// testTime is within the validity of the authorities in the file, whatever the clock of this computer says.
+var testTime = time.Date(2030, time.June, 1, 12, 0, 0, 0, time.UTC)
+
 func testBundle(tb testing.TB) *Bundle {
 	tb.Helper()
 
@@ -33,6 +36,8 @@ func testBundle(tb testing.TB) *Bundle {
 	if err != nil {
 		tb.Fatal(err)
 	}
+
+	bundle.secrets.Clock = secrets.NewFixedClock(testTime)
 
 	return bundle
 }

@@ -38,7 +38,7 @@ func (b *Bundle) TalosClient(roles []string, ttl time.Duration) (Credentials, er
 		return Credentials{}, errors.New("mint Talos client certificate: at least one role is needed")
 	}
 
-	credentials, err := mint(b.secrets.Certs.OS, ttl, func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
+	credentials, err := b.mint(b.secrets.Certs.OS, ttl, func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
 		return secrets.NewAdminCertificateAndKey(notBefore, b.secrets.Certs.OS, set, validity)
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duratio
 
 	ca := b.secrets.Certs.K8s
 
-	credentials, err := mint(ca, ttl, func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
+	credentials, err := b.mint(ca, ttl, func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
 		authority, err := talosx509.NewCertificateAuthorityFromCertificateAndKey(ca)
 		if err != nil {
 			return nil, err
@@ -88,7 +88,7 @@ func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duratio
 type signer func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error)
 
 // mint fits the wanted lifetime into that of the authority and signs.
-func mint(ca *talosx509.PEMEncodedCertificateAndKey, ttl time.Duration, sign signer) (Credentials, error) {
+func (b *Bundle) mint(ca *talosx509.PEMEncodedCertificateAndKey, ttl time.Duration, sign signer) (Credentials, error) {
 	if ttl <= 0 {
 		return Credentials{}, fmt.Errorf("the lifetime %s is not positive", ttl)
 	}
@@ -99,10 +99,15 @@ func mint(ca *talosx509.PEMEncodedCertificateAndKey, ttl time.Duration, sign sig
 	}
 
 	// Certificates count in seconds.
-	now := time.Now().UTC().Truncate(time.Second)
+	now := b.secrets.Clock.Now().UTC().Truncate(time.Second)
 
 	if !now.Before(authority.NotAfter) {
 		return Credentials{}, fmt.Errorf("the authority expired at %s", authority.NotAfter.UTC().Format(time.RFC3339))
+	}
+
+	if now.Before(authority.NotBefore) {
+		return Credentials{}, fmt.Errorf("the authority is not valid before %s, and here it is %s: check the clock of this computer",
+			authority.NotBefore.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
 	}
 
 	notBefore, notAfter := now.Add(-clockSkew), now.Add(ttl)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -32,7 +33,7 @@ func verify(t *testing.T, c Credentials) *x509.Certificate {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.CA)
 
-	if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: c.NotAfter.Add(-time.Second), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		t.Fatalf("the authority's server refuses the client: %v", err)
 	}
 
@@ -126,6 +127,12 @@ func TestMintingRefuses(t *testing.T) {
 		{"an unknown role", func() (Credentials, error) { return bundle.TalosClient([]string{"admin"}, time.Hour) }, "unknown roles admin; Talos knows os:admin"},
 		{"no lifetime", func() (Credentials, error) { return bundle.TalosClient([]string{"os:admin"}, 0) }, "the lifetime 0s is not positive"},
 		{"no user", func() (Credentials, error) { return bundle.KubernetesClient("", nil, time.Hour) }, "a user name is needed"},
+		{"an expired authority", func() (Credentials, error) {
+			return at(t, testTime.AddDate(10, 0, 0)).TalosClient([]string{"os:admin"}, time.Hour)
+		}, "the authority expired at 2036-11-18"},
+		{"an authority of the future", func() (Credentials, error) {
+			return at(t, testTime.AddDate(-10, 0, 0)).TalosClient([]string{"os:admin"}, time.Hour)
+		}, "check the clock of this computer"},
 		{"a negative lifetime", func() (Credentials, error) { return bundle.KubernetesClient("x", nil, -time.Hour) }, "not positive"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -134,6 +141,16 @@ func TestMintingRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// at is the test bundle on a computer with that time.
+func at(t *testing.T, now time.Time) *Bundle {
+	t.Helper()
+
+	bundle := testBundle(t)
+	bundle.secrets.Clock = secrets.NewFixedClock(now)
+
+	return bundle
 }
 
 func TestTalosconfig(t *testing.T) {
