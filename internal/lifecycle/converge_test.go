@@ -1,0 +1,396 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// sharedBundle is generated once: key generation is most of what a small test
+// would spend.
+var sharedBundle = sync.OnceValues(pki.Generate)
+
+func TestCreateEndsInAUsableCluster(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 5, talossim.Options{})
+	s.create()
+
+	if got := s.order("Bootstrap"); !slices.Equal(got, []string{"cp-1"}) {
+		t.Errorf("bootstrapped %v, want cp-1", got)
+	}
+
+	configured := s.order("ApplyConfiguration")
+	slices.Sort(configured)
+
+	if want := []string{"cp-1", "cp-2", "cp-3", "w-1", "w-2", "w-3", "w-4", "w-5"}; !slices.Equal(configured, want) {
+		t.Errorf("configured %v, want each machine once", configured)
+	}
+
+	if members, err := s.sim.EtcdMembers(t.Context()); err != nil || len(members) != 3 {
+		t.Errorf("etcd members %v (%v), want 3", members, err)
+	}
+
+	s.sim.ForgetCalls()
+
+	again, err := s.runner().Converge(bounded(t), s.want)
+	if err != nil || len(again.Done) > 0 {
+		t.Errorf("a second run did %v (error %v), want nothing", again.Done, err)
+	}
+
+	for _, c := range s.sim.Calls() {
+		if c.Mutates() {
+			t.Errorf("a second run called %s", c)
+		}
+	}
+}
+
+func TestCreateOfOneMachine(t *testing.T) {
+	t.Parallel()
+	newSite(t, 1, 0, talossim.Options{}).create()
+}
+
+func TestTeardownOrder(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 2, talossim.Options{})
+	s.create()
+
+	if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
+		t.Fatalf("teardown: %v", err)
+	}
+
+	s.isBlank()
+
+	reset := s.order("Reset")
+	if len(reset) != 5 || reset[4] != "cp-1" || !slices.Contains(reset[:2], "w-1") || !slices.Contains(reset[:2], "w-2") {
+		t.Errorf("reset in the order %v, want workers first and cp-1 last", reset)
+	}
+}
+
+func TestTeardownOfAPoolRemovesItsNodes(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 2, talossim.Options{})
+	s.create()
+
+	pool := s.want
+	pool.Machines = slices.DeleteFunc(slices.Clone(pool.Machines), func(m cluster.Machine) bool { return m.Role == cluster.ControlPlane })
+
+	result, err := s.runner().Teardown(bounded(t), pool)
+	if err != nil {
+		t.Fatalf("teardown: %v", err)
+	}
+
+	for _, n := range result.Snapshot.Kubernetes.Nodes {
+		for _, m := range pool.Machines {
+			if slices.Contains(n.Addresses, m.Address) {
+				t.Errorf("node %s of %s is still there", n.Name, m.Name)
+			}
+		}
+	}
+
+	if n := len(result.Snapshot.Kubernetes.Nodes); n != 1 {
+		t.Errorf("%d nodes are left, want the control plane's", n)
+	}
+}
+
+func TestTeardownFinishesTheSurvivors(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, talossim.Options{})
+	s.create()
+	s.sim.Machine("cp-2").PowerOff()
+
+	s.policy.DeadAfter = 200 * time.Millisecond
+
+	_, err := s.runner().Teardown(bounded(t), s.want)
+
+	var incomplete *lifecycle.Incomplete
+	if !errors.As(err, &incomplete) || !errors.Is(err, lifecycle.ErrLeftBehind) {
+		t.Fatalf("error %v, want ErrLeftBehind", err)
+	}
+
+	if len(incomplete.Holds) != 1 || incomplete.Holds[0].Machine != "cp-2" {
+		t.Errorf("left behind %v, want cp-2", incomplete.Holds)
+	}
+
+	for _, name := range []string{"cp-1", "cp-3", "w-1"} {
+		if stage := s.sim.Machine(name).Stage(); stage != talossim.StageMaintenance {
+			t.Errorf("%s is %s, want maintenance", name, stage)
+		}
+	}
+
+	s.sim.Machine("cp-2").PowerOn()
+
+	if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
+		t.Fatalf("second teardown: %v", err)
+	}
+
+	s.isBlank()
+}
+
+func TestMachineOfAnotherClusterIsRefused(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, talossim.Options{})
+	s.create()
+	s.sim.ForgetCalls()
+
+	other, err := pki.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s.bundle = other
+
+	result, err := s.runner().Converge(bounded(t), s.want)
+
+	var refused *lifecycle.Refused
+	if !errors.As(err, &refused) || len(refused.Refusals) != 2 {
+		t.Fatalf("error %v, want two refusals", err)
+	}
+
+	if result.Touched {
+		t.Error("the run says that it touched a machine")
+	}
+
+	if calls := s.sim.Calls(); len(calls) > 0 {
+		t.Errorf("machines of another cluster were called: %v", calls)
+	}
+}
+
+func TestOtherHardwareIsRefused(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, talossim.Options{})
+	s.want.Machines[0].UUID = "11111111-2222-3333-4444-555555555555"
+
+	_, err := s.runner().Converge(bounded(t), s.want)
+	if err == nil || !strings.Contains(err.Error(), "expected 11111111-2222-3333-4444-555555555555") {
+		t.Fatalf("error %v, want one that names the expected hardware", err)
+	}
+
+	if n := len(s.sim.CallsTo("ApplyConfiguration")); n > 0 {
+		t.Errorf("%d configurations were sent to it", n)
+	}
+}
+
+// TestOthersFinishWithoutAMachineThatNeverBoots: the message names the machine,
+// everything else becomes a cluster.
+func TestOthersFinishWithoutAMachineThatNeverBoots(t *testing.T) {
+	t.Parallel()
+
+	for _, dead := range []string{"cp-3", "w-2"} {
+		t.Run(dead, func(t *testing.T) {
+			t.Parallel()
+
+			s := newSite(t, 3, 2, talossim.Options{})
+
+			var once sync.Once
+
+			s.sim.SetOnCall(func(c talossim.Call) error {
+				if c.Machine == dead && c.Method == "ApplyConfiguration" {
+					once.Do(func() { go s.sim.Machine(dead).PowerOff() })
+				}
+
+				return nil
+			})
+
+			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+			defer cancel()
+
+			result, err := s.runner().Converge(ctx, s.want)
+
+			var incomplete *lifecycle.Incomplete
+			if !errors.As(err, &incomplete) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("error %v, want an incomplete run that ran out of time", err)
+			}
+
+			if !slices.ContainsFunc(incomplete.Holds, func(h cluster.Hold) bool { return h.Machine == dead }) {
+				t.Errorf("holds %v do not name %s", incomplete.Holds, dead)
+			}
+
+			for _, m := range s.want.Machines {
+				if reason := cluster.Unsettled(s.want, result.Snapshot, m); m.Name != dead && reason != "" {
+					t.Errorf("%s %s", m.Name, reason)
+				}
+			}
+		})
+	}
+}
+
+func TestUnavailableForAWhile(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, talossim.Options{})
+	s.sim.Machine("cp-1").SetFault(talossim.Fault{Method: "ApplyConfiguration", Count: 3, Code: codes.Unavailable, Message: "overloaded"})
+	s.sim.Machine("w-1").SetFault(talossim.Fault{For: 300 * time.Millisecond, Code: codes.Unavailable, Message: "overloaded"})
+	s.create()
+}
+
+func TestRejectedConfigurationEndsTheRun(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, talossim.Options{})
+	s.configs["cp-1"] = []byte("machine: {type: banana}\n")
+
+	_, err := s.runner().Converge(bounded(t), s.want)
+	if err == nil || !strings.Contains(err.Error(), "apply configuration to cp-1") || !strings.Contains(err.Error(), "banana") {
+		t.Fatalf("error %v, want Talos's own reason", err)
+	}
+}
+
+func TestInterruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, talossim.Options{})
+
+	ctx, interrupt := context.WithCancel(bounded(t))
+	s.sim.SetOnCall(func(c talossim.Call) error {
+		if c.Method == "Bootstrap" {
+			interrupt()
+		}
+
+		return nil
+	})
+
+	result, err := s.runner().Converge(ctx, s.want)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want a cancelled context", err)
+	}
+
+	if !result.Touched || result.Snapshot.Machines["cp-1"].Access != cluster.Member {
+		t.Errorf("the record of the interrupted run is %+v", result.Snapshot.Machines["cp-1"])
+	}
+
+	s.sim.SetOnCall(nil)
+	s.create()
+}
+
+// TestFailAtEveryCall fails the n-th call of a create, for every n, and runs
+// again: the end state is the same, with one bootstrap.
+func TestFailAtEveryCall(t *testing.T) {
+	total := countCalls(t)
+	stride := max(1, total/failPoints)
+
+	t.Logf("a create makes %d calls, every %d. fails", total, stride)
+
+	for n := 1; n <= total; n += stride {
+		for _, fault := range []talossim.Fault{
+			{Code: codes.Unavailable, Message: "injected"},
+			{Cut: true},
+			{DropResponse: true},
+		} {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				failOnce(t, n, fault)
+			})
+		}
+	}
+}
+
+// failPoints bounds how many calls of a create are made to fail.
+const failPoints = 24
+
+func countCalls(t *testing.T) int {
+	t.Helper()
+
+	s := newSite(t, 2, 1, talossim.Options{})
+	s.create()
+
+	return len(s.sim.Calls())
+}
+
+func failOnce(t *testing.T, n int, fault talossim.Fault) {
+	t.Helper()
+
+	s := newSite(t, 2, 1, talossim.Options{})
+
+	var calls atomic.Int64
+
+	s.sim.SetOnCall(func(c talossim.Call) error {
+		if calls.Add(1) != int64(n) {
+			return nil
+		}
+
+		if fault.Code != codes.OK {
+			return status.Error(fault.Code, fault.Message)
+		}
+
+		s.sim.Machine(c.Machine).SetFault(fault)
+
+		return nil
+	})
+	s.create()
+	s.sim.SetOnCall(nil)
+
+	if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
+		t.Fatalf("teardown: %v", err)
+	}
+
+	s.isBlank()
+}
+
+// TestStopAtEveryCall interrupts a create at the n-th call, for every n, as a
+// killed process would be: nothing is remembered but what the machines are. A new
+// runner finishes.
+func TestStopAtEveryCall(t *testing.T) {
+	total := countCalls(t)
+	stride := max(1, total/failPoints)
+
+	for n := 1; n <= total; n += stride {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+
+			s := newSite(t, 2, 1, talossim.Options{})
+			s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
+			s.create()
+
+			s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Teardown(ctx, s.want); return err })
+
+			if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
+				t.Fatalf("second teardown: %v", err)
+			}
+
+			s.isBlank()
+		})
+	}
+}
+
+// stopAt cancels a run at its n-th call; the call itself may take effect.
+func (s *site) stopAt(n int, run func(context.Context) error) {
+	s.t.Helper()
+
+	ctx, stop := context.WithCancel(bounded(s.t))
+
+	var calls atomic.Int64
+
+	s.sim.SetOnCall(func(talossim.Call) error {
+		if calls.Add(1) == int64(n) {
+			stop()
+		}
+
+		return nil
+	})
+
+	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		s.t.Fatalf("stopped run: %v", err)
+	}
+
+	stop()
+	s.sim.SetOnCall(nil)
+}

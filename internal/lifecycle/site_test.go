@@ -1,0 +1,199 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// fleet hands the machines of package talos to the runner.
+type fleet struct{ *talos.Fleet }
+
+func (f fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Machine(m) }
+
+// site is a set of simulated machines and what a user wants of them.
+type site struct {
+	t       testing.TB
+	sim     *talossim.Simulator
+	bundle  *pki.Bundle
+	want    cluster.Spec
+	configs map[string][]byte
+	policy  cluster.Policy
+}
+
+// newSite starts blank machines and describes a cluster of them.
+func newSite(t testing.TB, controlPlanes, workers int, opts talossim.Options) *site {
+	t.Helper()
+
+	sim := talossim.ForTest(t, opts)
+
+	endpoint, err := sim.Endpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := &site{t: t, sim: sim, bundle: testBundle(t), configs: map[string][]byte{}, policy: cluster.DefaultPolicy()}
+	s.want = cluster.Spec{Name: "prod", Endpoint: endpoint, NodesBecomeReady: true}
+
+	s.add("cp", controlPlanes, cluster.ControlPlane)
+	s.add("w", workers, cluster.Worker)
+
+	return s
+}
+
+func (s *site) add(prefix string, n int, role cluster.Role) {
+	s.t.Helper()
+
+	machines, err := s.sim.AddMachines(context.Background(), prefix, n, talossim.MachineOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	for _, m := range machines {
+		config := s.render(role)
+		s.configs[m.Name()] = config.Bytes
+		s.want.Machines = append(s.want.Machines, cluster.Machine{
+			Name: m.Name(), Role: role, Address: m.Address().String(),
+			ConfigDigest: config.Digest, TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
+		})
+	}
+}
+
+func (s *site) render(role cluster.Role) machineconfig.Config {
+	s.t.Helper()
+
+	config, err := machineconfig.Generate(
+		machineconfig.Cluster{Name: s.want.Name, Endpoint: s.want.Endpoint, KubernetesVersion: "v1.35.2", Contract: "v1.13"},
+		machineconfig.Machine{
+			Role: machineconfig.Role(role), Mode: machineconfig.Metal,
+			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:v1.13.0"},
+		}, s.bundle)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	return config
+}
+
+// runner connects to the machines as a new process would.
+func (s *site) runner() *lifecycle.Runner {
+	s.t.Helper()
+
+	admin, err := s.bundle.TalosClient([]string{"os:admin"}, time.Hour)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	api, err := talos.NewFleet(talos.Options{
+		Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key},
+		Digest:      machineconfig.Digest,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	s.t.Cleanup(api.Close)
+
+	client, err := s.bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	nodes, err := kubernetes.New(kubernetes.Options{Endpoint: s.want.Endpoint, CA: client.CA, Cert: client.Certificate, Key: client.Key})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	return &lifecycle.Runner{
+		Fleet: fleet{api}, Kubernetes: nodes, Configs: s.configs, Policy: s.policy, Interval: 20 * time.Millisecond,
+		Progress: func(message string, fields map[string]any) { s.t.Logf("%s %v", message, fields) },
+	}
+}
+
+// bounded is the time a run may take on a loaded machine.
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+
+	return ctx
+}
+
+func (s *site) create() {
+	s.t.Helper()
+
+	result, err := s.runner().Converge(bounded(s.t), s.want)
+	if err != nil {
+		s.t.Fatalf("create: %v", err)
+	}
+
+	s.isReady(result.Snapshot)
+}
+
+// isReady checks the end state of a create, in the answer and on the site itself.
+func (s *site) isReady(have cluster.Snapshot) {
+	s.t.Helper()
+
+	if phase := cluster.PhaseOf(s.want, have); phase != cluster.Ready {
+		s.t.Errorf("phase is %s, want Ready", phase)
+	}
+
+	if n := len(have.Kubernetes.Nodes); n != len(s.want.Machines) {
+		s.t.Errorf("%d Kubernetes nodes, want %d", n, len(s.want.Machines))
+	}
+
+	if n := s.sim.EtcdClusters(); n != 1 {
+		s.t.Errorf("%d etcd clusters, want 1", n)
+	}
+
+	// A call whose answer was lost counts as failed here and took effect all the
+	// same, so the number of etcds above is the proof; two successes would not be.
+	if accepted := s.order("Bootstrap"); len(accepted) > 1 {
+		s.t.Errorf("bootstraps were accepted by %v, want one", accepted)
+	}
+}
+
+// isBlank checks the end state of a teardown.
+func (s *site) isBlank() {
+	s.t.Helper()
+
+	for _, m := range s.sim.Machines() {
+		if stage := m.Stage(); stage != talossim.StageMaintenance {
+			s.t.Errorf("%s is %s, want maintenance", m.Name(), stage)
+		}
+	}
+}
+
+// order lists the machines that accepted a method, in order.
+func (s *site) order(method string) []string {
+	var names []string
+
+	for _, c := range s.sim.CallsTo(method) {
+		if c.Code == 0 && c.Done {
+			names = append(names, c.Machine)
+		}
+	}
+
+	return names
+}
+
+func testBundle(t testing.TB) *pki.Bundle {
+	t.Helper()
+
+	b, err := sharedBundle()
+	if err != nil {
+		t.Fatal(fmt.Errorf("generate secrets: %w", err))
+	}
+
+	return b
+}

@@ -1,0 +1,138 @@
+// Command bench measures what talosop promises about time and memory, on
+// simulated machines and under a real CLI, and prints one table that names the
+// machine and the versions:
+//
+//	make bench
+//	go run ./tools/bench -only noop -machines 500
+//
+// Create is compared with the critical path of the machines' own delays, a plan
+// is measured in calls, wall time and the provider's peak memory.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// figure is a line of the table.
+type figure struct {
+	measure, value, target string
+}
+
+func main() {
+	testing.Init()
+
+	only := flag.String("only", "", "run only this benchmark: create or noop")
+	machines := flag.String("machines", "100,500", "sizes of the cluster in the no-op plan, separated by commas")
+	flag.Parse()
+
+	// The harness runs acceptance tests; this program is one in that sense.
+	if err := os.Setenv("TF_ACC", "1"); err != nil {
+		fail(err)
+	}
+
+	var figures []figure
+
+	if *only == "" || *only == "create" {
+		figures = append(figures, measure("create", create)...)
+	}
+
+	if *only == "" || *only == "noop" {
+		for _, size := range strings.Split(*machines, ",") {
+			figures = append(figures, measure("no-op plan of "+size, func(b *testing.B) []figure { return noop(b, size) })...)
+		}
+	}
+
+	print(figures)
+}
+
+// measure runs a benchmark once. A benchmark that fails has said why.
+func measure(name string, run func(b *testing.B) []figure) []figure {
+	fmt.Fprintf(os.Stderr, "bench: %s …\n", name)
+
+	var figures []figure
+
+	ended := false
+
+	result := testing.Benchmark(func(b *testing.B) {
+		if figures == nil {
+			figures = run(b)
+		}
+
+		ended = true
+	})
+	if !ended || result.N == 0 || len(figures) == 0 {
+		fail(fmt.Errorf("benchmark %s failed", name))
+	}
+
+	return figures
+}
+
+func print(figures []figure) {
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+
+	fmt.Fprintf(out, "\n%s\n\n", environment())
+	fmt.Fprintln(out, "measure\tvalue\ttarget")
+
+	for _, f := range figures {
+		fmt.Fprintf(out, "%s\t%s\t%s\n", f.measure, f.value, f.target)
+	}
+
+	if err := out.Flush(); err != nil {
+		fail(err)
+	}
+}
+
+// environment names the machine and the versions that the figures are of.
+func environment() string {
+	parts := []string{fmt.Sprintf("%d × %s", runtime.NumCPU(), processor()), runtime.Version()}
+
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			switch dep.Path {
+			case "github.com/siderolabs/talos/pkg/machinery", "github.com/hashicorp/terraform-plugin-framework":
+				parts = append(parts, dep.Path[strings.LastIndex(dep.Path, "/")+1:]+" "+dep.Version)
+			}
+		}
+	}
+
+	var b testing.B
+
+	cli := clitest.Any(&b)
+
+	if out, err := exec.Command(cli.Path, "version").Output(); err == nil {
+		first, _, _ := strings.Cut(string(out), "\n")
+		parts = append(parts, first)
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+func processor() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+
+	for line := range strings.Lines(string(info)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+
+	return runtime.GOARCH
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	os.Exit(1)
+}

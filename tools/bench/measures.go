@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// slow are delays like those of real machines, shortened so that one create takes
+// about a minute.
+func slow() talossim.Delays {
+	return talossim.Delays{
+		Install: 12 * time.Second, Reboot: 8 * time.Second, Boot: 6 * time.Second,
+		EtcdStart: 4 * time.Second, EtcdJoin: time.Second, EtcdPromote: 4 * time.Second,
+		APIServer: 6 * time.Second, NodeRegister: 2 * time.Second, NodeReady: 4 * time.Second,
+		NodeLost: time.Second, Reset: time.Second, Shutdown: time.Second,
+	}
+}
+
+// create measures an apply of 3 control planes and 5 workers, from the start of
+// the CLI to its end, against the critical path of the machines' delays.
+func create(b *testing.B) []figure {
+	b.Helper()
+
+	delays := slow()
+	s := newSite(b, 3, 5, delays)
+
+	apply := s.workspace.MustRun("apply", "-auto-approve")
+	path := delays.CriticalPath(3)
+	workers := delays.Install + delays.Reboot + delays.Boot + delays.NodeRegister + delays.NodeReady
+
+	return []figure{
+		{"create of 3 control planes, then 5 workers", apply.Took.Round(100 * time.Millisecond).String(), ""},
+		{"… critical path of the delays (control plane, workers)", fmt.Sprintf("%s + %s", path, workers), ""},
+		{"… ratio", fmt.Sprintf("%.2f", float64(apply.Took)/float64(path+workers)), "at most 1.10"},
+	}
+}
+
+// noop measures a plan that changes nothing, and the same with one dead worker.
+func noop(b *testing.B, size string) []figure {
+	b.Helper()
+
+	n, err := strconv.Atoi(size)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	s := newSite(b, 3, n-3, talossim.TestDelays())
+	s.workspace.MustRun("apply", "-auto-approve")
+
+	s.sim.ForgetCalls()
+
+	stop := peak(s.workspace)
+	alive := emptyPlan(b, s)
+	memory := stop()
+	average, most := callsPerMachine(s.sim.Calls(), n)
+
+	s.sim.Machine("worker-1").PowerOff()
+
+	dead := emptyPlan(b, s)
+	label := fmt.Sprintf("no-op plan of %d machines", n)
+
+	return []figure{
+		{label, alive.Round(10 * time.Millisecond).String(), ""},
+		{"… calls a machine: average, most", fmt.Sprintf("%.2f, %d", average, most), "at most 5"},
+		{"… peak memory of the provider", fmt.Sprintf("%d MiB", memory), "under 400 MiB"},
+		{"… added by one dead machine", (dead - alive).Round(10 * time.Millisecond).String(), "at most 10s"},
+	}
+}
+
+func emptyPlan(b *testing.B, s *site) time.Duration {
+	b.Helper()
+
+	plan := s.workspace.Run("plan", "-detailed-exitcode")
+	if plan.Exit != 0 {
+		b.Fatalf("the plan is not empty: exit status %d\n%s", plan.Exit, plan.Output())
+	}
+
+	return plan.Took
+}
+
+func callsPerMachine(calls []talossim.Call, machines int) (average float64, most int) {
+	each := map[string]int{}
+	for _, c := range calls {
+		each[c.Machine]++
+		most = max(most, each[c.Machine])
+	}
+
+	return float64(len(calls)) / float64(machines), most
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// site is a set of simulated machines and a workspace that describes them.
+type site struct {
+	sim       *talossim.Simulator
+	workspace *clitest.Workspace
+}
+
+const head = `terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+resource "talosop_secrets" "bench" {}
+`
+
+func newSite(b *testing.B, controlPlanes, workers int, delays talossim.Delays) *site {
+	b.Helper()
+
+	sim := talossim.ForTest(b, talossim.Options{Delays: &delays})
+
+	endpoint, err := sim.Endpoint()
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	var config strings.Builder
+
+	config.WriteString(head)
+	fmt.Fprintf(&config, `
+resource "talosop_control_plane" "bench" {
+  mode                = "metal"
+  name                = "bench"
+  endpoint            = %q
+  secrets             = talosop_secrets.bench.bundle
+  talos_version       = %q
+  kubernetes_version  = "v1.35.2"
+  deletion_protection = false
+  machines = {
+%s  }
+}
+`, endpoint, talossim.DefaultTalosVersion, machines(b, sim, "cp", controlPlanes))
+
+	if workers > 0 {
+		fmt.Fprintf(&config, `
+resource "talosop_worker" "bench" {
+  cluster       = talosop_control_plane.bench.cluster
+  talos_version = %q
+  machines = {
+%s  }
+}
+`, talossim.DefaultTalosVersion, machines(b, sim, "worker", workers))
+	}
+
+	w := clitest.NewWorkspace(b, clitest.Any(b))
+	w.Setenv("TF_LOG", "")
+	w.Write("main.tf", config.String())
+	w.Init()
+
+	return &site{sim: sim, workspace: w}
+}
+
+func machines(b *testing.B, sim *talossim.Simulator, prefix string, n int) string {
+	b.Helper()
+
+	added, err := sim.AddMachines(b.Context(), prefix, n, talossim.MachineOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	var out strings.Builder
+	for _, m := range added {
+		fmt.Fprintf(&out, "    %s = { address = %q, install = { disk = \"/dev/sda\" } }\n", m.Name(), m.Address())
+	}
+
+	return out.String()
+}
+
+// peak watches the provider processes of a workspace until stop is called, which
+// returns the most resident memory that one of them had, in MiB.
+func peak(w *clitest.Workspace) (stop func() int) {
+	var (
+		most int
+		wg   sync.WaitGroup
+	)
+
+	done := make(chan struct{})
+
+	wg.Go(func() {
+		ticker := time.NewTicker(20 * time.Millisecond)
+		defer ticker.Stop()
+
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				most = max(most, residentMiB(w.Dir))
+			}
+		}
+	})
+
+	return func() int {
+		close(done)
+		wg.Wait()
+
+		return most
+	}
+}
+
+// residentMiB is the largest high-water mark of the providers that run in a
+// folder. Processes come and go while they are looked at; those are skipped.
+func residentMiB(dir string) int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+
+	most := 0
+
+	for _, e := range entries {
+		proc := filepath.Join("/proc", e.Name())
+
+		if cwd, err := os.Readlink(filepath.Join(proc, "cwd")); err != nil || cwd != dir {
+			continue
+		}
+
+		if exe, err := os.Readlink(filepath.Join(proc, "exe")); err != nil || !strings.Contains(exe, "terraform-provider-talosop") {
+			continue
+		}
+
+		status, err := os.ReadFile(filepath.Join(proc, "status"))
+		if err != nil {
+			continue
+		}
+
+		for line := range strings.Lines(string(status)) {
+			if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+				if kib, err := strconv.Atoi(strings.Fields(value)[0]); err == nil {
+					most = max(most, kib/1024)
+				}
+			}
+		}
+	}
+
+	return most
+}
