@@ -82,7 +82,7 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.M
 		return out, err
 	}
 
-	if out.Stage != cluster.StageMaintenance && out.Stage != cluster.StageUnknown {
+	if out.Stage != cluster.StageMaintenance {
 		return out, fmt.Errorf("%w: it is %s, on its way into or out of maintenance mode", ErrUnreachable, out.Stage)
 	}
 
