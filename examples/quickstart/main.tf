@@ -23,7 +23,7 @@ resource "talosop_control_plane" "this" {
   config_patches      = var.config_patches
   deletion_protection = var.deletion_protection
 
-  machines = { for name, address in var.control_planes : name => { address = address } }
+  machines = { for name, address in var.control_planes : name => { address = address, hostname = name } }
 
   # A create that could not finish is stored and continued by the next apply. This makes the run fail all the same.
   lifecycle {
@@ -40,7 +40,7 @@ resource "talosop_worker" "this" {
   install        = { disk = var.install_disk }
   config_patches = var.config_patches
 
-  machines = { for name, address in var.workers : name => { address = address } }
+  machines = { for name, address in var.workers : name => { address = address, hostname = name } }
 
   lifecycle {
     postcondition {
