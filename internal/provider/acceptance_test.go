@@ -1,0 +1,153 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/echoprovider"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// Acceptance tests run the provider in this process under a real CLI, against
+// simulated machines.
+
+// eachCLI runs a test under terraform and under tofu. The provider has OpenTofu's
+// default namespace in both: plugin-testing under tofu needs one with a name.
+func eachCLI(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		t.Setenv("TF_ACC_TERRAFORM_PATH", cli.Path)
+		t.Setenv("TF_CLI_CONFIG_FILE", "/dev/null")
+
+		if cli.Name == "tofu" {
+			t.Setenv("TF_ACC_PROVIDER_NAMESPACE", "hashicorp")
+			t.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
+		}
+
+		test(t)
+	})
+}
+
+// impatient is a provider that gives up early and looks often.
+func impatient() map[string]func() (tfprotov6.ProviderServer, error) {
+	m := newMachinery()
+	m.interval = 10 * time.Millisecond
+	m.policy.DeadAfter = time.Second
+	m.talos.Timeouts = talos.Timeouts{
+		Connect: 2 * time.Second, Call: 2 * time.Second, Observe: 2 * time.Second, Settle: 5 * time.Second, Poll: 10 * time.Millisecond,
+	}
+
+	return map[string]func() (tfprotov6.ProviderServer, error){
+		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m}),
+		"echo":    echoprovider.NewProviderServer(),
+	}
+}
+
+// site is simulated machines and the configuration that is written for them.
+type site struct {
+	*talossim.Simulator
+
+	endpoint     string
+	controlPlane []*talossim.Machine
+	workers      []*talossim.Machine
+}
+
+func newSite(t *testing.T, controlPlanes, workers int) *site {
+	t.Helper()
+
+	return newSiteWith(t, talossim.Options{}, controlPlanes, workers)
+}
+
+func newSiteWith(t *testing.T, opts talossim.Options, controlPlanes, workers int) *site {
+	t.Helper()
+
+	s := &site{Simulator: talossim.ForTest(t, opts)}
+
+	var err error
+	if s.endpoint, err = s.Endpoint(); err != nil {
+		t.Fatal(err)
+	}
+
+	if s.controlPlane, err = s.AddMachines(t.Context(), "cp", controlPlanes, talossim.MachineOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if s.workers, err = s.AddMachines(t.Context(), "w", workers, talossim.MachineOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	return s
+}
+
+// machinesHCL lists machines as the argument does.
+func machinesHCL(machines []*talossim.Machine) string {
+	var b strings.Builder
+	for _, m := range machines {
+		fmt.Fprintf(&b, "    %s = { address = %q }\n", m.Name(), m.Address())
+	}
+
+	return b.String()
+}
+
+const secretsHCL = `
+resource "talosop_secrets" "this" {}
+`
+
+// controlPlaneHCL is a control plane that may be destroyed. extra is further
+// arguments.
+func (s *site) controlPlaneHCL(extra string) string {
+	return s.controlPlaneOf(s.controlPlane, extra)
+}
+
+func (s *site) controlPlaneOf(machines []*talossim.Machine, extra string) string {
+	protection := "  deletion_protection = false\n"
+	if strings.Contains(extra, "deletion_protection") {
+		protection = ""
+	}
+
+	return fmt.Sprintf(`
+resource "talosop_control_plane" "this" {
+  mode               = "metal"
+  name               = "test"
+  endpoint           = %q
+  secrets            = talosop_secrets.this.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.36.2"
+  install            = { disk = "/dev/sda" }
+  machines = {
+%s  }
+%s%s
+}
+`, s.endpoint, machinesHCL(machines), protection, extra)
+}
+
+// workersHCL is a pool of workers on the control plane of the configuration.
+func (s *site) workersHCL(extra string) string {
+	return s.workersOf(s.workers, extra)
+}
+
+func (s *site) workersOf(machines []*talossim.Machine, extra string) string {
+	return fmt.Sprintf(`
+resource "talosop_worker" "this" {
+  cluster       = talosop_control_plane.this.cluster
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
+  machines = {
+%s  }
+%s
+}
+`, machinesHCL(machines), extra)
+}
+
+// wholeCluster is secrets, control plane and workers.
+func (s *site) wholeCluster() string {
+	return secretsHCL + s.controlPlaneHCL("") + s.workersHCL("")
+}

@@ -1,0 +1,66 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// The main road: machines in maintenance mode become a Ready cluster, a second plan
+// is empty, and destroying puts all of them back.
+func TestAccCluster(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 3, 2)
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{
+					Config: s.wholeCluster(),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: []plancheck.PlanCheck{
+							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(4)),
+							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(2)),
+							plancheck.ExpectUnknownValue("talosop_control_plane.this", tfjsonpath.New("phase")),
+							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("version_contract"), knownvalue.StringExact("v1.13")),
+						},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
+					ConfigStateChecks: []statecheck.StateCheck{
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
+						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed").AtMapKey("cp-2"),
+							knownvalue.ObjectPartial(map[string]knownvalue.Check{
+								"stage": knownvalue.StringExact("running"), "ready": knownvalue.Bool(true),
+								"talos_version": knownvalue.StringExact("v1.13.0"), "uuid": knownvalue.StringExact(s.controlPlane[1].UUID()),
+								"kubelet_version": knownvalue.StringExact("v1.36.2"), "boot_id": knownvalue.NotNull(),
+								"config_digest": knownvalue.NotNull(), "member_id": knownvalue.NotNull(), "node_name": knownvalue.NotNull(),
+							})),
+						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-1"),
+							knownvalue.ObjectPartial(map[string]knownvalue.Check{
+								"stage": knownvalue.StringExact("running"), "member_id": knownvalue.Null(), "node_name": knownvalue.NotNull(),
+							})),
+						statecheck.ExpectSensitiveValue("talosop_control_plane.this", tfjsonpath.New("cluster").AtMapKey("secrets")),
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("cluster").AtMapKey("phase"), knownvalue.StringExact("Ready")),
+					},
+				},
+			},
+		})
+
+		for _, m := range s.Machines() {
+			if m.Configured() || m.Stage() != talossim.StageMaintenance {
+				t.Errorf("after destroy %s is %s", m.Name(), m.Stage())
+			}
+		}
+
+		if got := len(s.CallsTo("Bootstrap")); got != 1 {
+			t.Errorf("etcd was bootstrapped %d times", got)
+		}
+	})
+}
