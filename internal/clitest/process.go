@@ -134,8 +134,8 @@ func (p *Process) stop() {
 	}
 }
 
-// providers returns the provider processes that the command started and that still run. They are told from those of other commands by
-// the working folder, which they inherit, because a provider whose CLI is gone has another parent. Linux only: elsewhere there are none.
+// providers returns the provider processes of the workspace that still run. They are told by their program, which is the workspace's
+// own, because one whose CLI is gone has another parent. Linux only: elsewhere there are none.
 func (p *Process) providers() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -150,13 +150,9 @@ func (p *Process) providers() []int {
 			continue
 		}
 
-		// A process that ended meanwhile has no links any more.
+		// A process that ended meanwhile has no link any more.
 		exe, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
-		if err != nil || strings.TrimSuffix(exe, " (deleted)") != p.provider {
-			continue
-		}
-
-		if dir, err := os.Readlink(filepath.Join("/proc", entry.Name(), "cwd")); err == nil && dir == p.cmd.Dir {
+		if err == nil && exe == p.provider {
 			pids = append(pids, pid)
 		}
 	}

@@ -60,6 +60,21 @@ func moduleRoot() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
+// pin gives a workspace a provider of its own, which a build of another test process does not exchange under the CLI's checksums.
+func pin(binary, path string) error {
+	if err := os.Link(binary, path); err == nil {
+		return nil
+	}
+
+	// Another file system.
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+
+	return os.WriteFile(path, content, 0o700)
+}
+
 // writeMirror lays the provider into a filesystem mirror below dir and returns the text of a CLI configuration that installs from it and
 // from nowhere else. A mirror, unlike dev_overrides, goes through init, locks and the checksums, as at a user's.
 func writeMirror(dir, provider string) (string, error) {

@@ -39,7 +39,7 @@ func (r Result) Output() string { return r.Stdout + r.Stderr }
 func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 	tb.Helper()
 
-	provider, err := binary()
+	built, err := binary()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -47,6 +47,11 @@ func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 	dir, err := filepath.EvalSymlinks(tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)
+	}
+
+	provider := filepath.Join(dir, "terraform-provider-talosop")
+	if err := pin(built, provider); err != nil {
+		tb.Fatalf("place the provider: %v", err)
 	}
 
 	w := &Workspace{Dir: filepath.Join(dir, "work"), t: tb, cli: cli, provider: provider, trace: filepath.Join(dir, "trace.log")}
