@@ -22,10 +22,10 @@ const containerMode = "container"
 // the container owns its volumes.
 //
 // Talos answers OK even when another sequence is in its way and nothing happens
-// ("locked", Talos 1.13). Reset therefore returns when the machine left its stage,
-// and ErrInProgress when it did not. A graceful reset drains the node and leaves etcd
-// first; when leaving fails, Talos reboots without having wiped anything, which only
-// an observation shows.
+// ("locked", Talos 1.13). Reset therefore asks only a machine that is booting or
+// running, returns when that one went on to something else, and ErrInProgress when it
+// did not. A graceful reset drains the node and leaves etcd first; when leaving fails,
+// Talos reboots without having wiped anything, which only an observation shows.
 func (m *Machine) Reset(ctx context.Context, graceful bool) error {
 	if err := m.reset(ctx, graceful); err != nil {
 		return fmt.Errorf("reset %s: %w", m.address, err)
@@ -45,8 +45,11 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 		return err
 	}
 
-	if stage == cluster.StageResetting {
+	switch {
+	case stage == cluster.StageResetting:
 		return nil
+	case !idle(stage):
+		return fmt.Errorf("%w: it is %s", ErrInProgress, stage)
 	}
 
 	version, err := bounded(ctx, m, s.version)
@@ -66,7 +69,13 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 		return err
 	}
 
-	return m.settle(ctx, func(ctx context.Context) error { return m.leftStage(ctx, stage) })
+	return m.settle(ctx, m.resetBegan)
+}
+
+// idle machines run no sequence that a reset has to wait for: Talos lets it take over
+// the boot.
+func idle(stage cluster.Stage) bool {
+	return stage == cluster.StageBooting || stage == cluster.StageRunning || stage == cluster.StageUnknown
 }
 
 func (m *Machine) sendReset(ctx context.Context, s *session, request *machineapi.ResetRequest) error {
@@ -84,9 +93,9 @@ func (m *Machine) sendReset(ctx context.Context, s *session, request *machineapi
 	}
 }
 
-// leftStage is nil once the machine is not in the stage any more in which it was
-// told to reset. One that stopped answering has left it.
-func (m *Machine) leftStage(ctx context.Context, before cluster.Stage) error {
+// resetBegan is nil once the machine left the stage it was told to reset in. One that
+// stopped answering has left it.
+func (m *Machine) resetBegan(ctx context.Context) error {
 	s, _, err := m.connected(ctx)
 
 	switch {
@@ -101,7 +110,7 @@ func (m *Machine) leftStage(ctx context.Context, before cluster.Stage) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil, stage != before:
+	case err != nil, !idle(stage):
 		return nil
 	default:
 		return fmt.Errorf("it is still %s: Talos takes a reset and does not run it while another sequence is under way", stage)

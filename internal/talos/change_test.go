@@ -1,0 +1,394 @@
+package talos_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+func TestApplyConfigReturnsWhenMaintenanceIsOver(t *testing.T) {
+	t.Parallel()
+
+	for _, version := range []string{"v1.13.0", "v1.12.6"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{TalosVersion: version})
+			o := newOwner(t, sim)
+			m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+
+			if got := api.Observe(t.Context()); got.Access == cluster.Maintenance {
+				t.Errorf("right after: %+v", got)
+			}
+
+			// A second run that believes the machine still waits sends nothing.
+			err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID())
+			if err == nil || wait.IsPermanent(err) || len(sim.CallsTo("ApplyConfiguration")) != 1 {
+				t.Errorf("again: %v with %d calls", err, len(sim.CallsTo("ApplyConfiguration")))
+			}
+		})
+	}
+}
+
+func TestApplyConfigAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{})
+	configuration := o.config(t, machinetype.TypeControlPlane)
+
+	// Lost before it was served: the machine still waits, and that is the reason.
+	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", Cut: true})
+
+	err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID())
+	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "still in maintenance mode") {
+		t.Errorf("lost request: %v", err)
+	}
+
+	// Lost after it was served: leaving maintenance mode is the answer.
+	m.ClearFaults()
+	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+
+	must(t, o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID()))
+
+	if n := len(sim.CallsTo("ApplyConfiguration")); n != 2 {
+		t.Errorf("%d calls, want one for each of two applies", n)
+	}
+}
+
+func TestApplyConfigErrors(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		fault     talossim.Fault
+		config    func(*testing.T, []byte) []byte
+		uuid      string
+		access    cluster.Access
+		class     error
+		permanent bool
+		text      string
+	}{
+		"another hardware UUID": {
+			uuid: "11111111-2222-3333-4444-555555555555", class: talos.ErrForeign, permanent: true,
+			text: "expected is 11111111-2222-3333-4444-555555555555",
+		},
+		"a busy machine": {
+			fault: talossim.Fault{Code: codes.FailedPrecondition, Message: "another apply configuration is already in progress"},
+			class: talos.ErrInProgress, text: "already in progress",
+		},
+		"a restarting machine": {fault: talossim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable, text: "starting"},
+		"configured meanwhile": {fault: talossim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, class: talos.ErrNotAuthorised, text: "has a configuration already"},
+		"an agent":             {fault: talossim.Fault{Code: codes.Unimplemented, Message: "agent mode"}, class: talos.ErrUnsupported, permanent: true},
+		"an unknown key": {
+			config: func(t *testing.T, c []byte) []byte {
+				t.Helper()
+
+				return replaced(t, c, "machine:\n", "machine:\n    secretly: sesame-open\n")
+			},
+			class: talos.ErrRejected, permanent: true, text: "unknown keys",
+		},
+		"a member expected": {access: cluster.Member, class: talos.ErrMaintenance},
+		"a foreign machine": {access: cluster.Foreign, permanent: true, text: "foreign"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			o := newOwner(t, sim)
+			m := add(t, sim, talossim.MachineOptions{})
+
+			if test.fault.Code != codes.OK {
+				test.fault.Method = "ApplyConfiguration"
+				m.SetFault(test.fault)
+			}
+
+			configuration := o.config(t, machinetype.TypeWorker)
+			if test.config != nil {
+				configuration = test.config(t, configuration)
+			}
+
+			if test.access == "" {
+				test.access = cluster.Maintenance
+			}
+
+			err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, test.access, test.uuid)
+			if err == nil || test.class != nil && !errors.Is(err, test.class) || wait.IsPermanent(err) != test.permanent || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("err = %v (permanent %t), want %v (permanent %t)", err, wait.IsPermanent(err), test.class, test.permanent)
+			}
+
+			if strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), o.bundle.TrustdInfo.Token) {
+				t.Errorf("the error shows the configuration: %v", err)
+			}
+
+			if sent := len(sim.CallsTo("ApplyConfiguration")); test.uuid != "" && sent != 0 {
+				t.Errorf("%d configurations were sent to another machine", sent)
+			}
+		})
+	}
+}
+
+func TestApplyConfigToAMember(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	before := observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	boots := m.Boots()
+
+	configuration := replaced(t, o.config(t, machinetype.TypeControlPlane), "machine:\n", "machine:\n    sysctls:\n        vm.swappiness: \"10\"\n")
+	must(t, api.ApplyConfig(t.Context(), configuration, cluster.Member, m.UUID()))
+
+	if after := api.Observe(t.Context()); after.ConfigDigest == before.ConfigDigest || m.Boots() != boots {
+		t.Errorf("digest %s -> %s, %d boots", before.ConfigDigest, after.ConfigDigest, m.Boots()-boots)
+	}
+
+	// The token takes a reboot, and Talos explains that with a diff in clear text.
+	token := o.bundle.TrustdInfo.Token
+
+	err := api.ApplyConfig(t.Context(), replaced(t, configuration, token, "abcdef.0123456789abcdef"), cluster.Member, m.UUID())
+	if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || strings.Contains(err.Error(), token) ||
+		strings.Contains(err.Error(), "abcdef.") || !strings.Contains(err.Error(), "immediate mode") || m.Boots() != boots {
+		t.Errorf("a change that needs a reboot: %v, %d boots", err, m.Boots()-boots)
+	}
+}
+
+func TestBootstrapOnce(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		fault talossim.Fault
+		// first is the class of the first attempt's error.
+		first error
+		calls int
+	}{
+		"an answer":       {calls: 1},
+		"a lost answer":   {fault: talossim.Fault{DropResponse: true}, calls: 1},
+		"a lost request":  {fault: talossim.Fault{Cut: true}, first: talos.ErrUnreachable, calls: 2},
+		"not yet":         {fault: talossim.Fault{Code: codes.FailedPrecondition, Message: "time is not in sync yet"}, first: talos.ErrInProgress, calls: 2},
+		"unavailable":     {fault: talossim.Fault{Code: codes.Unavailable, Message: "restarting"}, first: talos.ErrUnreachable, calls: 2},
+		"data is there":   {fault: talossim.Fault{Code: codes.AlreadyExists, Message: "etcd data directory is not empty"}, calls: 2},
+		"an early crash":  {fault: talossim.Fault{Crash: true}, first: talos.ErrUnreachable, calls: 2},
+		"no role for it":  {fault: talossim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, first: talos.ErrNotAuthorised, calls: 2},
+		"an unknown call": {fault: talossim.Fault{Code: codes.Unimplemented, Message: "only available on control plane nodes"}, first: talos.ErrUnsupported, calls: 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			o := newOwner(t, sim)
+			m, api := member(t, sim, o, o.fleet(t, shortly), machinetype.TypeControlPlane)
+			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+			if test.fault != (talossim.Fault{}) {
+				test.fault.Method = "Bootstrap"
+				m.SetFault(test.fault)
+			}
+
+			if err := api.Bootstrap(t.Context()); !errors.Is(err, test.first) {
+				t.Fatalf("first attempt: %v, want %v", err, test.first)
+			}
+
+			m.PowerOn() // does nothing to a machine that is on
+			m.ClearFaults()
+			observed(t, api, "came back", func(s cluster.MachineState) bool { return s.Access == cluster.Member && s.EtcdService != "" })
+
+			// Whatever happened, further attempts are harmless.
+			for range 3 {
+				err := retried(t, func(ctx context.Context) error { return api.Bootstrap(ctx) })
+				if err != nil {
+					t.Fatalf("a later attempt: %v", err)
+				}
+			}
+
+			observed(t, api, "became ready", settled)
+
+			if n := len(sim.CallsTo("Bootstrap")); n != test.calls {
+				t.Errorf("%d bootstrap calls, want %d: %v", n, test.calls, sim.CallsTo("Bootstrap"))
+			}
+		})
+	}
+}
+
+// retried repeats a call as the engine does: until it succeeds, or fails for good.
+func retried(t *testing.T, call func(context.Context) error) error {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	return wait.Until(ctx, 5*time.Millisecond, call)
+}
+
+func TestBootstrapIsReported(t *testing.T) {
+	t.Parallel()
+
+	slow := talossim.TestDelays()
+	slow.EtcdStart = time.Hour
+
+	sim := site(t, talossim.Options{Delays: &slow})
+	o := newOwner(t, sim)
+	_, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	must(t, api.Bootstrap(t.Context()))
+
+	if got := api.Observe(t.Context()); !got.BootstrapRequested || got.EtcdService == cluster.ServiceRunning {
+		t.Errorf("while etcd starts: %+v", got)
+	}
+
+	must(t, api.Bootstrap(t.Context()))
+
+	if n := len(sim.CallsTo("Bootstrap")); n != 1 {
+		t.Errorf("%d bootstrap calls, want 1", n)
+	}
+}
+
+func TestBootstrapOfAWorker(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	f := o.fleet(t, nil)
+	_, first := member(t, sim, o, f, machinetype.TypeControlPlane)
+	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
+
+	_, worker := member(t, sim, o, f, machinetype.TypeWorker)
+	observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
+
+	if err := worker.Bootstrap(t.Context()); !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
+		t.Errorf("err = %v", err)
+	}
+
+	if n := len(sim.CallsTo("Bootstrap")); n != 0 {
+		t.Errorf("%d bootstrap calls to a worker", n)
+	}
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		fault talossim.Fault
+		first error
+		calls int
+	}{
+		"an answer":      {calls: 1},
+		"a lost answer":  {fault: talossim.Fault{DropResponse: true}, calls: 1},
+		"a lost request": {fault: talossim.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
+		"unavailable":    {fault: talossim.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
+		"no role for it": {fault: talossim.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, calls: 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			o := newOwner(t, sim)
+
+			f := o.fleet(t, func(o *talos.Options) { o.Timeouts.Settle = 2 * time.Second })
+			m, api := member(t, sim, o, f, machinetype.TypeControlPlane)
+			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+			if test.fault != (talossim.Fault{}) {
+				test.fault.Method = "Reset"
+				m.SetFault(test.fault)
+			}
+
+			if err := api.Reset(t.Context(), false); !errors.Is(err, test.first) {
+				t.Fatalf("first attempt: %v, want %v", err, test.first)
+			}
+
+			m.ClearFaults()
+
+			if test.first != nil {
+				must(t, api.Reset(t.Context(), false))
+			}
+
+			observed(t, api, "waited in maintenance mode", func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
+
+			if n := len(sim.CallsTo("Reset")); n != test.calls || !m.Installed() || m.Configured() {
+				t.Errorf("%d calls, want %d; installed %t, configured %t", n, test.calls, m.Installed(), m.Configured())
+			}
+		})
+	}
+}
+
+func TestResetRefuses(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{})
+	f := o.fleet(t, nil)
+
+	if err := f.Machine(wanted(m)).Reset(t.Context(), false); !errors.Is(err, talos.ErrMaintenance) {
+		t.Errorf("in maintenance mode: %v", err)
+	}
+
+	must(t, f.Machine(wanted(m)).ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
+	observed(t, f.Machine(wanted(m)), "waited for its bootstrap", waitsForBootstrap)
+
+	other := wanted(m)
+	other.UUID = "11111111-2222-3333-4444-555555555555"
+
+	for what, call := range map[string]func() error{
+		"reset":     func() error { return o.fleet(t, nil).Machine(other).Reset(t.Context(), false) },
+		"bootstrap": func() error { return o.fleet(t, nil).Machine(other).Bootstrap(t.Context()) },
+	} {
+		if err := call(); !errors.Is(err, talos.ErrForeign) || !wait.IsPermanent(err) {
+			t.Errorf("%s of another machine: %v", what, err)
+		}
+	}
+
+	if n := len(sim.CallsTo("Reset")) + len(sim.CallsTo("Bootstrap")); n != 0 {
+		t.Errorf("%d calls reached the wrong machine", n)
+	}
+}
+
+// A container has no partitions to name, and ends instead of rebooting.
+func TestResetOfAContainer(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
+	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	must(t, api.Reset(t.Context(), false))
+	observed(t, api, "ended", func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
+}
+
+func TestChangesEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{})
+	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", Latency: time.Hour, Count: -1})
+
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(interrupted) })
+
+	start := time.Now()
+
+	err := o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(ctx, o.config(t, machinetype.TypeWorker), cluster.Maintenance, m.UUID())
+	if err == nil || wait.IsPermanent(err) || time.Since(start) > 10*time.Second {
+		t.Errorf("err = %v after %s", err, time.Since(start))
+	}
+}

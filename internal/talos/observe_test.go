@@ -1,0 +1,324 @@
+package talos_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+func TestObserveMaintenance(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		options talossim.MachineOptions
+		version string
+		uuid    bool
+	}{
+		"1.13":           {options: talossim.MachineOptions{TalosVersion: "v1.13.0"}, version: "v1.13.0", uuid: true},
+		"1.12":           {options: talossim.MachineOptions{TalosVersion: "v1.12.6"}, uuid: true},
+		"container":      {options: talossim.MachineOptions{Platform: talossim.Container}, version: talossim.DefaultTalosVersion},
+		"no usable uuid": {options: talossim.MachineOptions{UUID: "03000200-0400-0500-0006-000700080009"}, version: talossim.DefaultTalosVersion},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			m := add(t, sim, test.options)
+
+			got := newOwner(t, sim).fleet(t, nil).Machine(wanted(m)).Observe(t.Context())
+			if got.Access != cluster.Maintenance || got.Stage != cluster.StageMaintenance || got.TalosVersion != test.version {
+				t.Errorf("state %+v", got)
+			}
+
+			if want := map[bool]string{true: m.UUID()}[test.uuid]; got.UUID != want {
+				t.Errorf("uuid %q, want %q", got.UUID, want)
+			}
+
+			if n := len(sim.Calls()); n > 3 {
+				t.Errorf("%d calls, want 3 at most", n)
+			}
+		})
+	}
+}
+
+func TestObserveFollowsAMachine(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{Hostname: "cp-one", Schematic: "376567988ad3"})
+	api := o.fleet(t, nil).Machine(wanted(m))
+	configuration := o.config(t, machinetype.TypeControlPlane)
+
+	must(t, api.ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID()))
+
+	waiting := observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	if waiting.Stage != cluster.StageBooting || waiting.Ready || len(waiting.Unmet) == 0 || waiting.BootstrapRequested {
+		t.Errorf("before bootstrap: %+v", waiting)
+	}
+
+	must(t, api.Bootstrap(t.Context()))
+
+	got := observed(t, api, "became ready", settled)
+
+	digest, err := machineconfig.Digest(configuration)
+	must(t, err)
+
+	want := cluster.MachineState{
+		Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, UUID: m.UUID(), TalosVersion: "v1.13.0",
+		Schematic: "376567988ad3", Platform: "metal", Role: cluster.ControlPlane, NodeName: "cp-one", ConfigDigest: digest,
+	}
+	if got.ConfigDigest != want.ConfigDigest || got.NodeName != want.NodeName || got.Role != want.Role || got.UUID != want.UUID ||
+		got.TalosVersion != want.TalosVersion || got.Schematic != want.Schematic || got.Platform != want.Platform {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+
+	members, err := api.EtcdMembers(t.Context())
+	if err != nil || len(members) != 1 || members[0].Name != "cp-one" || members[0].Learner || len(members[0].ID) != 16 {
+		t.Errorf("members %+v, error %v", members, err)
+	}
+
+	// A new process reads the machine that is at rest with five calls, and finds
+	// the same.
+	sim.ForgetCalls()
+
+	again := o.fleet(t, nil).Machine(wanted(m)).Observe(t.Context())
+	if again.NodeName != want.NodeName || again.ConfigDigest != digest || !settled(again) {
+		t.Errorf("read again: %+v", again)
+	}
+
+	if calls := sim.Calls(); len(calls) != 5 {
+		t.Errorf("%d calls, want 5: %v", len(calls), calls)
+	}
+}
+
+func TestObserveWorker(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	f := o.fleet(t, nil)
+	_, worker := member(t, sim, o, f, machinetype.TypeWorker)
+
+	// Without a control plane a worker gets no certificate and its API is closed.
+	closed := observed(t, worker, "closed its API", func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
+	if closed.Cause == "" || closed.Stage != "" {
+		t.Errorf("state %+v, want a cause and nothing else", closed)
+	}
+
+	_, first := member(t, sim, o, f, machinetype.TypeControlPlane)
+	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
+
+	joined := observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
+	if joined.Role != cluster.Worker || joined.EtcdService != "" || joined.BootstrapRequested {
+		t.Errorf("state %+v", joined)
+	}
+
+	if _, err := worker.EtcdMembers(t.Context()); !errors.Is(err, talos.ErrUnsupported) {
+		t.Errorf("etcd members of a worker: %v", err)
+	}
+}
+
+func TestObserveForeign(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	theirs, ours := ownerOf(t, sim, theirSecrets), newOwner(t, sim)
+	m, api := member(t, sim, theirs, theirs.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, api, "joined the other cluster", waitsForBootstrap)
+	sim.ForgetCalls()
+
+	stranger := ours.fleet(t, nil).Machine(wanted(m))
+	if got := stranger.Observe(t.Context()); got.Access != cluster.Foreign || !strings.Contains(got.Cause, "not signed by the Talos CA of this cluster") {
+		t.Errorf("state %+v", got)
+	}
+
+	configuration := ours.config(t, machinetype.TypeControlPlane)
+	for what, err := range map[string]error{
+		"apply as to a new machine": stranger.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""),
+		"apply as to a member":      stranger.ApplyConfig(t.Context(), configuration, cluster.Member, ""),
+		"bootstrap":                 stranger.Bootstrap(t.Context()),
+		"reset":                     stranger.Reset(t.Context(), false),
+	} {
+		if !errors.Is(err, talos.ErrForeign) {
+			t.Errorf("%s: %v, want a foreign machine", what, err)
+		}
+	}
+
+	if _, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{}); !errors.Is(err, talos.ErrForeign) {
+		t.Errorf("inspect without credentials: %v", err)
+	}
+
+	if calls := sim.Calls(); len(calls) != 0 {
+		t.Errorf("a machine of another cluster was sent %v", calls)
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{})
+	configuration := o.config(t, machinetype.TypeWorker)
+
+	info, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{})
+	must(t, err)
+	sim.ForgetCalls()
+
+	wrong := o.fleet(t, func(o *talos.Options) { o.Fingerprints = map[string][]string{m.Name(): {"bm90IHRoaXMgb25l"}} }).Machine(wanted(m))
+	if got := wrong.Observe(t.Context()); got.Access != cluster.Foreign || !strings.Contains(got.Cause, info.Fingerprint) {
+		t.Errorf("state %+v, want the fingerprint that was shown", got)
+	}
+
+	if err := wrong.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""); !errors.Is(err, talos.ErrForeign) {
+		t.Errorf("apply: %v", err)
+	}
+
+	if calls := sim.Calls(); len(calls) != 0 {
+		t.Errorf("a machine with another fingerprint was sent %v", calls)
+	}
+
+	right := o.fleet(t, func(o *talos.Options) { o.Fingerprints = map[string][]string{m.Name(): {info.Fingerprint}} }).Machine(wanted(m))
+	must(t, right.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""))
+}
+
+func TestObserveAfterReboot(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+	for range 3 {
+		m.PowerOff()
+
+		if got := api.Observe(t.Context()); got.Access != cluster.Unreachable || !strings.Contains(got.Cause, "connection refused") {
+			t.Errorf("switched off: %+v", got)
+		}
+
+		m.PowerOn()
+		observed(t, api, "came back", waitsForBootstrap)
+	}
+}
+
+func TestObserveUnavailable(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+	for name, fault := range map[string]talossim.Fault{
+		"unavailable": {Code: codes.Unavailable, Message: "machined is restarting", Count: -1},
+		"cut off":     {Cut: true, Count: -1},
+	} {
+		m.SetFault(fault)
+
+		if got := api.Observe(t.Context()); got.Access != cluster.Unreachable || got.Cause == "" ||
+			fault.Message != "" && !strings.Contains(got.Cause, fault.Message) {
+			t.Errorf("%s: %+v", name, got)
+		}
+
+		m.ClearFaults()
+
+		if got := api.Observe(t.Context()); got.Access != cluster.Member {
+			t.Errorf("after %s: %+v", name, got)
+		}
+	}
+
+	// One call that fails is made good by a second look on another connection.
+	m.SetFault(talossim.Fault{Method: "Version", Cut: true})
+
+	if got := api.Observe(t.Context()); got.Access != cluster.Member {
+		t.Errorf("after one lost call: %+v", got)
+	}
+}
+
+func TestObserveIsBoundedAndCancelled(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{})
+	m.SetFault(talossim.Fault{Method: "Version", Latency: time.Hour, Count: -1})
+
+	start := time.Now()
+
+	slow := o.fleet(t, func(o *talos.Options) {
+		o.Timeouts.Call, o.Timeouts.Observe = 200*time.Millisecond, 300*time.Millisecond
+	})
+	if got := slow.Machine(wanted(m)).Observe(t.Context()); got.Access != cluster.Unreachable || !strings.Contains(got.Cause, "no answer in time") {
+		t.Errorf("with a call that hangs: %+v", got)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+
+	if got := o.fleet(t, nil).Machine(wanted(m)).Observe(ctx); got.Access != cluster.Unreachable {
+		t.Errorf("cancelled: %+v", got)
+	}
+
+	if took := time.Since(start); took > 15*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{
+		Hostname: "rack-7", Schematic: "376567988ad3",
+		Disks: []talossim.Disk{{Path: "/dev/nvme0n1", Size: 64 << 30, Model: "FAST", Serial: "S1", Transport: "nvme"}},
+	})
+
+	check := func(info talos.Info, access cluster.Access) {
+		t.Helper()
+
+		if info.Access != access || info.UUID != m.UUID() || info.Hostname != "rack-7" || info.Schematic != "376567988ad3" ||
+			info.TalosVersion != "v1.13.0" || info.Platform != "metal" || info.Fingerprint == "" {
+			t.Errorf("info %+v", info)
+		}
+
+		if len(info.Disks) != 1 || info.Disks[0].Path != "/dev/nvme0n1" || info.Disks[0].Size != 64<<30 || info.Disks[0].Transport != "nvme" {
+			t.Errorf("disks %+v", info.Disks)
+		}
+
+		if len(info.Addresses) != 1 || info.Addresses[0] != m.Address().String() {
+			t.Errorf("addresses %v, want %s", info.Addresses, m.Address())
+		}
+	}
+
+	info, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{})
+	must(t, err)
+	check(info, cluster.Maintenance)
+
+	api := o.fleet(t, nil).Machine(wanted(m))
+	must(t, api.ApplyConfig(t.Context(), replaced(t, o.config(t, machinetype.TypeControlPlane), "/dev/sda", "/dev/nvme0n1"), cluster.Maintenance, ""))
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+	info, err = talos.Inspect(t.Context(), m.Address().String(), talos.Options{Credentials: o.credentials(t)})
+	must(t, err)
+	check(info, cluster.Member)
+
+	m.PowerOff()
+
+	if _, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{}); !errors.Is(err, talos.ErrUnreachable) {
+		t.Errorf("switched off: %v", err)
+	}
+}

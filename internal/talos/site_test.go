@@ -1,0 +1,200 @@
+package talos_test
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+var (
+	_ lifecycle.Machine    = (*talos.Machine)(nil)
+	_ lifecycle.Kubernetes = (*kubernetes.Client)(nil)
+)
+
+// owner is the side of a cluster that holds its secrets.
+type owner struct {
+	bundle *secrets.Bundle
+	input  *generate.Input
+}
+
+// contract is the oldest that the simulated versions share.
+var contract = config.TalosVersion1_12
+
+// Keys take a second to make, so all clusters but one of another owner share theirs.
+var (
+	ourSecrets   = sync.OnceValues(newSecrets)
+	theirSecrets = sync.OnceValues(newSecrets)
+)
+
+func newSecrets() (*secrets.Bundle, error) {
+	return secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Minute)), contract)
+}
+
+func newOwner(t *testing.T, sim *talossim.Simulator) owner {
+	t.Helper()
+
+	return ownerOf(t, sim, ourSecrets)
+}
+
+func ownerOf(t *testing.T, sim *talossim.Simulator, generated func() (*secrets.Bundle, error)) owner {
+	t.Helper()
+
+	endpoint, err := sim.Endpoint()
+	must(t, err)
+
+	bundle, err := generated()
+	must(t, err)
+
+	input, err := generate.NewInput("test", endpoint, "1.34.1",
+		generate.WithVersionContract(contract), generate.WithSecretsBundle(bundle), generate.WithInstallDisk("/dev/sda"),
+		generate.WithHostDNSForwardKubeDNSToHost(true))
+	must(t, err)
+
+	return owner{bundle, input}
+}
+
+func (o owner) config(t *testing.T, kind machinetype.Type) []byte {
+	t.Helper()
+
+	provider, err := o.input.Config(kind)
+	must(t, err)
+
+	data, err := provider.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	must(t, err)
+
+	return data
+}
+
+func (o owner) credentials(t *testing.T) talos.Credentials {
+	t.Helper()
+
+	cert, err := o.bundle.GenerateTalosAPIClientCertificate(role.MakeSet(role.Admin))
+	must(t, err)
+
+	return talos.Credentials{CA: o.bundle.Certs.OS.Crt, Cert: cert.Crt, Key: cert.Key}
+}
+
+// fleet is patient with calls, because the tests share the machine, and looks for
+// effects often.
+func (o owner) fleet(t *testing.T, change func(*talos.Options)) *talos.Fleet {
+	t.Helper()
+
+	options := talos.Options{
+		Credentials: o.credentials(t), Digest: machineconfig.Digest,
+		Timeouts: talos.Timeouts{
+			Connect: 20 * time.Second, Call: 20 * time.Second, Observe: time.Minute, Change: 20 * time.Second,
+			Settle: 20 * time.Second, Poll: 10 * time.Millisecond,
+		},
+	}
+	if change != nil {
+		change(&options)
+	}
+
+	f, err := talos.NewFleet(options)
+	must(t, err)
+	t.Cleanup(f.Close)
+
+	return f
+}
+
+// shortly makes effects that never come known quickly.
+func shortly(o *talos.Options) { o.Timeouts.Settle = 100 * time.Millisecond }
+
+func site(t *testing.T, options talossim.Options) *talossim.Simulator {
+	t.Helper()
+
+	return talossim.ForTest(t, options)
+}
+
+func add(t *testing.T, sim *talossim.Simulator, options talossim.MachineOptions) *talossim.Machine {
+	t.Helper()
+
+	m, err := sim.AddMachine(t.Context(), options)
+	must(t, err)
+
+	return m
+}
+
+// wanted is a simulated machine in the words of the planner.
+func wanted(m *talossim.Machine) cluster.Machine {
+	return cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: m.UUID()}
+}
+
+// member is a control plane that was configured and waits for its bootstrap.
+func member(t *testing.T, sim *talossim.Simulator, o owner, f *talos.Fleet, kind machinetype.Type) (*talossim.Machine, *talos.Machine) {
+	t.Helper()
+
+	m := add(t, sim, talossim.MachineOptions{})
+	api := f.Machine(wanted(m))
+
+	must(t, api.ApplyConfig(t.Context(), o.config(t, kind), cluster.Maintenance, m.UUID()))
+
+	return m, api
+}
+
+// observed waits until the machine looks as it should.
+func observed(t *testing.T, api *talos.Machine, what string, condition func(cluster.MachineState) bool) cluster.MachineState {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	var state cluster.MachineState
+
+	err := wait.Until(ctx, 5*time.Millisecond, func(ctx context.Context) error {
+		if state = api.Observe(ctx); condition(state) {
+			return nil
+		}
+
+		return context.DeadlineExceeded
+	})
+	if err != nil {
+		t.Fatalf("machine never %s, last seen as %+v", what, state)
+	}
+
+	return state
+}
+
+func waitsForBootstrap(s cluster.MachineState) bool {
+	return s.Access == cluster.Member && s.EtcdService == cluster.ServicePreparing
+}
+
+func settled(s cluster.MachineState) bool {
+	return s.Access == cluster.Member && s.Stage == cluster.StageRunning && s.Ready
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replaced changes a configuration by one occurrence of a text.
+func replaced(t *testing.T, config []byte, before, after string) []byte {
+	t.Helper()
+
+	if !bytes.Contains(config, []byte(before)) {
+		t.Fatalf("the configuration does not contain %q", before)
+	}
+
+	return bytes.Replace(config, []byte(before), []byte(after), 1)
+}
