@@ -28,6 +28,8 @@ const (
 	// those whose last byte is in this range of the block's first /24.
 	firstEndpoint = 100
 	lastEndpoint  = 119
+	// From here on a last byte is no machine's: servers behind listeners, and the claim.
+	firstHidden   = 230
 	claimAttempts = 200
 )
 
@@ -133,7 +135,7 @@ func reserved(prefix netip.Prefix, addr netip.Addr) bool {
 	a, first := addr.As4(), prefix.Addr().As4()
 
 	switch {
-	case a[3] == 0 || a[3] >= 250:
+	case a[3] == 0 || a[3] >= firstHidden:
 		return true
 	default:
 		return a[2] == first[2] && a[3] >= firstEndpoint && a[3] <= lastEndpoint

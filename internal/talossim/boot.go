@@ -129,6 +129,10 @@ func (b *boot) run(ctx context.Context) outcome {
 	b.work.Wait()
 	b.sim.update(func() { b.m.boot, b.m.off = nil, end == poweredOff })
 
+	if c := b.joined(); c != nil {
+		c.reap()
+	}
+
 	return end
 }
 

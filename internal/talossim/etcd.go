@@ -70,9 +70,11 @@ const (
 	promoteRetry = 5 * time.Millisecond
 	// healthPeriod is how often etcd's health is looked at besides after changes.
 	healthPeriod = 250 * time.Millisecond
-	// leaveAttempts, each leaveRetry apart, replace Talos's five minutes.
-	leaveAttempts = 50
-	leaveRetry    = 20 * time.Millisecond
+	// leaveRetry replaces Talos's ten seconds between attempts to leave.
+	leaveRetry = 20 * time.Millisecond
+	// realLeave is the least time to keep trying with real members, which count as
+	// connected only seconds after they started.
+	realLeave = 30 * time.Second
 )
 
 // memberID is a member's id as it is written everywhere.
@@ -394,7 +396,12 @@ func (b *boot) leaveEtcd(ctx context.Context) error {
 		return fmt.Errorf("failed to leave cluster: %w", etcdRefused("127.0.0.1")) //nolint:revive // Talos's text
 	}
 
-	for attempt := 1; ; attempt++ {
+	patience := b.m.delays.EtcdLeave
+	if b.sim.opts.Assets != "" {
+		patience = max(patience, realLeave)
+	}
+
+	for deadline := time.Now().Add(patience); ; {
 		via, err := b.anyMember(ctx)
 		if err == nil {
 			err = via.remove(ctx, node.id())
@@ -404,7 +411,7 @@ func (b *boot) leaveEtcd(ctx context.Context) error {
 			break
 		}
 
-		if !errors.Is(err, errUnhealthy) || attempt == leaveAttempts {
+		if !errors.Is(err, errUnhealthy) || time.Now().After(deadline) {
 			return fmt.Errorf("failed to leave cluster: failed to remove member %d: %w", node.id(), err) //nolint:revive // Talos's text
 		}
 

@@ -41,14 +41,19 @@ type backends struct {
 }
 
 func newBackends(s *Simulator) (backends, error) {
-	return backends{
-		etcd: &modelEtcd{sim: s},
-		kube: newStandIn,
-		end:  func() error { return nil },
-	}, nil
+	if s.opts.Assets == "" {
+		return backends{etcd: &modelEtcd{sim: s}, kube: newStandIn, end: func() error { return nil }}, nil
+	}
+
+	parts, err := findAssets(s, s.opts.Assets)
+	if err != nil {
+		return backends{}, err
+	}
+
+	return backends{etcd: &realEtcd{parts: parts}, kube: parts.newRealKube, end: parts.end}, nil
 }
 
-// close stops every Kubernetes API and etcd.
+// closeBackends stops every Kubernetes API and etcd.
 func (s *Simulator) closeBackends() error {
 	s.mu.Lock()
 	clusters := make([]*cluster, 0, len(s.clusters))
@@ -202,6 +207,34 @@ func (b *boot) endpoint() (netip.AddrPort, bool) {
 	}
 
 	return netip.AddrPortFrom(addr, uint16(port)), true
+}
+
+// reap stops the Kubernetes APIs of etcd clusters that have no data left anywhere.
+func (c *cluster) reap() {
+	groups := map[any]bool{}
+
+	c.sim.mu.Lock()
+	for _, m := range c.sim.machines {
+		if m.disk.etcd != nil {
+			groups[m.disk.etcd.group()] = true
+		}
+	}
+	c.sim.mu.Unlock()
+
+	c.kubeMu.Lock()
+	defer c.kubeMu.Unlock()
+
+	for group, k := range c.kube {
+		if groups[group] {
+			continue
+		}
+
+		delete(c.kube, group)
+
+		if err := k.close(); err != nil {
+			c.sim.logf("stop Kubernetes API: %v", err)
+		}
+	}
 }
 
 // kubernetes returns a Kubernetes API of the cluster that is up, waiting for one.

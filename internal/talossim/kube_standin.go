@@ -160,22 +160,16 @@ func (s *standIn) close() error { return nil }
 
 // ServeHTTP authenticates and authorizes as far as the stand-in does, and dispatches.
 func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/livez", "/healthz", "/readyz":
-		s.serveHealth(w, r.URL.Path)
-
-		return
-	case "/version":
-		s.serveVersion(w)
-
-		return
-	}
-
 	user, groups, ok := s.authenticate(r)
 
 	switch {
 	case !ok:
+		// Talos switches anonymous requests off, so this is the answer even to /livez.
 		writeStatus(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
+	case slices.Contains([]string{"/livez", "/healthz", "/readyz"}, r.URL.Path):
+		s.serveHealth(w, r.URL.Path)
+	case r.URL.Path == "/version":
+		s.serveVersion(w)
 	case !slices.Contains(groups, "system:masters"):
 		writeStatus(w, http.StatusForbidden, "Forbidden",
 			fmt.Sprintf("%s is forbidden: User %q cannot access the resource", strings.TrimPrefix(r.URL.Path, "/"), user))

@@ -21,6 +21,9 @@ type Delays struct {
 	EtcdJoin time.Duration
 	// EtcdPromote is how long a learner catches up before it becomes a voter.
 	EtcdPromote time.Duration
+	// EtcdLeave is how long a member that is to leave keeps trying while etcd refuses
+	// because it is not healthy right now (Talos: five minutes).
+	EtcdLeave time.Duration
 	// APIServer runs from a healthy etcd to a kube-apiserver that answers.
 	APIServer time.Duration
 	// NodeRegister runs from a reachable Kubernetes API to the machine's Node object.
@@ -45,6 +48,7 @@ func TestDelays() Delays {
 		EtcdStart:    20 * time.Millisecond,
 		EtcdJoin:     20 * time.Millisecond,
 		EtcdPromote:  30 * time.Millisecond,
+		EtcdLeave:    2 * time.Second,
 		APIServer:    20 * time.Millisecond,
 		NodeRegister: 10 * time.Millisecond,
 		NodeReady:    20 * time.Millisecond,

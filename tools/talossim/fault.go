@@ -20,6 +20,7 @@ func demoDelays() talossim.Delays {
 		EtcdStart:    500 * time.Millisecond,
 		EtcdJoin:     500 * time.Millisecond,
 		EtcdPromote:  time.Second,
+		EtcdLeave:    10 * time.Second,
 		APIServer:    time.Second,
 		NodeRegister: 500 * time.Millisecond,
 		NodeReady:    time.Second,

@@ -65,6 +65,7 @@ func parse(args []string) (*settings, error) {
 	f.DurationVar(&d.EtcdStart, "etcd-start", d.EtcdStart, "time from Bootstrap to a healthy etcd")
 	f.DurationVar(&d.EtcdJoin, "etcd-join", d.EtcdJoin, "time until a control plane becomes a learner")
 	f.DurationVar(&d.EtcdPromote, "etcd-promote", d.EtcdPromote, "time until a learner becomes a voter")
+	f.DurationVar(&d.EtcdLeave, "etcd-leave", d.EtcdLeave, "time a member keeps trying to leave an unhealthy etcd")
 	f.DurationVar(&d.APIServer, "api-server", d.APIServer, "time from a healthy etcd to the Kubernetes API")
 	f.DurationVar(&d.NodeRegister, "node-register", d.NodeRegister, "time from the Kubernetes API to the node")
 	f.DurationVar(&d.NodeReady, "node-ready", d.NodeReady, "time from the node to Ready")

@@ -1,0 +1,310 @@
+package talossim
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// realKube is one real kube-apiserver for an etcd cluster. It listens on a hidden
+// address; the machines' listeners and the endpoint forward to it, and it reaches etcd
+// through a forwarder that picks a member that can serve.
+type realKube struct {
+	parts  *realParts
+	dir    string
+	addr   netip.AddrPort
+	ca     *authority
+	proc   *child
+	etcd   *forwarder
+	client *kubernetes.Clientset
+
+	mu  sync.Mutex
+	ips []net.IP // that the serving certificate covers
+	dns []string
+}
+
+// newRealKube implements backends.kube with a real kube-apiserver.
+func (p *realParts) newRealKube(_ context.Context, b *boot, group any) (kubeBackend, error) {
+	g, ok := group.(*realGroup)
+	if !ok {
+		return nil, fmt.Errorf("kube-apiserver on %T", group)
+	}
+
+	addr, err := p.hiddenAddress()
+	if err != nil {
+		return nil, err
+	}
+
+	k := &realKube{
+		parts: p, addr: netip.AddrPortFrom(addr, endpointPort),
+		dir: filepath.Join(p.dir, "kube-apiserver-"+uuid.NewString()[:8]),
+	}
+
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make kube-apiserver folder: %w", err)
+	}
+
+	if err := k.writePKI(b); err != nil {
+		return nil, err
+	}
+
+	// 127.0.0.1 is in the certificates of all members, so any of them may be behind it.
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for kube-apiserver's etcd: %w", err)
+	}
+
+	k.etcd = forward(l, g.dial)
+
+	if k.proc, err = p.nursery.start("kube-apiserver", p.apiserver, filepath.Join(k.dir, "kube-apiserver.log"), k.args(b)...); err != nil {
+		k.etcd.stop()
+
+		return nil, err
+	}
+
+	return k, nil
+}
+
+// dial connects to a member of the cluster that answers linearizable reads.
+func (g *realGroup) dial() (net.Conn, error) {
+	g.mu.Lock()
+	members := slices.Clone(g.members)
+	g.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+
+	for _, m := range members {
+		if m.healthy(ctx) == nil {
+			return (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort(m.host, "2379"))
+		}
+	}
+
+	return nil, errNoLeader
+}
+
+// writePKI writes what a kube-apiserver of Talos has, from the configuration.
+func (k *realKube) writePKI(b *boot) error {
+	cluster := b.config().Cluster()
+
+	ca, err := loadAuthority(cluster.IssuingCA())
+	if err != nil {
+		return fmt.Errorf("load Kubernetes CA: %w", err)
+	}
+
+	aggregator, err := loadAuthority(cluster.AggregatorCA())
+	if err != nil {
+		return fmt.Errorf("load aggregator CA: %w", err)
+	}
+
+	etcd, etcdPair, err := b.etcdAuthority()
+	if err != nil {
+		return err
+	}
+
+	clients := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	trusted := bytes.TrimSpace(cluster.IssuingCA().Crt)
+
+	for _, accepted := range cluster.AcceptedCAs() {
+		trusted = slices.Concat(trusted, []byte("\n"), bytes.TrimSpace(accepted.Crt))
+	}
+
+	k.ca = ca
+	k.cover(b)
+
+	err = errors.Join(
+		writeFile(k.dir, "ca.crt", append(trusted, '\n')),
+		writeFile(k.dir, "aggregator-ca.crt", cluster.AggregatorCA().Crt),
+		writeFile(k.dir, "etcd-ca.crt", etcdPair.Crt),
+		writeFile(k.dir, "service-account.key", cluster.ServiceAccount().Key),
+		writePair(k.dir, "front-proxy", aggregator, leaf{commonName: "front-proxy-client", usage: clients}),
+		writePair(k.dir, "etcd-client", etcd, leaf{commonName: "kube-apiserver", usage: clients}),
+		writePair(k.dir, "admin", ca, leaf{commonName: "talossim", organization: []string{"system:masters"}, usage: clients}),
+		k.writeServing(),
+	)
+	if err != nil {
+		return err
+	}
+
+	file := func(name string) string { return filepath.Join(k.dir, name) }
+
+	k.client, err = kubernetes.NewForConfig(&rest.Config{
+		Host: "https://" + k.addr.String(), QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: file("ca.crt"), CertFile: file("admin.crt"), KeyFile: file("admin.key")},
+	})
+	if err != nil {
+		return fmt.Errorf("make Kubernetes client: %w", err)
+	}
+
+	return nil
+}
+
+// cover collects the names of the serving certificate: the configured ones and every
+// address of the site it may be reached at.
+func (k *realKube) cover(b *boot) {
+	cluster := b.config().Cluster()
+	k.dns = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
+	k.ips = []net.IP{k.addr.Addr().AsSlice(), net.IPv4(127, 0, 0, 1)}
+
+	for _, san := range append(cluster.CertSANs(), cluster.Endpoint().Hostname()) {
+		if ip := net.ParseIP(san); ip != nil {
+			k.ips = append(k.ips, ip)
+		} else {
+			k.dns = append(k.dns, san)
+		}
+	}
+
+	for _, m := range b.sim.Machines() {
+		k.ips = append(k.ips, m.addr.AsSlice())
+	}
+}
+
+func (k *realKube) writeServing() error {
+	return writePair(k.dir, "apiserver", k.ca, leaf{
+		commonName: "kube-apiserver", organization: []string{"kube-master"}, ips: k.ips, dns: k.dns,
+		usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+}
+
+// args are Talos's, as far as they mean something without kubelets. Two differ: nothing
+// here would remove the taint that TaintNodesByCondition puts on new nodes, and there
+// is no address that may be published as an endpoint.
+func (k *realKube) args(b *boot) []string {
+	cluster := b.config().Cluster()
+	file := func(name string) string { return filepath.Join(k.dir, name) }
+
+	return []string{
+		"--bind-address=" + k.addr.Addr().String(),
+		fmt.Sprintf("--secure-port=%d", k.addr.Port()),
+		"--advertise-address=" + b.m.addr.String(),
+		"--endpoint-reconciler-type=none",
+		"--anonymous-auth=false",
+		"--authorization-mode=Node,RBAC",
+		"--enable-bootstrap-token-auth=true",
+		"--enable-admission-plugins=NodeRestriction",
+		"--disable-admission-plugins=TaintNodesByCondition",
+		"--client-ca-file=" + file("ca.crt"),
+		"--tls-cert-file=" + file("apiserver.crt"),
+		"--tls-private-key-file=" + file("apiserver.key"),
+		"--requestheader-client-ca-file=" + file("aggregator-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-username-headers=X-Remote-User",
+		"--proxy-client-cert-file=" + file("front-proxy.crt"),
+		"--proxy-client-key-file=" + file("front-proxy.key"),
+		"--service-account-issuer=" + cluster.Endpoint().String(),
+		"--service-account-key-file=" + file("service-account.key"),
+		"--service-account-signing-key-file=" + file("service-account.key"),
+		"--service-cluster-ip-range=" + strings.Join(cluster.Network().ServiceCIDRs(), ","),
+		"--etcd-servers=https://" + k.etcd.listener.Addr().String(),
+		"--etcd-cafile=" + file("etcd-ca.crt"),
+		"--etcd-certfile=" + file("etcd-client.crt"),
+		"--etcd-keyfile=" + file("etcd-client.key"),
+		"--profiling=false",
+		"--v=0",
+	}
+}
+
+func (k *realKube) serve(l net.Listener) func() {
+	if host, _, err := net.SplitHostPort(l.Addr().String()); err == nil {
+		k.coverAddress(net.ParseIP(host))
+	}
+
+	f := forward(l, func() (net.Conn, error) { return net.DialTimeout("tcp4", k.addr.String(), dialTimeout) })
+
+	return f.stop
+}
+
+// coverAddress extends the serving certificate by a machine that came later; the
+// server notices the new file.
+func (k *realKube) coverAddress(ip net.IP) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	if ip == nil || slices.ContainsFunc(k.ips, ip.Equal) {
+		return
+	}
+
+	k.ips = append(k.ips, ip)
+
+	if err := k.writeServing(); err != nil {
+		k.parts.sim.logf("kube-apiserver: renew certificate: %v", err)
+	}
+}
+
+func (k *realKube) ready(ctx context.Context) error {
+	_, err := k.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+
+	return err
+}
+
+func (k *realKube) getNode(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := k.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, errNoSuchNode
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("get node: %w", err)
+	}
+
+	return node, nil
+}
+
+func (k *realKube) createNode(ctx context.Context, node *corev1.Node) error {
+	created, err := k.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create node: %w", err)
+	}
+
+	created.Status = node.Status
+
+	if _, err := k.client.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update node status: %w", err)
+	}
+
+	return nil
+}
+
+func (k *realKube) updateNode(ctx context.Context, node *corev1.Node) error {
+	updated, err := k.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("update node: %w", err)
+	}
+
+	updated.Status = node.Status
+
+	if _, err := k.client.CoreV1().Nodes().UpdateStatus(ctx, updated, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update node status: %w", err)
+	}
+
+	return nil
+}
+
+func (k *realKube) close() error {
+	k.proc.stop()
+	k.etcd.stop()
+
+	if err := os.RemoveAll(k.dir); err != nil {
+		return fmt.Errorf("remove kube-apiserver folder: %w", err)
+	}
+
+	return nil
+}
