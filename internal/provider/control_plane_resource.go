@@ -20,6 +20,7 @@ var (
 	_ resource.ResourceWithConfigure      = (*controlPlaneResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*controlPlaneResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*controlPlaneResource)(nil)
+	_ resource.ResourceWithImportState    = (*controlPlaneResource)(nil)
 )
 
 func newControlPlaneResource() resource.Resource { return &controlPlaneResource{} }
@@ -92,8 +93,17 @@ func controlPlaneAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Version contract, such as `v1.13`: which form of configuration is generated. Pinned to the minor version of `talos_version` " +
 				"when the cluster is created, and never moved by an upgrade. Set it to adopt a cluster that was made with an older one.",
 		},
+		"cert_sans": schema.ListAttribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             noTexts(),
+			ElementType:         types.StringType,
+			MarkdownDescription: certSANsDescription,
+		},
 		"cluster_config_patches": schema.ListAttribute{
 			Optional:    true,
+			Computed:    true,
+			Default:     noTexts(),
 			ElementType: types.StringType,
 			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included (through `cluster`). Applied first, before " +
 				"`config_patches`. " + patchFormat + patchChange,
@@ -306,4 +316,33 @@ func (r *controlPlaneResource) Delete(ctx context.Context, req resource.DeleteRe
 	}
 
 	resp.Diagnostics.Append(r.remove(maskSecrets(ctx, p.secrets), "talosop_control_plane", state.poolModel, p)...)
+}
+
+func (r *controlPlaneResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	request, bundle, diags := readImport(req.ID, importOfControlPlane)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx = maskSecrets(ctx, bundle.text)
+
+	found, diags := r.recognise(ctx, request.Machines, bundle, cluster.ControlPlane)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	model, diags := controlPlaneFrom(ctx, request, bundle, found)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(r.adopt(ctx, &model.poolModel, model.pool)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(model.export(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }

@@ -38,15 +38,17 @@ type handleModel struct {
 	ConfigPatches     types.List   `tfsdk:"config_patches"`
 }
 
+const certSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
+	"`endpoint` and the addresses of the machines are always in them." + appliedLive
+
 // clusterAttributes are the settings of a whole cluster, as they are on the
 // resource that makes the control plane and in the handle.
 func clusterAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cert_sans": schema.ListAttribute{
-			Optional:    true,
-			ElementType: types.StringType,
-			MarkdownDescription: "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
-				"`endpoint` and the addresses of the machines are always in them." + appliedLive,
+			Optional:            true,
+			ElementType:         types.StringType,
+			MarkdownDescription: certSANsDescription,
 		},
 		"pod_cidrs": schema.ListAttribute{
 			Optional:      true,

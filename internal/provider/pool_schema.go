@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -88,6 +90,8 @@ func poolAttributes(ctx context.Context, role string, protect bool) map[string]s
 		},
 		"config_patches": schema.ListAttribute{
 			Optional:    true,
+			Computed:    true,
+			Default:     noTexts(),
 			ElementType: types.StringType,
 			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource; after those of the cluster, before those of a " +
 				"machine. " + patchFormat + patchChange,
@@ -220,4 +224,10 @@ func timeoutsAttribute(ctx context.Context) schema.Attribute {
 	}
 
 	return attribute
+}
+
+// noTexts is the default of lists of strings whose absence means the same as an
+// empty list, so that an import need not guess which one a user wrote.
+func noTexts() defaults.List {
+	return listdefault.StaticValue(types.ListValueMust(types.StringType, nil))
 }

@@ -18,7 +18,11 @@ var (
 	_ resource.ResourceWithConfigure      = (*workerResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*workerResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*workerResource)(nil)
+	_ resource.ResourceWithImportState    = (*workerResource)(nil)
 )
+
+// defaultPoolName is the name of a pool of workers that has none of its own.
+const defaultPoolName = "worker"
 
 func newWorkerResource() resource.Resource { return &workerResource{} }
 
@@ -44,7 +48,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	attributes["name"] = schema.StringAttribute{
 		Optional: true,
 		Computed: true,
-		Default:  stringdefault.StaticString("worker"),
+		Default:  stringdefault.StaticString(defaultPoolName),
 		MarkdownDescription: "Name of the pool, for ids and messages: clusters may have several pools, each a resource. Default: `worker`." +
 			terraformOnly,
 	}
@@ -243,4 +247,35 @@ func (r *workerResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	}
 
 	resp.Diagnostics.Append(r.remove(maskSecrets(ctx, p.secrets), "talosop_worker", state.poolModel, p)...)
+}
+
+func (r *workerResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	request, bundle, diags := readImport(req.ID, importOfWorkers)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx = maskSecrets(ctx, bundle.text)
+
+	planes, diags := r.recognise(ctx, request.ControlPlane, bundle, cluster.ControlPlane)
+	resp.Diagnostics.Append(diags...)
+
+	found, diags := r.recognise(ctx, request.Machines, bundle, cluster.Worker)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	model, diags := workersFrom(ctx, request, bundle, planes, found)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(r.adopt(ctx, &model.poolModel, model.pool)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }

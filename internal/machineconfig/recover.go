@@ -1,0 +1,199 @@
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// ErrNotRecoverable says that settings cannot be read back from a configuration.
+var ErrNotRecoverable = errors.New("no settings can be read from the configuration")
+
+// SettingsOf reads settings back from the configuration of a machine, the reverse of Generate. What is Talos's
+// own default is left at its zero value. Patches cannot be told from settings: where patches or registries were
+// used, the settings make another configuration, and it is for the caller to say what is missing.
+//
+// The contract is the newest one with which the settings make the very configuration, else the newest whose
+// form it has. Errors do not quote the configuration.
+func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
+	documents, err := load(cfg)
+	if err != nil {
+		return Cluster{}, Machine{}, fmt.Errorf("read settings: %w", err)
+	}
+
+	var (
+		main    *v1alpha1.Config
+		hostDoc *network.HostnameConfigV1Alpha1
+	)
+
+	for _, d := range documents {
+		if d.provider == nil {
+			continue
+		}
+
+		if raw := d.provider.RawV1Alpha1(); raw != nil {
+			main = raw
+		}
+
+		for _, one := range d.provider.Documents() {
+			if found, ok := one.(*network.HostnameConfigV1Alpha1); ok {
+				hostDoc = found
+			}
+		}
+	}
+
+	if main == nil || main.MachineConfig == nil || main.ClusterConfig == nil || main.ClusterConfig.ControlPlane == nil ||
+		main.ClusterConfig.ControlPlane.Endpoint == nil {
+		return Cluster{}, Machine{}, fmt.Errorf("%w: it has no machine and cluster sections with an endpoint that this build can read", ErrNotRecoverable)
+	}
+
+	c, m := recoverCluster(main), recoverMachine(main, hostDoc)
+	c.Contract = recoverContract(c, m, cfg, main, hostDoc != nil, bundle)
+
+	return c, m, nil
+}
+
+func recoverCluster(main *v1alpha1.Config) Cluster {
+	c := Cluster{
+		Name:                    main.ClusterConfig.ClusterName,
+		Endpoint:                main.ClusterConfig.ControlPlane.Endpoint.String(),
+		KubernetesVersion:       kubeletVersion(main.MachineConfig),
+		CertSANs:                main.MachineConfig.MachineCertSANs,
+		KubeProxyDisabled:       main.ClusterConfig.ProxyConfig != nil && isTrue(main.ClusterConfig.ProxyConfig.Disabled),
+		ScheduleOnControlPlanes: isTrue(main.ClusterConfig.AllowSchedulingOnControlPlanes),
+	}
+
+	if len(c.CertSANs) == 0 {
+		c.CertSANs = nil
+	}
+
+	if net := main.ClusterConfig.ClusterNetwork; net != nil {
+		if !slices.Equal(net.PodSubnet, []string{constants.DefaultIPv4PodNet}) {
+			c.PodCIDRs = net.PodSubnet
+		}
+
+		if !slices.Equal(net.ServiceSubnet, []string{constants.DefaultIPv4ServiceNet}) {
+			c.ServiceCIDRs = net.ServiceSubnet
+		}
+
+		if net.DNSDomain != constants.DefaultDNSDomain {
+			c.DNSDomain = net.DNSDomain
+		}
+
+		c.CNI = recoverCNI(net.CNI)
+	}
+
+	if discovery := main.ClusterConfig.ClusterDiscoveryConfig; discovery != nil && discovery.DiscoveryEnabled != nil && !*discovery.DiscoveryEnabled {
+		c.Discovery = new(false)
+	}
+
+	if features := main.MachineConfig.MachineFeatures; features != nil && features.ImageCacheSupport != nil {
+		c.ImageCache = isTrue(features.ImageCacheSupport.CacheLocalEnabled)
+	}
+
+	return c
+}
+
+func recoverCNI(cni *v1alpha1.CNIConfig) CNI {
+	if cni == nil {
+		return CNI{}
+	}
+
+	out := CNI{Name: cni.CNIName, URLs: cni.CNIUrls}
+	if cni.CNIFlannel != nil {
+		out.Flannel = &Flannel{ExtraArgs: cni.CNIFlannel.FlanneldExtraArgs, KubeNetworkPolicies: isTrue(cni.CNIFlannel.FlannelKubeNetworkPoliciesEnabled)}
+	}
+
+	return out
+}
+
+func recoverMachine(main *v1alpha1.Config, hostname *network.HostnameConfigV1Alpha1) Machine {
+	m := Machine{Role: Worker, Mode: Metal, Hostname: main.Hostname()}
+	if main.Machine().Type().IsControlPlane() {
+		m.Role = ControlPlane
+	}
+
+	if hostname != nil && hostname.ConfigHostname != "" {
+		m.Hostname = hostname.ConfigHostname
+	}
+
+	install := main.MachineConfig.MachineInstall
+	if install == nil {
+		return m
+	}
+
+	m.Install = Install{
+		Disk: install.InstallDisk, Wipe: isTrue(install.InstallWipe), Image: install.InstallImage,
+		ExtraKernelArgs: install.InstallExtraKernelArgs,
+	}
+
+	if s := install.InstallDiskSelector; s != nil {
+		m.Install.DiskSelector = &DiskSelector{
+			Type: string(s.Type), Model: s.Model, Serial: s.Serial, Modalias: s.Modalias, UUID: s.UUID, WWID: s.WWID, BusPath: s.BusPath,
+		}
+
+		if s.Size != nil {
+			// The matcher keeps what was written, and shows it only here.
+			if written, err := s.Size.MarshalYAML(); err == nil {
+				m.Install.DiskSelector.Size, _ = written.(string)
+			}
+		}
+	}
+
+	return m
+}
+
+// kubeletVersion is the tag of the kubelet's image, which is how Talos knows the version of Kubernetes.
+func kubeletVersion(machine *v1alpha1.MachineConfig) string {
+	if machine.MachineKubelet == nil {
+		return ""
+	}
+
+	image := machine.MachineKubelet.KubeletImage
+	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
+		return image[colon+1:]
+	}
+
+	return ""
+}
+
+// recoverContract tries the contracts, newest first.
+func recoverContract(c Cluster, m Machine, cfg []byte, main *v1alpha1.Config, hasHostname bool, bundle *pki.Bundle) string {
+	digest, err := Digest(cfg)
+	if err != nil {
+		return contractByForm(main, hasHostname)
+	}
+
+	for minor := maxTalosMinor; minor >= minTalosMinor; minor-- {
+		c.Contract = (&config.VersionContract{Major: 1, Minor: minor}).String()
+
+		if made, err := Generate(c, m, bundle); err == nil && made.Digest == digest {
+			return c.Contract
+		}
+	}
+
+	return contractByForm(main, hasHostname)
+}
+
+// contractByForm goes by the documents that a contract generates: from v1.12 the host name has one, and
+// from v1.13 there is no machine.network.
+func contractByForm(main *v1alpha1.Config, hasHostname bool) string {
+	switch {
+	case !hasHostname:
+		return "v1.11"
+	case main.MachineConfig.MachineNetwork != nil: //nolint:staticcheck // its absence is what is asked
+		return "v1.12"
+	default:
+		return "v1.13"
+	}
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,127 @@
+package machineconfig
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// What SettingsOf reads from a configuration makes that configuration again.
+func TestSettingsOfReadsBackWhatGenerateWasGiven(t *testing.T) {
+	t.Parallel()
+
+	bundle, err := throwawayBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	plain := Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.33.1", Contract: "v1.13"}
+	disk := Machine{Role: ControlPlane, Mode: Metal, Install: Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:v1.13.0"}}
+
+	tests := map[string]struct {
+		cluster func(*Cluster)
+		machine func(*Machine)
+	}{
+		"plain":  {},
+		"worker": {machine: func(m *Machine) { m.Role = Worker }},
+		"older contract": {
+			cluster: func(c *Cluster) { c.Contract = "v1.12" },
+		},
+		"network": {cluster: func(c *Cluster) {
+			c.PodCIDRs, c.ServiceCIDRs, c.DNSDomain = []string{"10.1.0.0/16", "fd00:1::/56"}, []string{"10.2.0.0/16", "fd00:2::/112"}, "prod.local"
+			c.CertSANs = []string{"kube.example.org"}
+		}},
+		"no CNI and no kube-proxy": {cluster: func(c *Cluster) { c.CNI.Name, c.KubeProxyDisabled = CNINone, true }},
+		"custom CNI":               {cluster: func(c *Cluster) { c.CNI = CNI{Name: CNICustom, URLs: []string{"https://example.org/cni.yaml"}} }},
+		"flannel": {cluster: func(c *Cluster) {
+			c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: []string{"--iface=eth1"}, KubeNetworkPolicies: true}}
+		}},
+		"switches": {cluster: func(c *Cluster) { c.ScheduleOnControlPlanes, c.ImageCache, c.Discovery = true, true, new(false) }},
+		"installation": {machine: func(m *Machine) {
+			m.Hostname = "cp-1"
+			m.Install = Install{
+				DiskSelector: &DiskSelector{Size: ">= 100GB", Type: "ssd"}, Wipe: true, Image: "example.org/installer:v1.13.0",
+				ExtraKernelArgs: []string{"console=ttyS0"},
+			}
+		}},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			wantCluster, wantMachine := plain, disk
+			if test.cluster != nil {
+				test.cluster(&wantCluster)
+			}
+
+			if test.machine != nil {
+				test.machine(&wantMachine)
+			}
+
+			gotCluster, gotMachine := recovered(t, wantCluster, wantMachine, bundle)
+
+			// A worker is not told what only concerns control planes.
+			if diff := cmp.Diff(wantCluster, gotCluster); diff != "" {
+				t.Errorf("cluster (-want +got):\n%s", diff)
+			}
+
+			if diff := cmp.Diff(wantMachine, gotMachine); diff != "" {
+				t.Errorf("machine (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func recovered(t *testing.T, c Cluster, m Machine, bundle *pki.Bundle) (Cluster, Machine) {
+	t.Helper()
+
+	config, err := Generate(c, m, bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	gotCluster, gotMachine, err := SettingsOf(config.Bytes, bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return gotCluster, gotMachine
+}
+
+// Patches cannot be told from settings; the contract is then that of the form.
+func TestSettingsOfPatchedConfigurationKeepsItsContract(t *testing.T) {
+	t.Parallel()
+
+	bundle, err := throwawayBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, contract := range []string{"v1.11", "v1.12", "v1.13"} {
+		c := Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.33.1", Contract: contract}
+		m := Machine{Role: ControlPlane, Install: Install{Disk: "/dev/sda"}, Patches: []string{"machine:\n  sysctls:\n    a: b"}}
+
+		got, _ := recovered(t, c, m, bundle)
+		if got.Contract != contract {
+			t.Errorf("contract %s is read as %s", contract, got.Contract)
+		}
+	}
+}
+
+func TestSettingsOfRefusesWhatIsNoConfiguration(t *testing.T) {
+	t.Parallel()
+
+	bundle, err := throwawayBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, text := range []string{"", "hello", "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: a\nauto: \"off\"", "machine: {}\ncluster: {}"} {
+		if _, _, err := SettingsOf([]byte(text), bundle); err == nil {
+			t.Errorf("%q gives settings", text)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// An import has only an id to go by, and the plan that follows compares what it
+// wrote to the configuration. So the id says where the secrets and the machines
+// are, and everything else is read from the machines: what can be proved of the
+// configuration is written to state, and what is Talos's default is left out, as a
+// user would leave it out. What cannot be told (patches, registries) is missing;
+// the first plan then stores it, and touches a machine only when its configuration
+// really differs.
+
+// importRequest is an import id: a JSON object.
+type importRequest struct {
+	// Secrets is the path of a file of `talosctl gen secrets`, or of the configuration
+	// of a control-plane machine.
+	Secrets string `json:"secrets"`
+	// Machines are the addresses of the machines to import, by name.
+	Machines map[string]string `json:"machines"`
+	// ControlPlane are the addresses of the control planes, by name. Workers only.
+	ControlPlane map[string]string `json:"control_plane,omitempty"`
+	// Name of the pool. Workers only.
+	Name string `json:"name,omitempty"`
+}
+
+// importKind is what an import id is for.
+type importKind string
+
+const (
+	importOfControlPlane importKind = `{"secrets": "secrets.yaml", "machines": {"cp-1": "10.0.0.11"}}`
+	importOfWorkers      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"worker-1": "10.0.0.21"}}`
+)
+
+// secretsFile is a bundle as it is stored in state.
+type secretsFile struct {
+	bundle *pki.Bundle
+	text   string
+}
+
+func readImport(id string, kind importKind) (importRequest, secretsFile, diag.Diagnostics) {
+	request, err := parseImport(id, kind)
+	if err != nil {
+		return request, secretsFile{}, importFailed("read the import id", err, "Give a JSON object such as "+string(kind)+".")
+	}
+
+	bundle, err := readBundleFile(request.Secrets)
+	if err != nil {
+		return request, secretsFile{}, importFailed("read the secrets of the cluster", err,
+			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane machine.")
+	}
+
+	text, err := bundle.YAML()
+	if err != nil {
+		return request, secretsFile{}, importFailed("read the secrets of the cluster", err, "")
+	}
+
+	return request, secretsFile{bundle: bundle, text: string(text)}, nil
+}
+
+func parseImport(id string, kind importKind) (importRequest, error) {
+	var request importRequest
+
+	decoder := json.NewDecoder(strings.NewReader(id))
+	decoder.DisallowUnknownFields()
+
+	if err := decoder.Decode(&request); err != nil {
+		return request, fmt.Errorf("the import id is not the JSON object that is expected: %w", err)
+	}
+
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return request, errors.New("the import id has text behind the JSON object")
+	}
+
+	switch {
+	case request.Secrets == "":
+		return request, errors.New("secrets is missing")
+	case len(request.Machines) == 0:
+		return request, errors.New("machines is missing")
+	case kind == importOfWorkers && len(request.ControlPlane) == 0:
+		return request, errors.New("control_plane is missing")
+	case kind == importOfControlPlane && len(request.ControlPlane) > 0:
+		return request, errors.New("control_plane is for workers; the control planes to import are machines")
+	case kind == importOfControlPlane && request.Name != "":
+		return request, errors.New("name is for workers; that of the cluster is read from its machines")
+	}
+
+	return request, nil
+}
+
+func importFailed(attempted string, err error, next string) diag.Diagnostics {
+	return diag.Diagnostics{unable("import", "machines", report{
+		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and no machine was changed"}, Next: next,
+	})}
+}
+
+// recognised is a machine that proved to belong to the cluster.
+type recognised struct {
+	address string
+	state   cluster.MachineState
+	config  []byte
+}
+
+// recognise asks machines who they are, and reads the configuration of each.
+func (m *machinery) recognise(
+	ctx context.Context, addresses map[string]string, file secretsFile, role cluster.Role,
+) (map[string]recognised, diag.Diagnostics) {
+	p := pool{role: role, machines: map[string]poolMachine{}}
+	for name, address := range addresses {
+		p.machines[name] = poolMachine{address: address}
+	}
+
+	fleet, err := m.fleetOf(p, file.bundle)
+	if err != nil {
+		return nil, importFailed("ask the machines", err, "")
+	}
+
+	defer fleet.Close()
+
+	type answer struct {
+		recognised
+		err error
+	}
+
+	answers := make(map[string]*answer, len(addresses))
+	for name := range addresses {
+		answers[name] = &answer{}
+	}
+
+	var asking errgroup.Group
+	asking.SetLimit(32)
+
+	for name, address := range addresses {
+		asking.Go(func() error {
+			machine := fleet.Machine(cluster.Machine{Name: name, Role: role, Address: address})
+			state := machine.Observe(ctx)
+			a := answers[name]
+			a.address, a.state = address, state
+
+			if a.err = belongs(state, role); a.err == nil {
+				a.config, a.err = machine.Configuration(ctx)
+			}
+
+			return nil // collected, so that all machines are reported
+		})
+	}
+
+	if err := asking.Wait(); err != nil {
+		return nil, importFailed("ask the machines", err, "")
+	}
+
+	found := map[string]recognised{}
+
+	var problems []error
+
+	for _, name := range sortedNames(answers) {
+		if a := answers[name]; a.err != nil {
+			problems = append(problems, fmt.Errorf("%s (%s): %w", name, addresses[name], a.err))
+		} else {
+			found[name] = a.recognised
+		}
+	}
+
+	if len(problems) > 0 {
+		return nil, importFailed("ask the machines", errors.Join(problems...),
+			"All machines of an import have to answer as members of the cluster of the secrets. Nothing else can be proved about them.")
+	}
+
+	return found, nil
+}
+
+// belongs says why a machine cannot be imported.
+func belongs(s cluster.MachineState, role cluster.Role) error {
+	switch {
+	case s.Access == cluster.Maintenance:
+		return errors.New("it waits in maintenance mode and belongs to no cluster; list it in the configuration, and apply")
+	case s.Access != cluster.Member:
+		return errors.New(orElse(s.Cause, "it does not answer"))
+	case s.Role != role:
+		return fmt.Errorf("it is a %s, not a %s", s.Role, role)
+	default:
+		return nil
+	}
+}
+
+// settingsOfAll reads the settings of the cluster from the first machine, and
+// those of every machine from itself.
+func settingsOfAll(found map[string]recognised, file secretsFile) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
+	var settings machineconfig.Cluster
+
+	machines := map[string]machineconfig.Machine{}
+
+	for i, name := range sortedNames(found) {
+		c, m, err := machineconfig.SettingsOf(found[name].config, file.bundle)
+		if err != nil {
+			return settings, nil, fmt.Errorf("%s: %w", name, err)
+		}
+
+		if i == 0 {
+			settings = c
+		}
+
+		machines[name] = m
+	}
+
+	return settings, machines, nil
+}
+
+// adopt observes what is imported, and says how far it has come.
+func (m *machinery) adopt(ctx context.Context, model *poolModel, read func(context.Context) (pool, diag.Diagnostics)) diag.Diagnostics {
+	p, diags := read(ctx)
+	if diags.HasError() {
+		return diags
+	}
+
+	want, have, err := m.observe(ctx, p, recordedPool{})
+	if err != nil {
+		return append(diags, openFailed(p, "import", err)...)
+	}
+
+	phase := cluster.PhaseOf(want, have)
+	if phase != cluster.Ready {
+		// It had an etcd once, whatever it lacks now: it must not be bootstrapped.
+		phase = cluster.Degraded
+	}
+
+	model.Phase = textOrNull(string(phase))
+	model.Observed = observed(want, have, model.Observed)
+	model.Operations = textList(nil)
+
+	return diags
+}

@@ -1,0 +1,122 @@
+package provider
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// addresses are those of machines by name, as the variables of the quickstart and
+// import ids take them.
+func addresses(machines []*talossim.Machine) map[string]string {
+	out := map[string]string{}
+	for _, m := range machines {
+		out[m.Name()] = m.Address().String()
+	}
+
+	return out
+}
+
+func encoded(t *testing.T, v any) string {
+	t.Helper()
+
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(text)
+}
+
+// quickstart is the example, for the machines of a site.
+func (s *site) quickstart(t *testing.T, cli clitest.CLI, variables map[string]any) *clitest.Workspace {
+	t.Helper()
+
+	values := map[string]any{
+		"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "workers": addresses(s.workers),
+	}
+	for name, v := range variables {
+		values[name] = v
+	}
+
+	w := clitest.NewWorkspace(t, cli)
+	w.CopyFrom("../../examples/quickstart")
+	w.Write("site.auto.tfvars.json", encoded(t, values))
+	w.Init()
+
+	return w
+}
+
+// A cluster whose state was lost is imported from its secrets and the addresses of
+// its machines, and then there is nothing to change.
+func TestAccImportedClusterPlansNothing(t *testing.T) {
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 2)
+		w := s.quickstart(t, cli, nil)
+		w.MustRun("apply", "-auto-approve")
+
+		if empty, output := w.PlanIsEmpty(); !empty {
+			t.Fatalf("the second plan is not empty:\n%s", output)
+		}
+
+		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+		w.Write("secrets.yaml", bundle)
+
+		for _, address := range []string{"talosop_worker.this", "talosop_control_plane.this", "talosop_secrets.this"} {
+			w.MustRun("state", "rm", address)
+		}
+
+		w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
+		w.MustRun("import", "talosop_control_plane.this",
+			encoded(t, map[string]any{"secrets": "secrets.yaml", "machines": addresses(s.controlPlane)}))
+		w.MustRun("import", "talosop_worker.this", encoded(t, map[string]any{
+			"secrets": "secrets.yaml", "machines": addresses(s.workers), "control_plane": addresses(s.controlPlane),
+		}))
+
+		s.ForgetCalls()
+
+		if empty, output := w.PlanIsEmpty(); !empty {
+			t.Errorf("the plan after import is not empty:\n%s", output)
+		}
+
+		w.MustRun("apply", "-auto-approve", "-var", "deletion_protection=false")
+
+		for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset"} {
+			if calls := s.CallsTo(method); len(calls) > 0 {
+				t.Errorf("after import %s was called: %v", method, calls)
+			}
+		}
+
+		w.MustRun("destroy", "-auto-approve", "-var", "deletion_protection=false")
+	})
+}
+
+// What cannot be imported is refused with the machine that is the reason.
+func TestAccImportRefusals(t *testing.T) {
+	cli := clitest.Any(t)
+	s := newSite(t, 1, 1)
+	w := s.quickstart(t, cli, nil)
+	w.Write("secrets.yaml", bundleOnce())
+
+	machines := func(value any) string { return encoded(t, map[string]any{"secrets": "secrets.yaml", "machines": value}) }
+
+	for name, test := range map[string]struct {
+		address, id, says string
+	}{
+		"not JSON":            {"talosop_control_plane.this", "prod", "not the JSON object"},
+		"unknown field":       {"talosop_control_plane.this", `{"secret":"x"}`, `unknown field "secret"`},
+		"no machines":         {"talosop_control_plane.this", `{"secrets":"secrets.yaml"}`, "machines is missing"},
+		"no control planes":   {"talosop_worker.this", machines(addresses(s.workers)), "control_plane is missing"},
+		"no such file":        {"talosop_control_plane.this", `{"secrets":"nowhere.yaml","machines":{"cp-1":"10.0.0.1"}}`, "nowhere.yaml"},
+		"in maintenance mode": {"talosop_control_plane.this", machines(addresses(s.controlPlane)), "waits in maintenance mode"},
+		"secrets of nothing":  {"talosop_secrets.this", "main.tf", "Unable to import secrets"},
+	} {
+		result := w.Run("import", test.address, test.id)
+		if result.Exit == 0 || !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(result.Output(), "│", "")), " "), test.says) {
+			t.Errorf("%s: exit %d, and it does not say %q:\n%s", name, result.Exit, test.says, result.Output())
+		}
+	}
+}
