@@ -1,0 +1,212 @@
+package talossim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// talosctl runs Talos's own client in a folder of the test.
+type talosctl struct {
+	t      *testing.T
+	path   string
+	dir    string
+	config string // --talosconfig, once there is one
+}
+
+func newTalosctl(t *testing.T) *talosctl {
+	t.Helper()
+
+	return &talosctl{t: t, path: asset(t, "talosctl"), dir: t.TempDir()}
+}
+
+// try runs a command and returns what it printed.
+func (c *talosctl) try(ctx context.Context, args ...string) (string, error) {
+	if c.config != "" {
+		args = append([]string{"--talosconfig", c.config}, args...)
+	}
+
+	cmd := exec.CommandContext(ctx, c.path, args...)
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "HOME="+c.dir, "TALOSCONFIG="+filepath.Join(c.dir, "none"))
+
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("talosctl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+
+	return string(out), nil
+}
+
+// run is try for commands that must succeed.
+func (c *talosctl) run(args ...string) string {
+	c.t.Helper()
+
+	out, err := c.try(within(c.t, time.Minute), args...)
+	check(c.t, err)
+
+	return out
+}
+
+// fails is for commands that must fail with a text.
+func (c *talosctl) fails(want string, args ...string) {
+	c.t.Helper()
+
+	out, err := c.try(within(c.t, time.Minute), args...)
+
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || !strings.Contains(out, want) {
+		c.t.Errorf("talosctl %s: %v, output %q, want failure with %q", strings.Join(args, " "), err, out, want)
+	}
+}
+
+// eventually repeats a command until it succeeds.
+func (c *talosctl) eventually(args ...string) {
+	c.t.Helper()
+
+	eventually(c.t, "talosctl "+strings.Join(args, " "), func(ctx context.Context) error {
+		_, err := c.try(ctx, args...)
+
+		return err
+	})
+}
+
+// at addresses one machine directly.
+func at(m *talossim.Machine, args ...string) []string {
+	return append([]string{"-e", m.Address().String(), "-n", m.Address().String()}, args...)
+}
+
+// TestTalosctlIsSatisfied walks a cluster's whole life with the real talosctl: what it
+// does on real machines it must be able to do here, and be refused alike.
+func TestTalosctlIsSatisfied(t *testing.T) {
+	ctl := newTalosctl(t)
+	sim := talossim.ForTest(t, talossim.Options{Log: t.Logf})
+	cps, workers := addMachines(t, sim, "cp", 3), addMachines(t, sim, "worker", 1)
+	cp, worker := cps[0], workers[0]
+
+	endpoint, err := sim.Endpoint()
+	check(t, err)
+
+	ctl.run("gen", "config", "sim", endpoint, "--install-disk", "/dev/sda", "--with-docs=false", "--with-examples=false")
+	ctl.maintenance(cp)
+
+	for _, m := range cps {
+		ctl.run(at(m, "apply-config", "--insecure", "-f", "controlplane.yaml")...)
+	}
+
+	ctl.run(at(worker, "apply-config", "--insecure", "-f", "worker.yaml")...)
+	ctl.config = filepath.Join(ctl.dir, "talosconfig")
+
+	ctl.eventually(at(cp, "version")...)
+	ctl.eventually(at(worker, "version")...)
+	ctl.fails("tls: certificate required", at(cp, "version", "--insecure")...)
+	ctl.fails("bootstrap is only available on control plane nodes", at(worker, "bootstrap")...)
+
+	ctl.eventually(at(cp, "bootstrap")...)
+	ctl.run(at(cp, "health", "--wait-timeout", "1m")...)
+	ctl.fails("etcd data directory is not empty", at(cp, "bootstrap")...)
+	ctl.cluster(cp, worker)
+	ctl.away(cps, worker)
+}
+
+// maintenance is what a machine that nobody owns answers.
+func (c *talosctl) maintenance(m *talossim.Machine) {
+	c.t.Helper()
+
+	if out := c.run(at(m, "version", "--insecure")...); !strings.Contains(out, talossim.DefaultTalosVersion) {
+		c.t.Errorf("version in maintenance: %s", out)
+	}
+
+	if out := c.run(at(m, "get", "machinestatus", "--insecure")...); !strings.Contains(out, "maintenance") {
+		c.t.Errorf("machine status in maintenance: %s", out)
+	}
+
+	if out := c.run(at(m, "get", "disks", "--insecure")...); !strings.Contains(out, "sda") {
+		c.t.Errorf("disks in maintenance: %s", out)
+	}
+
+	c.fails("not authorized", at(m, "get", "machineconfig", "--insecure")...)
+	c.fails("not registered", at(m, "get", "nosuchthing", "--insecure")...)
+
+	c.config = filepath.Join(c.dir, "talosconfig")
+	c.fails("x509: certificate signed by unknown authority", at(m, "version")...)
+	c.config = ""
+
+	c.run("gen", "config", "nodisk", "https://127.0.0.1:6443", "-o", "nodisk", "--install-disk", "")
+	c.fails("install instructions are required",
+		at(m, "apply-config", "--insecure", "-f", c.withoutInstall("nodisk/controlplane.yaml"))...)
+}
+
+// withoutInstall removes the install section of a configuration.
+func (c *talosctl) withoutInstall(name string) string {
+	c.t.Helper()
+
+	c.run("machineconfig", "patch", name, "-p", `{"machine":{"install":{"$patch":"delete"}}}`, "-o", "noinstall.yaml")
+
+	return "noinstall.yaml"
+}
+
+// cluster is what a running cluster shows.
+func (c *talosctl) cluster(cp, worker *talossim.Machine) {
+	c.t.Helper()
+
+	for _, step := range []struct {
+		want []string
+		args []string
+	}{
+		{[]string{"etcd", "Running", "OK", "kubelet"}, at(cp, "services")},
+		{[]string{cp.Hostname(), worker.Hostname(), "controlplane", "worker"}, at(cp, "get", "members")},
+		{[]string{"running", "true"}, at(cp, "get", "machinestatus")},
+		{[]string{cp.Hostname(), "false"}, at(cp, "etcd", "members")},
+		{[]string{cp.Address().String()}, at(cp, "etcd", "status")},
+		{[]string{"v1alpha1", "persistent"}, at(cp, "get", "machineconfig")},
+		{[]string{cp.BootID()}, at(cp, "read", "/proc/sys/kernel/random/boot_id")},
+		{[]string{worker.Address().String(), talossim.DefaultTalosVersion}, []string{
+			"-e", cp.Address().String(), "-n", cp.Address().String() + "," + worker.Address().String(), "version",
+		}},
+		{[]string{"worker"}, []string{"-e", cp.Address().String(), "-n", worker.Address().String(), "get", "machinetype"}},
+	} {
+		out := c.run(step.args...)
+		for _, want := range step.want {
+			if !strings.Contains(out, want) {
+				c.t.Errorf("talosctl %s lacks %q:\n%s", strings.Join(step.args, " "), want, out)
+			}
+		}
+	}
+
+	c.fails("no request forwarding",
+		"-e", worker.Address().String(), "-n", cp.Address().String(), "version")
+	c.fails("is only available on control plane nodes", at(worker, "etcd", "members")...)
+
+	c.run(at(cp, "kubeconfig", "kubeconfig")...)
+
+	if info, err := os.Stat(filepath.Join(c.dir, "kubeconfig")); err != nil || info.Size() == 0 {
+		c.t.Errorf("kubeconfig: %v", err)
+	}
+
+	c.run(at(worker, "reboot", "--wait=true", "--timeout", "1m")...)
+	c.run(at(cp, "apply-config", "-f", "controlplane.yaml", "--dry-run")...)
+}
+
+// away resets everything, the last control plane without leaving etcd.
+func (c *talosctl) away(cps []*talossim.Machine, worker *talossim.Machine) {
+	c.t.Helper()
+
+	wipe := []string{"reset", "--reboot", "--system-labels-to-wipe", "STATE", "--system-labels-to-wipe", "EPHEMERAL", "--timeout", "1m"}
+
+	for _, m := range append([]*talossim.Machine{worker}, cps[1:]...) {
+		c.run(at(m, wipe...)...)
+		check(c.t, m.AwaitStage(within(c.t, time.Minute), talossim.StageMaintenance))
+	}
+
+	c.run(at(cps[0], append(wipe, "--graceful=false")...)...)
+	check(c.t, cps[0].AwaitStage(within(c.t, time.Minute), talossim.StageMaintenance))
+}
