@@ -101,20 +101,22 @@ func (m *Machine) leftMaintenance(ctx context.Context) error {
 	s, err := m.dial(ctx)
 
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil, s.peer.access != cluster.Maintenance:
+	case gone(ctx, err):
+		return nil
+	case err != nil:
+		return err
+	case s.peer.access != cluster.Maintenance:
 		return nil
 	}
 
 	stage, _, _, err := m.status(ctx, s)
 
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil, stage != cluster.StageMaintenance:
-		return nil
-	default:
+	case err != nil:
+		return err
+	case stage == cluster.StageMaintenance:
 		return errors.New("it is still in maintenance mode")
+	default:
+		return nil
 	}
 }

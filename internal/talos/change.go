@@ -58,12 +58,19 @@ func (s *session) ambiguous(err error) bool {
 }
 
 // settle looks for the effect of a change until it is there, or the time for it is
-// over. The error carries the last reason.
+// over. A look that has begun is not cut short by that, so that what it meets is the
+// machine and not the end of patience. The error carries the last reason.
 func (m *Machine) settle(ctx context.Context, look func(context.Context) error) error {
 	limit := m.fleet.options.Timeouts.Settle
 
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
+	patience, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
 	defer cancel()
 
-	return wait.Until(ctx, m.fleet.options.Timeouts.Poll, look)
+	return wait.Until(patience, m.fleet.options.Timeouts.Poll, func(context.Context) error { return look(ctx) })
+}
+
+// gone reports whether a failed attempt to connect shows that the machine stopped
+// answering. The end of the caller's context shows nothing.
+func gone(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }

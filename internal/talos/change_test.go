@@ -51,7 +51,9 @@ func TestApplyConfigAfterALostAnswer(t *testing.T) {
 	// Lost before it was served: the machine still waits, and that is the reason.
 	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", Cut: true})
 
-	err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID())
+	patient := func(o *talos.Options) { o.Timeouts.Settle = 2 * time.Second }
+
+	err := o.fleet(t, patient).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID())
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "still in maintenance mode") {
 		t.Errorf("lost request: %v", err)
 	}
@@ -208,7 +210,7 @@ func TestBootstrapOnce(t *testing.T) {
 
 			// Whatever happened, further attempts are harmless.
 			for range 3 {
-				err := retried(t, func(ctx context.Context) error { return api.Bootstrap(ctx) })
+				err := retried(t, api.Bootstrap)
 				if err != nil {
 					t.Fatalf("a later attempt: %v", err)
 				}
@@ -268,7 +270,9 @@ func TestBootstrapOfAWorker(t *testing.T) {
 	_, worker := member(t, sim, o, f, machinetype.TypeWorker)
 	observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
 
-	if err := worker.Bootstrap(t.Context()); !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
+	// The API restarts for a moment when the worker learns its name.
+	err := retried(t, worker.Bootstrap)
+	if !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
 		t.Errorf("err = %v", err)
 	}
 

@@ -154,7 +154,7 @@ func (g *gate) Accept() (net.Conn, error) {
 
 func (g *gate) port() int { return g.Addr().(*net.TCPAddr).Port }
 
-func serveTLS(t *testing.T, config *tls.Config, address string) *gate {
+func serveTLS(t *testing.T, config *tls.Config, address string, register ...func(*grpc.Server)) *gate {
 	t.Helper()
 
 	l, err := net.Listen("tcp", address)
@@ -163,6 +163,10 @@ func serveTLS(t *testing.T, config *tls.Config, address string) *gate {
 	}
 
 	g := &gate{Listener: tls.NewListener(l, config), server: grpc.NewServer(grpc.Creds(insecure.NewCredentials()))}
+	for _, r := range register {
+		r(g.server)
+	}
+
 	done := make(chan struct{})
 
 	go func() {

@@ -99,20 +99,22 @@ func (m *Machine) resetBegan(ctx context.Context) error {
 	s, _, err := m.connected(ctx)
 
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil, s.peer.access != cluster.Member:
+	case gone(ctx, err):
+		return nil
+	case err != nil:
+		return err
+	case s.peer.access != cluster.Member:
 		return nil
 	}
 
 	stage, _, _, err := m.status(ctx, s)
 
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil, !idle(stage):
-		return nil
-	default:
+	case err != nil:
+		return err
+	case idle(stage):
 		return fmt.Errorf("it is still %s: Talos takes a reset and does not run it while another sequence is under way", stage)
+	default:
+		return nil
 	}
 }

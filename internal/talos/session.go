@@ -44,6 +44,10 @@ func (o Options) open(ctx context.Context, address string, id identity, fingerpr
 	defer cancel()
 
 	raw, err := o.Dial(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(o.Port)))
+	if ctx.Err() != nil && err != nil {
+		return nil, peer{}, callError(context.Cause(ctx))
+	}
+
 	if err != nil {
 		return nil, peer{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -133,7 +137,7 @@ func (s *session) ready(ctx context.Context) error {
 			fallthrough
 		default:
 			if !s.conn.WaitForStateChange(ctx, now) {
-				return s.lost(context.Cause(ctx))
+				return callError(context.Cause(ctx))
 			}
 		}
 	}
@@ -143,7 +147,8 @@ func (s *session) ready(ctx context.Context) error {
 // else by the fallback.
 func (s *session) lost(fallback error) error {
 	err := s.wire.broken()
-	if err == nil {
+	if err == nil || errors.Is(err, net.ErrClosed) {
+		// gRPC itself closed it, because the server said good-bye.
 		err = fallback
 	}
 

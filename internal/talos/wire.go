@@ -43,7 +43,7 @@ func (w *wire) greeted(ctx context.Context) error {
 	case refused:
 		return alert.verdict()
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return callError(context.Cause(ctx))
 	default:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}

@@ -1,0 +1,214 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// talosAPI is the part of a machine that a bootstrap asks. It stands for states that
+// last too short on a machine, real or simulated, to be met on purpose.
+type talosAPI struct {
+	machineapi.UnimplementedMachineServiceServer
+
+	etcd   string
+	events []*machineapi.Event
+	// ends lets the event stream end after what is in the log.
+	ends bool
+	// files in etcd's data directory; nil when it cannot be listed.
+	files      []string
+	bootstraps atomic.Int32
+	bootstrap  error
+}
+
+func (a *talosAPI) ServiceList(context.Context, *emptypb.Empty) (*machineapi.ServiceListResponse, error) {
+	services := []*machineapi.ServiceInfo{{Id: "machined", State: "Running"}}
+	if a.etcd != "" {
+		services = append(services, &machineapi.ServiceInfo{Id: "etcd", State: a.etcd})
+	}
+
+	return &machineapi.ServiceListResponse{Messages: []*machineapi.ServiceList{{Services: services}}}, nil
+}
+
+func (a *talosAPI) Events(req *machineapi.EventsRequest, stream machineapi.MachineService_EventsServer) error {
+	if err := stream.Send(&machineapi.Event{Id: "hello", Data: &anypb.Any{}}); err != nil {
+		return err
+	}
+
+	log := a.events
+	if tail := int(req.GetTailEvents()); tail >= 0 {
+		log = log[max(0, len(log)-tail):]
+	}
+
+	for _, event := range log {
+		if err := stream.Send(event); err != nil {
+			return err
+		}
+	}
+
+	if !a.ends {
+		<-stream.Context().Done()
+	}
+
+	return nil
+}
+
+func (a *talosAPI) List(req *machineapi.ListRequest, stream machineapi.MachineService_ListServer) error {
+	if a.files == nil {
+		return fmt.Errorf("lstat %s: no such file or directory", req.GetRoot())
+	}
+
+	for _, name := range append([]string{"."}, a.files...) {
+		if err := stream.Send(&machineapi.FileInfo{Name: req.GetRoot() + "/" + name, RelativeName: name}); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (a *talosAPI) Bootstrap(context.Context, *machineapi.BootstrapRequest) (*machineapi.BootstrapResponse, error) {
+	a.bootstraps.Add(1)
+
+	return &machineapi.BootstrapResponse{}, a.bootstrap
+}
+
+// happened makes an event of a service.
+func happened(id int, service string, action machineapi.ServiceStateEvent_Action, message string) *machineapi.Event {
+	change := &machineapi.ServiceStateEvent{Service: service, Action: action, Message: message}
+
+	value, err := proto.Marshal(change)
+	if err != nil {
+		panic(err)
+	}
+
+	return &machineapi.Event{
+		Id:   fmt.Sprintf("%05d", id),
+		Data: &anypb.Any{TypeUrl: "talos/runtime/" + string(change.ProtoReflect().Descriptor().FullName()), Value: value},
+	}
+}
+
+// noise is a log of n events that say nothing about a bootstrap.
+func noise(n int) []*machineapi.Event {
+	var log []*machineapi.Event
+	for i := range n {
+		log = append(log, happened(i, "kubelet", machineapi.ServiceStateEvent_FINISHED, bootstrapTrace))
+	}
+
+	return log
+}
+
+func TestEtcdProgress(t *testing.T) {
+	t.Parallel()
+
+	trace := happened(900, "etcd", machineapi.ServiceStateEvent_FINISHED, bootstrapTrace)
+	waiting := happened(901, "etcd", machineapi.ServiceStateEvent_PREPARING, "Running pre state")
+	unknown := &machineapi.Event{Id: "902", Data: &anypb.Any{TypeUrl: "talos/runtime/machine.FutureEvent", Value: []byte{1, 2, 3}}}
+
+	tests := map[string]struct {
+		api       *talosAPI
+		etcd      cluster.ServiceState
+		requested bool
+		class     error
+		// bootstraps that a Bootstrap makes, and the class of its error.
+		bootstraps     int32
+		bootstrapClass error
+	}{
+		"waits": {
+			api:  &talosAPI{etcd: "Preparing", events: append(noise(1000), waiting, unknown), files: []string{}},
+			etcd: cluster.ServicePreparing, bootstraps: 1,
+		},
+		"waits and cannot list": {
+			api:  &talosAPI{etcd: "Preparing", events: []*machineapi.Event{waiting}},
+			etcd: cluster.ServicePreparing, bootstraps: 1,
+		},
+		"was asked, first in the log": {
+			api:  &talosAPI{etcd: "Preparing", events: append([]*machineapi.Event{trace}, noise(800)...), files: []string{}},
+			etcd: cluster.ServicePreparing, requested: true,
+		},
+		"was asked, last in the log": {
+			api:  &talosAPI{etcd: "Preparing", events: append(noise(800), trace), files: []string{}},
+			etcd: cluster.ServicePreparing, requested: true,
+		},
+		"starts with its data after a reboot": {
+			api:  &talosAPI{etcd: "Preparing", events: noise(3), files: []string{"member", "member/snap"}},
+			etcd: preparingWithData,
+		},
+		"runs":                  {api: &talosAPI{etcd: "Running"}, etcd: cluster.ServiceRunning},
+		"gave up joining":       {api: &talosAPI{etcd: "Failed", events: noise(3)}, etcd: cluster.ServiceFailed, bootstraps: 1},
+		"waits for its network": {api: &talosAPI{etcd: "Waiting", events: noise(3)}, etcd: "Waiting", bootstrapClass: ErrInProgress},
+		"an event stream that ends early": {
+			api: &talosAPI{etcd: "Preparing", ends: true}, etcd: cluster.ServicePreparing, class: ErrUnreachable, bootstrapClass: ErrUnreachable,
+		},
+		"a log without an event": {
+			api: &talosAPI{etcd: "Preparing"}, etcd: cluster.ServicePreparing, class: ErrUnreachable, bootstrapClass: ErrUnreachable,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			m := machineOf(t, test.api)
+
+			s, err := m.dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			etcd, requested, err := m.etcdProgress(t.Context(), s)
+			if etcd != test.etcd || requested != test.requested || !errors.Is(err, test.class) {
+				t.Errorf("etcd %q, requested %t, error %v; want %q, %t, %v", etcd, requested, err, test.etcd, test.requested, test.class)
+			}
+
+			if err := m.Bootstrap(t.Context()); !errors.Is(err, test.bootstrapClass) || test.api.bootstraps.Load() != test.bootstraps {
+				t.Errorf("bootstrap: %v with %d calls, want %v with %d", err, test.api.bootstraps.Load(), test.bootstrapClass, test.bootstraps)
+			}
+		})
+	}
+}
+
+// machineOf serves an API as a member of a cluster of its own.
+func machineOf(t *testing.T, api *talosAPI) *Machine {
+	t.Helper()
+
+	ca := newTestCA(t)
+	g := serveTLS(t, ca.member(t, nil), "127.0.0.1:0", func(s *grpc.Server) { machineapi.RegisterMachineServiceServer(s, api) })
+	o := testOptions(g.port(), ca.credentials(t))
+	o.Timeouts.Call = 2 * time.Second
+
+	f, err := NewFleet(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(f.Close)
+
+	return f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"})
+}
+
+// A second bootstrap that met a first one has stopped etcd: Talos answers with a
+// plain error, and repeating makes it no better.
+func TestBootstrapThatStoppedEtcd(t *testing.T) {
+	t.Parallel()
+
+	api := &talosAPI{etcd: "Preparing", events: noise(1), bootstrap: status.Error(codes.Unknown, "etcd data directory is not empty")}
+
+	err := machineOf(t, api).Bootstrap(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "etcd data directory is not empty; Talos stopped etcd") || !strings.Contains(err.Error(), "reboot") {
+		t.Errorf("err = %v", err)
+	}
+}
