@@ -105,16 +105,26 @@ func environment() string {
 		}
 	}
 
+	return strings.Join(append(parts, cliVersion()), ", ")
+}
+
+// cliVersion is the first line that the CLI of the measurements says of itself.
+func cliVersion() string {
 	var b testing.B
 
 	cli := clitest.Any(&b)
 
-	if out, err := exec.Command(cli.Path, "version").Output(); err == nil {
-		first, _, _ := strings.Cut(string(out), "\n")
-		parts = append(parts, first)
+	version := exec.Command(cli.Path, "version")
+	version.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull)
+
+	out, err := version.Output()
+	if err != nil {
+		fail(fmt.Errorf("ask %s for its version: %w", cli.Path, err))
 	}
 
-	return strings.Join(parts, ", ")
+	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+
+	return first
 }
 
 func processor() string {
