@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 
@@ -226,6 +227,8 @@ func proposed(t *testing.T, prior *tftypes.Value, config tftypes.Value) tftypes.
 	if err := config.As(&wanted); err != nil {
 		t.Fatal(err)
 	}
+
+	wanted = maps.Clone(wanted) // As hands out the map of the value itself
 
 	computed := map[string]bool{
 		"id": true, "phase": true, "operations": true, "observed": true, "version_contract": true, "platform": true,

@@ -82,7 +82,7 @@ func refuseRemovals(p, prior pool, recorded recordedPool) diag.Diagnostics {
 	}
 
 	return diag.Diagnostics{refused(path.Root("machines"), "Unsupported removal of machines",
-		fmt.Sprintf("%s %s missing in machines", describe(removed), verb(removed, "is", "are")),
+		fmt.Sprintf("machines does not list %s any more", describe(removed)),
 		notYet+"take single machines out of a cluster",
 		"Put the machines back. A machine that was only renamed has to keep its name here")}
 }

@@ -197,6 +197,11 @@ func stillUnknown(t *testing.T, kind string, resp *tfprotov6.PlanResourceChangeR
 	}
 }
 
+// uuidOf is a hardware UUID for a machine; cp-1 and w-1 have that of poolArguments.
+func uuidOf(name string) string {
+	return "4c4c4544-0042-3510-8053-b4c04f43593" + name[len(name)-1:]
+}
+
 // settledState is the state after a configuration was applied.
 func settledState(t *testing.T, resource string, config configuration) tftypes.Value {
 	t.Helper()
@@ -224,7 +229,7 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 			for name := range machines {
 				seen[name] = configuration{
 					"stage": "running", "ready": true, "talos_version": config["talos_version"], "node_name": name,
-					"uuid": "4c4c4544-0042-3510-8053-b4c04f435931", "boot_id": "1", "kubelet_version": "v1.35.2",
+					"uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2",
 				}
 			}
 

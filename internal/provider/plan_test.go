@@ -1,0 +1,358 @@
+package provider
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// attributeOf reads an attribute of an object.
+func attributeOf(t *testing.T, v tftypes.Value, name string) tftypes.Value {
+	t.Helper()
+
+	got, _, err := tftypes.WalkAttributePath(v, tftypes.NewAttributePath().WithAttributeName(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	value, ok := got.(tftypes.Value)
+	if !ok {
+		t.Fatalf("%s is a %T", name, got)
+	}
+
+	return value
+}
+
+func textsOf(t *testing.T, v tftypes.Value) []string {
+	t.Helper()
+
+	if !v.IsKnown() {
+		return []string{"(known after apply)"}
+	}
+
+	var elements []tftypes.Value
+	if err := v.As(&elements); err != nil {
+		t.Fatal(err)
+	}
+
+	out := []string{}
+
+	for _, e := range elements {
+		var s string
+		if err := e.As(&s); err != nil {
+			t.Fatal(err)
+		}
+
+		out = append(out, s)
+	}
+
+	return out
+}
+
+// planOf plans and returns the planned value; diagnostics fail the test.
+func planOf(t *testing.T, resource string, prior *tftypes.Value, config configuration) tftypes.Value {
+	t.Helper()
+
+	typ := typeOf(t, resource)
+
+	resp := planned(t, resource, prior, valueOf(t, typ, config))
+	if len(resp.Diagnostics) > 0 {
+		t.Fatal(show(resp.Diagnostics))
+	}
+
+	plan, err := resp.PlannedState.Unmarshal(typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return plan
+}
+
+// The plan of a create names its operations even while the secrets are still to be
+// generated, and keeps everything known that is.
+func TestPlanOfCreate(t *testing.T) {
+	t.Parallel()
+
+	plan := planOf(t, "talosop_control_plane", nil, with(baseControlPlane(), unknownValue{}, "secrets"))
+
+	want := []string{
+		"apply configuration to cp-1 at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+		"apply configuration to cp-2 at 10.0.0.12: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+		"apply configuration to cp-3 at 10.0.0.13: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+		"bootstrap etcd on cp-1",
+	}
+	if got := textsOf(t, attributeOf(t, plan, "operations")); !slices.Equal(got, want) {
+		t.Errorf("operations are %q", got)
+	}
+
+	for name, known := range map[string]bool{"phase": false, "observed": false, "id": true, "version_contract": true} {
+		if got := attributeOf(t, plan, name); got.IsKnown() != known {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+
+	handle := attributeOf(t, plan, "cluster")
+	for name, known := range map[string]bool{"phase": false, "secrets": false, "name": true, "endpoint": true, "talos_endpoints": true} {
+		if got := attributeOf(t, handle, name); got.IsKnown() != known {
+			t.Errorf("cluster.%s is %s", name, got)
+		}
+	}
+
+	unnamed := planOf(t, "talosop_control_plane", nil, with(baseControlPlane(), unknownValue{}, "machines", "cp-2", "address"))
+	if got := attributeOf(t, unnamed, "operations"); got.IsKnown() {
+		t.Errorf("with an unknown address operations are %s", got)
+	}
+}
+
+// A plan without a difference changes nothing, and one that touches no machine
+// leaves what was observed alone.
+func TestPlanOfNothing(t *testing.T) {
+	t.Parallel()
+
+	for resource, config := range map[string]func() configuration{"talosop_control_plane": fullControlPlane, "talosop_worker": fullWorker} {
+		prior := settledState(t, resource, config())
+
+		if plan := planOf(t, resource, &prior, config()); !plan.Equal(prior) {
+			diff, err := prior.Diff(plan)
+			t.Errorf("%s: an unchanged configuration plans %v %v", resource, diff, err)
+		}
+
+		plan := planOf(t, resource, &prior, with(config(), "1h", "timeouts", "create"))
+		for _, name := range []string{"phase", "observed", "id"} {
+			if got := attributeOf(t, plan, name); !got.Equal(attributeOf(t, prior, name)) {
+				t.Errorf("%s: with other timeouts %s is %s", resource, name, got)
+			}
+		}
+
+		if got := textsOf(t, attributeOf(t, plan, "operations")); len(got) > 0 {
+			t.Errorf("%s: with other timeouts operations are %q", resource, got)
+		}
+	}
+}
+
+// Changes that talosop makes to running machines.
+func TestPlanOfUpdates(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		change func(configuration) configuration
+		want   []string
+	}{
+		"machine added": {
+			change: func(c configuration) configuration {
+				return with(c, configuration{"address": "10.0.0.14", "install": configuration{"disk": "/dev/vda"}}, "machines", "cp-9")
+			},
+			want: []string{"apply configuration to cp-9 at 10.0.0.14: installs Talos v1.13.0 on /dev/vda, reboots, joins as control plane"},
+		},
+		"label": {
+			change: func(c configuration) configuration {
+				return with(c, []any{"machine:\n  nodeLabels:\n    rack: b2"}, "machines", "cp-2", "config_patches")
+			},
+		},
+		"addresses": {
+			change: func(c configuration) configuration { return with(c, "10.0.0.77", "machines", "cp-2", "address") },
+			want:   []string{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			prior := settledState(t, "talosop_control_plane", baseControlPlane())
+			plan := planOf(t, "talosop_control_plane", &prior, test.change(baseControlPlane()))
+
+			if got := textsOf(t, attributeOf(t, plan, "operations")); test.want != nil && !slices.Equal(got, test.want) {
+				t.Errorf("operations are %q, want %q", got, test.want)
+			}
+
+			if got := attributeOf(t, plan, "phase"); !got.Equal(attributeOf(t, prior, "phase")) {
+				t.Errorf("phase is %s", got)
+			}
+		})
+	}
+}
+
+// A resource that is not Ready is planned to go on, and what depends on it waits.
+func TestPlanOfResume(t *testing.T) {
+	t.Parallel()
+
+	for _, phase := range []string{"Provisioning", "Bootstrapping", "Joining", "Degraded"} {
+		settled := settledState(t, "talosop_control_plane", baseControlPlane())
+
+		prior, err := tftypes.Transform(settled, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+			if at.LastStep() == tftypes.AttributePathStep(tftypes.AttributeName("phase")) {
+				return tftypes.NewValue(tftypes.String, phase), nil
+			}
+
+			return v, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		plan := planOf(t, "talosop_control_plane", &prior, baseControlPlane())
+
+		for name, value := range map[string]tftypes.Value{
+			"phase": attributeOf(t, plan, "phase"), "observed": attributeOf(t, plan, "observed"),
+			"cluster.phase": attributeOf(t, attributeOf(t, plan, "cluster"), "phase"),
+		} {
+			if value.IsKnown() {
+				t.Errorf("in phase %s the plan has %s = %s", phase, name, value)
+			}
+		}
+	}
+}
+
+// Changes that this version does not make are refused before anything happens.
+func TestRefusedChanges(t *testing.T) {
+	t.Parallel()
+
+	other, err := pki.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	otherSecrets, err := other.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for name, test := range map[string]struct {
+		config configuration
+		at     string
+		says   []string
+	}{
+		"Talos version": {
+			config: with(baseControlPlane(), "v1.13.2", "talos_version"),
+			at:     `AttributeName("talos_version")`, says: []string{"from v1.13.0 to v1.13.2", "cp-1, cp-2 and cp-3", "does not upgrade", "Keep v1.13.0"},
+		},
+		"Kubernetes version": {
+			config: with(baseControlPlane(), "v1.36.1", "kubernetes_version"),
+			at:     `AttributeName("kubernetes_version")`, says: []string{"from v1.35.2 to v1.36.1", "does not upgrade Kubernetes"},
+		},
+		"contract": {
+			config: with(baseControlPlane(), "v1.12", "version_contract"),
+			at:     `AttributeName("version_contract")`, says: []string{"from v1.13 to v1.12", "pinned"},
+		},
+		"removal": {
+			config: with(baseControlPlane(), configuration{"cp-1": configuration{"address": "10.0.0.11"}}, "machines"),
+			at:     `AttributeName("machines")`, says: []string{"not list cp-2 and cp-3", "does not take single machines out"},
+		},
+		"reboot": {
+			config: with(baseControlPlane(), []any{"machine:\n  files:\n    - path: /var/a\n      op: create\n      permissions: 0o644\n      content: a"},
+				"machines", "cp-2", "config_patches"),
+			at:   `AttributeName("machines").ElementKeyString("cp-2")`,
+			says: []string{"machine.files", "only with a reboot", "does not reboot machines"},
+		},
+		"secrets": {
+			config: with(baseControlPlane(), string(otherSecrets), "secrets"),
+			at:     `AttributeName("secrets")`, says: []string{"secrets of the cluster would change", "-replace"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			typ := typeOf(t, "talosop_control_plane")
+			prior := settledState(t, "talosop_control_plane", baseControlPlane())
+			prior = withDigests(t, prior)
+
+			resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typ, test.config))
+			expectMistake(t, resp.Diagnostics, test.at, test.says, false)
+		})
+	}
+}
+
+// withDigests gives every observed machine a digest that no configuration has, so
+// that a plan finds all of them to be different.
+func withDigests(t *testing.T, state tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	changed, err := tftypes.Transform(state, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if at.LastStep() == tftypes.AttributePathStep(tftypes.AttributeName("config_digest")) {
+			return tftypes.NewValue(tftypes.String, "sha256:old"), nil
+		}
+
+		return v, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return changed
+}
+
+// Secrets that say the same in another spelling are no change.
+func TestRespelledSecretsAreAccepted(t *testing.T) {
+	t.Parallel()
+
+	prior := settledState(t, "talosop_control_plane", baseControlPlane())
+	plan := planOf(t, "talosop_control_plane", &prior, with(baseControlPlane(), "# kept in a safe\n"+bundleOnce(), "secrets"))
+
+	if got := textsOf(t, attributeOf(t, plan, "operations")); len(got) > 0 {
+		t.Errorf("operations are %q", got)
+	}
+}
+
+// What makes a cluster another one replaces it; a default that is spelt out does not.
+func TestReplacements(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		config  configuration
+		replace bool
+	}{
+		"name":                    {with(baseControlPlane(), "other", "name"), true},
+		"name not known yet":      {with(baseControlPlane(), unknownValue{}, "name"), false},
+		"pod network":             {with(baseControlPlane(), []any{"10.50.0.0/16"}, "pod_cidrs"), true},
+		"default pod network":     {with(baseControlPlane(), []any{"10.244.0.0/16"}, "pod_cidrs"), false},
+		"default service network": {with(baseControlPlane(), []any{"10.96.0.0/12"}, "service_cidrs"), false},
+		"DNS domain":              {with(baseControlPlane(), "other.local", "dns_domain"), true},
+		"default DNS domain":      {with(baseControlPlane(), "cluster.local", "dns_domain"), false},
+		"certificate names":       {with(baseControlPlane(), []any{"kube.example.org"}, "cert_sans"), false},
+	} {
+		prior := settledState(t, "talosop_control_plane", baseControlPlane())
+
+		resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typeOf(t, "talosop_control_plane"), test.config))
+		if len(resp.Diagnostics) > 0 {
+			t.Errorf("%s: %s", name, show(resp.Diagnostics))
+		}
+
+		if got := len(resp.RequiresReplace) > 0; got != test.replace {
+			t.Errorf("%s: replaces %v", name, resp.RequiresReplace)
+		}
+	}
+}
+
+// A protected resource cannot be planned away.
+func TestDeletionProtectionAtPlanTime(t *testing.T) {
+	t.Parallel()
+
+	typ := typeOf(t, "talosop_control_plane")
+	prior := settledState(t, "talosop_control_plane", baseControlPlane())
+	null := tftypes.NewValue(typ, nil)
+
+	destroy, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: "talosop_control_plane", PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	expectMistake(t, destroy.Diagnostics, `AttributeName("deletion_protection")`, []string{`"prod"`, "destroyed", "set deletion_protection = false and apply"}, false)
+
+	unprotected := settledState(t, "talosop_control_plane", with(baseControlPlane(), false, "deletion_protection"))
+
+	allowed, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: "talosop_control_plane", PriorState: dynamic(t, unprotected), ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(allowed.Diagnostics) > 0 {
+		t.Error(show(allowed.Diagnostics))
+	}
+}
