@@ -99,6 +99,9 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		s.Etcd.Known, s.Kubernetes.Reachable = true, true
 		settle(want, s, m)
 		s.joinAll(want)
+	case WriteMeta:
+		state.Meta = maps.Clone(m.Meta)
+		s.Machines[m.Name] = state
 	case Reset:
 		s.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: state.NodeName}
 	case DeleteNode:

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -26,7 +27,7 @@ func TestInvariantsOnRandomClusters(t *testing.T) {
 		decision := cluster.Plan(want, have, policy)
 
 		for _, broken := range slices.Concat(
-			generalInvariants(decision), bootstrapInvariants(want, have, decision),
+			generalInvariants(decision), bootstrapInvariants(want, have, decision), metaInvariants(want, have, decision),
 			teardownInvariants(want, have, cluster.PlanTeardown(want, have, policy)),
 		) {
 			t.Errorf("seed %d: %s\n%+v\n%s", seed, broken, have, render(decision))
@@ -66,7 +67,7 @@ func TestForecastEndsInReady(t *testing.T) {
 		}
 
 		steps := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
-		applied, bootstraps := map[string]int{}, 0
+		applied, written, bootstraps := map[string]int{}, map[string]int{}, 0
 
 		for _, s := range steps {
 			switch s := s.(type) {
@@ -74,6 +75,8 @@ func TestForecastEndsInReady(t *testing.T) {
 				applied[s.Machine]++
 			case cluster.Bootstrap:
 				bootstraps++
+			case cluster.WriteMeta:
+				written[s.Machine]++
 			default:
 				t.Fatalf("seed %d: unexpected step %q", seed, s)
 			}
@@ -96,6 +99,10 @@ func TestForecastEndsInReady(t *testing.T) {
 
 			if applied[m.Name] != needs {
 				t.Fatalf("seed %d: %s gets its configuration %d times, want %d", seed, m.Name, applied[m.Name], needs)
+			}
+
+			if writes := min(1, len(m.Meta)); written[m.Name] != writes {
+				t.Fatalf("seed %d: META of %s is written %d times, want %d", seed, m.Name, written[m.Name], writes)
 			}
 		}
 	}
@@ -153,6 +160,48 @@ func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Dec
 	return broken
 }
 
+// metaInvariants: META is written on members only, where something is missing, and
+// the network of one machine at a time, while every other machine answers.
+func metaInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
+	var (
+		broken  []string
+		changed string
+	)
+
+	for _, s := range d.Steps {
+		write, ok := s.(cluster.WriteMeta)
+		if !ok {
+			continue
+		}
+
+		m := want.Machines[slices.IndexFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == write.Machine })]
+		state := have.Machines[m.Name]
+
+		if state.Access != cluster.Member || state.Busy != "" || maps.Equal(m.Meta, state.Meta) {
+			broken = append(broken, fmt.Sprintf("%q on a machine that does not ask for it", write))
+		}
+
+		if network, wanted := m.Meta[cluster.MetaNetwork]; !wanted || network == state.Meta[cluster.MetaNetwork] {
+			continue
+		}
+
+		if changed != "" {
+			broken = append(broken, "two networks at once: "+changed+" and "+m.Name)
+		}
+
+		changed = m.Name
+	}
+
+	for _, m := range want.Machines {
+		s := have.Machines[m.Name]
+		if changed != "" && m.Name != changed && (s.Access != cluster.Member && s.Access != cluster.Maintenance || s.Busy != "") {
+			broken = append(broken, "the network of "+changed+" changes while "+m.Name+" is away")
+		}
+	}
+
+	return broken
+}
+
 // teardownInvariants: nothing but members is reset, and the last control plane
 // only after everything else is in maintenance mode or given up.
 func teardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
@@ -194,9 +243,16 @@ func randomSpec(random *rand.Rand) cluster.Spec {
 			role, name = cluster.Worker, fmt.Sprintf("w-%d", i)
 		}
 
-		want.Machines = append(want.Machines, cluster.Machine{
-			Name: name, Role: role, Address: fmt.Sprintf("10.0.0.%d", i+1), ConfigDigest: "new", TalosVersion: "v1.13.0",
-		})
+		m := cluster.Machine{Name: name, Role: role, Address: fmt.Sprintf("10.0.0.%d", i+1), ConfigDigest: "new", TalosVersion: "v1.13.0"}
+
+		switch random.IntN(6) {
+		case 0:
+			m.Meta = map[uint8]string{0x0c: "new"}
+		case 1:
+			m.Meta = map[uint8]string{0x0a: "new", 0x0c: "new"}
+		}
+
+		want.Machines = append(want.Machines, m)
 	}
 
 	want.Bootstrapped = random.IntN(3) == 0
@@ -239,6 +295,10 @@ func randomState(random *rand.Rand, now time.Time, m cluster.Machine) cluster.Ma
 		ConfigDigest: pick("", "old", "new"), Fresh: random.IntN(2) == 0, Resetting: random.IntN(5) == 0,
 		BootstrapRequested: random.IntN(8) == 0, Ready: random.IntN(2) == 0,
 		Since: now.Add(-time.Duration(random.IntN(30)) * time.Minute),
+	}
+
+	if len(m.Meta) > 0 && random.IntN(2) == 0 {
+		s.Meta = map[uint8]string{0x0a: pick("old", "new"), 0x0c: pick("old", "new")}
 	}
 
 	if random.IntN(10) == 0 {

@@ -11,7 +11,8 @@ import (
 //
 // The rules, in the order in which they are asked: who may be talked to at all
 // (identity), which machines get their configuration, where and when etcd is
-// bootstrapped, and what has to settle before the cluster counts as Ready.
+// bootstrapped, what META lacks, and what has to settle before the cluster counts as
+// Ready.
 func Plan(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
@@ -27,6 +28,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 	}
 
 	planBootstrap(want, have, p, &d)
+	planMeta(want, have, &d)
 	holdUntilSettled(want, have, &d)
 
 	return d
@@ -45,7 +47,7 @@ func refuseStrangers(want Spec, have Snapshot, d *Decision) {
 		case s.Access == Foreign:
 			d.refuse(m.Name, fmt.Sprintf("%s answers, but not as a machine of cluster %q: %s", m.Address, want.Name, s.Cause),
 				"Nothing was sent to it. Check the address and the secrets; a machine of another cluster has to be reset there first")
-		case m.UUID != "" && s.UUID != "" && !strings.EqualFold(m.UUID, s.UUID):
+		case m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID):
 			d.refuse(m.Name, fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID),
 				"Nothing was sent to it. Correct the address, or the uuid when the hardware was exchanged on purpose")
 		case s.Access == Member && s.Role != "" && s.Role != m.Role:

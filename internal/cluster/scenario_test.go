@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	no-cni                          nodes cp-1 w-1(NotReady)
 //	cp-1 controlplane 10.0.0.1      cp-1 member stage=running ready etcd=Running
 //	w-1 worker 10.0.0.9             w-1 maintenance
+//	w-2 worker 10.0.0.8 meta=0x0c:a w-2 member stage=booting meta=0x0c:b
 //
 // -- decision -- and -- teardown -- hold the lines of the answer, -- forecast --
 // the steps of the model run, -- phase -- the phase.
@@ -161,7 +163,14 @@ func parseSpec(t *testing.T, text string) cluster.Spec {
 		case len(f) >= 3:
 			m := cluster.Machine{Name: f[0], Role: cluster.Role(f[1]), Address: f[2], ConfigDigest: "new", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda"}
 			for _, kv := range f[3:] {
-				m.UUID = strings.TrimPrefix(kv, "uuid=")
+				switch key, value, _ := strings.Cut(kv, "="); key {
+				case "uuid":
+					m.UUID = value
+				case "meta":
+					m.Meta = parseMeta(t, value)
+				default:
+					t.Fatalf("unknown setting %q", kv)
+				}
 			}
 
 			spec.Machines = append(spec.Machines, m)
@@ -241,6 +250,8 @@ func parseState(t *testing.T, now time.Time, fields []string) cluster.MachineSta
 			s.ConfigDigest = value
 		case "uuid":
 			s.UUID = value
+		case "meta":
+			s.Meta = parseMeta(t, value)
 		case "role":
 			s.Role = cluster.Role(value)
 		case "cause":
@@ -258,6 +269,24 @@ func parseState(t *testing.T, now time.Time, fields []string) cluster.MachineSta
 	}
 
 	return s
+}
+
+// parseMeta reads values such as 0x0c:rack-1,0x0d:row-2.
+func parseMeta(t *testing.T, text string) map[uint8]string {
+	values := map[uint8]string{}
+
+	for entry := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(entry, ":")
+
+		key, err := strconv.ParseUint(name, 0, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		values[uint8(key)] = value
+	}
+
+	return values
 }
 
 // TestScenarioFilesEndWithNewline keeps the files diffable.

@@ -96,6 +96,9 @@ type MachineState struct {
 	NodeName string
 	// ConfigDigest is the normalised digest of the active configuration.
 	ConfigDigest string
+	// Meta is the values in META by their keys, read from members for which any
+	// are wanted.
+	Meta map[uint8]string
 
 	// EtcdService is the state of the etcd service, empty when not asked.
 	EtcdService ServiceState

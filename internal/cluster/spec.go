@@ -59,6 +59,12 @@ type Machine struct {
 	// InstallTarget is the disk or the disk selector that Talos installs to, as a
 	// person would name it; empty where nothing is installed. Shown in steps.
 	InstallTarget string
+	// NodeName is the Kubernetes node that an earlier apply recorded together with
+	// UUID; empty when none is known or UUID comes from elsewhere.
+	NodeName string
+	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
+	// keys that are not in it are never touched.
+	Meta map[uint8]string
 }
 
 // sorted returns the machines of a role ordered by name.

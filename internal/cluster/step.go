@@ -53,6 +53,26 @@ func (s Bootstrap) On() string { return s.Machine }
 
 func (s Bootstrap) String() string { return "bootstrap etcd on " + s.Machine }
 
+// WriteMeta writes values to a machine's META, the small store beside its system
+// disk's boot partition that survives resets and upgrades. Nothing reboots; a network
+// configuration takes effect at once.
+type WriteMeta struct {
+	Machine string
+	// Keys that are written, such as "0x0a, 0x0c". The values may be private.
+	Keys string
+}
+
+// On names the machine.
+func (s WriteMeta) On() string { return s.Machine }
+
+func (s WriteMeta) String() string {
+	if s.changesNetwork() {
+		return fmt.Sprintf("write META %s of %s (its network changes at once)", s.Keys, s.Machine)
+	}
+
+	return fmt.Sprintf("write META %s of %s", s.Keys, s.Machine)
+}
+
 // Reset wipes a machine's state and reboots it into maintenance mode.
 type Reset struct {
 	Machine string

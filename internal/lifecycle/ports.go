@@ -31,6 +31,10 @@ type Machine interface {
 	Bootstrap(ctx context.Context) error
 	// EtcdMembers lists the members as this machine sees them. Control plane only.
 	EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error)
+	// WriteMeta makes values what META holds under their keys, on a Member; other
+	// keys are left alone. Nothing reboots, but a network configuration (0x0a) takes
+	// effect at once. Safe to repeat.
+	WriteMeta(ctx context.Context, values map[uint8]string) error
 	// Reset wipes the machine's state and reboots it into maintenance mode.
 	// Destructive. graceful cordons, drains and leaves etcd first. Returns when
 	// Talos accepted the reset.

@@ -181,6 +181,8 @@ func (r *Runner) execute(ctx context.Context, m cluster.Machine, step cluster.St
 		return machine.ApplyConfig(ctx, config, s.Access, m.UUID)
 	case cluster.Bootstrap:
 		return machine.Bootstrap(ctx)
+	case cluster.WriteMeta:
+		return machine.WriteMeta(ctx, m.Meta)
 	case cluster.Reset:
 		return machine.Reset(ctx, s.Graceful)
 	case cluster.DeleteNode:

@@ -35,7 +35,7 @@ func (m *Machine) changing(ctx context.Context, access cluster.Access, uuid stri
 	switch {
 	case got == "":
 		return nil, wait.Permanent(foreignError("the machine at %s reports no hardware UUID, expected is %s", m.address, uuid))
-	case !strings.EqualFold(got, uuid):
+	case !strings.EqualFold(got, uuid) && !m.asWanted().MayReport(got):
 		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected is %s", m.address, got, uuid))
 	default:
 		return s, nil
@@ -48,6 +48,14 @@ func (m *Machine) knownUUID() string {
 	defer m.mu.Unlock()
 
 	return usableUUID(m.uuid)
+}
+
+// asWanted is the machine as it was last asked for.
+func (m *Machine) asWanted() cluster.Machine {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return m.wanted
 }
 
 // ambiguous reports whether the error of a call leaves open if the machine carried

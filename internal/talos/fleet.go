@@ -27,6 +27,16 @@ type Options struct {
 	Port int
 	// Dial makes TCP connections; by default directly, without regard to proxies.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// TrustNodeNames lets an observation take a member's certificate for its hardware:
+	// when it names the node that was recorded for the machine, the recorded UUID is
+	// reported again instead of being asked for. The certificate is signed by the CA of
+	// the cluster for this address and this name, so no machine but one of the cluster's
+	// own can show it, and at worst a machine that took over another one's name and
+	// address is reported with the UUID of the former. That is good enough to say what
+	// runs where. It is not to decide what may be changed, so leave it off for a fleet
+	// that feeds the planner; a call that changes a machine compares the UUID that the
+	// machine itself reports in either case.
+	TrustNodeNames bool
 	// Timeouts bound every call beside its context.
 	Timeouts Timeouts
 }
@@ -117,6 +127,8 @@ func (f *Fleet) Machine(m cluster.Machine) *Machine {
 		api.uuid = m.UUID
 	}
 
+	api.wanted = m
+
 	return api
 }
 
@@ -142,6 +154,8 @@ type Machine struct {
 	uuid string
 	// nodeName is what the machine last called its Kubernetes node.
 	nodeName string
+	// wanted is what the machine was last asked for with.
+	wanted cluster.Machine
 }
 
 // dial opens a new session in place of the one that is there.

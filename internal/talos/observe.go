@@ -17,8 +17,9 @@ import (
 // answer, or answers as somebody else, is described by Access and Cause.
 //
 // A member that is running and ready costs five calls, side by side: MachineStatus,
-// MachineConfig, Version, ExtensionStatus and SystemInformation. One that is on its
-// way costs up to five more: its node's name, the services, the event log in two calls,
+// MachineConfig, Version, ExtensionStatus and SystemInformation; the last is saved
+// where [Options].TrustNodeNames allows it, and MetaKeys is one more where values in
+// META are wanted. One that is on its way costs up to five more: its node's name, the services, the event log in two calls,
 // and the content of etcd's data directory.
 func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
@@ -106,11 +107,8 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 		return err
 	})
 	calls.Go(func() error { return m.version(callCtx, s, &out) })
-	calls.Go(func() (err error) {
-		out.UUID, err = bounded(callCtx, m, s.hardwareUUID)
-
-		return err
-	})
+	calls.Go(func() error { return m.observeUUID(callCtx, s, &out) })
+	calls.Go(func() error { return m.observeMeta(callCtx, s, &out) })
 	calls.Go(func() error {
 		ctx, cancel := m.callContext(callCtx)
 		defer cancel()

@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The keys of META that the planner has to know (Talos 1.4 to 1.13).
+const (
+	// MetaNetwork is the network configuration of the metal platform.
+	MetaNetwork uint8 = 0x0a
+	// MetaUUIDOverride is a UUID that the machine reports in place of the one of
+	// its hardware, from the moment it is written.
+	MetaUUIDOverride uint8 = 0x0f
+)
+
+// MayReport says whether a hardware UUID is one that the machine may answer with:
+// the one that is known, or the one that is written over it in META.
+func (m Machine) MayReport(uuid string) bool {
+	override := m.Meta[MetaUUIDOverride]
+
+	return strings.EqualFold(m.UUID, uuid) || override != "" && strings.EqualFold(override, uuid)
+}
+
+// planMeta decides which members get values written to META: those in which a wanted
+// key is missing or has another value. Keys that are not wanted are never touched.
+//
+// A network configuration is the exception among them: Talos on metal applies it the
+// moment it is written (Talos 1.13), and a wrong one cuts the machine off. So such
+// writes wait for [networkMayChange].
+func planMeta(want Spec, have Snapshot, d *Decision) {
+	for _, m := range want.all() {
+		s := have.Machines[m.Name]
+
+		missing := missingMeta(m, s)
+		if len(missing) == 0 || !acceptsMeta(s) || d.concerns(m.Name) {
+			continue
+		}
+
+		step := WriteMeta{Machine: m.Name, Keys: metaKeys(missing)}
+
+		if step.changesNetwork() {
+			if reason := networkMustStay(want, have, m, d); reason != "" {
+				d.hold(m.Name, "keeps its network (META 0x%02x) for now: %s", MetaNetwork, reason)
+
+				continue
+			}
+		}
+
+		d.step(step)
+	}
+}
+
+// acceptsMeta is true for members that no sequence is running on: during an
+// installation META is not on the disk yet.
+func acceptsMeta(s MachineState) bool {
+	return s.Access == Member && s.Busy == "" && (s.Stage == StageBooting || s.Stage == StageRunning)
+}
+
+// missingMeta lists the keys in which META is not what is wanted, in order.
+func missingMeta(m Machine, s MachineState) []uint8 {
+	var missing []uint8
+
+	for _, key := range slices.Sorted(maps.Keys(m.Meta)) {
+		if value, ok := s.Meta[key]; !ok || value != m.Meta[key] {
+			missing = append(missing, key)
+		}
+	}
+
+	return missing
+}
+
+// networkMustStay says why the network of a machine is not changed now; empty when it
+// may be. Networks change one machine at a time, and only while every other machine
+// answers. Once there is an etcd, no other control plane may lack anything, so that a
+// wrong configuration costs at most the one machine that gets it.
+func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
+	if i := slices.IndexFunc(d.Steps, changesNetwork); i >= 0 {
+		return "that of " + d.Steps[i].On() + " is changed first"
+	}
+
+	guarded := want.Bootstrapped || len(have.Etcd.Members) > 0
+
+	for _, other := range want.all() {
+		s := have.Machines[other.Name]
+
+		switch {
+		case other.Name == m.Name:
+		case s.Busy != "":
+			return other.Name + " is " + s.Busy
+		case s.Access == Unreachable || s.Access == Unobserved:
+			return other.Name + " does not answer" + because(s.Cause)
+		case guarded && other.Role == ControlPlane:
+			if reason := Unsettled(want, have, other); reason != "" {
+				return other.Name + ": " + reason
+			}
+		}
+	}
+
+	return ""
+}
+
+func changesNetwork(s Step) bool {
+	write, ok := s.(WriteMeta)
+
+	return ok && write.changesNetwork()
+}
+
+func (s WriteMeta) changesNetwork() bool {
+	return strings.Contains(s.Keys, metaKeys([]uint8{MetaNetwork}))
+}
+
+// metaKeys writes keys as Talos does.
+func metaKeys(keys []uint8) string {
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = fmt.Sprintf("0x%02x", key)
+	}
+
+	return strings.Join(texts, ", ")
+}

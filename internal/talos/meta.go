@@ -1,0 +1,182 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// WriteMeta makes values what META of a member holds under their keys. META is read
+// first and only what differs is written, on a new connection, after the hardware UUID
+// was compared on it; other keys are left alone. It is safe to repeat.
+//
+// Talos writes META to the disk before it answers, and applies a network configuration
+// (0x0a) at once (Talos 1.13, platform metal): after that key the machine has to keep
+// answering for a moment, else the error is ErrInProgress and an observation shows what
+// became of it. Permanent are ErrUnsupported (a container has no META),
+// ErrNotAuthorised and ErrRejected (META is full). Errors never hold values.
+func (m *Machine) WriteMeta(ctx context.Context, values map[uint8]string) error {
+	if err := m.writeMeta(ctx, values); err != nil {
+		return fmt.Errorf("write META of %s: %w", m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
+	}
+
+	held, err := bounded(ctx, m, s.meta)
+	if err != nil {
+		return err
+	}
+
+	network := false
+
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if value, ok := held[key]; ok && value == values[key] {
+			continue
+		}
+
+		if err := m.writeMetaKey(ctx, s, key, values[key]); err != nil {
+			return fmt.Errorf("key 0x%02x: %w", key, err)
+		}
+
+		network = network || key == cluster.MetaNetwork
+	}
+
+	if !network {
+		return nil
+	}
+
+	if err := m.settle(ctx, m.keepsAnswering()); err != nil {
+		return fmt.Errorf("its network was changed (key 0x%02x), and it does not keep answering: %w", cluster.MetaNetwork, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) writeMetaKey(ctx context.Context, s *session, key uint8, value string) error {
+	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
+	defer cancel()
+
+	_, err := s.machine.MetaWrite(ctx, &machineapi.MetaWriteRequest{Key: uint32(key), Value: []byte(value)})
+	if err == nil {
+		return nil
+	}
+
+	// The call has no other precondition than a platform that keeps META.
+	if status.Code(err) == codes.FailedPrecondition {
+		return wait.Permanent(fmt.Errorf("%w: Talos has no META here, as in containers: %w", ErrUnsupported, plain(err)))
+	}
+
+	err = s.failed(err)
+
+	switch {
+	case errors.Is(err, ErrNotAuthorised), errors.Is(err, ErrRejected), errors.Is(err, ErrUnsupported):
+		return wait.Permanent(err)
+	default:
+		return err
+	}
+}
+
+// steadyLooks is how many looks in a row a machine has to answer, each on a new
+// connection, before its network counts as working.
+const steadyLooks = 4
+
+// keepsAnswering is nil once the machine answered several looks in a row.
+func (m *Machine) keepsAnswering() func(context.Context) error {
+	answered := 0
+
+	return func(ctx context.Context) error {
+		s, err := m.dial(ctx)
+		if err == nil {
+			_, _, _, err = m.status(ctx, s)
+		}
+
+		if err != nil {
+			answered = 0
+
+			return err
+		}
+
+		if answered++; answered < steadyLooks {
+			return errors.New("it answers, and may still lose its addresses")
+		}
+
+		return nil
+	}
+}
+
+// observeMeta fills in what META holds, when any of it is wanted.
+func (m *Machine) observeMeta(ctx context.Context, s *session, out *cluster.MachineState) error {
+	if len(m.asWanted().Meta) == 0 {
+		return nil
+	}
+
+	held, err := bounded(ctx, m, s.meta)
+	out.Meta = held
+
+	return err
+}
+
+// meta lists the values in META by their keys; none where there is no META.
+func (s *session) meta(ctx context.Context) (map[uint8]string, error) {
+	items, err := safe.ReaderListAll[*runtime.MetaKey](ctx, s.state)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", runtime.MetaKeyType, s.failed(err))
+	}
+
+	held := map[uint8]string{}
+
+	for item := range items.All() {
+		id := item.Metadata().ID()
+
+		key, err := strconv.ParseUint(strings.TrimPrefix(id, "0x"), 16, 8)
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %q is no key", runtime.MetaKeyType, id)
+		}
+
+		held[uint8(key)] = item.TypedSpec().Value
+	}
+
+	return held, nil
+}
+
+// observeUUID fills in the hardware UUID: the recorded one of a machine that proved by
+// its certificate to be the node it was recorded for, where that is enough, else the
+// one that the machine reports.
+func (m *Machine) observeUUID(ctx context.Context, s *session, out *cluster.MachineState) error {
+	if recorded := m.asWanted(); m.fleet.options.TrustNodeNames && recorded.NodeName != "" {
+		uuid := usableUUID(recorded.UUID)
+		names := []string{s.peer.nodeName(false), s.peer.nodeName(true)}
+
+		if uuid != "" && slices.Contains(names, recorded.NodeName) {
+			out.UUID = uuid
+
+			return nil
+		}
+	}
+
+	var err error
+
+	out.UUID, err = bounded(ctx, m, s.hardwareUUID)
+
+	return err
+}
