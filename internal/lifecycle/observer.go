@@ -29,7 +29,8 @@ type observer struct {
 
 	mu     sync.Mutex
 	states map[string]cluster.MachineState
-	asking map[string]chan struct{} // closed when the answer is in
+	nodes  *cluster.KubernetesState // nil until the first answer
+	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""
 	epoch  map[string]int           // grows with each change; older answers are stale
 }
 
@@ -46,32 +47,32 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 // observe returns the newest snapshot that can be had without waiting for
 // machines that do not answer.
 func (o *observer) observe(ctx context.Context) cluster.Snapshot {
-	kubernetes := make(chan cluster.KubernetesState, 1)
-	go func() { kubernetes <- o.runner.Kubernetes.Observe(ctx) }()
-
 	o.askAll(ctx)
 
-	have := cluster.Snapshot{Machines: o.copyStates()}
+	have := o.snapshot()
 	have.Etcd = o.etcd(ctx, have)
-	have.Kubernetes = <-kubernetes
 	have.Time = time.Now()
 
 	return have
 }
 
-// askAll asks every machine that is not being asked already, and waits for the
-// answers that are worth waiting for.
+// askAll asks the Kubernetes API and every machine that is not being asked
+// already, and waits for the answers that are worth waiting for.
 func (o *observer) askAll(ctx context.Context) {
 	var silent, needed []<-chan struct{}
 
-	for _, m := range o.want.Machines {
-		answered, known := o.ask(ctx, m)
-
-		if known == cluster.Unreachable {
+	sort := func(answered <-chan struct{}, silentBefore bool) {
+		if silentBefore {
 			silent = append(silent, answered)
 		} else {
 			needed = append(needed, answered)
 		}
+	}
+
+	sort(o.askKubernetes(ctx))
+
+	for _, m := range o.want.Machines {
+		sort(o.ask(ctx, m))
 	}
 
 	for _, answered := range needed {
@@ -90,45 +91,81 @@ func (o *observer) askAll(ctx context.Context) {
 	}
 }
 
+// askKubernetes is ask for the Kubernetes API.
+func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{}, silentBefore bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	silentBefore = o.nodes != nil && !o.nodes.Reachable
+
+	if answered, ok := o.asking[""]; ok {
+		return answered, silentBefore
+	}
+
+	answer := make(chan struct{})
+	o.asking[""] = answer
+
+	go func() {
+		defer close(answer)
+
+		nodes := o.runner.Kubernetes.Observe(ctx)
+
+		o.mu.Lock()
+		defer o.mu.Unlock()
+
+		delete(o.asking, "")
+
+		if ctx.Err() == nil {
+			o.nodes = &nodes
+		}
+	}()
+
+	return answer, silentBefore
+}
+
 // ask starts asking a machine, unless that is under way, and returns the channel
-// that is closed with the answer, and how the machine answered the last time.
-func (o *observer) ask(ctx context.Context, m cluster.Machine) (<-chan struct{}, cluster.Access) {
+// that is closed with the answer, and whether the machine was silent before.
+func (o *observer) ask(ctx context.Context, m cluster.Machine) (answered <-chan struct{}, silentBefore bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
 	state := o.states[m.Name]
+	silentBefore = state.Access == cluster.Unreachable
+
 	if state.Busy != "" {
-		return closed, state.Access
+		return closed, silentBefore
 	}
 
 	if answered, ok := o.asking[m.Name]; ok {
-		return answered, state.Access
+		return answered, silentBefore
 	}
 
-	answered := make(chan struct{})
-	o.asking[m.Name] = answered
+	answer := make(chan struct{})
+	o.asking[m.Name] = answer
 	epoch := o.epoch[m.Name]
 
 	go func() {
 		o.slots <- struct{}{}
 		defer func() { <-o.slots }()
 
-		o.keep(m.Name, epoch, o.runner.Fleet.Machine(m).Observe(ctx))
-		close(answered)
+		defer close(answer)
+
+		o.keep(ctx, m.Name, epoch, o.runner.Fleet.Machine(m).Observe(ctx))
 	}()
 
-	return answered, state.Access
+	return answer, silentBefore
 }
 
-// keep stores an answer, unless the machine was changed while it was asked, and
-// carries on what only this run knows.
-func (o *observer) keep(name string, epoch int, fresh cluster.MachineState) {
+// keep stores an answer and carries on what only this run knows. It drops an
+// answer that says nothing: the machine was changed while it was asked, or an
+// interrupt cut the question off.
+func (o *observer) keep(ctx context.Context, name string, epoch int, fresh cluster.MachineState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
 	delete(o.asking, name)
 
-	if o.epoch[name] != epoch {
+	if o.epoch[name] != epoch || ctx.Err() != nil {
 		return
 	}
 
@@ -177,11 +214,28 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 	return state
 }
 
-func (o *observer) copyStates() map[string]cluster.MachineState {
+// rest waits until nothing is being asked any more.
+func (o *observer) rest() {
+	o.mu.Lock()
+	pending := slices.Collect(maps.Values(o.asking))
+	o.mu.Unlock()
+
+	for _, answered := range pending {
+		<-answered
+	}
+}
+
+// snapshot copies what is known.
+func (o *observer) snapshot() cluster.Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	return maps.Clone(o.states)
+	have := cluster.Snapshot{Machines: maps.Clone(o.states), Kubernetes: cluster.KubernetesState{Cause: "not asked in time"}}
+	if o.nodes != nil {
+		have.Kubernetes = *o.nodes
+	}
+
+	return have
 }
 
 func (o *observer) state(name string) cluster.MachineState {

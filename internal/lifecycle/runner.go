@@ -127,6 +127,7 @@ func (r *Runner) giveUp(
 	ctx context.Context, want cluster.Spec, watch *observer, work *work, decision cluster.Decision, cause error,
 ) (Result, error) {
 	work.wait()
+	watch.rest()
 
 	// The record of an interrupted run is worth a few seconds more than the
 	// context that was cancelled allows.
