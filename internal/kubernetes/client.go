@@ -45,7 +45,7 @@ func (o Options) String() string { return "Kubernetes API at " + o.Endpoint }
 func (o Options) GoString() string { return o.String() }
 
 // Format hides the credentials from every verb.
-func (o Options) Format(f fmt.State, _ rune) { fmt.Fprint(f, o.String()) }
+func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) }
 
 // Client is the API of one cluster. It is safe for concurrent use.
 type Client struct {

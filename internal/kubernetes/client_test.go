@@ -243,7 +243,7 @@ func TestObserveAsksTheControlPlanes(t *testing.T) {
 		"the endpoint is closed":               {endpoint: "https://" + closedPort(t), works: true, cause: "connection refused"},
 		"the endpoint is of another cluster":   {endpoint: other.apiServer(t, nodeList("stranger")).URL, works: true, cause: "unknown authority"},
 		"the endpoint has a broken API server": {endpoint: ca.apiServer(t, refusal(500, metav1.StatusReasonInternalError)).URL, works: true, cause: "InternalError"},
-		"the endpoint has no API server":       {endpoint: ca.apiServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }).URL, works: true, cause: "unable to handle"},
+		"the endpoint has no API server":       {endpoint: ca.apiServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }).URL, works: true, cause: "unable to handle"},
 		"the endpoint refuses the user":        {endpoint: ca.apiServer(t, refusal(403, metav1.StatusReasonForbidden)).URL, works: false, cause: "Forbidden"},
 	}
 	for name, test := range tests {

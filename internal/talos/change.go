@@ -62,7 +62,7 @@ func (m *Machine) asWanted() cluster.Machine {
 // it out: the connection broke, or the deadline passed, before the answer came. An
 // error on a connection that is alive is the machine's own answer.
 func (s *session) ambiguous(err error) bool {
-	return Classify(err) == ErrUnreachable && (!s.alive() || errors.Is(err, context.DeadlineExceeded))
+	return unreachable(err) && (!s.alive() || errors.Is(err, context.DeadlineExceeded))
 }
 
 // settle looks for the effect of a change until it is there, or the time for it is

@@ -21,7 +21,7 @@ func (Credentials) String() string { return "(Talos API credentials)" }
 func (c Credentials) GoString() string { return c.String() }
 
 // Format hides the credentials from every verb.
-func (c Credentials) Format(f fmt.State, _ rune) { fmt.Fprint(f, c.String()) }
+func (c Credentials) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, c.String()) }
 
 func (c Credentials) empty() bool { return len(c.CA) == 0 && len(c.Cert) == 0 && len(c.Key) == 0 }
 

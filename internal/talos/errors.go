@@ -82,6 +82,9 @@ func Classify(err error) error {
 	}
 }
 
+// unreachable reports whether an error says nothing about the machine.
+func unreachable(err error) bool { return errors.Is(Classify(err), ErrUnreachable) }
+
 // callError gives the error of a call its class and its text: the message of a
 // gRPC status without gRPC's own words around it.
 func callError(err error) error {

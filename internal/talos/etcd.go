@@ -120,7 +120,7 @@ func (s *session) etcdHasData(ctx context.Context) (bool, error) {
 // unlisted keeps the errors of the way to the machine and drops the machine's own:
 // a directory that is not there is a plain error on Talos, like any other.
 func (s *session) unlisted(err error) error {
-	if err = s.failed(err); Classify(err) == ErrUnreachable {
+	if err = s.failed(err); unreachable(err) {
 		return fmt.Errorf("list %s: %w", constants.EtcdDataPath, err)
 	}
 

@@ -213,7 +213,7 @@ func (m *Machine) read(ctx context.Context, call func(context.Context, *session)
 			return nil
 		}
 
-		if Classify(err) != ErrUnreachable {
+		if !unreachable(err) {
 			return err
 		}
 

@@ -104,7 +104,6 @@ func newSession(address string, w *wire, p peer) (*session, error) {
 			return w, nil
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize)),
-		grpc.WithSharedWriteBuffer(true),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 	)
@@ -178,7 +177,7 @@ func (s *session) failed(err error) error {
 		return nil
 	}
 
-	if Classify(err) == ErrUnreachable && !s.alive() {
+	if unreachable(err) && !s.alive() {
 		return s.lost(plain(err))
 	}
 
