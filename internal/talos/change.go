@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -32,10 +31,14 @@ func (m *Machine) changing(ctx context.Context, access cluster.Access, uuid stri
 		return nil, err
 	}
 
+	// The UUID that counts is the one this call was given.
+	meant := m.asWanted()
+	meant.UUID = uuid
+
 	switch {
 	case got == "":
 		return nil, wait.Permanent(foreignError("the machine at %s reports no hardware UUID, expected is %s", m.address, uuid))
-	case !strings.EqualFold(got, uuid) && !m.asWanted().MayReport(got):
+	case !meant.MayReport(got):
 		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected is %s", m.address, got, uuid))
 	default:
 		return s, nil
