@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
@@ -37,6 +38,8 @@ type Machine struct {
 	delays   Delays
 	opts     MachineOptions
 
+	metaMu sync.Mutex // serializes writes of META with their resources
+
 	// Guarded by sim.mu.
 	disk    disk
 	boot    *boot
@@ -60,6 +63,8 @@ type disk struct {
 	nodeID string
 	// etcd is /var/lib/etcd on EPHEMERAL, nil when it is empty.
 	etcd etcdNode
+	// meta is the values on META; no other partition's wipe touches them.
+	meta map[uint8]string
 }
 
 // power is one period between switching on and off.

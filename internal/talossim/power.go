@@ -226,7 +226,7 @@ func (b *boot) wipePartitions(labels []string, whole bool) {
 			case "EPHEMERAL":
 				node, d.etcd = d.etcd, nil
 			case "META":
-				d.installed = false
+				d.installed, d.meta = false, nil
 			}
 		}
 

@@ -17,7 +17,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
-	"github.com/siderolabs/talos/pkg/machinery/resources/hardware"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
@@ -113,11 +112,7 @@ func (b *boot) publishHardware() error {
 func (b *boot) publishMetal() {
 	m := b.m
 
-	modify(b, hardware.NewSystemInformation(hardware.SystemInformationID), func(r *hardware.SystemInformation) {
-		*r.TypedSpec() = hardware.SystemInformationSpec{
-			Manufacturer: "talossim", ProductName: "Simulated Machine", SerialNumber: m.uuid[:8], UUID: m.uuid,
-		}
-	})
+	b.publishMeta()
 
 	for _, d := range m.opts.Disks {
 		id := strings.TrimPrefix(d.Path, "/dev/")
