@@ -1,0 +1,252 @@
+package talos_test
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+func TestWriteMeta(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	f := o.fleet(t, nil)
+	m, api := member(t, sim, o, f, machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+	// META is only read where values are wanted.
+	sim.ForgetCalls()
+
+	if got := api.Observe(t.Context()); got.Meta != nil || len(callsOf(sim, "MetaKeys")) != 0 {
+		t.Errorf("META %v was read without being wanted", got.Meta)
+	}
+
+	m.SetMeta(0x0c, "rack-1")
+	m.SetMeta(0x06, "A")
+
+	want := map[uint8]string{0x0c: "rack-1", 0x0d: "", 0x0e: "blue"}
+	must(t, api.WriteMeta(t.Context(), want))
+
+	// Only what differs is written; a second time nothing is.
+	must(t, api.WriteMeta(t.Context(), want))
+
+	if got := callsOf(sim, "0x"); len(got) != 2 || !strings.Contains(got[0], "0x0d") || !strings.Contains(got[1], "0x0e") {
+		t.Errorf("written %v", got)
+	}
+
+	wanting := wanted(m)
+	wanting.Meta = want
+
+	held := map[uint8]string{0x06: "A", 0x0c: "rack-1", 0x0d: "", 0x0e: "blue"}
+	if got := f.Machine(wanting).Observe(t.Context()); !maps.Equal(got.Meta, held) || !maps.Equal(m.Meta(), held) {
+		t.Errorf("META %v, on the machine %v", got.Meta, m.Meta())
+	}
+}
+
+// callsOf lists the calls that asked for something.
+func callsOf(sim *talossim.Simulator, detail string) []string {
+	var found []string
+
+	for _, c := range sim.Calls() {
+		if strings.HasPrefix(c.Detail, detail) {
+			found = append(found, c.String())
+		}
+	}
+
+	return found
+}
+
+func TestWriteMetaErrors(t *testing.T) {
+	t.Parallel()
+
+	const private = "sesame"
+
+	tests := map[string]struct {
+		platform  talossim.Platform
+		fault     talossim.Fault
+		uuid      string
+		value     string
+		class     error
+		permanent bool
+		text      string
+	}{
+		"a container":           {platform: talossim.Container, class: talos.ErrUnsupported, permanent: true, text: "no META here, as in containers: method is not supported in container mode"},
+		"no space":              {value: strings.Repeat("x", 256<<10), class: talos.ErrRejected, permanent: true, text: "key 0x0c: rejected: meta write failed"},
+		"a client without role": {fault: talossim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, class: talos.ErrNotAuthorised, permanent: true},
+		"a restarting machine":  {fault: talossim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable, text: "starting"},
+		"a lost answer":         {fault: talossim.Fault{DropResponse: true}, class: talos.ErrUnreachable},
+		"another hardware UUID": {uuid: "11111111-2222-3333-4444-555555555555", class: talos.ErrForeign, permanent: true, text: "expected is 11111111"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			o := newOwner(t, sim)
+			f := o.fleet(t, shortly)
+			m := add(t, sim, talossim.MachineOptions{Platform: test.platform})
+			api := f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+
+			must(t, o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
+				ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
+			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+			if test.fault.Code != codes.OK || test.fault.DropResponse {
+				test.fault.Method = "MetaWrite"
+				m.SetFault(test.fault)
+			}
+
+			value := private + test.value
+			api = f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: test.uuid})
+
+			err := api.WriteMeta(t.Context(), map[uint8]string{0x0c: value})
+			if !errors.Is(err, test.class) || wait.IsPermanent(err) != test.permanent || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("err = %v (permanent %t), want %v (permanent %t)", err, wait.IsPermanent(err), test.class, test.permanent)
+			}
+
+			if err != nil && strings.Contains(err.Error(), private) {
+				t.Errorf("the error shows the value: %v", err)
+			}
+
+			if sent := len(sim.CallsTo("MetaWrite")); test.uuid != "" && sent != 0 {
+				t.Errorf("%d values were sent to another machine", sent)
+			}
+
+			if test.permanent {
+				return
+			}
+
+			// Whatever became of it, a second run comes to the same end.
+			must(t, api.WriteMeta(t.Context(), map[uint8]string{0x0c: value}))
+
+			if got := m.Meta()[0x0c]; got != value {
+				t.Errorf("META holds %q", got)
+			}
+		})
+	}
+}
+
+func TestWriteMetaInMaintenance(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	m := add(t, sim, talossim.MachineOptions{})
+
+	err := newOwner(t, sim).fleet(t, nil).Machine(wanted(m)).WriteMeta(t.Context(), map[uint8]string{0x0c: "x"})
+	if !errors.Is(err, talos.ErrMaintenance) || len(sim.CallsTo("MetaWrite")) != 0 {
+		t.Errorf("err = %v with %d calls", err, len(sim.CallsTo("MetaWrite")))
+	}
+}
+
+// TestWriteMetaOfNetwork: a machine whose network was changed has to stay reachable.
+func TestWriteMetaOfNetwork(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+	must(t, api.WriteMeta(t.Context(), map[uint8]string{cluster.MetaNetwork: "addresses: []"}))
+
+	sim.SetOnCall(func(c talossim.Call) error {
+		if c.Method == "MetaWrite" {
+			m.SetFault(talossim.Fault{Cut: true, Count: -1, Method: "Get"})
+		}
+
+		return nil
+	})
+
+	err := o.fleet(t, shortly).Machine(wanted(m)).WriteMeta(t.Context(), map[uint8]string{cluster.MetaNetwork: "addresses: [10.0.0.1/24]"})
+	if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "its network was changed") {
+		t.Errorf("err = %v, want that the machine went away", err)
+	}
+
+	if got := m.Meta()[cluster.MetaNetwork]; got != "addresses: [10.0.0.1/24]" {
+		t.Errorf("META holds %q", got)
+	}
+}
+
+// TestWriteMetaUUIDOverride: a machine that was given another UUID is still the one
+// that was meant.
+func TestWriteMetaUUIDOverride(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	f := o.fleet(t, nil)
+	m, api := member(t, sim, o, f, machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+	wanting := wanted(m)
+	wanting.Meta = map[uint8]string{cluster.MetaUUIDOverride: "11111111-2222-3333-4444-555555555555"}
+	api = f.Machine(wanting)
+	must(t, api.WriteMeta(t.Context(), wanting.Meta))
+
+	if got := api.Observe(t.Context()); got.UUID != wanting.Meta[cluster.MetaUUIDOverride] {
+		t.Errorf("uuid %s", got.UUID)
+	}
+
+	must(t, api.WriteMeta(t.Context(), map[uint8]string{0x0c: "x"}))
+}
+
+func TestTrustNodeNames(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{Hostname: "cp-one"})
+	api := o.fleet(t, nil).Machine(wanted(m))
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	must(t, api.Bootstrap(t.Context()))
+	observed(t, api, "became ready", settled)
+
+	const recorded = "11111111-2222-3333-4444-555555555555" // another one, to tell where the answer is from
+
+	tests := map[string]struct {
+		trust      bool
+		uuid, node string
+		want       string
+		calls      int
+	}{
+		"the recorded node":        {trust: true, uuid: recorded, node: "cp-one", want: recorded, calls: 4},
+		"another node":             {trust: true, uuid: recorded, node: "cp-two", want: m.UUID(), calls: 5},
+		"no UUID recorded":         {trust: true, node: "cp-one", want: m.UUID(), calls: 5},
+		"nothing recorded":         {trust: true, want: m.UUID(), calls: 5},
+		"a fleet that takes steps": {uuid: recorded, node: "cp-one", want: m.UUID(), calls: 5},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := o.fleet(t, func(o *talos.Options) { o.TrustNodeNames = test.trust })
+			api := f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: test.uuid, NodeName: test.node})
+
+			sim.ForgetCalls()
+
+			if got := api.Observe(t.Context()); got.UUID != test.want || !settled(got) {
+				t.Errorf("state %+v, want the UUID %s", got, test.want)
+			}
+
+			if calls := sim.Calls(); len(calls) != test.calls {
+				t.Errorf("%d calls, want %d: %v", len(calls), test.calls, calls)
+			}
+
+			// No change is made on the word of a certificate.
+			if test.uuid != "" {
+				if err := api.Reset(t.Context(), false); !errors.Is(err, talos.ErrForeign) || len(sim.CallsTo("Reset")) != 0 {
+					t.Errorf("reset: %v", err)
+				}
+			}
+		})
+	}
+}
