@@ -28,6 +28,8 @@ type site struct {
 	want    cluster.Spec
 	configs map[string][]byte
 	policy  cluster.Policy
+	// timeouts of the Talos API; the defaults where they are zero.
+	timeouts talos.Timeouts
 }
 
 // newSite starts blank machines and describes a cluster of them.
@@ -96,6 +98,7 @@ func (s *site) runner() *lifecycle.Runner {
 	api, err := talos.NewFleet(talos.Options{
 		Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key},
 		Digest:      machineconfig.Digest,
+		Timeouts:    s.timeouts,
 	})
 	if err != nil {
 		s.t.Fatal(err)
