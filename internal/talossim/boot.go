@@ -62,7 +62,7 @@ type boot struct {
 	persistent config.Provider
 	configured chan struct{} // closed when the active configuration is complete
 	apiServed  chan struct{} // closed when the first API listener is open
-	nodeName   string        // set when the kubelet may register a node
+	nodeName   string        // the machine's Kubernetes node; empty until services start
 	nodeSeen   bool
 	nodeReady  bool
 }

@@ -22,16 +22,9 @@ const kubeletRetry = 20 * time.Millisecond
 // runKubelet keeps the machine's Node object as the kubelet does: it registers the
 // node once per boot, reports it Ready, and leaves it to become lost afterwards.
 func (b *boot) runKubelet(ctx context.Context) {
-	if b.config().Machine().Kubelet().SkipNodeRegistration() {
+	if b.nodeName == "" {
 		return
 	}
-
-	name := b.nodename()
-
-	b.mu.Lock()
-	b.nodeName = name
-	b.mu.Unlock()
-	b.refreshStatus()
 
 	k, err := b.kubernetes(ctx)
 	if err != nil || pause(ctx, b.m.delays.NodeRegister) != nil {
@@ -50,6 +43,19 @@ func (b *boot) runKubelet(ctx context.Context) {
 	if registered {
 		b.sim.work.Go(func() { b.loseNode(k) })
 	}
+}
+
+// nameNode fixes the name the node will have; readiness depends on it from then on.
+func (b *boot) nameNode() {
+	if b.config().Machine().Kubelet().SkipNodeRegistration() {
+		return
+	}
+
+	name := b.nodename()
+
+	b.mu.Lock()
+	b.nodeName = name
+	b.mu.Unlock()
 }
 
 // cniReadies says whether the cluster gets a CNI by itself; without one nodes stay NotReady.

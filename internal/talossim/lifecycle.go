@@ -73,6 +73,7 @@ func (b *boot) bootServices(r *sequenceRun) error {
 }
 
 func (b *boot) startServices(ctx context.Context) error {
+	b.nameNode()
 	b.services.set("kubelet", serviceStarting, "Starting service")
 
 	if b.controlPlane() {

@@ -1,0 +1,169 @@
+package talossim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+func newMaintenanceMachine(t *testing.T, opts talossim.Options) (*talossim.Simulator, *talossim.Machine, *client.Client) {
+	t.Helper()
+
+	sim := talossim.ForTest(t, opts)
+	m := addMachines(t, sim, "cp", 1)[0]
+
+	return sim, m, insecure(t, m)
+}
+
+func TestFaultsHitTheCallsTheyName(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault talossim.Fault
+		want  []codes.Code
+	}{
+		"first call once":  {talossim.Fault{Method: "Version", Code: codes.Internal}, []codes.Code{codes.Internal, codes.OK, codes.OK}},
+		"second call":      {talossim.Fault{Method: "version", From: 2, Code: codes.Internal}, []codes.Code{codes.OK, codes.Internal, codes.OK}},
+		"two calls":        {talossim.Fault{Count: 2, Code: codes.Aborted}, []codes.Code{codes.Aborted, codes.Aborted, codes.OK}},
+		"all that follow":  {talossim.Fault{Method: "*", From: 2, Count: -1, Code: codes.Aborted}, []codes.Code{codes.OK, codes.Aborted, codes.Aborted}},
+		"another method":   {talossim.Fault{Method: "Bootstrap", Code: codes.Internal}, []codes.Code{codes.OK, codes.OK, codes.OK}},
+		"for a while":      {talossim.Fault{For: time.Hour, Code: codes.Unavailable}, []codes.Code{codes.Unavailable, codes.Unavailable, codes.Unavailable}},
+		"latency only":     {talossim.Fault{Latency: time.Millisecond}, []codes.Code{codes.OK, codes.OK, codes.OK}},
+		"connection cut":   {talossim.Fault{Cut: true}, []codes.Code{codes.Unavailable, codes.OK, codes.OK}},
+		"response dropped": {talossim.Fault{DropResponse: true}, []codes.Code{codes.Unavailable, codes.OK, codes.OK}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, talos := newMaintenanceMachine(t, talossim.Options{})
+			m.SetFault(test.fault)
+
+			var got []codes.Code
+
+			for range test.want {
+				_, err := talos.Version(within(t, time.Minute))
+				got = append(got, status.Code(err))
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("codes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDroppedResponseOfApplyHasItsEffect(t *testing.T) {
+	sim, m, talos := newMaintenanceMachine(t, talossim.Options{})
+	cluster := newTestCluster(t, sim)
+	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+
+	_, err := talos.ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{
+		Data: cluster.config(machinetype.TypeControlPlane), Mode: machine.ApplyConfigurationRequest_AUTO,
+	})
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("got %v, want a cut connection", err)
+	}
+
+	cluster.bootstrap(m)
+	check(t, m.AwaitReady(within(t, time.Minute)))
+}
+
+func TestCrashAndHangKeepTheMachineAway(t *testing.T) {
+	sim, m, talos := newMaintenanceMachine(t, talossim.Options{})
+	cluster := newTestCluster(t, sim)
+
+	m.SetFault(talossim.Fault{Method: "Version", Crash: true})
+
+	if _, err := talos.Version(within(t, time.Minute)); status.Code(err) != codes.Unavailable {
+		t.Errorf("version of a crashing machine: %v", err)
+	}
+
+	check(t, m.AwaitStage(within(t, time.Minute), talossim.StageUnknown))
+	m.PowerOn()
+	check(t, m.AwaitStage(within(t, time.Minute), talossim.StageMaintenance))
+
+	m.HangNextReboot()
+	cluster.apply(m, machinetype.TypeControlPlane)
+	eventually(t, "the machine to be gone", func(context.Context) error {
+		if !m.Installed() || m.BootID() != "" {
+			return errors.New("still there")
+		}
+
+		return nil
+	})
+
+	m.PowerOff()
+	m.PowerOn()
+	cluster.bootstrap(m)
+	check(t, m.AwaitReady(within(t, time.Minute)))
+}
+
+func TestOnCallDecidesBeforeACallIsServed(t *testing.T) {
+	sim, m, talos := newMaintenanceMachine(t, talossim.Options{})
+	sim.SetOnCall(func(c talossim.Call) error {
+		if c.Mutates() {
+			return status.Error(codes.Aborted, "not today")
+		}
+
+		return nil
+	})
+
+	_, err := talos.ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{
+		Data: newTestCluster(t, sim).config(machinetype.TypeWorker), Mode: machine.ApplyConfigurationRequest_AUTO,
+	})
+	if status.Code(err) != codes.Aborted || m.Stage() != talossim.StageMaintenance {
+		t.Errorf("got %v in stage %s, want Aborted in maintenance", err, m.Stage())
+	}
+
+	if _, err := talos.Version(t.Context()); err != nil {
+		t.Error(err)
+	}
+
+	var got []string
+	for _, c := range sim.Calls() {
+		got = append(got, fmt.Sprint(c.Seq, " ", c))
+	}
+
+	want := []string{
+		"1 cp-1 ApplyConfiguration auto (maintenance) Aborted",
+		"2 cp-1 Version (maintenance) OK",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// TestNothingIsLeftAfterClose looks at the stacks of all goroutines, because a count
+// would also count those of clients and of other tests.
+func TestNothingIsLeftAfterClose(t *testing.T) {
+	sim, err := talossim.New(t.Context(), talossim.Options{})
+	check(t, err)
+
+	cps, workers := addMachines(t, sim, "cp", 3), addMachines(t, sim, "worker", 1)
+	newTestCluster(t, sim).create(cps, workers)
+	workers[0].PowerOff()
+	check(t, sim.Close())
+	check(t, sim.Close())
+
+	eventually(t, "goroutines of the site to end", func(context.Context) error {
+		stacks := make([]byte, 4<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+
+		for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+			if strings.Contains(stack, "talossim.(*") {
+				return errors.New(stack)
+			}
+		}
+
+		return nil
+	})
+}
