@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +14,9 @@ import (
 
 // quickstart is the example that all scenarios apply.
 const quickstart = "../../examples/quickstart"
+
+// variables is the file with the values of the example's variables.
+const variables = "e2e.auto.tfvars.json"
 
 // workspace prepares the files of the quickstart for a site whose machines all wait in maintenance mode; otherwise it fails the test
 // before anything is sent to any of them.
@@ -33,7 +37,7 @@ func (s site) files(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 
 	w := clitest.NewWorkspace(t, cli)
 	w.CopyFrom(quickstart)
-	w.Write("e2e.auto.tfvars.json", s.variables(t))
+	w.Write(variables, s.variables(t, false))
 	w.Init()
 
 	return w
@@ -92,7 +96,8 @@ func (s site) returned(t *testing.T) {
 	})
 }
 
-// create: maintenance mode to a usable cluster, an empty second plan, the secrets imported from a file, an empty plan again, and destroy.
+// create: maintenance mode to a usable cluster, an empty second plan, import into an empty state, an empty plan there, and
+// destroy from there.
 func (s site) create(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -101,24 +106,47 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	s.isUsable(t, w)
 	plansNothing(t, w, "after create")
 
-	importSecrets(t, w)
-	plansNothing(t, w, "after import")
+	// What is imported is protected until somebody says otherwise.
+	imported := s.imported(t, cli, w)
+	imported.Write(variables, s.variables(t, true))
+	plansNothing(t, imported, "after import")
+	imported.Write(variables, s.variables(t, false))
+	imported.MustRun("apply", "-auto-approve")
 
-	s.destroy(t, w)
+	s.destroy(t, imported)
 }
 
-// importSecrets forgets the secrets and takes them back from a file, as a user does who moves a cluster to another state.
-func importSecrets(t *testing.T, w *clitest.Workspace) {
+// imported makes a second workspace with an empty state and imports the cluster into it from its secrets and addresses, as somebody does
+// who has lost a state or moves a cluster to another one.
+func (s site) imported(t *testing.T, cli clitest.CLI, from *clitest.Workspace) *clitest.Workspace {
 	t.Helper()
 
-	text, ok := w.Attribute("talosop_secrets.this", "bundle").(string)
+	text, ok := from.Attribute("talosop_secrets.this", "bundle").(string)
 	if !ok {
 		t.Fatal("the state holds no secrets bundle")
 	}
 
+	w := s.files(t, cli)
 	w.Write("secrets.yaml", text)
-	w.MustRun("state", "rm", "talosop_secrets.this")
+
+	id := func(fields map[string]any) string {
+		fields["secrets"] = "secrets.yaml"
+
+		encoded, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return string(encoded)
+	}
+
+	controlPlanes, workers := named("cp", s.controlPlanes), named("worker", s.workers)
+
 	w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
+	w.MustRun("import", "talosop_control_plane.this", id(map[string]any{"machines": controlPlanes}))
+	w.MustRun("import", "talosop_worker.this", id(map[string]any{"control_plane": controlPlanes, "machines": workers}))
+
+	return w
 }
 
 // killed: the provider process is killed with SIGKILL when the first machine has its configuration, and again when etcd has its first

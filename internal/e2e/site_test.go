@@ -80,7 +80,7 @@ func (s site) needs(t *testing.T, ability string) {
 }
 
 // variables are the values of the variables of examples/quickstart, as a .tfvars.json file.
-func (s site) variables(t *testing.T) string {
+func (s site) variables(t *testing.T, protect bool) string {
 	t.Helper()
 
 	encoded, err := json.MarshalIndent(map[string]any{
@@ -92,7 +92,7 @@ func (s site) variables(t *testing.T) string {
 		"kubernetes_version":  s.kubernetes,
 		"install_disk":        s.disk,
 		"config_patches":      append([]string{}, s.patches...),
-		"deletion_protection": false,
+		"deletion_protection": protect,
 	}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
