@@ -59,6 +59,7 @@ type boot struct {
 	stage      Stage
 	sequence   string // of the last sequence event
 	active     config.Provider
+	booting    bool // active is complete, which is dear to find out
 	persistent config.Provider
 	configured chan struct{} // closed when the active configuration is complete
 	apiServed  chan struct{} // closed when the first API listener is open
@@ -94,7 +95,7 @@ func newBoot(m *Machine) (*boot, error) {
 			return nil, fmt.Errorf("load configuration of STATE: %w", err)
 		}
 
-		b.active, b.persistent = cfg, cfg
+		b.active, b.persistent, b.booting = cfg, cfg, complete(cfg)
 	}
 
 	return b, nil
@@ -213,7 +214,7 @@ func (b *boot) initialize(r *sequenceRun) error {
 // loadConfig returns when the machine has a complete configuration, waiting for one
 // in maintenance mode if STATE holds none.
 func (b *boot) loadConfig(ctx context.Context) error {
-	if !complete(b.config()) {
+	if b.inMaintenance() {
 		select {
 		case <-b.apiServed:
 		case <-ctx.Done():
@@ -246,16 +247,20 @@ func (b *boot) config() config.Provider {
 func complete(cfg config.Provider) bool { return cfg != nil && cfg.RawV1Alpha1() != nil }
 
 // inMaintenance says whether the machine still waits for a complete configuration.
-func (b *boot) inMaintenance() bool { return !complete(b.config()) }
+func (b *boot) inMaintenance() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return !b.booting
+}
 
 // machineType is the type the configuration gives, TypeUnknown in maintenance.
 func (b *boot) machineType() machine.Type {
-	cfg := b.config()
-	if !complete(cfg) || cfg.Machine() == nil {
+	if b.inMaintenance() {
 		return machine.TypeUnknown
 	}
 
-	return cfg.Machine().Type()
+	return b.config().Machine().Type()
 }
 
 func (b *boot) controlPlane() bool { return b.machineType().IsControlPlane() }
@@ -264,9 +269,8 @@ func (b *boot) controlPlane() bool { return b.machineType().IsControlPlane() }
 // it follow: resources, certificates, and the end of maintenance mode.
 func (b *boot) setActive(cfg config.Provider) error {
 	b.mu.Lock()
-	wasComplete := complete(b.active)
-	b.active = cfg
-	nowComplete := complete(cfg)
+	wasComplete, nowComplete := b.booting, complete(cfg)
+	b.active, b.booting = cfg, nowComplete
 	b.mu.Unlock()
 
 	if err := b.publishConfig(); err != nil {

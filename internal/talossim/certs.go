@@ -1,7 +1,6 @@
 package talossim
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -254,12 +253,11 @@ func clientAuthOnly(_ [][]byte, chains [][]*x509.Certificate) error {
 
 // osAuthority is the Talos CA of the boot's configuration; without its key on workers.
 func (b *boot) osAuthority() *talosx509.PEMEncodedCertificateAndKey {
-	cfg := b.config()
-	if !complete(cfg) {
+	if b.inMaintenance() {
 		return nil
 	}
 
-	return cfg.Machine().Security().IssuingCA()
+	return b.config().Machine().Security().IssuingCA()
 }
 
 // issuer is who signs the machine's API certificate: itself on a control-plane machine,
@@ -283,9 +281,4 @@ func (b *boot) issuer() *authority {
 	defer c.sim.mu.Unlock()
 
 	return c.trust
-}
-
-// sameCA says whether two configurations have the same Talos CA.
-func sameCA(a, b *talosx509.PEMEncodedCertificateAndKey) bool {
-	return a != nil && b != nil && bytes.Equal(bytes.TrimSpace(a.Crt), bytes.TrimSpace(b.Crt))
 }

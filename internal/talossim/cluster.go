@@ -117,7 +117,5 @@ func (b *boot) joined() *cluster {
 
 // discovery says whether the configuration lets machines see each other as members.
 func (b *boot) discovery() bool {
-	cfg := b.config()
-
-	return complete(cfg) && cfg.Cluster().Discovery().Enabled()
+	return !b.inMaintenance() && b.config().Cluster().Discovery().Enabled()
 }

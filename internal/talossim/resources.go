@@ -204,7 +204,7 @@ func (b *boot) publishConfig() error {
 		s.AddressReady, s.ConnectivityReady, s.EtcFilesReady, s.HostnameReady = true, true, true, name != ""
 	})
 
-	if complete(active) {
+	if !b.inMaintenance() {
 		b.publishCluster()
 	}
 
