@@ -34,7 +34,7 @@ func ParseMeta(values map[string]string) (map[uint8]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		field := under("machine.meta", name)
 
-		key, ok := metaKey(name)
+		key, ok := MetaKey(name)
 		if !ok {
 			found.add(field, quoted(name), "one of "+metaNames(), "the other keys belong to Talos")
 
@@ -64,7 +64,8 @@ func ParseMeta(values map[string]string) (map[uint8]string, error) {
 	return parsed, nil
 }
 
-func metaKey(name string) (uint8, bool) {
+// MetaKey reads the name or number of a key of META that users may write; ok is false for anything else.
+func MetaKey(name string) (key uint8, ok bool) {
 	if key, ok := metaKeys[name]; ok {
 		return key, true
 	}

@@ -165,7 +165,7 @@ func poolFrom(
 	for _, name := range names {
 		machine := machineModel{
 			Address: types.StringValue(addresses[name]), Hostname: textOrNull(machines[name].Hostname), Install: types.ObjectNull(installType()),
-			ConfigPatches: types.ListNull(types.StringType),
+			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
 		}
 
 		if !shared {

@@ -130,9 +130,13 @@ func machineryOf(data any) (*machinery, error) {
 	return m, nil
 }
 
-// observe asks every machine once.
+// observe asks every machine once. It only reports, so a machine is taken for what its
+// certificate says it is.
 func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool) (cluster.Spec, cluster.Snapshot, error) {
-	s, err := m.open(ctx, p, recorded, false)
+	reading := *m
+	reading.talos.TrustNodeNames = true
+
+	s, err := reading.open(ctx, p, recorded, false)
 	if err != nil {
 		return cluster.Spec{}, cluster.Snapshot{}, err
 	}

@@ -17,6 +17,7 @@ type machineModel struct {
 	Hostname      types.String `tfsdk:"hostname"`
 	Install       types.Object `tfsdk:"install"`
 	ConfigPatches types.List   `tfsdk:"config_patches"`
+	Meta          types.Map    `tfsdk:"meta"`
 }
 
 type installModel struct {
@@ -83,6 +84,7 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 				MarkdownDescription: "Patches of this machine's configuration, applied last: addresses, labels and taints belong here. " +
 					patchFormat + patchChange,
 			},
+			"meta": metaAttribute(),
 		}},
 	}
 }

@@ -24,6 +24,8 @@ func (m poolModel) recorded(ctx context.Context, role cluster.Role) (recordedPoo
 	r := &reader{}
 	out := recordedPool{phase: m.recordedPhase(), machines: map[string]cluster.MachineState{}}
 
+	written := objects[machineModel](ctx, r, m.Machines)
+
 	for name, o := range objects[observedModel](ctx, r, m.Observed) {
 		state := cluster.MachineState{
 			Access: cluster.Member, Role: role,
@@ -34,6 +36,11 @@ func (m poolModel) recorded(ctx context.Context, role cluster.Role) (recordedPoo
 
 		if state.Stage == cluster.StageMaintenance {
 			state.Access = cluster.Maintenance
+		}
+
+		// The machines of state say what META held when it was last read or written.
+		if state.Access == cluster.Member {
+			state.Meta = readMeta(r, r, written[name].Meta).keyed()
 		}
 
 		// A control plane that was configured and has no member waits for etcd to

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -45,6 +46,7 @@ type poolMachine struct {
 	fingerprint string
 	// ownInstall is true when the machine has install settings of its own.
 	ownInstall bool
+	meta       metaValues
 	config     machineconfig.Machine
 }
 
@@ -70,6 +72,7 @@ func (m poolModel) pool(ctx context.Context, handle handleModel, role cluster.Ro
 			uuid:        settings.text(machine.UUID),
 			fingerprint: settings.text(machine.Fingerprint),
 			ownInstall:  !machine.Install.IsNull(),
+			meta:        readMeta(named, settings, machine.Meta),
 			config:      m.machine(ctx, settings, machine, machineconfig.Role(role)),
 		}
 	}
@@ -95,16 +98,23 @@ func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spe
 	}
 
 	for _, name := range p.names() {
-		m := p.machines[name]
+		m, known := p.machines[name], recorded.machines[name]
 
 		uuid := m.uuid
 		if uuid == "" {
-			uuid = recorded.machines[name].UUID
+			uuid = known.UUID
+		}
+
+		// The name was recorded for the recorded hardware; it says nothing about another.
+		node := known.NodeName
+		if !strings.EqualFold(uuid, known.UUID) {
+			node = ""
 		}
 
 		spec.Machines = append(spec.Machines, cluster.Machine{
 			Name: name, Role: p.role, Address: m.address, UUID: uuid, ConfigDigest: digests[name],
 			TalosVersion: p.talosVersion, InstallTarget: installTarget(m.config.Install),
+			NodeName: node, Meta: m.meta.keyed(),
 		})
 	}
 

@@ -141,6 +141,7 @@ func (m *machinery) refresh(ctx context.Context, model *poolModel, p pool) diag.
 	}
 
 	model.Observed = observed(want, have, model.Observed)
+	diags.Append(model.seenMeta(ctx, want, have)...)
 
 	if recorded.phase == cluster.Ready && lost(want, have, recorded) {
 		model.Phase = types.StringValue(string(cluster.Degraded))

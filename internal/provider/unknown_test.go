@@ -78,6 +78,7 @@ func poolArguments(name, address string) configuration {
 				"disk": "/dev/sdb", "wipe": false, "image": "ghcr.io/siderolabs/installer:v1.13.0", "extra_kernel_args": []any{"console=ttyS0"},
 			},
 			"config_patches": []any{"machine:\n  nodeLabels:\n    rack: a1"},
+			"meta":           configuration{"network": "links: [{name: eth0, up: true}]", "0x0c": "rack-1"},
 		}},
 		"schematic":      "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba",
 		"platform":       "metal",

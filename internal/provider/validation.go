@@ -177,10 +177,10 @@ func validateVersions(p pool) diag.Diagnostics {
 // rendering the configurations, else piece by piece.
 func validateConfigurations(p pool) diag.Diagnostics {
 	if !p.unknown && len(p.machines) > 0 {
-		return fieldDiagnostics(p, p.check())
+		return fieldDiagnostics(p, errors.Join(p.check(), p.checkMeta()))
 	}
 
-	problems := []error{p.problems("", machineconfig.ValidateCluster(p.settings))}
+	problems := []error{p.problems("", machineconfig.ValidateCluster(p.settings)), p.checkMeta()}
 	for _, name := range p.names() {
 		problems = append(problems, p.problems(name, machineconfig.ValidateMachine(p.settings, p.machines[name].config)))
 	}

@@ -1,0 +1,185 @@
+package provider
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+)
+
+func TestMistakesInMeta(t *testing.T) {
+	t.Parallel()
+
+	const machine = `AttributeName("machines").ElementKeyString("cp-1").AttributeName("meta")`
+
+	for name, test := range map[string]struct {
+		meta configuration
+		at   string
+		says []string
+	}{
+		"a key of Talos": {
+			meta: configuration{"0x06": "A"},
+			at:   machine + `.ElementKeyString("0x06")`, says: []string{`"0x06"`, "user_1 (0x0c)", "belong to Talos"},
+		},
+		"a key twice": {
+			meta: configuration{"0x0c": "a", "user_1": "b"},
+			at:   machine + `.ElementKeyString("user_1")`, says: []string{"key 0x0c again", "each key once"},
+		},
+		"no network": {
+			meta: configuration{"network": "dhcp please"},
+			at:   machine + `.ElementKeyString("network")`, says: []string{"not a network configuration", "YAML with addresses"},
+		},
+		"no network, with other values unknown": {
+			meta: configuration{"network": "dhcp please", "user_1": unknownValue{}},
+			at:   machine + `.ElementKeyString("network")`, says: []string{"not a network configuration"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			expectMistake(t, validate(t, "talosop_control_plane", with(baseControlPlane(), test.meta, "machines", "cp-1", "meta")), test.at, test.says, false)
+		})
+	}
+}
+
+// Which keys are written is known before their values are, so that both passes of a
+// plan name the same operations.
+func TestPlanOfCreateWithMeta(t *testing.T) {
+	t.Parallel()
+
+	for name, network := range map[string]any{"known": "links: [{name: eth0}]", "unknown": unknownValue{}} {
+		config := with(baseControlPlane(), configuration{"network": network, "13": "blue"}, "machines", "cp-2", "meta")
+		operations := textsOf(t, attributeOf(t, planOf(t, "talosop_control_plane", nil, config), "operations"))
+
+		if want := []string{"bootstrap etcd on cp-1", "write META 0x0a, 0x0d of cp-2 (its network changes at once)"}; len(operations) != 5 || !slices.Equal(operations[3:], want) {
+			t.Errorf("with a network that is %s operations are %q", name, operations)
+		}
+	}
+
+	config := with(baseControlPlane(), unknownValue{}, "machines", "cp-2", "meta")
+	if got := attributeOf(t, planOf(t, "talosop_control_plane", nil, config), "operations"); got.IsKnown() {
+		t.Errorf("with unknown keys operations are %s", got)
+	}
+}
+
+func TestPlanOfUpdatesOfMeta(t *testing.T) {
+	t.Parallel()
+
+	config := func(values any) configuration {
+		return with(baseControlPlane(), values, "machines", "cp-2", "meta")
+	}
+
+	for name, test := range map[string]struct {
+		was, is any
+		want    []string
+	}{
+		"another name":  {was: configuration{"user_1": "a"}, is: configuration{"0x0c": "a"}, want: []string{}},
+		"key added":     {was: configuration{"user_1": "a"}, is: configuration{"user_1": "a", "user_2": "b"}, want: []string{"write META 0x0d of cp-2"}},
+		"value changed": {was: configuration{"user_1": "a"}, is: configuration{"user_1": "b"}, want: []string{"write META 0x0c of cp-2"}},
+		"key removed":   {was: configuration{"user_1": "a", "user_2": "b"}, is: configuration{"user_1": "a"}, want: []string{}},
+		"all removed":   {was: configuration{"user_1": "a"}, want: []string{}},
+		"first values":  {is: configuration{"user_1": "a", "user_3": ""}, want: []string{"write META 0x0c, 0x0e of cp-2"}},
+		// What a refresh leaves of a network that somebody else overwrote.
+		"drift": {was: configuration{"network": "no network any more"}, is: configuration{"network": "links: [{name: eth0}]"}, want: []string{"write META 0x0a of cp-2 (its network changes at once)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			prior := settledState(t, "talosop_control_plane", config(test.was))
+			plan := planOf(t, "talosop_control_plane", &prior, config(test.is))
+
+			if got := textsOf(t, attributeOf(t, plan, "operations")); !slices.Equal(got, test.want) {
+				t.Errorf("operations are %q, want %q", got, test.want)
+			}
+
+			if got := attributeOf(t, plan, "observed").IsKnown(); got != (len(test.want) == 0) {
+				t.Errorf("observed is known: %t", got)
+			}
+		})
+	}
+}
+
+// META is written with the cluster, somebody else's change is a difference that the
+// next apply writes over, and a key that is not wanted any more stays as it is.
+func TestAccMeta(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 2)
+		worker := s.workers[1]
+
+		with := func(meta string) string {
+			return secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], "") + `
+resource "talosop_worker" "rack" {
+  name          = "rack"
+  cluster       = talosop_control_plane.this.cluster
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
+  machines      = { w-rack = { address = "` + worker.Address().String() + `", meta = ` + meta + ` } }
+}
+`
+		}
+
+		holds := func(key uint8, value string) func() {
+			return func() {
+				if got, ok := worker.Meta()[key]; !ok || got != value {
+					t.Errorf("META 0x%02x is %q, want %q", key, got, value)
+				}
+			}
+		}
+
+		operations := func(want ...knownvalue.Check) resource.ConfigPlanChecks {
+			return resource.ConfigPlanChecks{
+				PreApply:             []plancheck.PlanCheck{plancheck.ExpectKnownValue("talosop_worker.rack", tfjsonpath.New("operations"), knownvalue.ListExact(want))},
+				PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+			}
+		}
+
+		first, both := `{ user_1 = "rack-1" }`, `{ user_1 = "rack-1", "0x0e" = "blue" }`
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: with(first), ConfigPlanChecks: resource.ConfigPlanChecks{
+					PreApply: []plancheck.PlanCheck{
+						plancheck.ExpectKnownValue("talosop_worker.rack", tfjsonpath.New("operations").AtSliceIndex(1), knownvalue.StringExact("write META 0x0c of w-rack")),
+					},
+					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+				}},
+				{PreConfig: holds(0x0c, "rack-1"), Config: with(both), ConfigPlanChecks: operations(knownvalue.StringExact("write META 0x0e of w-rack"))},
+				{
+					PreConfig: func() {
+						holds(0x0e, "blue")()
+						worker.SetMeta(0x0e, "red")
+						worker.DeleteMeta(0x0c)
+						worker.SetMeta(0x0d, "not ours")
+					},
+					RefreshState:       true,
+					ExpectNonEmptyPlan: true,
+				},
+				{
+					Config: with(both), ConfigPlanChecks: operations(knownvalue.StringExact("write META 0x0c, 0x0e of w-rack")),
+					ConfigStateChecks: []statecheck.StateCheck{statecheck.ExpectKnownValue("talosop_worker.rack",
+						tfjsonpath.New("machines").AtMapKey("w-rack").AtMapKey("meta"), knownvalue.MapExact(map[string]knownvalue.Check{
+							"user_1": knownvalue.StringExact("rack-1"), "0x0e": knownvalue.StringExact("blue"),
+						}))},
+				},
+				{
+					PreConfig: func() { holds(0x0c, "rack-1")(); holds(0x0e, "blue")(); s.ForgetCalls() },
+					Config:    with(first), ConfigPlanChecks: operations(),
+				},
+			},
+		})
+
+		// Of all of this, nothing but the reset at the end followed the last removal.
+		if got := s.CallsTo("MetaWrite"); len(got) > 0 {
+			t.Errorf("META was written when a key was taken out: %v", got)
+		}
+
+		for key, value := range map[uint8]string{0x0c: "rack-1", 0x0d: "not ours", 0x0e: "blue"} {
+			holds(key, value)()
+		}
+	})
+}
