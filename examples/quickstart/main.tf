@@ -13,15 +13,15 @@ terraform {
 resource "talosop_secrets" "this" {}
 
 resource "talosop_control_plane" "this" {
-  mode                = "metal"
-  name                = var.cluster_name
-  endpoint            = var.endpoint
-  secrets             = talosop_secrets.this.bundle
-  talos_version       = var.talos_version
-  kubernetes_version  = var.kubernetes_version
-  install             = { disk = var.install_disk }
-  config_patches      = var.config_patches
-  deletion_protection = var.deletion_protection
+  mode                   = "metal"
+  name                   = var.cluster_name
+  endpoint               = var.endpoint
+  secrets                = talosop_secrets.this.bundle
+  talos_version          = var.talos_version
+  kubernetes_version     = var.kubernetes_version
+  install                = { disk = var.install_disk }
+  cluster_config_patches = var.config_patches
+  deletion_protection    = var.deletion_protection
 
   machines = { for name, address in var.control_planes : name => { address = address, hostname = name } }
 
@@ -35,10 +35,9 @@ resource "talosop_control_plane" "this" {
 }
 
 resource "talosop_worker" "this" {
-  cluster        = talosop_control_plane.this.cluster
-  talos_version  = var.talos_version
-  install        = { disk = var.install_disk }
-  config_patches = var.config_patches
+  cluster       = talosop_control_plane.this.cluster
+  talos_version = var.talos_version
+  install       = { disk = var.install_disk }
 
   machines = { for name, address in var.workers : name => { address = address, hostname = name } }
 

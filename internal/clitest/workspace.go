@@ -113,6 +113,29 @@ func (w *Workspace) CopyFrom(dir string) {
 	}
 }
 
+// Read returns the content of the files of the workspace whose names match a pattern, one after the other.
+func (w *Workspace) Read(pattern string) string {
+	w.t.Helper()
+
+	paths, err := filepath.Glob(filepath.Join(w.Dir, pattern))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	var text strings.Builder
+
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+
+		text.Write(content)
+	}
+
+	return text.String()
+}
+
 // Init installs the provider from the mirror; the test fails when it cannot.
 func (w *Workspace) Init() {
 	w.t.Helper()

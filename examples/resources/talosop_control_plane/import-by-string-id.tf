@@ -1,0 +1,8 @@
+# The id says where the secrets and the machines are; everything else is read from the machines.
+import {
+  to = talosop_control_plane.prod
+  id = jsonencode({
+    secrets  = "secrets.yaml"
+    machines = { cp-1 = "10.0.0.11", cp-2 = "10.0.0.12", cp-3 = "10.0.0.13" }
+  })
+}

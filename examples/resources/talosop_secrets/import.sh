@@ -1,0 +1,1 @@
+terraform import talosop_secrets.prod secrets.yaml

@@ -1,0 +1,10 @@
+# The id says where the secrets and the machines are; everything else is read from the machines.
+import {
+  to = talosop_worker.batch
+  id = jsonencode({
+    secrets       = "secrets.yaml"
+    name          = "batch"
+    control_plane = { cp-1 = "10.0.0.11" }
+    machines      = { batch-1 = "10.0.0.21", batch-2 = "10.0.0.22" }
+  })
+}

@@ -1,0 +1,35 @@
+# The handle of the cluster: an output of the stack that made the control plane, or talosop_control_plane.prod.cluster.
+variable "cluster" {
+  type      = any
+  sensitive = true
+}
+
+variable "batch_nodes" {
+  description = "Addresses of the workers by name."
+  type        = map(string)
+}
+
+resource "talosop_worker" "batch" {
+  cluster       = var.cluster
+  name          = "batch"
+  talos_version = "v1.13.0"
+
+  machines = { for name, address in var.batch_nodes : name => { address = address, hostname = name } }
+
+  # Any NVMe disk that is large enough.
+  install = { disk_selector = { type = "nvme", size = ">= 500GB" } }
+
+  config_patches = [yamlencode({
+    machine = {
+      nodeLabels = { "example.com/pool" = "batch" }
+      nodeTaints = { "example.com/pool" = "batch:NoSchedule" }
+    }
+  })]
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The workers are ${self.phase}. Apply again to continue."
+    }
+  }
+}
