@@ -119,7 +119,7 @@ func TestTeardownFinishesTheSurvivors(t *testing.T) {
 
 	_, err := s.runner().Teardown(bounded(t), s.want)
 
-	var incomplete *lifecycle.Incomplete
+	var incomplete *lifecycle.IncompleteError
 	if !errors.As(err, &incomplete) || !errors.Is(err, lifecycle.ErrLeftBehind) {
 		t.Fatalf("error %v, want ErrLeftBehind", err)
 	}
@@ -159,7 +159,7 @@ func TestMachineOfAnotherClusterIsRefused(t *testing.T) {
 
 	result, err := s.runner().Converge(bounded(t), s.want)
 
-	var refused *lifecycle.Refused
+	var refused *lifecycle.RefusedError
 	if !errors.As(err, &refused) || len(refused.Refusals) != 2 {
 		t.Fatalf("error %v, want two refusals", err)
 	}
@@ -215,7 +215,7 @@ func TestOthersFinishWithoutAMachineThatNeverBoots(t *testing.T) {
 
 			result, err := s.runner().Converge(ctx, s.want)
 
-			var incomplete *lifecycle.Incomplete
+			var incomplete *lifecycle.IncompleteError
 			if !errors.As(err, &incomplete) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("error %v, want an incomplete run that ran out of time", err)
 			}

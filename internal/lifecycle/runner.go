@@ -43,7 +43,7 @@ type Result struct {
 
 // Converge makes the machines what want says and returns once nothing is left to
 // do and every machine is a working part of its cluster. It stops early, with an
-// *[Incomplete], when the context ends, when a step fails for good, or when the
+// *[IncompleteError], when the context ends, when a step fails for good, or when the
 // planner refuses. It is idempotent: run again, it goes on where it stopped.
 func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error) {
 	return r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
@@ -53,7 +53,7 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 
 // Teardown resets the machines of want, in the order of cluster.PlanTeardown.
 // Destructive. Machines that do not answer, or answer as somebody else's, are
-// left alone and named in the *[Incomplete] that is returned after all others
+// left alone and named in the *[IncompleteError] that is returned after all others
 // were reset. It is idempotent.
 func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {
 	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
@@ -64,7 +64,7 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 	}
 
 	if left := r.left(want, result.Snapshot); len(left) > 0 {
-		return result, &Incomplete{Phase: cluster.Degraded, Holds: left, Done: result.Done, Err: ErrLeftBehind}
+		return result, &IncompleteError{Phase: cluster.Degraded, Holds: left, Done: result.Done, Err: ErrLeftBehind}
 	}
 
 	return result, nil
@@ -102,7 +102,7 @@ func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster
 		result := Result{Snapshot: have, Done: work.done, Touched: work.touched || cluster.HasMembers(want, have)}
 
 		if len(decision.Refusals) > 0 {
-			return result, &Incomplete{Phase: cluster.PhaseOf(want, have), Done: work.done, Err: &Refused{decision.Refusals}}
+			return result, &IncompleteError{Phase: cluster.PhaseOf(want, have), Done: work.done, Err: &RefusedError{decision.Refusals}}
 		}
 
 		if decision.Done() && work.idle() {
@@ -137,7 +137,7 @@ func (r *Runner) giveUp(
 	have := watch.observe(last)
 	result := Result{Snapshot: have, Done: work.done, Touched: work.touched || cluster.HasMembers(want, have)}
 
-	return result, &Incomplete{
+	return result, &IncompleteError{
 		Phase: cluster.PhaseOf(want, have),
 		Holds: append(decision.Holds, work.failures()...),
 		Done:  work.done,

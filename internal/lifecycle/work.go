@@ -180,10 +180,10 @@ var (
 	ErrLeftBehind = errors.New("some machines could not be reset")
 )
 
-// Refused is the error of a run that the planner will not begin or go on with.
-type Refused struct{ Refusals []cluster.Refusal }
+// RefusedError is the error of a run that the planner will not begin or go on with.
+type RefusedError struct{ Refusals []cluster.Refusal }
 
-func (e *Refused) Error() string {
+func (e *RefusedError) Error() string {
 	texts := make([]string, len(e.Refusals))
 	for i, r := range e.Refusals {
 		texts[i] = r.String()
@@ -192,9 +192,9 @@ func (e *Refused) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Incomplete is the error of a run that did not come to its end. Running again
+// IncompleteError is the error of a run that did not come to its end. Running again
 // continues.
-type Incomplete struct {
+type IncompleteError struct {
 	// Phase the cluster is in.
 	Phase cluster.Phase
 	// Holds is what the run was waiting for, and the last error of each machine.
@@ -205,7 +205,7 @@ type Incomplete struct {
 	Err error
 }
 
-func (e *Incomplete) Error() string {
+func (e *IncompleteError) Error() string {
 	var b strings.Builder
 
 	fmt.Fprintf(&b, "stopped in phase %s: %v", e.Phase, e.Err)
@@ -218,4 +218,4 @@ func (e *Incomplete) Error() string {
 }
 
 // Unwrap gives the cause, so that errors.Is sees a cancelled or expired context.
-func (e *Incomplete) Unwrap() error { return e.Err }
+func (e *IncompleteError) Unwrap() error { return e.Err }

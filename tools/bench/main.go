@@ -10,8 +10,10 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -52,7 +54,9 @@ func main() {
 		}
 	}
 
-	print(figures)
+	if err := write(os.Stdout, figures); err != nil {
+		fail(err)
+	}
 }
 
 // measure runs a benchmark once. A benchmark that fails has said why.
@@ -77,19 +81,22 @@ func measure(name string, run func(b *testing.B) []figure) []figure {
 	return figures
 }
 
-func print(figures []figure) {
-	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+// write prints the table.
+func write(to io.Writer, figures []figure) error {
+	var text strings.Builder
 
-	fmt.Fprintf(out, "\n%s\n\n", environment())
-	fmt.Fprintln(out, "measure\tvalue\ttarget")
+	fmt.Fprintf(&text, "\n%s\n\nmeasure\tvalue\ttarget\n", environment())
 
 	for _, f := range figures {
-		fmt.Fprintf(out, "%s\t%s\t%s\n", f.measure, f.value, f.target)
+		fmt.Fprintf(&text, "%s\t%s\t%s\n", f.measure, f.value, f.target)
 	}
 
-	if err := out.Flush(); err != nil {
-		fail(err)
+	out := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(out, text.String()); err != nil {
+		return err
 	}
+
+	return out.Flush()
 }
 
 // environment names the machine and the versions that the figures are of.
@@ -114,7 +121,7 @@ func cliVersion() string {
 
 	cli := clitest.Any(&b)
 
-	version := exec.Command(cli.Path, "version")
+	version := exec.CommandContext(context.Background(), cli.Path, "version")
 	version.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull)
 
 	out, err := version.Output()
