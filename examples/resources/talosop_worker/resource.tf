@@ -14,7 +14,13 @@ resource "talosop_worker" "batch" {
   name          = "batch"
   talos_version = "v1.13.0"
 
-  machines = { for name, address in var.batch_nodes : name => { address = address, hostname = name } }
+  machines = {
+    for name, address in var.batch_nodes : name => {
+      address  = address
+      hostname = name
+      meta     = { user_1 = "batch" } # outlives resets, and is readable in maintenance mode
+    }
+  }
 
   # Any NVMe disk that is large enough.
   install = { disk_selector = { type = "nvme", size = ">= 500GB" } }
