@@ -1,6 +1,7 @@
 package talossim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -34,9 +35,9 @@ const (
 )
 
 // claimAddresses reserves the wanted block, or any free one.
-func claimAddresses(wanted netip.Prefix, port int) (*addressBlock, error) {
+func claimAddresses(ctx context.Context, wanted netip.Prefix, port int) (*addressBlock, error) {
 	if wanted.IsValid() {
-		return claimBlock(wanted.Masked(), port)
+		return claimBlock(ctx, wanted.Masked(), port)
 	}
 
 	var last error
@@ -45,7 +46,7 @@ func claimAddresses(wanted netip.Prefix, port int) (*addressBlock, error) {
 		// 127.0.x.y is left to whatever else runs on the machine.
 		first := netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(254)), byte(rand.IntN(64) * 4), 0})
 
-		block, err := claimBlock(netip.PrefixFrom(first, 22), port)
+		block, err := claimBlock(ctx, netip.PrefixFrom(first, 22), port)
 		if err == nil {
 			return block, nil
 		}
@@ -56,7 +57,7 @@ func claimAddresses(wanted netip.Prefix, port int) (*addressBlock, error) {
 	return nil, fmt.Errorf("no free block of loopback addresses after %d attempts: %w", claimAttempts, last)
 }
 
-func claimBlock(prefix netip.Prefix, port int) (*addressBlock, error) {
+func claimBlock(ctx context.Context, prefix netip.Prefix, port int) (*addressBlock, error) {
 	if !prefix.Addr().Is4() || !prefix.Addr().IsLoopback() || prefix.Bits() > 24 || prefix.Bits() < 16 {
 		return nil, fmt.Errorf("network %s: want a loopback network between /16 and /24", prefix)
 	}
@@ -65,7 +66,7 @@ func claimBlock(prefix netip.Prefix, port int) (*addressBlock, error) {
 	first[3] = 254
 	marker := netip.AddrFrom4(first)
 
-	claim, err := net.Listen("tcp4", net.JoinHostPort(marker.String(), strconv.Itoa(port)))
+	claim, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(marker.String(), strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("claim network %s: %w", prefix, err)
 	}

@@ -3,6 +3,7 @@ package talossim
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -88,7 +89,7 @@ func (b *boot) serveMaintenance(ctx context.Context) error {
 // from a control-plane machine and answer nothing before that.
 func (b *boot) serveConfigured(ctx context.Context) error {
 	if err := b.sim.await(ctx, func() bool { return b.cluster != nil }); err != nil {
-		return nil //nolint:nilerr // the boot ended
+		return err
 	}
 
 	var issuer *authority
@@ -101,7 +102,7 @@ func (b *boot) serveConfigured(ctx context.Context) error {
 
 		issuer = ca
 	} else if err := b.sim.await(ctx, func() bool { issuer = b.cluster.trust; return issuer != nil }); err != nil {
-		return nil //nolint:nilerr // the boot ended
+		return err
 	}
 
 	conf, err := b.configuredTLS(issuer)
@@ -171,7 +172,10 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 	}
 
 	b.stopServer(srv)
-	<-served
+
+	if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		b.sim.logf("%s: stop API: %v", b.m.name, err)
+	}
 
 	return nil
 }
@@ -219,7 +223,6 @@ func (b *boot) newServer(p Personality, conf *tls.Config) *grpc.Server {
 		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
 		grpc.ReadBufferSize(4<<10),
 		grpc.WriteBufferSize(4<<10),
-		grpc.SharedWriteBuffer(true),
 		grpc.WaitForHandlers(true),
 		grpc.UnaryInterceptor(chain.unary),
 		grpc.StreamInterceptor(chain.stream),

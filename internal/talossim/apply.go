@@ -147,6 +147,7 @@ func (b *boot) planApply(mode machine.ApplyConfigurationRequest_Mode, cfg config
 		}
 
 		plan.details = "Applied configuration without a reboot"
+	case machine.ApplyConfigurationRequest_REBOOT:
 	case machine.ApplyConfigurationRequest_STAGED:
 		plan.details = "Staged configuration to be applied after the next reboot"
 	case machine.ApplyConfigurationRequest_AUTO:
@@ -171,7 +172,7 @@ func (b *boot) dryRun(plan applyPlan, cfg config.Provider) (*applyResponse, erro
 
 	diff, err := configdiff.DiffConfigs(active, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("failed to generate diff: %w", err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to generate diff: %w", err)
 	}
 
 	if diff == "" {
@@ -341,7 +342,7 @@ func (b *boot) applyLegacyMaintenance(ctx context.Context, req *applyRequest) (*
 
 	cfg, err := configloader.NewFromBytes(req.GetData())
 	if err != nil {
-		return nil, fmt.Errorf("failed to parse config: %w", err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to parse config: %w", err)
 	}
 
 	mode := validationMode{platform: b.m.platform, installed: b.m.Installed()}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -48,10 +47,9 @@ func (n *nursery) close() {
 // child is a running program.
 type child struct {
 	name string
-	cmd  *exec.Cmd
-	log  *os.File
-	gone chan struct{} // closed when the program has ended
-	once sync.Once
+	log  string
+	end  context.CancelFunc // asks with SIGTERM, and after stopGrace no longer asks
+	gone chan struct{}      // closed when the program has ended
 }
 
 // start runs a program with its output in a file.
@@ -61,23 +59,30 @@ func (n *nursery) start(name, path, logFile string, args ...string) (*child, err
 		return nil, fmt.Errorf("open log of %s: %w", name, err)
 	}
 
-	c := &child{name: name, log: out, gone: make(chan struct{})}
-	c.cmd = exec.Command(path, args...) //nolint:gosec // a test binary the caller named
-	c.cmd.Stdout, c.cmd.Stderr = out, out
-	c.cmd.SysProcAttr = dieWithParent()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &child{name: name, log: logFile, end: cancel, gone: make(chan struct{})}
+
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = dieWithParent()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopGrace
 
 	started := make(chan error, 1)
-	n.starts <- func() { started <- c.cmd.Start() }
+	n.starts <- func() { started <- cmd.Start() }
 
 	if err := <-started; err != nil {
+		cancel()
+
 		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), out.Close())
 	}
 
 	go func() {
 		defer close(c.gone)
+		defer cancel()
 
 		// How a child ends is in its log; what it leaves undone shows in its API.
-		_ = c.cmd.Wait()
+		_ = cmd.Wait()
 		_ = out.Close()
 	}()
 
@@ -86,18 +91,7 @@ func (n *nursery) start(name, path, logFile string, args ...string) (*child, err
 
 // stop asks the program to end, kills it after a while, and returns when it is gone.
 func (c *child) stop() {
-	c.once.Do(func() { _ = c.cmd.Process.Signal(syscall.SIGTERM) }) // it may be gone already
-
-	timer := time.NewTimer(stopGrace)
-	defer timer.Stop()
-
-	select {
-	case <-c.gone:
-		return
-	case <-timer.C:
-	}
-
-	_ = c.cmd.Process.Kill() // it may be gone by now
+	c.end()
 	<-c.gone
 }
 
@@ -111,7 +105,7 @@ func (c *child) awaitServing(ctx context.Context, probe func(context.Context) er
 
 		select {
 		case <-c.gone:
-			return fmt.Errorf("%s ended before it served, see %s: %w", c.name, c.log.Name(), err)
+			return fmt.Errorf("%s ended before it served, see %s: %w", c.name, c.log, err)
 		case <-ctx.Done():
 			return ctx.Err()
 		default:

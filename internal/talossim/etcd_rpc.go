@@ -98,12 +98,12 @@ func (a *api) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdSt
 
 	node, err := a.b.localMember()
 	if err != nil {
-		return nil, fmt.Errorf("failed to query etcd status: %w", err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to query etcd status: %w", err)
 	}
 
 	st, err := node.status(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("failed to query etcd status: %w", err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to query etcd status: %w", err)
 	}
 
 	return &machine.EtcdStatusResponse{Messages: []*machine.EtcdStatus{{MemberStatus: st}}}, nil
@@ -119,7 +119,7 @@ func (a *api) EtcdRemoveMemberByID(
 
 	node, err := a.b.anyMember(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("failed to create etcd client: %w", err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to create etcd client: %w", err)
 	}
 
 	err = node.remove(ctx, req.GetMemberId())
@@ -128,7 +128,7 @@ func (a *api) EtcdRemoveMemberByID(
 	case errors.Is(err, errMemberNotFound):
 		return nil, status.Errorf(codes.NotFound, "failed to remove member %d: %s", req.GetMemberId(), err)
 	case err != nil:
-		return nil, fmt.Errorf("failed to remove member: failed to remove member %d: %w", req.GetMemberId(), err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to remove member: failed to remove member %d: %w", req.GetMemberId(), err)
 	}
 
 	return &machine.EtcdRemoveMemberByIDResponse{Messages: []*machine.EtcdRemoveMemberByID{{}}}, nil
@@ -157,21 +157,21 @@ func (a *api) EtcdForfeitLeadership(
 
 	node, err := a.b.localMember()
 	if err != nil {
-		return nil, fmt.Errorf("failed to create etcd client: %w", err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to create etcd client: %w", err)
 	}
 
 	members, err := node.members(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("failed to forfeit leadership: failed to list etcd members: %w", err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to forfeit leadership: failed to list etcd members: %w", err)
 	}
 
 	if len(members) == 1 {
-		return nil, errors.New("failed to forfeit leadership: cannot forfeit leadership, only one member") //nolint:revive // Talos's text
+		return nil, errors.New("failed to forfeit leadership: cannot forfeit leadership, only one member")
 	}
 
 	name, err := node.moveLeader(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("failed to forfeit leadership: %w", err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to forfeit leadership: %w", err)
 	}
 
 	return &machine.EtcdForfeitLeadershipResponse{Messages: []*machine.EtcdForfeitLeadership{{Member: name}}}, nil
@@ -184,7 +184,7 @@ func (a *api) EtcdAlarmList(context.Context, *emptypb.Empty) (*machine.EtcdAlarm
 	}
 
 	if _, err := a.b.localMember(); err != nil {
-		return nil, fmt.Errorf("failed to list etcd alarms: %w", err) //nolint:revive // Talos's text
+		return nil, fmt.Errorf("failed to list etcd alarms: %w", err)
 	}
 
 	return &machine.EtcdAlarmListResponse{Messages: []*machine.EtcdAlarm{{}}}, nil
@@ -202,7 +202,7 @@ func (a *api) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, stream machine.Machin
 	}
 
 	if err != nil {
-		return fmt.Errorf("failed reading etcd snapshot: %w", err) //nolint:revive // Talos's text
+		return fmt.Errorf("failed reading etcd snapshot: %w", err)
 	}
 
 	return nil

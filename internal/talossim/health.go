@@ -60,44 +60,35 @@ type healthCheck struct {
 	test func(context.Context) error
 }
 
+// wait repeats a check until it passes and reports every change of its outcome.
 func (h *healthRun) wait(ctx context.Context, stream clusterapi.ClusterService_HealthCheckServer, check healthCheck) error {
 	last := ""
-
-	for {
-		err := check.test(ctx)
-		text := "OK"
-
-		if err != nil {
-			text = err.Error()
-		}
-
-		if text != last {
-			message := fmt.Sprintf("waiting for %s: %s", check.name, text)
-			if last == "" && err == nil {
-				message = fmt.Sprintf("waiting for %s: ...", check.name)
-			}
-
-			if sendErr := stream.Send(&clusterapi.HealthCheckProgress{Message: message}); sendErr != nil {
-				return sendErr
-			}
-
-			if last == "" && err == nil {
-				if sendErr := stream.Send(&clusterapi.HealthCheckProgress{
-					Message: fmt.Sprintf("waiting for %s: OK", check.name),
-				}); sendErr != nil {
-					return sendErr
-				}
-			}
-
-			last = text
-		}
-
-		if err == nil {
+	report := func(text string) error {
+		if text == last {
 			return nil
 		}
 
-		if waitErr := pause(ctx, healthPoll); waitErr != nil {
-			return status.Error(codes.DeadlineExceeded, err.Error())
+		last = text
+
+		return stream.Send(&clusterapi.HealthCheckProgress{Message: "waiting for " + check.name + ": " + text})
+	}
+
+	if err := report("..."); err != nil {
+		return err
+	}
+
+	for {
+		failure := check.test(ctx)
+		if failure == nil {
+			return report("OK")
+		}
+
+		if err := report(failure.Error()); err != nil {
+			return err
+		}
+
+		if err := pause(ctx, healthPoll); err != nil {
+			return status.Error(codes.DeadlineExceeded, failure.Error())
 		}
 	}
 }

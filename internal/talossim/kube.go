@@ -136,7 +136,7 @@ func (b *boot) serveKubernetes(ctx context.Context) error {
 	defer k.serve(own)()
 
 	if err := awaitReady(ctx, k); err != nil {
-		return nil //nolint:nilerr // the boot ended
+		return nil
 	}
 
 	b.sim.update(func() { b.kubeUp = k })

@@ -40,7 +40,7 @@ type realKube struct {
 }
 
 // newRealKube implements backends.kube with a real kube-apiserver.
-func (p *realParts) newRealKube(_ context.Context, b *boot, group any) (kubeBackend, error) {
+func (p *realParts) newRealKube(ctx context.Context, b *boot, group any) (kubeBackend, error) {
 	g, ok := group.(*realGroup)
 	if !ok {
 		return nil, fmt.Errorf("kube-apiserver on %T", group)
@@ -65,7 +65,7 @@ func (p *realParts) newRealKube(_ context.Context, b *boot, group any) (kubeBack
 	}
 
 	// 127.0.0.1 is in the certificates of all members, so any of them may be behind it.
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for kube-apiserver's etcd: %w", err)
 	}
@@ -227,9 +227,11 @@ func (k *realKube) serve(l net.Listener) func() {
 		k.coverAddress(net.ParseIP(host))
 	}
 
-	f := forward(l, func() (net.Conn, error) { return net.DialTimeout("tcp4", k.addr.String(), dialTimeout) })
+	dialer := &net.Dialer{Timeout: dialTimeout}
 
-	return f.stop
+	return forward(l, func() (net.Conn, error) {
+		return dialer.DialContext(k.parts.sim.ctx, "tcp4", k.addr.String())
+	}).stop
 }
 
 // coverAddress extends the serving certificate by a machine that came later; the

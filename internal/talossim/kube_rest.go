@@ -125,7 +125,7 @@ func (s *standIn) serveGet(w http.ResponseWriter, r *http.Request, t target) {
 
 func (s *standIn) servePost(w http.ResponseWriter, r *http.Request, t target) {
 	if t.kind.resource == "pods" && t.subresource == "eviction" {
-		if _, err := s.store.remove(t.kind, t.namespace, t.name); err != nil {
+		if err := s.store.remove(t.kind, t.namespace, t.name); err != nil {
 			writeError(w, t, err)
 
 			return
@@ -285,7 +285,7 @@ func (s *standIn) serveDelete(w http.ResponseWriter, _ *http.Request, t target) 
 		items, _ := s.store.list(t.kind, t.namespace, selector{})
 		for _, obj := range items {
 			// Somebody else may have deleted it in between, which is as good.
-			_, _ = s.store.remove(t.kind, obj.GetNamespace(), obj.GetName())
+			_ = s.store.remove(t.kind, obj.GetNamespace(), obj.GetName())
 		}
 
 		writeJSON(w, http.StatusOK, metav1.Status{TypeMeta: statusMeta, Status: metav1.StatusSuccess})
@@ -293,7 +293,7 @@ func (s *standIn) serveDelete(w http.ResponseWriter, _ *http.Request, t target) 
 		return
 	}
 
-	if _, err := s.store.remove(t.kind, t.namespace, t.name); err != nil {
+	if err := s.store.remove(t.kind, t.namespace, t.name); err != nil {
 		writeError(w, t, err)
 
 		return

@@ -188,7 +188,7 @@ func (s *objectStore) update(
 	return obj.DeepCopy(), nil
 }
 
-func (s *objectStore) remove(k kind, namespace, name string) (*unstructured.Unstructured, error) {
+func (s *objectStore) remove(k kind, namespace, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -196,14 +196,13 @@ func (s *objectStore) remove(k kind, namespace, name string) (*unstructured.Unst
 
 	obj := s.objects[key]
 	if obj == nil {
-		return nil, errObjectNotFound
+		return errObjectNotFound
 	}
 
-	obj = obj.DeepCopy()
-	s.store(k, key, "DELETED", obj)
+	s.store(k, key, "DELETED", obj.DeepCopy())
 	delete(s.objects, key)
 
-	return obj, nil
+	return nil
 }
 
 // store writes an object under the next version and wakes watches. mu is held.

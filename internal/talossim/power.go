@@ -11,9 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errNotLeft is why a graceful reset of a control-plane machine fails.
-var errNotLeft = errors.New("failed to leave cluster") //nolint:revive // Talos's text
-
 // notInContainer refuses what a container cannot do.
 func (b *boot) notInContainer() error {
 	if b.m.platform == Container {
@@ -123,10 +120,10 @@ func (b *boot) checkVolume(label string) error {
 
 	switch {
 	case !known:
-		return fmt.Errorf("failed to get volume status with label %q: resource VolumeStatuses.block.talos.dev(runtime/%s@undefined) doesn't exist", //nolint:lll,revive // Talos's text
+		return fmt.Errorf("failed to get volume status with label %q: resource VolumeStatuses.block.talos.dev(runtime/%s@undefined) doesn't exist",
 			label, label)
 	case b.m.platform == Container || !b.m.Installed():
-		return fmt.Errorf("failed to reset: volume %q is not located", label) //nolint:revive // Talos's text
+		return fmt.Errorf("failed to reset: volume %q is not located", label)
 	default:
 		return nil
 	}

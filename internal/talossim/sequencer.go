@@ -13,7 +13,7 @@ import (
 )
 
 // errBootEnds is returned by the task that reboots or switches off.
-var errBootEnds = errors.New("unexpected error, reboot should have happened") //nolint:revive // Talos's text
+var errBootEnds = errors.New("unexpected error, reboot should have happened")
 
 // errLocked is returned when another sequence runs and may not be taken over. The RPC
 // that asked has long answered OK: only an event tells.

@@ -35,7 +35,7 @@ type Simulator struct {
 func New(ctx context.Context, opts Options) (*Simulator, error) {
 	opts = opts.withDefaults()
 
-	addrs, err := claimAddresses(opts.Network, opts.Port)
+	addrs, err := claimAddresses(ctx, opts.Network, opts.Port)
 	if err != nil {
 		return nil, err
 	}
