@@ -349,13 +349,7 @@ func TestDeleteNode(t *testing.T) {
 		handler http.HandlerFunc
 		wantErr string
 	}{
-		"there": {handler: func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != http.MethodDelete || r.URL.Path != "/api/v1/nodes/worker-1" {
-				t.Errorf("request %s %s", r.Method, r.URL)
-			}
-
-			answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
-		}},
+		"there":     {handler: deletedLate(t, 2)},
 		"gone":      {handler: refusal(404, metav1.StatusReasonNotFound)},
 		"forbidden": {handler: refusal(403, metav1.StatusReasonForbidden), wantErr: "delete node worker-1: the answer is Forbidden"},
 	}
@@ -368,6 +362,26 @@ func TestDeleteNode(t *testing.T) {
 				t.Errorf("err = %v, want %q", err, test.wantErr)
 			}
 		})
+	}
+}
+
+// deletedLate serves a node that lists show that many times after its deletion.
+func deletedLate(t *testing.T, times int32) http.HandlerFunc {
+	t.Helper()
+
+	var asked atomic.Int32
+
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.Method + " " + r.URL.String(); {
+		case path == "DELETE /api/v1/nodes/worker-1":
+			answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+		case path != "GET /api/v1/nodes/worker-1?resourceVersion=0":
+			t.Errorf("request %s", path)
+		case asked.Add(1) <= times:
+			answer(w, http.StatusOK, corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}})
+		default:
+			refusal(404, metav1.StatusReasonNotFound)(w, r)
+		}
 	}
 }
 

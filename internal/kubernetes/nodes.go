@@ -3,9 +3,11 @@ package kubernetes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +16,7 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // Observe lists the nodes, with one request, ordered by name. An API that does not
@@ -65,16 +68,46 @@ func nodeOf(n *corev1.Node) cluster.Node {
 	return out
 }
 
-// DeleteNode removes a Node object. Removing one that is gone is not an error.
+// DeleteNode removes a Node object and returns once lists no longer show it: the
+// cache that [Client.Observe] reads from follows etcd with a delay. Removing one
+// that is gone is not an error.
 func (c *Client) DeleteNode(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.call, fmt.Errorf("still listed after %s", c.call))
+	defer cancel()
+
 	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) error {
 		return core.Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 	})
+	if err == nil {
+		err = wait.Until(ctx, settle, func(ctx context.Context) error { return c.unlisted(ctx, name) })
+	}
+
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete node %s: %w", name, err)
 	}
 
 	return nil
+}
+
+// settle is how often the cache is asked for a node that was deleted.
+const settle = 50 * time.Millisecond
+
+// unlisted is nil when the API server's cache knows no such node.
+func (c *Client) unlisted(ctx context.Context, name string) error {
+	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) error {
+		_, err := core.Nodes().Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
+
+		return err
+	})
+
+	switch {
+	case err == nil:
+		return errors.New("it is still listed")
+	case apierrors.IsNotFound(err):
+		return nil
+	default:
+		return err
+	}
 }
 
 // Ready asks the API server whether it is ready to serve, as a load balancer would.

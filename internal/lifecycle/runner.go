@@ -109,6 +109,12 @@ func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster
 			return result, nil
 		}
 
+		// An interrupt cuts observations off, and what was known before is no ground
+		// for another step.
+		if err := context.Cause(ctx); err != nil {
+			return r.giveUp(ctx, want, watch, work, decision, err)
+		}
+
 		r.report(decision)
 
 		if err := work.start(ctx, decision.Steps, watch); err != nil {
