@@ -12,7 +12,7 @@ import (
 )
 
 // stopGrace is how long a child may take to end after SIGTERM.
-const stopGrace = 3 * time.Second
+const stopGrace = time.Second
 
 // nursery starts children. On Linux a child dies with the thread that started it
 // (Pdeathsig), so all are started by one thread that lives as long as the site.

@@ -167,10 +167,16 @@ func (e *realEtcd) close() error {
 	members := slices.Clone(e.members)
 	e.mu.Unlock()
 
+	var stopping sync.WaitGroup
+
 	for _, m := range members {
-		m.halt()
-		m.client.close()
+		stopping.Go(func() {
+			m.halt()
+			m.client.close()
+		})
 	}
+
+	stopping.Wait()
 
 	return nil
 }

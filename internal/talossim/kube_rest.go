@@ -14,8 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -225,9 +227,7 @@ func confine(old, next *unstructured.Unstructured, k kind, status bool) *unstruc
 // mergeBody applies a PUT body or a patch of one of the four kinds.
 func mergeBody(method, contentType string, body []byte, old *unstructured.Unstructured, k kind) (*unstructured.Unstructured, error) {
 	if method == http.MethodPut {
-		next := &unstructured.Unstructured{}
-
-		return next, decodeJSON(body, next)
+		return decodeObject(body)
 	}
 
 	before, err := old.MarshalJSON()
@@ -308,9 +308,24 @@ func readObject(r *http.Request) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 
-	obj := &unstructured.Unstructured{}
+	return decodeObject(body)
+}
 
-	return obj, decodeJSON(body, obj)
+// decodeObject reads an object in any encoding clients use. Typed clients of
+// Kubernetes 1.36 send protobuf; kinds the scheme does not know are JSON.
+func decodeObject(body []byte) (*unstructured.Unstructured, error) {
+	next := &unstructured.Unstructured{}
+
+	typed, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return next, decodeJSON(body, next)
+	}
+
+	if next.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed); err != nil {
+		return nil, fmt.Errorf("decode object: %w", err)
+	}
+
+	return next, nil
 }
 
 func decodeJSON(body []byte, obj *unstructured.Unstructured) error {
