@@ -233,6 +233,36 @@ func TestOthersFinishWithoutAMachineThatNeverBoots(t *testing.T) {
 	}
 }
 
+// TestSlowMachineHoldsUpNobodyElse: etcd begins while a machine that has its
+// configuration does not say a word, and that machine joins when it does.
+func TestSlowMachineHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, talossim.Options{})
+	begun := make(chan struct{})
+
+	s.sim.SetOnCall(func(c talossim.Call) error {
+		switch {
+		case c.Method == "Bootstrap":
+			close(begun)
+		case c.Machine == "cp-3" && c.Personality == talossim.Configured:
+			select {
+			case <-begun:
+			case <-t.Context().Done():
+			}
+		}
+
+		return nil
+	})
+	s.create()
+
+	if refused := slices.ContainsFunc(s.sim.CallsTo("Get"), func(c talossim.Call) bool {
+		return c.Machine == "cp-3" && c.Code == codes.DeadlineExceeded
+	}); refused {
+		t.Error("the machine was given up before etcd began: the others had waited for it")
+	}
+}
+
 func TestUnavailableForAWhile(t *testing.T) {
 	t.Parallel()
 

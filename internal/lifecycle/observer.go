@@ -262,9 +262,10 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 
 		switch step.(type) {
 		case cluster.ApplyConfig:
-			// It left maintenance mode: what was seen before no longer holds.
+			// It left maintenance mode: what was seen before no longer holds, and
+			// nobody has to wait for its next words.
 			if s.Access == cluster.Maintenance {
-				s.Access, s.Stage, s.Cause = cluster.Unobserved, "", ""
+				s.Access, s.Stage, s.Cause = cluster.Unreachable, "", "it just left maintenance mode"
 			}
 		case cluster.Bootstrap:
 			s.BootstrapRequested, s.Fresh = true, false
