@@ -147,6 +147,11 @@ resource "talosop_worker" "this" {
 `, machinesHCL(machines), extra)
 }
 
+// replaceMachines puts text into the empty map of machines of a configuration.
+func replaceMachines(config, machines string) string {
+	return strings.Replace(config, "machines = {\n", "machines = {\n    "+machines+"\n", 1)
+}
+
 // wholeCluster is secrets, control plane and workers.
 func (s *site) wholeCluster() string {
 	return secretsHCL + s.controlPlaneHCL("") + s.workersHCL("")

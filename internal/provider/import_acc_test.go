@@ -101,7 +101,9 @@ func TestAccImportRefusals(t *testing.T) {
 	w := s.quickstart(t, cli, nil)
 	w.Write("secrets.yaml", bundleOnce())
 
-	machines := func(value any) string { return encoded(t, map[string]any{"secrets": "secrets.yaml", "machines": value}) }
+	machines := func(value any) string {
+		return encoded(t, map[string]any{"secrets": "secrets.yaml", "machines": value})
+	}
 
 	for name, test := range map[string]struct {
 		address, id, says string

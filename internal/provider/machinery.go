@@ -193,7 +193,7 @@ func (r run) phase(before cluster.Phase) cluster.Phase {
 
 	phase := cluster.PhaseOf(r.want, r.result.Snapshot)
 
-	var stopped *lifecycle.Incomplete
+	var stopped *lifecycle.IncompleteError
 	if errors.As(r.err, &stopped) {
 		phase = stopped.Phase
 	}

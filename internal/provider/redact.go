@@ -20,15 +20,18 @@ const shortestSecret = 12
 // Nothing logs secrets on purpose; this is what stands between a careless log
 // line of a later day and the keys of a cluster.
 func maskSecrets(ctx context.Context, bundle string) context.Context {
-	ctx = tflog.MaskLogRegexes(ctx, privateKey)
+	return tflog.MaskLogStrings(tflog.MaskLogRegexes(ctx, privateKey), masksOf(bundle)...)
+}
 
+// masksOf lists the texts that must not be shown: the bundle and every secret in it.
+func masksOf(bundle string) []string {
 	var document any
 	if err := yaml.Unmarshal([]byte(bundle), &document); err != nil {
 		// Whatever it is, it is not shown.
-		return tflog.MaskLogStrings(ctx, bundle)
+		return []string{bundle}
 	}
 
-	return tflog.MaskLogStrings(ctx, append(secretValues(document), bundle)...)
+	return append(secretValues(document), bundle)
 }
 
 // secretValues lists the secret scalars of a decoded bundle: all but the

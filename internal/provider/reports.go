@@ -30,14 +30,14 @@ func (r run) report(p pool, attempted, next string) report {
 
 // causes lists why a run stopped, the decisive reason first.
 func (r run) causes() []string {
-	var stopped *lifecycle.Incomplete
+	var stopped *lifecycle.IncompleteError
 	if !errors.As(r.err, &stopped) {
 		return []string{r.err.Error()}
 	}
 
 	causes := []string{becauseOf(stopped.Err)}
 
-	var refused *lifecycle.Refused
+	var refused *lifecycle.RefusedError
 	if errors.As(stopped.Err, &refused) {
 		causes = nil
 		for _, refusal := range refused.Refusals {

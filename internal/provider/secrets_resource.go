@@ -15,7 +15,6 @@ import (
 
 var (
 	_ resource.Resource                = (*secretsResource)(nil)
-	_ resource.ResourceWithModifyPlan  = (*secretsResource)(nil)
 	_ resource.ResourceWithImportState = (*secretsResource)(nil)
 )
 
@@ -76,26 +75,6 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 	}
 }
 
-// generatedOnce marks in private state that secrets exist. Private state survives
-// into the create leg of a replacement, the one time when it matters.
-const generatedOnce = "generated"
-
-// ModifyPlan warns of the one change that cuts machines off from their cluster.
-func (r *secretsResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() || !req.State.Raw.IsNull() {
-		return
-	}
-
-	marker, diags := req.Private.GetKey(ctx, generatedOnce)
-	resp.Diagnostics.Append(diags...)
-
-	if len(marker) > 0 {
-		resp.Diagnostics.Append(unsettled("Secrets are generated anew",
-			"The secrets of this cluster are about to be replaced by new ones. Machines that carry the old ones will refuse to talk to "+
-				"talosop, and must be reset by hand. Keep a copy of the old bundle until they are."))
-	}
-}
-
 func (r *secretsResource) Create(ctx context.Context, _ resource.CreateRequest, resp *resource.CreateResponse) {
 	bundle, err := r.generate()
 	if err != nil {
@@ -104,7 +83,6 @@ func (r *secretsResource) Create(ctx context.Context, _ resource.CreateRequest, 
 		return
 	}
 
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, generatedOnce, []byte("true"))...)
 	resp.Diagnostics.Append(storeSecrets(ctx, bundle, &resp.State)...)
 }
 
@@ -129,7 +107,6 @@ func (r *secretsResource) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, generatedOnce, []byte("true"))...)
 	resp.Diagnostics.Append(storeSecrets(ctx, bundle, &resp.State)...)
 }
 

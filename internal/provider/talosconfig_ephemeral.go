@@ -60,6 +60,7 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 			},
 			"endpoints": schema.ListAttribute{
 				Optional:            true,
+				Computed:            true,
 				ElementType:         types.StringType,
 				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control planes.",
 			},

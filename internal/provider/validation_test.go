@@ -153,6 +153,10 @@ func TestMistakesInControlPlanes(t *testing.T) {
 			config: with(baseControlPlane(), []any{"machine:\n  kubelett: {}"}, "config_patches"),
 			at:     `AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"kubelett"},
 		},
+		"META key of Talos": {
+			config: with(baseControlPlane(), "x", "machines", "cp-1", "meta", "0x09"),
+			at:     machines + `.ElementKeyString("cp-1").AttributeName("meta").ElementKeyString("0x09")`, says: []string{"belong to Talos", "user_1"},
+		},
 		"no disk": {
 			config: with(baseControlPlane(), nil, "install"),
 			at:     `AttributeName("install").AttributeName("disk")`, says: []string{"no disk", "install.disk_selector"},

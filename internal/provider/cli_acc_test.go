@@ -1,0 +1,286 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	tfjson "github.com/hashicorp/terraform-json"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// These tests read what a person reads: the output of the CLI, its log, its state.
+
+// says checks that the output of a command has words in it, however it is wrapped.
+func says(t *testing.T, result clitest.Result, words string) {
+	t.Helper()
+
+	if !message(words).MatchString(result.Output()) {
+		t.Errorf("the output does not say %q:\n%s", words, result.Output())
+	}
+}
+
+// A create that was begun and could not finish warns, with the machine that is the
+// reason, and exits with 1 only for the postcondition. The second apply goes on.
+func TestAccIncompleteCreateNamesTheMachine(t *testing.T) {
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 2)
+		s.workers[1].HangNextReboot()
+
+		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "10s" } }`)
+
+		result := w.Run("apply", "-auto-approve")
+		if result.Exit != 1 {
+			t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
+		}
+
+		for _, words := range []string{
+			"Incomplete create of workers", "the time of this operation ran out", "w-2: ", "w-1: in the cluster, running",
+			"Applying again is safe", "Resource postcondition failed",
+		} {
+			says(t, result, words)
+		}
+
+		s.workers[1].PowerOff()
+		s.workers[1].PowerOn()
+		w.MustRun("apply", "-auto-approve")
+
+		if phase := w.Attribute("talosop_worker.this", "phase"); phase != "Ready" {
+			t.Errorf("phase is %v", phase)
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+// Machines that do not answer are reported once, by name, and change nothing.
+func TestAccSilentMachinesAreReported(t *testing.T) {
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 2)
+		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+		w.MustRun("apply", "-auto-approve")
+
+		s.workers[0].PowerOff()
+		s.workers[1].PowerOff()
+
+		plan := w.Run("plan", "-detailed-exitcode")
+		if plan.Exit != 0 {
+			t.Errorf("the plan is not empty:\n%s", plan.Output())
+		}
+
+		says(t, plan, "Machines do not answer")
+		says(t, plan, "w-1 ("+s.workers[0].Address().String()+"):")
+		says(t, plan, "w-2 ("+s.workers[1].Address().String()+"):")
+
+		s.workers[0].PowerOn()
+		s.workers[1].PowerOn()
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+// A tainted resource is only seen in Delete, which refuses it as well.
+func TestAccTaintedAndProtected(t *testing.T) {
+	cli := clitest.Any(t)
+	s := newSite(t, 1, 1)
+	w := s.quickstart(t, cli, nil)
+	w.MustRun("apply", "-auto-approve")
+	w.MustRun("taint", "talosop_control_plane.this")
+
+	s.ForgetCalls()
+
+	result := w.Run("apply", "-auto-approve")
+	if result.Exit != 1 {
+		t.Errorf("exit %d:\n%s", result.Exit, result.Output())
+	}
+
+	says(t, result, "Deletion protection is on")
+
+	for _, call := range s.CallsTo("Reset") {
+		if call.Machine == s.controlPlane[0].Name() {
+			t.Errorf("the control plane was reset: %v", call)
+		}
+	}
+
+	w.MustRun("untaint", "talosop_control_plane.this")
+	w.MustRun("apply", "-auto-approve", "-var", "deletion_protection=false")
+	w.MustRun("destroy", "-auto-approve", "-var", "deletion_protection=false")
+}
+
+// on_destroy = "preserve" says what keeps running.
+func TestAccPreserveSaysWhatKeepsRunning(t *testing.T) {
+	cli := clitest.Any(t)
+	s := newSite(t, 1, 1)
+	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	w.Write("override.tf", `resource "talosop_worker" "this" { on_destroy = "preserve" }`)
+	w.MustRun("apply", "-auto-approve")
+
+	result := w.MustRun("destroy", "-auto-approve")
+	says(t, result, "Machines keep running")
+	says(t, result, "w-1 of cluster")
+
+	if !s.workers[0].Configured() {
+		t.Error("the worker was reset")
+	}
+
+	if s.controlPlane[0].Stage() != talossim.StageMaintenance {
+		t.Errorf("the control plane is %s", s.controlPlane[0].Stage())
+	}
+}
+
+// Secrets are made once: nothing plans to change them, and both ways to import them
+// end in an empty plan with the very same bundle.
+func TestAccSecrets(t *testing.T) {
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		w := clitest.NewWorkspace(t, cli)
+		w.Write("main.tf", secretsProvider+secretsHCL)
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+
+		if empty, output := w.PlanIsEmpty(); !empty {
+			t.Errorf("the second plan is not empty:\n%s", output)
+		}
+
+		text, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+
+		bundle, err := pki.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		config, err := machineconfig.Generate(
+			machineconfig.Cluster{Name: "test", Endpoint: "https://10.0.0.1:6443", KubernetesVersion: "v1.33.0", Contract: "v1.13"},
+			machineconfig.Machine{Role: machineconfig.ControlPlane, Install: machineconfig.Install{Disk: "/dev/sda"}}, bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		w.Write("secrets.yaml", text)
+		w.Write("controlplane.yaml", string(config.Bytes))
+
+		for _, file := range []string{"secrets.yaml", "controlplane.yaml"} {
+			w.MustRun("state", "rm", "talosop_secrets.this")
+			w.MustRun("import", "talosop_secrets.this", file)
+
+			if empty, output := w.PlanIsEmpty(); !empty {
+				t.Errorf("the plan after the import of %s is not empty:\n%s", file, output)
+			}
+
+			if got := w.Attribute("talosop_secrets.this", "bundle"); got != text {
+				t.Errorf("the import of %s gives another bundle", file)
+			}
+		}
+	})
+}
+
+const secretsProvider = `
+terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+`
+
+// No secret is in a log at TRACE, in output, or in state outside the attributes that
+// are documented to hold it.
+func TestAccSecretsStaySecret(t *testing.T) {
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 2)
+		s.workers[1].HangNextReboot()
+
+		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "8s" } }`)
+
+		output := w.Run("apply", "-auto-approve").Output()
+		output += w.MustRun("plan", "-replace=talosop_worker.this").Output()
+
+		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+		if bundle == "" {
+			t.Fatal("there is no bundle in state")
+		}
+
+		s.workers[1].PowerOff()
+		s.workers[1].PowerOn()
+
+		visible := visibleValues(t, w.State())
+		output += w.MustRun("destroy", "-auto-approve").Output()
+
+		for _, secret := range secretsIn(bundle) {
+			for where, text := range map[string]string{"output": output, "log": w.Trace(), "state": visible} {
+				if strings.Contains(text, secret) {
+					t.Errorf("the %s of %s holds a secret of %d characters", where, cli.Name, len(secret))
+				}
+			}
+		}
+	})
+}
+
+// secretsIn lists the secrets of a bundle, in every form in which they are sent.
+func secretsIn(bundle string) []string {
+	var secrets []string
+
+	for _, mask := range masksOf(bundle) {
+		// A line in the middle of a key is enough to recognise it by.
+		lines := strings.Split(strings.TrimSpace(mask), "\n")
+		secrets = append(secrets, lines[len(lines)/2])
+	}
+
+	return secrets
+}
+
+// visibleValues is the text of all values in state that are not sensitive.
+func visibleValues(t *testing.T, state *tfjson.State) string {
+	t.Helper()
+
+	var b strings.Builder
+
+	for _, r := range state.Values.RootModule.Resources {
+		hidden := map[string]any{}
+		decode(t, r.SensitiveValues, &hidden)
+
+		for name, v := range r.AttributeValues {
+			b.WriteString(encoded(t, visible(v, hidden[name])))
+			b.WriteString("\n")
+		}
+	}
+
+	return b.String()
+}
+
+// visible removes what is marked as sensitive.
+func visible(v, hidden any) any {
+	if hidden == true {
+		return nil
+	}
+
+	switch v := v.(type) {
+	case map[string]any:
+		marks, _ := hidden.(map[string]any)
+		out := map[string]any{}
+
+		for key, child := range v {
+			out[key] = visible(child, marks[key])
+		}
+
+		return out
+	case []any:
+		marks, _ := hidden.([]any)
+		out := make([]any, len(v))
+
+		for i, child := range v {
+			var mark any
+			if i < len(marks) {
+				mark = marks[i]
+			}
+
+			out[i] = visible(child, mark)
+		}
+
+		return out
+	default:
+		return v
+	}
+}

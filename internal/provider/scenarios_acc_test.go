@@ -1,0 +1,452 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// message is a pattern for text of a diagnostic, which the CLIs wrap at spaces.
+func message(words string) *regexp.Regexp {
+	return regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(words), " ", `\s+(│\s*)?`))
+}
+
+func phaseIs(address, phase string) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue(address, tfjsonpath.New("phase"), knownvalue.StringExact(phase))
+}
+
+// resourceCount checks how many resources there are in state.
+type resourceCount int
+
+func (c resourceCount) CheckState(_ context.Context, req statecheck.CheckStateRequest, resp *statecheck.CheckStateResponse) {
+	if got := len(req.State.Values.RootModule.Resources); got != int(c) {
+		resp.Error = fmt.Errorf("there are %d resources in state, want %d", got, c)
+	}
+}
+
+// nothingWasSent fails when a call changed a machine since the last ForgetCalls.
+func (s *site) nothingWasSent(t *testing.T) {
+	t.Helper()
+
+	for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset", "Reboot", "MetaWrite"} {
+		if calls := s.CallsTo(method); len(calls) > 0 {
+			t.Errorf("%s was called: %v", method, calls)
+		}
+	}
+}
+
+// A cluster grows, on both sides, without touching what runs.
+func TestAccGrow(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 3, 3)
+		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: small},
+				{
+					Config: s.wholeCluster(),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: []plancheck.PlanCheck{
+							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionUpdate),
+							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(2)),
+							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
+							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(2)),
+						},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
+					ConfigStateChecks: []statecheck.StateCheck{
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(3)),
+						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(3)),
+					},
+				},
+			},
+		})
+
+		if got := len(s.CallsTo("Bootstrap")); got != 1 {
+			t.Errorf("etcd was bootstrapped %d times", got)
+		}
+	})
+}
+
+// Configuration that needs no reboot is applied to running machines; arguments that
+// are no configuration touch none.
+func TestAccUpdate(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 1)
+		labelled := `config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: s.wholeCluster()},
+				{
+					PreConfig: s.ForgetCalls,
+					Config:    secretsHCL + s.controlPlaneHCL("timeouts = { update = \"20m\" }\n on_incomplete = \"error\"") + s.workersHCL(`on_destroy = "reset"`),
+					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+						plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionUpdate),
+						plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionNoop),
+						plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(0)),
+					}},
+				},
+				{
+					PreConfig: func() { s.nothingWasSent(t) },
+					Config:    secretsHCL + s.controlPlaneHCL("") + s.workersHCL(labelled),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: []plancheck.PlanCheck{
+							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"),
+								knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("apply configuration to w-1 (no reboot)")})),
+						},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
+				},
+			},
+		})
+
+		if boots := s.workers[0].Boots(); boots > 4 {
+			t.Errorf("the worker booted %d times", boots)
+		}
+	})
+}
+
+// A create that cannot finish is stored with its phase, the postcondition fails the
+// run without a taint, and the next apply goes on.
+func TestAccIncompleteCreateResumes(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 3, 0)
+		s.controlPlane[2].HangNextReboot()
+
+		config := secretsHCL + s.controlPlaneHCL(`
+  timeouts = { create = "8s" }
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The control plane is ${self.phase}."
+    }
+  }`)
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: config, ExpectError: message("The control plane is Joining.")},
+				{
+					PreConfig: func() {
+						s.controlPlane[2].PowerOff()
+						s.controlPlane[2].PowerOn()
+					},
+					Config: config,
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: []plancheck.PlanCheck{
+							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionUpdate),
+							plancheck.ExpectUnknownValue("talosop_control_plane.this", tfjsonpath.New("phase")),
+						},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_control_plane.this", "Ready")},
+				},
+			},
+		})
+
+		if got := len(s.CallsTo("Bootstrap")); got != 1 {
+			t.Errorf("etcd was bootstrapped %d times", got)
+		}
+	})
+}
+
+// With on_incomplete = "error" the same create is an error, and the resource tainted.
+func TestAccIncompleteCreateAsError(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 1)
+		s.workers[0].HangNextReboot()
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{
+					Config:      secretsHCL + s.controlPlaneHCL("") + s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \"6s\" }"),
+					ExpectError: message("The resource is tainted"),
+				},
+				{
+					PreConfig: func() {
+						s.workers[0].PowerOff()
+						s.workers[0].PowerOn()
+					},
+					Config: s.wholeCluster(),
+					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+						plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionReplace),
+					}},
+				},
+			},
+		})
+	})
+}
+
+// Before anything was sent a failure is a plain error, and nothing is stored.
+func TestAccNothingStoredBeforeTheFirstEffect(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 0)
+		address := s.controlPlane[0].Address()
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{
+					Config: secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""),
+						fmt.Sprintf("cp-1 = { address = %q, uuid = \"4c4c4544-0042-3510-8053-b4c04f435931\" }", address)),
+					ExpectError: message("answers as another machine"),
+				},
+				{Config: secretsHCL, ConfigStateChecks: []statecheck.StateCheck{resourceCount(1)}},
+			},
+		})
+
+		s.nothingWasSent(t)
+	})
+}
+
+// A machine that belongs to another cluster is refused, and nothing is sent to any.
+func TestAccForeignMachine(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 1)
+		other := strings.NewReplacer("talosop_secrets.this", "talosop_secrets.other", "\"this\"", "\"other\"").Replace(secretsHCL + s.controlPlaneOf(s.controlPlane, ""))
+		thief := secretsHCL + s.controlPlaneOf([]*talossim.Machine{s.workers[0], s.controlPlane[0]}[:2], "")
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: other},
+				{
+					PreConfig:   s.ForgetCalls,
+					Config:      other + thief,
+					ExpectError: message("but not as a machine of cluster"),
+				},
+				{PreConfig: func() { s.nothingWasSent(t) }, Config: other},
+			},
+		})
+	})
+}
+
+// A machine that is down changes nothing in a plan.
+func TestAccRefreshWithAMachineDown(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 3, 2)
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: s.wholeCluster()},
+				{
+					PreConfig: func() {
+						s.controlPlane[2].PowerOff()
+						s.workers[1].PowerOff()
+					},
+					Config: s.wholeCluster(),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply:             []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
+					ConfigStateChecks: []statecheck.StateCheck{
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed").AtMapKey("cp-3").AtMapKey("stage"),
+							knownvalue.StringExact("running")),
+						phaseIs("talosop_worker.this", "Ready"),
+					},
+				},
+				{
+					PreConfig: func() {
+						s.controlPlane[2].PowerOn()
+						s.workers[1].PowerOn()
+					},
+					Config: s.wholeCluster(),
+				},
+			},
+		})
+	})
+}
+
+// A worker that lost its state waits in maintenance mode again: it is shown as
+// Degraded, and the next apply brings it back.
+func TestAccWipedWorkerIsRepaired(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 2)
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: s.wholeCluster()},
+				{
+					PreConfig: func() {
+						s.workers[0].Wipe()
+						s.workers[0].PowerOn()
+
+						if err := s.workers[0].AwaitStage(t.Context(), talossim.StageMaintenance); err != nil {
+							t.Fatal(err)
+						}
+					},
+					Config: s.wholeCluster(),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: []plancheck.PlanCheck{
+							plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionUpdate),
+							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionNoop),
+							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(1)),
+						},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")},
+				},
+			},
+		})
+	})
+}
+
+// Protection is lifted in two steps, and until then neither destroy nor replace is
+// planned.
+func TestAccDeletionProtection(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 0)
+		protected := secretsHCL + s.controlPlaneHCL("deletion_protection = true")
+		refusal := message("Deletion protection is on")
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: protected},
+				{PreConfig: s.ForgetCalls, Config: protected, Destroy: true, ExpectError: refusal},
+				{Config: secretsHCL, ExpectError: refusal},
+				{Config: strings.Replace(protected, `"test"`, `"renamed"`, 1), ExpectError: refusal},
+				{PreConfig: func() { s.nothingWasSent(t) }, Config: secretsHCL + s.controlPlaneHCL("")},
+			},
+		})
+	})
+}
+
+// With on_destroy = "preserve" the machines are forgotten and keep running.
+func TestAccPreserve(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 1)
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL(`on_destroy = "preserve"`)},
+				{PreConfig: s.ForgetCalls, Config: secretsHCL + s.controlPlaneHCL("")},
+				{PreConfig: func() { s.nothingWasSent(t) }, Config: secretsHCL + s.controlPlaneHCL("")},
+				// The same machine can be taken back.
+				{Config: s.wholeCluster(), ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")}},
+			},
+		})
+
+		if got := len(s.workers[0].Config()); got > 0 {
+			t.Error("the worker was not reset by the last destroy")
+		}
+	})
+}
+
+// A dead machine does not keep the others from being reset; it is named, and the
+// next destroy finishes.
+func TestAccDestroyWithADeadMachine(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 3)
+		base := secretsHCL + s.controlPlaneHCL("")
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: s.wholeCluster()},
+				{PreConfig: s.workers[1].PowerOff, Config: base, ExpectError: message("w-2")},
+				{
+					PreConfig: func() {
+						for i, configured := range []bool{false, true, false} {
+							if got := s.workers[i].Configured(); got != configured && i != 1 {
+								t.Errorf("after the first destroy %s is configured: %v", s.workers[i].Name(), got)
+							}
+						}
+
+						s.workers[1].PowerOn()
+					},
+					Config: base,
+				},
+			},
+		})
+	})
+}
+
+// Without a CNI nodes register and stay NotReady, and nothing waits for them.
+func TestAccNoCNI(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 1)
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{{
+				Config: secretsHCL + s.controlPlaneHCL("cni = { name = \"none\" }\n  kube_proxy = false") + s.workersHCL(""),
+				ConfigPlanChecks: resource.ConfigPlanChecks{
+					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+				},
+				ConfigStateChecks: []statecheck.StateCheck{
+					phaseIs("talosop_control_plane.this", "Ready"), phaseIs("talosop_worker.this", "Ready"),
+					statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-1").AtMapKey("node_name"), knownvalue.NotNull()),
+				},
+			}},
+		})
+	})
+}
+
+// A handle written by hand lets workers join a cluster that talosop did not make.
+func TestAccHandleByHand(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 1)
+		byHand := strings.Replace(s.workersHCL(""), "talosop_control_plane.this.cluster", fmt.Sprintf(`{
+    name               = "test"
+    endpoint           = %q
+    secrets            = talosop_secrets.this.bundle
+    kubernetes_version = "v1.36.2"
+    version_contract   = "v1.13"
+    talos_endpoints    = [%q]
+  }
+  depends_on = [talosop_control_plane.this]`, s.endpoint, s.controlPlane[0].Address()), 1)
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{{
+				Config: secretsHCL + s.controlPlaneHCL("") + byHand,
+				ConfigPlanChecks: resource.ConfigPlanChecks{
+					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+				},
+				ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")},
+			}},
+		})
+	})
+}
+
+// Addresses of IPv6 spelt in another way are the same machine: nothing is planned to
+// be sent to it.
+func TestHostsAreComparedByValue(t *testing.T) {
+	t.Parallel()
+
+	for a, b := range map[string]string{
+		"fd00::11": "fd00:0:0:0::0011", "::ffff:10.0.0.1": "10.0.0.1", "Node-1.Example.org": "node-1.example.org.",
+	} {
+		gotA, errA := canonicalHost(a)
+		gotB, errB := canonicalHost(b)
+
+		if errA != nil || errB != nil || gotA != gotB {
+			t.Errorf("%s and %s are %q (%v) and %q (%v)", a, b, gotA, errA, gotB, errB)
+		}
+	}
+
+	for _, bad := range []string{"", "10.0.0", "https://10.0.0.1", "10.0.0.1:50000", "[fd00::1]", "a b", "1.2.3.4.5"} {
+		if got, err := canonicalHost(bad); err == nil {
+			t.Errorf("%q is accepted as %q", bad, got)
+		}
+	}
+}
