@@ -155,6 +155,7 @@ func (r *controlPlaneResource) ModifyPlan(ctx context.Context, req resource.Modi
 		return
 	}
 
+	change := editOf(plan.poolModel, req.Config)
 	plan.ID = plan.Name
 
 	// Unknown in the plan is what the user gave as unknown, and what was not given.
@@ -169,7 +170,7 @@ func (r *controlPlaneResource) ModifyPlan(ctx context.Context, req resource.Modi
 		resp.Diagnostics.Append(r.planCreate(ctx, &plan, pinned)...)
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, pinned)...)
+		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, change, pinned)...)
 	}
 
 	if !resp.Diagnostics.HasError() {
@@ -190,9 +191,7 @@ func (r *controlPlaneResource) planCreate(ctx context.Context, plan *controlPlan
 	return append(diags, plan.export(ctx)...)
 }
 
-func (r *controlPlaneResource) planUpdate(ctx context.Context, plan *controlPlaneModel, state controlPlaneModel, pinned bool) diag.Diagnostics {
-	changed := plan.Operations.IsUnknown()
-
+func (r *controlPlaneResource) planUpdate(ctx context.Context, plan *controlPlaneModel, state controlPlaneModel, change edit, pinned bool) diag.Diagnostics {
 	if pinned {
 		plan.VersionContract = state.VersionContract
 	}
@@ -201,7 +200,7 @@ func (r *controlPlaneResource) planUpdate(ctx context.Context, plan *controlPlan
 	prior, more := state.pool(ctx)
 	diags.Append(more...)
 
-	f, more := planUpdate(ctx, p, prior, state.poolModel, changed, cluster.DefaultPolicy())
+	f, more := planUpdate(ctx, p, prior, state.poolModel, change, cluster.DefaultPolicy())
 	diags.Append(more...)
 	plan.apply(f)
 

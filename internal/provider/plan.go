@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -41,10 +42,23 @@ func planCreate(p pool, policy cluster.Policy) forecast {
 	return f
 }
 
+// edit is what a plan changes in a resource, whether it concerns machines or not.
+type edit struct {
+	// any is true when anything differs from state.
+	any bool
+	// known is true when the whole configuration is known.
+	known bool
+}
+
+// editOf looks at a plan before anything of it was filled in: the framework then has
+// made every computed attribute unknown if, and only if, something differs.
+func editOf(plan poolModel, config tfsdk.Config) edit {
+	return edit{any: plan.Operations.IsUnknown(), known: config.Raw.IsFullyKnown()}
+}
+
 // planUpdate forecasts an update, and refuses what this version does not do.
-// prior is the pool of the state, and changed says whether anything in the
-// configuration differs from it.
-func planUpdate(ctx context.Context, p, prior pool, state poolModel, changed bool, policy cluster.Policy) (forecast, diag.Diagnostics) {
+// prior is the pool of the state.
+func planUpdate(ctx context.Context, p, prior pool, state poolModel, e edit, policy cluster.Policy) (forecast, diag.Diagnostics) {
 	recorded, diags := state.recorded(ctx, p.role)
 	resume := recorded.phase != cluster.Ready
 
@@ -74,12 +88,16 @@ func planUpdate(ctx context.Context, p, prior pool, state poolModel, changed boo
 	f.operations = operationsOf(steps)
 
 	if len(steps) == 0 && !resume {
-		// No machine is touched: what was observed stays what it is, and so does the
-		// list of operations unless something else of the resource changes.
+		// No machine is touched: what was observed stays what it is.
 		f.observed = state.Observed
 
-		if !changed {
+		switch {
+		case !e.any:
 			f.operations = state.Operations
+		case !e.known:
+			// A value that is unknown may turn out to be the old one; then nothing
+			// changes at all, and the list of operations must not either.
+			f.operations = types.ListUnknown(types.StringType)
 		}
 	}
 

@@ -145,6 +145,7 @@ func TestUnknownValuesEverywhere(t *testing.T) {
 			server := providerServer(t)
 			full := valueOf(t, typeOf(t, resource), config)
 			prior := settledState(t, resource, config)
+			final := map[string]tftypes.Value{"create": planOf(t, resource, nil, config), "update": planOf(t, resource, &prior, config)}
 
 			tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
 				validated, err := server.ValidateResourceConfig(context.Background(), &tfprotov6.ValidateResourceConfigRequest{
@@ -164,7 +165,17 @@ func TestUnknownValuesEverywhere(t *testing.T) {
 						t.Errorf("plan %s with unknown %s: %s", kind, at, show(resp.Diagnostics))
 					}
 
-					stillUnknown(t, kind, resp, typeOf(t, resource), at)
+					if resp.PlannedState == nil {
+						continue
+					}
+
+					plan, err := resp.PlannedState.Unmarshal(full.Type())
+					if err != nil {
+						t.Fatal(err)
+					}
+
+					stillUnknown(t, kind, plan, at)
+					keepsItsWord(t, kind, at, plan, final[kind])
 				}
 			})
 
@@ -176,17 +187,8 @@ func TestUnknownValuesEverywhere(t *testing.T) {
 }
 
 // stillUnknown checks that a plan keeps what is unknown in the configuration.
-func stillUnknown(t *testing.T, kind string, resp *tfprotov6.PlanResourceChangeResponse, typ tftypes.Type, at *tftypes.AttributePath) {
+func stillUnknown(t *testing.T, kind string, plan tftypes.Value, at *tftypes.AttributePath) {
 	t.Helper()
-
-	if resp.PlannedState == nil {
-		return
-	}
-
-	plan, err := resp.PlannedState.Unmarshal(typ)
-	if err != nil {
-		t.Fatal(err)
-	}
 
 	got, _, err := tftypes.WalkAttributePath(plan, at)
 	if err != nil {
@@ -195,6 +197,28 @@ func stillUnknown(t *testing.T, kind string, resp *tfprotov6.PlanResourceChangeR
 
 	if v, ok := got.(tftypes.Value); ok && v.IsFullyKnown() {
 		t.Errorf("plan %s makes %s known", kind, at)
+	}
+}
+
+// keepsItsWord checks that what a plan says while a value is unknown is what the
+// plan at apply time says, when it is known. The CLIs refuse anything else.
+func keepsItsWord(t *testing.T, kind string, unknown *tftypes.AttributePath, early, final tftypes.Value) {
+	t.Helper()
+
+	err := tftypes.Walk(early, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+		if !v.IsKnown() || !v.IsFullyKnown() {
+			return v.IsKnown(), nil
+		}
+
+		got, _, err := tftypes.WalkAttributePath(final, at)
+		if then, ok := got.(tftypes.Value); err != nil || !ok || !then.Equal(v) {
+			t.Errorf("plan %s with unknown %s says %s = %s, and at apply %s (%v)", kind, unknown, at, v, got, err)
+		}
+
+		return false, nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

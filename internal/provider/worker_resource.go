@@ -113,6 +113,7 @@ func (r *workerResource) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	p, diags := plan.pool(ctx)
 	resp.Diagnostics.Append(diags...)
 
+	change := editOf(plan.poolModel, req.Config)
 	plan.ID = workerID(ctx, plan)
 
 	if req.State.Raw.IsNull() {
@@ -120,7 +121,7 @@ func (r *workerResource) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		plan.apply(planCreate(p, cluster.DefaultPolicy()))
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, p)...)
+		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, p, change)...)
 	}
 
 	if !resp.Diagnostics.HasError() {
@@ -128,10 +129,10 @@ func (r *workerResource) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	}
 }
 
-func (r *workerResource) planUpdate(ctx context.Context, plan *workerModel, state workerModel, p pool) diag.Diagnostics {
+func (r *workerResource) planUpdate(ctx context.Context, plan *workerModel, state workerModel, p pool, change edit) diag.Diagnostics {
 	prior, diags := state.pool(ctx)
 
-	f, more := planUpdate(ctx, p, prior, state.poolModel, plan.Operations.IsUnknown(), cluster.DefaultPolicy())
+	f, more := planUpdate(ctx, p, prior, state.poolModel, change, cluster.DefaultPolicy())
 	diags.Append(more...)
 	plan.apply(f)
 
