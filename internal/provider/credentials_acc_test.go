@@ -118,7 +118,7 @@ func talosconfigWorks(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 
-	defer api.Close() //nolint:errcheck // a connection of a test
+	defer api.Close()
 
 	if _, err := api.Version(t.Context()); err != nil {
 		t.Errorf("ask for the version: %v", err)

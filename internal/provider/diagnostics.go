@@ -131,7 +131,7 @@ func invalidSecrets(at path.Path, err error) diag.Diagnostic {
 }
 
 // invalidField is the error about a setting that internal/machineconfig refused.
-func invalidField(p *fieldProblem) diag.Diagnostic {
+func invalidField(p *fieldError) diag.Diagnostic {
 	what := "value"
 	if steps := p.at.Steps(); len(steps) > 0 {
 		what = lastName(steps)

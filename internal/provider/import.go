@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
 // An import has only an id to go by, and the plan that follows compares what it
@@ -130,38 +131,7 @@ func (m *machinery) recognise(
 
 	defer fleet.Close()
 
-	type answer struct {
-		recognised
-		err error
-	}
-
-	answers := make(map[string]*answer, len(addresses))
-	for name := range addresses {
-		answers[name] = &answer{}
-	}
-
-	var asking errgroup.Group
-	asking.SetLimit(32)
-
-	for name, address := range addresses {
-		asking.Go(func() error {
-			machine := fleet.Machine(cluster.Machine{Name: name, Role: role, Address: address})
-			state := machine.Observe(ctx)
-			a := answers[name]
-			a.address, a.state = address, state
-
-			if a.err = belongs(state, role); a.err == nil {
-				a.config, a.err = machine.Configuration(ctx)
-			}
-
-			return nil // collected, so that all machines are reported
-		})
-	}
-
-	if err := asking.Wait(); err != nil {
-		return nil, importFailed("ask the machines", err, "")
-	}
-
+	answers := askAll(ctx, fleet, addresses, role)
 	found := map[string]recognised{}
 
 	var problems []error
@@ -181,6 +151,49 @@ func (m *machinery) recognise(
 
 	return found, nil
 }
+
+// answer is what came of asking one machine.
+type answer struct {
+	recognised
+
+	err error
+}
+
+// askAll asks all machines side by side, so that all of them are reported.
+func askAll(ctx context.Context, fleet *talos.Fleet, addresses map[string]string, role cluster.Role) map[string]answer {
+	var (
+		asking  sync.WaitGroup
+		mu      sync.Mutex
+		answers = map[string]answer{}
+		slots   = make(chan struct{}, machinesAtOnce)
+	)
+
+	for name, address := range addresses {
+		asking.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+
+			machine := fleet.Machine(cluster.Machine{Name: name, Role: role, Address: address})
+			a := answer{recognised: recognised{address: address, state: machine.Observe(ctx)}}
+
+			if a.err = belongs(a.state, role); a.err == nil {
+				a.config, a.err = machine.Configuration(ctx)
+			}
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			answers[name] = a
+		})
+	}
+
+	asking.Wait()
+
+	return answers
+}
+
+// machinesAtOnce bounds how many machines an import asks at the same time.
+const machinesAtOnce = 32
 
 // belongs says why a machine cannot be imported.
 func belongs(s cluster.MachineState, role cluster.Role) error {

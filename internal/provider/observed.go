@@ -94,7 +94,7 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		stage = cluster.StageMaintenance
 	}
 
-	values := map[string]attr.Value{
+	seen := sight{prior: prior, values: map[string]attr.Value{
 		"stage":           textOrNull(string(stage)),
 		"ready":           types.BoolValue(s.Ready && s.Access == cluster.Member),
 		"talos_version":   textOrNull(s.TalosVersion),
@@ -105,49 +105,63 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"node_name":       textOrNull(s.NodeName),
 		"kubelet_version": types.StringNull(),
 		"member_id":       types.StringNull(),
+	}}
+
+	if s.Access == cluster.Member {
+		seen.node(m, s, have)
+		seen.member(m, have)
 	}
 
-	if s.Access != cluster.Member {
-		return types.ObjectValueMust(observedType().AttrTypes, values)
-	}
+	return types.ObjectValueMust(observedType().AttrTypes, seen.values)
+}
 
-	keep := func(name string) {
-		if old, ok := prior[name]; ok {
-			values[name] = old
-		}
-	}
+// sight is the values of one machine, and those of the last time.
+type sight struct {
+	values, prior map[string]attr.Value
+}
 
+func (s sight) keep(name string) {
+	if old, ok := s.prior[name]; ok {
+		s.values[name] = old
+	}
+}
+
+// node adds what Kubernetes knows of a machine.
+func (s sight) node(m cluster.Machine, state cluster.MachineState, have cluster.Snapshot) {
 	node, registered := have.NodeOf(m)
 
 	switch {
 	case registered:
-		values["node_name"] = textOrNull(node.Name)
-		values["kubelet_version"] = textOrNull(node.KubeletVersion)
+		s.values["node_name"] = textOrNull(node.Name)
+		s.values["kubelet_version"] = textOrNull(node.KubeletVersion)
 
-		if node.BootID != "" && s.BootID == "" {
-			values["boot_id"] = textOrNull(node.BootID)
+		if state.BootID == "" {
+			s.values["boot_id"] = textOrNull(node.BootID)
 		}
 	case !have.Kubernetes.Reachable:
-		keep("kubelet_version")
+		s.keep("kubelet_version")
 
-		if s.NodeName == "" {
-			keep("node_name")
+		if state.NodeName == "" {
+			s.keep("node_name")
 		}
 
-		if s.BootID == "" {
-			keep("boot_id")
-		}
-	}
-
-	if m.Role == cluster.ControlPlane {
-		if member, ok := have.MemberOf(m); ok {
-			values["member_id"] = textOrNull(member.ID)
-		} else if !have.Etcd.Known {
-			keep("member_id")
+		if state.BootID == "" {
+			s.keep("boot_id")
 		}
 	}
+}
 
-	return types.ObjectValueMust(observedType().AttrTypes, values)
+// member adds what etcd knows of a control plane.
+func (s sight) member(m cluster.Machine, have cluster.Snapshot) {
+	if m.Role != cluster.ControlPlane {
+		return
+	}
+
+	if member, ok := have.MemberOf(m); ok {
+		s.values["member_id"] = textOrNull(member.ID)
+	} else if !have.Etcd.Known {
+		s.keep("member_id")
+	}
 }
 
 func textOrNull(s string) types.String {
@@ -168,6 +182,7 @@ func silence(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign []s
 			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, orElse(state.Cause, "not asked in time")))
 		case cluster.Foreign:
 			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, orElse(state.Cause, "answers as somebody else")))
+		case cluster.Member, cluster.Maintenance:
 		}
 	}
 

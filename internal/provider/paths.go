@@ -9,14 +9,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// fieldProblem is a mistake in a setting, with the attribute it is in.
-type fieldProblem struct {
+// fieldError is a mistake in a setting, with the attribute it is in.
+type fieldError struct {
 	at    path.Path
 	field *machineconfig.FieldError
 }
 
-func (e *fieldProblem) Error() string { return e.at.String() + ": " + e.field.Error() }
-func (e *fieldProblem) Unwrap() error { return e.field }
+func (e *fieldError) Error() string { return e.at.String() + ": " + e.field.Error() }
+func (e *fieldError) Unwrap() error { return e.field }
 
 // problems finds the attributes of an error of internal/machineconfig.
 func (p pool) problems(machine string, err error) error {
@@ -35,7 +35,7 @@ func (p pool) problems(machine string, err error) error {
 
 	var problems []error
 	for _, f := range fields {
-		problems = append(problems, &fieldProblem{at: p.locate(f, machine), field: f})
+		problems = append(problems, &fieldError{at: p.locate(f, machine), field: f})
 	}
 
 	return errors.Join(problems...)

@@ -168,7 +168,7 @@ func fieldDiagnostics(p pool, err error) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	for _, e := range flatten(err) {
-		var problem *fieldProblem
+		var problem *fieldError
 		if errors.As(e, &problem) {
 			diags.Append(invalidField(problem))
 

@@ -127,7 +127,7 @@ type rendered struct {
 	digests map[string]string
 }
 
-// render makes the configuration of every machine. The error holds a fieldProblem
+// render makes the configuration of every machine. The error holds a fieldError
 // for every mistake that belongs to an attribute.
 func (p pool) render(bundle *pki.Bundle) (rendered, error) {
 	out := rendered{configs: map[string][]byte{}, digests: map[string]string{}}

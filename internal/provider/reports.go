@@ -105,7 +105,7 @@ func stateOf(s cluster.MachineState) string {
 // openFailed tells why an operation could not even begin: a mistake in settings,
 // at its attribute, or secrets that cannot be read.
 func openFailed(p pool, verb string, err error) diag.Diagnostics {
-	var problem *fieldProblem
+	var problem *fieldError
 	if errors.As(err, &problem) {
 		return fieldDiagnostics(p, err)
 	}

@@ -97,23 +97,23 @@ func readRegistries(ctx context.Context, r *reader, value types.Object) machinec
 }
 
 // machine reads the settings of one machine, with those of its pool filled in.
-func (p poolModel) machine(ctx context.Context, r *reader, m machineModel, role machineconfig.Role) machineconfig.Machine {
+func (m poolModel) machine(ctx context.Context, r *reader, one machineModel, role machineconfig.Role) machineconfig.Machine {
 	return machineconfig.Machine{
 		Role:        role,
 		Mode:        machineconfig.Metal,
-		Hostname:    r.text(m.Hostname),
-		Install:     p.installOf(ctx, r, m),
-		PoolPatches: r.texts(p.ConfigPatches),
-		Patches:     r.texts(m.ConfigPatches),
+		Hostname:    r.text(one.Hostname),
+		Install:     m.installOf(ctx, r, one),
+		PoolPatches: r.texts(m.ConfigPatches),
+		Patches:     r.texts(one.ConfigPatches),
 	}
 }
 
 // installOf merges the install settings of a machine over those of its pool. A
 // disk and a disk selector say the same thing, so the machine's own choice of one
 // replaces the pool's of the other.
-func (p poolModel) installOf(ctx context.Context, r *reader, m machineModel) machineconfig.Install {
-	pool, _ := object[installModel](ctx, r, p.Install)
-	own, _ := object[installModel](ctx, r, m.Install)
+func (m poolModel) installOf(ctx context.Context, r *reader, one machineModel) machineconfig.Install {
+	pool, _ := object[installModel](ctx, r, m.Install)
+	own, _ := object[installModel](ctx, r, one.Install)
 
 	merged := pool
 	if !own.Disk.IsNull() || !own.DiskSelector.IsNull() {
@@ -135,7 +135,7 @@ func (p poolModel) installOf(ctx context.Context, r *reader, m machineModel) mac
 	install := machineconfig.Install{
 		Disk:            r.text(merged.Disk),
 		Wipe:            r.truth(merged.Wipe, false),
-		Image:           p.installer(r, merged.Image),
+		Image:           m.installer(r, merged.Image),
 		ExtraKernelArgs: r.texts(merged.ExtraKernelArgs),
 	}
 
@@ -151,13 +151,13 @@ func (p poolModel) installOf(ctx context.Context, r *reader, m machineModel) mac
 
 // installer names the image that is installed. What makes it up is checked where
 // the values are, so an image that cannot be named yet is left empty here.
-func (p poolModel) installer(r *reader, given types.String) string {
+func (m poolModel) installer(r *reader, given types.String) string {
 	if !given.IsNull() {
 		return r.text(given)
 	}
 
 	reference, err := image.Installer{
-		Version: r.text(p.TalosVersion), Schematic: r.text(p.Schematic), Platform: r.text(p.Platform),
+		Version: r.text(m.TalosVersion), Schematic: r.text(m.Schematic), Platform: r.text(m.Platform),
 	}.Reference()
 	if err != nil {
 		return ""
