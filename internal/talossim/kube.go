@@ -242,16 +242,33 @@ func (b *boot) kubernetes(ctx context.Context) (kubeBackend, error) {
 	var k kubeBackend
 
 	err := b.sim.await(ctx, func() bool {
-		for _, other := range b.cluster.boots {
-			if other.kubeUp != nil {
-				k = other.kubeUp
+		k = b.servedKubernetes()
 
-				return true
-			}
-		}
-
-		return false
+		return k != nil
 	})
 
 	return k, err
+}
+
+// anyKubernetes returns a Kubernetes API of the cluster that is up, nil if none is.
+func (b *boot) anyKubernetes() kubeBackend {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	return b.servedKubernetes()
+}
+
+// servedKubernetes is anyKubernetes for callers that hold sim.mu.
+func (b *boot) servedKubernetes() kubeBackend {
+	if b.cluster == nil {
+		return nil
+	}
+
+	for _, other := range b.cluster.boots {
+		if other.kubeUp != nil {
+			return other.kubeUp
+		}
+	}
+
+	return nil
 }

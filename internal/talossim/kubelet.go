@@ -19,6 +19,9 @@ const cordonedAnnotation = "talos.dev/cordoned"
 // kubeletRetry is the pause after a failed request to the Kubernetes API.
 const kubeletRetry = 20 * time.Millisecond
 
+// cordonTimeout bounds the attempt to cordon a node through an API that may be down.
+const cordonTimeout = 2 * time.Second
+
 // runKubelet keeps the machine's Node object as the kubelet does: it registers the
 // node once per boot, reports it Ready, and leaves it to become lost afterwards.
 func (b *boot) runKubelet(ctx context.Context) {
@@ -228,25 +231,26 @@ func (b *boot) loseNode(k kubeBackend) {
 	}
 }
 
-// cordonNode marks the node unschedulable before the machine goes, as machined does.
-// Errors do not stop the sequence.
-func (b *boot) cordonNode(ctx context.Context) error {
-	b.sim.mu.Lock()
-	var k kubeBackend
-	for _, other := range b.cluster.boots {
-		if other.kubeUp != nil {
-			k = other.kubeUp
-		}
-	}
-	b.sim.mu.Unlock()
+// cordonNode marks the node unschedulable before the machine goes, as machined does in
+// the stages resetting and shutting down, graceful or not. Errors are only logged.
+func (b *boot) cordonNode(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cordonTimeout)
+	defer cancel()
 
+	k := b.anyKubernetes()
 	if k == nil || b.nodeName == "" {
-		return nil
+		return
 	}
 
 	node, err := k.getNode(ctx, b.nodeName)
-	if err != nil || node.Spec.Unschedulable {
-		return nil //nolint:nilerr // logged only, on a real machine
+	if err != nil {
+		b.sim.logf("%s: cordon: %v", b.m.name, err)
+
+		return
+	}
+
+	if node.Spec.Unschedulable {
+		return
 	}
 
 	if node.Annotations == nil {
@@ -259,6 +263,4 @@ func (b *boot) cordonNode(ctx context.Context) error {
 	if err := k.updateNode(ctx, node); err != nil {
 		b.sim.logf("%s: cordon: %v", b.m.name, err)
 	}
-
-	return nil
 }

@@ -168,12 +168,14 @@ func (b *boot) rebootSequence(force bool) func(*sequenceRun) error {
 // shutdownSequence is what the Shutdown RPC runs.
 func (b *boot) shutdownSequence(force bool) func(*sequenceRun) error {
 	return func(r *sequenceRun) error {
+		b.cordonNode(r.ctx)
+
 		if err := r.phases("storeShutdown", "storeShutdownEmergency"); err != nil {
 			return err
 		}
 
 		if !force {
-			if err := r.phase("drain", "cordonAndDrainNode", b.cordonNode); err != nil {
+			if err := r.phases("drain", "cordonAndDrainNode"); err != nil {
 				return err
 			}
 		}

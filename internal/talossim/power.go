@@ -132,6 +132,8 @@ func (b *boot) checkVolume(label string) error {
 // resetSequence empties the named partitions, or the whole disk when labels is nil.
 func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*sequenceRun) error {
 	return func(r *sequenceRun) error {
+		b.cordonNode(r.ctx)
+
 		if b.m.platform == Container {
 			// Containers only stop: nothing is left, wiped or rebooted (Talos 1.13).
 			if err := r.phase("stopEverything", "stopAllServices", b.stopServices); err != nil {
@@ -164,7 +166,7 @@ func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*s
 // retire is the part of a reset in which the machine takes leave of its cluster.
 func (b *boot) retire(r *sequenceRun, graceful bool) error {
 	if graceful && !b.config().Machine().Kubelet().SkipNodeRegistration() {
-		if err := r.phase("drain", "cordonAndDrainNode", b.cordonNode); err != nil {
+		if err := r.phases("drain", "cordonAndDrainNode"); err != nil {
 			return err
 		}
 	}

@@ -234,6 +234,15 @@ func TestClusterFromMaintenanceToReadyAndBack(t *testing.T) {
 		check(t, m.AwaitStage(within(t, time.Minute), talossim.StageMaintenance))
 	}
 
+	// Talos cordons what it resets, and leaves the objects there.
+	nodes, err = cluster.kubernetes(cps[0]).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	check(t, err)
+
+	cordoned := slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool { return !n.Spec.Unschedulable })
+	if len(cordoned) != 4 {
+		t.Errorf("%d nodes are cordoned after the reset of 4 machines", len(cordoned))
+	}
+
 	cluster.reset(cps[0], false)
 	check(t, cps[0].AwaitStage(within(t, time.Minute), talossim.StageMaintenance))
 

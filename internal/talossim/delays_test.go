@@ -1,0 +1,57 @@
+package talossim_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// TestCriticalPathIsTheLeastTimeOfACreate measures machines that are configured all at
+// once and bootstrapped as soon as possible: nothing is faster than the critical path,
+// and little is slower.
+func TestCriticalPathIsTheLeastTimeOfACreate(t *testing.T) {
+	step := 100 * time.Millisecond
+	delays := talossim.Delays{
+		Install: step, Reboot: step, Boot: step, EtcdStart: step, EtcdJoin: step, EtcdPromote: step,
+		APIServer: step, NodeRegister: step, NodeReady: step,
+	}
+
+	sim := talossim.ForTest(t, talossim.Options{Delays: &delays})
+	cps, workers := addMachines(t, sim, "cp", 3), addMachines(t, sim, "worker", 2)
+	cluster := newTestCluster(t, sim)
+	start := time.Now()
+
+	for _, m := range workers {
+		cluster.apply(m, machinetype.TypeWorker)
+	}
+
+	for _, m := range cps {
+		cluster.apply(m, machinetype.TypeControlPlane)
+	}
+
+	// A new client for each attempt: one that was refused would wait a second.
+	eventually(t, "bootstrap", func(ctx context.Context) error {
+		return cluster.secure(cps[0]).Bootstrap(ctx, &machine.BootstrapRequest{})
+	})
+
+	for _, m := range slices.Concat(cps, workers) {
+		check(t, m.AwaitReady(within(t, time.Minute)))
+	}
+
+	took, want := time.Since(start), delays.CriticalPath(len(cps))
+	t.Logf("took %s, critical path %s", took.Round(time.Millisecond), want)
+
+	if took < want {
+		t.Errorf("took %s, less than the critical path %s", took, want)
+	}
+
+	if took > 5*want {
+		t.Errorf("took %s, critical path %s", took, want)
+	}
+}
