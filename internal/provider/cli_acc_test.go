@@ -57,6 +57,49 @@ func TestAccIncompleteCreateNamesTheMachine(t *testing.T) {
 	})
 }
 
+// An update that cannot finish fails, keeps what it did finish, and is continued by
+// the next apply.
+func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
+	cli := clitest.Any(t)
+	s := newSite(t, 1, 3)
+	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false, "workers": addresses(s.workers[:1])})
+	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { update = "10s" } }`)
+	w.MustRun("apply", "-auto-approve")
+
+	s.workers[2].HangNextReboot()
+	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{
+		"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "workers": addresses(s.workers), "deletion_protection": false,
+	}))
+
+	result := w.Run("apply", "-auto-approve")
+	if result.Exit != 1 {
+		t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
+	}
+
+	for _, words := range []string{"Unable to update workers", "w-3: ", "w-2: in the cluster, running", "Applying again is safe"} {
+		says(t, result, words)
+	}
+
+	machines, _ := w.Attribute("talosop_worker.this", "machines").(map[string]any)
+	if _, joined := machines["w-2"]; !joined || machines["w-3"] != nil {
+		t.Errorf("machines in state are %v", machines)
+	}
+
+	if phase := w.Attribute("talosop_worker.this", "phase"); phase != "Degraded" {
+		t.Errorf("phase is %v", phase)
+	}
+
+	s.workers[2].PowerOff()
+	s.workers[2].PowerOn()
+	w.MustRun("apply", "-auto-approve")
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Errorf("the plan after the second apply is not empty:\n%s", output)
+	}
+
+	w.MustRun("destroy", "-auto-approve")
+}
+
 // Machines that do not answer are reported once, by name, and change nothing.
 func TestAccSilentMachinesAreReported(t *testing.T) {
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {

@@ -128,7 +128,7 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
 		s.controlPlane[2].HangNextReboot()
 
 		config := secretsHCL + s.controlPlaneHCL(`
-  timeouts = { create = "8s" }
+  timeouts = { create = "10s" }
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
@@ -139,7 +139,7 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
 		resource.UnitTest(t, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
-				{Config: config, ExpectError: message("The control plane is Joining.")},
+				{Config: config, ExpectError: regexp.MustCompile(`The\s+control\s+plane\s+is\s+(Provisioning|Bootstrapping|Joining)`)},
 				{
 					PreConfig: func() {
 						s.controlPlane[2].PowerOff()
@@ -174,7 +174,7 @@ func TestAccIncompleteCreateAsError(t *testing.T) {
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{
-					Config:      secretsHCL + s.controlPlaneHCL("") + s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \"6s\" }"),
+					Config:      secretsHCL + s.controlPlaneHCL("") + s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \"8s\" }"),
 					ExpectError: message("The resource is tainted"),
 				},
 				{
