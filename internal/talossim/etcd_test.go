@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -45,6 +46,51 @@ func TestBootstrapTwiceBeforeDataStopsEtcdForGood(t *testing.T) {
 	if got := services[0].Service.GetState(); got != "Finished" {
 		t.Errorf("etcd is %s, want Finished", got)
 	}
+}
+
+func TestEtcdDataDirectoryIsListed(t *testing.T) {
+	sim := talossim.ForTest(t, talossim.Options{})
+	m := addMachines(t, sim, "cp", 1)[0]
+	cluster := newTestCluster(t, sim)
+	cluster.apply(m, machinetype.TypeControlPlane)
+
+	entries := func() (names []string, err error) {
+		stream, err := cluster.secure(m).MachineClient.List(within(t, time.Minute), &machine.ListRequest{Root: "/var/lib/etcd/"})
+		if err != nil {
+			return nil, err
+		}
+
+		for {
+			entry, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return names, nil
+			}
+
+			if err != nil {
+				return nil, err
+			}
+
+			names = append(names, entry.GetRelativeName())
+		}
+	}
+
+	eventually(t, "an empty data directory", func(context.Context) error {
+		names, err := entries()
+		if err == nil && !slices.Equal(names, []string{"."}) {
+			t.Errorf("before the bootstrap there is %v", names)
+		}
+
+		return err
+	})
+	cluster.bootstrap(m)
+	eventually(t, "data", func(context.Context) error {
+		names, err := entries()
+		if err == nil && !slices.Equal(names, []string{".", "member"}) {
+			err = fmt.Errorf("there is %v", names)
+		}
+
+		return err
+	})
 }
 
 func TestBootstrapLeavesItsTraceInTheEvents(t *testing.T) {

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"runtime"
+	"strings"
 
 	"github.com/blang/semver/v4"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -70,6 +74,32 @@ func (b *boot) file(path string) ([]byte, error) {
 	default:
 		return nil, status.Errorf(codes.NotFound, "stat %s: no such file or directory", path)
 	}
+}
+
+// List serves the one directory that clients look into: etcd's data directory, which
+// is there once etcd prepares and holds "member" as soon as etcd has data. Any other
+// path answers as one that does not exist.
+func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListServer) error {
+	root := "/" + strings.Trim(req.GetRoot(), "/")
+	annotate(stream.Context(), root)
+
+	if prepared, _ := a.b.services.state("etcd"); root != constants.EtcdDataPath || prepared == "" {
+		return fmt.Errorf("lstat %s: no such file or directory", root)
+	}
+
+	names := []string{"."}
+	if a.b.etcdNode() != nil {
+		names = append(names, "member")
+	}
+
+	for _, name := range names {
+		entry := &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, IsDir: true, Mode: uint32(fs.ModeDir | 0o700)}
+		if err := stream.Send(entry); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // storageServer lists disks the old way.
