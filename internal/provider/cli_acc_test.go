@@ -100,6 +100,36 @@ func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
 	w.MustRun("destroy", "-auto-approve")
 }
 
+// Machines that are gone for good can be given up: what the resource does with its
+// machines is stored even when the rest of the update cannot be done.
+func TestAccGivingUpDeadMachines(t *testing.T) {
+	cli := clitest.Any(t)
+	s := newSite(t, 1, 2)
+	s.workers[1].HangNextReboot()
+
+	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "8s" } }`)
+
+	if result := w.Run("apply", "-auto-approve"); result.Exit != 1 {
+		t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
+	}
+
+	w.Write("override.tf", `resource "talosop_worker" "this" {
+  on_destroy = "preserve"
+  timeouts   = { update = "3s" }
+}`)
+
+	if result := w.Run("apply", "-auto-approve"); result.Exit != 1 {
+		t.Errorf("exit %d:\n%s", result.Exit, result.Output())
+	}
+
+	if got := w.Attribute("talosop_worker.this", "on_destroy"); got != "preserve" {
+		t.Errorf("on_destroy is %v", got)
+	}
+
+	w.MustRun("destroy", "-auto-approve")
+}
+
 // Machines that do not answer are reported once, by name, and change nothing.
 func TestAccSilentMachinesAreReported(t *testing.T) {
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {

@@ -197,7 +197,13 @@ func (m *machinery) update(ctx context.Context, p pool, state poolModel) (run, d
 // settleUpdate puts the outcome of an update into the model that is stored: that
 // of the plan after a success, else that of the state. Machines that were to be
 // added and did join are stored either way, because they are ours now.
+//
+// How the resource treats its machines is stored either way, too: it touches none of
+// them, and is how a user gets out of an update that cannot succeed.
 func (m *poolModel) settleUpdate(ctx context.Context, done run, plan, state poolModel) diag.Diagnostics {
+	m.OnDestroy, m.OnIncomplete = plan.OnDestroy, plan.OnIncomplete
+	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
+
 	if done.want.Machines == nil {
 		return nil
 	}
@@ -249,7 +255,8 @@ func (m *machinery) remove(ctx context.Context, kind string, state poolModel, p 
 		diags.Append(openFailed(p, "destroy", done.err)...)
 	default:
 		diags.Append(unable("destroy", p.object, done.report(p, "reset the machines of the "+p.object, destroyAgain+
-			" To give up machines that are gone for good, set on_destroy = \"preserve\", apply, and destroy again.")))
+			" To give up machines that are gone for good, set on_destroy = \"preserve\" and apply, which stores it even though the machines are "+
+			"missing; then destroy again.")))
 	}
 
 	return diags

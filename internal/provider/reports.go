@@ -63,16 +63,39 @@ func becauseOf(err error) string {
 	}
 }
 
-// standing describes every machine as it was last seen.
+// mostSteps is how many finished steps a report lists.
+const mostSteps = 20
+
+// standing tells what was done, and how the machines were last seen: those that are
+// in the same state together, so that a report on many machines can be read.
 func (r run) standing() []string {
 	var lines []string
 
-	for _, step := range r.result.Done {
+	for i, step := range r.result.Done {
+		if i == mostSteps {
+			lines = append(lines, fmt.Sprintf("done: %d more steps", len(r.result.Done)-i))
+
+			break
+		}
+
 		lines = append(lines, "done: "+step.String())
 	}
 
+	var states []string
+
+	alike := map[string][]string{}
+
 	for _, m := range r.want.Machines {
-		lines = append(lines, m.Name+": "+stateOf(r.result.Snapshot.Machines[m.Name]))
+		state := stateOf(r.result.Snapshot.Machines[m.Name])
+		if alike[state] == nil {
+			states = append(states, state)
+		}
+
+		alike[state] = append(alike[state], m.Name)
+	}
+
+	for _, state := range states {
+		lines = append(lines, describe(alike[state])+": "+state)
 	}
 
 	return lines
