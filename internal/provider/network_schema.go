@@ -12,7 +12,7 @@ const (
 	appliedLive     = " A change is applied to running machines without a reboot."
 	terraformOnly   = " A change touches no machine."
 	replacesCluster = " A change replaces the resource, and with it the cluster."
-	joinOnly        = " Used when a machine is installed; a change has no effect on machines that already run."
+	joinOnly        = " Used when a machine is installed; on a machine that runs, a change is written to its configuration and has no other effect."
 )
 
 type cniModel struct {
