@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
@@ -96,8 +98,8 @@ func (s site) returned(t *testing.T) {
 	})
 }
 
-// create: maintenance mode to a usable cluster, an empty second plan, import into an empty state, an empty plan there, and
-// destroy from there.
+// create: maintenance mode to a usable cluster, an empty second plan, import into an empty state, an empty plan and
+// untouched machines there, and destroy from there.
 func (s site) create(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -106,14 +108,38 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	s.isUsable(t, w)
 	plansNothing(t, w, "after create")
 
+	before := observed(t, w)
+
 	// What is imported is protected until somebody says otherwise.
 	imported := s.imported(t, cli, w)
 	imported.Write(variables, s.variables(t, true))
-	plansNothing(t, imported, "after import")
+
+	// Patches cannot be told from the configuration that they were merged into: with them the first apply stores what the files say.
+	if len(s.patches) == 0 {
+		plansNothing(t, imported, "after import")
+	}
+
 	imported.Write(variables, s.variables(t, false))
 	imported.MustRun("apply", "-auto-approve")
+	plansNothing(t, imported, "after import and apply")
+
+	if diff := cmp.Diff(before, observed(t, imported)); diff != "" {
+		t.Errorf("import and apply changed machines (-before +after):\n%s", diff)
+	}
 
 	s.destroy(t, imported)
+}
+
+// observed is what the state says of the machines, digests of their configurations and ids of their boots included.
+func observed(t *testing.T, w *clitest.Workspace) map[string]any {
+	t.Helper()
+
+	out := map[string]any{}
+	for _, address := range []string{"talosop_control_plane.this", "talosop_worker.this"} {
+		out[address] = w.Attribute(address, "observed")
+	}
+
+	return out
 }
 
 // imported makes a second workspace with an empty state and imports the cluster into it from its secrets and addresses, as somebody does
