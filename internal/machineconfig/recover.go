@@ -132,7 +132,7 @@ func recoverMachine(main *v1alpha1.Config, hostname *network.HostnameConfigV1Alp
 
 	m.Install = Install{
 		Disk: install.InstallDisk, Wipe: isTrue(install.InstallWipe), Image: install.InstallImage,
-		ExtraKernelArgs: install.InstallExtraKernelArgs,
+		ExtraKernelArgs: install.InstallExtraKernelArgs, //nolint:staticcheck // still the only way with GRUB
 	}
 
 	if s := install.InstallDiskSelector; s != nil {
