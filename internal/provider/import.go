@@ -144,12 +144,37 @@ func (m *machinery) recognise(
 		}
 	}
 
+	problems = append(problems, listedTwice(found)...)
+
 	if len(problems) > 0 {
 		return nil, importFailed("ask the machines", errors.Join(problems...),
 			"All machines of an import have to answer as members of the cluster of the secrets. Nothing else can be proved about them.")
 	}
 
 	return found, nil
+}
+
+// listedTwice names the machines that have another name already. Where there is no
+// hardware there are no UUIDs (containers), and nothing can be told.
+func listedTwice(found map[string]recognised) []error {
+	var problems []error
+
+	seen := map[string]string{}
+
+	for _, name := range sortedNames(found) {
+		uuid := strings.ToLower(found[name].state.UUID)
+		if uuid == "" {
+			continue
+		}
+
+		if other, twice := seen[uuid]; twice {
+			problems = append(problems, fmt.Errorf("%s (%s): it is the same machine as %s: both answer with UUID %s", name, found[name].address, other, uuid))
+		}
+
+		seen[uuid] = name
+	}
+
+	return problems
 }
 
 // answer is what came of asking one machine.

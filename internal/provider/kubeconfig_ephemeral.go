@@ -101,6 +101,8 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 		return
 	}
 
+	ctx = maskSecrets(ctx, handle.Secrets.ValueString())
+
 	user := config.User.ValueString()
 	if config.User.IsNull() {
 		user = clientName

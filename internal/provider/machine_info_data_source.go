@@ -61,6 +61,11 @@ func (d *machineInfoDataSource) Read(ctx context.Context, req datasource.ReadReq
 		return
 	}
 
+	handle, diags := handleFrom(ctx, config.Cluster)
+	resp.Diagnostics.Append(diags...)
+
+	ctx = maskSecrets(ctx, handle.Secrets.ValueString())
+
 	options, diags := d.optionsFor(ctx, config, host)
 	resp.Diagnostics.Append(diags...)
 

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -81,7 +80,7 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 		Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
 	}
 
-	return &session{runner: runner, want: p.spec(recorded, files.digests), close: machines.Close}, nil
+	return &session{runner: runner, want: p.spec(recorded, files.digests), close: func() { machines.Close(); api.Close() }}, nil
 }
 
 func (m *machinery) fleetOf(p pool, bundle *pki.Bundle) (*talos.Fleet, error) {
@@ -131,7 +130,7 @@ func machineryOf(data any) (*machinery, error) {
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its
-// certificate says it is.
+// certificate says it is. The snapshot is without strangers.
 func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool) (cluster.Spec, cluster.Snapshot, error) {
 	reading := *m
 	reading.talos.TrustNodeNames = true
@@ -143,14 +142,20 @@ func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool) 
 
 	defer s.close()
 
-	return s.want, s.runner.Observe(ctx, s.want), nil
+	return s.want, withoutStrangers(s.want, s.runner.Observe(ctx, s.want)), nil
 }
 
-// run is how an operation on machines ended.
+// run is how an operation on machines ended. Its snapshot is without strangers.
 type run struct {
 	want   cluster.Spec
 	result lifecycle.Result
 	err    error
+}
+
+func (s *session) ended(result lifecycle.Result, err error) run {
+	result.Snapshot = withoutStrangers(s.want, result.Snapshot)
+
+	return run{want: s.want, result: result, err: err}
 }
 
 // converge makes the machines what the pool says.
@@ -164,7 +169,7 @@ func (m *machinery) converge(ctx context.Context, p pool, recorded recordedPool)
 
 	result, err := s.runner.Converge(ctx, s.want)
 
-	return run{want: s.want, result: result, err: err}
+	return s.ended(result, err)
 }
 
 // teardown resets the machines of the pool.
@@ -181,26 +186,5 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 
 	result, err := s.runner.Teardown(ctx, s.want)
 
-	return run{want: s.want, result: result, err: err}
-}
-
-// phase is the phase the run left the machines in. Machines that once were Ready
-// and are not any more have lost something.
-func (r run) phase(before cluster.Phase) cluster.Phase {
-	if r.err == nil {
-		return cluster.Ready
-	}
-
-	phase := cluster.PhaseOf(r.want, r.result.Snapshot)
-
-	var stopped *lifecycle.IncompleteError
-	if errors.As(r.err, &stopped) {
-		phase = stopped.Phase
-	}
-
-	if phase != cluster.Ready && (before == cluster.Ready || before == cluster.Degraded) {
-		return cluster.Degraded
-	}
-
-	return phase
+	return s.ended(result, err)
 }

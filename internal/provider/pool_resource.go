@@ -105,7 +105,7 @@ func guardReplace(ctx context.Context, private privateState, kind string, id typ
 // when no machine was touched: then there is nothing to store.
 func (m *poolModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begun bool) {
 	m.Phase = types.StringValue(string(done.phase("")))
-	m.Observed = observed(done.want, done.result.Snapshot, types.MapNull(observedType()))
+	m.Observed = done.observed(types.MapNull(observedType()))
 
 	switch {
 	case done.err == nil:
@@ -155,8 +155,9 @@ func (m *machinery) refresh(ctx context.Context, model *poolModel, p pool) diag.
 	}
 
 	if len(foreign) > 0 {
-		diags.Append(unsettled("Machines answer as somebody else", "At these addresses something answers that does not belong to this cluster. What was "+
-			"last seen of the machines is kept, and nothing will be sent there.\n  - "+strings.Join(foreign, "\n  - ")))
+		diags.Append(unsettled("Machines answer as somebody else", "At these addresses something else answers than the machines that are meant. What "+
+			"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware of a machine was "+
+			"exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
 	}
 
 	return diags
@@ -196,7 +197,8 @@ func (m *machinery) update(ctx context.Context, p pool, state poolModel) (run, d
 
 // settleUpdate puts the outcome of an update into the model that is stored: that
 // of the plan after a success, else that of the state. Machines that were to be
-// added and did join are stored either way, because they are ours now.
+// added and joined, or were sent their configuration, are stored either way, because
+// they are ours now.
 //
 // How the resource treats its machines is stored either way, too: it touches none of
 // them, and is how a user gets out of an update that cannot succeed.
@@ -209,16 +211,20 @@ func (m *poolModel) settleUpdate(ctx context.Context, done run, plan, state pool
 	}
 
 	m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
-	m.Observed = observed(done.want, done.result.Snapshot, state.Observed)
+	m.Observed = done.observed(state.Observed)
 
 	if done.err == nil {
 		return nil
 	}
 
 	machines := maps.Clone(state.Machines.Elements())
+	sent := done.sent()
 
 	for name, machine := range plan.Machines.Elements() {
-		if _, known := machines[name]; !known && done.result.Snapshot.Machines[name].Access == cluster.Member {
+		_, known := machines[name]
+		_, configured := sent[name]
+
+		if !known && (configured || done.result.Snapshot.Machines[name].Access == cluster.Member) {
 			machines[name] = machine
 		}
 	}

@@ -20,6 +20,10 @@ const shortestSecret = 12
 // Nothing logs secrets on purpose; this is what stands between a careless log
 // line of a later day and the keys of a cluster.
 func maskSecrets(ctx context.Context, bundle string) context.Context {
+	if bundle == "" {
+		return tflog.MaskLogRegexes(ctx, privateKey)
+	}
+
 	return tflog.MaskLogStrings(tflog.MaskLogRegexes(ctx, privateKey), masksOf(bundle)...)
 }
 

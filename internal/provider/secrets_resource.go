@@ -96,6 +96,8 @@ func (r *secretsResource) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 
+	ctx = maskSecrets(ctx, state.Bundle.ValueString())
+
 	bundle, err := pki.Parse([]byte(state.Bundle.ValueString()))
 	if err != nil {
 		resp.Diagnostics.Append(unable("read", "secrets", report{
@@ -139,5 +141,5 @@ func storeSecrets(ctx context.Context, bundle *pki.Bundle, state *tfsdk.State) d
 		return diag.Diagnostics{bug("a valid secrets bundle could not be encoded: " + err.Error())}
 	}
 
-	return state.Set(ctx, model)
+	return state.Set(maskSecrets(ctx, model.Bundle.ValueString()), model)
 }

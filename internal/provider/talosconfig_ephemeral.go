@@ -107,6 +107,8 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 		return
 	}
 
+	ctx = maskSecrets(ctx, handle.Secrets.ValueString())
+
 	roles, _ := knownStrings(config.Roles)
 	if config.Roles.IsNull() {
 		roles = []string{adminRole}

@@ -1,0 +1,106 @@
+package provider
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// What a run leaves in state. The record decides what the next run may do: the UUIDs
+// in it are what machines are recognised by, and the phase says whether etcd may be
+// bootstrapped.
+
+// phase is the phase the run left the machines in. Only a run that succeeded is Ready,
+// and a cluster that had an etcd never looks again like one that had none: it would
+// be bootstrapped once more.
+func (r run) phase(before cluster.Phase) cluster.Phase {
+	if r.err == nil {
+		return cluster.Ready
+	}
+
+	if before == cluster.Ready || before == cluster.Degraded {
+		return cluster.Degraded
+	}
+
+	phase := cluster.PhaseOf(r.want, r.result.Snapshot)
+	if phase == cluster.Ready || bootstrapped(before) || r.sawEtcd() {
+		return cluster.Joining
+	}
+
+	return phase
+}
+
+// sawEtcd reports whether the run began an etcd, or found one that had begun.
+func (r run) sawEtcd() bool {
+	have := r.result.Snapshot
+	if len(have.Etcd.Members) > 0 {
+		return true
+	}
+
+	for _, m := range have.Machines {
+		if m.BootstrapRequested || m.EtcdService == cluster.ServiceRunning {
+			return true
+		}
+	}
+
+	return slices.ContainsFunc(r.result.Done, func(s cluster.Step) bool {
+		_, ok := s.(cluster.Bootstrap)
+
+		return ok
+	})
+}
+
+// sent is the configurations that the run sent, by machine.
+func (r run) sent() map[string]cluster.ApplyConfig {
+	sent := map[string]cluster.ApplyConfig{}
+
+	for _, step := range r.result.Done {
+		if s, ok := step.(cluster.ApplyConfig); ok {
+			sent[s.Machine] = s
+		}
+	}
+
+	return sent
+}
+
+// observed is the record of the machines after the run. One that got its configuration
+// and did not come back yet is recorded with what is known of it: it holds secrets of
+// the cluster and joins it by itself.
+func (r run) observed(prior types.Map) types.Map {
+	values := maps.Clone(observed(r.want, r.result.Snapshot, prior).Elements())
+
+	for name, step := range r.sent() {
+		if state := r.result.Snapshot.Machines[name]; !answers(state) {
+			values[name] = configuredMachine(step, state, values[name])
+		}
+	}
+
+	return types.MapValueMust(observedType(), values)
+}
+
+// configuredMachine describes a machine that was not seen again since it got its
+// configuration.
+func configuredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last attr.Value) attr.Value {
+	values := map[string]attr.Value{
+		"talos_version": types.StringNull(), "schematic": types.StringNull(), "uuid": types.StringNull(), "boot_id": types.StringNull(),
+		"node_name": types.StringNull(), "kubelet_version": types.StringNull(), "member_id": types.StringNull(),
+	}
+
+	if object, ok := last.(types.Object); ok {
+		values = object.Attributes()
+	}
+
+	values["stage"] = types.StringValue(orElse(string(s.Stage), string(cluster.StageUnknown)))
+	values["ready"] = types.BoolValue(false)
+	values["config_digest"] = textOrNull(sent.Digest)
+
+	if s.UUID != "" {
+		values["uuid"] = types.StringValue(s.UUID)
+	}
+
+	return types.ObjectValueMust(observedType().AttrTypes, values)
+}

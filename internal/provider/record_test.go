@@ -1,0 +1,221 @@
+package provider
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+)
+
+var (
+	ours, theirs = uuidOf("w-1"), uuidOf("w-2")
+	errStopped   = &lifecycle.IncompleteError{Err: errors.New("stopped")}
+)
+
+// oneMachine is a pool of w-1 with the hardware that state knows.
+func oneMachine(uuid string) cluster.Spec {
+	return cluster.Spec{Machines: []cluster.Machine{{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.21", UUID: uuid, Meta: map[uint8]string{}}}}
+}
+
+func joined(uuid string) cluster.MachineState {
+	return cluster.MachineState{
+		Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, UUID: uuid, ConfigDigest: "sent", NodeName: "node",
+	}
+}
+
+func snapshotOf(machines map[string]cluster.MachineState) cluster.Snapshot {
+	return cluster.Snapshot{Machines: machines}
+}
+
+// recordedValue is an attribute of a machine in a record.
+func recordedValue(t *testing.T, record types.Map, machine, name string) attr.Value {
+	t.Helper()
+
+	object, ok := record.Elements()[machine].(types.Object)
+	if !ok {
+		t.Fatalf("%s is not in %s", machine, record)
+	}
+
+	return object.Attributes()[name]
+}
+
+// What another machine says is never taken for what the machine meant says: neither
+// its UUID, by which the guard would let everything through the next time, nor
+// anything else.
+func TestStrangersAreNotRecorded(t *testing.T) {
+	t.Parallel()
+
+	want := oneMachine(ours)
+	prior := observed(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(observedType()))
+
+	waiting := cluster.MachineState{Access: cluster.Maintenance, UUID: theirs}
+	controlPlane := joined(ours)
+	controlPlane.Role = cluster.ControlPlane
+
+	for name, test := range map[string]struct {
+		state cluster.MachineState
+		says  string
+	}{
+		"a member":              {state: joined(theirs), says: "UUID " + theirs + ", expected " + ours},
+		"in maintenance mode":   {state: waiting, says: "UUID " + theirs + ", expected " + ours},
+		"one of the other role": {state: controlPlane, says: "a control plane, expected a worker"},
+	} {
+		have := withoutStrangers(want, snapshotOf(map[string]cluster.MachineState{"w-1": test.state}))
+
+		if got := observed(want, have, prior); !got.Equal(prior) {
+			t.Errorf("%s: the record is %s", name, got)
+		}
+
+		if _, foreign := silence(want, have); len(foreign) != 1 || !strings.Contains(foreign[0], test.says) {
+			t.Errorf("%s: reported is %q", name, foreign)
+		}
+
+		if lost(want, have, recordedPool{machines: map[string]cluster.MachineState{"w-1": joined(ours)}}) {
+			t.Errorf("%s: it is taken for the loss of the machine", name)
+		}
+	}
+}
+
+// A UUID that the user gave is the machine meant, whatever was recorded.
+func TestHardwareExchangedOnPurposeIsRecorded(t *testing.T) {
+	t.Parallel()
+
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(observedType()))
+	want := oneMachine(theirs)
+	have := withoutStrangers(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(theirs)}))
+
+	if got := recordedValue(t, observed(want, have, prior), "w-1", "uuid"); !got.Equal(types.StringValue(theirs)) {
+		t.Errorf("the UUID is %s", got)
+	}
+}
+
+// A machine that is listed twice, under a new name, gets no record under that name.
+func TestAMachineListedTwiceIsRecordedOnce(t *testing.T) {
+	t.Parallel()
+
+	want := oneMachine(ours)
+	want.Machines = append(want.Machines, cluster.Machine{Name: "w-0", Role: cluster.Worker, Address: "10.0.0.21"})
+
+	have := withoutStrangers(want, snapshotOf(map[string]cluster.MachineState{"w-0": joined(ours), "w-1": joined(ours)}))
+	record := observed(want, have, types.MapNull(observedType())).Elements()
+
+	if _, there := record["w-0"]; there || len(record) != 1 {
+		t.Errorf("the record is %v", record)
+	}
+}
+
+// A cluster that had an etcd never looks like one that had none, or it would be
+// bootstrapped again.
+func TestPhaseOfRunsThatFailed(t *testing.T) {
+	t.Parallel()
+
+	want := cluster.Spec{Machines: []cluster.Machine{{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.11"}}}
+	silent := snapshotOf(map[string]cluster.MachineState{"cp-1": {Access: cluster.Unreachable}})
+	accepted := snapshotOf(map[string]cluster.MachineState{"cp-1": {Access: cluster.Member, Stage: cluster.StageBooting, BootstrapRequested: true}})
+	withEtcd := silent
+	withEtcd.Etcd = cluster.EtcdState{Known: true, Members: []cluster.EtcdMember{{Name: "cp-1"}}}
+
+	whole := snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)})
+	whole.Kubernetes = cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{{Name: "node", Ready: true}}}
+
+	for name, test := range map[string]struct {
+		spec   *cluster.Spec
+		have   cluster.Snapshot
+		done   []cluster.Step
+		before cluster.Phase
+		phase  cluster.Phase
+	}{
+		"nothing yet":              {have: silent, phase: cluster.Provisioning},
+		"nothing yet, again":       {have: silent, before: cluster.Bootstrapping, phase: cluster.Provisioning},
+		"was joining":              {have: silent, before: cluster.Joining, phase: cluster.Joining},
+		"was degraded":             {have: silent, before: cluster.Degraded, phase: cluster.Degraded},
+		"bootstrapped in this run": {have: silent, done: []cluster.Step{cluster.Bootstrap{Machine: "cp-1"}}, phase: cluster.Joining},
+		"bootstrap was accepted":   {have: accepted, before: cluster.Provisioning, phase: cluster.Joining},
+		"etcd answered":            {have: withEtcd, before: cluster.Provisioning, phase: cluster.Joining},
+		"complete, create failed":  {spec: new(oneMachine(ours)), have: whole, phase: cluster.Joining},
+		"complete, update failed":  {spec: new(oneMachine(ours)), have: whole, before: cluster.Ready, phase: cluster.Degraded},
+	} {
+		if test.spec == nil {
+			test.spec = &want
+		}
+
+		failed := run{want: *test.spec, result: lifecycle.Result{Snapshot: test.have, Done: test.done}, err: errStopped}
+		if got := failed.phase(test.before); got != test.phase {
+			t.Errorf("%s: the phase is %s, want %s", name, got, test.phase)
+		}
+	}
+}
+
+// A machine that got its configuration is remembered, although it is still on its
+// way when the run ends.
+func TestConfiguredMachinesAreRemembered(t *testing.T) {
+	t.Parallel()
+
+	want := oneMachine(ours)
+	want.Machines = append(want.Machines,
+		cluster.Machine{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.22"},
+		cluster.Machine{Name: "w-3", Role: cluster.Worker, Address: "10.0.0.23"})
+
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(observedType()))
+	done := run{
+		want: want, err: errStopped,
+		result: lifecycle.Result{
+			Snapshot: snapshotOf(map[string]cluster.MachineState{
+				"w-1": {Access: cluster.Unreachable}, "w-2": {Access: cluster.Unreachable, UUID: theirs}, "w-3": {Access: cluster.Unreachable},
+			}),
+			Done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Digest: "new"}, cluster.ApplyConfig{Machine: "w-2", Digest: "new"}},
+		},
+	}
+
+	machines := func(names ...string) types.Map {
+		elements := map[string]attr.Value{}
+		for _, name := range names {
+			elements[name] = types.StringValue(name)
+		}
+
+		return types.MapValueMust(types.StringType, elements)
+	}
+
+	state := poolModel{Machines: machines("w-1"), Observed: prior, Phase: types.StringValue("Ready")}
+	plan := poolModel{Machines: machines("w-1", "w-2", "w-3")}
+
+	stored := state
+	if diags := stored.settleUpdate(t.Context(), done, plan, state); diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	if !stored.Machines.Equal(machines("w-1", "w-2")) {
+		t.Errorf("stored are %s", stored.Machines)
+	}
+
+	for machine, uuid := range map[string]string{"w-1": ours, "w-2": theirs} {
+		for name, value := range map[string]attr.Value{
+			"uuid": types.StringValue(uuid), "config_digest": types.StringValue("new"), "ready": types.BoolValue(false), "stage": types.StringValue("unknown"),
+		} {
+			if got := recordedValue(t, stored.Observed, machine, name); !got.Equal(value) {
+				t.Errorf("%s of %s is %s, want %s", name, machine, got, value)
+			}
+		}
+	}
+
+	if _, there := stored.Observed.Elements()["w-3"]; there {
+		t.Error("w-3 was sent nothing and is recorded")
+	}
+}
+
+// An import takes each machine once.
+func TestImportOfOneMachineUnderTwoNames(t *testing.T) {
+	t.Parallel()
+
+	found := map[string]recognised{"a": {state: joined(ours)}, "b": {state: joined(theirs)}, "c": {state: joined(strings.ToUpper(ours))}, "d": {}, "e": {}}
+
+	problems := listedTwice(found)
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "c (") || !strings.Contains(problems[0].Error(), "same machine as a") {
+		t.Errorf("problems are %v", problems)
+	}
+}
