@@ -141,9 +141,13 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 	s.Machines[m.Name] = state
 
-	if _, ok := s.NodeOf(m); !ok {
-		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, Node{Name: state.NodeName, Addresses: []string{m.Address}, Ready: want.NodesBecomeReady})
+	node, registered := s.NodeOf(m)
+	if !registered {
+		node = Node{Name: state.NodeName, Addresses: []string{m.Address}}
 	}
+
+	node.Ready = node.Ready || want.NodesBecomeReady
+	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }), node)
 }
 
 func hostInURL(host string) string {

@@ -27,7 +27,7 @@ func TestInvariantsOnRandomClusters(t *testing.T) {
 		decision := cluster.Plan(want, have, policy)
 
 		for _, broken := range slices.Concat(
-			generalInvariants(decision), bootstrapInvariants(want, have, decision), metaInvariants(want, have, decision),
+			generalInvariants(decision), configInvariants(want, have, decision), bootstrapInvariants(want, have, decision), metaInvariants(want, have, decision),
 			teardownInvariants(want, have, cluster.PlanTeardown(want, have, policy)),
 		) {
 			t.Errorf("seed %d: %s\n%+v\n%s", seed, broken, have, render(decision))
@@ -127,6 +127,28 @@ func generalInvariants(d cluster.Decision) []string {
 	return broken
 }
 
+// configInvariants: of the control planes of a cluster that works, one at the most
+// is given another configuration at a time.
+func configInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
+	if !want.Bootstrapped && len(have.Etcd.Members) == 0 {
+		return nil
+	}
+
+	var changed []string
+
+	for _, s := range d.Steps {
+		if apply, ok := s.(cluster.ApplyConfig); ok && apply.Role == cluster.ControlPlane && apply.Access == cluster.Member {
+			changed = append(changed, apply.Machine)
+		}
+	}
+
+	if len(changed) > 1 {
+		return []string{fmt.Sprintf("configuration of %v is changed at once", changed)}
+	}
+
+	return nil
+}
+
 // bootstrapInvariants is item 1 of what must never happen: a bootstrap needs
 // every control plane to be provably without etcd data.
 func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
@@ -146,9 +168,14 @@ func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Dec
 
 	for _, m := range want.Machines {
 		s := have.Machines[m.Name]
-		proven := s.Fresh || s.Access == cluster.Maintenance || s.Access == cluster.Member && s.EtcdService == cluster.ServicePreparing
+		member := s.Access == cluster.Member
+		proven := s.Access == cluster.Maintenance || member && s.EtcdService.WithoutData() || s.Fresh && !(member && s.EtcdService.ProvesData())
 
-		if m.Role == cluster.ControlPlane && (!proven || s.BootstrapRequested && s.Access == cluster.Member) {
+		if m.Role == cluster.ControlPlane && s.BootstrapSent && (bootstraps[0].On() != m.Name || s.Busy != "") {
+			broken = append(broken, "bootstrap although "+m.Name+" was asked before")
+		}
+
+		if m.Role == cluster.ControlPlane && !s.BootstrapSent && (!proven || member && s.BootstrapRequested) {
 			broken = append(broken, "bootstrap while "+m.Name+" may hold etcd data")
 		}
 
@@ -211,6 +238,10 @@ func teardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Deci
 		reset, ok := s.(cluster.Reset)
 		if !ok {
 			continue
+		}
+
+		if i := slices.IndexFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == reset.Machine }); cluster.TeardownLeft(want.Machines[i], have, cluster.DefaultPolicy()) != "" {
+			broken = append(broken, "reset of "+reset.Machine+", which is not the machine meant")
 		}
 
 		if have.Machines[reset.Machine].Access != cluster.Member {
@@ -281,6 +312,13 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 		if have.Etcd.Known && m.Role == cluster.ControlPlane && random.IntN(2) == 0 {
 			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
 		}
+	}
+
+	// A run asks one machine at the most.
+	if first := want.Machines[0]; first.Role == cluster.ControlPlane && random.IntN(5) == 0 {
+		s := have.Machines[first.Name]
+		s.BootstrapSent, s.Fresh = true, false
+		have.Machines[first.Name] = s
 	}
 
 	return have

@@ -23,10 +23,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 		return d
 	}
 
-	for _, m := range want.all() {
-		planConfig(m, have.Machines[m.Name], &d)
-	}
-
+	planConfigs(want, have, &d)
 	planBootstrap(want, have, p, &d)
 	planMeta(want, have, &d)
 	holdUntilSettled(want, have, &d)
@@ -65,23 +62,6 @@ func refuseStrangers(want Spec, have Snapshot, d *Decision) {
 		}
 
 		seen[strings.ToLower(s.UUID)] = m.Name
-	}
-}
-
-// planConfig decides whether a machine gets its configuration now.
-func planConfig(m Machine, s MachineState, d *Decision) {
-	switch {
-	case s.Busy != "":
-		d.hold(m.Name, "%s", s.Busy)
-	case s.Access == Unobserved:
-		d.hold(m.Name, "not observed yet")
-	case s.Access == Unreachable:
-		d.hold(m.Name, "no answer from %s: %s", m.Address, s.Cause)
-	case s.Access == Maintenance, s.Access == Member && s.ConfigDigest != "" && s.ConfigDigest != m.ConfigDigest:
-		d.step(ApplyConfig{
-			Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
-			Access: s.Access, Install: m.InstallTarget, TalosVersion: m.TalosVersion,
-		})
 	}
 }
 

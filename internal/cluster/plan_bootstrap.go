@@ -10,7 +10,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 
 	for _, m := range want.sorted(ControlPlane) {
 		s := have.Machines[m.Name]
-		if s.Access != Maintenance && (s.Access != Member || s.EtcdService != ServicePreparing || s.BootstrapRequested) {
+		if s.Access != Maintenance && (s.Access != Member || !s.EtcdService.WithoutData() || s.BootstrapRequested || s.BootstrapSent) {
 			return
 		}
 	}
@@ -43,22 +43,37 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 		}
 	}
 
-	for _, m := range machines {
+	for _, m := range asked(machines, have) {
 		s := have.Machines[m.Name]
 
 		switch {
+		case s.Busy != "":
+			return // it is held already, and nobody else's turn comes meanwhile
 		case readyForBootstrap(s):
 			if !d.concerns(m.Name) {
 				d.step(Bootstrap{Machine: m.Name})
 			}
 
 			return
-		case have.Time.Sub(s.Since) <= p.BootPatience:
+		case s.BootstrapSent || have.Time.Sub(s.Since) <= p.BootPatience:
 			d.holdOnce(m.Name, stageOf(s), "etcd is bootstrapped here once it is up")
 
 			return
 		}
 	}
+}
+
+// asked is the one machine that this run already asked to bootstrap, else all of
+// them. Nobody knows what became of a call whose answer was lost, so it is only ever
+// repeated on the same machine, which knows whether it accepted the first one.
+func asked(machines []Machine, have Snapshot) []Machine {
+	for _, m := range machines {
+		if have.Machines[m.Name].BootstrapSent {
+			return []Machine{m}
+		}
+	}
+
+	return machines
 }
 
 // etcdBeginning reports whether any control plane already has an etcd, or was
@@ -79,7 +94,11 @@ func etcdBeginning(machines []Machine, have Snapshot) bool {
 // empty when it can.
 func mayHoldEtcd(s MachineState) string {
 	switch {
-	case s.Fresh, s.Access == Maintenance, readyForBootstrap(s):
+	case s.Access == Maintenance, readyForBootstrap(s):
+		return ""
+	case s.Access == Member && s.EtcdService.ProvesData():
+		return "its etcd is " + string(s.EtcdService)
+	case s.Fresh, s.BootstrapSent:
 		return ""
 	case s.Access == Member && s.EtcdService == "":
 		return "the state of its etcd is not known"
@@ -91,10 +110,9 @@ func mayHoldEtcd(s MachineState) string {
 }
 
 // readyForBootstrap is true for a configured control plane whose etcd waits to be
-// bootstrapped or to join: the service is Preparing until then, and the machine
-// stays in stage booting (Talos 1.13).
+// bootstrapped or to join. The machine stays in stage booting until then (Talos 1.13).
 func readyForBootstrap(s MachineState) bool {
-	return s.Access == Member && s.Busy == "" && s.EtcdService == ServicePreparing && !s.BootstrapRequested &&
+	return s.Access == Member && s.Busy == "" && s.EtcdService.WithoutData() && !s.BootstrapRequested &&
 		(s.Stage == StageBooting || s.Stage == StageRunning)
 }
 

@@ -1,5 +1,7 @@
 package cluster
 
+import "fmt"
+
 // PlanTeardown decides how machines are taken out of service: workers first, then
 // all control planes but one, then the last. Every machine ends in maintenance
 // mode.
@@ -82,15 +84,22 @@ func planNodeRemoval(m Machine, have Snapshot, p Policy, d *Decision) {
 // is not.
 func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	s := have.Machines[m.Name]
+	silent := have.Time.Sub(s.Since)
 
 	switch {
+	case s.Busy != "":
+		return ""
 	case s.Access == Foreign:
 		return "answers, but not as a machine of this cluster" + because(s.Cause)
-	case s.Access != Unreachable || s.Resetting || s.Busy != "":
-		return ""
-	case have.Time.Sub(s.Since) <= p.DeadAfter:
-		return ""
-	default:
+	case s.Access == Member && m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID):
+		return fmt.Sprintf("answers as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
+	case s.Access == Member && s.Role != "" && s.Role != m.Role:
+		return fmt.Sprintf("answers as a %s, expected a %s", s.Role, m.Role)
+	case s.Access == Unreachable && s.Resetting && silent > p.ResetPatience:
+		return "was reset and did not come back" + because(s.Cause)
+	case s.Access == Unreachable && !s.Resetting && silent > p.DeadAfter:
 		return "does not answer" + because(s.Cause)
+	default:
+		return ""
 	}
 }

@@ -242,6 +242,8 @@ func parseState(t *testing.T, now time.Time, fields []string) cluster.MachineSta
 			s.BootstrapRequested = true
 		case "fresh":
 			s.Fresh = true
+		case "sent":
+			s.BootstrapSent = true
 		case "busy":
 			s.Busy = "in progress"
 		case "resetting":

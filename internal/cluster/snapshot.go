@@ -64,6 +64,21 @@ const (
 	ServiceFailed    ServiceState = "Failed"
 )
 
+// WithoutData is true for an etcd service that waits because it has no data: it is
+// Preparing to join, or Failed after half an hour of that (Talos 1.13). Both take a
+// bootstrap. An etcd with data that is in these states is reported by other words.
+func (s ServiceState) WithoutData() bool { return s == ServicePreparing || s == ServiceFailed }
+
+// ProvesData is true for an etcd service in a state that it only reaches with data.
+func (s ServiceState) ProvesData() bool {
+	switch s {
+	case "", ServicePreparing, ServiceFailed, "Initialized", "Waiting", "Skipped":
+		return false
+	default:
+		return true
+	}
+}
+
 // MachineState is what was observed of one machine.
 type MachineState struct {
 	Access Access
@@ -76,8 +91,12 @@ type MachineState struct {
 	Fresh bool
 	// Busy names the step that is running on the machine right now.
 	Busy string
-	// Resetting is true once this run asked the machine to reset.
+	// Resetting is true once this run asked the machine to reset, until it comes
+	// back as a member because the reset did not happen.
 	Resetting bool
+	// BootstrapSent is true once this run began to ask the machine to bootstrap
+	// etcd, whatever became of the call. No other machine is asked then.
+	BootstrapSent bool
 
 	Stage Stage
 	// Ready is MachineStatus.ready; Unmet are its unmet conditions by name.

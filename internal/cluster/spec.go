@@ -99,14 +99,17 @@ type Policy struct {
 	// DeadAfter is how long a machine may stay silent during a teardown before it
 	// counts as dead: it is reported, and the rest is finished without it.
 	DeadAfter time.Duration
+	// ResetPatience is how long a machine may take from its reset until it waits in
+	// maintenance mode. After that it counts as dead, like above.
+	ResetPatience time.Duration
 	// KeepNodes leaves the Kubernetes Node objects alone in a teardown, because
 	// the whole cluster goes.
 	KeepNodes bool
 }
 
 // DefaultPolicy returns the patience used when the user says nothing: a machine
-// with slow firmware and a network install boots within ten minutes, and a
-// machine that reboots on its own answers again within two.
+// with slow firmware and a network install boots within ten minutes, also after a
+// reset, and a machine that reboots on its own answers again within two.
 func DefaultPolicy() Policy {
-	return Policy{BootPatience: 10 * time.Minute, DeadAfter: 2 * time.Minute}
+	return Policy{BootPatience: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetPatience: 10 * time.Minute}
 }

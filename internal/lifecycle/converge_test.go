@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -38,6 +37,12 @@ func TestCreateEndsInAUsableCluster(t *testing.T) {
 
 	if want := []string{"cp-1", "cp-2", "cp-3", "w-1", "w-2", "w-3", "w-4", "w-5"}; !slices.Equal(configured, want) {
 		t.Errorf("configured %v, want each machine once", configured)
+	}
+
+	changes := s.changes()
+	if bootstrap := slices.Index(changes, "Bootstrap cp-1"); bootstrap < 0 || !slices.Contains(changes[:bootstrap], "ApplyConfiguration cp-2") ||
+		!slices.Contains(changes[:bootstrap], "ApplyConfiguration cp-3") {
+		t.Errorf("the machines were changed in the order %v; the bootstrap comes once every control plane has its configuration", changes)
 	}
 
 	if members, err := s.sim.EtcdMembers(t.Context()); err != nil || len(members) != 3 {
@@ -311,116 +316,34 @@ func TestInterruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 	s.create()
 }
 
-// TestFailAtEveryCall fails the n-th call of a create, for every n, and runs
-// again: the end state is the same, with one bootstrap.
-func TestFailAtEveryCall(t *testing.T) {
-	total := countCalls(t)
-	stride := max(1, total/failPoints)
+func TestConfigurationChangesOneControlPlaneAtATime(t *testing.T) {
+	t.Parallel()
 
-	t.Logf("a create makes %d calls, every %d. fails", total, stride)
-
-	for n := 1; n <= total; n += stride {
-		for _, fault := range []talossim.Fault{
-			{Code: codes.Unavailable, Message: "injected"},
-			{Cut: true},
-			{DropResponse: true},
-		} {
-			t.Run("", func(t *testing.T) {
-				t.Parallel()
-				failOnce(t, n, fault)
-			})
-		}
-	}
-}
-
-// failPoints bounds how many calls of a create are made to fail.
-const failPoints = 24
-
-func countCalls(t *testing.T) int {
-	t.Helper()
-
-	s := newSite(t, 2, 1, talossim.Options{})
+	s := newSite(t, 3, 1, talossim.Options{})
 	s.create()
+	s.sim.ForgetCalls()
 
-	return len(s.sim.Calls())
-}
+	for i, m := range s.want.Machines {
+		config := s.render(m.Role, "cluster: {apiServer: {certSANs: [192.0.2.1]}}\n")
+		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
+	}
 
-func failOnce(t *testing.T, n int, fault talossim.Fault) {
-	t.Helper()
-
-	s := newSite(t, 2, 1, talossim.Options{})
-
-	var calls atomic.Int64
+	var running atomic.Int64
 
 	s.sim.SetOnCall(func(c talossim.Call) error {
-		if calls.Add(1) != int64(n) {
-			return nil
+		if c.Method == "ApplyConfiguration" && strings.HasPrefix(c.Machine, "cp-") && running.Add(1) > 1 {
+			t.Errorf("%s is changed while another control plane is", c.Machine)
 		}
 
-		if fault.Code != codes.OK {
-			return status.Error(fault.Code, fault.Message)
-		}
-
-		s.sim.Machine(c.Machine).SetFault(fault)
-
-		return nil
-	})
-	s.create()
-	s.sim.SetOnCall(nil)
-
-	if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
-		t.Fatalf("teardown: %v", err)
-	}
-
-	s.isBlank()
-}
-
-// TestStopAtEveryCall interrupts a create at the n-th call, for every n, as a
-// killed process would be: nothing is remembered but what the machines are. A new
-// runner finishes.
-func TestStopAtEveryCall(t *testing.T) {
-	total := countCalls(t)
-	stride := max(1, total/failPoints)
-
-	for n := 1; n <= total; n += stride {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-
-			s := newSite(t, 2, 1, talossim.Options{})
-			s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
-			s.create()
-
-			s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Teardown(ctx, s.want); return err })
-
-			if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
-				t.Fatalf("second teardown: %v", err)
-			}
-
-			s.isBlank()
-		})
-	}
-}
-
-// stopAt cancels a run at its n-th call; the call itself may take effect.
-func (s *site) stopAt(n int, run func(context.Context) error) {
-	s.t.Helper()
-
-	ctx, stop := context.WithCancel(bounded(s.t))
-
-	var calls atomic.Int64
-
-	s.sim.SetOnCall(func(talossim.Call) error {
-		if calls.Add(1) == int64(n) {
-			stop()
+		if c.Method == "EtcdMemberList" {
+			running.Store(0) // a new look at the cluster
 		}
 
 		return nil
 	})
 
-	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		s.t.Fatalf("stopped run: %v", err)
+	result, err := s.runner().Converge(bounded(t), s.want)
+	if err != nil || len(result.Done) != 4 {
+		t.Errorf("done %v, error %v; want four configurations", result.Done, err)
 	}
-
-	stop()
-	s.sim.SetOnCall(nil)
 }

@@ -176,8 +176,10 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 		fresh.Since = time.Now()
 	}
 
-	fresh.Fresh = (old.Fresh || withoutEtcd(fresh)) && !fresh.BootstrapRequested && fresh.EtcdService != cluster.ServiceRunning
-	fresh.Resetting = old.Resetting
+	fresh.BootstrapSent = old.BootstrapSent
+	fresh.Fresh = (old.Fresh || withoutEtcd(fresh)) && !fresh.BootstrapSent && !fresh.BootstrapRequested && !fresh.EtcdService.ProvesData()
+	// One that went away and is a member again was not reset.
+	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
 
 	if fresh.NodeName == "" {
 		fresh.NodeName = old.NodeName
@@ -189,7 +191,7 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 // withoutEtcd is true for a machine that proves to hold no etcd data.
 func withoutEtcd(s cluster.MachineState) bool {
 	return s.Access == cluster.Maintenance ||
-		s.Access == cluster.Member && s.EtcdService == cluster.ServicePreparing && !s.BootstrapRequested
+		s.Access == cluster.Member && s.EtcdService.WithoutData() && !s.BootstrapRequested
 }
 
 // etcd asks the control planes for the member list, one after the other, until
@@ -199,7 +201,7 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 
 	for _, m := range o.want.Machines {
 		s := have.Machines[m.Name]
-		if m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.Busy != "" || s.EtcdService == cluster.ServicePreparing {
+		if m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.Busy != "" || s.EtcdService.WithoutData() {
 			continue
 		}
 
@@ -246,8 +248,15 @@ func (o *observer) state(name string) cluster.MachineState {
 }
 
 // busy notes that a step runs on a machine; it is not asked until the step ends.
+// That a bootstrap was begun is noted now: its answer may be lost.
 func (o *observer) busy(name string, step cluster.Step) {
-	o.update(name, func(s *cluster.MachineState) { s.Busy = "in progress: " + step.String() })
+	o.update(name, func(s *cluster.MachineState) {
+		s.Busy = "in progress: " + step.String()
+
+		if _, ok := step.(cluster.Bootstrap); ok {
+			s.BootstrapSent, s.Fresh = true, false
+		}
+	})
 }
 
 // changed notes that a step ended, and what follows from it before the machine
@@ -268,7 +277,7 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 				s.Access, s.Stage, s.Cause = cluster.Unreachable, "", "it just left maintenance mode"
 			}
 		case cluster.Bootstrap:
-			s.BootstrapRequested, s.Fresh = true, false
+			s.BootstrapRequested = true
 		case cluster.Reset:
 			s.Resetting = true
 		}

@@ -93,20 +93,18 @@ func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster
 	watch := newObserver(r, want)
 	work := newWork(r, want)
 
-	defer work.wait()
+	defer func() { work.wait(watch) }()
 
 	for {
 		have := watch.observe(ctx)
 		decision := decide(have)
 
-		result := Result{Snapshot: have, Done: work.done, Touched: work.touched || cluster.HasMembers(want, have)}
-
 		if len(decision.Refusals) > 0 {
-			return result, &IncompleteError{Phase: cluster.PhaseOf(want, have), Done: work.done, Err: &RefusedError{decision.Refusals}}
+			return r.giveUp(ctx, want, watch, work, decision, &RefusedError{decision.Refusals})
 		}
 
 		if decision.Done() && work.idle() {
-			return result, nil
+			return work.result(have), nil
 		}
 
 		// An interrupt cuts observations off, and what was known before is no ground
@@ -132,7 +130,7 @@ func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster
 func (r *Runner) giveUp(
 	ctx context.Context, want cluster.Spec, watch *observer, work *work, decision cluster.Decision, cause error,
 ) (Result, error) {
-	work.wait()
+	work.wait(watch)
 	watch.rest()
 
 	// The record of an interrupted run is worth a few seconds more than the
@@ -141,9 +139,8 @@ func (r *Runner) giveUp(
 	defer cancel()
 
 	have := watch.observe(last)
-	result := Result{Snapshot: have, Done: work.done, Touched: work.touched || cluster.HasMembers(want, have)}
 
-	return result, &IncompleteError{
+	return work.result(have), &IncompleteError{
 		Phase: cluster.PhaseOf(want, have),
 		Holds: append(decision.Holds, work.failures()...),
 		Done:  work.done,

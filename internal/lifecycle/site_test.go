@@ -70,11 +70,11 @@ func (s *site) add(prefix string, n int, role cluster.Role) {
 	}
 }
 
-func (s *site) render(role cluster.Role) machineconfig.Config {
+func (s *site) render(role cluster.Role, patches ...string) machineconfig.Config {
 	s.t.Helper()
 
 	config, err := machineconfig.Generate(
-		machineconfig.Cluster{Name: s.want.Name, Endpoint: s.want.Endpoint, KubernetesVersion: "v1.35.2", Contract: "v1.13"},
+		machineconfig.Cluster{Name: s.want.Name, Endpoint: s.want.Endpoint, KubernetesVersion: "v1.35.2", Contract: "v1.13", Patches: patches},
 		machineconfig.Machine{
 			Role: machineconfig.Role(role), Mode: machineconfig.Metal,
 			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:v1.13.0"},
@@ -188,6 +188,19 @@ func (s *site) order(method string) []string {
 	}
 
 	return names
+}
+
+// changes lists the accepted calls that changed a machine, in order of arrival.
+func (s *site) changes() []string {
+	var out []string
+
+	for _, c := range s.sim.Calls() {
+		if c.Mutates() && c.Code == 0 && c.Done {
+			out = append(out, c.Method+" "+c.Machine)
+		}
+	}
+
+	return out
 }
 
 func testBundle(t testing.TB) *pki.Bundle {

@@ -65,7 +65,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer)
 		}
 
 		state := watch.state(name)
-		if before, ok := w.finished[name]; ok && before.step == step && sameState(before.state, state) {
+		if before, ok := w.finished[name]; ok && before.step == step && showsInState(step) && sameState(before.state, state) {
 			return fmt.Errorf("step %q succeeded, and the machine is as it was before: %w", step, ErrNoProgress)
 		}
 
@@ -102,7 +102,18 @@ func (w *work) news(ctx context.Context, interval time.Duration, watch *observer
 	}
 }
 
+// settle takes note of a step that ended. The error is the one that ends the run.
 func (w *work) settle(end outcome, watch *observer) error {
+	w.record(end, watch)
+
+	if wait.IsPermanent(end.err) {
+		return fmt.Errorf("%s: %w", end.step, end.err)
+	}
+
+	return nil
+}
+
+func (w *work) record(end outcome, watch *observer) {
 	name := end.step.On()
 	delete(w.running, name)
 	watch.changed(name, end.step, end.err)
@@ -113,19 +124,13 @@ func (w *work) settle(end outcome, watch *observer) error {
 		w.done = append(w.done, end.step)
 		w.runner.tell("step finished", map[string]any{"step": end.step.String()})
 
-		return nil
+		return
 	}
 
 	delete(w.finished, name)
 
 	w.failed[name] = failure{end.err, time.Now()}
 	w.runner.tell("step failed", map[string]any{"step": end.step.String(), "error": end.err.Error()})
-
-	if wait.IsPermanent(end.err) {
-		return fmt.Errorf("%s: %w", end.step, end.err)
-	}
-
-	return nil
 }
 
 // resting is true for a machine whose last step failed just now: it is given the
@@ -140,17 +145,15 @@ func (w *work) idle() bool { return len(w.running) == 0 }
 
 // wait lets the running steps end. They hold the run's context, so an interrupt
 // ends them too.
-func (w *work) wait() {
+func (w *work) wait(watch *observer) {
 	for len(w.running) > 0 {
-		end := <-w.ended
-		delete(w.running, end.step.On())
-
-		if end.err == nil {
-			w.done = append(w.done, end.step)
-		} else {
-			w.failed[end.step.On()] = failure{end.err, time.Now()}
-		}
+		w.record(<-w.ended, watch)
 	}
+}
+
+// result is what the run came to, by the last observation.
+func (w *work) result(have cluster.Snapshot) Result {
+	return Result{Snapshot: have, Done: w.done, Touched: w.touched || cluster.HasMembers(w.want, have)}
 }
 
 // failures names the machines whose last step failed.
@@ -163,6 +166,15 @@ func (w *work) failures() []cluster.Hold {
 	slices.SortFunc(holds, func(a, b cluster.Hold) int { return strings.Compare(a.Machine, b.Machine) })
 
 	return holds
+}
+
+// showsInState is true for steps whose effect is seen in the state of the machine.
+// A deleted node is seen in the list of nodes, where an API server that lags behind
+// may still show it once more.
+func showsInState(step cluster.Step) bool {
+	_, node := step.(cluster.DeleteNode)
+
+	return !node
 }
 
 // sameState compares what was observed of a machine, but for the times.

@@ -1,0 +1,132 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// TestFailAtEveryCall fails the n-th call of a create and of a teardown, for every
+// n: the end state is the same, with one bootstrap.
+func TestFailAtEveryCall(t *testing.T) {
+	total := countCalls(t)
+	stride := max(1, total/failPoints)
+
+	t.Logf("a create makes %d calls, every %d. fails", total, stride)
+
+	for n := 1; n <= total; n += stride {
+		for _, fault := range []talossim.Fault{
+			{Code: codes.Unavailable, Message: "injected"},
+			{Cut: true},
+			{DropResponse: true},
+		} {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				failOnce(t, n, fault)
+			})
+		}
+	}
+}
+
+// failPoints bounds how many calls of a create are made to fail.
+const failPoints = 24
+
+func countCalls(t *testing.T) int {
+	t.Helper()
+
+	s := newSite(t, 2, 1, talossim.Options{})
+	s.create()
+
+	return len(s.sim.Calls())
+}
+
+func failOnce(t *testing.T, n int, fault talossim.Fault) {
+	t.Helper()
+
+	s := newSite(t, 2, 1, talossim.Options{})
+
+	s.inject(n, fault)
+	s.create()
+	s.inject(n, fault)
+
+	if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
+		t.Fatalf("teardown: %v", err)
+	}
+
+	s.isBlank()
+}
+
+// inject makes the n-th call from now on fail.
+func (s *site) inject(n int, fault talossim.Fault) {
+	var calls atomic.Int64
+
+	s.sim.SetOnCall(func(c talossim.Call) error {
+		if calls.Add(1) != int64(n) {
+			return nil
+		}
+
+		if fault.Code != codes.OK {
+			return status.Error(fault.Code, fault.Message)
+		}
+
+		s.sim.Machine(c.Machine).SetFault(fault)
+
+		return nil
+	})
+}
+
+// TestStopAtEveryCall interrupts a create at the n-th call, for every n, as a
+// killed process would be: nothing is remembered but what the machines are. A new
+// runner finishes.
+func TestStopAtEveryCall(t *testing.T) {
+	total := countCalls(t)
+	stride := max(1, total/failPoints)
+
+	for n := 1; n <= total; n += stride {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+
+			s := newSite(t, 2, 1, talossim.Options{})
+			s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
+			s.create()
+
+			s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Teardown(ctx, s.want); return err })
+
+			if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
+				t.Fatalf("second teardown: %v", err)
+			}
+
+			s.isBlank()
+		})
+	}
+}
+
+// stopAt cancels a run at its n-th call; the call itself may take effect.
+func (s *site) stopAt(n int, run func(context.Context) error) {
+	s.t.Helper()
+
+	ctx, stop := context.WithCancel(bounded(s.t))
+
+	var calls atomic.Int64
+
+	s.sim.SetOnCall(func(talossim.Call) error {
+		if calls.Add(1) == int64(n) {
+			stop()
+		}
+
+		return nil
+	})
+
+	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		s.t.Fatalf("stopped run: %v", err)
+	}
+
+	stop()
+	s.sim.SetOnCall(nil)
+}
