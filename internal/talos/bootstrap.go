@@ -45,7 +45,7 @@ func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (bool, error) 
 	switch {
 	case err != nil:
 		return false, err
-	case requested, etcd == cluster.ServiceRunning, etcd == preparingWithData:
+	case requested, etcd == cluster.ServiceRunning, etcd == preparingWithData, etcd == failedWithData:
 		return false, nil
 	case etcd == cluster.ServicePreparing, etcd == cluster.ServiceFailed:
 		// A control plane that nobody bootstraps is Preparing for half an hour,

@@ -37,7 +37,8 @@ func (m *Machine) changing(ctx context.Context, access cluster.Access, uuid stri
 
 	switch {
 	case got == "":
-		return nil, wait.Permanent(foreignError("the machine at %s reports no hardware UUID, expected is %s", m.address, uuid))
+		// Early in a boot the hardware is not read yet.
+		return nil, fmt.Errorf("%w: the machine at %s reports no hardware UUID, expected is %s", ErrInProgress, m.address, uuid)
 	case !meant.MayReport(got):
 		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected is %s", m.address, got, uuid))
 	default:

@@ -225,6 +225,26 @@ func TestBootstrapOnce(t *testing.T) {
 	}
 }
 
+// Nobody bootstraps a control plane for half an hour: its etcd fails, and takes the
+// bootstrap all the same.
+func TestBootstrapOfAnEtcdThatGaveUp(t *testing.T) {
+	t.Parallel()
+
+	delays := talossim.TestDelays()
+	delays.EtcdGiveUp = time.Millisecond
+
+	sim := site(t, talossim.Options{Delays: &delays})
+	o := newOwner(t, sim)
+	_, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, api, "gave up", func(s cluster.MachineState) bool { return s.EtcdService == cluster.ServiceFailed })
+	must(t, api.Bootstrap(t.Context()))
+	observed(t, api, "became ready", settled)
+
+	if n := len(sim.CallsTo("Bootstrap")); n != 1 {
+		t.Errorf("%d bootstrap calls, want 1", n)
+	}
+}
+
 // retried repeats a call as the engine does: until it succeeds, or fails for good.
 func retried(t *testing.T, call func(context.Context) error) error {
 	t.Helper()
@@ -359,6 +379,26 @@ func TestResetRefuses(t *testing.T) {
 
 	if n := len(sim.CallsTo("Reset")) + len(sim.CallsTo("Bootstrap")); n != 0 {
 		t.Errorf("%d calls reached the wrong machine", n)
+	}
+}
+
+// Early in a boot a machine does not know its hardware yet. Nothing is sent to it,
+// and it is asked again.
+func TestAMachineWithoutAUUIDIsAskedAgain(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
+	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+
+	err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, "11111111-2222-3333-4444-555555555555")
+	if !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "reports no hardware UUID") {
+		t.Errorf("err = %v", err)
+	}
+
+	if n := len(sim.CallsTo("ApplyConfiguration")); n != 0 {
+		t.Errorf("%d configurations were sent", n)
 	}
 }
 

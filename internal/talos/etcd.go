@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"syscall"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -84,14 +88,25 @@ func (s *session) etcdService(ctx context.Context) (cluster.ServiceState, error)
 	return "", nil
 }
 
-// preparingWithData is the state of an etcd that is Preparing for a start with the
-// data of an earlier boot, as after every reboot. To the planner it must not look
-// like one that waits to be bootstrapped: the machine may hold the cluster's data.
-const preparingWithData cluster.ServiceState = "Preparing to start with the data it has"
+// The states of an etcd that has the data of an earlier boot and is Preparing to
+// start with it, as after every reboot, or Failed to. To the planner they must not
+// look like one that waits to be bootstrapped: the machine may hold the cluster's
+// data.
+const (
+	preparingWithData cluster.ServiceState = "Preparing to start with the data it has"
+	failedWithData    cluster.ServiceState = "Failed to start with the data it has"
+)
+
+// withData names a state in which an etcd may have data or not, for one that has.
+var withData = map[cluster.ServiceState]cluster.ServiceState{
+	cluster.ServicePreparing: preparingWithData,
+	cluster.ServiceFailed:    failedWithData,
+}
 
 // etcdHasData reports whether etcd's data directory holds anything, which is what
-// Talos itself looks at when it is told to bootstrap. The directory is there as soon
-// as the service is Preparing. A machine that will not say counts as one without.
+// Talos itself looks at when it is told to bootstrap. Only an answer counts: every
+// Talos lists directories for every role that may read the rest of what is observed
+// here (List, Talos 1.10 to 1.13), so a refusal is an error, not an empty directory.
 func (s *session) etcdHasData(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,7 +124,12 @@ func (s *session) etcdHasData(ctx context.Context) (bool, error) {
 			return false, nil
 		case err != nil:
 			return false, s.unlisted(err)
-		case entry.GetError() != "", entry.GetRelativeName() == ".":
+		case notThere(entry.GetError()):
+			// It went while the directory was read.
+			continue
+		case entry.GetError() != "":
+			return false, fmt.Errorf("list %s: %s", constants.EtcdDataPath, entry.GetError())
+		case entry.GetRelativeName() == ".":
 			continue
 		default:
 			return true, nil
@@ -117,31 +137,44 @@ func (s *session) etcdHasData(ctx context.Context) (bool, error) {
 	}
 }
 
-// unlisted keeps the errors of the way to the machine and drops the machine's own:
-// a directory that is not there is a plain error on Talos, like any other.
+// unlisted is nil for a directory that is not there, which is an empty one to Talos.
 func (s *session) unlisted(err error) error {
-	if err = s.failed(err); unreachable(err) {
-		return fmt.Errorf("list %s: %w", constants.EtcdDataPath, err)
+	if status.Code(err) == codes.Unknown && notThere(status.Convert(err).Message()) {
+		return nil
 	}
 
-	return nil
+	return fmt.Errorf("list %s: %w", constants.EtcdDataPath, s.failed(err))
 }
 
+// notThere recognises the text of ENOENT. Talos passes the error of lstat on as it
+// is, with no code of its own.
+func notThere(text string) bool { return strings.HasSuffix(text, syscall.ENOENT.Error()) }
+
 // etcdProgress is how far the etcd of a control plane is, and whether this boot saw
-// a bootstrap.
+// a bootstrap. Preparing and Failed are the states of an etcd without data; one with
+// data is in a state of its own.
 func (m *Machine) etcdProgress(ctx context.Context, s *session) (etcd cluster.ServiceState, requested bool, err error) {
 	if etcd, err = bounded(ctx, m, s.etcdService); err != nil || etcd == cluster.ServiceRunning {
 		return etcd, false, err
 	}
 
-	if requested, err = bounded(ctx, m, s.bootstrapRequested); err != nil || requested || etcd != cluster.ServicePreparing {
+	if requested, err = bounded(ctx, m, s.bootstrapRequested); err != nil || requested {
 		return etcd, requested, err
 	}
 
-	data, err := bounded(ctx, m, s.etcdHasData)
-	if data {
-		etcd = preparingWithData
+	held, ambiguous := withData[etcd]
+	if !ambiguous {
+		return etcd, false, nil
 	}
 
-	return etcd, false, err
+	data, err := bounded(ctx, m, s.etcdHasData)
+	if err != nil {
+		return "", false, err
+	}
+
+	if data {
+		return held, false, nil
+	}
+
+	return etcd, false, nil
 }

@@ -29,8 +29,11 @@ type talosAPI struct {
 	events []*machineapi.Event
 	// ends lets the event stream end after what is in the log.
 	ends bool
-	// files in etcd's data directory; nil when it cannot be listed.
-	files      []string
+	// files in etcd's data directory; nil when there is no directory.
+	files []string
+	// list is the error that a listing ends with, entryError that of one entry.
+	list       error
+	entryError string
 	bootstraps atomic.Int32
 	bootstrap  error
 }
@@ -68,6 +71,16 @@ func (a *talosAPI) Events(req *machineapi.EventsRequest, stream machineapi.Machi
 }
 
 func (a *talosAPI) List(req *machineapi.ListRequest, stream machineapi.MachineService_ListServer) error {
+	if a.entryError != "" {
+		if err := stream.Send(&machineapi.FileInfo{Name: req.GetRoot(), Error: a.entryError}); err != nil {
+			return err
+		}
+	}
+
+	if a.list != nil {
+		return a.list
+	}
+
 	if a.files == nil {
 		return fmt.Errorf("lstat %s: no such file or directory", req.GetRoot())
 	}
@@ -132,9 +145,29 @@ func TestEtcdProgress(t *testing.T) {
 			api:  &talosAPI{etcd: "Preparing", events: append(noise(1000), waiting, unknown), files: []string{}},
 			etcd: cluster.ServicePreparing, bootstraps: 1,
 		},
-		"waits and cannot list": {
+		"waits, without a directory": {
 			api:  &talosAPI{etcd: "Preparing", events: []*machineapi.Event{waiting}},
 			etcd: cluster.ServicePreparing, bootstraps: 1,
+		},
+		"waits, with a file that just went": {
+			api:  &talosAPI{etcd: "Preparing", events: noise(1), files: []string{}, entryError: "lstat /var/lib/etcd/x: no such file or directory"},
+			etcd: cluster.ServicePreparing, bootstraps: 1,
+		},
+		"cannot read its directory": {
+			api:   &talosAPI{etcd: "Preparing", events: noise(1), files: []string{}, entryError: "open /var/lib/etcd: input/output error"},
+			class: errAny, bootstrapClass: errAny,
+		},
+		"cannot list": {
+			api:   &talosAPI{etcd: "Preparing", events: noise(1), list: errors.New("lstat /var/lib/etcd: input/output error")},
+			class: errAny, bootstrapClass: errAny,
+		},
+		"may not list": {
+			api:   &talosAPI{etcd: "Failed", events: noise(1), list: status.Error(codes.PermissionDenied, "not authorized")},
+			class: ErrNotAuthorised, bootstrapClass: ErrNotAuthorised,
+		},
+		"has no such call": {
+			api:   &talosAPI{etcd: "Preparing", events: noise(1), list: status.Error(codes.Unimplemented, "no such file or directory")},
+			class: ErrUnsupported, bootstrapClass: ErrUnsupported,
 		},
 		"was asked, first in the log": {
 			api:  &talosAPI{etcd: "Preparing", events: append([]*machineapi.Event{trace}, noise(800)...), files: []string{}},
@@ -149,7 +182,9 @@ func TestEtcdProgress(t *testing.T) {
 			etcd: preparingWithData,
 		},
 		"runs":                  {api: &talosAPI{etcd: "Running"}, etcd: cluster.ServiceRunning},
-		"gave up joining":       {api: &talosAPI{etcd: "Failed", events: noise(3)}, etcd: cluster.ServiceFailed, bootstraps: 1},
+		"gave up joining":       {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{}}, etcd: cluster.ServiceFailed, bootstraps: 1},
+		"failed with its data":  {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{"member"}}, etcd: failedWithData},
+		"was asked, and failed": {api: &talosAPI{etcd: "Failed", events: append(noise(3), trace)}, etcd: cluster.ServiceFailed, requested: true},
 		"waits for its network": {api: &talosAPI{etcd: "Waiting", events: noise(3)}, etcd: "Waiting", bootstrapClass: ErrInProgress},
 		"an event stream that ends early": {
 			api: &talosAPI{etcd: "Preparing", ends: true}, etcd: cluster.ServicePreparing, class: ErrUnreachable, bootstrapClass: ErrUnreachable,
@@ -170,15 +205,27 @@ func TestEtcdProgress(t *testing.T) {
 			}
 
 			etcd, requested, err := m.etcdProgress(t.Context(), s)
-			if etcd != test.etcd || requested != test.requested || !errors.Is(err, test.class) {
+			if etcd != test.etcd || requested != test.requested || !isClass(err, test.class) {
 				t.Errorf("etcd %q, requested %t, error %v; want %q, %t, %v", etcd, requested, err, test.etcd, test.requested, test.class)
 			}
 
-			if err := m.Bootstrap(t.Context()); !errors.Is(err, test.bootstrapClass) || test.api.bootstraps.Load() != test.bootstraps {
+			if err := m.Bootstrap(t.Context()); !isClass(err, test.bootstrapClass) || test.api.bootstraps.Load() != test.bootstraps {
 				t.Errorf("bootstrap: %v with %d calls, want %v with %d", err, test.api.bootstraps.Load(), test.bootstrapClass, test.bootstraps)
 			}
 		})
 	}
+}
+
+// errAny stands for an error of no class.
+var errAny = errors.New("an error of no class")
+
+// isClass compares an error with the class that is wanted.
+func isClass(err, class error) bool {
+	if errors.Is(class, errAny) {
+		return err != nil && Classify(err) == nil
+	}
+
+	return errors.Is(err, class)
 }
 
 // machineOf serves an API as a member of a cluster of its own.

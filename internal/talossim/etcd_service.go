@@ -3,6 +3,7 @@ package talossim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -116,9 +117,29 @@ func (b *boot) etcdData(ctx context.Context, bootstrap bool) (node etcdNode, fre
 		return node, true, waited
 	}
 
-	node, err = b.joinEtcd(ctx)
+	node, err = b.joinEtcdInTime(ctx)
 
 	return node, true, err
+}
+
+// joinEtcdInTime is joinEtcd that gives up after a while, as Talos does. The service
+// is Failed then, takes a Bootstrap like one that still waits, and tries to join
+// again only after a reboot.
+func (b *boot) joinEtcdInTime(ctx context.Context) (etcdNode, error) {
+	limit := b.m.delays.EtcdGiveUp
+	if limit == 0 {
+		return b.joinEtcd(ctx)
+	}
+
+	patience, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+
+	node, err := b.joinEtcd(patience)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("failed to build initial etcd cluster: %w", err)
+	}
+
+	return node, err
 }
 
 // joinEtcd waits for another member of the cluster and joins it as a learner.

@@ -93,6 +93,28 @@ func TestEtcdDataDirectoryIsListed(t *testing.T) {
 	})
 }
 
+func TestEtcdThatNobodyBootstrapsGivesUp(t *testing.T) {
+	delays := talossim.TestDelays()
+	delays.EtcdGiveUp = 10 * time.Millisecond
+
+	sim := talossim.ForTest(t, talossim.Options{Delays: &delays})
+	m := addMachines(t, sim, "cp", 1)[0]
+	cluster := newTestCluster(t, sim)
+	cluster.apply(m, machinetype.TypeControlPlane)
+
+	eventually(t, "a failed etcd", func(context.Context) error {
+		services, err := cluster.secure(m).ServiceInfo(t.Context(), "etcd")
+		if err == nil && (len(services) == 0 || services[0].Service.GetState() != "Failed") {
+			err = fmt.Errorf("etcd is %v", services)
+		}
+
+		return err
+	})
+
+	cluster.bootstrap(m)
+	check(t, m.AwaitReady(within(t, time.Minute)))
+}
+
 func TestBootstrapLeavesItsTraceInTheEvents(t *testing.T) {
 	sim := talossim.ForTest(t, talossim.Options{})
 	m := addMachines(t, sim, "cp", 1)[0]

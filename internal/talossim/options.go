@@ -7,7 +7,8 @@ import (
 )
 
 // Delays are the durations of what a machine does by itself. Each is a minimum: the
-// simulator adds only its own computing time. A zero field means "at once".
+// simulator adds only its own computing time. A zero field means "at once", but for
+// EtcdGiveUp.
 type Delays struct {
 	// Install is how long a metal machine stays in stage installing.
 	Install time.Duration
@@ -19,6 +20,9 @@ type Delays struct {
 	EtcdStart time.Duration
 	// EtcdJoin runs from the moment another member can be asked to being its learner.
 	EtcdJoin time.Duration
+	// EtcdGiveUp is how long an etcd without data tries to join before its service is
+	// Failed (Talos: 30 minutes). Zero means that it never gives up.
+	EtcdGiveUp time.Duration
 	// EtcdPromote is how long a learner catches up before it becomes a voter.
 	EtcdPromote time.Duration
 	// EtcdLeave is how long a member that is to leave keeps trying while etcd refuses
