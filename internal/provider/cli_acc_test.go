@@ -81,7 +81,7 @@ func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
 	}
 
 	machines, _ := w.Attribute("talosop_worker.this", "machines").(map[string]any)
-	if _, joined := machines["w-2"]; !joined || machines["w-3"] != nil {
+	if _, configured := machines["w-3"]; !configured || machines["w-2"] == nil {
 		t.Errorf("machines in state are %v", machines)
 	}
 

@@ -1,0 +1,77 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// uuidOverride is the key of META by which a machine reports another UUID.
+const uuidOverride = 0x0f
+
+// Other machines behind the addresses of workers, a member of the same cluster and one
+// in maintenance mode: they are reported and refused, today and tomorrow, and nothing
+// is sent to them.
+func TestAccExchangedHardware(t *testing.T) {
+	const other, another = "4c4c4544-0042-3510-8053-b4c04f435931", "4c4c4544-0042-3510-8053-b4c04f435932"
+
+	cli := clitest.Any(t)
+	s := newSite(t, 1, 2)
+	member, waiting := s.workers[0], s.workers[1]
+
+	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	w.MustRun("apply", "-auto-approve")
+
+	member.SetMeta(uuidOverride, other)
+	waiting.Wipe()
+	waiting.SetMeta(uuidOverride, another)
+	waiting.PowerOn()
+
+	if err := waiting.AwaitStage(t.Context(), talossim.StageMaintenance); err != nil {
+		t.Fatal(err)
+	}
+
+	s.ForgetCalls()
+
+	areRecorded := func(when string) {
+		machines, _ := w.Attribute("talosop_worker.this", "observed").(map[string]any)
+		for _, m := range s.workers {
+			if record, _ := machines[m.Name()].(map[string]any); record["uuid"] != m.UUID() || record["stage"] != "running" {
+				t.Errorf("%s the record of %s is %v", when, m.Name(), record)
+			}
+		}
+	}
+
+	refresh := w.MustRun("apply", "-refresh-only", "-auto-approve")
+	says(t, refresh, "Machines answer as somebody else")
+	says(t, refresh, "w-2 ("+waiting.Address().String()+"): answers as another machine: UUID "+another+", expected "+waiting.UUID())
+	areRecorded("after a refresh")
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Errorf("the plan is not empty:\n%s", output)
+	}
+
+	w.Write("override.tf", `resource "talosop_worker" "this" {
+  config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]
+}`)
+
+	for _, command := range [][]string{{"apply", "-auto-approve"}, {"destroy", "-auto-approve", "-target=talosop_worker.this"}} {
+		for range 2 {
+			result := w.Run(command...)
+			if result.Exit != 1 {
+				t.Fatalf("%s: exit %d:\n%s", command[0], result.Exit, result.Output())
+			}
+
+			says(t, result, "answers as another machine")
+			says(t, result, other+", expected "+member.UUID())
+		}
+
+		areRecorded("after " + command[0])
+	}
+
+	s.nothingWasSent(t)
+
+	member.DeleteMeta(uuidOverride)
+	w.MustRun("destroy", "-auto-approve")
+}
