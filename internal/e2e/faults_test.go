@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -129,103 +128,4 @@ func kill(t *testing.T, sim *talossim.Simulator, w *clitest.Workspace, n int, se
 	if result := p.Wait(); result.Exit == 0 {
 		t.Fatalf("%s succeeded although its provider was killed\n%s", strings.Join(command, " "), result.Output())
 	}
-}
-
-// TestAccMachinesDown: a refresh with a dead machine keeps it, says so, and changes nothing.
-func TestAccMachinesDown(t *testing.T) {
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s, sim := standIn(t, 3, 1)
-		w := s.workspace(t, cli)
-		w.MustRun("apply", "-auto-approve")
-
-		for _, dead := range []string{"worker-1", "cp-2"} {
-			sim.Machine(dead).PowerOff()
-
-			empty, output := w.PlanIsEmpty()
-			if !empty || !strings.Contains(output, dead) {
-				t.Errorf("the plan with %s down is not empty, or does not name it:\n%s", dead, output)
-			}
-		}
-	})
-}
-
-// secretLine finds the values of a secrets bundle that nobody else may see: tokens, secrets and private keys.
-var secretLine = regexp.MustCompile(`(?m)^\s*(?:secret|bootstraptoken|secretboxencryptionsecret|token|key): (\S+)$`)
-
-// TestAccSecretsStayWhereTheyBelong looks for every secret of a cluster in what create, plan, import and destroy wrote, in the log at
-// level TRACE, and in the state outside of sensitive attributes.
-func TestAccSecretsStayWhereTheyBelong(t *testing.T) {
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s, sim := standIn(t, 1, 1)
-		w := s.workspace(t, cli)
-
-		output := w.MustRun("apply", "-auto-approve").Output()
-
-		bundle, ok := w.Attribute("talosop_secrets.this", "bundle").(string)
-		if !ok {
-			t.Fatal("the state holds no secrets bundle")
-		}
-
-		sim.Machine("worker-1").PowerOff()
-
-		output += w.MustRun("plan").Output()
-		leaks := leakedAttributes(t, w, bundle)
-
-		sim.Machine("worker-1").PowerOn()
-
-		output += w.MustRun("destroy", "-auto-approve").Output()
-
-		if !strings.Contains(w.Trace(), "bootstrap etcd on cp-1") {
-			t.Error("the log at level TRACE does not tell of the steps, so it proves nothing")
-		}
-
-		for where, text := range map[string]string{"the output": output, "the log at level TRACE": w.Trace(), "the state": leaks} {
-			for _, secret := range secretsOf(t, bundle) {
-				if strings.Contains(text, secret) {
-					t.Errorf("%s holds the secret that begins with %.6s", where, secret)
-				}
-			}
-
-			if strings.Contains(text, "PRIVATE KEY") {
-				t.Errorf("%s holds a private key", where)
-			}
-		}
-	})
-}
-
-func secretsOf(t *testing.T, bundle string) []string {
-	t.Helper()
-
-	var secrets []string
-	for _, match := range secretLine.FindAllStringSubmatch(bundle, -1) {
-		secrets = append(secrets, match[1])
-	}
-
-	if len(secrets) < 9 {
-		t.Fatalf("found %d secrets in the bundle, expected at least 9", len(secrets))
-	}
-
-	return secrets
-}
-
-// leakedAttributes is the text of everything in the state that is not marked as sensitive.
-func leakedAttributes(t *testing.T, w *clitest.Workspace, bundle string) string {
-	t.Helper()
-
-	var open strings.Builder
-
-	for _, r := range w.State().Values.RootModule.Resources {
-		sensitive := string(r.SensitiveValues)
-		for name, value := range r.AttributeValues {
-			text := fmt.Sprint(value)
-			// A nested value is open unless its path is marked; only the handle has one.
-			if strings.Contains(sensitive, fmt.Sprintf("%q:true", name)) || name == "cluster" && strings.Contains(sensitive, `"secrets":true`) {
-				text = strings.ReplaceAll(text, bundle, "(sensitive)")
-			}
-
-			fmt.Fprintln(&open, text)
-		}
-	}
-
-	return open.String()
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 	"time"
@@ -18,22 +19,38 @@ import (
 // Acceptance tests run the provider in this process under a real CLI, against
 // simulated machines.
 
-// eachCLI runs a test under terraform and under tofu. The provider has OpenTofu's
-// default namespace in both: plugin-testing under tofu needs one with a name.
+// eachCLI runs a test under terraform and under tofu.
 func eachCLI(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		t.Setenv("TF_ACC_TERRAFORM_PATH", cli.Path)
-		t.Setenv("TF_CLI_CONFIG_FILE", "/dev/null")
-
-		if cli.Name == "tofu" {
-			t.Setenv("TF_ACC_PROVIDER_NAMESPACE", "hashicorp")
-			t.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
-		}
-
+		choose(t, cli)
 		test(t)
 	})
+}
+
+// oneCLI runs a test under one of them, for what is the provider's alone: always the
+// same one for a test, and half of the tests under each.
+func oneCLI(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+
+	clis := clitest.All(t)
+	choose(t, clis[crc32.ChecksumIEEE([]byte(t.Name()))%uint32(len(clis))]) //nolint:gosec // there are two
+
+	test(t)
+}
+
+// choose makes plugin-testing run a CLI. The provider has OpenTofu's default namespace
+// in both: plugin-testing under tofu needs one with a name.
+func choose(t *testing.T, cli clitest.CLI) {
+	t.Helper()
+	t.Setenv("TF_ACC_TERRAFORM_PATH", cli.Path)
+	t.Setenv("TF_CLI_CONFIG_FILE", "/dev/null")
+
+	if cli.Name == "tofu" {
+		t.Setenv("TF_ACC_PROVIDER_NAMESPACE", "hashicorp")
+		t.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
+	}
 }
 
 // impatient is a provider that gives up early and looks often.

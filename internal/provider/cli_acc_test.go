@@ -26,12 +26,14 @@ func says(t *testing.T, result clitest.Result, words string) {
 // A create that was begun and could not finish warns, with the machine that is the
 // reason, and exits with 1 only for the postcondition. The second apply goes on.
 func TestAccIncompleteCreateNamesTheMachine(t *testing.T) {
+	t.Parallel()
+
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		s.workers[1].HangNextReboot()
 
 		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
-		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "10s" } }`)
+		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "8s" } }`)
 
 		result := w.Run("apply", "-auto-approve")
 		if result.Exit != 1 {
@@ -60,10 +62,12 @@ func TestAccIncompleteCreateNamesTheMachine(t *testing.T) {
 // An update that cannot finish fails, keeps what it did finish, and is continued by
 // the next apply.
 func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
+	t.Parallel()
+
 	cli := clitest.Any(t)
 	s := newSite(t, 1, 3)
 	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false, "workers": addresses(s.workers[:1])})
-	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { update = "10s" } }`)
+	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { update = "8s" } }`)
 	w.MustRun("apply", "-auto-approve")
 
 	s.workers[2].HangNextReboot()
@@ -103,12 +107,14 @@ func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
 // Machines that are gone for good can be given up: what the resource does with its
 // machines is stored even when the rest of the update cannot be done.
 func TestAccGivingUpDeadMachines(t *testing.T) {
+	t.Parallel()
+
 	cli := clitest.Any(t)
 	s := newSite(t, 1, 2)
 	s.workers[1].HangNextReboot()
 
 	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
-	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "8s" } }`)
+	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "5s" } }`)
 
 	if result := w.Run("apply", "-auto-approve"); result.Exit != 1 {
 		t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
@@ -132,6 +138,8 @@ func TestAccGivingUpDeadMachines(t *testing.T) {
 
 // Machines that do not answer are reported once, by name, and change nothing.
 func TestAccSilentMachinesAreReported(t *testing.T) {
+	t.Parallel()
+
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
@@ -157,6 +165,8 @@ func TestAccSilentMachinesAreReported(t *testing.T) {
 
 // A tainted resource is only seen in Delete, which refuses it as well.
 func TestAccTaintedAndProtected(t *testing.T) {
+	t.Parallel()
+
 	cli := clitest.Any(t)
 	s := newSite(t, 1, 1)
 	w := s.quickstart(t, cli, nil)
@@ -185,6 +195,8 @@ func TestAccTaintedAndProtected(t *testing.T) {
 
 // on_destroy = "preserve" says what keeps running.
 func TestAccPreserveSaysWhatKeepsRunning(t *testing.T) {
+	t.Parallel()
+
 	cli := clitest.Any(t)
 	s := newSite(t, 1, 1)
 	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
@@ -207,6 +219,8 @@ func TestAccPreserveSaysWhatKeepsRunning(t *testing.T) {
 // Secrets are made once: nothing plans to change them, and both ways to import them
 // end in an empty plan with the very same bundle.
 func TestAccSecrets(t *testing.T) {
+	t.Parallel()
+
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		w := clitest.NewWorkspace(t, cli)
 		w.Write("main.tf", secretsProvider+secretsHCL)
@@ -260,12 +274,14 @@ terraform {
 // No secret is in a log at TRACE, in output, or in state outside the attributes that
 // are documented to hold it.
 func TestAccSecretsStaySecret(t *testing.T) {
+	t.Parallel()
+
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		s.workers[1].HangNextReboot()
 
 		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
-		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "8s" } }`)
+		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "5s" } }`)
 
 		output := w.Run("apply", "-auto-approve").Output()
 		output += w.MustRun("plan", "-replace=talosop_worker.this").Output()
@@ -287,6 +303,15 @@ func TestAccSecretsStaySecret(t *testing.T) {
 					t.Errorf("the %s of %s holds a secret of %d characters", where, cli.Name, len(secret))
 				}
 			}
+		}
+
+		if strings.Contains(output+w.Trace()+visible, "PRIVATE KEY") {
+			t.Errorf("%s shows a private key", cli.Name)
+		}
+
+		// A log that tells nothing of the steps would prove nothing.
+		if !strings.Contains(w.Trace(), "bootstrap etcd on cp-1") {
+			t.Errorf("the log of %s does not tell of the bootstrap", cli.Name)
 		}
 	})
 }

@@ -131,7 +131,7 @@ func talosconfigWorks(t *testing.T, file string) {
 
 // The data source tells the same machine in maintenance mode and as a member.
 func TestAccMachineInfo(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 0)
 		m := s.controlPlane[0]
 		info := func(name string) tfjsonpath.Path { return tfjsonpath.New(name) }
@@ -184,7 +184,7 @@ data "talosop_machine_info" "pinned" {
 
 // A configuration goes only to the machine that showed this certificate.
 func TestAccFingerprint(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 0)
 		address := s.controlPlane[0].Address().String()
 

@@ -14,6 +14,8 @@ const uuidOverride = 0x0f
 // in maintenance mode: they are reported and refused, today and tomorrow, and nothing
 // is sent to them.
 func TestAccExchangedHardware(t *testing.T) {
+	t.Parallel()
+
 	const other, another = "4c4c4544-0042-3510-8053-b4c04f435931", "4c4c4544-0042-3510-8053-b4c04f435932"
 
 	cli := clitest.Any(t)

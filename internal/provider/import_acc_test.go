@@ -53,6 +53,8 @@ func (s *site) quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 // A cluster whose state was lost is imported from its secrets and the addresses of
 // its machines, and then there is nothing to change.
 func TestAccImportedClusterPlansNothing(t *testing.T) {
+	t.Parallel()
+
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 2)
 		w := s.quickstart(t, cli, nil)
@@ -96,6 +98,8 @@ func TestAccImportedClusterPlansNothing(t *testing.T) {
 
 // What cannot be imported is refused with the machine that is the reason.
 func TestAccImportRefusals(t *testing.T) {
+	t.Parallel()
+
 	cli := clitest.Any(t)
 	s := newSite(t, 1, 1)
 	w := s.quickstart(t, cli, nil)

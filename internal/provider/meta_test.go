@@ -106,7 +106,7 @@ func TestPlanOfUpdatesOfMeta(t *testing.T) {
 // META is written with the cluster, somebody else's change is a difference that the
 // next apply writes over, and a key that is not wanted any more stays as it is.
 func TestAccMeta(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 2)
 		worker := s.workers[1]
 

@@ -83,7 +83,7 @@ func TestAccGrow(t *testing.T) {
 // Configuration that needs no reboot is applied to running machines; arguments that
 // are no configuration touch none.
 func TestAccUpdate(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 1)
 		labelled := `config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`
 
@@ -128,7 +128,7 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
 		s.controlPlane[2].HangNextReboot()
 
 		config := secretsHCL + s.controlPlaneHCL(`
-  timeouts = { create = "10s" }
+  timeouts = { create = "5s" }
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
@@ -166,7 +166,7 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
 
 // With on_incomplete = "error" the same create is an error, and the resource tainted.
 func TestAccIncompleteCreateAsError(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 1)
 		s.workers[0].HangNextReboot()
 
@@ -174,7 +174,7 @@ func TestAccIncompleteCreateAsError(t *testing.T) {
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{
-					Config:      secretsHCL + s.controlPlaneHCL("") + s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \"8s\" }"),
+					Config:      secretsHCL + s.controlPlaneHCL("") + s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \"4s\" }"),
 					ExpectError: message("The resource is tainted"),
 				},
 				{
@@ -194,7 +194,7 @@ func TestAccIncompleteCreateAsError(t *testing.T) {
 
 // Before anything was sent a failure is a plain error, and nothing is stored.
 func TestAccNothingStoredBeforeTheFirstEffect(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 0)
 		address := s.controlPlane[0].Address()
 
@@ -216,7 +216,7 @@ func TestAccNothingStoredBeforeTheFirstEffect(t *testing.T) {
 
 // A machine that belongs to another cluster is refused, and nothing is sent to any.
 func TestAccForeignMachine(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 1)
 		other := strings.NewReplacer("talosop_secrets.this", "talosop_secrets.other", "\"this\"", "\"other\"").Replace(secretsHCL + s.controlPlaneOf(s.controlPlane, ""))
 		thief := secretsHCL + s.controlPlaneOf([]*talossim.Machine{s.workers[0], s.controlPlane[0]}[:2], "")
@@ -276,7 +276,7 @@ func TestAccRefreshWithAMachineDown(t *testing.T) {
 // A worker that lost its state waits in maintenance mode again: it is shown as
 // Degraded, and the next apply brings it back.
 func TestAccWipedWorkerIsRepaired(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 2)
 
 		resource.UnitTest(t, resource.TestCase{
@@ -331,7 +331,7 @@ func TestAccDeletionProtection(t *testing.T) {
 
 // With on_destroy = "preserve" the machines are forgotten and keep running.
 func TestAccPreserve(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 1)
 
 		resource.UnitTest(t, resource.TestCase{
@@ -354,7 +354,7 @@ func TestAccPreserve(t *testing.T) {
 // A dead machine does not keep the others from being reset; it is named, and the
 // next destroy finishes.
 func TestAccDestroyWithADeadMachine(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 3)
 		base := secretsHCL + s.controlPlaneHCL("")
 
@@ -382,7 +382,7 @@ func TestAccDestroyWithADeadMachine(t *testing.T) {
 
 // Without a CNI nodes register and stay NotReady, and nothing waits for them.
 func TestAccNoCNI(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 1)
 
 		resource.UnitTest(t, resource.TestCase{
@@ -403,7 +403,7 @@ func TestAccNoCNI(t *testing.T) {
 
 // A handle written by hand lets workers join a cluster that talosop did not make.
 func TestAccHandleByHand(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 1)
 		byHand := strings.Replace(s.workersHCL(""), "talosop_control_plane.this.cluster", fmt.Sprintf(`{
     name               = "test"
