@@ -261,8 +261,8 @@ func (m *machinery) remove(ctx context.Context, kind string, state poolModel, p 
 		diags.Append(openFailed(p, "destroy", done.err)...)
 	default:
 		diags.Append(unable("destroy", p.object, done.report(p, "reset the machines of the "+p.object, destroyAgain+
-			" To give up machines that are gone for good, set on_destroy = \"preserve\" and apply, which stores it even though the machines are "+
-			"missing; then destroy again.")))
+			" Nothing was sent to machines that do not answer as the ones meant. To give up machines that are gone for good, or exchanged, set "+
+			"on_destroy = \"preserve\" and apply, which stores it even though the machines are missing; then destroy again.")))
 	}
 
 	return diags
