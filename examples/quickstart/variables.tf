@@ -15,7 +15,7 @@ variable "control_planes" {
 }
 
 variable "workers" {
-  description = "Addresses of the workers by name."
+  description = "Addresses of the workers by name; at least one."
   type        = map(string)
 }
 

@@ -3,7 +3,7 @@
 //
 // With TALOSOP_E2E_CONTROL_PLANES in the environment (CONTRIBUTING.md lists the variables) the scenarios run on machines of the
 // developer, physical or virtual. They have to wait in maintenance mode; when one does not, nothing is sent to any. Every scenario resets
-// them at its end, so the next one finds them as the first did.
+// them at its end, so the next one finds them as the first did; machines that cannot reset run the first scenario and keep its cluster.
 //
 // Without it the same scenarios run on simulated machines as part of the acceptance tests, so that they work on the day when somebody
 // brings machines.

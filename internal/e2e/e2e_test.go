@@ -44,7 +44,20 @@ func TestAccSimulated(t *testing.T) {
 	}
 }
 
-// simulated starts machines in maintenance mode. Reboots take a second, so that what is waited for between two stages is there to see.
+// TestAccWithoutReset runs create on machines that cannot reset: everything but the destroy, and the cluster stays.
+func TestAccWithoutReset(t *testing.T) {
+	s := simulated(t, "", 1, 1)
+	s.cannot = []string{"reset"}
+	s.create(t, clitest.Any(t))
+
+	for _, address := range s.machines() {
+		if err := waitsInMaintenance(t.Context(), address); err == nil {
+			t.Errorf("%s was reset", address)
+		}
+	}
+}
+
+// simulated starts machines in maintenance mode, with the real etcd and kube-apiserver of a folder or, without one, with stand-ins. Reboots take a second, so that what is waited for between two stages is there to see.
 func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 	t.Helper()
 

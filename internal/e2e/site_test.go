@@ -44,6 +44,10 @@ func siteFromEnvironment(t *testing.T) site {
 		t.Fatalf("TALOSOP_E2E_CONTROL_PLANES has %d addresses; the scenarios want an odd number", len(s.controlPlanes))
 	}
 
+	if len(s.workers) == 0 {
+		t.Fatal("TALOSOP_E2E_WORKERS is not set; examples/quickstart wants at least one worker")
+	}
+
 	s.endpoint = setting("TALOSOP_E2E_ENDPOINT", "https://"+net.JoinHostPort(s.controlPlanes[0], "6443"))
 
 	switch platform := setting("TALOSOP_E2E_PLATFORM", "metal"); platform {
@@ -70,11 +74,14 @@ func siteFromEnvironment(t *testing.T) site {
 // machines are the addresses of all machines, control planes first.
 func (s site) machines() []string { return slices.Concat(s.controlPlanes, s.workers) }
 
+// can reports whether the machines have an ability.
+func (s site) can(ability string) bool { return !slices.Contains(s.cannot, ability) }
+
 // needs skips a scenario that takes what the machines cannot do.
 func (s site) needs(t *testing.T, ability string) {
 	t.Helper()
 
-	if slices.Contains(s.cannot, ability) {
+	if !s.can(ability) {
 		t.Skipf("left out: these machines cannot %s (TALOSOP_E2E_CANNOT, TALOSOP_E2E_PLATFORM)", ability)
 	}
 }
