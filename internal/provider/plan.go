@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -80,6 +81,8 @@ func planUpdate(ctx context.Context, p, prior pool, state poolModel, e edit, pol
 		return f, diags
 	}
 
+	moved := recorded.forget(p, prior)
+
 	want := p.spec(recorded, files.digests)
 	steps := cluster.Forecast(want, cluster.Assume(want, recorded.machines), policy)
 
@@ -87,7 +90,7 @@ func planUpdate(ctx context.Context, p, prior pool, state poolModel, e edit, pol
 
 	f.operations = operationsOf(steps)
 
-	if len(steps) == 0 && !resume {
+	if len(steps) == 0 && !resume && !moved {
 		// No machine is touched: what was observed stays what it is.
 		f.observed = state.Observed
 
@@ -102,6 +105,26 @@ func planUpdate(ctx context.Context, p, prior pool, state poolModel, e edit, pol
 	}
 
 	return f, diags
+}
+
+// forget drops what is recorded of machines that are said to be other hardware now,
+// and reports whether any machine has to be looked for anew: at another address, or
+// as another machine.
+func (r recordedPool) forget(p, prior pool) (moved bool) {
+	for name, now := range p.machines {
+		before, existed := prior.machines[name]
+		if !existed {
+			continue
+		}
+
+		moved = moved || now.address != before.address || !strings.EqualFold(now.uuid, before.uuid)
+
+		if now.uuid != "" && r.machines[name].UUID != "" && !strings.EqualFold(now.uuid, r.machines[name].UUID) {
+			delete(r.machines, name)
+		}
+	}
+
+	return moved
 }
 
 // renderForPlan makes the configurations that a plan compares with what runs.

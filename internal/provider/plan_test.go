@@ -141,6 +141,7 @@ func TestPlanOfUpdates(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(configuration) configuration
 		want   []string
+		looks  bool
 	}{
 		"machine added": {
 			change: func(c configuration) configuration {
@@ -156,6 +157,19 @@ func TestPlanOfUpdates(t *testing.T) {
 		"addresses": {
 			change: func(c configuration) configuration { return with(c, "10.0.0.77", "machines", "cp-2", "address") },
 			want:   []string{},
+			looks:  true,
+		},
+		"other hardware": {
+			change: func(c configuration) configuration {
+				return with(c, "4c4c4544-0042-3510-8053-000000000000", "machines", "cp-2", "uuid")
+			},
+			want:  []string{"apply configuration to cp-2 at 10.0.0.12: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane"},
+			looks: true,
+		},
+		"the hardware it is known to be": {
+			change: func(c configuration) configuration { return with(c, uuidOf("cp-2"), "machines", "cp-2", "uuid") },
+			want:   []string{},
+			looks:  true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,6 +184,10 @@ func TestPlanOfUpdates(t *testing.T) {
 
 			if got := attributeOf(t, plan, "phase"); !got.Equal(attributeOf(t, prior, "phase")) {
 				t.Errorf("phase is %s", got)
+			}
+
+			if got := attributeOf(t, plan, "observed"); test.looks && got.IsKnown() {
+				t.Errorf("the machine is not looked for: observed is %s", got)
 			}
 		})
 	}

@@ -273,6 +273,34 @@ func TestAccRefreshWithAMachineDown(t *testing.T) {
 	})
 }
 
+// Machines are known by their hardware: one that answers in the place of another is
+// refused, and what was recorded of either is not overwritten by a refresh.
+func TestAccExchangedAddresses(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 2)
+		base := secretsHCL + s.controlPlaneHCL("")
+		a, b := s.workers[0].Address().String(), s.workers[1].Address().String()
+		exchanged := base + strings.NewReplacer(a, b, b, a).Replace(s.workersHCL(""))
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: s.wholeCluster()},
+				{PreConfig: s.ForgetCalls, Config: exchanged, ExpectError: message("answers as another machine")},
+				{
+					PreConfig: func() { s.nothingWasSent(t) },
+					Config:    s.wholeCluster(),
+					ConfigStateChecks: []statecheck.StateCheck{
+						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-1").AtMapKey("uuid"),
+							knownvalue.StringExact(s.workers[0].UUID())),
+						phaseIs("talosop_worker.this", "Ready"),
+					},
+				},
+			},
+		})
+	})
+}
+
 // A worker that lost its state waits in maintenance mode again: it is shown as
 // Degraded, and the next apply brings it back.
 func TestAccWipedWorkerIsRepaired(t *testing.T) {
