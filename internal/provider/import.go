@@ -119,7 +119,7 @@ type recognised struct {
 func (m *machinery) recognise(
 	ctx context.Context, addresses map[string]string, file secretsFile, role cluster.Role,
 ) (map[string]recognised, diag.Diagnostics) {
-	p := pool{role: role, machines: map[string]poolMachine{}}
+	p := pool{machines: map[string]poolMachine{}}
 	for name, address := range addresses {
 		p.machines[name] = poolMachine{address: address}
 	}
@@ -258,7 +258,7 @@ func settingsOfAll(found map[string]recognised, file secretsFile) (machineconfig
 }
 
 // adopt observes what is imported, and says how far it has come.
-func (m *machinery) adopt(ctx context.Context, model *poolModel, read func(context.Context) (pool, diag.Diagnostics)) diag.Diagnostics {
+func (m *machinery) adopt(ctx context.Context, model *lifeModel, read func(context.Context) (pool, diag.Diagnostics)) diag.Diagnostics {
 	p, diags := read(ctx)
 	if diags.HasError() {
 		return diags

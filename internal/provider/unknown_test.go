@@ -49,6 +49,29 @@ func fullWorker() configuration {
 	return base
 }
 
+// fullCluster is a configuration with every argument set.
+func fullCluster() configuration {
+	base := fullControlPlane()
+
+	plane, batch := poolArguments("cp-1", "10.0.0.11"), poolArguments("w-2", "10.0.0.22")
+	with(batch, uuidOf("w-2"), "machines", "w-2", "uuid")
+
+	for name := range plane {
+		switch name {
+		case "install", "machines", "schematic", "platform", "config_patches":
+			delete(base, name)
+		default:
+			delete(plane, name)
+			delete(batch, name)
+		}
+	}
+
+	batch["talos_version"] = "v1.13.0"
+	base["control_plane"], base["workers"] = plane, configuration{"batch": batch}
+
+	return base
+}
+
 func clusterArguments() configuration {
 	return configuration{
 		"cert_sans": []any{"kube.example.org", "10.0.0.10"}, "pod_cidrs": []any{"10.244.0.0/16", "fd00:10::/56"},
@@ -138,7 +161,9 @@ func isElement(at *tftypes.AttributePath) bool {
 func TestUnknownValuesEverywhere(t *testing.T) {
 	t.Parallel()
 
-	for resource, config := range map[string]configuration{"talosop_control_plane": fullControlPlane(), "talosop_worker": fullWorker()} {
+	for resource, config := range map[string]configuration{
+		"talosop_control_plane": fullControlPlane(), "talosop_worker": fullWorker(), "talosop_cluster": fullCluster(),
+	} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
 
@@ -227,6 +252,30 @@ func uuidOf(name string) string {
 	return "4c4c4544-0042-3510-8053-b4c04f43593" + name[len(name)-1:]
 }
 
+// machinesIn lists the machines of a configuration as observed does.
+func machinesIn(config configuration) []string {
+	var names []string
+
+	add := func(prefix string, block any) {
+		if object, ok := block.(configuration); ok {
+			machines, _ := object["machines"].(configuration)
+			for name := range machines {
+				names = append(names, prefix+name)
+			}
+		}
+	}
+
+	add("", config)
+	add("", config["control_plane"])
+
+	pools, _ := config["workers"].(configuration)
+	for name, block := range pools {
+		add(name+"/", block)
+	}
+
+	return names
+}
+
 // settledState is the state after a configuration was applied.
 func settledState(t *testing.T, resource string, config configuration) tftypes.Value {
 	t.Helper()
@@ -243,7 +292,7 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 		t.Fatal(err)
 	}
 
-	machines, _ := config["machines"].(configuration)
+	machines := machinesIn(config)
 
 	settled, err := tftypes.Transform(plan, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		switch {
@@ -251,7 +300,7 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 			return tftypes.NewValue(tftypes.String, "Ready"), nil
 		case at.String() == `AttributeName("observed")`:
 			seen := configuration{}
-			for name := range machines {
+			for _, name := range machines {
 				seen[name] = configuration{
 					"stage": "running", "ready": true, "talos_version": config["talos_version"], "node_name": name,
 					"uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2",
