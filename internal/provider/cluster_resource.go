@@ -17,6 +17,7 @@ var (
 	_ resource.ResourceWithConfigure      = (*clusterResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*clusterResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*clusterResource)(nil)
+	_ resource.ResourceWithImportState    = (*clusterResource)(nil)
 )
 
 func newClusterResource() resource.Resource { return &clusterResource{} }
@@ -238,4 +239,42 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	}
 
 	resp.Diagnostics.Append(r.remove(maskSecrets(ctx, p.secrets), "talosop_cluster", state.lifeModel, p)...)
+}
+
+func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	request, bundle, diags := readImport(req.ID, importOfCluster)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx = maskSecrets(ctx, bundle.text)
+
+	planes, diags := r.recognise(ctx, request.ControlPlane, bundle, cluster.ControlPlane)
+	resp.Diagnostics.Append(diags...)
+
+	pools := map[string]map[string]recognised{}
+
+	for _, name := range sortedNames(request.Workers) {
+		found, diags := r.recognise(ctx, request.Workers[name], bundle, cluster.Worker)
+		resp.Diagnostics.Append(diags...)
+
+		pools[name] = found
+	}
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	model, diags := clusterFrom(ctx, request, bundle, planes, pools)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(r.adopt(ctx, &model.lifeModel, model.pool)...)
+	resp.Diagnostics.Append(model.export(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }

@@ -38,7 +38,7 @@ func (g *group) owns(name string) bool {
 	return g.prefix == pool+poolSeparator
 }
 
-// names lists the machines of a group in order.
+// namesOf lists the machines of a group in order.
 func (p pool) namesOf(g *group) []string {
 	var names []string
 

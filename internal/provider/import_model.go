@@ -147,11 +147,7 @@ func poolFrom(
 	model := poolModel{
 		TalosVersion:  textOrNull(version),
 		machinesModel: machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(metalMode), ConfigPatches: textList(nil)},
-		lifeModel: lifeModel{
-			OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(onIncompleteWarn),
-			DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: textList(nil),
-			Observed: types.MapNull(observedType()), Timeouts: noTimeouts(ctx),
-		},
+		lifeModel:     untoldLife(ctx, protect),
 	}
 
 	if reference, err := image.ParseReference(first.Image); err == nil {
@@ -194,6 +190,15 @@ func poolFrom(
 	model.Machines = types.MapValueMust(types.ObjectType{AttrTypes: machineType()}, values)
 
 	return model, diags
+}
+
+// untoldLife is what a resource says of its life when the user says nothing.
+func untoldLife(ctx context.Context, protect bool) lifeModel {
+	return lifeModel{
+		OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(onIncompleteWarn),
+		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: textList(nil),
+		Observed: types.MapNull(observedType()), Timeouts: noTimeouts(ctx),
+	}
 }
 
 // installValue describes the installation of a machine. The image is left out when

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func fullCluster() configuration {
 	base := fullControlPlane()
 
 	plane, batch := poolArguments("cp-1", "10.0.0.11"), poolArguments("w-2", "10.0.0.22")
-	with(batch, uuidOf("w-2"), "machines", "w-2", "uuid")
+	with(batch, uuidOf("batch/w-2"), "machines", "w-2", "uuid")
 
 	for name := range plane {
 		switch name {
@@ -249,7 +250,12 @@ func keepsItsWord(t *testing.T, kind string, unknown *tftypes.AttributePath, ear
 
 // uuidOf is a hardware UUID for a machine; cp-1 and w-1 have that of poolArguments.
 func uuidOf(name string) string {
-	return "4c4c4544-0042-3510-8053-b4c04f43593" + name[len(name)-1:]
+	pool, _, inPool := strings.Cut(name, poolSeparator)
+	if !inPool {
+		pool = ""
+	}
+
+	return fmt.Sprintf("4c4c4544-0042-3510-8053-b4c04f4359%x%s", 3+len(pool), name[len(name)-1:])
 }
 
 // machinesIn lists the machines of a configuration as observed does.

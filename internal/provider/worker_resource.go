@@ -54,7 +54,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	}
 	attributes["cluster"] = schema.SingleNestedAttribute{
 		Required: true,
-		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane`, or an object written by hand for a cluster that " +
+		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand for a cluster that " +
 			"was made with other tools. Another `name` in it replaces the resource.",
 		Attributes: workerHandleAttributes(),
 	}
