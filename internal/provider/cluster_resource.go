@@ -2,6 +2,8 @@ package provider
 
 import (
 	"context"
+	"errors"
+	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -254,6 +256,9 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 	planes, diags := r.recognise(ctx, request.ControlPlane, bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
+	all := map[string]recognised{}
+	maps.Copy(all, planes)
+
 	pools := map[string]map[string]recognised{}
 
 	for _, name := range sortedNames(request.Workers) {
@@ -261,6 +266,13 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 		resp.Diagnostics.Append(diags...)
 
 		pools[name] = found
+		for key, machine := range found {
+			all[name+poolSeparator+key] = machine
+		}
+	}
+
+	if err := errors.Join(listedTwice(all)...); err != nil {
+		resp.Diagnostics.Append(importFailed("compare the machines", err, "List each machine once.")...)
 	}
 
 	if resp.Diagnostics.HasError() {
