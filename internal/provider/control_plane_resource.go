@@ -8,8 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -44,8 +42,7 @@ func (r *controlPlaneResource) Configure(_ context.Context, req resource.Configu
 
 func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	attributes := poolAttributes(ctx, "control-plane", true)
-	maps.Copy(attributes, clusterAttributes())
-	maps.Copy(attributes, controlPlaneAttributes())
+	maps.Copy(attributes, settingsAttributes())
 
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The control plane of a cluster, from machines that wait in maintenance mode to a Kubernetes API that answers. " +
@@ -53,71 +50,6 @@ func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequ
 			"(and Ready, unless `cni` is `none`).\n\nA create that was begun and could not finish is stored with its `phase` and a warning, and " +
 			"the next apply goes on; use a postcondition on `phase` to make the run fail all the same.",
 		Attributes: attributes,
-	}
-}
-
-// controlPlaneAttributes are the attributes that only this resource has.
-func controlPlaneAttributes() map[string]schema.Attribute {
-	return map[string]schema.Attribute{
-		"mode": schema.StringAttribute{
-			Required:            true,
-			Validators:          []validator.String{modeValidator{}},
-			PlanModifiers:       []planmodifier.String{replaceOnChange()},
-			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines. It has no default." + replacesCluster,
-		},
-		"name": schema.StringAttribute{
-			Required:      true,
-			PlanModifiers: []planmodifier.String{replaceOnChange()},
-			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes. Talos and kubeconfigs show it." +
-				replacesCluster,
-		},
-		"endpoint": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as `https://10.0.0.10:6443`: a load balancer, a virtual IP " +
-				"or a DNS name in front of the control planes, or the address of a single one." + appliedLive,
-		},
-		"secrets": schema.StringAttribute{
-			Required:  true,
-			Sensitive: true,
-			MarkdownDescription: "Secrets of the cluster: `bundle` of a `talosop_secrets` resource, or YAML as `talosctl gen secrets` writes it. Machines trust " +
-				"nothing else, so other secrets are refused while the cluster exists.",
-		},
-		"kubernetes_version": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`; it has to be supported by `talos_version`. This version of the provider " +
-				"refuses to change it once the cluster runs.",
-		},
-		"version_contract": schema.StringAttribute{
-			Optional: true,
-			Computed: true,
-			MarkdownDescription: "Version contract, such as `v1.13`: which form of configuration is generated. Pinned to the minor version of `talos_version` " +
-				"when the cluster is created, and never moved by an upgrade. Set it to adopt a cluster that was made with an older one.",
-		},
-		"cert_sans": schema.ListAttribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             noTexts(),
-			ElementType:         types.StringType,
-			MarkdownDescription: certSANsDescription,
-		},
-		"cluster_config_patches": schema.ListAttribute{
-			Optional:    true,
-			Computed:    true,
-			Default:     noTexts(),
-			ElementType: types.StringType,
-			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included (through `cluster`). Applied first, before " +
-				"`config_patches`. " + patchFormat + patchChange,
-		},
-		"allow_scheduling_on_control_planes": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether ordinary pods may run on control-plane machines (default `false`)." + appliedLive,
-		},
-		"cluster": schema.SingleNestedAttribute{
-			Computed: true,
-			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to `cluster` of `talosop_worker`, the ephemeral " +
-				"resources and the data sources.",
-			Attributes: computedAttributes(handleAttributes()),
-		},
 	}
 }
 
@@ -136,7 +68,7 @@ func (r *controlPlaneResource) ValidateConfig(ctx context.Context, req resource.
 
 	p, diags := config.pool(ctx)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(config.validate(p)...)
+	resp.Diagnostics.Append(p.validate()...)
 }
 
 func (r *controlPlaneResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
@@ -155,7 +87,7 @@ func (r *controlPlaneResource) ModifyPlan(ctx context.Context, req resource.Modi
 		return
 	}
 
-	change := editOf(plan.poolModel, req.Config)
+	change := editOf(plan.lifeModel, req.Config)
 	plan.ID = plan.Name
 
 	// Unknown in the plan is what the user gave as unknown, and what was not given.
@@ -200,7 +132,7 @@ func (r *controlPlaneResource) planUpdate(ctx context.Context, plan *controlPlan
 	prior, more := state.pool(ctx)
 	diags.Append(more...)
 
-	f, more := planUpdate(ctx, p, prior, state.poolModel, change, cluster.DefaultPolicy())
+	f, more := planUpdate(ctx, p, prior, state.lifeModel, change, cluster.DefaultPolicy())
 	diags.Append(more...)
 	plan.apply(f)
 
@@ -209,10 +141,7 @@ func (r *controlPlaneResource) planUpdate(ctx context.Context, plan *controlPlan
 
 // export fills the cluster handle from the model.
 func (m *controlPlaneModel) export(ctx context.Context) diag.Diagnostics {
-	handle, diags := types.ObjectValueFrom(ctx, handleType(), m.handle(ctx))
-	m.Cluster = handle
-
-	return diags
+	return m.exportAs(ctx, m.handle(ctx))
 }
 
 func (r *controlPlaneResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -258,7 +187,7 @@ func (r *controlPlaneResource) Read(ctx context.Context, req resource.ReadReques
 		return
 	}
 
-	resp.Diagnostics.Append(r.refresh(maskSecrets(ctx, p.secrets), &state.poolModel, p)...)
+	resp.Diagnostics.Append(r.refresh(maskSecrets(ctx, p.secrets), &state.lifeModel, p, state.seenMeta)...)
 	resp.Diagnostics.Append(state.export(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, state.protection())...)
@@ -276,6 +205,9 @@ func (r *controlPlaneResource) Update(ctx context.Context, req resource.UpdateRe
 	p, diags := plan.pool(ctx)
 	resp.Diagnostics.Append(diags...)
 
+	prior, diags := state.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -283,7 +215,7 @@ func (r *controlPlaneResource) Update(ctx context.Context, req resource.UpdateRe
 	result := plan
 
 	if !plan.idle() {
-		done, diags := r.update(maskSecrets(ctx, p.secrets), p, state.poolModel)
+		done, diags := r.update(maskSecrets(ctx, p.secrets), p, prior, state.lifeModel)
 		resp.Diagnostics.Append(diags...)
 
 		if done.err != nil {
@@ -314,7 +246,7 @@ func (r *controlPlaneResource) Delete(ctx context.Context, req resource.DeleteRe
 		return
 	}
 
-	resp.Diagnostics.Append(r.remove(maskSecrets(ctx, p.secrets), "talosop_control_plane", state.poolModel, p)...)
+	resp.Diagnostics.Append(r.remove(maskSecrets(ctx, p.secrets), "talosop_control_plane", state.lifeModel, p)...)
 }
 
 func (r *controlPlaneResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
@@ -336,7 +268,7 @@ func (r *controlPlaneResource) ImportState(ctx context.Context, req resource.Imp
 
 	model, diags := controlPlaneFrom(ctx, request, bundle, found)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(r.adopt(ctx, &model.poolModel, model.pool)...)
+	resp.Diagnostics.Append(r.adopt(ctx, &model.lifeModel, model.pool)...)
 
 	if resp.Diagnostics.HasError() {
 		return

@@ -4,9 +4,10 @@
 //	configuration ──> model ──> pool ──> cluster.Spec ──> lifecycle.Runner
 //	state         <── model <── cluster.Snapshot <────────────┘
 //
-// A pool is what talosop_control_plane and talosop_worker have in common: machines
-// of one role in one cluster, with the settings their configuration is rendered
-// from. What the cluster is travels between resources in the cluster handle, so a
+// A pool is what talosop_cluster, talosop_control_plane and talosop_worker have in
+// common: machines of one cluster, in groups that share role and settings, with what
+// their configuration is rendered from. talosop_cluster has a group for each of its
+// blocks, the others have one. What the cluster is travels between resources in the cluster handle, so a
 // worker needs nothing but the handle to render the same configuration that a
 // single resource for the whole cluster would.
 //

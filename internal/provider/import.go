@@ -30,10 +30,13 @@ type importRequest struct {
 	// Secrets is the path of a file of `talosctl gen secrets`, or of the configuration
 	// of a control-plane machine.
 	Secrets string `json:"secrets"`
-	// Machines are the addresses of the machines to import, by name.
+	// Machines are the addresses of the machines to import, by name. Not for clusters.
 	Machines map[string]string `json:"machines"`
-	// ControlPlane are the addresses of the control planes, by name. Workers only.
+	// ControlPlane are the addresses of the control planes, by name. Workers and
+	// clusters only.
 	ControlPlane map[string]string `json:"control_plane,omitempty"`
+	// Workers are the addresses of the workers by pool and name. Clusters only.
+	Workers map[string]map[string]string `json:"workers,omitempty"`
 	// Name of the pool. Workers only.
 	Name string `json:"name,omitempty"`
 }
@@ -43,6 +46,7 @@ type importKind string
 
 const (
 	importOfControlPlane importKind = `{"secrets": "secrets.yaml", "machines": {"cp-1": "10.0.0.11"}}`
+	importOfCluster      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "workers": {"batch": {"w-1": "10.0.0.21"}}}`
 	importOfWorkers      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"worker-1": "10.0.0.21"}}`
 )
 
@@ -89,8 +93,12 @@ func parseImport(id string, kind importKind) (importRequest, error) {
 	switch {
 	case request.Secrets == "":
 		return request, errors.New("secrets is missing")
+	case kind == importOfCluster:
+		return request, request.checkCluster()
 	case len(request.Machines) == 0:
 		return request, errors.New("machines is missing")
+	case len(request.Workers) > 0:
+		return request, errors.New("workers is for talosop_cluster")
 	case kind == importOfWorkers && len(request.ControlPlane) == 0:
 		return request, errors.New("control_plane is missing")
 	case kind == importOfControlPlane && len(request.ControlPlane) > 0:
@@ -100,6 +108,25 @@ func parseImport(id string, kind importKind) (importRequest, error) {
 	}
 
 	return request, nil
+}
+
+// checkCluster checks the id of a whole cluster.
+func (r importRequest) checkCluster() error {
+	if len(r.ControlPlane) == 0 {
+		return errors.New("control_plane is missing")
+	}
+
+	if len(r.Machines) > 0 || r.Name != "" {
+		return errors.New("machines and name are for other resources; a cluster has control_plane and workers")
+	}
+
+	for name, machines := range r.Workers {
+		if len(machines) == 0 {
+			return fmt.Errorf("the pool %s of workers has no machines", name)
+		}
+	}
+
+	return nil
 }
 
 func importFailed(attempted string, err error, next string) diag.Diagnostics {
@@ -119,7 +146,7 @@ type recognised struct {
 func (m *machinery) recognise(
 	ctx context.Context, addresses map[string]string, file secretsFile, role cluster.Role,
 ) (map[string]recognised, diag.Diagnostics) {
-	p := pool{role: role, machines: map[string]poolMachine{}}
+	p := pool{machines: map[string]poolMachine{}}
 	for name, address := range addresses {
 		p.machines[name] = poolMachine{address: address}
 	}
@@ -258,7 +285,7 @@ func settingsOfAll(found map[string]recognised, file secretsFile) (machineconfig
 }
 
 // adopt observes what is imported, and says how far it has come.
-func (m *machinery) adopt(ctx context.Context, model *poolModel, read func(context.Context) (pool, diag.Diagnostics)) diag.Diagnostics {
+func (m *machinery) adopt(ctx context.Context, model *lifeModel, read func(context.Context) (pool, diag.Diagnostics)) diag.Diagnostics {
 	p, diags := read(ctx)
 	if diags.HasError() {
 		return diags

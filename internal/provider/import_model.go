@@ -28,17 +28,24 @@ func controlPlaneFrom(
 	diags.Append(more...)
 
 	model := controlPlaneModel{
-		poolModel: pool,
-		Mode:      handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: types.StringValue(file.text),
+		poolModel:     pool,
+		settingsModel: settingsFrom(handle, file, settings),
+	}
+	model.ID = handle.Name
+
+	return model, diags
+}
+
+// settingsFrom is the settings of a cluster as its handle has them.
+func settingsFrom(handle handleModel, file secretsFile, settings machineconfig.Cluster) settingsModel {
+	return settingsModel{
+		Mode: handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: types.StringValue(file.text),
 		KubernetesVersion: handle.KubernetesVersion, VersionContract: handle.VersionContract, CertSANs: handle.CertSANs,
 		PodCIDRs: handle.PodCIDRs, ServiceCIDRs: handle.ServiceCIDRs, DNSDomain: handle.DNSDomain, CNI: handle.CNI, KubeProxy: handle.KubeProxy,
 		Discovery: handle.Discovery, AirGapped: handle.AirGapped, ImageCache: handle.ImageCache, Registries: handle.Registries,
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: trueOrNull(settings.ScheduleOnControlPlanes),
 		Cluster: types.ObjectNull(handleType()),
 	}
-	model.ID = handle.Name
-
-	return model, diags
 }
 
 // workersFrom is the model of a pool of workers as its machines describe it; what
@@ -138,10 +145,9 @@ func poolFrom(
 	}
 
 	model := poolModel{
-		TalosVersion: textOrNull(version), Schematic: types.StringNull(), Platform: types.StringValue(metalMode), ConfigPatches: textList(nil),
-		OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(onIncompleteWarn),
-		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: textList(nil),
-		Observed: types.MapNull(observedType()), Timeouts: noTimeouts(ctx),
+		TalosVersion:  textOrNull(version),
+		machinesModel: machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(metalMode), ConfigPatches: textList(nil)},
+		lifeModel:     untoldLife(ctx, protect),
 	}
 
 	if reference, err := image.ParseReference(first.Image); err == nil {
@@ -151,7 +157,7 @@ func poolFrom(
 	}
 
 	r := &reader{}
-	derived := model.installer(r, types.StringNull())
+	derived := (&group{machinesModel: model.machinesModel, talosVersion: model.TalosVersion}).installer(r, types.StringNull())
 
 	var diags diag.Diagnostics
 
@@ -184,6 +190,15 @@ func poolFrom(
 	model.Machines = types.MapValueMust(types.ObjectType{AttrTypes: machineType()}, values)
 
 	return model, diags
+}
+
+// untoldLife is what a resource says of its life when the user says nothing.
+func untoldLife(ctx context.Context, protect bool) lifeModel {
+	return lifeModel{
+		OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(onIncompleteWarn),
+		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: textList(nil),
+		Observed: types.MapNull(observedType()), Timeouts: noTimeouts(ctx),
+	}
 }
 
 // installValue describes the installation of a machine. The image is left out when

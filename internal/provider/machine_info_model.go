@@ -44,7 +44,7 @@ func machineInfoAttributes() map[string]schema.Attribute {
 		},
 		"cluster": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane`, or an object written by hand. Without it only " +
+			MarkdownDescription: "Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand. Without it only " +
 				"machines in maintenance mode answer.",
 			Attributes: dataSourceAttributes(handleAttributes()),
 		},

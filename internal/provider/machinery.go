@@ -182,7 +182,7 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 	defer s.close()
 
 	// With the control plane the whole cluster goes, and its Node objects with it.
-	s.runner.Policy.KeepNodes = p.role == cluster.ControlPlane
+	s.runner.Policy.KeepNodes = p.ownsControlPlane()
 
 	result, err := s.runner.Teardown(ctx, s.want)
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -103,16 +104,28 @@ func (p pool) checkMeta() error {
 }
 
 // seenMeta puts what META of the members holds in place of what state says about it.
-// Only keys that state has are looked at.
 func (m *poolModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+	seen, diags := withMeta(ctx, "", m.Machines, want, have)
+	m.Machines = seen
+
+	return diags
+}
+
+// withMeta returns the machines of a group with what their META holds. Only keys that
+// state has are looked at.
+func withMeta(
+	ctx context.Context, prefix string, recorded types.Map, want cluster.Spec, have cluster.Snapshot,
+) (types.Map, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
-	machines := maps.Clone(m.Machines.Elements())
+	machines := maps.Clone(recorded.Elements())
 
 	for _, w := range want.Machines {
 		state := have.Machines[w.Name]
+		key := strings.TrimPrefix(w.Name, prefix)
 
-		machine, ok := machines[w.Name].(types.Object)
+		machine, ok := machines[key].(types.Object)
+		ok = ok && prefix+key == w.Name
 		if !ok || state.Access != cluster.Member || len(w.Meta) == 0 {
 			continue
 		}
@@ -129,17 +142,16 @@ func (m *poolModel) seenMeta(ctx context.Context, want cluster.Spec, have cluste
 		object, more := types.ObjectValue(machine.AttributeTypes(ctx), values)
 		diags.Append(more...)
 
-		machines[w.Name] = object
+		machines[key] = object
 	}
 
 	if diags.HasError() {
-		return diags
+		return recorded, diags
 	}
 
-	seen, more := types.MapValue(m.Machines.ElementType(ctx), machines)
-	m.Machines = seen
+	seen, more := types.MapValue(recorded.ElementType(ctx), machines)
 
-	return append(diags, more...)
+	return seen, append(diags, more...)
 }
 
 // heldMeta is what META holds of the keys that were written.

@@ -18,15 +18,14 @@ type recordedPool struct {
 	machines map[string]cluster.MachineState
 }
 
-// recorded reads what state knows. The receiver is a model of state; a model of a
-// resource that does not exist yet knows nothing.
-func (m poolModel) recorded(ctx context.Context, role cluster.Role) (recordedPool, diag.Diagnostics) {
+// recorded reads what state knows. The receiver is a model of state, and p the pool
+// in it; a model of a resource that does not exist yet knows nothing.
+func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Diagnostics) {
 	r := &reader{}
 	out := recordedPool{phase: m.recordedPhase(), machines: map[string]cluster.MachineState{}}
 
-	written := objects[machineModel](ctx, r, m.Machines)
-
 	for name, o := range objects[observedModel](ctx, r, m.Observed) {
+		role := p.roleOf(name)
 		state := cluster.MachineState{
 			Access: cluster.Member, Role: role,
 			Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
@@ -40,7 +39,7 @@ func (m poolModel) recorded(ctx context.Context, role cluster.Role) (recordedPoo
 
 		// The machines of state say what META held when it was last read or written.
 		if state.Access == cluster.Member {
-			state.Meta = readMeta(r, r, written[name].Meta).keyed()
+			state.Meta = p.machines[name].meta.keyed()
 		}
 
 		// A control plane that was configured and has no member waits for etcd to

@@ -18,8 +18,14 @@ type fieldError struct {
 func (e *fieldError) Error() string { return e.at.String() + ": " + e.field.Error() }
 func (e *fieldError) Unwrap() error { return e.field }
 
-// problems finds the attributes of an error of internal/machineconfig.
+// problems finds the attributes of an error of internal/machineconfig, about a
+// machine or, without one, about the cluster.
 func (p pool) problems(machine string, err error) error {
+	return p.problemsIn(p.groupOf(machine), machine, err)
+}
+
+// problemsIn is problems for settings of a group as well.
+func (p pool) problemsIn(g *group, machine string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -35,7 +41,7 @@ func (p pool) problems(machine string, err error) error {
 
 	var problems []error
 	for _, f := range fields {
-		problems = append(problems, &fieldError{at: p.locate(f, machine), field: f})
+		problems = append(problems, &fieldError{at: p.locate(f, g, machine), field: f})
 	}
 
 	return errors.Join(problems...)
@@ -43,7 +49,7 @@ func (p pool) problems(machine string, err error) error {
 
 // locate finds the attribute that holds a setting. machine is the machine the
 // setting was read for; settings of the cluster have none.
-func (p pool) locate(field *machineconfig.FieldError, machine string) path.Path {
+func (p pool) locate(field *machineconfig.FieldError, g *group, machine string) path.Path {
 	steps := field.Steps()
 	if len(steps) == 0 {
 		return p.machinePath(machine)
@@ -53,9 +59,9 @@ func (p pool) locate(field *machineconfig.FieldError, machine string) path.Path 
 	case "machine":
 		return p.locateMachine(steps[1:], machine)
 	case "pool":
-		return along(path.Root("config_patches"), steps[min(2, len(steps)):])
+		return along(g.at.AtName("config_patches"), steps[min(2, len(steps)):])
 	case "talos_version":
-		return path.Root("talos_version")
+		return g.versionAt
 	case "patches":
 		if p.inHandle {
 			return along(path.Root("cluster").AtName("config_patches"), steps[1:])
@@ -74,7 +80,7 @@ func (p pool) locate(field *machineconfig.FieldError, machine string) path.Path 
 }
 
 // locateMachine finds a setting of one machine. Install settings that the machine
-// does not have itself are those of the pool.
+// does not have itself are those of its group.
 func (p pool) locateMachine(steps []any, machine string) path.Path {
 	at := p.machinePath(machine)
 
@@ -84,7 +90,7 @@ func (p pool) locateMachine(steps []any, machine string) path.Path {
 	case steps[0] == "patches":
 		return along(at.AtName("config_patches"), steps[1:])
 	case steps[0] == "install" && !p.machines[machine].ownInstall:
-		return along(path.Empty(), steps)
+		return along(p.machines[machine].group.at, steps)
 	default:
 		return along(at, steps)
 	}
@@ -95,7 +101,9 @@ func (p pool) machinePath(machine string) path.Path {
 		return path.Root("machines")
 	}
 
-	return path.Root("machines").AtMapKey(machine)
+	m := p.machines[machine]
+
+	return m.group.at.AtName("machines").AtMapKey(m.key)
 }
 
 // along extends a path by the steps of a field.

@@ -53,14 +53,14 @@ type edit struct {
 
 // editOf looks at a plan before anything of it was filled in: the framework then has
 // made every computed attribute unknown if, and only if, something differs.
-func editOf(plan poolModel, config tfsdk.Config) edit {
+func editOf(plan lifeModel, config tfsdk.Config) edit {
 	return edit{any: plan.Operations.IsUnknown(), known: config.Raw.IsFullyKnown()}
 }
 
 // planUpdate forecasts an update, and refuses what this version does not do.
 // prior is the pool of the state.
-func planUpdate(ctx context.Context, p, prior pool, state poolModel, e edit, policy cluster.Policy) (forecast, diag.Diagnostics) {
-	recorded, diags := state.recorded(ctx, p.role)
+func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, policy cluster.Policy) (forecast, diag.Diagnostics) {
+	recorded, diags := state.recorded(ctx, prior)
 	resume := recorded.phase != cluster.Ready
 
 	f := forecast{phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(observedType())}
@@ -149,13 +149,13 @@ func operationsOf(steps []cluster.Step) types.List {
 }
 
 // apply puts a forecast into a planned model.
-func (m *poolModel) apply(f forecast) {
+func (m *lifeModel) apply(f forecast) {
 	m.Phase, m.Operations, m.Observed = f.phase, f.operations, f.observed
 }
 
 // idle reports whether a plan leaves the machines alone: then nothing about them
 // is left unknown.
-func (m poolModel) idle() bool { return !m.Observed.IsUnknown() && !m.Phase.IsUnknown() }
+func (m lifeModel) idle() bool { return !m.Observed.IsUnknown() && !m.Phase.IsUnknown() }
 
 // refuseChanges names every change that needs more than applying configuration,
 // which is all this version does to machines that run.

@@ -113,7 +113,9 @@ func TestPlanOfCreate(t *testing.T) {
 func TestPlanOfNothing(t *testing.T) {
 	t.Parallel()
 
-	for resource, config := range map[string]func() configuration{"talosop_control_plane": fullControlPlane, "talosop_worker": fullWorker} {
+	for resource, config := range map[string]func() configuration{
+		"talosop_control_plane": fullControlPlane, "talosop_worker": fullWorker, "talosop_cluster": fullCluster,
+	} {
 		prior := settledState(t, resource, config())
 
 		if plan := planOf(t, resource, &prior, config()); !plan.Equal(prior) {

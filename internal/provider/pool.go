@@ -8,26 +8,26 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// pool is machines of one role in one cluster: what a resource owns, in plain
-// values. A pool of a plan may have unknown values in it, which read as zero.
+// pool is machines of one cluster: what a resource owns, in plain values. A pool of a plan may have unknown values in it, which read as zero.
 type pool struct {
 	// object names the resource in messages.
 	object string
 	// inHandle is true when the settings of the cluster come from a handle.
 	inHandle bool
 
-	role         cluster.Role
-	settings     machineconfig.Cluster
-	secrets      string
-	endpoints    []string
-	talosVersion string
-	machines     map[string]poolMachine
+	// groups are the machines as the user wrote them down, control planes first.
+	groups    []*group
+	settings  machineconfig.Cluster
+	secrets   string
+	endpoints []string
+	machines  map[string]poolMachine
 
 	// unknown is true when any value that shapes a configuration, other than the
 	// secrets, is unknown.
@@ -41,6 +41,8 @@ type pool struct {
 
 // poolMachine is one machine of a pool.
 type poolMachine struct {
+	group       *group
+	key         string
 	address     string
 	uuid        string
 	fingerprint string
@@ -52,28 +54,39 @@ type poolMachine struct {
 
 // pool reads the machines and settings of a model.
 func (m poolModel) pool(ctx context.Context, handle handleModel, role cluster.Role) (pool, diag.Diagnostics) {
+	return poolOf(ctx, handle, &group{
+		machinesModel: m.machinesModel, role: role, at: path.Empty(), talosVersion: m.TalosVersion, versionAt: path.Root("talos_version"),
+	})
+}
+
+// poolOf reads groups of machines in one cluster.
+func poolOf(ctx context.Context, handle handleModel, groups ...*group) (pool, diag.Diagnostics) {
 	settings, named := &reader{}, &reader{}
 
 	p := pool{
-		role:         role,
-		settings:     handle.settings(ctx, settings),
-		secrets:      handle.Secrets.ValueString(),
-		endpoints:    (&reader{}).texts(handle.TalosEndpoints),
-		talosVersion: named.text(m.TalosVersion),
-		machines:     map[string]poolMachine{},
+		groups:    groups,
+		settings:  handle.settings(ctx, settings),
+		secrets:   handle.Secrets.ValueString(),
+		endpoints: (&reader{}).texts(handle.TalosEndpoints),
+		machines:  map[string]poolMachine{},
 	}
 
-	machines := objects[machineModel](ctx, named, m.Machines)
-	for name, machine := range machines {
-		m.installOf(ctx, named, machine)
+	for _, g := range groups {
+		named.text(g.talosVersion)
 
-		p.machines[name] = poolMachine{
-			address:     named.text(machine.Address),
-			uuid:        settings.text(machine.UUID),
-			fingerprint: settings.text(machine.Fingerprint),
-			ownInstall:  !machine.Install.IsNull(),
-			meta:        readMeta(named, settings, machine.Meta),
-			config:      m.machine(ctx, settings, machine, machineconfig.Role(role)),
+		for key, machine := range objects[machineModel](ctx, named, g.Machines) {
+			g.installOf(ctx, named, machine)
+
+			p.machines[g.prefix+key] = poolMachine{
+				group:       g,
+				key:         key,
+				address:     named.text(machine.Address),
+				uuid:        settings.text(machine.UUID),
+				fingerprint: settings.text(machine.Fingerprint),
+				ownInstall:  !machine.Install.IsNull(),
+				meta:        readMeta(named, settings, machine.Meta),
+				config:      g.machine(ctx, settings, machine),
+			}
 		}
 	}
 
@@ -112,8 +125,8 @@ func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spe
 		}
 
 		spec.Machines = append(spec.Machines, cluster.Machine{
-			Name: name, Role: p.role, Address: m.address, UUID: uuid, ConfigDigest: digests[name],
-			TalosVersion: p.talosVersion, InstallTarget: installTarget(m.config.Install),
+			Name: name, Role: m.group.role, Address: m.address, UUID: uuid, ConfigDigest: digests[name],
+			TalosVersion: m.group.talosVersion.ValueString(), InstallTarget: installTarget(m.config.Install),
 			NodeName: node, Meta: m.meta.keyed(),
 		})
 	}

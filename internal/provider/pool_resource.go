@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -33,7 +34,7 @@ const (
 )
 
 // deadline bounds an operation by its timeout.
-func (m poolModel) deadline(ctx context.Context, op operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+func (m lifeModel) deadline(ctx context.Context, op operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
 	var (
 		timeout time.Duration
 		more    diag.Diagnostics
@@ -59,7 +60,7 @@ func (m poolModel) deadline(ctx context.Context, op operation, diags *diag.Diagn
 // of a replacement still finds it.
 const protectionKey = "deletion_protection"
 
-func (m poolModel) protection() []byte {
+func (m lifeModel) protection() []byte {
 	if m.DeletionProtection.ValueBool() {
 		return []byte("true")
 	}
@@ -68,7 +69,7 @@ func (m poolModel) protection() []byte {
 }
 
 // guardDestroy refuses to plan the removal of a protected resource.
-func (m poolModel) guardDestroy(kind string) diag.Diagnostics {
+func (m lifeModel) guardDestroy(kind string) diag.Diagnostics {
 	if !m.DeletionProtection.ValueBool() {
 		return nil
 	}
@@ -103,7 +104,7 @@ func guardReplace(ctx context.Context, private privateState, kind string, id typ
 
 // settleCreate puts the outcome of a create into the planned model. begun is false
 // when no machine was touched: then there is nothing to store.
-func (m *poolModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begun bool) {
+func (m *lifeModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begun bool) {
 	m.Phase = types.StringValue(string(done.phase("")))
 	m.Observed = done.observed(types.MapNull(observedType()))
 
@@ -132,8 +133,11 @@ func (m *poolModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begu
 
 // refresh observes the machines and puts what it saw into the model of state. A
 // machine that does not answer keeps what was last seen of it.
-func (m *machinery) refresh(ctx context.Context, model *poolModel, p pool) diag.Diagnostics {
-	recorded, diags := model.recorded(ctx, p.role)
+// What META holds is left to seen.
+func (m *machinery) refresh(
+	ctx context.Context, model *lifeModel, p pool, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
+) diag.Diagnostics {
+	recorded, diags := model.recorded(ctx, p)
 
 	want, have, err := m.observe(ctx, p, recorded)
 	if err != nil {
@@ -141,7 +145,7 @@ func (m *machinery) refresh(ctx context.Context, model *poolModel, p pool) diag.
 	}
 
 	model.Observed = observed(want, have, model.Observed)
-	diags.Append(model.seenMeta(ctx, want, have)...)
+	diags.Append(seen(ctx, want, have)...)
 
 	if recorded.phase == cluster.Ready && lost(want, have, recorded) {
 		model.Phase = types.StringValue(string(cluster.Degraded))
@@ -175,9 +179,10 @@ func lost(want cluster.Spec, have cluster.Snapshot, recorded recordedPool) bool 
 	return false
 }
 
-// update goes on with the machines of a pool that state knows.
-func (m *machinery) update(ctx context.Context, p pool, state poolModel) (run, diag.Diagnostics) {
-	recorded, diags := state.recorded(ctx, p.role)
+// update goes on with the machines of a pool that state knows. prior is the pool of
+// the state.
+func (m *machinery) update(ctx context.Context, p, prior pool, state lifeModel) (run, diag.Diagnostics) {
+	recorded, diags := state.recorded(ctx, prior)
 	if diags.HasError() {
 		return run{err: context.Canceled}, diags
 	}
@@ -203,40 +208,54 @@ func (m *machinery) update(ctx context.Context, p pool, state poolModel) (run, d
 // How the resource treats its machines is stored either way, too: it touches none of
 // them, and is how a user gets out of an update that cannot succeed.
 func (m *poolModel) settleUpdate(ctx context.Context, done run, plan, state poolModel) diag.Diagnostics {
-	m.OnDestroy, m.OnIncomplete = plan.OnDestroy, plan.OnIncomplete
-	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
+	m.settle(done, plan.lifeModel, state.lifeModel)
 
-	if done.want.Machines == nil {
+	if !done.halted() {
 		return nil
 	}
 
-	m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
-	m.Observed = done.observed(state.Observed)
-
-	if done.err == nil {
-		return nil
-	}
-
-	machines := maps.Clone(state.Machines.Elements())
-	sent := done.sent()
-
-	for name, machine := range plan.Machines.Elements() {
-		_, known := machines[name]
-		_, configured := sent[name]
-
-		if !known && (configured || done.result.Snapshot.Machines[name].Access == cluster.Member) {
-			machines[name] = machine
-		}
-	}
-
-	merged, diags := types.MapValue(state.Machines.ElementType(ctx), machines)
+	merged, diags := done.joined(ctx, "", state.Machines, plan.Machines)
 	m.Machines = merged
 
 	return diags
 }
 
+// settle puts the outcome of an update into what every resource stores of it.
+func (m *lifeModel) settle(done run, plan, state lifeModel) {
+	m.OnDestroy, m.OnIncomplete = plan.OnDestroy, plan.OnIncomplete
+	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
+
+	if done.want.Machines != nil {
+		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
+		m.Observed = done.observed(state.Observed)
+	}
+}
+
+// halted reports whether a run began and did not finish.
+func (r run) halted() bool { return r.want.Machines != nil && r.err != nil }
+
+// joined is the machines of a group that state has, and those of the plan that the
+// run made members or sent their configuration.
+func (r run) joined(ctx context.Context, prefix string, state, plan types.Map) (types.Map, diag.Diagnostics) {
+	machines := map[string]attr.Value{}
+	maps.Copy(machines, state.Elements())
+
+	sent := r.sent()
+
+	for key, machine := range plan.Elements() {
+		_, known := machines[key]
+		_, configured := sent[prefix+key]
+
+		if !known && (configured || r.result.Snapshot.Machines[prefix+key].Access == cluster.Member) {
+			machines[key] = machine
+		}
+	}
+
+	return types.MapValue(plan.ElementType(ctx), machines)
+}
+
 // remove takes the machines of a resource out of service, as on_destroy says.
-func (m *machinery) remove(ctx context.Context, kind string, state poolModel, p pool) diag.Diagnostics {
+func (m *machinery) remove(ctx context.Context, kind string, state lifeModel, p pool) diag.Diagnostics {
 	// Checked at plan time as well; a tainted resource is only seen here.
 	if diags := state.guardDestroy(kind); diags.HasError() {
 		return diags
@@ -248,7 +267,7 @@ func (m *machinery) remove(ctx context.Context, kind string, state poolModel, p 
 				"under talosop, import them with the secrets of the cluster.", kind, state.ID.ValueString(), describe(p.names()), p.settings.Name))}
 	}
 
-	recorded, diags := state.recorded(ctx, p.role)
+	recorded, diags := state.recorded(ctx, p)
 	if diags.HasError() {
 		return diags
 	}

@@ -18,15 +18,27 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// poolModel is the part of a model that every resource with machines has.
+// poolModel is the part of a model that every resource with machines of one role has.
 type poolModel struct {
+	lifeModel
+	machinesModel
+
+	TalosVersion types.String `tfsdk:"talos_version"`
+}
+
+// machinesModel is machines and the settings they share.
+type machinesModel struct {
+	Machines      types.Map    `tfsdk:"machines"`
+	Install       types.Object `tfsdk:"install"`
+	Schematic     types.String `tfsdk:"schematic"`
+	Platform      types.String `tfsdk:"platform"`
+	ConfigPatches types.List   `tfsdk:"config_patches"`
+}
+
+// lifeModel is the part of a model that every resource with machines has: how it
+// treats them, and what became of them.
+type lifeModel struct {
 	ID                 types.String   `tfsdk:"id"`
-	TalosVersion       types.String   `tfsdk:"talos_version"`
-	Machines           types.Map      `tfsdk:"machines"`
-	Install            types.Object   `tfsdk:"install"`
-	Schematic          types.String   `tfsdk:"schematic"`
-	Platform           types.String   `tfsdk:"platform"`
-	ConfigPatches      types.List     `tfsdk:"config_patches"`
 	OnDestroy          types.String   `tfsdk:"on_destroy"`
 	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
@@ -62,17 +74,42 @@ const (
 // poolAttributes are the attributes that every resource with machines has. role
 // names the machines in texts.
 func poolAttributes(ctx context.Context, role string, protect bool) map[string]schema.Attribute {
+	attributes := groupAttributes(role)
+	attributes["talos_version"] = talosVersionAttribute("the " + role + " machines run")
+
+	maps.Copy(attributes, lifeAttributes(ctx, role, protect))
+
+	return attributes
+}
+
+// lifeAttributes are those of lifeModel.
+func lifeAttributes(ctx context.Context, role string, protect bool) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			Computed:            true,
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			MarkdownDescription: "A readable id, for messages of the CLI. Use `cluster` to refer to the cluster.",
 		},
-		"talos_version": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "Talos version the " + role + " machines run, such as `" + defaultTalosVersion + "`: " + supportedTalos + ". It decides which " +
-				"installer image is used. This version of the provider installs, and refuses to change the version of machines that run already.",
-		},
+		"timeouts": timeoutsAttribute(ctx),
+	}
+
+	maps.Copy(attributes, behaviourAttributes(role, protect))
+	maps.Copy(attributes, observationAttributes())
+
+	return attributes
+}
+
+func talosVersionAttribute(of string) schema.StringAttribute {
+	return schema.StringAttribute{
+		Required: true,
+		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + supportedTalos + ". It decides which " +
+			"installer image is used. This version of the provider installs, and refuses to change the version of machines that run already.",
+	}
+}
+
+// groupAttributes are those of machinesModel.
+func groupAttributes(role string) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
 		"machines": machinesAttribute(role),
 		"install": installAttribute("the "+role+" machines",
 			"Machines may set their own `install`, whose values go before these."),
@@ -96,13 +133,7 @@ func poolAttributes(ctx context.Context, role string, protect bool) map[string]s
 			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource; after those of the cluster, before those of a " +
 				"machine. " + patchFormat + patchChange,
 		},
-		"timeouts": timeoutsAttribute(ctx),
 	}
-
-	maps.Copy(attributes, behaviourAttributes(role, protect))
-	maps.Copy(attributes, observationAttributes())
-
-	return attributes
 }
 
 // behaviourAttributes decide how the resource treats its machines; none of them

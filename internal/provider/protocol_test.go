@@ -177,6 +177,29 @@ func baseWorker() configuration {
 	}
 }
 
+// baseCluster is a configuration that is right.
+func baseCluster() configuration {
+	base := baseControlPlane()
+
+	base["control_plane"] = configuration{"install": base["install"], "machines": base["machines"]}
+	base["workers"] = configuration{
+		"batch": configuration{
+			"install":  configuration{"disk": "/dev/sda"},
+			"machines": configuration{"w-1": configuration{"address": "10.0.0.21"}, "w-2": configuration{"address": "10.0.0.22"}},
+		},
+		"gpu": configuration{
+			"install":       configuration{"disk": "/dev/nvme0n1"},
+			"talos_version": "v1.13.0",
+			"machines":      configuration{"w-1": configuration{"address": "10.0.0.31"}},
+		},
+	}
+
+	delete(base, "install")
+	delete(base, "machines")
+
+	return base
+}
+
 // validate asks the provider to validate a configuration.
 func validate(t *testing.T, resource string, config configuration) []*tfprotov6.Diagnostic {
 	t.Helper()

@@ -181,8 +181,10 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 		return types.MapValueMust(types.StringType, elements)
 	}
 
-	state := poolModel{Machines: machines("w-1"), Observed: prior, Phase: types.StringValue("Ready")}
-	plan := poolModel{Machines: machines("w-1", "w-2", "w-3")}
+	state := poolModel{
+		machinesModel: machinesModel{Machines: machines("w-1")}, lifeModel: lifeModel{Observed: prior, Phase: types.StringValue("Ready")},
+	}
+	plan := poolModel{machinesModel: machinesModel{Machines: machines("w-1", "w-2", "w-3")}}
 
 	stored := state
 	if diags := stored.settleUpdate(t.Context(), done, plan, state); diags.HasError() {

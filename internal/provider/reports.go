@@ -20,8 +20,13 @@ const (
 
 // report tells how a run ended that did not finish.
 func (r run) report(p pool, attempted, next string) report {
+	of := " of cluster"
+	if p.object == wholeCluster {
+		of = "" // it is in attempted already
+	}
+
 	return report{
-		Attempted: fmt.Sprintf("%s of cluster %q: %s", attempted, p.settings.Name, describe(p.names())),
+		Attempted: fmt.Sprintf("%s%s %q: %s", attempted, of, p.settings.Name, describe(p.names())),
 		Cause:     r.causes(),
 		Now:       r.standing(),
 		Next:      next,

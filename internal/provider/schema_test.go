@@ -116,7 +116,7 @@ func TestResourcesWithMachinesHaveTimeouts(t *testing.T) {
 			names[a.Name] = true
 		}
 
-		if names["machines"] && (!names["timeouts"] || !names["deletion_protection"] || !names["on_destroy"] || !names["on_incomplete"]) {
+		if (names["machines"] || names["control_plane"]) && (!names["timeouts"] || !names["deletion_protection"] || !names["on_destroy"] || !names["on_incomplete"]) {
 			t.Errorf("%s has machines and lacks one of timeouts, deletion_protection, on_destroy, on_incomplete", name)
 		}
 	}

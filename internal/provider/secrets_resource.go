@@ -52,7 +52,7 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 				Computed:  true,
 				Sensitive: true,
 				MarkdownDescription: "The secrets as YAML, in the format of `talosctl gen secrets`. Given to `secrets` of " +
-					"`talosop_control_plane`. Whoever has it is administrator of the cluster.",
+					"`talosop_control_plane` or `talosop_cluster`. Whoever has it is administrator of the cluster.",
 			},
 			"authorities": schema.MapNestedAttribute{
 				Computed: true,

@@ -96,23 +96,23 @@ func readRegistries(ctx context.Context, r *reader, value types.Object) machinec
 	return out
 }
 
-// machine reads the settings of one machine, with those of its pool filled in.
-func (m poolModel) machine(ctx context.Context, r *reader, one machineModel, role machineconfig.Role) machineconfig.Machine {
+// machine reads the settings of one machine, with those of its group filled in.
+func (g *group) machine(ctx context.Context, r *reader, one machineModel) machineconfig.Machine {
 	return machineconfig.Machine{
-		Role:        role,
+		Role:        machineconfig.Role(g.role),
 		Mode:        machineconfig.Metal,
 		Hostname:    r.text(one.Hostname),
-		Install:     m.installOf(ctx, r, one),
-		PoolPatches: r.texts(m.ConfigPatches),
+		Install:     g.installOf(ctx, r, one),
+		PoolPatches: r.texts(g.ConfigPatches),
 		Patches:     r.texts(one.ConfigPatches),
 	}
 }
 
-// installOf merges the install settings of a machine over those of its pool. A
+// installOf merges the install settings of a machine over those of its group. A
 // disk and a disk selector say the same thing, so the machine's own choice of one
 // replaces the pool's of the other.
-func (m poolModel) installOf(ctx context.Context, r *reader, one machineModel) machineconfig.Install {
-	pool, _ := object[installModel](ctx, r, m.Install)
+func (g *group) installOf(ctx context.Context, r *reader, one machineModel) machineconfig.Install {
+	pool, _ := object[installModel](ctx, r, g.Install)
 	own, _ := object[installModel](ctx, r, one.Install)
 
 	merged := pool
@@ -135,7 +135,7 @@ func (m poolModel) installOf(ctx context.Context, r *reader, one machineModel) m
 	install := machineconfig.Install{
 		Disk:            r.text(merged.Disk),
 		Wipe:            r.truth(merged.Wipe, false),
-		Image:           m.installer(r, merged.Image),
+		Image:           g.installer(r, merged.Image),
 		ExtraKernelArgs: r.texts(merged.ExtraKernelArgs),
 	}
 
@@ -151,13 +151,13 @@ func (m poolModel) installOf(ctx context.Context, r *reader, one machineModel) m
 
 // installer names the image that is installed. What makes it up is checked where
 // the values are, so an image that cannot be named yet is left empty here.
-func (m poolModel) installer(r *reader, given types.String) string {
+func (g *group) installer(r *reader, given types.String) string {
 	if !given.IsNull() {
 		return r.text(given)
 	}
 
 	reference, err := image.Installer{
-		Version: r.text(m.TalosVersion), Schematic: r.text(m.Schematic), Platform: r.text(m.Platform),
+		Version: r.text(g.talosVersion), Schematic: r.text(g.Schematic), Platform: r.text(g.Platform),
 	}.Reference()
 	if err != nil {
 		return ""

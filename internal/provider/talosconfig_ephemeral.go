@@ -173,7 +173,7 @@ func lifetimeOf(ttl timetypes.GoDuration, diags *diag.Diagnostics) time.Duration
 func handleForEphemerals() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required: true,
-		MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane`, or an object written by hand with at least `name`, `endpoint` and " +
+		MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, `endpoint` and " +
 			"`secrets`.",
 		Attributes: ephemeralAttributes(handleAttributes()),
 	}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -45,6 +46,29 @@ func fullWorker() configuration {
 	}
 
 	base["name"] = "batch"
+
+	return base
+}
+
+// fullCluster is a configuration with every argument set.
+func fullCluster() configuration {
+	base := fullControlPlane()
+
+	plane, batch := poolArguments("cp-1", "10.0.0.11"), poolArguments("w-2", "10.0.0.22")
+	with(batch, uuidOf("batch/w-2"), "machines", "w-2", "uuid")
+
+	for name := range plane {
+		switch name {
+		case "install", "machines", "schematic", "platform", "config_patches":
+			delete(base, name)
+		default:
+			delete(plane, name)
+			delete(batch, name)
+		}
+	}
+
+	batch["talos_version"] = "v1.13.0"
+	base["control_plane"], base["workers"] = plane, configuration{"batch": batch}
 
 	return base
 }
@@ -138,7 +162,9 @@ func isElement(at *tftypes.AttributePath) bool {
 func TestUnknownValuesEverywhere(t *testing.T) {
 	t.Parallel()
 
-	for resource, config := range map[string]configuration{"talosop_control_plane": fullControlPlane(), "talosop_worker": fullWorker()} {
+	for resource, config := range map[string]configuration{
+		"talosop_control_plane": fullControlPlane(), "talosop_worker": fullWorker(), "talosop_cluster": fullCluster(),
+	} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
 
@@ -224,7 +250,36 @@ func keepsItsWord(t *testing.T, kind string, unknown *tftypes.AttributePath, ear
 
 // uuidOf is a hardware UUID for a machine; cp-1 and w-1 have that of poolArguments.
 func uuidOf(name string) string {
-	return "4c4c4544-0042-3510-8053-b4c04f43593" + name[len(name)-1:]
+	pool, _, inPool := strings.Cut(name, poolSeparator)
+	if !inPool {
+		pool = ""
+	}
+
+	return fmt.Sprintf("4c4c4544-0042-3510-8053-b4c04f4359%x%s", 3+len(pool), name[len(name)-1:])
+}
+
+// machinesIn lists the machines of a configuration as observed does.
+func machinesIn(config configuration) []string {
+	var names []string
+
+	add := func(prefix string, block any) {
+		if object, ok := block.(configuration); ok {
+			machines, _ := object["machines"].(configuration)
+			for name := range machines {
+				names = append(names, prefix+name)
+			}
+		}
+	}
+
+	add("", config)
+	add("", config["control_plane"])
+
+	pools, _ := config["workers"].(configuration)
+	for name, block := range pools {
+		add(name+"/", block)
+	}
+
+	return names
 }
 
 // settledState is the state after a configuration was applied.
@@ -243,7 +298,7 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 		t.Fatal(err)
 	}
 
-	machines, _ := config["machines"].(configuration)
+	machines := machinesIn(config)
 
 	settled, err := tftypes.Transform(plan, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		switch {
@@ -251,7 +306,7 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 			return tftypes.NewValue(tftypes.String, "Ready"), nil
 		case at.String() == `AttributeName("observed")`:
 			seen := configuration{}
-			for name := range machines {
+			for _, name := range machines {
 				seen[name] = configuration{
 					"stage": "running", "ready": true, "talos_version": config["talos_version"], "node_name": name,
 					"uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2",

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
@@ -20,11 +19,15 @@ const supportedTalos = "v1.10 to v1.13"
 
 // validate checks everything that can be checked without a machine and as far as
 // it is known. All mistakes are reported at once.
-func (m poolModel) validate(p pool) diag.Diagnostics {
+func (p pool) validate() diag.Diagnostics {
 	var diags diag.Diagnostics
 
-	diags.Append(m.validateImage()...)
-	diags.Append(validateMachines(m, p)...)
+	for _, g := range p.groups {
+		diags.Append(g.validateImage()...)
+		diags.Append(g.validateCount()...)
+	}
+
+	diags.Append(validateMachines(p)...)
 	diags.Append(validateVersions(p)...)
 	diags.Append(validateConfigurations(p)...)
 
@@ -37,19 +40,19 @@ func (m poolModel) validate(p pool) diag.Diagnostics {
 	return diags
 }
 
-func (m poolModel) validateImage() diag.Diagnostics {
+func (g *group) validateImage() diag.Diagnostics {
 	var diags diag.Diagnostics
 
-	if id := m.Schematic.ValueString(); id != "" {
+	if id := g.Schematic.ValueString(); id != "" {
 		if err := image.CheckSchematic(id); err != nil {
-			diags.Append(invalid(path.Root("schematic"), "schematic", "found "+quote(id), "allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
+			diags.Append(invalid(g.at.AtName("schematic"), "schematic", "found "+quote(id), "allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
 				"upload the schematic to the factory and copy the id it answers"))
 		}
 	}
 
-	if platform := m.Platform.ValueString(); platform != "" {
+	if platform := g.Platform.ValueString(); platform != "" {
 		if _, err := (image.Installer{Version: defaultTalosVersion, Platform: platform}).Reference(); err != nil {
-			diags.Append(invalid(path.Root("platform"), "platform", "found "+quote(platform), "allowed are the names Talos uses, such as metal, nocloud or aws",
+			diags.Append(invalid(g.at.AtName("platform"), "platform", "found "+quote(platform), "allowed are the names Talos uses, such as metal, nocloud or aws",
 				"leave it out for physical and most virtual machines"))
 		}
 	}
@@ -57,28 +60,40 @@ func (m poolModel) validateImage() diag.Diagnostics {
 	return diags
 }
 
-// validateMachines checks the map of machines as a whole.
-func validateMachines(m poolModel, p pool) diag.Diagnostics {
+// validateCount checks how many machines there are.
+func (g *group) validateCount() diag.Diagnostics {
 	var diags diag.Diagnostics
 
-	if m.Machines.IsUnknown() {
+	if g.Machines.IsUnknown() {
 		return nil
 	}
 
-	count := len(m.Machines.Elements())
+	count := len(g.Machines.Elements())
 
 	switch {
 	case count == 0:
-		diags.Append(invalid(path.Root("machines"), "machines", "found no machine", "allowed is one or more",
-			fmt.Sprintf("add the %s machines, each under a name of your choice", p.role)))
-	case p.role == cluster.ControlPlane && count%2 == 0:
-		diags.Append(doubtful(path.Root("machines"), "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
+		diags.Append(invalid(g.at.AtName("machines"), "machines", "found no machine", "allowed is one or more",
+			fmt.Sprintf("add the %s machines, each under a name of your choice", g.role)))
+	case g.role == cluster.ControlPlane && count%2 == 0:
+		diags.Append(doubtful(g.at.AtName("machines"), "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
 			fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1), "Use 1, 3 or 5"))
 	}
 
+	return diags
+}
+
+// validateMachines checks the machines against each other, control planes first.
+func validateMachines(p pool) diag.Diagnostics {
+	var diags diag.Diagnostics
+
 	addresses, uuids := map[string]string{}, map[string]string{}
 
-	for _, name := range p.names() {
+	var names []string
+	for _, g := range p.groups {
+		names = append(names, p.namesOf(g)...)
+	}
+
+	for _, name := range names {
 		machine := p.machines[name]
 
 		if machine.address != "" {
@@ -115,10 +130,11 @@ func (p pool) validateAddress(name, address string, seen map[string]string) diag
 
 	seen[host] = name
 
+	if !p.inHandle {
+		return nil
+	}
+
 	for _, endpoint := range p.endpoints {
-		if p.role != cluster.Worker {
-			break
-		}
 
 		if other, err := canonicalHost(endpoint); err == nil && other == host {
 			return diag.Diagnostics{invalid(at, "machine", fmt.Sprintf("found %s with the address of a control plane of the cluster, %s", name, address),
@@ -151,23 +167,34 @@ func canonicalHost(host string) (string, error) {
 
 // validateVersions checks the versions against each other.
 func validateVersions(p pool) diag.Diagnostics {
-	if p.talosVersion == "" {
+	var diags diag.Diagnostics
+
+	for _, g := range p.groups {
+		diags.Append(p.validateVersionsOf(g)...)
+	}
+
+	return diags
+}
+
+func (p pool) validateVersionsOf(g *group) diag.Diagnostics {
+	version := g.talosVersion.ValueString()
+	if version == "" {
 		return nil
 	}
 
-	talos, err := machineconfig.ParseTalosVersion(p.talosVersion)
+	talos, err := machineconfig.ParseTalosVersion(version)
 	if err != nil {
-		return fieldDiagnostics(p, p.problems("", err))
+		return fieldDiagnostics(p, p.problemsIn(g, "", err))
 	}
 
 	var problems []error
 
 	if kubernetes, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion); err == nil {
-		problems = append(problems, p.problems("", machineconfig.CheckKubernetesSupported(talos, kubernetes)))
+		problems = append(problems, p.problemsIn(g, "", machineconfig.CheckKubernetesSupported(talos, kubernetes)))
 	}
 
 	if p.settings.Contract != "" {
-		problems = append(problems, p.problems("", machineconfig.CheckContract(p.settings.Contract, talos)))
+		problems = append(problems, p.problemsIn(g, "", machineconfig.CheckContract(p.settings.Contract, talos)))
 	}
 
 	return fieldDiagnostics(p, errors.Join(problems...))

@@ -30,6 +30,7 @@ func TestValidConfigurationsAreSilent(t *testing.T) {
 
 	for resource, config := range map[string]configuration{
 		"talosop_control_plane": baseControlPlane(), "talosop_worker": baseWorker(), "talosop_secrets": {},
+		"talosop_cluster": baseCluster(),
 	} {
 		if got := validate(t, resource, config); len(got) > 0 {
 			t.Errorf("%s: %s", resource, show(got))
@@ -224,6 +225,112 @@ func TestMistakesInWorkers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			expectMistake(t, validate(t, "talosop_worker", test.config), test.at, test.says, false)
+		})
+	}
+}
+
+// In a whole cluster a mistake is reported in the block it is in, and machines are
+// compared across blocks.
+func TestMistakesInClusters(t *testing.T) {
+	t.Parallel()
+
+	const (
+		plane = `AttributeName("control_plane")`
+		batch = `AttributeName("workers").ElementKeyString("batch")`
+	)
+
+	for name, test := range map[string]struct {
+		config  configuration
+		at      string
+		says    []string
+		warning bool
+	}{
+		"zero control planes": {
+			config: with(baseCluster(), configuration{}, "control_plane", "machines"),
+			at:     plane + `.AttributeName("machines")`, says: []string{"no machine", "control plane"},
+		},
+		"even number": {
+			config: with(baseCluster(), configuration{
+				"cp-1": configuration{"address": "10.0.0.11"}, "cp-2": configuration{"address": "10.0.0.12"},
+			}, "control_plane", "machines"),
+			at: plane + `.AttributeName("machines")`, says: []string{"2 control-plane machines", "1, 3 or 5"}, warning: true,
+		},
+		"zero workers in a pool": {
+			config: with(baseCluster(), configuration{}, "workers", "batch", "machines"),
+			at:     batch + `.AttributeName("machines")`, says: []string{"no machine", "worker"},
+		},
+		"worker at the address of a control plane": {
+			config: with(baseCluster(), "10.0.0.12", "workers", "batch", "machines", "w-2", "address"),
+			at:     batch + `.AttributeName("machines").ElementKeyString("w-2").AttributeName("address")`,
+			says:   []string{"batch/w-2 with the address of cp-2", "each machine once"},
+		},
+		"worker of two pools": {
+			config: with(baseCluster(), "10.0.0.21", "workers", "gpu", "machines", "w-1", "address"),
+			at:     `AttributeName("workers").ElementKeyString("gpu").AttributeName("machines").ElementKeyString("w-1").AttributeName("address")`,
+			says:   []string{"gpu/w-1 with the address of batch/w-1"},
+		},
+		"name of a pool": {
+			config: with(baseCluster(), configuration{"machines": configuration{"w-1": configuration{"address": "10.0.0.41"}}}, "workers", "a/b"),
+			at:     `AttributeName("workers").ElementKeyString("a/b")`, says: []string{"the name of a pool"},
+		},
+		"name of a machine": {
+			config: with(baseCluster(), "10.0.0.14", "control_plane", "machines", "batch/w-1", "address"),
+			at:     plane + `.AttributeName("machines").ElementKeyString("batch/w-1")`, says: []string{"a machine name"},
+		},
+		"Talos version of the cluster": {
+			config: with(baseCluster(), "1.13.0", "talos_version"),
+			at:     `AttributeName("talos_version")`, says: []string{`"1.13.0"`, "Write v1.13.0"},
+		},
+		"Talos version of a pool": {
+			config: with(baseCluster(), "v1.9.5", "workers", "batch", "talos_version"),
+			at:     batch + `.AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.13.x"},
+		},
+		"Talos version of a pool older than the contract": {
+			config: with(baseCluster(), "v1.12.4", "workers", "batch", "talos_version"),
+			at:     `AttributeName("version_contract")`, says: []string{`"v1.13"`, "at most v1.12"},
+		},
+		"no disk in a pool": {
+			config: with(baseCluster(), nil, "workers", "batch", "install"),
+			at:     batch + `.AttributeName("install").AttributeName("disk")`, says: []string{"no disk"},
+		},
+		"patch of the control plane": {
+			config: with(baseCluster(), []any{"machine:\n  kubelett: {}"}, "control_plane", "config_patches"),
+			at:     plane + `.AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"kubelett"},
+		},
+		"patch of a pool": {
+			config: with(baseCluster(), []any{"machine: {"}, "workers", "batch", "config_patches"),
+			at:     batch + `.AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"not YAML"},
+		},
+		"patch of a machine": {
+			config: with(baseCluster(), []any{"just words"}, "workers", "batch", "machines", "w-1", "config_patches"),
+			at:     batch + `.AttributeName("machines").ElementKeyString("w-1").AttributeName("config_patches").ElementKeyInt(0)`,
+			says:   []string{"Allowed"},
+		},
+		"patch of the cluster": {
+			config: with(baseCluster(), []any{"just words"}, "cluster_config_patches"),
+			at:     `AttributeName("cluster_config_patches").ElementKeyInt(0)`, says: []string{"Allowed"},
+		},
+		"schematic of a pool": {
+			config: with(baseCluster(), "abc", "workers", "batch", "schematic"),
+			at:     batch + `.AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
+		},
+		"META of a worker": {
+			config: with(baseCluster(), "x", "workers", "batch", "machines", "w-1", "meta", "0x09"),
+			at:     batch + `.AttributeName("machines").ElementKeyString("w-1").AttributeName("meta").ElementKeyString("0x09")`,
+			says:   []string{"belong to Talos"},
+		},
+		"endpoint without scheme": {
+			config: with(baseCluster(), "10.0.0.10:6443", "endpoint"),
+			at:     `AttributeName("endpoint")`, says: []string{"https://"},
+		},
+		"secrets": {
+			config: with(baseCluster(), "certs: {}", "secrets"),
+			at:     `AttributeName("secrets")`, says: []string{"talosop_secrets"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectMistake(t, validate(t, "talosop_cluster", test.config), test.at, test.says, test.warning)
 		})
 	}
 }

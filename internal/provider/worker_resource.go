@@ -54,7 +54,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	}
 	attributes["cluster"] = schema.SingleNestedAttribute{
 		Required: true,
-		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane`, or an object written by hand for a cluster that " +
+		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand for a cluster that " +
 			"was made with other tools. Another `name` in it replaces the resource.",
 		Attributes: workerHandleAttributes(),
 	}
@@ -91,7 +91,7 @@ func (r *workerResource) ValidateConfig(ctx context.Context, req resource.Valida
 
 	p, diags := config.pool(ctx)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(config.validate(p)...)
+	resp.Diagnostics.Append(p.validate()...)
 }
 
 func (r *workerResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
@@ -113,7 +113,7 @@ func (r *workerResource) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	p, diags := plan.pool(ctx)
 	resp.Diagnostics.Append(diags...)
 
-	change := editOf(plan.poolModel, req.Config)
+	change := editOf(plan.lifeModel, req.Config)
 	plan.ID = workerID(ctx, plan)
 
 	if req.State.Raw.IsNull() {
@@ -132,7 +132,7 @@ func (r *workerResource) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 func (r *workerResource) planUpdate(ctx context.Context, plan *workerModel, state workerModel, p pool, change edit) diag.Diagnostics {
 	prior, diags := state.pool(ctx)
 
-	f, more := planUpdate(ctx, p, prior, state.poolModel, change, cluster.DefaultPolicy())
+	f, more := planUpdate(ctx, p, prior, state.lifeModel, change, cluster.DefaultPolicy())
 	diags.Append(more...)
 	plan.apply(f)
 
@@ -192,7 +192,7 @@ func (r *workerResource) Read(ctx context.Context, req resource.ReadRequest, res
 		return
 	}
 
-	resp.Diagnostics.Append(r.refresh(maskSecrets(ctx, p.secrets), &state.poolModel, p)...)
+	resp.Diagnostics.Append(r.refresh(maskSecrets(ctx, p.secrets), &state.lifeModel, p, state.seenMeta)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, state.protection())...)
 }
@@ -209,6 +209,9 @@ func (r *workerResource) Update(ctx context.Context, req resource.UpdateRequest,
 	p, diags := plan.pool(ctx)
 	resp.Diagnostics.Append(diags...)
 
+	prior, diags := state.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -217,7 +220,7 @@ func (r *workerResource) Update(ctx context.Context, req resource.UpdateRequest,
 	result.ID = workerID(ctx, plan)
 
 	if !plan.idle() {
-		done, diags := r.update(maskSecrets(ctx, p.secrets), p, state.poolModel)
+		done, diags := r.update(maskSecrets(ctx, p.secrets), p, prior, state.lifeModel)
 		resp.Diagnostics.Append(diags...)
 
 		if done.err != nil {
@@ -247,7 +250,7 @@ func (r *workerResource) Delete(ctx context.Context, req resource.DeleteRequest,
 		return
 	}
 
-	resp.Diagnostics.Append(r.remove(maskSecrets(ctx, p.secrets), "talosop_worker", state.poolModel, p)...)
+	resp.Diagnostics.Append(r.remove(maskSecrets(ctx, p.secrets), "talosop_worker", state.lifeModel, p)...)
 }
 
 func (r *workerResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
@@ -272,7 +275,7 @@ func (r *workerResource) ImportState(ctx context.Context, req resource.ImportSta
 
 	model, diags := workersFrom(ctx, request, bundle, planes, found)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(r.adopt(ctx, &model.poolModel, model.pool)...)
+	resp.Diagnostics.Append(r.adopt(ctx, &model.lifeModel, model.pool)...)
 
 	if resp.Diagnostics.HasError() {
 		return

@@ -1,0 +1,63 @@
+resource "talosop_secrets" "prod" {}
+
+resource "talosop_cluster" "prod" {
+  mode               = "metal"
+  name               = "prod"
+  endpoint           = "https://10.0.0.10:6443"
+  secrets            = talosop_secrets.prod.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.36.3"
+
+  control_plane = {
+    install = { disk = "/dev/sda" }
+
+    machines = {
+      cp-1 = { address = "10.0.0.11", hostname = "cp-1" }
+      cp-2 = { address = "10.0.0.12", hostname = "cp-2" }
+      cp-3 = { address = "10.0.0.13", hostname = "cp-3", install = { disk = "/dev/nvme0n1" } }
+    }
+
+    # The host of the endpoint is a virtual IP that the control planes hold among themselves.
+    config_patches = [yamlencode({
+      apiVersion = "v1alpha1"
+      kind       = "Layer2VIPConfig"
+      name       = "10.0.0.10"
+      link       = "eth0"
+    })]
+  }
+
+  workers = {
+    batch = {
+      install = { disk = "/dev/sda" }
+
+      machines = {
+        w-1 = { address = "10.0.0.21" }
+        w-2 = { address = "10.0.0.22" }
+      }
+
+      config_patches = [yamlencode({
+        machine = { nodeLabels = { pool = "batch" } }
+      })]
+    }
+
+    storage = {
+      install = { disk_selector = { type = "nvme", size = "< 1TB" } }
+
+      machines = {
+        w-1 = { address = "10.0.0.31" }
+      }
+    }
+  }
+
+  # Patches of every machine of the cluster.
+  cluster_config_patches = [yamlencode({
+    machine = { sysctls = { "net.core.somaxconn" = "65535" } }
+  })]
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The cluster is ${self.phase}. Apply again to continue."
+    }
+  }
+}

@@ -1,0 +1,202 @@
+package provider
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+type clusterModel struct {
+	lifeModel
+	settingsModel
+
+	TalosVersion types.String `tfsdk:"talos_version"`
+	ControlPlane types.Object `tfsdk:"control_plane"`
+	Workers      types.Map    `tfsdk:"workers"`
+}
+
+// workersModel is one pool of workers of a cluster.
+type workersModel struct {
+	machinesModel
+
+	TalosVersion types.String `tfsdk:"talos_version"`
+}
+
+// wholeCluster names the resource in messages.
+const wholeCluster = "cluster"
+
+// handle describes the cluster for other resources, as far as the plan knows it.
+func (m clusterModel) handle(ctx context.Context) handleModel {
+	endpoints := types.ListUnknown(types.StringType)
+
+	if plane, ok := object[machinesModel](ctx, &reader{}, m.ControlPlane); ok {
+		endpoints = talosEndpoints(ctx, plane.Machines)
+	}
+
+	return m.handleAs(m.TalosVersion, m.Phase, endpoints)
+}
+
+func (m *clusterModel) export(ctx context.Context) diag.Diagnostics {
+	return m.exportAs(ctx, m.handle(ctx))
+}
+
+// pool reads the model as machines of both roles in one cluster.
+func (m clusterModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
+	r := &reader{}
+	groups := m.groups(ctx, r)
+
+	p, diags := poolOf(ctx, m.handle(ctx), groups...)
+	m.schedule(&p)
+
+	p.object = wholeCluster
+	p.unnamed = p.unnamed || r.unknown
+	p.unknown = p.unknown || r.unknown
+
+	return p, append(r.diags, diags...)
+}
+
+// groups lists the blocks of machines, the control plane first. Blocks that are
+// unknown as a whole are left out, which the reader remembers.
+func (m clusterModel) groups(ctx context.Context, r *reader) []*group {
+	var groups []*group
+
+	at, versionAt := path.Root("control_plane"), path.Root("talos_version")
+
+	if plane, ok := object[machinesModel](ctx, r, m.ControlPlane); ok {
+		groups = append(groups, &group{machinesModel: plane, role: cluster.ControlPlane, at: at, talosVersion: m.TalosVersion, versionAt: versionAt})
+	}
+
+	pools := objects[workersModel](ctx, r, m.Workers)
+
+	for _, name := range sortedNames(pools) {
+		at := path.Root("workers").AtMapKey(name)
+		g := &group{
+			machinesModel: pools[name].machinesModel, role: cluster.Worker, at: at, prefix: name + poolSeparator,
+			talosVersion: m.TalosVersion, versionAt: versionAt,
+		}
+
+		if own := pools[name].TalosVersion; !own.IsNull() {
+			g.talosVersion, g.versionAt = own, at.AtName("talos_version")
+		}
+
+		groups = append(groups, g)
+	}
+
+	return groups
+}
+
+// seenMeta puts what META of the members holds in place of what state says about it.
+func (m *clusterModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+	plane, diags := withMachines(ctx, m.ControlPlane, func(machines types.Map) (types.Map, diag.Diagnostics) {
+		return withMeta(ctx, "", machines, want, have)
+	})
+
+	pools := map[string]attr.Value{}
+
+	for name, block := range m.Workers.Elements() {
+		pool, more := withMachines(ctx, block, func(machines types.Map) (types.Map, diag.Diagnostics) {
+			return withMeta(ctx, name+poolSeparator, machines, want, have)
+		})
+		diags.Append(more...)
+
+		pools[name] = pool
+	}
+
+	diags.Append(m.setBlocks(ctx, plane, pools, m.Workers)...)
+
+	return diags
+}
+
+// settleUpdate puts the outcome of an update into the model that is stored, as that
+// of resources with one role does.
+func (m *clusterModel) settleUpdate(ctx context.Context, done run, plan, state clusterModel) diag.Diagnostics {
+	m.settle(done, plan.lifeModel, state.lifeModel)
+
+	if !done.halted() {
+		return nil
+	}
+
+	plane, diags := withMachines(ctx, state.ControlPlane, func(machines types.Map) (types.Map, diag.Diagnostics) {
+		return done.joined(ctx, "", machines, machinesOf(plan.ControlPlane))
+	})
+
+	pools := map[string]attr.Value{}
+	maps.Copy(pools, state.Workers.Elements())
+
+	for name, block := range plan.Workers.Elements() {
+		base, known := pools[name]
+		recorded := machinesOf(base)
+
+		if !known {
+			base = block
+		}
+
+		pool, more := withMachines(ctx, base, func(types.Map) (types.Map, diag.Diagnostics) {
+			return done.joined(ctx, name+poolSeparator, recorded, machinesOf(block))
+		})
+		diags.Append(more...)
+
+		// A pool is stored once one of its machines is ours.
+		if known || len(machinesOf(pool).Elements()) > 0 {
+			pools[name] = pool
+		}
+	}
+
+	diags.Append(m.setBlocks(ctx, plane, pools, state.Workers)...)
+
+	return diags
+}
+
+// setBlocks stores the machines. Without pools the map stays what it was: null and
+// empty mean the same.
+func (m *clusterModel) setBlocks(ctx context.Context, plane types.Object, pools map[string]attr.Value, was types.Map) diag.Diagnostics {
+	m.ControlPlane, m.Workers = plane, was
+
+	if len(pools) == 0 {
+		return nil
+	}
+
+	workers, diags := types.MapValue(was.ElementType(ctx), pools)
+	m.Workers = workers
+
+	return diags
+}
+
+// machinesOf reads the machines of a block; there are none when it is not there.
+func machinesOf(block attr.Value) types.Map {
+	if object, ok := block.(types.Object); ok {
+		if machines, ok := object.Attributes()["machines"].(types.Map); ok {
+			return machines
+		}
+	}
+
+	return types.MapNull(types.ObjectType{AttrTypes: machineType()})
+}
+
+// withMachines returns a block with other machines.
+func withMachines(
+	ctx context.Context, block attr.Value, change func(types.Map) (types.Map, diag.Diagnostics),
+) (types.Object, diag.Diagnostics) {
+	object, ok := block.(types.Object)
+	if !ok || object.IsNull() || object.IsUnknown() {
+		return object, nil
+	}
+
+	machines, diags := change(machinesOf(object))
+	if diags.HasError() {
+		return object, diags
+	}
+
+	values := object.Attributes()
+	values["machines"] = machines
+
+	changed, more := types.ObjectValue(object.AttributeTypes(ctx), values)
+
+	return changed, append(diags, more...)
+}

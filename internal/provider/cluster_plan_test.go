@@ -1,0 +1,175 @@
+package provider
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// The plan of a whole cluster names the machines of both roles, workers by pool, and
+// configures all of them before etcd is bootstrapped.
+func TestPlanOfWholeCluster(t *testing.T) {
+	t.Parallel()
+
+	plan := planOf(t, "talosop_cluster", nil, with(baseCluster(), unknownValue{}, "secrets"))
+
+	want := []string{
+		"apply configuration to cp-1 at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+		"apply configuration to cp-2 at 10.0.0.12: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+		"apply configuration to cp-3 at 10.0.0.13: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+		"apply configuration to batch/w-1 at 10.0.0.21: installs Talos v1.13.0 on /dev/sda, reboots, joins as worker",
+		"apply configuration to batch/w-2 at 10.0.0.22: installs Talos v1.13.0 on /dev/sda, reboots, joins as worker",
+		"apply configuration to gpu/w-1 at 10.0.0.31: installs Talos v1.13.0 on /dev/nvme0n1, reboots, joins as worker",
+		"bootstrap etcd on cp-1",
+	}
+	if got := textsOf(t, attributeOf(t, plan, "operations")); !slices.Equal(got, want) {
+		t.Errorf("operations are %q", got)
+	}
+
+	for name, known := range map[string]bool{"phase": false, "observed": false, "id": true, "version_contract": true} {
+		if got := attributeOf(t, plan, name); got.IsKnown() != known {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+
+	handle := attributeOf(t, plan, "cluster")
+	if got := textsOf(t, attributeOf(t, handle, "talos_endpoints")); !slices.Equal(got, []string{"10.0.0.11", "10.0.0.12", "10.0.0.13"}) {
+		t.Errorf("cluster.talos_endpoints is %q", got)
+	}
+}
+
+// Blocks that are unknown as a whole leave the operations open, and are no mistake.
+func TestPlanOfUnknownBlocks(t *testing.T) {
+	t.Parallel()
+
+	prior := settledState(t, "talosop_cluster", baseCluster())
+
+	for _, block := range []string{"control_plane", "workers"} {
+		config := with(baseCluster(), unknownValue{}, block)
+		if got := validate(t, "talosop_cluster", config); len(got) > 0 {
+			t.Errorf("unknown %s: %s", block, show(got))
+		}
+
+		for kind, state := range map[string]*tftypes.Value{"create": nil, "update": &prior} {
+			if got := attributeOf(t, planOf(t, "talosop_cluster", state, config), "operations"); got.IsKnown() {
+				t.Errorf("%s with unknown %s: operations are %s", kind, block, got)
+			}
+		}
+	}
+}
+
+// Changes that talosop makes to a running cluster touch the machines they are for.
+func TestPlanOfWholeClusterUpdates(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		config configuration
+		want   []string
+	}{
+		"worker added": {
+			config: with(baseCluster(), "10.0.0.32", "workers", "gpu", "machines", "w-2", "address"),
+			want:   []string{"apply configuration to gpu/w-2 at 10.0.0.32: installs Talos v1.13.0 on /dev/nvme0n1, reboots, joins as worker"},
+		},
+		"pool added": {
+			config: with(with(baseCluster(), "10.0.0.41", "workers", "new", "machines", "w-1", "address"), "/dev/vda", "workers", "new", "install", "disk"),
+			want:   []string{"apply configuration to new/w-1 at 10.0.0.41: installs Talos v1.13.0 on /dev/vda, reboots, joins as worker"},
+		},
+		"version of the cluster spelt out in a pool": {
+			config: with(baseCluster(), "v1.13.0", "workers", "batch", "talos_version"),
+			want:   []string{},
+		},
+		"META of one worker": {
+			config: with(baseCluster(), "rack-1", "workers", "batch", "machines", "w-1", "meta", "user_1"),
+			want:   []string{"write META 0x0c of batch/w-1"},
+		},
+	} {
+		prior := settledState(t, "talosop_cluster", baseCluster())
+
+		if got := textsOf(t, attributeOf(t, planOf(t, "talosop_cluster", &prior, test.config), "operations")); !slices.Equal(got, test.want) {
+			t.Errorf("%s: operations are %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// What the resources with one role refuse is refused in a whole cluster, in the block
+// that asks for it.
+func TestRefusedChangesOfWholeClusters(t *testing.T) {
+	t.Parallel()
+
+	const batch = `AttributeName("workers").ElementKeyString("batch")`
+
+	withoutPool := baseCluster()
+	if pools, ok := withoutPool["workers"].(configuration); ok {
+		delete(pools, "batch")
+	}
+
+	for name, test := range map[string]struct {
+		config configuration
+		at     string
+		says   []string
+	}{
+		"Talos version of the cluster": {
+			config: with(baseCluster(), "v1.13.2", "talos_version"),
+			at:     `AttributeName("talos_version")`, says: []string{"from v1.13.0 to v1.13.2", "cp-1, cp-2 and cp-3", "Keep v1.13.0"},
+		},
+		"Talos version of a pool": {
+			config: with(baseCluster(), "v1.13.2", "workers", "batch", "talos_version"),
+			at:     batch + `.AttributeName("talos_version")`, says: []string{"from v1.13.0 to v1.13.2", "batch/w-1 and batch/w-2 run another"},
+		},
+		"Kubernetes version": {
+			config: with(baseCluster(), "v1.36.1", "kubernetes_version"),
+			at:     `AttributeName("kubernetes_version")`, says: []string{"from v1.35.2 to v1.36.1"},
+		},
+		"removal of a control plane": {
+			config: with(baseCluster(), configuration{"cp-1": configuration{"address": "10.0.0.11"}}, "control_plane", "machines"),
+			at:     `AttributeName("control_plane").AttributeName("machines")`, says: []string{"not list cp-2 and cp-3"},
+		},
+		"removal of a worker": {
+			config: with(baseCluster(), configuration{"w-1": configuration{"address": "10.0.0.21"}}, "workers", "batch", "machines"),
+			at:     batch + `.AttributeName("machines")`, says: []string{"not list batch/w-2"},
+		},
+		"removal of a pool": {
+			config: withoutPool,
+			at:     `AttributeName("workers")`, says: []string{"not list batch/w-1 and batch/w-2"},
+		},
+		"removal of all pools": {
+			config: with(baseCluster(), nil, "workers"),
+			at:     `AttributeName("workers")`, says: []string{"not list batch/w-1"},
+		},
+		"reboot": {
+			config: with(baseCluster(), []any{"machine:\n  files:\n    - path: /var/a\n      op: create\n      permissions: 0o644\n      content: a"},
+				"workers", "batch", "machines", "w-2", "config_patches"),
+			at:   batch + `.AttributeName("machines").ElementKeyString("w-2")`,
+			says: []string{"batch/w-2 differs in machine.files", "does not reboot machines"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			prior := withDigests(t, settledState(t, "talosop_cluster", baseCluster()))
+
+			resp := planned(t, "talosop_cluster", &prior, valueOf(t, typeOf(t, "talosop_cluster"), test.config))
+			expectMistake(t, resp.Diagnostics, test.at, test.says, false)
+		})
+	}
+}
+
+// A whole cluster is protected from the start.
+func TestWholeClusterIsProtected(t *testing.T) {
+	t.Parallel()
+
+	typ := typeOf(t, "talosop_cluster")
+	prior := settledState(t, "talosop_cluster", baseCluster())
+	null := tftypes.NewValue(typ, nil)
+
+	destroy, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: "talosop_cluster", PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	expectMistake(t, destroy.Diagnostics, `AttributeName("deletion_protection")`, []string{`"prod"`, "destroyed"}, false)
+}
