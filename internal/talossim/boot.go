@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/uuid"
@@ -49,6 +50,7 @@ type boot struct {
 
 	statusMu   sync.Mutex // serializes writes of MachineStatus
 	lastStatus runtime.MachineStatusSpec
+	published  atomic.Int64 // stage that clients see, which follows stage
 
 	spawnMu sync.Mutex
 	work    sync.WaitGroup

@@ -268,7 +268,7 @@ func (m *Machine) Ready() (bool, []string) {
 	return ready, unmet
 }
 
-// AwaitStage returns when the machine is in the stage.
+// AwaitStage returns when the machine is in the stage and tells its clients so.
 func (m *Machine) AwaitStage(ctx context.Context, stage Stage) error {
 	err := m.sim.await(ctx, func() bool {
 		if m.boot == nil {
@@ -277,7 +277,7 @@ func (m *Machine) AwaitStage(ctx context.Context, stage Stage) error {
 
 		current, _, _ := m.boot.status()
 
-		return current == stage
+		return current == stage && Stage(m.boot.published.Load()) == stage
 	})
 	if err != nil {
 		return fmt.Errorf("wait for stage %s of %s (now %s): %w", stage, m.name, m.Stage(), err)

@@ -77,6 +77,7 @@ func (b *boot) refreshStatus() {
 	b.lastStatus = next
 
 	modify(b, runtime.NewMachineStatus(), func(ms *runtime.MachineStatus) { *ms.TypedSpec() = next })
+	b.published.Store(int64(stage))
 
 	ev := &machine.MachineStatusEvent{
 		Stage: machine.MachineStatusEvent_MachineStage(stage), //nolint:gosec // same numbers
