@@ -58,6 +58,7 @@ var (
 	errNoLeader        = errors.New("etcdserver: no leader")
 	errTimedOut        = errors.New("etcdserver: request timed out")
 	errLearner         = errors.New("etcdserver: rpc not supported for learner")
+	errStopped         = errors.New("etcdserver: server stopped")
 )
 
 // errDataExists ends a bootstrap on a machine that has etcd data.
@@ -139,7 +140,8 @@ func etcdRefused(addr string) error {
 }
 
 // leaveEtcd removes the machine's member and deletes its data, as a graceful reset and
-// EtcdLeaveCluster do. Only a cluster that is not healthy right now is tried again.
+// EtcdLeaveCluster do. Talos 1.13 tries again while the cluster is not healthy, and
+// when the member stopped: it may have removed itself before it could answer.
 func (b *boot) leaveEtcd(ctx context.Context) error {
 	node := b.etcdNode()
 	if node == nil {
@@ -151,6 +153,9 @@ func (b *boot) leaveEtcd(ctx context.Context) error {
 		patience = max(patience, realLeave)
 	}
 
+	// Once the member has stopped, only another one can say whether it is removed.
+	stopped := false
+
 	for deadline := time.Now().Add(patience); ; {
 		via, err := b.anyMember(ctx)
 		if err == nil {
@@ -161,7 +166,8 @@ func (b *boot) leaveEtcd(ctx context.Context) error {
 			break
 		}
 
-		if !errors.Is(err, errUnhealthy) || time.Now().After(deadline) {
+		stopped = stopped || errors.Is(err, errStopped)
+		if !stopped && !errors.Is(err, errUnhealthy) || time.Now().After(deadline) {
 			return fmt.Errorf("failed to leave cluster: failed to remove member %d: %w", node.id(), err)
 		}
 
