@@ -14,7 +14,10 @@ type Snapshot struct {
 	Time time.Time
 	// Machines by their name in the spec. A machine that is missing here was not
 	// asked yet.
-	Machines   map[string]MachineState
+	Machines map[string]MachineState
+	// Peers are the control planes that etcd knows and the spec does not own, by the
+	// ID of their member.
+	Peers      map[string]MachineState
 	Etcd       EtcdState
 	Kubernetes KubernetesState
 }
@@ -98,6 +101,10 @@ type MachineState struct {
 	// etcd, whatever became of the call. No other machine is asked then.
 	BootstrapSent bool
 
+	// Upgraded is the last upgrade that this run completed on the machine. One that
+	// rebooted since and does not run it was rolled back by Talos.
+	Upgraded UpgradeMark
+
 	Stage Stage
 	// Ready is MachineStatus.ready; Unmet are its unmet conditions by name.
 	Ready bool
@@ -115,6 +122,10 @@ type MachineState struct {
 	NodeName string
 	// ConfigDigest is the normalised digest of the active configuration.
 	ConfigDigest string
+	// RebootFor lists the fields in which the active configuration differs from the
+	// wanted one so that Talos has to reboot; empty when it applies the difference
+	// at once.
+	RebootFor []string
 	// Meta is the values in META by their keys, read from members for which any
 	// are wanted.
 	Meta map[uint8]string
@@ -141,14 +152,40 @@ type EtcdState struct {
 	Known   bool
 	Cause   string
 	Members []EtcdMember
+	// Views is what each control plane that answered says of etcd, by the ID of its
+	// member. Nil where nobody was asked, as in a read.
+	Views map[string]EtcdView
+}
+
+// EtcdView is etcd as one of its members sees it.
+type EtcdView struct {
+	// Member is the ID of the member that was asked.
+	Member string
+	// Leader is the ID of the member that leads; empty when there is none.
+	Leader string
+	// Members are the IDs of all members, sorted.
+	Members []string
+	// Alarms such as "NOSPACE on 2ac1b0d0b83cb2a4".
+	Alarms []string
+	// Errors that the member reports of itself.
+	Errors []string
+}
+
+// UpgradeMark names an upgrade, and the boot in which it was made.
+type UpgradeMark struct {
+	BootID, Version, Schematic string
 }
 
 // Node is a Kubernetes node.
 type Node struct {
-	Name           string
-	Addresses      []string
-	Ready          bool
-	Unschedulable  bool
+	Name          string
+	Addresses     []string
+	Ready         bool
+	Unschedulable bool
+	// Cordoned is true when talosop made the node unschedulable.
+	Cordoned bool
+	// ControlPlane is true for nodes of control planes.
+	ControlPlane   bool
 	KubeletVersion string
 	BootID         string
 }

@@ -34,6 +34,12 @@ type Spec struct {
 	// Machines the resource owns, in any order. Without a control plane among
 	// them they join a cluster that something else bootstrapped.
 	Machines []Machine
+	// Removed are machines that the resource has given up: they are taken out of the
+	// cluster, reset, and their nodes deleted. UUID and NodeName are what was recorded.
+	Removed []Machine
+	// Pools says how many workers of each pool may be out of service at once, by
+	// Machine.Pool. A pool that is not in it may spare one.
+	Pools map[string]Budget
 	// Bootstrapped is true when the recorded state says that this cluster had an
 	// etcd before. Such a cluster is never bootstrapped again.
 	Bootstrapped bool
@@ -54,8 +60,23 @@ type Machine struct {
 	UUID string
 	// ConfigDigest is the normalised digest of the wanted configuration.
 	ConfigDigest string
-	// TalosVersion is the wanted version, such as v1.13.0. Shown in steps.
+	// Pool names the workers that share a budget; control planes have none.
+	Pool string
+	// PreviousAddress is where an earlier apply reached the machine, when Address
+	// is another one now; else empty. The machine is looked for at both.
+	PreviousAddress string
+	// TalosVersion is the wanted version, such as v1.13.0.
 	TalosVersion string
+	// Schematic is the wanted id of the Image Factory's schematic; empty when any is
+	// right.
+	Schematic string
+	// Installer is the image that an upgrade to TalosVersion installs.
+	Installer string
+	// Via are the releases that an upgrade passes on its way to TalosVersion, lowest
+	// first, at most one of each minor version in between.
+	Via []Release
+	// AllowDowngrade permits an older Talos than the one that runs.
+	AllowDowngrade bool
 	// InstallTarget is the disk or the disk selector that Talos installs to, as a
 	// person would name it; empty where nothing is installed. Shown in steps.
 	InstallTarget string
@@ -65,6 +86,31 @@ type Machine struct {
 	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
 	// keys that are not in it are never touched.
 	Meta map[uint8]string
+}
+
+// Release is a Talos version and the image that installs it.
+type Release struct {
+	// Version such as v1.12.4.
+	Version string
+	// Installer is the reference of its image.
+	Installer string
+}
+
+// Budget is how many machines of a pool may be out of service at once, those that are
+// so already included: a number or a share. The zero value is one machine.
+type Budget struct {
+	Count int
+	// Percent of the pool's machines, rounded down; at least one machine.
+	Percent int
+}
+
+// Of is the budget of a pool of that size, at least one.
+func (b Budget) Of(size int) int {
+	if b.Percent > 0 {
+		return max(1, size*b.Percent/100)
+	}
+
+	return max(1, b.Count)
 }
 
 // sorted returns the machines of a role ordered by name.
@@ -105,11 +151,43 @@ type Policy struct {
 	// KeepNodes leaves the Kubernetes Node objects alone in a teardown, because
 	// the whole cluster goes.
 	KeepNodes bool
+	// Drain is how nodes are emptied before their machines are disrupted.
+	Drain DrainPolicy
+	// TryConfig gives a member a configuration on trial: it is only kept once the
+	// machine was reached again under it, and reverts by itself otherwise.
+	TryConfig bool
 }
+
+// DrainPolicy is how a node is emptied before its machine reboots, upgrades or leaves.
+type DrainPolicy struct {
+	// Skip disrupts machines without draining their nodes; they are cordoned all the
+	// same.
+	Skip bool
+	// Timeout bounds the drain of one node.
+	Timeout time.Duration
+	// OnTimeout is what happens when pods are left by then.
+	OnTimeout DrainTimeout
+}
+
+// DrainTimeout is what happens to a machine whose node could not be drained in time.
+type DrainTimeout string
+
+// What can be done with the pods that are left.
+const (
+	// DrainFail restores the node and ends the run.
+	DrainFail DrainTimeout = "fail"
+	// DrainForce deletes them without regard to PodDisruptionBudgets.
+	DrainForce DrainTimeout = "force"
+	// DrainSkip goes on and leaves them to the disruption.
+	DrainSkip DrainTimeout = "skip"
+)
 
 // DefaultPolicy returns the patience used when the user says nothing: a machine
 // with slow firmware and a network install boots within ten minutes, also after a
 // reset, and a machine that reboots on its own answers again within two.
 func DefaultPolicy() Policy {
-	return Policy{BootPatience: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetPatience: 10 * time.Minute}
+	return Policy{
+		BootPatience: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetPatience: 10 * time.Minute,
+		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
+	}
 }

@@ -24,13 +24,26 @@ type ApplyConfig struct {
 	Install string
 	// TalosVersion that is installed.
 	TalosVersion string
+	// Reboot names the fields for which a member has to reboot; empty when Talos
+	// applies the configuration at once.
+	Reboot string
+	// Try keeps the configuration only when the machine is reached again under it.
+	Try bool
+	// Node is cordoned before a reboot, and drained if Drain is set.
+	Node  string
+	Drain bool
 }
 
 // On names the machine.
 func (s ApplyConfig) On() string { return s.Machine }
 
 func (s ApplyConfig) String() string {
-	if s.Access == Member {
+	switch {
+	case s.Access == Member && s.Reboot != "":
+		return fmt.Sprintf("apply configuration to %s (%s): changes %s", s.Machine, disruption(s.Drain, "reboot"), s.Reboot)
+	case s.Access == Member && s.Try:
+		return fmt.Sprintf("apply configuration to %s (no reboot, on trial first)", s.Machine)
+	case s.Access == Member:
 		return fmt.Sprintf("apply configuration to %s (no reboot)", s.Machine)
 	}
 
@@ -73,12 +86,106 @@ func (s WriteMeta) String() string {
 	return fmt.Sprintf("write META %s of %s", s.Keys, s.Machine)
 }
 
+// Upgrade installs another Talos on a machine, or the same with another schematic,
+// and reboots it. The image is pulled before the node is cordoned and drained, and a
+// leader of etcd hands over first.
+type Upgrade struct {
+	Machine string
+	Role    Role
+	// From and To are versions; equal when only the schematic changes.
+	From, To string
+	// Schematic that is wanted; empty when it stays what it is.
+	Schematic string
+	// Installer is the image.
+	Installer string
+	// Node is cordoned before the reboot, and drained if Drain is set.
+	Node  string
+	Drain bool
+}
+
+// On names the machine.
+func (s Upgrade) On() string { return s.Machine }
+
+func (s Upgrade) String() string {
+	how := disruption(s.Drain, "reboot")
+
+	if s.From == s.To {
+		return fmt.Sprintf("upgrade Talos on %s: schematic %s (%s)", s.Machine, shortID(s.Schematic), how)
+	}
+
+	return fmt.Sprintf("upgrade Talos on %s: %s -> %s (%s)", s.Machine, s.From, s.To, how)
+}
+
+// shortID shortens the SHA-256 of a schematic to what tells two apart.
+func shortID(id string) string {
+	const enough = 12
+	if len(id) <= enough {
+		return id
+	}
+
+	return id[:enough] + "…"
+}
+
+// disruption lists what a node goes through.
+func disruption(drain bool, end string) string {
+	if drain {
+		return "drain, " + end
+	}
+
+	return end
+}
+
+// Uncordon makes a node schedulable again that talosop cordoned.
+type Uncordon struct {
+	Machine string
+	Node    string
+}
+
+// On names the machine.
+func (s Uncordon) On() string { return s.Machine }
+
+func (s Uncordon) String() string { return fmt.Sprintf("uncordon node %s of %s", s.Node, s.Machine) }
+
+// LeaveEtcd makes a control plane that is to be removed leave etcd. It deletes the
+// machine's copy of the data.
+type LeaveEtcd struct {
+	Machine string
+	// Member is the ID of its member.
+	Member string
+}
+
+// On names the machine.
+func (s LeaveEtcd) On() string { return s.Machine }
+
+func (s LeaveEtcd) String() string { return "take control plane " + s.Machine + " out of etcd" }
+
+// RemoveMember removes the etcd member of a machine that lost its data or is gone,
+// through another control plane.
+type RemoveMember struct {
+	Machine string
+	// Member is the ID of the member.
+	Member string
+	// Via is the machine that is asked.
+	Via string
+}
+
+// On names the machine.
+func (s RemoveMember) On() string { return s.Machine }
+
+func (s RemoveMember) String() string {
+	return fmt.Sprintf("remove etcd member %s of %s through %s", s.Member, s.Machine, s.Via)
+}
+
 // Reset wipes a machine's state and reboots it into maintenance mode.
 type Reset struct {
 	Machine string
 	Role    Role
 	// Graceful resets cordon and drain first, which needs a living cluster.
 	Graceful bool
+	// Node of a machine that leaves a cluster which lives on: it is cordoned before
+	// the reset, and drained if Drain is set.
+	Node  string
+	Drain bool
 	// Last is set on the reset that ends the control plane.
 	Last bool
 }
@@ -90,7 +197,7 @@ func (s Reset) String() string {
 	switch {
 	case s.Last:
 		return fmt.Sprintf("reset %s, the last %s (wipes its state, reboots to maintenance mode)", s.Machine, s.Role)
-	case s.Graceful:
+	case s.Graceful, s.Drain:
 		return fmt.Sprintf("reset %s %s (drains it, wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
 	default:
 		return fmt.Sprintf("reset %s %s (wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
@@ -130,6 +237,21 @@ type Refusal struct {
 }
 
 func (r Refusal) String() string { return about(r.Machine, r.Reason+". "+r.Remedy) }
+
+// Disruptive steps take a machine out of service. Between runs and resources they
+// happen under one lock.
+func Disruptive(s Step) bool {
+	switch s := s.(type) {
+	case Upgrade, LeaveEtcd, RemoveMember:
+		return true
+	case ApplyConfig:
+		return s.Reboot != ""
+	case Reset:
+		return s.Node != ""
+	default:
+		return false
+	}
+}
 
 func about(machine, text string) string {
 	if machine == "" {

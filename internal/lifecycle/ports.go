@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
@@ -31,6 +32,33 @@ type Machine interface {
 	Bootstrap(ctx context.Context) error
 	// EtcdMembers lists the members as this machine sees them. Control plane only.
 	EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error)
+	// TryConfig gives a Member a configuration that reverts by itself after the given
+	// time. It is kept by an ApplyConfig before that.
+	TryConfig(ctx context.Context, config []byte, uuid string, revert time.Duration) error
+	// StageConfig stores a configuration that a Member uses from its next boot on.
+	// Safe to repeat; a configuration staged before is replaced.
+	StageConfig(ctx context.Context, config []byte, uuid string) error
+	// Reboot restarts a Member. Returns when the machine went down. Disruptive.
+	Reboot(ctx context.Context, uuid string) error
+	// PullImage makes a Member fetch an installer image; minutes on slow links.
+	// A Talos that cannot pull ahead does nothing. Safe to repeat.
+	PullImage(ctx context.Context, image string) error
+	// Upgrade installs Talos from an image on a Member and reboots it. It returns
+	// when the machine went down; whether it came back with the new version is for
+	// an observation to say. An installer that refuses is a permanent error.
+	// Disruptive.
+	Upgrade(ctx context.Context, image, uuid string) error
+	// EtcdView is etcd as this machine's member sees it. Control plane only.
+	EtcdView(ctx context.Context) (cluster.EtcdView, error)
+	// ForfeitLeadership makes the machine's member hand over the leadership of etcd.
+	// Not to lead, or to be the only member, is not an error.
+	ForfeitLeadership(ctx context.Context) error
+	// LeaveEtcd takes the machine's member out of etcd and deletes its data; the
+	// machine stays configured. Destructive. To have left is not an error.
+	LeaveEtcd(ctx context.Context, uuid string) error
+	// RemoveMember removes another machine's member, by its ID. Destructive. A member
+	// that is gone is not an error.
+	RemoveMember(ctx context.Context, member string) error
 	// WriteMeta makes values what META holds under their keys, on a Member; other
 	// keys are left alone. Nothing reboots, but a network configuration (0x0a) takes
 	// effect at once. Safe to repeat.
@@ -54,4 +82,23 @@ type Kubernetes interface {
 	Observe(ctx context.Context) cluster.KubernetesState
 	// DeleteNode removes a Node object. Removing one that is gone is not an error.
 	DeleteNode(ctx context.Context, name string) error
+	// Cordon makes a node unschedulable and marks it as cordoned by talosop. A node
+	// that somebody else cordoned stays as it is, without the mark. Safe to repeat.
+	Cordon(ctx context.Context, node string) error
+	// Uncordon makes a node schedulable and takes off the mark; without the mark it
+	// does nothing. A node that is gone is not an error.
+	Uncordon(ctx context.Context, node string) error
+	// Drain evicts the pods of a node, as kubectl drain does. When pods are left
+	// after the policy's time, the error names them and the PodDisruptionBudgets in
+	// the way and is permanent, unless the policy says to go on. Safe to repeat.
+	Drain(ctx context.Context, node string, policy cluster.DrainPolicy) error
+}
+
+// Lock is held by the one run that may disrupt machines of a cluster, across resources,
+// processes and computers.
+type Lock interface {
+	// Acquire waits until the lock is free; waiting is told what for. lost is closed
+	// when the lock could not be kept: nothing may be disrupted from then on. release
+	// gives it back and is called once.
+	Acquire(ctx context.Context, waiting func(holder string)) (lost <-chan struct{}, release func(), err error)
 }

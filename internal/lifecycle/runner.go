@@ -22,6 +22,8 @@ type Runner struct {
 	// Configs is the configuration to send, by machine name.
 	Configs map[string][]byte
 	Policy  cluster.Policy
+	// Lock guards disruptive steps; nil where no other run can be in the way.
+	Lock Lock
 	// Interval between observations; zero is DefaultInterval.
 	Interval time.Duration
 	// Progress is told what happens, for the log; nil is allowed. Texts and fields
