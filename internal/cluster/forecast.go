@@ -25,7 +25,11 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		}
 	}
 
-	if want.Bootstrapped || !want.OwnsControlPlane() {
+	for _, m := range want.Beside {
+		have.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance}
+	}
+
+	if want.Bootstrapped || !want.Founds() {
 		have.Etcd.Known = true
 		have.Kubernetes.Reachable = true
 	}

@@ -28,9 +28,9 @@ func PhaseOf(want Spec, have Snapshot) Phase {
 	switch {
 	case settled:
 		return Ready
-	case want.OwnsControlPlane() && len(have.Etcd.Members) > 0, !want.OwnsControlPlane() && anyMember(want, have):
+	case want.Founds() && len(have.Etcd.Members) > 0, !want.Founds() && anyMember(want, have):
 		return Joining
-	case want.OwnsControlPlane() && anyMember(want, have):
+	case anyMember(want, have):
 		return Bootstrapping
 	default:
 		return Provisioning

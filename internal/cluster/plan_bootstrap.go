@@ -4,11 +4,11 @@ package cluster
 // none of the machines has any more. Only a restore can bring its data back; a
 // second bootstrap would put an empty cluster in its place.
 func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
-	if !want.Bootstrapped || !want.OwnsControlPlane() {
+	if !want.Bootstrapped || !want.Founds() {
 		return
 	}
 
-	for _, m := range want.sorted(ControlPlane) {
+	for _, m := range want.controlPlanes() {
 		s := have.Machines[m.Name]
 		if s.Access != Maintenance && (s.Access != Member || !s.EtcdService.WithoutData() || s.BootstrapRequested || s.BootstrapSent) {
 			return
@@ -24,18 +24,20 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 // On Talos nothing stops a second bootstrap on another control plane: it makes a
 // second cluster (Talos 1.13, Bootstrap checks its own data directory only). So
 // it is done only when every other control plane is known to hold no etcd data:
-// it says so itself, or this run saw it in maintenance mode.
+// it says so itself, or this run saw it in maintenance mode. Those of other resources
+// count too, and nodes in Kubernetes prove an etcd that nobody listed.
 func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
-	if !want.OwnsControlPlane() || want.Bootstrapped || len(have.Etcd.Members) > 0 {
+	if !want.Founds() || want.Bootstrapped || len(have.Etcd.Members) > 0 || etcdBeginning(want.controlPlanes(), have) {
 		return
 	}
 
-	machines := want.sorted(ControlPlane)
-	if etcdBeginning(machines, have) {
+	if len(have.Kubernetes.Nodes) > 0 {
+		d.hold("", "Kubernetes has nodes already, so there is an etcd to join and none is bootstrapped")
+
 		return
 	}
 
-	for _, m := range machines {
+	for _, m := range want.controlPlanes() {
 		if reason := mayHoldEtcd(have.Machines[m.Name]); reason != "" {
 			d.holdOnce(m.Name, reason, "it may already hold etcd data, so no other machine is bootstrapped")
 
@@ -43,7 +45,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 		}
 	}
 
-	for _, m := range asked(machines, have) {
+	for _, m := range asked(want.sorted(ControlPlane), have) {
 		s := have.Machines[m.Name]
 
 		switch {

@@ -25,6 +25,8 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	-- spec --                      -- snapshot --
 //	bootstrapped                    etcd cp-1 cp-2(learner)
 //	no-cni                          nodes cp-1 w-1(NotReady)
+//	joins                           kubernetes-down
+//	beside cp-9 10.0.0.7            cp-9 unreachable
 //	cp-1 controlplane 10.0.0.1      cp-1 member stage=running ready etcd=Running
 //	w-1 worker 10.0.0.9             w-1 maintenance
 //	w-2 worker 10.0.0.8 meta=0x0c:a w-2 member stage=booting meta=0x0c:b
@@ -158,6 +160,10 @@ func parseSpec(t *testing.T, text string) cluster.Spec {
 		switch {
 		case f[0] == "bootstrapped":
 			spec.Bootstrapped = true
+		case f[0] == "joins":
+			spec.Joins = true
+		case f[0] == "beside":
+			spec.Beside = append(spec.Beside, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
 		case f[0] == "no-cni":
 			spec.NodesBecomeReady = false
 		case len(f) >= 3:
@@ -211,7 +217,7 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 }
 
 func addressOf(want cluster.Spec, name string) string {
-	for _, m := range want.Machines {
+	for _, m := range append(want.Machines, want.Beside...) {
 		if m.Name == name {
 			return m.Address
 		}

@@ -34,6 +34,13 @@ type Spec struct {
 	// Machines the resource owns, in any order. Without a control plane among
 	// them they join a cluster that something else bootstrapped.
 	Machines []Machine
+	// Joins is true when the control planes of the spec join an etcd that something
+	// else begins: they never bootstrap one.
+	Joins bool
+	// Beside are the control planes of the cluster that other resources own, as far
+	// as the user listed them; nil when nothing is known about them. They are asked
+	// who they are and what etcd says, and never changed.
+	Beside []Machine
 	// Removed are machines that the resource has given up: they are taken out of the
 	// cluster, reset, and their nodes deleted. UUID and NodeName are what was recorded.
 	Removed []Machine
@@ -131,11 +138,17 @@ func (s Spec) sorted(role Role) []Machine {
 // all returns every machine, control planes first, each role ordered by name.
 func (s Spec) all() []Machine { return append(s.sorted(ControlPlane), s.sorted(Worker)...) }
 
-// OwnsControlPlane reports whether the spec itself holds control-plane machines
-// and is therefore the one that bootstraps etcd.
+// OwnsControlPlane reports whether the spec itself holds control-plane machines.
 func (s Spec) OwnsControlPlane() bool {
 	return slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Role == ControlPlane })
 }
+
+// Founds reports whether the spec is the one that bootstraps etcd, when the cluster
+// never had one.
+func (s Spec) Founds() bool { return s.OwnsControlPlane() && !s.Joins }
+
+// controlPlanes are all control planes that are known, the spec's own first.
+func (s Spec) controlPlanes() []Machine { return append(s.sorted(ControlPlane), s.Beside...) }
 
 // Policy bounds the patience of the planner.
 type Policy struct {
