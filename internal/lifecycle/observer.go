@@ -71,7 +71,7 @@ func (o *observer) askAll(ctx context.Context) {
 
 	sort(o.askKubernetes(ctx))
 
-	for _, m := range o.want.Machines {
+	for _, m := range o.machines() {
 		sort(o.ask(ctx, m))
 	}
 
@@ -89,6 +89,11 @@ func (o *observer) askAll(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// machines are all that are asked: those of the run, and the control planes beside.
+func (o *observer) machines() []cluster.Machine {
+	return slices.Concat(o.want.Machines, o.want.Removed, o.want.Beside)
 }
 
 // askKubernetes is ask for the Kubernetes API.
@@ -199,7 +204,7 @@ func withoutEtcd(s cluster.MachineState) bool {
 func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.EtcdState {
 	state := cluster.EtcdState{}
 
-	for _, m := range o.want.Machines {
+	for _, m := range o.machines() {
 		s := have.Machines[m.Name]
 		if m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.Busy != "" || s.EtcdService.WithoutData() {
 			continue
