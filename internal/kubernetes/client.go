@@ -14,8 +14,9 @@ import (
 	"sync"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -36,6 +37,9 @@ type Options struct {
 	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
 	// request to one server, 5 s; Call a request as a whole, 10 s.
 	Connect, Attempt, Call time.Duration
+	// Progress is told what a drain left behind when its policy was to go on all the
+	// same; nil is allowed.
+	Progress func(message string)
 }
 
 // String hides the credentials.
@@ -51,6 +55,7 @@ func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) 
 type Client struct {
 	attempt, call time.Duration
 	servers       []*server
+	progress      func(string)
 
 	mu sync.Mutex
 	// preferred is the server that answered last.
@@ -61,7 +66,7 @@ type Client struct {
 type server struct {
 	url  string
 	http *http.Transport
-	core *typedcore.CoreV1Client
+	api  clientgo.Interface
 }
 
 // New prepares a client; it does no I/O. The error is about an endpoint or
@@ -84,7 +89,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 
-	c := &Client{attempt: o.Attempt, call: o.Call}
+	c := &Client{attempt: o.Attempt, call: o.Call, progress: o.Progress}
 
 	for _, u := range urls {
 		s, err := newServer(u, o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})
@@ -113,6 +118,10 @@ func (o Options) withDefaults() Options {
 
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: o.Connect}).DialContext
+	}
+
+	if o.Progress == nil {
+		o.Progress = func(string) {}
 	}
 
 	return o
@@ -150,7 +159,7 @@ func newServer(base string, o Options, tlsConfig *tls.Config) (*server, error) {
 		IdleConnTimeout:     time.Minute,
 	}
 
-	core, err := typedcore.NewForConfigAndClient(&rest.Config{
+	api, err := clientgo.NewForConfigAndClient(&rest.Config{
 		Host: base,
 		ContentConfig: rest.ContentConfig{
 			// A node list is several times smaller in protobuf.
@@ -160,12 +169,27 @@ func newServer(base string, o Options, tlsConfig *tls.Config) (*server, error) {
 		QPS:            -1,
 		WarningHandler: rest.NoWarnings{},
 		UserAgent:      "talosop",
-	}, &http.Client{Transport: transport})
+	}, &http.Client{Transport: impatient{transport}})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the Kubernetes API at %s: %w", base, err)
 	}
 
-	return &server{url: base, http: transport, core: core}, nil
+	return &server{url: base, http: transport, api: api}, nil
+}
+
+// impatient hides from client-go how long the server would like it to pause: client-go
+// sleeps through that and repeats, up to ten times, and hides the answer meanwhile. An
+// eviction that a PodDisruptionBudget refuses is such an answer.
+type impatient struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t impatient) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Header.Del("Retry-After")
+	}
+
+	return response, err
 }
 
 // Close ends idle connections. The client stays usable.
@@ -177,7 +201,7 @@ func (c *Client) Close() {
 
 // do makes a request to the servers in turn until one gives an answer, be it an
 // error of its own. When none does, the error has the reason of each.
-func (c *Client) do(ctx context.Context, request func(context.Context, *typedcore.CoreV1Client) error) error {
+func (c *Client) do(ctx context.Context, request func(context.Context, clientgo.Interface) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.call, fmt.Errorf("no answer within %s", c.call))
 	defer cancel()
 
@@ -206,11 +230,11 @@ func (c *Client) do(ctx context.Context, request func(context.Context, *typedcor
 	return errors.Join(reasons...)
 }
 
-func (c *Client) ask(ctx context.Context, s *server, request func(context.Context, *typedcore.CoreV1Client) error) error {
+func (c *Client) ask(ctx context.Context, s *server, request func(context.Context, clientgo.Interface) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.attempt)
 	defer cancel()
 
-	return request(ctx, s.core)
+	return request(ctx, s.api)
 }
 
 // isAnswer reports whether an error is the API's own verdict, which no other server
@@ -219,6 +243,10 @@ func isAnswer(err error) bool {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
 		return false
+	}
+
+	if apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+		return true
 	}
 
 	code := api.Status().Code

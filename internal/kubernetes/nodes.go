@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	clientgo "k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -25,8 +25,8 @@ import (
 func (c *Client) Observe(ctx context.Context) cluster.KubernetesState {
 	var list *corev1.NodeList
 
-	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) (err error) {
-		list, err = core.Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
+		list, err = api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 
 		return err
 	})
@@ -47,10 +47,18 @@ func (c *Client) Observe(ctx context.Context) cluster.KubernetesState {
 // oneLine joins the reasons of several servers.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
+// controlPlaneLabel is on the nodes of control planes: Talos gives it to them, as
+// kubeadm does (Talos 1.13, constants.LabelNodeRoleControlPlane).
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
 func nodeOf(n *corev1.Node) cluster.Node {
+	_, controlPlane := n.Labels[controlPlaneLabel]
+
 	out := cluster.Node{
 		Name:           n.Name,
 		Unschedulable:  n.Spec.Unschedulable,
+		Cordoned:       marked(n),
+		ControlPlane:   controlPlane,
 		KubeletVersion: n.Status.NodeInfo.KubeletVersion,
 		BootID:         n.Status.NodeInfo.BootID,
 	}
@@ -75,8 +83,8 @@ func (c *Client) DeleteNode(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.call, fmt.Errorf("still listed after %s", c.call))
 	defer cancel()
 
-	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) error {
-		return core.Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) error {
+		return api.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 	})
 	if err == nil {
 		err = wait.Until(ctx, settle, func(ctx context.Context) error { return c.unlisted(ctx, name) })
@@ -94,8 +102,8 @@ const settle = 50 * time.Millisecond
 
 // unlisted is nil when the API server's cache knows no such node.
 func (c *Client) unlisted(ctx context.Context, name string) error {
-	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) error {
-		_, err := core.Nodes().Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
+	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) error {
+		_, err := api.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
 
 		return err
 	})
@@ -112,8 +120,8 @@ func (c *Client) unlisted(ctx context.Context, name string) error {
 
 // Ready asks the API server whether it is ready to serve, as a load balancer would.
 func (c *Client) Ready(ctx context.Context) error {
-	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) error {
-		return core.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) error {
+		return api.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 	if err != nil {
 		return fmt.Errorf("ask the Kubernetes API whether it is ready: %w", err)
@@ -126,8 +134,8 @@ func (c *Client) Ready(ctx context.Context) error {
 func (c *Client) Version(ctx context.Context) (string, error) {
 	var info version.Info
 
-	err := c.do(ctx, func(ctx context.Context, core *typedcore.CoreV1Client) error {
-		raw, err := core.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) error {
+		raw, err := api.CoreV1().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 		if err != nil {
 			return err
 		}
