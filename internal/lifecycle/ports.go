@@ -98,7 +98,13 @@ type Kubernetes interface {
 // processes and computers.
 type Lock interface {
 	// Acquire waits until the lock is free; waiting is told what for. lost is closed
-	// when the lock could not be kept: nothing may be disrupted from then on. release
-	// gives it back and is called once.
+	// when somebody else is seen to hold it: nothing may be disrupted from then on.
+	// That the lock cannot be renewed because the API is gone, as while a single control
+	// plane reboots, does not close it. release gives it back and is called once.
 	Acquire(ctx context.Context, waiting func(holder string)) (lost <-chan struct{}, release func(), err error)
+	// Held is nil when the lock was renewed just now. It is asked before every
+	// disruptive step that begins under a lock acquired earlier. The error is permanent
+	// when somebody else holds the lock, or nobody acquired it; any other one means that
+	// nobody can say now, so no step may begin yet.
+	Held(ctx context.Context) error
 }
