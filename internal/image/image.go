@@ -49,7 +49,7 @@ type Installer struct {
 
 // Reference gives the image reference:
 // <registry>/<platform>-installer[-secureboot]/<schematic>:<version> from a factory, or
-// ghcr.io/siderolabs/installer:<version> for plain Talos on metal without SecureBoot.
+// ghcr.io/siderolabs/installer:<version> for plain Talos up to 1.13 on metal without SecureBoot.
 func (i Installer) Reference() (string, error) {
 	if err := checkVersion(i.Version); err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func (i Installer) Reference() (string, error) {
 		if err := CheckSchematic(schematic); err != nil {
 			return "", err
 		}
-	case i.SecureBoot || platform != DefaultPlatform || i.Registry != "":
+	case i.SecureBoot || platform != DefaultPlatform || i.Registry != "" || !plainPublished(i.Version):
 		schematic = VanillaSchematic
 	default:
 		return plainInstaller + ":" + i.Version, nil
@@ -90,6 +90,13 @@ func (i Installer) Reference() (string, error) {
 	}
 
 	return written, nil
+}
+
+// plainPublished reports whether there is an installer of plain Talos outside of the factory: up to Talos 1.13.
+func plainPublished(version string) bool {
+	parsed, err := semver.ParseTolerant(version)
+
+	return err == nil && parsed.Major == 1 && parsed.Minor <= 13
 }
 
 func repository(platform string, secureBoot bool) string {

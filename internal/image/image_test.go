@@ -18,6 +18,7 @@ func TestInstallerReferencesAreReadBack(t *testing.T) {
 	}{
 		{"plain", Installer{Version: "v1.13.0"}, "ghcr.io/siderolabs/installer:v1.13.0"},
 		{"plain, metal", Installer{Version: "v1.13.0", Platform: "metal"}, "ghcr.io/siderolabs/installer:v1.13.0"},
+		{"plain, no longer beside the factory", Installer{Version: "v1.14.0"}, "factory.talos.dev/metal-installer/" + VanillaSchematic + ":v1.14.0"},
 		{"a schematic", Installer{Version: "v1.13.0", Schematic: schematic}, "factory.talos.dev/metal-installer/" + schematic + ":v1.13.0"},
 		{"a cloud", Installer{Version: "v1.12.6", Schematic: schematic, Platform: "aws"}, "factory.talos.dev/aws-installer/" + schematic + ":v1.12.6"},
 		{"SecureBoot", Installer{Version: "v1.13.0-rc.1", Schematic: schematic, SecureBoot: true}, "factory.talos.dev/metal-installer-secureboot/" + schematic + ":v1.13.0-rc.1"},

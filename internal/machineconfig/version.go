@@ -10,8 +10,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// The Talos versions this build configures. Older ones lack what the provider relies on; newer ones have
-// documents and calls the machinery library of this build does not know.
+// The Talos versions this build knows. Older ones lack what the provider relies on and are refused; newer ones
+// may have documents and calls the machinery library of this build does not know, and are accepted with a warning.
 const (
 	minTalosMinor = 10
 	maxTalosMinor = 13
@@ -23,8 +23,15 @@ type TalosVersion struct{ semver.Version }
 // String writes the version with its v, as tags and images have it.
 func (v TalosVersion) String() string { return "v" + v.Version.String() }
 
-// Contract is the newest version contract machines of this version understand, such as "v1.13".
-func (v TalosVersion) Contract() string { return fmt.Sprintf("v%d.%d", v.Major, v.Minor) }
+// Contract is the newest version contract that machines of this version understand and this build can write,
+// such as "v1.13".
+func (v TalosVersion) Contract() string {
+	return fmt.Sprintf("v%d.%d", v.Major, min(v.Minor, maxTalosMinor))
+}
+
+// Known reports whether this build knows what that minor version of Talos supports. A newer one is taken to be
+// like the newest that is known.
+func (v TalosVersion) Known() bool { return v.Minor <= maxTalosMinor }
 
 // KubernetesVersion is a version of Kubernetes, such as v1.35.2.
 type KubernetesVersion struct{ semver.Version }
@@ -32,8 +39,8 @@ type KubernetesVersion struct{ semver.Version }
 // String writes the version with its v, as it is written in settings and reported by nodes.
 func (v KubernetesVersion) String() string { return "v" + v.Version.String() }
 
-// ParseTalosVersion reads the setting talos_version. The version has a leading v and is one of v1.10 to
-// v1.13; errors are *FieldError.
+// ParseTalosVersion reads the setting talos_version. The version has a leading v and is v1.10 or newer; whether it
+// is one this build knows is the question of Known. Errors are *FieldError.
 func ParseTalosVersion(s string) (TalosVersion, error) {
 	const field = "talos_version"
 
@@ -42,9 +49,9 @@ func ParseTalosVersion(s string) (TalosVersion, error) {
 		return TalosVersion{}, err
 	}
 
-	if parsed.Major != 1 || parsed.Minor < minTalosMinor || parsed.Minor > maxTalosMinor {
+	if parsed.Major != 1 || parsed.Minor < minTalosMinor {
 		fix := "use a supported Talos version"
-		if parsed.Major > 1 || parsed.Minor > maxTalosMinor {
+		if parsed.Major > 1 {
 			fix = "use a supported Talos version, or a newer release of this provider"
 		}
 
@@ -66,8 +73,13 @@ func ParseKubernetesVersion(s string) (KubernetesVersion, error) {
 }
 
 // CheckKubernetesSupported asks the compatibility table of Talos (machinery 1.13) whether machines of that
-// Talos version run that version of Kubernetes. The error is a *FieldError with the range that is allowed.
+// Talos version run that version of Kubernetes. The error is a *FieldError with the range that is allowed, and
+// with which of the two a running cluster has to change first. Nothing is said about a Talos that is not Known.
 func CheckKubernetesSupported(talos TalosVersion, kubernetes KubernetesVersion) error {
+	if !talos.Known() {
+		return nil
+	}
+
 	target, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: talos.String()})
 	if err != nil {
 		return fmt.Errorf("read Talos version %s: %w", talos, err)
@@ -79,11 +91,17 @@ func CheckKubernetesSupported(talos TalosVersion, kubernetes KubernetesVersion) 
 
 	lowest, highest := supportedMinors(target)
 
+	// A cluster that runs has a Talos that supports its Kubernetes, so one of the two moved too far.
+	first := fmt.Sprintf("upgrade Kubernetes to at least v1.%d first, and Talos after it", lowest)
+	if kubernetes.Minor > highest {
+		first = "upgrade Talos first, to a version that supports this Kubernetes"
+	}
+
 	return &FieldError{
 		Field:   "kubernetes_version",
 		Found:   quoted(kubernetes.String()),
 		Allowed: fmt.Sprintf("v1.%d to v1.%d with Talos %s", lowest, highest, talos),
-		Fix:     "choose a Kubernetes version in that range, or a Talos version that supports this one",
+		Fix:     "choose a Kubernetes version in that range, or a Talos version that supports this one; in a cluster that runs, " + first,
 	}
 }
 

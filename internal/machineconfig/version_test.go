@@ -7,7 +7,7 @@ import (
 )
 
 func TestParseTalosVersion(t *testing.T) {
-	for _, good := range []string{"v1.10.0", "v1.13.6", "v1.12.0-alpha.1", "v1.11.5-3-gabcdef"} {
+	for _, good := range []string{"v1.10.0", "v1.13.6", "v1.12.0-alpha.1", "v1.11.5-3-gabcdef", "v1.14.0"} {
 		version, err := ParseTalosVersion(good)
 		if err != nil || version.String() != good {
 			t.Errorf("%s gives %s, %v", good, version, err)
@@ -16,6 +16,11 @@ func TestParseTalosVersion(t *testing.T) {
 
 	if version, err := ParseTalosVersion("v1.13.6"); err != nil || version.Contract() != "v1.13" {
 		t.Errorf("contract %s, %v", version.Contract(), err)
+	}
+
+	// A newer Talos is not known, and gets what the newest one that is known understands.
+	if version, err := ParseTalosVersion("v1.14.1"); err != nil || version.Contract() != "v1.13" || version.Known() {
+		t.Errorf("contract %s, known %v, %v", version.Contract(), version.Known(), err)
 	}
 
 	const shape = `; allowed: a version with a leading v, such as v1.13.0; `
@@ -27,7 +32,6 @@ func TestParseTalosVersion(t *testing.T) {
 		"latest":   `talos_version: found "latest"` + shape + `write all three numbers, such as v1.13.0`,
 		"v01.13.0": `talos_version: found "v01.13.0"` + shape + `write all three numbers, such as v1.13.0`,
 		"v1.9.5":   `talos_version: found "v1.9.5"; allowed: v1.10.0 to v1.13.x; use a supported Talos version`,
-		"v1.14.0":  `talos_version: found "v1.14.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version, or a newer release of this provider`,
 		"v2.11.0":  `talos_version: found "v2.11.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version, or a newer release of this provider`,
 		"v0.12.0":  `talos_version: found "v0.12.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version`,
 	} {
@@ -42,10 +46,11 @@ func TestKubernetesSupportedByTalos(t *testing.T) {
 	for _, test := range []struct{ talos, kubernetes, want string }{
 		{"v1.10.0", "v1.28.0", ""},
 		{"v1.10.0", "v1.33.9", ""},
-		{"v1.10.0", "v1.34.0", `kubernetes_version: found "v1.34.0"; allowed: v1.28 to v1.33 with Talos v1.10.0; choose a Kubernetes version in that range, or a Talos version that supports this one`},
+		{"v1.10.0", "v1.34.0", `kubernetes_version: found "v1.34.0"; allowed: v1.28 to v1.33 with Talos v1.10.0; choose a Kubernetes version in that range, or a Talos version that supports this one; in a cluster that runs, upgrade Talos first, to a version that supports this Kubernetes`},
 		{"v1.13.0", "v1.36.3", ""},
-		{"v1.13.0", "v1.30.5", `kubernetes_version: found "v1.30.5"; allowed: v1.31 to v1.36 with Talos v1.13.0; choose a Kubernetes version in that range, or a Talos version that supports this one`},
-		{"v1.13.0-rc.0", "v1.37.0", `kubernetes_version: found "v1.37.0"; allowed: v1.31 to v1.36 with Talos v1.13.0-rc.0; choose a Kubernetes version in that range, or a Talos version that supports this one`},
+		{"v1.13.0", "v1.30.5", `kubernetes_version: found "v1.30.5"; allowed: v1.31 to v1.36 with Talos v1.13.0; choose a Kubernetes version in that range, or a Talos version that supports this one; in a cluster that runs, upgrade Kubernetes to at least v1.31 first, and Talos after it`},
+		{"v1.14.0", "v1.45.0", ""},
+		{"v1.13.0-rc.0", "v1.37.0", `kubernetes_version: found "v1.37.0"; allowed: v1.31 to v1.36 with Talos v1.13.0-rc.0; choose a Kubernetes version in that range, or a Talos version that supports this one; in a cluster that runs, upgrade Talos first, to a version that supports this Kubernetes`},
 	} {
 		talos, err := ParseTalosVersion(test.talos)
 		if err != nil {
