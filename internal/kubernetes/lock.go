@@ -1,0 +1,216 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// DefaultLockDuration is how long a holder that went away keeps others out.
+const DefaultLockDuration = 30 * time.Second
+
+// LockOptions describe a [Lock].
+type LockOptions struct {
+	// Cluster tells clusters apart within this process, such as the SHA-256 of the
+	// cluster's CA: addresses and endpoints of one cluster have several spellings.
+	Cluster string
+	// Name of the run for whoever waits for it, such as the name of its resource.
+	Name string
+	// Duration after which a holder that went away loses the lock to the next one;
+	// whole seconds, [DefaultLockDuration] by default. It renews three times in it.
+	Duration time.Duration
+}
+
+// Lock is the right to disrupt machines of a cluster. Across processes and computers
+// it is the Lease kube-system/talosop in the cluster itself; the runs of one process
+// queue up for it, first come, first served.
+//
+// A holder is taken for gone when its Lease was seen unchanged, in an API that
+// answered all the while, for as long as the Lease says; clocks are never compared.
+// So an API that is gone keeps the lock where it is: nobody can take it, and when the
+// API is back the holder, who asks more often, is the first to renew. That is why a
+// failed renewal does not lose the lock. What does is another holder in the Lease. One
+// that is cut off from the API, but not from machines, does not see that; it has to ask
+// [Lock.Held] before each disruptive step.
+//
+// A Lock may be acquired again once it was released. It is safe for concurrent use.
+type Lock struct {
+	client   *Client
+	name     string
+	duration time.Duration
+	queue    *queue
+
+	mu sync.Mutex
+	// tenure is nil while the lock is not held.
+	tenure *tenure
+}
+
+// Lock returns the lock of the client's cluster; it does no I/O.
+func (c *Client) Lock(o LockOptions) *Lock {
+	if o.Duration == 0 {
+		o.Duration = DefaultLockDuration
+	}
+
+	if o.Name == "" {
+		o.Name = "talosop"
+	}
+
+	return &Lock{
+		client: c, name: o.Name, queue: queueOf(o.Cluster),
+		duration: o.Duration,
+	}
+}
+
+// identity is unique for every acquisition.
+func (l *Lock) identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+
+	const enough = 8
+
+	return fmt.Sprintf("%s@%s-%d-%s", l.name, host, os.Getpid(), rand.Text()[:enough])
+}
+
+// Acquire waits until the lock is free and takes it; waiting, which may be nil, is told
+// for whom, once for each holder. An API that does not answer is asked again until ctx
+// ends; the error then has the cause of ctx and what was missing.
+//
+// lost is closed when somebody else was seen to hold the lock: nothing may be
+// disrupted from then on. release gives the lock back within a few seconds, ctx may
+// have ended by then; it has to be called once, lost or not. A release that does not
+// reach the API costs the next one the lock's duration.
+func (l *Lock) Acquire(ctx context.Context, waiting func(holder string)) (lost <-chan struct{}, release func(), err error) {
+	if waiting == nil {
+		waiting = func(string) {}
+	}
+
+	t := &tenure{client: l.client, holder: l.identity(), duration: l.duration, lost: make(chan struct{})}
+
+	leave, err := l.queue.enter(ctx, t.holder, waiting)
+	if err != nil {
+		return nil, nil, fmt.Errorf("acquire the lock of the cluster: %w", err)
+	}
+
+	if err := t.acquire(ctx, waiting); err != nil {
+		leave()
+
+		return nil, nil, fmt.Errorf("acquire the lock of the cluster (lease %s/%s): %w", leaseNamespace, leaseName, err)
+	}
+
+	// What is under way when ctx ends is still to be finished under the lock.
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	stopped := make(chan struct{})
+
+	go func() {
+		defer close(stopped)
+
+		t.keep(renewing)
+	}()
+
+	l.hold(t)
+
+	return t.lost, sync.OnceFunc(func() {
+		stop()
+		<-stopped
+		l.hold(nil)
+		t.free(ctx)
+		leave()
+	}), nil
+}
+
+func (l *Lock) hold(t *tenure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.tenure = t
+}
+
+// Held renews the lock now; nil means that nobody else can have it for its duration.
+// The error is permanent when somebody else holds it or it was not acquired. Any other
+// one means that the API did not answer, and that nobody knows.
+func (l *Lock) Held(ctx context.Context) error {
+	l.mu.Lock()
+	t := l.tenure
+	l.mu.Unlock()
+
+	if t == nil {
+		return wait.Permanent(errors.New("the lock of the cluster is not held"))
+	}
+
+	return t.renew(ctx)
+}
+
+// queue orders the runs of this process.
+type queue struct {
+	// turn has room for the one whose turn it is; Go serves who waits in order.
+	turn chan struct{}
+
+	mu     sync.Mutex
+	holder string
+}
+
+// queues are global because what they order is: a process serves several resources,
+// and several configurations of the provider, that may mean the same cluster. One
+// queue for each cluster stays for the life of the process.
+var queues = struct {
+	sync.Mutex
+	by map[string]*queue
+}{by: map[string]*queue{}}
+
+func queueOf(cluster string) *queue {
+	queues.Lock()
+	defer queues.Unlock()
+
+	q := queues.by[cluster]
+	if q == nil {
+		q = &queue{turn: make(chan struct{}, 1)}
+		queues.by[cluster] = q
+	}
+
+	return q
+}
+
+// enter waits for the turn of holder.
+func (q *queue) enter(ctx context.Context, holder string, waiting func(string)) (leave func(), err error) {
+	select {
+	case q.turn <- struct{}{}:
+	default:
+		first := q.name()
+		waiting(first)
+
+		select {
+		case q.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w; last reason: %s of the same process holds it", context.Cause(ctx), first)
+		}
+	}
+
+	q.rename(holder)
+
+	return func() {
+		q.rename("another run")
+		<-q.turn
+	}, nil
+}
+
+func (q *queue) name() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	return q.holder
+}
+
+func (q *queue) rename(holder string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	q.holder = holder
+}
