@@ -44,16 +44,11 @@ func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access cluster
 }
 
 func (m *Machine) applyMember(ctx context.Context, s *session, config []byte) error {
-	err := m.apply(ctx, s, config, machineapi.ApplyConfigurationRequest_NO_REBOOT)
-	if errors.Is(err, ErrNotAuthorised) {
-		return wait.Permanent(err)
-	}
-
-	return err
+	return final(m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config, Mode: machineapi.ApplyConfigurationRequest_NO_REBOOT}))
 }
 
 func (m *Machine) applyMaintenance(ctx context.Context, s *session, config []byte) error {
-	err := m.apply(ctx, s, config, machineapi.ApplyConfigurationRequest_AUTO)
+	err := m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config, Mode: machineapi.ApplyConfigurationRequest_AUTO})
 
 	switch {
 	case errors.Is(err, ErrNotAuthorised):
@@ -76,16 +71,16 @@ func (m *Machine) applyMaintenance(ctx context.Context, s *session, config []byt
 	return nil
 }
 
-func (m *Machine) apply(ctx context.Context, s *session, config []byte, mode machineapi.ApplyConfigurationRequest_Mode) error {
+func (m *Machine) apply(ctx context.Context, s *session, request *machineapi.ApplyConfigurationRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
 	defer cancel()
 
-	_, err := s.machine.ApplyConfiguration(ctx, &machineapi.ApplyConfigurationRequest{Data: config, Mode: mode})
+	_, err := s.machine.ApplyConfiguration(ctx, request)
 	if err == nil {
 		return nil
 	}
 
-	err = redacted(s.failed(err), config)
+	err = redacted(s.failed(err), request.GetData())
 
 	switch {
 	case errors.Is(err, ErrRejected), errors.Is(err, ErrUnsupported):

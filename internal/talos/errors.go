@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // The classes of errors. Each error of this package wraps at most one of them;
@@ -40,11 +42,14 @@ var (
 	// ErrUnsupported: this machine has no such call, because of its role or of
 	// its Talos version.
 	ErrUnsupported = errors.New("not supported")
+	// ErrQuorum: etcd refuses, because it has no quorum or would lose it. It may be
+	// accepted once more members are well.
+	ErrQuorum = errors.New("etcd has not enough members for it")
 )
 
 var classes = []error{
 	ErrUnreachable, ErrMaintenance, ErrConfigured, ErrForeign, ErrNotAuthorised,
-	ErrInProgress, ErrGone, ErrRejected, ErrUnsupported,
+	ErrInProgress, ErrGone, ErrRejected, ErrUnsupported, ErrQuorum,
 }
 
 // Classify returns the class of an error of this package or of a gRPC error, and
@@ -129,6 +134,15 @@ func isTransport(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// final marks the error of a call that the machine refuses in the same way each time.
+func final(err error) error {
+	if errors.Is(err, ErrRejected) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrNotAuthorised) {
+		return wait.Permanent(err)
+	}
+
+	return err
 }
 
 // foreignError says who answers instead of the machine that was meant.

@@ -52,9 +52,17 @@ type Timeouts struct {
 	// Change bounds a call that changes a machine; 15 s. Bootstrap needs more than
 	// 5 s, after which Talos answers that its time is not in sync.
 	Change time.Duration
+	// Pull bounds the download of an installer image; 10 min.
+	Pull time.Duration
+	// Upgrade bounds the run of an installer, and before Talos 1.13 the download of
+	// its image too; 15 min.
+	Upgrade time.Duration
+	// Leave bounds what a machine takes to leave etcd; 9 min. Talos waits up to 3 min
+	// for its own member, and 5 min for an etcd that is not well (Talos 1.13).
+	Leave time.Duration
 	// Settle is how long the effect of a change is looked for: the end of
 	// maintenance mode after a configuration, the trace of a bootstrap whose
-	// answer was lost, the begin of a reset; 15 s.
+	// answer was lost, the begin of a reset or of a reboot; 15 s.
 	Settle time.Duration
 	// Poll is the pause between two looks in that time; 250 ms.
 	Poll time.Duration
@@ -75,6 +83,9 @@ func (o Options) withDefaults() Options {
 		&t.Call:    5 * time.Second,
 		&t.Observe: 10 * time.Second,
 		&t.Change:  15 * time.Second,
+		&t.Pull:    10 * time.Minute,
+		&t.Upgrade: 15 * time.Minute,
+		&t.Leave:   9 * time.Minute,
 		&t.Settle:  15 * time.Second,
 		&t.Poll:    250 * time.Millisecond,
 	} {

@@ -86,14 +86,7 @@ func (m *Machine) writeMetaKey(ctx context.Context, s *session, key uint8, value
 		return wait.Permanent(fmt.Errorf("%w: Talos has no META here, as in containers: %w", ErrUnsupported, plain(err)))
 	}
 
-	err = s.failed(err)
-
-	switch {
-	case errors.Is(err, ErrNotAuthorised), errors.Is(err, ErrRejected), errors.Is(err, ErrUnsupported):
-		return wait.Permanent(err)
-	default:
-		return err
-	}
+	return final(s.failed(err))
 }
 
 // steadyLooks is how many looks in a row a machine has to answer, each on a new

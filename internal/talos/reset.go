@@ -2,14 +2,12 @@ package talos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // containerMode is Talos's name of the runtime mode without disks.
@@ -69,13 +67,7 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 		return err
 	}
 
-	return m.settle(ctx, m.resetBegan)
-}
-
-// idle machines run no sequence that a reset has to wait for: Talos lets it take over
-// the boot.
-func idle(stage cluster.Stage) bool {
-	return stage == cluster.StageBooting || stage == cluster.StageRunning || stage == cluster.StageUnknown
+	return m.settle(ctx, m.leftIdle(""))
 }
 
 func (m *Machine) sendReset(ctx context.Context, s *session, request *machineapi.ResetRequest) error {
@@ -83,38 +75,6 @@ func (m *Machine) sendReset(ctx context.Context, s *session, request *machineapi
 	defer cancel()
 
 	_, err := s.machine.Reset(ctx, request)
-	err = s.failed(err)
 
-	switch {
-	case errors.Is(err, ErrRejected), errors.Is(err, ErrUnsupported), errors.Is(err, ErrNotAuthorised):
-		return wait.Permanent(err)
-	default:
-		return err
-	}
-}
-
-// resetBegan is nil once the machine left the stage it was told to reset in. One that
-// stopped answering has left it.
-func (m *Machine) resetBegan(ctx context.Context) error {
-	s, _, err := m.connected(ctx)
-
-	switch {
-	case gone(ctx, err):
-		return nil
-	case err != nil:
-		return err
-	case s.peer.access != cluster.Member:
-		return nil
-	}
-
-	stage, _, _, err := m.status(ctx, s)
-
-	switch {
-	case err != nil:
-		return err
-	case idle(stage):
-		return fmt.Errorf("it is still %s: Talos takes a reset and does not run it while another sequence is under way", stage)
-	default:
-		return nil
-	}
+	return final(s.failed(err))
 }

@@ -29,6 +29,8 @@ type session struct {
 	conn *grpc.ClientConn
 
 	machine   machineapi.MachineServiceClient
+	lifecycle machineapi.LifecycleServiceClient
+	images    machineapi.ImageServiceClient
 	resources cosi.StateClient
 	state     state.State
 }
@@ -118,6 +120,8 @@ func newSession(address string, w *wire, p peer) (*session, error) {
 		wire:      w,
 		conn:      conn,
 		machine:   machineapi.NewMachineServiceClient(conn),
+		lifecycle: machineapi.NewLifecycleServiceClient(conn),
+		images:    machineapi.NewImageServiceClient(conn),
 		resources: resources,
 		state:     state.WrapCore(cosiclient.NewAdapter(resources, cosiclient.WithDisableWatchRetry())),
 	}, nil

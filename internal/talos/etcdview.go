@@ -1,0 +1,112 @@
+package talos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// EtcdView is etcd as this machine's member sees it, from three calls side by side. The
+// member has to answer for itself. One that knows no leader cannot list members or
+// alarms; the view then has none, and says why in its errors. On a worker it is
+// ErrUnsupported.
+func (m *Machine) EtcdView(ctx context.Context) (cluster.EtcdView, error) {
+	var view cluster.EtcdView
+
+	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
+		if err := s.expect(cluster.Member); err != nil {
+			return err
+		}
+
+		view, err = m.etcdView(ctx, s)
+
+		return err
+	})
+	if err != nil {
+		return cluster.EtcdView{}, fmt.Errorf("view etcd: %w", err)
+	}
+
+	return view, nil
+}
+
+func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, error) {
+	var (
+		calls               errgroup.Group
+		own                 *machineapi.EtcdMemberStatus
+		members             []cluster.EtcdMember
+		alarms              []string
+		unlisted, unalarmed error
+	)
+
+	calls.Go(func() error {
+		members, unlisted = bounded(ctx, m, s.etcdMembers)
+
+		return nil
+	})
+	calls.Go(func() error {
+		alarms, unalarmed = bounded(ctx, m, s.etcdAlarms)
+
+		return nil
+	})
+	calls.Go(func() (err error) {
+		own, err = bounded(ctx, m, s.etcdStatus)
+
+		return err
+	})
+
+	if err := calls.Wait(); err != nil {
+		return cluster.EtcdView{}, err
+	}
+
+	view := cluster.EtcdView{Member: etcd.FormatMemberID(own.GetMemberId()), Alarms: alarms, Errors: own.GetErrors()}
+	if own.GetLeader() != 0 {
+		view.Leader = etcd.FormatMemberID(own.GetLeader())
+	}
+
+	for _, member := range members {
+		view.Members = append(view.Members, member.ID)
+	}
+
+	slices.Sort(view.Members)
+
+	for _, err := range []error{unlisted, unalarmed} {
+		switch {
+		case err == nil:
+		case view.Leader != "" || !s.alive():
+			return cluster.EtcdView{}, err
+		default:
+			view.Errors = append(view.Errors, err.Error())
+		}
+	}
+
+	return view, nil
+}
+
+// etcdAlarms lists the alarms that are raised in etcd, sorted.
+func (s *session) etcdAlarms(ctx context.Context) ([]string, error) {
+	answer, err := s.machine.EtcdAlarmList(ctx, &emptypb.Empty{})
+	if err != nil {
+		return nil, fmt.Errorf("list the alarms of etcd: %w", s.failed(err))
+	}
+
+	var alarms []string
+
+	for _, message := range answer.GetMessages() {
+		for _, alarm := range message.GetMemberAlarms() {
+			if alarm.GetAlarm() != machineapi.EtcdMemberAlarm_NONE {
+				alarms = append(alarms, fmt.Sprintf("%s on %s", alarm.GetAlarm(), etcd.FormatMemberID(alarm.GetMemberId())))
+			}
+		}
+	}
+
+	slices.Sort(alarms)
+
+	return alarms, nil
+}

@@ -1,0 +1,254 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+	"github.com/siderolabs/talos/pkg/machinery/resources/network"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// ForfeitLeadership makes the machine's member hand over the leadership of etcd. It is
+// safe to repeat: a member that does not lead, or is the only one, does nothing.
+// ErrQuorum is an etcd without a leader; ErrUnsupported (a worker), ErrRejected and
+// ErrNotAuthorised are permanent.
+func (m *Machine) ForfeitLeadership(ctx context.Context) error {
+	if err := m.forfeitLeadership(ctx); err != nil {
+		return fmt.Errorf("hand over the leadership of etcd on %s: %w", m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) forfeitLeadership(ctx context.Context) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
+	}
+
+	// To a single member Talos answers with an error that only its text tells from
+	// others, while to one that does not lead it answers OK.
+	members, err := bounded(ctx, m, s.etcdMembers)
+	if err != nil {
+		return etcdRefused(err)
+	}
+
+	if len(members) == 1 {
+		return nil
+	}
+
+	err = m.etcdCall(ctx, s, func(ctx context.Context) error {
+		_, err := s.machine.EtcdForfeitLeadership(ctx, &machineapi.EtcdForfeitLeadershipRequest{})
+
+		return err
+	})
+
+	return m.orSettled(ctx, s, err, func(ctx context.Context, s *session) error {
+		own, err := bounded(ctx, m, s.etcdStatus)
+
+		switch {
+		case err != nil:
+			return err
+		case own.GetLeader() == 0, own.GetLeader() == own.GetMemberId():
+			return errors.New("no other member leads")
+		default:
+			return nil
+		}
+	})
+}
+
+// LeaveEtcd takes the machine's member out of etcd, stops it and deletes its data, after
+// the hardware UUID was compared on a new connection. Destructive, and safe to repeat: a
+// machine that is in the member list no more is left alone. The machine stays configured
+// and would join again after a reboot. ErrQuorum is an etcd that refuses;
+// ErrUnsupported (a worker), ErrRejected and ErrNotAuthorised are permanent. Bounded by
+// Timeouts.Leave.
+func (m *Machine) LeaveEtcd(ctx context.Context, uuid string) error {
+	if err := m.leaveEtcd(ctx, usableUUID(uuid)); err != nil {
+		return fmt.Errorf("take %s out of etcd: %w", m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) leaveEtcd(ctx context.Context, uuid string) error {
+	s, err := m.changing(ctx, cluster.Member, uuid)
+	if err != nil {
+		return err
+	}
+
+	name, err := bounded(ctx, m, s.memberName)
+	if err != nil {
+		return err
+	}
+
+	members, err := bounded(ctx, m, s.etcdMembers)
+	if err != nil {
+		return etcdRefused(err)
+	}
+
+	own := slices.IndexFunc(members, func(e cluster.EtcdMember) bool { return e.Name == name })
+	if own < 0 {
+		return nil
+	}
+
+	leaveCtx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Leave)
+	defer cancel()
+
+	_, err = s.machine.EtcdLeaveCluster(leaveCtx, &machineapi.EtcdLeaveClusterRequest{})
+
+	return m.orSettled(ctx, s, s.etcdFailed(err), m.memberGone(members[own].ID))
+}
+
+// RemoveMember removes another machine's member, by its ID in the hexadecimal form that
+// Talos prints. Destructive, and safe to repeat: a member that is gone is no error.
+// ErrQuorum is an etcd that refuses because too few members would be left; ErrRejected
+// (no such form of an ID), ErrUnsupported (a worker) and ErrNotAuthorised are permanent.
+func (m *Machine) RemoveMember(ctx context.Context, member string) error {
+	if err := m.removeMember(ctx, member); err != nil {
+		return fmt.Errorf("remove etcd member %s through %s: %w", member, m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) removeMember(ctx context.Context, member string) error {
+	id, err := etcd.ParseMemberID(member)
+	if err != nil {
+		return wait.Permanent(fmt.Errorf("%w: it is no ID: %w", ErrRejected, err))
+	}
+
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
+	}
+
+	err = m.etcdCall(ctx, s, func(ctx context.Context) error {
+		_, err := s.machine.EtcdRemoveMemberByID(ctx, &machineapi.EtcdRemoveMemberByIDRequest{MemberId: id})
+		if status.Code(err) == codes.NotFound {
+			return nil
+		}
+
+		return err
+	})
+
+	return m.orSettled(ctx, s, err, m.memberGone(etcd.FormatMemberID(id)))
+}
+
+// etcdCall runs a call that changes etcd with its own deadline.
+func (m *Machine) etcdCall(ctx context.Context, s *session, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
+	defer cancel()
+
+	return s.etcdFailed(call(ctx))
+}
+
+// orSettled looks for the effect of a call on etcd whose answer was lost; any other
+// outcome stays what it is.
+func (m *Machine) orSettled(ctx context.Context, s *session, err error, look func(context.Context, *session) error) error {
+	if err == nil || !s.ambiguous(err) {
+		return err
+	}
+
+	lost := m.settle(ctx, func(ctx context.Context) error {
+		s, _, err := m.connected(ctx)
+		if err != nil {
+			return err
+		}
+
+		if err := s.expect(cluster.Member); err != nil {
+			return err
+		}
+
+		return look(ctx, s)
+	})
+	if lost != nil {
+		return fmt.Errorf("%w, and no trace of it: %w", err, lost)
+	}
+
+	return nil
+}
+
+// memberGone looks whether a member is in the list no more.
+func (m *Machine) memberGone(id string) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		members, err := bounded(ctx, m, s.etcdMembers)
+		if err != nil {
+			return err
+		}
+
+		if slices.ContainsFunc(members, func(e cluster.EtcdMember) bool { return e.ID == id }) {
+			return errors.New("it is still in the member list")
+		}
+
+		return nil
+	}
+}
+
+// memberName is what Talos calls the machine's member of etcd: its host name, without
+// the domain (etcd.SpecController, Talos 1.13).
+func (s *session) memberName(ctx context.Context) (string, error) {
+	name, err := get[*network.HostnameStatus](ctx, s, network.NamespaceName, network.HostnameStatusType, network.HostnameID)
+	if errors.Is(err, ErrGone) || err == nil && name.TypedSpec().Hostname == "" {
+		return "", fmt.Errorf("%w: it has no host name yet", ErrInProgress)
+	}
+
+	if err != nil {
+		return "", err
+	}
+
+	return name.TypedSpec().Hostname, nil
+}
+
+func (s *session) etcdStatus(ctx context.Context) (*machineapi.EtcdMemberStatus, error) {
+	answer, err := s.machine.EtcdStatus(ctx, &emptypb.Empty{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the state of etcd: %w", s.failed(err))
+	}
+
+	if len(answer.GetMessages()) == 0 || answer.GetMessages()[0].GetMemberStatus() == nil {
+		return nil, errors.New("ask for the state of etcd: the answer is empty")
+	}
+
+	return answer.GetMessages()[0].GetMemberStatus(), nil
+}
+
+// quorumRefusals are the errors by which etcd refuses for the sake of its quorum, or for
+// lack of one. Talos passes them on as text, most with code Unknown (Talos 1.13,
+// internal/pkg/etcd/etcd.go/LeaveCluster; etcd 3.6, rpctypes/error.go).
+var quorumRefusals = []string{
+	"etcdserver: re-configuration failed due to not enough started members",
+	"etcdserver: unhealthy cluster",
+	"etcdserver: no leader",
+}
+
+// etcdFailed gives the error of a call to etcd its class.
+func (s *session) etcdFailed(err error) error { return etcdRefused(s.failed(err)) }
+
+func etcdRefused(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	if slices.ContainsFunc(quorumRefusals, func(text string) bool { return strings.Contains(err.Error(), text) }) {
+		return refusedForQuorum{err}
+	}
+
+	return final(err)
+}
+
+// refusedForQuorum is ErrQuorum, whatever the class of the code that it came with.
+type refusedForQuorum struct{ err error }
+
+func (e refusedForQuorum) Error() string { return ErrQuorum.Error() + ": " + e.err.Error() }
+func (e refusedForQuorum) Unwrap() error { return ErrQuorum }

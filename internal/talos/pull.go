@@ -1,0 +1,116 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/blang/semver/v4"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// imageStore is where installer images are pulled to and run from: the containerd that
+// keeps its images on the disk, in the namespace of Talos's own. It is what talosctl
+// 1.13 uses (image.go/containerdInstance, namespace "system"). Images that nothing uses
+// are removed from it after an hour or so.
+func imageStore() *common.ContainerdInstance {
+	return &common.ContainerdInstance{Driver: common.ContainerDriver_CRI, Namespace: common.ContainerdNamespace_NS_SYSTEM}
+}
+
+// PullImage makes a member fetch an installer image ahead of an upgrade. It is safe to
+// repeat: an image that is there is not fetched again. Before Talos 1.13 it does
+// nothing, because an upgrade then takes its image from another store, in memory, that
+// only the upgrade itself fills (install.PullAndValidateInstallerImage).
+//
+// An image that the registry does not have is a permanent ErrGone; ErrRejected,
+// ErrUnsupported and ErrNotAuthorised are permanent too. Bounded by Timeouts.Pull.
+func (m *Machine) PullImage(ctx context.Context, image string) error {
+	if err := m.pullImage(ctx, image); err != nil {
+		return fmt.Errorf("pull image %s on %s: %w", image, m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) pullImage(ctx context.Context, image string) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
+	}
+
+	version, err := bounded(ctx, m, s.version)
+	if err != nil {
+		return err
+	}
+
+	if able, err := upgradesInSteps(version); err != nil || !able {
+		return err
+	}
+
+	_, err = m.pull(ctx, s, image)
+
+	return err
+}
+
+// stepwise is the first Talos whose image is pulled, installed and booted by calls of
+// their own (LifecycleService and ImageService).
+var stepwise = semver.MustParse("1.13.0")
+
+// upgradesInSteps reports whether a machine has the calls of Talos 1.13.
+func upgradesInSteps(version *machineapi.Version) (bool, error) {
+	tag := version.GetVersion().GetTag()
+
+	parsed, err := semver.ParseTolerant(tag)
+	if err != nil {
+		return false, wait.Permanent(fmt.Errorf("%w: its Talos calls itself %q, which is no version", ErrUnsupported, tag))
+	}
+
+	return parsed.GE(stepwise), nil
+}
+
+// pull fetches an image and returns the name that it has on the machine, which holds
+// its digest.
+func (m *Machine) pull(ctx context.Context, s *session, image string) (string, error) {
+	limit := m.fleet.options.Timeouts.Pull
+
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: the image was not there within %s", ErrUnreachable, limit))
+	defer cancel()
+
+	stream, err := s.images.Pull(ctx, &machineapi.ImageServicePullRequest{Containerd: imageStore(), ImageRef: image})
+	if err != nil {
+		return "", s.pullFailed(err)
+	}
+
+	name := ""
+
+	for {
+		answer, err := stream.Recv()
+
+		switch {
+		case errors.Is(err, io.EOF) && name != "":
+			return name, nil
+		case errors.Is(err, io.EOF):
+			return "", fmt.Errorf("%w: the pull ended without a name", ErrUnreachable)
+		case err != nil:
+			return "", s.pullFailed(err)
+		}
+
+		if pulled := answer.GetName(); pulled != "" {
+			name = pulled
+		}
+	}
+}
+
+func (s *session) pullFailed(err error) error {
+	err = s.failed(err)
+	if errors.Is(err, ErrGone) {
+		return wait.Permanent(err)
+	}
+
+	return final(err)
+}

@@ -1,0 +1,104 @@
+package talos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// TryConfig makes a configuration the active one of a member, on a new connection,
+// after the hardware UUID was compared on it. Talos goes back to the one before when
+// revert is over, unless [Machine.ApplyConfig] keeps it until then; a reboot ends the
+// trial too. A change that would need a reboot is ErrRejected. ErrRejected,
+// ErrUnsupported and ErrNotAuthorised are permanent.
+//
+// Talos takes the active configuration for the one to go back to (RollbackToConfigAfter,
+// Talos 1.13), so that a trial repeated within its time would never end. A configuration
+// that is active already is therefore not sent again: the call is safe to repeat.
+func (m *Machine) TryConfig(ctx context.Context, config []byte, uuid string, revert time.Duration) error {
+	if err := m.tryConfig(ctx, config, usableUUID(uuid), revert); err != nil {
+		return fmt.Errorf("try configuration on %s: %w", m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) tryConfig(ctx context.Context, config []byte, uuid string, revert time.Duration) error {
+	s, err := m.changing(ctx, cluster.Member, uuid)
+	if err != nil {
+		return err
+	}
+
+	active, err := bounded(ctx, m, s.activeConfig)
+	if err != nil {
+		return err
+	}
+
+	if bytes.Equal(active, config) {
+		return nil
+	}
+
+	err = m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{
+		Data: config, Mode: machineapi.ApplyConfigurationRequest_TRY, TryModeTimeout: durationpb.New(revert),
+	})
+	if err == nil || !s.ambiguous(err) {
+		return final(err)
+	}
+
+	// A change of the network can cost the answer and not the connection to come.
+	if lost := m.settle(ctx, m.runsWith(config)); lost != nil {
+		return fmt.Errorf("%w, and no trace of it: %w", err, lost)
+	}
+
+	return nil
+}
+
+// runsWith looks whether a configuration is the active one.
+func (m *Machine) runsWith(config []byte) func(context.Context) error {
+	return func(ctx context.Context) error {
+		s, _, err := m.connected(ctx)
+		if err != nil {
+			return err
+		}
+
+		if err := s.expect(cluster.Member); err != nil {
+			return err
+		}
+
+		active, err := bounded(ctx, m, s.activeConfig)
+		if err != nil {
+			return err
+		}
+
+		if !bytes.Equal(active, config) {
+			return errors.New("it runs with another configuration")
+		}
+
+		return nil
+	}
+}
+
+// StageConfig stores a configuration that a member uses from its next boot on, on a
+// new connection, after the hardware UUID was compared on it. Nothing changes before
+// that boot. It is safe to repeat: the last one counts, and so does one that is applied
+// in another way afterwards. ErrRejected, ErrUnsupported and ErrNotAuthorised are
+// permanent.
+func (m *Machine) StageConfig(ctx context.Context, config []byte, uuid string) error {
+	s, err := m.changing(ctx, cluster.Member, usableUUID(uuid))
+	if err == nil {
+		err = final(m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config, Mode: machineapi.ApplyConfigurationRequest_STAGED}))
+	}
+
+	if err != nil {
+		return fmt.Errorf("stage configuration on %s: %w", m.address, err)
+	}
+
+	return nil
+}
