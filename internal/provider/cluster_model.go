@@ -42,7 +42,19 @@ func (m clusterModel) handle(ctx context.Context) handleModel {
 	return m.handleAs(m.TalosVersion, m.Phase, endpoints)
 }
 
-func (m *clusterModel) export(ctx context.Context) diag.Diagnostics {
+func (m *clusterModel) align(given clusterModel, state *clusterModel) {
+	var before *settingsModel
+	if state != nil {
+		before = &state.settingsModel
+	}
+
+	m.pinContract(given.settingsModel, before, m.TalosVersion)
+}
+
+// derive fills the cluster handle from the model.
+func (m *clusterModel) derive(ctx context.Context) diag.Diagnostics {
+	m.ID = m.Name
+
 	return m.exportAs(ctx, m.handle(ctx))
 }
 

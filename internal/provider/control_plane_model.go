@@ -31,6 +31,26 @@ func (m controlPlaneModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	return p, diags
 }
 
+func (m *controlPlaneModel) align(given controlPlaneModel, state *controlPlaneModel) {
+	var before *settingsModel
+	if state != nil {
+		before = &state.settingsModel
+	}
+
+	m.pinContract(given.settingsModel, before, m.TalosVersion)
+}
+
+// derive fills the cluster handle from the model.
+func (m *controlPlaneModel) derive(ctx context.Context) diag.Diagnostics {
+	m.ID = m.Name
+
+	return m.exportAs(ctx, m.handle(ctx))
+}
+
+func (m *controlPlaneModel) settleUpdate(ctx context.Context, done run, plan, state controlPlaneModel) diag.Diagnostics {
+	return m.poolModel.settleUpdate(ctx, done, plan.poolModel, state.poolModel)
+}
+
 // recordedPhase is the phase in state; empty when there is none.
 func (m lifeModel) recordedPhase() cluster.Phase { return cluster.Phase(m.Phase.ValueString()) }
 

@@ -56,6 +56,10 @@ func (m lifeModel) deadline(ctx context.Context, op operation, diags *diag.Diagn
 	return context.WithTimeout(ctx, timeout)
 }
 
+func (m lifeModel) life() lifeModel { return m }
+
+func (m *lifeModel) setLife(life lifeModel) { *m = life }
+
 // protectionKey mirrors deletion_protection in private state, where the create leg
 // of a replacement still finds it.
 const protectionKey = "deletion_protection"

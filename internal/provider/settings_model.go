@@ -56,6 +56,18 @@ func (m *settingsModel) exportAs(ctx context.Context, handle handleModel) diag.D
 	return diags
 }
 
+// pinContract decides the version contract that the configuration, given, leaves to
+// talosop: that of state, or when there is none the one of the Talos version.
+func (m *settingsModel) pinContract(given settingsModel, state *settingsModel, talosVersion types.String) {
+	switch {
+	case !given.VersionContract.IsNull():
+	case state != nil:
+		m.VersionContract = state.VersionContract
+	default:
+		m.VersionContract = contractOf(talosVersion)
+	}
+}
+
 // schedule puts the one setting of the cluster that no handle has into a pool.
 func (m settingsModel) schedule(p *pool) {
 	r := &reader{}

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
+// workerModel is a pool of workers in a cluster that it knows by its handle.
 type workerModel struct {
 	poolModel
 
@@ -25,4 +26,27 @@ func (m workerModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	diags.Append(more...)
 
 	return p, diags
+}
+
+func (m *workerModel) align(workerModel, *workerModel) {}
+
+// derive names the pool by its cluster and itself.
+func (m *workerModel) derive(ctx context.Context) diag.Diagnostics {
+	m.ID = idIn(ctx, m.Cluster, m.Name)
+
+	return nil
+}
+
+func (m *workerModel) settleUpdate(ctx context.Context, done run, plan, state workerModel) diag.Diagnostics {
+	return m.poolModel.settleUpdate(ctx, done, plan.poolModel, state.poolModel)
+}
+
+// idIn is the name of a cluster and of something in it.
+func idIn(ctx context.Context, clusterHandle types.Object, name types.String) types.String {
+	handle, diags := handleFrom(ctx, clusterHandle)
+	if diags.HasError() || handle.Name.IsUnknown() || name.IsUnknown() {
+		return types.StringUnknown()
+	}
+
+	return types.StringValue(handle.Name.ValueString() + "/" + name.ValueString())
 }
