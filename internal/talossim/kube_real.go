@@ -33,6 +33,7 @@ type realKube struct {
 	proc   *child
 	etcd   *forwarder
 	client *kubernetes.Clientset
+	nodes  *kubelets
 
 	mu  sync.Mutex
 	ips []net.IP // that the serving certificate covers
@@ -77,6 +78,8 @@ func (p *realParts) newRealKube(ctx context.Context, b *boot, group any) (kubeBa
 
 		return nil, err
 	}
+
+	k.nodes = startKubelets(b.joined(), k.client)
 
 	return k, nil
 }
@@ -301,6 +304,7 @@ func (k *realKube) updateNode(ctx context.Context, node *corev1.Node) error {
 }
 
 func (k *realKube) close() error {
+	k.nodes.stop()
 	k.proc.stop()
 	k.etcd.stop()
 

@@ -127,13 +127,7 @@ func (s *standIn) serveGet(w http.ResponseWriter, r *http.Request, t target) {
 
 func (s *standIn) servePost(w http.ResponseWriter, r *http.Request, t target) {
 	if t.kind.resource == "pods" && t.subresource == "eviction" {
-		if err := s.store.remove(t.kind, t.namespace, t.name); err != nil {
-			writeError(w, t, err)
-
-			return
-		}
-
-		writeJSON(w, http.StatusCreated, metav1.Status{TypeMeta: statusMeta, Status: metav1.StatusSuccess})
+		s.serveEviction(w, r, t)
 
 		return
 	}
@@ -147,6 +141,10 @@ func (s *standIn) servePost(w http.ResponseWriter, r *http.Request, t target) {
 
 	if t.kind.namespaced {
 		obj.SetNamespace(t.namespace)
+	}
+
+	if t.kind.resource == "poddisruptionbudgets" {
+		delete(obj.Object, "status") // it is the disruption controller's
 	}
 
 	t.name = obj.GetName()
@@ -207,12 +205,16 @@ func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 // confine keeps status out of writes to the object and everything else out of writes
 // to the status.
 func confine(old, next *unstructured.Unstructured, k kind, status bool) *unstructured.Unstructured {
-	if k.resource != "nodes" && k.resource != "pods" {
+	if k.resource != "nodes" && k.resource != "pods" && k.resource != "poddisruptionbudgets" {
 		return next
 	}
 
 	if !status {
-		next.Object["status"] = old.Object["status"]
+		if before, found := old.Object["status"]; found {
+			next.Object["status"] = before
+		} else {
+			delete(next.Object, "status")
+		}
 
 		return next
 	}
@@ -280,7 +282,7 @@ func strategicMerge(before, patch []byte, k kind) ([]byte, error) {
 	}
 }
 
-func (s *standIn) serveDelete(w http.ResponseWriter, _ *http.Request, t target) {
+func (s *standIn) serveDelete(w http.ResponseWriter, r *http.Request, t target) {
 	if t.name == "" {
 		items, _ := s.store.list(t.kind, t.namespace, selector{})
 		for _, obj := range items {
@@ -293,13 +295,45 @@ func (s *standIn) serveDelete(w http.ResponseWriter, _ *http.Request, t target) 
 		return
 	}
 
-	if err := s.store.remove(t.kind, t.namespace, t.name); err != nil {
+	if err := s.remove(r, t); err != nil {
 		writeError(w, t, err)
 
 		return
 	}
 
 	writeJSON(w, http.StatusOK, metav1.Status{TypeMeta: statusMeta, Status: metav1.StatusSuccess})
+}
+
+func (s *standIn) remove(r *http.Request, t target) error {
+	if t.kind.resource != "pods" {
+		return s.store.remove(t.kind, t.namespace, t.name)
+	}
+
+	options := metav1.DeleteOptions{}
+	if err := readInto(r, &options); err != nil {
+		return err
+	}
+
+	return s.deletePod(t, options)
+}
+
+// readInto decodes a body, if there is one, in any encoding clients use.
+func readInto(r *http.Request, into runtime.Object) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+
+	obj, err := decodeObject(body)
+	if err != nil {
+		return err
+	}
+
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into); err != nil {
+		return fmt.Errorf("decode %T: %w", into, err)
+	}
+
+	return nil
 }
 
 func readObject(r *http.Request) (*unstructured.Unstructured, error) {

@@ -20,9 +20,10 @@ import (
 
 // standIn is the Kubernetes API without a kube-apiserver: objects in memory behind
 // HTTPS, with certificates of the configuration's Kubernetes CA. It knows a fixed set
-// of kinds, no admission, no controllers, and one rule: system:masters may do all.
+// of kinds, no admission, no controllers but the kubelets of the machines, and one rule: system:masters may do all.
 type standIn struct {
 	sim     *Simulator
+	cluster *cluster
 	store   *objectStore
 	healthy func() bool // of etcd
 	version string
@@ -40,7 +41,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 	}
 
 	s := &standIn{
-		sim: b.sim, store: newObjectStore(), version: b.kubeletVersion(), clients: x509.NewCertPool(),
+		sim: b.sim, cluster: b.joined(), store: newObjectStore(), version: b.kubeletVersion(), clients: x509.NewCertPool(),
 		healthy: func() bool { return true },
 	}
 	s.clients.AddCert(ca.cert)

@@ -36,6 +36,7 @@ func (b *boot) runKubelet(ctx context.Context) {
 
 	ready := b.cniReadies()
 	registered := b.reportNode(ctx, k, false)
+	b.sim.update(func() {}) // who waits for the kubelet looks again
 
 	if registered && ready && pause(ctx, b.m.delays.NodeReady) == nil {
 		b.reportNode(ctx, k, true)
@@ -46,6 +47,14 @@ func (b *boot) runKubelet(ctx context.Context) {
 	if registered {
 		b.sim.work.Go(func() { b.loseNode(k) })
 	}
+}
+
+// runsNode reports whether the machine's kubelet registered a node of that name.
+func (b *boot) runsNode(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.nodeName == name && b.nodeSeen
 }
 
 // nameNode fixes the name the node will have; readiness depends on it from then on.
