@@ -12,7 +12,7 @@ import (
 func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	have := Snapshot{Machines: map[string]MachineState{}}
 
-	for _, m := range want.all() {
+	for _, m := range slices.Concat(want.all(), want.Removed) {
 		s, ok := recorded[m.Name]
 		if !ok {
 			s = MachineState{Access: Maintenance, Stage: StageMaintenance}
@@ -42,11 +42,15 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 // the machines until nothing is left. Steps that depend on what only the network
 // knows are absent.
 func Forecast(want Spec, have Snapshot, p Policy) []Step {
+	want = want.ordered()
+
 	return forecast(want, have, func(s Snapshot) Decision { return Plan(want, s, p) })
 }
 
 // ForecastTeardown is Forecast for PlanTeardown.
 func ForecastTeardown(want Spec, have Snapshot, p Policy) []Step {
+	want = want.ordered()
+
 	return forecast(want, have, func(s Snapshot) Decision { return PlanTeardown(want, s, p) })
 }
 
@@ -57,7 +61,7 @@ func forecast(want Spec, have Snapshot, decide func(Snapshot) Decision) []Step {
 
 	// Each round finishes at least one step of at least one machine; a machine
 	// has few, so the bound is only reached when a rule repeats itself.
-	for range 10 * (len(want.Machines) + 1) {
+	for range 20 * (len(want.Known()) + 1) {
 		d := decide(model)
 		if len(d.Steps) == 0 {
 			return steps
@@ -84,21 +88,13 @@ func (s Snapshot) clone() Snapshot {
 // advance changes the model as a step would change the machines, including what
 // they then do by themselves.
 func (s *Snapshot) advance(want Spec, step Step) {
-	i := slices.IndexFunc(want.Machines, func(m Machine) bool { return m.Name == step.On() })
-	m := want.Machines[i]
+	known := want.Known()
+	m := known[slices.IndexFunc(known, func(m Machine) bool { return m.Name == step.On() })]
 	state := s.Machines[m.Name]
 
 	switch step := step.(type) {
 	case ApplyConfig:
-		wasFresh := state.Access == Maintenance
-		state.Access, state.ConfigDigest, state.Role = Member, step.Digest, m.Role
-
-		if wasFresh {
-			state.Fresh, state.Stage, state.EtcdService = true, StageBooting, ServicePreparing
-		}
-
-		s.Machines[m.Name] = state
-		s.joinAll(want)
+		s.configure(want, m, step)
 	case Bootstrap:
 		s.Etcd.Known, s.Kubernetes.Reachable = true, true
 		settle(want, s, m)
@@ -106,11 +102,55 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	case WriteMeta:
 		state.Meta = maps.Clone(m.Meta)
 		s.Machines[m.Name] = state
+	case Upgrade:
+		state.TalosVersion = step.To
+		if step.Schematic != "" {
+			state.Schematic = step.Schematic
+		}
+
+		s.Machines[m.Name] = state
+		s.cordon(step.Node, true)
+	case Uncordon:
+		s.cordon(step.Node, false)
+	case LeaveEtcd:
+		s.removeMember(step.Member)
+		s.cordon(step.Node, true)
+	case RemoveMember:
+		s.removeMember(step.Member)
 	case Reset:
 		s.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: state.NodeName}
 	case DeleteNode:
 		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == step.Node })
 	}
+}
+
+// configure gives a machine of the model its configuration. One from maintenance mode is
+// installed and joins; a member goes on, after a reboot where it needs one.
+func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
+	state := s.Machines[m.Name]
+	fresh := state.Access == Maintenance
+	state.Access, state.ConfigDigest, state.Role, state.RebootFor = Member, step.Digest, m.Role, nil
+
+	if fresh {
+		state.Fresh, state.Stage, state.EtcdService = true, StageBooting, ServicePreparing
+		state.TalosVersion, state.Schematic = m.TalosVersion, m.Schematic
+	}
+
+	s.Machines[m.Name] = state
+	s.cordon(step.Node, true)
+	s.joinAll(want)
+}
+
+func (s *Snapshot) cordon(node string, cordoned bool) {
+	for i := range s.Kubernetes.Nodes {
+		if n := &s.Kubernetes.Nodes[i]; n.Name == node {
+			n.Unschedulable, n.Cordoned = cordoned, cordoned
+		}
+	}
+}
+
+func (s *Snapshot) removeMember(id string) {
+	s.Etcd.Members = slices.DeleteFunc(s.Etcd.Members, func(e EtcdMember) bool { return e.ID == id })
 }
 
 // joinAll lets every configured machine join a cluster that has an etcd.
@@ -120,7 +160,7 @@ func (s *Snapshot) joinAll(want Spec) {
 	}
 
 	for _, m := range want.Machines {
-		if s.Machines[m.Name].Access == Member {
+		if state := s.Machines[m.Name]; state.Access == Member && (state.Stage != StageRunning || !state.Ready) {
 			settle(want, s, m)
 		}
 	}
@@ -135,7 +175,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 		state.EtcdService = ServiceRunning
 
 		if _, ok := s.MemberOf(m); !ok {
-			s.Etcd.Members = append(s.Etcd.Members, EtcdMember{ID: m.Name, Name: m.Name, PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
+			s.Etcd.Members = append(s.Etcd.Members, EtcdMember{ID: memberIn(m), Name: orElse(state.NodeName, m.Name), PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
 		}
 	}
 
@@ -152,6 +192,17 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 	node.Ready = node.Ready || want.NodesBecomeReady
 	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }), node)
+}
+
+// memberIn is the ID of a machine's member in the model.
+func memberIn(m Machine) string { return orElse(m.MemberID, m.Name) }
+
+func orElse(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+
+	return text
 }
 
 func hostInURL(host string) string {

@@ -10,23 +10,36 @@ import (
 // arguments give the same decision.
 //
 // The rules, in the order in which they are asked: who may be talked to at all
-// (identity), which machines get their configuration, where and when etcd is
-// bootstrapped, what META lacks, and what has to settle before the cluster counts as
-// Ready.
+// (identity), what is left of machines that are gone, which machines join, which nodes
+// are given back, what changes on machines that run, where and when etcd is
+// bootstrapped, what META lacks, who leaves, and what has to settle before the cluster
+// counts as Ready.
 func Plan(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
+	want = want.ordered()
+
 	refuseStrangers(want, have, &d)
 	refuseLostEtcd(want, have, &d)
+	refuseUpgrades(want, have, &d)
+	refuseLastRemoval(want, have, &d)
 
 	if len(d.Refusals) > 0 {
 		return d
 	}
 
-	planConfigs(want, have, &d)
+	planDepartures(want, have, p, &d)
+	planJoins(want, have, &d)
+	planUncordons(want, have, &d)
+	planChanges(want, have, p, &d)
 	planBootstrap(want, have, p, &d)
 	planMeta(want, have, &d)
+	planRemovals(want, have, p, &d)
 	holdUntilSettled(want, have, &d)
+
+	if len(d.Refusals) > 0 {
+		d.Steps, d.Holds = nil, nil
+	}
 
 	return d
 }
@@ -63,6 +76,27 @@ func refuseStrangers(want Spec, have Snapshot, d *Decision) {
 
 		seen[strings.ToLower(s.UUID)] = m.Name
 	}
+
+	refuseRenames(want, have, d)
+}
+
+// refuseRenames refuses to remove a machine that is wanted under another name: it would
+// be reset, and no one who renames a machine means that.
+func refuseRenames(want Spec, have Snapshot, d *Decision) {
+	for _, r := range want.Removed {
+		for _, m := range want.all() {
+			uuid := have.Machines[m.Name].UUID
+			if uuid == "" {
+				uuid = m.UUID
+			}
+
+			same := strings.EqualFold(r.UUID, uuid) && (uuid != "" || sameHost(r.Address, m.Address))
+			if same {
+				d.refuse(m.Name, fmt.Sprintf("it is the machine %s, which is to be removed", r.Name),
+					"Keep the name "+r.Name+" for it: under another name it would be reset and join anew")
+			}
+		}
+	}
 }
 
 // holdUntilSettled lists what is still on its way. Machines that something else
@@ -97,6 +131,10 @@ func Unsettled(want Spec, have Snapshot, m Machine) string {
 
 	if s.Access != Member {
 		return "is not a member of the cluster yet"
+	}
+
+	if s.goingDown() {
+		return "is about to reboot"
 	}
 
 	if s.Stage != StageRunning {
@@ -145,19 +183,26 @@ func unsettledNode(want Spec, have Snapshot, m Machine) string {
 		return "has not registered as a Kubernetes node yet"
 	}
 
+	if want.NodesBecomeReady && !node.Ready {
+		return fmt.Sprintf("its node %s is not Ready yet", node.Name)
+	}
+
+	return unready(want, s)
+}
+
+// unready says what a machine that runs lacks by its own account; empty when nothing, or
+// only the network that Talos does not bring.
+func unready(want Spec, s MachineState) string {
 	unmet := s.Unmet
 	if !want.NodesBecomeReady {
 		unmet = slices.DeleteFunc(slices.Clone(unmet), func(c string) bool { return conditionName(c) == "nodeReady" })
 	}
 
-	switch {
-	case want.NodesBecomeReady && !node.Ready:
-		return fmt.Sprintf("its node %s is not Ready yet", node.Name)
-	case !s.Ready && len(unmet) > 0:
+	if !s.Ready && len(unmet) > 0 {
 		return "is running but not ready" + because(strings.Join(unmet, ", "))
-	default:
-		return ""
 	}
+
+	return ""
 }
 
 // conditionName is the name in front of an unmet condition such as

@@ -12,6 +12,8 @@ import "fmt"
 func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
+	want = want.ordered()
+
 	for _, m := range want.sorted(Worker) {
 		planReset(m, have, p, false, &d)
 		planNodeRemoval(m, have, p, &d)

@@ -101,6 +101,9 @@ type MachineState struct {
 	// etcd, whatever became of the call. No other machine is asked then.
 	BootstrapSent bool
 
+	// RebootedFrom is the boot in which this run rebooted the machine; until it
+	// answers from another one it is on its way down.
+	RebootedFrom string
 	// Upgraded is the last upgrade that this run completed on the machine. One that
 	// rebooted since and does not run it was rolled back by Talos.
 	Upgraded UpgradeMark
@@ -136,6 +139,10 @@ type MachineState struct {
 	// bootstrap was accepted in this boot.
 	BootstrapRequested bool
 }
+
+// goingDown is true for a machine that was rebooted and still answers from the boot
+// before.
+func (s MachineState) goingDown() bool { return s.RebootedFrom != "" && s.RebootedFrom == s.BootID }
 
 // EtcdMember is one entry of etcd's member list.
 type EtcdMember struct {

@@ -53,6 +53,9 @@ type Spec struct {
 	// NodesBecomeReady is false when no CNI is installed by Talos (cni "none"):
 	// nodes then register and stay NotReady until something else installs one.
 	NodesBecomeReady bool
+
+	// order is set in copies that a plan works with.
+	order *order
 }
 
 // Machine is one wanted machine.
@@ -90,6 +93,9 @@ type Machine struct {
 	// NodeName is the Kubernetes node that an earlier apply recorded together with
 	// UUID; empty when none is known or UUID comes from elsewhere.
 	NodeName string
+	// MemberID is the etcd member that was recorded for a machine which is removed;
+	// empty when none was.
+	MemberID string
 	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
 	// keys that are not in it are never touched.
 	Meta map[uint8]string
@@ -120,11 +126,47 @@ func (b Budget) Of(size int) int {
 	return max(1, b.Count)
 }
 
+// order is the machines of a spec as the planner goes through them.
+type order struct {
+	all             []Machine
+	wanted, givenUp map[Role][]Machine
+}
+
+// ordered is the spec with its machines in order, control planes first and each role by
+// name, so that they are sorted once in a plan or a forecast and not in every rule.
+func (s Spec) ordered() Spec {
+	if s.order != nil {
+		return s
+	}
+
+	o := &order{wanted: map[Role][]Machine{}, givenUp: map[Role][]Machine{}}
+	for _, role := range []Role{ControlPlane, Worker} {
+		o.wanted[role], o.givenUp[role] = ofRole(s.Machines, role), ofRole(s.Removed, role)
+		o.all = append(o.all, o.wanted[role]...)
+	}
+
+	s.order = o
+
+	return s
+}
+
 // sorted returns the machines of a role ordered by name.
-func (s Spec) sorted(role Role) []Machine {
+func (s Spec) sorted(role Role) []Machine { return s.ordered().order.wanted[role] }
+
+// removed returns the machines of a role that are given up, ordered by name.
+func (s Spec) removed(role Role) []Machine { return s.ordered().order.givenUp[role] }
+
+// all returns every wanted machine, control planes first, each role ordered by name.
+func (s Spec) all() []Machine { return s.ordered().order.all }
+
+// Known returns every machine that is observed: those that are wanted, those that are
+// given up, and the control planes beside.
+func (s Spec) Known() []Machine { return slices.Concat(s.Machines, s.Removed, s.Beside) }
+
+func ofRole(machines []Machine, role Role) []Machine {
 	var out []Machine
 
-	for _, m := range s.Machines {
+	for _, m := range machines {
 		if m.Role == role {
 			out = append(out, m)
 		}
@@ -134,9 +176,6 @@ func (s Spec) sorted(role Role) []Machine {
 
 	return out
 }
-
-// all returns every machine, control planes first, each role ordered by name.
-func (s Spec) all() []Machine { return append(s.sorted(ControlPlane), s.sorted(Worker)...) }
 
 // OwnsControlPlane reports whether the spec itself holds control-plane machines.
 func (s Spec) OwnsControlPlane() bool {
@@ -148,7 +187,7 @@ func (s Spec) OwnsControlPlane() bool {
 func (s Spec) Founds() bool { return s.OwnsControlPlane() && !s.Joins }
 
 // controlPlanes are all control planes that are known, the spec's own first.
-func (s Spec) controlPlanes() []Machine { return append(s.sorted(ControlPlane), s.Beside...) }
+func (s Spec) controlPlanes() []Machine { return slices.Concat(s.sorted(ControlPlane), s.Beside) }
 
 // Policy bounds the patience of the planner.
 type Policy struct {

@@ -152,12 +152,21 @@ type LeaveEtcd struct {
 	Machine string
 	// Member is the ID of its member.
 	Member string
+	// Node is cordoned first, and drained if Drain is set.
+	Node  string
+	Drain bool
 }
 
 // On names the machine.
 func (s LeaveEtcd) On() string { return s.Machine }
 
-func (s LeaveEtcd) String() string { return "take control plane " + s.Machine + " out of etcd" }
+func (s LeaveEtcd) String() string {
+	if s.Drain {
+		return "take control plane " + s.Machine + " out of etcd (drains it)"
+	}
+
+	return "take control plane " + s.Machine + " out of etcd"
+}
 
 // RemoveMember removes the etcd member of a machine that lost its data or is gone,
 // through another control plane.

@@ -93,7 +93,7 @@ func (o *observer) askAll(ctx context.Context) {
 
 // machines are all that are asked: those of the run, and the control planes beside.
 func (o *observer) machines() []cluster.Machine {
-	return slices.Concat(o.want.Machines, o.want.Removed, o.want.Beside)
+	return o.want.Known()
 }
 
 // askKubernetes is ask for the Kubernetes API.

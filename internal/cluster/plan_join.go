@@ -1,0 +1,100 @@
+package cluster
+
+// planJoins decides which machines in maintenance mode get their configuration now:
+// all of them at once, since none of them is in service. It also names the machines that
+// nothing can be decided about, because they are at work or silent.
+func planJoins(want Spec, have Snapshot, d *Decision) {
+	for _, m := range want.all() {
+		s := have.Machines[m.Name]
+
+		switch {
+		case s.Busy != "":
+			d.hold(m.Name, "%s", s.Busy)
+		case s.Access == Unobserved:
+			d.hold(m.Name, "not observed yet")
+		case s.Access == Unreachable:
+			d.hold(m.Name, "no answer from %s: %s", m.Address, s.Cause)
+		case s.goingDown():
+			d.hold(m.Name, "is about to reboot")
+		case s.Access == Maintenance:
+			planJoin(want, have, m, d)
+		}
+	}
+}
+
+// planJoin configures a machine. A control plane that comes back without its data, or
+// as other hardware, first loses the member that it was: etcd counts that one as down,
+// and adds nobody while a member is (etcd 3.6, mayAddMember).
+func planJoin(want Spec, have Snapshot, m Machine, d *Decision) {
+	if other, ok := predecessor(want, have, m); ok {
+		d.hold(m.Name, "joins once %s is out of the cluster, whose place it takes", other.Name)
+
+		return
+	}
+
+	if member, ok := have.MemberOf(m); ok && m.Role == ControlPlane {
+		planExpulsion(want, have, m, member, d)
+
+		return
+	}
+
+	d.step(ApplyConfig{
+		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
+		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion,
+	})
+}
+
+// predecessor is the removed machine that still has a part in the cluster at the address
+// of a machine that is to join.
+func predecessor(want Spec, have Snapshot, m Machine) (Machine, bool) {
+	for _, r := range want.Removed {
+		if !sameHost(r.Address, m.Address) {
+			continue
+		}
+
+		if _, member := memberOfRemoved(want, have, r); member {
+			return r, true
+		}
+	}
+
+	return Machine{}, false
+}
+
+// planExpulsion removes the member of a machine that lost its data, or is gone, through
+// another control plane, when those that are left hold the quorum without it.
+func planExpulsion(want Spec, have Snapshot, m Machine, member EtcdMember, d *Decision) {
+	if i := d.membershipChange(); i != "" {
+		d.hold(m.Name, "its etcd member %s is removed after %s", member.ID, i)
+
+		return
+	}
+
+	q := quorumOf(want, have)
+	if reason := q.without(member.ID); reason != "" {
+		d.hold(m.Name, "its etcd member %s cannot be removed: %s", member.ID, reason)
+
+		return
+	}
+
+	via := q.survivor(member.ID)
+	if via == "" {
+		d.hold(m.Name, "its etcd member %s is removed once a control plane that works can be asked", member.ID)
+
+		return
+	}
+
+	d.step(RemoveMember{Machine: m.Name, Member: member.ID, Via: via})
+}
+
+// membershipChange names the machine whose membership of etcd a step changes already:
+// one changes at a time.
+func (d *Decision) membershipChange() string {
+	for _, s := range d.Steps {
+		switch s.(type) {
+		case LeaveEtcd, RemoveMember, Bootstrap:
+			return s.On()
+		}
+	}
+
+	return ""
+}

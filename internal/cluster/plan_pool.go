@@ -1,0 +1,173 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+)
+
+// planWorkers changes workers: what needs no reboot at once, the rest within the budget
+// of each pool and after the control planes. Workers that leave share the budget of
+// their pool and come last.
+func (r rollout) planWorkers(controlPlane string, d *Decision) {
+	budgets := map[string]*budget{}
+	for _, pool := range r.want.poolNames() {
+		budgets[pool] = budgetOf(r.want, r.have, pool)
+	}
+
+	stay := workersMustStay(r.want, r.have)
+	if controlPlane != "" {
+		stay = "control planes come first, and " + controlPlane + " is not through"
+	}
+
+	for _, m := range r.want.sorted(Worker) {
+		r.planWorker(m, stay, budgets[m.Pool], d)
+	}
+
+	for _, m := range r.want.removed(Worker) {
+		planWorkerRemoval(r.want, r.have, m, r.policy, budgets[m.Pool], d)
+	}
+}
+
+// poolNames lists the pools in order.
+func (s Spec) poolNames() []string {
+	var names []string
+
+	for _, m := range slices.Concat(s.sorted(Worker), s.removed(Worker)) {
+		if !slices.Contains(names, m.Pool) {
+			names = append(names, m.Pool)
+		}
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+func (r rollout) planWorker(m Machine, stay string, b *budget, d *Decision) {
+	change, later := r.changeOf(m)
+	if change == nil || d.concerns(m.Name) {
+		return
+	}
+
+	switch {
+	case later != "":
+		d.hold(m.Name, "%s", later)
+	case !Disruptive(change):
+		d.step(change)
+	case stay != "":
+		d.hold(m.Name, "keeps its %s for now: %s", kept(change), stay)
+	case !b.take(m.Name):
+		d.hold(m.Name, "keeps its %s for now: %s", kept(change), b)
+	default:
+		d.step(change)
+	}
+}
+
+// workersMustStay says why no worker may go out of service: pods could not be moved, or
+// the control plane has to be repaired first.
+func workersMustStay(want Spec, have Snapshot) string {
+	if !have.Kubernetes.Reachable {
+		return "the Kubernetes API does not answer" + because(have.Kubernetes.Cause)
+	}
+
+	for _, m := range want.sorted(ControlPlane) {
+		if reason := outOfService(want, have, m); reason != "" {
+			return m.Name + " " + reason
+		}
+	}
+
+	return nodesUnfit(want, have, Machine{})
+}
+
+// budget counts the workers of a pool that are out of service, those that are about to
+// be so included.
+type budget struct {
+	pool  string
+	limit int
+	down  []string
+}
+
+// budgetOf counts what a pool spends already.
+func budgetOf(want Spec, have Snapshot, pool string) *budget {
+	b := &budget{pool: pool}
+	size := 0
+
+	for _, m := range want.sorted(Worker) {
+		if m.Pool != pool {
+			continue
+		}
+
+		size++
+
+		if have.Machines[m.Name].Busy != "" || outOfService(want, have, m) != "" {
+			b.down = append(b.down, m.Name)
+		}
+	}
+
+	for _, m := range want.removed(Worker) {
+		s := have.Machines[m.Name]
+		if m.Pool != pool || s.Access == Maintenance {
+			continue
+		}
+
+		if s.Busy != "" || s.Resetting || s.Access != Member {
+			b.down = append(b.down, m.Name)
+		}
+	}
+
+	b.limit = want.Pools[pool].Of(size)
+
+	return b
+}
+
+// take spends one machine. One that is out of service already costs nothing more.
+func (b *budget) take(machine string) bool {
+	if slices.Contains(b.down, machine) {
+		return true
+	}
+
+	if len(b.down) >= b.limit {
+		return false
+	}
+
+	b.down = append(b.down, machine)
+
+	return true
+}
+
+func (b *budget) String() string {
+	where := "workers"
+	if b.pool != "" {
+		where = "workers of pool " + b.pool
+	}
+
+	return fmt.Sprintf("%d of the %s may be out of service at once, and %s", b.limit, where, enumerate(b.down))
+}
+
+// enumerate names those that are down, the first few of many.
+func enumerate(names []string) string {
+	const most = 3
+
+	switch {
+	case len(names) == 1:
+		return names[0] + " is"
+	case len(names) > most:
+		return fmt.Sprintf("%s and %d more are", joined(names[:most]), len(names)-most)
+	default:
+		return joined(names) + " are"
+	}
+}
+
+func joined(names []string) string {
+	text := ""
+
+	for i, name := range names {
+		if i > 0 {
+			text += ", "
+		}
+
+		text += name
+	}
+
+	return text
+}

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Removing machines from a cluster that lives on: workers are drained, reset and their
+// nodes deleted; control planes leave etcd first, one at a time, while every other one
+// works. What is dead or has lost its data is removed through another control plane, and
+// before anything else, because etcd adds nobody while a member is down.
+
+// planDepartures removes what is left in etcd of control planes that are gone.
+func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
+	for _, m := range want.removed(ControlPlane) {
+		member, ok := memberOfRemoved(want, have, m)
+		if !ok || have.Machines[m.Name].Busy != "" {
+			continue
+		}
+
+		if departed(have, m, p) {
+			planExpulsion(want, have, m, member, d)
+		}
+	}
+}
+
+// departed is true for a removed machine that can take no part in its own removal.
+func departed(have Snapshot, m Machine, p Policy) bool {
+	return have.Machines[m.Name].Access == Maintenance || RemovalLeft(m, have, p) != ""
+}
+
+// planRemovals takes the control planes that are removed out of the cluster. Living ones
+// leave last of all, one at a time, when nothing else is under way.
+func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
+	for _, m := range want.removed(ControlPlane) {
+		s := have.Machines[m.Name]
+		member, isMember := memberOfRemoved(want, have, m)
+
+		switch {
+		case d.concerns(m.Name):
+		case s.Busy != "":
+			d.hold(m.Name, "%s", s.Busy)
+		case s.Resetting && RemovalLeft(m, have, p) == "" && s.Access != Maintenance:
+			d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
+		case departed(have, m, p) && have.Etcd.Known:
+			planNodeDeletion(want, have, m, d)
+		case s.Access != Member && !departed(have, m, p):
+			d.hold(m.Name, "is to be removed and does not answer%s", because(s.Cause))
+		case !have.Etcd.Known:
+			d.hold(m.Name, "is removed once etcd answers%s", because(have.Etcd.Cause))
+		case !isMember:
+			d.step(Reset{Machine: m.Name, Role: m.Role})
+		default:
+			planDeparture(want, have, m, member, p, d)
+		}
+	}
+}
+
+// planDeparture makes a control plane leave etcd, unless the others need it.
+func planDeparture(want Spec, have Snapshot, m Machine, member EtcdMember, p Policy, d *Decision) {
+	if other := d.underWay(want, m.Name); other != "" {
+		d.hold(m.Name, "is removed once %s is through", other)
+
+		return
+	}
+
+	reason := othersUnfit(want, have, m)
+	if reason == "" {
+		reason = discord(have)
+	}
+
+	if reason == "" {
+		reason = quorumOf(want, have).without(member.ID)
+	}
+
+	if reason != "" {
+		d.hold(m.Name, "stays in etcd for now: %s", reason)
+
+		return
+	}
+
+	node, drain := drained(have, m, p)
+	d.step(LeaveEtcd{Machine: m.Name, Member: member.ID, Node: node, Drain: drain})
+}
+
+// underWay names a control plane that a step or a hold concerns, beside the one asked
+// about: membership changes last, and one at a time.
+func (d *Decision) underWay(want Spec, machine string) string {
+	for _, m := range slices.Concat(want.sorted(ControlPlane), want.removed(ControlPlane)) {
+		if m.Name != machine && d.concerns(m.Name) {
+			return m.Name
+		}
+	}
+
+	return ""
+}
+
+// planWorkerRemoval resets a worker within the budget of its pool, and then deletes its
+// node.
+func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget, d *Decision) {
+	s := have.Machines[m.Name]
+
+	switch {
+	case d.concerns(m.Name):
+	case s.Busy != "":
+		d.hold(m.Name, "%s", s.Busy)
+	case s.Resetting && RemovalLeft(m, have, p) == "" && s.Access != Maintenance:
+		d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
+	case departed(have, m, p):
+		planNodeDeletion(want, have, m, d)
+	case s.Access != Member:
+		d.hold(m.Name, "is to be removed and does not answer%s", because(s.Cause))
+	case !have.Kubernetes.Reachable:
+		d.hold(m.Name, "is removed once the Kubernetes API answers%s", because(have.Kubernetes.Cause))
+	case !b.take(m.Name):
+		d.hold(m.Name, "is not removed yet: %s", b)
+	default:
+		node, drain := drained(have, m, p)
+		d.step(Reset{Machine: m.Name, Role: m.Role, Node: node, Drain: drain})
+	}
+}
+
+// planNodeDeletion deletes the node of a machine that was removed.
+func planNodeDeletion(want Spec, have Snapshot, m Machine, d *Decision) {
+	node, ok := nodeOfRemoved(want, have, m)
+
+	switch {
+	case !have.Kubernetes.Reachable:
+		d.hold(m.Name, "its node is deleted once the Kubernetes API answers%s", because(have.Kubernetes.Cause))
+	case ok:
+		d.step(DeleteNode{Machine: m.Name, Node: node.Name})
+	}
+}
+
+// RemovalLeft says why a machine that is removed is not reset; empty when it is. Its
+// member and its node are removed all the same.
+func RemovalLeft(m Machine, have Snapshot, p Policy) string { return TeardownLeft(m, have, p) }
+
+// memberOfRemoved finds the member of a removed machine: the recorded one, else by name
+// and address, as long as no wanted machine took these over.
+func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
+	if m.MemberID != "" {
+		for _, member := range have.Etcd.Members {
+			if member.ID == m.MemberID {
+				return member, true
+			}
+		}
+
+		return EtcdMember{}, false
+	}
+
+	member, ok := have.MemberOf(m)
+
+	for _, successor := range want.sorted(ControlPlane) {
+		if theirs, has := have.MemberOf(successor); has && ok && theirs.ID == member.ID {
+			return EtcdMember{}, false
+		}
+	}
+
+	return member, ok
+}
+
+// nodeOfRemoved finds the node of a removed machine by its name; by its address only
+// where no wanted machine has that.
+func nodeOfRemoved(want Spec, have Snapshot, m Machine) (Node, bool) {
+	if have.Machines[m.Name].NodeName == "" && m.NodeName != "" {
+		have = have.clone()
+		s := have.Machines[m.Name]
+		s.NodeName = m.NodeName
+		have.Machines[m.Name] = s
+	}
+
+	node, ok := have.NodeOf(m)
+
+	for _, successor := range want.all() {
+		if have.Machines[successor.Name].Access != Member && !sameHost(successor.Address, m.Address) {
+			continue
+		}
+
+		if theirs, has := have.NodeOf(successor); has && theirs.Name == node.Name {
+			return Node{}, false
+		}
+	}
+
+	return node, ok
+}
+
+// refuseLastRemoval refuses to take the last control plane out of a cluster.
+func refuseLastRemoval(want Spec, have Snapshot, d *Decision) {
+	removed := want.removed(ControlPlane)
+	if len(removed) == 0 || !have.Etcd.Known {
+		return
+	}
+
+	leaving := map[string]bool{}
+
+	for _, m := range removed {
+		if member, ok := memberOfRemoved(want, have, m); ok {
+			leaving[member.ID] = true
+		}
+	}
+
+	if len(leaving) > 0 && len(leaving) == len(have.Etcd.Members) && len(want.sorted(ControlPlane)) == 0 {
+		d.refuse(removed[0].Name, fmt.Sprintf("it is to be removed, and no control plane of cluster %q would be left", want.Name),
+			"Keep one control plane, or destroy the whole cluster")
+	}
+}

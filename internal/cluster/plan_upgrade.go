@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+// upgradeOf is the next upgrade of a machine that runs: to another version, minor by
+// minor, or to another schematic. A version that is not known is not compared.
+func (r rollout) upgradeOf(m Machine) (Upgrade, bool) {
+	s := r.have.Machines[m.Name]
+	release, ok := nextRelease(m, s.TalosVersion)
+
+	if s.Access != Member || s.TalosVersion == "" || !ok || runs(s, release.Version, m.Schematic) {
+		return Upgrade{}, false
+	}
+
+	node, drain := drained(r.have, m, r.policy)
+
+	return Upgrade{
+		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
+		Installer: release.Installer, Node: node, Drain: drain,
+	}, true
+}
+
+// runs reports whether a machine runs a Talos; an empty schematic is any.
+func runs(s MachineState, version, schematic string) bool {
+	return s.TalosVersion == version && (schematic == "" || s.Schematic == schematic)
+}
+
+// nextRelease is the release that a machine runs next on its way from a version to the
+// wanted one. Talos supports upgrades from one minor version to the next, so those in
+// between are passed; ok is false when none of them is known.
+func nextRelease(m Machine, from string) (r Release, ok bool) {
+	final := Release{Version: m.TalosVersion, Installer: m.Installer}
+
+	if m.TalosVersion == "" || from == "" || from == m.TalosVersion {
+		return final, m.TalosVersion != ""
+	}
+
+	minors := minorsBetween(from, m.TalosVersion)
+	if minors >= -1 && minors <= 1 {
+		return final, true
+	}
+
+	step := 1
+	if minors < 0 {
+		step = -1
+	}
+
+	for _, via := range m.Via {
+		if minorsBetween(from, via.Version) == step {
+			return via, true
+		}
+	}
+
+	return Release{}, false
+}
+
+// farApart stands for versions that no number of minors lies between.
+const farApart = 1 << 16
+
+// minorsBetween counts minor versions from one to another; 0 when either is no version
+// that can be compared, farApart across major versions.
+func minorsBetween(from, to string) int {
+	a, errA := semver.ParseTolerant(from)
+	b, errB := semver.ParseTolerant(to)
+
+	switch {
+	case errA != nil || errB != nil:
+		return 0
+	case a.Major < b.Major:
+		return farApart
+	case a.Major > b.Major:
+		return -farApart
+	default:
+		return int(b.Minor) - int(a.Minor) //nolint:gosec // minor versions are small
+	}
+}
+
+// older reports whether a version comes before another; false when they cannot be
+// compared.
+func older(a, b string) bool {
+	va, errA := semver.ParseTolerant(a)
+	vb, errB := semver.ParseTolerant(b)
+
+	return errA == nil && errB == nil && va.LT(vb)
+}
+
+// downgrades reports whether the machine is to run an older Talos.
+func downgrades(m Machine, s MachineState) bool { return older(m.TalosVersion, s.TalosVersion) }
+
+// refuseUpgrades names the upgrades that cannot or must not be made.
+func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
+	for _, m := range want.all() {
+		s := have.Machines[m.Name]
+		if s.Access != Member || s.TalosVersion == "" || m.TalosVersion == "" || runs(s, m.TalosVersion, m.Schematic) {
+			continue
+		}
+
+		_, known := nextRelease(m, s.TalosVersion)
+
+		switch {
+		case rolledBack(s):
+			d.refuse(m.Name, fmt.Sprintf("it was upgraded to %s and came back with %s: Talos rolled the upgrade back",
+				described(s.Upgraded.Version, s.Upgraded.Schematic), described(s.TalosVersion, s.Schematic)),
+				"No other machine was upgraded after it. Look at its console or `talosctl dmesg` for the reason; applying again tries once more")
+		case s.Platform == PlatformContainer:
+			d.refuse(m.Name, fmt.Sprintf("it runs Talos %s in a container, which cannot be upgraded from within to %s",
+				s.TalosVersion, described(m.TalosVersion, m.Schematic)),
+				"Start the container from another image, or set talos_version to the one that runs")
+		case downgrades(m, s) && !m.AllowDowngrade:
+			d.refuse(m.Name, fmt.Sprintf("it runs Talos %s, wanted is the older %s", s.TalosVersion, m.TalosVersion),
+				"Set talos_version to the version that runs, or allow_downgrade to go back on purpose")
+		case !known:
+			d.refuse(m.Name, fmt.Sprintf("it runs Talos %s, and no release is known on the way to %s", s.TalosVersion, m.TalosVersion),
+				"Talos is upgraded from one minor version to the next: name a release of each one in between in upgrade_via")
+		}
+	}
+}
+
+// PlatformContainer is Talos's name of the platform without a disk.
+const PlatformContainer = "container"
+
+// rolledBack is true for a machine that booted since this run upgraded it, and does not
+// run what it was upgraded to.
+func rolledBack(s MachineState) bool {
+	mark := s.Upgraded
+
+	return mark.Version != "" && s.BootID != "" && s.BootID != mark.BootID && !runs(s, mark.Version, mark.Schematic)
+}
+
+func described(version, schematic string) string {
+	if schematic == "" {
+		return "Talos " + version
+	}
+
+	return fmt.Sprintf("Talos %s (schematic %s)", version, shortID(schematic))
+}
+
+// reasons joins what a machine reboots for.
+func reasons(fields []string) string { return strings.Join(fields, ", ") }
