@@ -15,11 +15,11 @@ import (
 
 // Bootstrap makes the machine the first member of a new etcd.
 //
-// On Talos (1.10 to 1.13) a second call before etcd has written its data stops etcd
-// for good, and afterwards one is harmless. So the call is made only when etcd waits,
-// neither runs nor was asked before, and when its answer is lost the event log tells
-// whether it was accepted. A nil error means that etcd was told to begin, in this call
-// or in an earlier one; whether it did is a matter of observation.
+// On Talos (1.10 to 1.13) a second call that meets the first one, while etcd writes its
+// first data, stops etcd until the next boot; afterwards one is harmless. So the call is
+// made only when etcd waits, neither runs nor was asked before, and when its answer is
+// lost the event log tells whether it was accepted. A nil error means that etcd was told
+// to begin, in this call or in an earlier one; whether it did is a matter of observation.
 func (m *Machine) Bootstrap(ctx context.Context) error {
 	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
 	if err != nil {
@@ -90,9 +90,12 @@ func (m *Machine) bootstrap(ctx context.Context, s *session) error {
 	case code == codes.Unimplemented, code == codes.PermissionDenied:
 		return wait.Permanent(s.failed(err))
 	case code == codes.Unknown:
-		// Talos stops the waiting etcd first; each plain error comes after that.
-		return wait.Permanent(fmt.Errorf("%w; Talos stopped etcd for it, which happens when two bootstrap calls meet: "+
-			"reboot the machine, then apply again", callError(err)))
+		// Talos stops the waiting etcd first; each plain error comes after that, and
+		// nothing but a boot starts etcd again: with the data it has, where another call
+		// made some, else to wait for a bootstrap (BootstrapEtcd and argsForControlPlane,
+		// Talos 1.13).
+		return wait.Permanent(fmt.Errorf("%w; Talos stopped etcd for it, as when two bootstrap calls meet, and starts it again in "+
+			"its next boot: reboot the machine, then apply again", callError(err)))
 	}
 
 	failure := s.failed(err)

@@ -31,19 +31,23 @@ func (m *Machine) changing(ctx context.Context, access cluster.Access, uuid stri
 		return nil, err
 	}
 
-	// The UUID that counts is the one this call was given.
-	meant := m.asWanted()
-	meant.UUID = uuid
-
 	switch {
 	case got == "":
 		// Early in a boot the hardware is not read yet.
-		return nil, fmt.Errorf("%w: the machine at %s reports no hardware UUID, expected is %s", ErrInProgress, m.address, uuid)
-	case !meant.MayReport(got):
-		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected is %s", m.address, got, uuid))
+		return nil, fmt.Errorf("%w: the machine at %s reports no hardware UUID, expected is %s", ErrInProgress, s.address, uuid)
+	case !m.known(uuid).MayReport(got):
+		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected is %s", s.address, got, uuid))
 	default:
 		return s, nil
 	}
+}
+
+// known is the machine as it was last asked for, with the UUID that counts.
+func (m *Machine) known(uuid string) cluster.Machine {
+	meant := m.asWanted()
+	meant.UUID = uuid
+
+	return meant
 }
 
 // knownUUID is the hardware UUID the machine was asked for with.

@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// Options of a [Fleet]. The zero value of every field but Digest has a default.
+// Options of a [Fleet]. The zero value of every field but Digest and RebootFor has a
+// default.
 type Options struct {
 	// Credentials of the cluster. Without them only maintenance mode can be
 	// spoken to.
@@ -23,6 +25,11 @@ type Options struct {
 	// Digest normalises a machine configuration and hashes it. Without it
 	// [cluster.MachineState] has no ConfigDigest.
 	Digest func(config []byte) (string, error)
+	// RebootFor lists the fields for which a machine, given by its name, has to reboot
+	// to go from its active configuration to the wanted one; none when it takes the
+	// change at once. It is asked when the digests of the two differ. Without it
+	// [cluster.MachineState] has no RebootFor.
+	RebootFor func(machine string, active []byte) ([]string, error)
 	// Port of the Talos API, 50000 by default.
 	Port int
 	// Dial makes TCP connections; by default directly, without regard to proxies.
@@ -35,7 +42,8 @@ type Options struct {
 	// address is reported with the UUID of the former. That is good enough to say what
 	// runs where. It is not to decide what may be changed, so leave it off for a fleet
 	// that feeds the planner; a call that changes a machine compares the UUID that the
-	// machine itself reports in either case.
+	// machine itself reports in either case. For the same reason the id of the boot is
+	// left out then.
 	TrustNodeNames bool
 	// Timeouts bound every call beside its context.
 	Timeouts Timeouts
@@ -119,6 +127,10 @@ func NewFleet(o Options) (*Fleet, error) {
 
 // Machine returns the API of a machine; it does no I/O. Machines of the same name
 // and address share their connection.
+//
+// One that nobody answers for at its address is looked for at its PreviousAddress, too,
+// and counts as found there when it reports the UUID that it is known by; without one
+// only the address counts. Calls then go to where it is.
 func (f *Fleet) Machine(m cluster.Machine) *Machine {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,9 +181,22 @@ type Machine struct {
 	wanted cluster.Machine
 }
 
-// dial opens a new session in place of the one that is there.
+// dial opens a new session in place of the one that is there: at the machine's address
+// or, when nobody answers there, at the former one.
 func (m *Machine) dial(ctx context.Context) (*session, error) {
-	s, _, err := m.fleet.options.open(ctx, m.address, m.fleet.identity, m.fleet.options.Fingerprints[m.name])
+	s, err := m.open(ctx, m.address)
+
+	former, uuid := m.asWanted().PreviousAddress, m.knownUUID()
+
+	if unreachable(err) && former != "" && former != m.address && uuid != "" {
+		found, elsewhere := m.openKnown(ctx, former, uuid)
+		if elsewhere == nil {
+			s, err = found, nil
+		} else {
+			// Who is at the former address says nothing about the machine.
+			err = fmt.Errorf("%w; nor is it at %s, where it was before: %s", err, former, elsewhere.Error())
+		}
+	}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,6 +208,34 @@ func (m *Machine) dial(ctx context.Context) (*session, error) {
 	m.session = s
 
 	return s, err
+}
+
+func (m *Machine) open(ctx context.Context, address string) (*session, error) {
+	s, _, err := m.fleet.options.open(ctx, address, m.fleet.identity, m.fleet.options.Fingerprints[m.name])
+
+	return s, err
+}
+
+// openKnown opens a session at an address and keeps it when the machine there is the
+// one that is known by its UUID.
+func (m *Machine) openKnown(ctx context.Context, address, known string) (*session, error) {
+	s, err := m.open(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+
+	uuid, err := bounded(ctx, m, s.hardwareUUID)
+	if err == nil && !m.known(known).MayReport(uuid) {
+		err = fmt.Errorf("the machine there has the hardware UUID %q, expected is %s", uuid, known)
+	}
+
+	if err != nil {
+		s.close()
+
+		return nil, err
+	}
+
+	return s, nil
 }
 
 // connected returns the session that is there, else a new one. reused tells which.

@@ -16,11 +16,12 @@ import (
 // Observe asks the machine what it is. It has no error: a machine that does not
 // answer, or answers as somebody else, is described by Access and Cause.
 //
-// A member that is running and ready costs five calls, side by side: MachineStatus,
-// MachineConfig, Version, ExtensionStatus and SystemInformation; the last is saved
-// where [Options].TrustNodeNames allows it, and MetaKeys is one more where values in
-// META are wanted. One that is on its way costs up to five more: its node's name, the services, the event log in two calls,
-// and the content of etcd's data directory.
+// A member that is running and ready costs four calls, side by side: MachineStatus,
+// MachineConfig, Version and ExtensionStatus. MetaKeys is one more where values in META
+// are wanted. SystemInformation and, once in a connection, the id of the boot are two
+// more unless [Options].TrustNodeNames is set. One that is on its way costs up to five
+// more: its node's name, the services, the event log in two calls, and the content of
+// etcd's data directory.
 func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 
@@ -108,6 +109,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	})
 	calls.Go(func() error { return m.version(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeUUID(callCtx, s, &out) })
+	calls.Go(func() error { return m.observeBoot(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeMeta(callCtx, s, &out) })
 	calls.Go(func() error {
 		ctx, cancel := m.callContext(callCtx)
@@ -184,7 +186,17 @@ func (m *Machine) status(ctx context.Context, s *session) (cluster.Stage, bool, 
 	return s.machineStatus(ctx)
 }
 
-// configuration fills in role and digest.
+// observeBoot fills in the id of the boot, by which only changes are followed.
+func (m *Machine) observeBoot(ctx context.Context, s *session, out *cluster.MachineState) (err error) {
+	if !m.fleet.options.TrustNodeNames {
+		out.BootID, err = bounded(ctx, m, s.bootID)
+	}
+
+	return err
+}
+
+// configuration fills in role, digest, and what a change of the configuration needs a
+// reboot for.
 func (m *Machine) configuration(ctx context.Context, s *session, out *cluster.MachineState) (machineSection, error) {
 	raw, err := bounded(ctx, m, s.activeConfig)
 	if err != nil {
@@ -198,10 +210,21 @@ func (m *Machine) configuration(ctx context.Context, s *session, out *cluster.Ma
 
 	out.Role = section.role()
 
-	if digest := m.fleet.options.Digest; digest != nil {
-		if out.ConfigDigest, err = digest(raw); err != nil {
-			return section, fmt.Errorf("digest the machine configuration: %w", err)
-		}
+	digest, rebootFor := m.fleet.options.Digest, m.fleet.options.RebootFor
+	if digest == nil {
+		return section, nil
+	}
+
+	if out.ConfigDigest, err = digest(raw); err != nil {
+		return section, fmt.Errorf("digest the machine configuration: %w", err)
+	}
+
+	if want := m.asWanted().ConfigDigest; rebootFor == nil || want == "" || want == out.ConfigDigest {
+		return section, nil
+	}
+
+	if out.RebootFor, err = rebootFor(m.name, raw); err != nil {
+		return section, fmt.Errorf("compare the machine configuration with the wanted one: %w", err)
 	}
 
 	return section, nil

@@ -89,17 +89,32 @@ func TestObserveFollowsAMachine(t *testing.T) {
 		t.Errorf("members %+v, error %v", members, err)
 	}
 
-	// A new process reads the machine that is at rest with five calls, and finds
-	// the same.
-	sim.ForgetCalls()
+	// A new process observes the machine that is at rest with six calls, and then with
+	// five, because the boot of a connection stays the same.
+	again := o.fleet(t, nil).Machine(wanted(m))
 
-	again := o.fleet(t, nil).Machine(wanted(m)).Observe(t.Context())
-	if again.NodeName != want.NodeName || again.ConfigDigest != digest || !settled(again) {
-		t.Errorf("read again: %+v", again)
+	for _, most := range []int{6, 5} {
+		sim.ForgetCalls()
+
+		state := again.Observe(t.Context())
+		if state.NodeName != want.NodeName || state.ConfigDigest != digest || state.BootID != m.BootID() || !settled(state) {
+			t.Errorf("observed again: %+v", state)
+		}
+
+		if calls := sim.Calls(); len(calls) != most {
+			t.Errorf("%d calls, want %d: %v", len(calls), most, calls)
+		}
 	}
 
-	if calls := sim.Calls(); len(calls) != 5 {
-		t.Errorf("%d calls, want 5: %v", len(calls), calls)
+	// A read that only reports takes four.
+	sim.ForgetCalls()
+
+	recorded := wanted(m)
+	recorded.NodeName = want.NodeName
+
+	state := o.fleet(t, func(o *talos.Options) { o.TrustNodeNames = true }).Machine(recorded).Observe(t.Context())
+	if calls := sim.Calls(); len(calls) != 4 || !settled(state) || state.UUID != want.UUID || state.BootID != "" {
+		t.Errorf("%d calls, want 4: %v; %+v", len(calls), calls, state)
 	}
 }
 

@@ -24,15 +24,21 @@ import (
 // session is one connection to one machine, bound to the identity that the
 // handshake found. It never reconnects.
 type session struct {
-	peer peer
-	wire *wire
-	conn *grpc.ClientConn
+	// address that was connected to.
+	address string
+	peer    peer
+	wire    *wire
+	conn    *grpc.ClientConn
 
 	machine   machineapi.MachineServiceClient
 	lifecycle machineapi.LifecycleServiceClient
 	images    machineapi.ImageServiceClient
 	resources cosi.StateClient
 	state     state.State
+
+	// boot is the id of the boot that the machine is in, once it was asked for. It
+	// cannot change, because no connection outlives a boot.
+	boot atomic.Pointer[string]
 }
 
 // errUsed is what gRPC gets when it wants to replace a broken connection.
@@ -116,6 +122,7 @@ func newSession(address string, w *wire, p peer) (*session, error) {
 	resources := cosi.NewStateClient(conn)
 
 	return &session{
+		address:   address,
 		peer:      p,
 		wire:      w,
 		conn:      conn,
