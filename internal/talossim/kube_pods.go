@@ -1,6 +1,7 @@
 package talossim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // usualGracePeriod is what a kube-apiserver puts in pods that say nothing, in seconds.
@@ -190,23 +192,48 @@ func (s *standIn) deletePod(t target, options metav1.DeleteOptions) error {
 
 		return obj, nil
 	})
-	if err != nil {
-		return err
-	}
 
-	s.sim.work.Go(func() { s.endPod(t, pod) })
-
-	return nil
+	return err
 }
 
-// endPod is the kubelet's part of a deletion.
-func (s *standIn) endPod(t target, pod *corev1.Pod) {
-	if s.cluster.awaitKubelet(s.sim.ctx, pod.Spec.NodeName) != nil {
+// runKubelets does the kubelets' part of deletions until ctx ends: see kubelets.
+func (s *standIn) runKubelets(ctx context.Context) {
+	ending := map[types.UID]bool{}
+	seen := 0
+
+	for {
+		changes, changed := s.store.since(kindOf("pods"), seen)
+
+		for _, c := range changes {
+			seen = c.version
+
+			if c.object.GetDeletionTimestamp() == nil || ending[c.object.GetUID()] {
+				continue
+			}
+
+			ending[c.object.GetUID()] = true
+
+			s.work.Go(func() { s.endPod(ctx, c.object) })
+		}
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
+	node, _, err := unstructured.NestedString(obj.Object, "spec", "nodeName")
+	if err != nil || s.cluster.awaitKubelet(ctx, node) != nil {
 		return
 	}
 
+	t := target{kind: kindOf("pods"), namespace: obj.GetNamespace(), name: obj.GetName()}
+
 	now, err := s.pod(t)
-	if err != nil || now.UID != pod.UID {
+	if err != nil || now.UID != obj.GetUID() {
 		return // somebody deleted it by force
 	}
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ type standIn struct {
 	version string
 	tls     *tls.Config
 	clients *x509.CertPool
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
 }
 
 // newStandIn implements backends.kube.
@@ -74,6 +77,10 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 			return nil, fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}
+
+	ctx, cancel := context.WithCancel(b.sim.ctx)
+	s.cancel = cancel
+	s.work.Go(func() { s.runKubelets(ctx) })
 
 	return s, nil
 }
@@ -157,7 +164,12 @@ func (s *standIn) ready(context.Context) error {
 	return nil
 }
 
-func (s *standIn) close() error { return nil }
+func (s *standIn) close() error {
+	s.cancel()
+	s.work.Wait()
+
+	return nil
+}
 
 // ServeHTTP authenticates and authorizes as far as the stand-in does, and dispatches.
 func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
