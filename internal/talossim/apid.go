@@ -237,8 +237,8 @@ func (b *boot) newServer(p Personality, conf *tls.Config) *grpc.Server {
 		return srv
 	}
 
-	machine.RegisterImageServiceServer(srv, machine.UnimplementedImageServiceServer{})
-	machine.RegisterLifecycleServiceServer(srv, machine.UnimplementedLifecycleServiceServer{})
+	machine.RegisterImageServiceServer(srv, &imageServer{b: b})
+	machine.RegisterLifecycleServiceServer(srv, &lifecycleServer{b: b})
 	machine.RegisterDebugServiceServer(srv, machine.UnimplementedDebugServiceServer{})
 	clusterapi.RegisterClusterServiceServer(srv, a)
 	timeapi.RegisterTimeServiceServer(srv, &timeServer{})

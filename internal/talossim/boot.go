@@ -29,6 +29,8 @@ type boot struct {
 	m      *Machine
 	sim    *Simulator
 	id     string
+	system system          // what was booted; never changes
+	staged string          // image of a staged upgrade that this boot is to carry out
 	ctx    context.Context //nolint:containedctx // the lifetime of the boot
 	cancel context.CancelFunc
 	ended  chan outcome
@@ -40,6 +42,8 @@ type boot struct {
 	server    apid
 	etcd      etcdService
 	apply     applyState
+	lifecycle sync.Mutex  // held by the installation that a LifecycleService call runs
+	confirmed atomic.Bool // the machine was running and ready once
 
 	// Guarded by sim.mu.
 	crashed  bool // the power was cut
@@ -47,6 +51,7 @@ type boot struct {
 	trustdUp bool
 	etcdUp   bool
 	kubeUp   kubeBackend // set while the machine's kube-apiserver answers
+	images   imageStores // of the containerd instance in memory
 
 	statusMu   sync.Mutex // serializes writes of MachineStatus
 	lastStatus runtime.MachineStatusSpec
@@ -89,6 +94,8 @@ func newBoot(m *Machine) (*boot, error) {
 	}
 	stored := m.disk.config
 	m.boots++
+	b.system = m.nextSystem()
+	b.staged = m.disk.takeStaged()
 	m.sim.mu.Unlock()
 
 	if len(stored) > 0 {
@@ -172,9 +179,7 @@ func (b *boot) startup(ctx context.Context) {
 	}
 
 	if err != nil && !errors.Is(err, errBootEnds) && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-		// Talos reboots after a failed boot-time sequence.
-		b.sim.logf("%s: %v", b.m.name, err)
-		b.end(rebooted)
+		b.fail(err)
 	}
 }
 

@@ -23,7 +23,8 @@ type cluster struct {
 
 	// Guarded by sim.mu.
 	boots []*boot
-	trust *authority // signs workers' certificates; set while trustd runs somewhere
+	trust *authority          // signs workers' certificates; set while trustd runs somewhere
+	locks map[any]*sync.Mutex // the key in etcd that upgrades lock; by etcd group
 
 	kubeMu sync.Mutex
 	kube   map[any]kubeBackend // by etcd group
@@ -105,6 +106,22 @@ func (c *cluster) trustd(b *boot, ca *authority) {
 	b.trustdUp = true
 	c.trust = ca
 	c.sim.notify()
+}
+
+// upgradeLock is the lock that an etcd cluster's members share.
+func (c *cluster) upgradeLock(group any) *sync.Mutex {
+	c.sim.mu.Lock()
+	defer c.sim.mu.Unlock()
+
+	if c.locks == nil {
+		c.locks = map[any]*sync.Mutex{}
+	}
+
+	if c.locks[group] == nil {
+		c.locks[group] = &sync.Mutex{}
+	}
+
+	return c.locks[group]
 }
 
 // joined is the cluster of the boot, nil in maintenance mode.

@@ -87,6 +87,10 @@ func (i *interceptors) serve(ctx context.Context, call *Call, fullMethod string,
 		}
 	}
 
+	if err := i.unknownService(fullMethod); err != nil {
+		return err
+	}
+
 	if err := i.legacyRefusal(fullMethod); err != nil {
 		return err
 	}
@@ -158,6 +162,19 @@ type contextStream struct {
 
 // Context implements grpc.ServerStream.
 func (s *contextStream) Context() context.Context { return s.ctx }
+
+// since113 are the services that came with Talos 1.13.
+var since113 = []string{"/machine.ImageService", "/machine.LifecycleService", "/machine.DebugService"}
+
+// unknownService answers for services that the machine's release does not have. They
+// are registered all the same, so that apid passes them on to machines that do.
+func (i *interceptors) unknownService(fullMethod string) error {
+	if service := path.Dir(fullMethod); i.b.before113() && slices.Contains(since113, service) {
+		return status.Errorf(codes.Unimplemented, "unknown service %s", service[1:])
+	}
+
+	return nil
+}
 
 // legacyMaintenance says whether this listener is the small maintenance server that
 // Talos had before 1.13.

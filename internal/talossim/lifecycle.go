@@ -6,14 +6,15 @@ import (
 	"fmt"
 )
 
-// install writes Talos to the disk of a metal machine that has none, and reboots.
-// Everywhere else the sequence has no phases.
+// install writes Talos to the disk of a metal machine that has none, or carries out a
+// staged upgrade, and reboots. Everywhere else the sequence has no phases.
 func (b *boot) install(r *sequenceRun) error {
-	b.sim.mu.Lock()
-	installed := b.m.disk.installed
-	b.sim.mu.Unlock()
+	task := b.installConfigured
 
-	if installed {
+	switch {
+	case b.staged != "":
+		task = b.installStaged
+	case b.m.Installed():
 		return nil
 	}
 
@@ -21,12 +22,24 @@ func (b *boot) install(r *sequenceRun) error {
 		return err
 	}
 
-	if err := r.phase("install", "install", func(ctx context.Context) error {
-		return pause(ctx, b.m.delays.Install)
-	}); err != nil {
+	if err := r.phase("install", "install", task); err != nil {
 		return err
 	}
 
+	err := r.phases(
+		"meta", "reloadMeta", "saveMeta", "flushMeta", "volumeFinalize", "teardownLifecycle",
+		"stopEverything", "stopAllServices", "kexec", "kexecPrepare",
+	)
+	if err != nil {
+		return err
+	}
+
+	return r.reboot()
+}
+
+// installConfigured runs the installer of the configuration and keeps the configuration
+// on the disk. An image whose reference does not tell what is in it installs what runs.
+func (b *boot) installConfigured(ctx context.Context) error {
 	cfg := b.persistedConfig()
 	if cfg == nil {
 		return errors.New("no configuration to install")
@@ -37,20 +50,33 @@ func (b *boot) install(r *sequenceRun) error {
 		return fmt.Errorf("encode configuration: %w", err)
 	}
 
-	b.sim.update(func() {
-		b.m.disk.installed = true
-		b.m.disk.config = data
-	})
+	sys := b.system
 
-	err = r.phases(
-		"meta", "reloadMeta", "saveMeta", "flushMeta", "volumeFinalize", "teardownLifecycle",
-		"stopEverything", "stopAllServices", "kexec", "kexecPrepare",
-	)
-	if err != nil {
+	if ref := cfg.Machine().Install().Image(); ref != "" {
+		key, err := b.pullInstaller(ctx, ref)
+		if err != nil {
+			return err
+		}
+
+		if b.sim.registries.content(key).InstallFails {
+			return errInstaller
+		}
+
+		if known, ok := b.sim.registries.installs(key); ok {
+			sys = known
+		}
+	}
+
+	if err := pause(ctx, b.m.delays.Install); err != nil {
 		return err
 	}
 
-	return r.reboot()
+	b.sim.update(func() {
+		b.m.disk.installed, b.m.disk.entry = true, &sys
+		b.m.disk.config = data
+	})
+
+	return nil
 }
 
 // bootServices is the boot sequence: it ends when every service is up, which on a
@@ -64,12 +90,32 @@ func (b *boot) bootServices(r *sequenceRun) error {
 		phases = append(phases, "sharedFilesystems", "setupSharedFilesystems")
 	}
 
-	phases = append(phases, "ephemeral", "mountEphemeralPartition", "userSetup", "writeUserFiles")
 	if err := r.phases(phases...); err != nil {
 		return err
 	}
 
+	if err := r.phase("ephemeral", "mountEphemeralPartition", b.mountEphemeral); err != nil {
+		return err
+	}
+
+	if err := r.phases("userSetup", "writeUserFiles"); err != nil {
+		return err
+	}
+
 	return r.phase("startEverything", "startAllServices", b.startServices)
+}
+
+// mountEphemeral is where the boot of a system ends that SetImage declared broken.
+func (b *boot) mountEphemeral(ctx context.Context) error {
+	if !b.system.bootFails {
+		return nil
+	}
+
+	if err := pause(ctx, b.m.delays.Boot); err != nil {
+		return err
+	}
+
+	return errors.New("volume EPHEMERAL failed: simulated failure of this boot entry")
 }
 
 func (b *boot) startServices(ctx context.Context) error {
@@ -203,9 +249,7 @@ func (b *boot) startSequence(name, actor string, force bool, body func(*sequence
 		case errors.Is(err, errLocked):
 			b.sim.logf("%s: %s refused: another sequence runs", b.m.name, name)
 		default:
-			// A sequence that fails leaves Talos no way back but a reboot.
-			b.sim.logf("%s: %v", b.m.name, err)
-			b.end(rebooted)
+			b.fail(err)
 		}
 	})
 }

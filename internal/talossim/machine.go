@@ -41,13 +41,12 @@ type Machine struct {
 	metaMu sync.Mutex // serializes writes of META with their resources
 
 	// Guarded by sim.mu.
-	disk    disk
-	boot    *boot
-	power   *power
-	off     bool // reported as off: StageUnknown
-	hang    bool // the next reboot never returns
-	boots   int
-	version string
+	disk  disk
+	boot  *boot
+	power *power
+	off   bool // reported as off: StageUnknown
+	hang  bool // the next reboot never returns
+	boots int
 }
 
 // disk is what survives a reboot.
@@ -57,12 +56,17 @@ type disk struct {
 	installed bool
 	// dead: the whole disk was wiped; nothing is left to boot from.
 	dead bool
+	// entry is what the boot loader starts by default, fallback the boot entry beside
+	// it; nil when there is none.
+	entry, fallback *system
 	// config is /system/state/config.yaml on STATE, nil when there is none.
 	config []byte
 	// nodeID is the node identity on STATE.
 	nodeID string
 	// etcd is /var/lib/etcd on EPHEMERAL, nil when it is empty.
 	etcd etcdNode
+	// images are what containerd pulled to EPHEMERAL.
+	images imageStores
 	// meta is the values on META; no other partition's wipe touches them.
 	meta map[uint8]string
 }
@@ -110,9 +114,15 @@ func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
 
 	m := &Machine{
 		sim: s, name: opts.Name, addr: addr, uuid: opts.UUID, platform: opts.Platform, delays: *opts.Delays,
-		opts: opts, off: true, version: opts.TalosVersion,
+		opts: opts, off: true,
 		disk: disk{installed: opts.Platform == Container || len(opts.Config) > 0, config: opts.Config},
 	}
+
+	if opts.Platform == Metal && m.disk.installed {
+		sys := m.media()
+		m.disk.entry = &sys
+	}
+
 	s.machines = append(s.machines, m)
 
 	return m, nil
@@ -321,6 +331,39 @@ func (m *Machine) Boots() int {
 	defer m.sim.mu.Unlock()
 
 	return m.boots
+}
+
+// TalosVersion is the release the machine runs or, while it is off, would boot.
+func (m *Machine) TalosVersion() string { return m.system().version }
+
+// Schematic is the Image Factory schematic of what the machine runs or, while it is
+// off, would boot; empty for plain Talos.
+func (m *Machine) Schematic() string { return m.system().schematic }
+
+func (m *Machine) system() system {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if m.boot != nil {
+		return m.boot.system
+	}
+
+	return m.nextSystem()
+}
+
+// nextSystem is what a boot would start now; sim.mu is held.
+func (m *Machine) nextSystem() system {
+	if m.disk.entry != nil {
+		return *m.disk.entry
+	}
+
+	return m.media()
+}
+
+// media is what a machine boots from that has nothing on its disk: an ISO, the network,
+// or a container's image.
+func (m *Machine) media() system {
+	return system{version: m.opts.TalosVersion, schematic: m.opts.Schematic}
 }
 
 // Installed says whether Talos is on the machine's disk.

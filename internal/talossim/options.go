@@ -12,6 +12,10 @@ import (
 type Delays struct {
 	// Install is how long a metal machine stays in stage installing.
 	Install time.Duration
+	// Pull is how long a machine pulls an image that it does not have.
+	Pull time.Duration
+	// Upgrade is how long the installer of an upgrade runs.
+	Upgrade time.Duration
 	// Reboot is how long a machine is off the network between two boots.
 	Reboot time.Duration
 	// Boot runs from the moment the configured API is served to cri and kubelet running.
@@ -47,6 +51,8 @@ type Delays struct {
 func TestDelays() Delays {
 	return Delays{
 		Install:      30 * time.Millisecond,
+		Pull:         10 * time.Millisecond,
+		Upgrade:      30 * time.Millisecond,
 		Reboot:       30 * time.Millisecond,
 		Boot:         20 * time.Millisecond,
 		EtcdStart:    20 * time.Millisecond,
@@ -67,7 +73,7 @@ func TestDelays() Delays {
 // configurations were all applied at once: the sum of what cannot overlap. Learners
 // are admitted one at a time (etcd's own limit), everything else runs side by side.
 func (d Delays) CriticalPath(controlPlanes int) time.Duration {
-	first := d.Install + d.Reboot + d.Boot + d.EtcdStart
+	first := d.Pull + d.Install + d.Reboot + d.Boot + d.EtcdStart
 	nodes := d.APIServer + d.NodeRegister + d.NodeReady
 
 	joins := time.Duration(0)

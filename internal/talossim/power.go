@@ -224,6 +224,7 @@ func (b *boot) wipePartitions(labels []string, whole bool) {
 				d.config, d.nodeID = nil, ""
 			case "EPHEMERAL":
 				node, d.etcd = d.etcd, nil
+				d.images = nil
 			case "META":
 				d.installed, d.meta = false, nil
 			}

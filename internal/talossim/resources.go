@@ -123,11 +123,11 @@ func (b *boot) publishMetal() {
 		})
 	}
 
-	if m.opts.Schematic != "" {
+	if b.system.schematic != "" {
 		modify(b, runtime.NewExtensionStatus(runtime.NamespaceName, "0"), func(r *runtime.ExtensionStatus) {
 			r.TypedSpec().Image = "0.sqsh"
 			r.TypedSpec().Metadata = extensions.Metadata{
-				Name: "schematic", Version: m.opts.Schematic, Author: "Image Factory",
+				Name: "schematic", Version: b.system.schematic, Author: "Image Factory",
 				Description: "Virtual extension which specifies the schematic of the image built with Image Factory.",
 			}
 		})
@@ -158,12 +158,7 @@ func (b *boot) publishSystemDisk() {
 func prettySize(bytes uint64) string { return fmt.Sprintf("%d GB", bytes/1_000_000_000) }
 
 // talosVersion is the release that is running.
-func (b *boot) talosVersion() string {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
-
-	return b.m.version
-}
+func (b *boot) talosVersion() string { return b.system.version }
 
 // publishConfig writes what follows from the configuration.
 func (b *boot) publishConfig() error {

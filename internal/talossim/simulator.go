@@ -12,15 +12,16 @@ import (
 
 // Simulator is one site of machines. All methods may be called from any goroutine.
 type Simulator struct {
-	opts     Options
-	ctx      context.Context //nolint:containedctx // the site's own lifetime
-	cancel   context.CancelFunc
-	work     sync.WaitGroup
-	addrs    *addressBlock
-	calls    callLog
-	faults   faultTable
-	catalog  state.CoreState // resource definitions and namespaces, the same for every machine
-	backends backends
+	opts       Options
+	ctx        context.Context //nolint:containedctx // the site's own lifetime
+	cancel     context.CancelFunc
+	work       sync.WaitGroup
+	addrs      *addressBlock
+	calls      callLog
+	faults     faultTable
+	registries *registries
+	catalog    state.CoreState // resource definitions and namespaces, the same for every machine
+	backends   backends
 
 	// mu guards the model: machines, clusters, and what they know of each other.
 	mu       sync.Mutex
@@ -46,12 +47,13 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 	}
 
 	s := &Simulator{
-		opts:     opts,
-		addrs:    addrs,
-		catalog:  catalog,
-		changed:  make(chan struct{}),
-		clusters: map[string]*cluster{},
-		calls:    callLog{onCall: opts.OnCall, observe: opts.Observe},
+		opts:       opts,
+		addrs:      addrs,
+		catalog:    catalog,
+		registries: newRegistries(),
+		changed:    make(chan struct{}),
+		clusters:   map[string]*cluster{},
+		calls:      callLog{onCall: opts.OnCall, observe: opts.Observe},
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 

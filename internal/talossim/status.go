@@ -91,6 +91,11 @@ func (b *boot) refreshStatus() {
 	}
 
 	b.events.publish("", ev)
+
+	if stage == StageRunning && next.Status.Ready {
+		b.confirmUpgrade()
+	}
+
 	b.sim.update(func() {})
 }
 
