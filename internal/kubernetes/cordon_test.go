@@ -1,0 +1,169 @@
+package kubernetes_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+const (
+	ourMark   = "talosop.dev/cordoned"
+	talosMark = "talos.dev/cordoned"
+)
+
+// A cordon is taken back by whoever made it, and by nobody else.
+func TestCordonAndUncordon(t *testing.T) {
+	t.Parallel()
+	onClusters(t, testCordonAndUncordon)
+}
+
+func testCordonAndUncordon(t *testing.T, l *living) {
+	t.Helper()
+
+	type state struct{ unschedulable, ours, talos bool }
+
+	tests := map[string]struct{ before, cordoned, uncordoned state }{
+		"free":                        {state{}, state{unschedulable: true, ours: true}, state{}},
+		"ours":                        {state{true, true, false}, state{true, true, false}, state{}},
+		"somebodys":                   {state{true, false, false}, state{true, false, false}, state{true, false, false}},
+		"talos":                       {state{true, false, true}, state{true, false, true}, state{true, false, true}},
+		"ours-uncordoned-by-somebody": {state{false, true, false}, state{true, true, false}, state{}},
+		"ours-uncordoned-then-talos":  {state{true, true, true}, state{true, true, true}, state{true, false, true}},
+		"talos-forgot-its-mark":       {state{false, false, true}, state{true, true, true}, state{true, false, true}},
+	}
+
+	client := l.client(t)
+
+	read := func(t *testing.T, name string) state {
+		t.Helper()
+
+		n, err := l.api.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		check(t, err)
+
+		_, ours := n.Annotations[ourMark]
+		_, talos := n.Annotations[talosMark]
+
+		if n.Annotations["kept"] != "yes" || len(n.Spec.Taints) > 1 {
+			t.Errorf("the node is changed otherwise: %v %v", n.Annotations, n.Spec.Taints)
+		}
+
+		return state{n.Spec.Unschedulable, ours, talos}
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, action := range []string{"cordon", "uncordon"} {
+				node := action + "-" + name
+				l.node(t, node, func(n *corev1.Node) {
+					n.Spec.Unschedulable = test.before.unschedulable
+					n.Annotations["kept"] = "yes"
+
+					if test.before.ours {
+						n.Annotations[ourMark] = "2026-01-02T03:04:05Z"
+					}
+
+					if test.before.talos {
+						n.Annotations[talosMark] = "true"
+					}
+				})
+			}
+
+			for range 2 { // the second time changes nothing
+				check(t, client.Cordon(t.Context(), "cordon-"+name))
+
+				if got := read(t, "cordon-"+name); got != test.cordoned {
+					t.Errorf("cordoned %+v, want %+v", got, test.cordoned)
+				}
+			}
+
+			observed := client.Observe(t.Context())
+			i := slices.IndexFunc(observed.Nodes, func(n cluster.Node) bool { return n.Name == "cordon-"+name })
+
+			if i < 0 || observed.Nodes[i].Cordoned != test.cordoned.ours || observed.Nodes[i].Unschedulable != test.cordoned.unschedulable {
+				t.Errorf("observed %+v at once, want %+v", observed, test.cordoned)
+			}
+
+			for range 2 {
+				check(t, client.Uncordon(t.Context(), "cordon-"+name))
+
+				if got := read(t, "cordon-"+name); got != test.uncordoned {
+					t.Errorf("uncordoned %+v, want %+v", got, test.uncordoned)
+				}
+			}
+
+			// Without a cordon before, too, only what is ours is taken back.
+			want := state{test.before.unschedulable && (!test.before.ours || test.before.talos), false, test.before.talos}
+
+			check(t, client.Uncordon(t.Context(), "uncordon-"+name))
+
+			if got := read(t, "uncordon-"+name); got != want {
+				t.Errorf("uncordoned %+v without cordoning before, want %+v", got, want)
+			}
+		})
+	}
+
+	t.Run("gone", func(t *testing.T) {
+		check(t, client.Uncordon(t.Context(), "nobody"))
+
+		if err := client.Cordon(t.Context(), "nobody"); err == nil || !strings.Contains(err.Error(), "cordon node nobody") {
+			t.Errorf("cordon of a node that does not exist: %v", err)
+		}
+	})
+}
+
+// Between reading a node and writing it, somebody cordons it: that cordon is theirs.
+func TestCordonThatLostARace(t *testing.T) {
+	t.Parallel()
+
+	ca := newAuthority(t)
+
+	var reads, writes atomic.Int32
+
+	server := ca.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			writes.Add(1)
+			refusal(409, metav1.StatusReasonConflict)(w, r)
+
+			return
+		}
+
+		answer(w, http.StatusOK, corev1.Node{
+			TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
+			Spec: corev1.NodeSpec{Unschedulable: reads.Add(1) > 1},
+		})
+	})
+
+	check(t, ca.client(t, server.URL).Cordon(t.Context(), "worker-1"))
+
+	if writes.Load() != 1 || reads.Load() != 2 {
+		t.Errorf("%d writes and %d reads, want one write and a second look", writes.Load(), reads.Load())
+	}
+}
+
+// An API that does not answer is the caller's to wait for.
+func TestCordonReportsAnAPIThatIsGone(t *testing.T) {
+	t.Parallel()
+
+	ca := newAuthority(t)
+	cert, key := ca.issue(t)
+
+	client, err := kubernetes.New(kubernetes.Options{
+		Endpoint: "https://" + closedPort(t), CA: ca.pem(), Cert: cert, Key: key, Call: time.Hour,
+	})
+	check(t, err)
+
+	for name, err := range map[string]error{"cordon": client.Cordon(t.Context(), "a"), "uncordon": client.Uncordon(t.Context(), "a")} {
+		if err == nil || !strings.Contains(err.Error(), name+" node a") || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
