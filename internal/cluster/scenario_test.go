@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,11 +28,12 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	no-cni                          nodes cp-1 w-1(NotReady)
 //	joins                           kubernetes-down
 //	beside cp-9 10.0.0.7            cp-9 unreachable
+//	removed w-9 worker 10.0.0.6     w-9 member stage=running ready
 //	cp-1 controlplane 10.0.0.1      cp-1 member stage=running ready etcd=Running
 //	w-1 worker 10.0.0.9             w-1 maintenance
 //	w-2 worker 10.0.0.8 meta=0x0c:a w-2 member stage=booting meta=0x0c:b
 //
-// -- decision -- and -- teardown -- hold the lines of the answer, -- forecast --
+// -- decision --, -- teardown -- and -- removal -- hold the lines of the answer, -- forecast --
 // the steps of the model run, -- phase -- the phase.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -83,6 +85,8 @@ func runScenario(t *testing.T, archive *txtar.Archive) {
 			got = render(cluster.Plan(want, have, policy))
 		case "teardown":
 			got = render(cluster.PlanTeardown(want, have, policy))
+		case "removal":
+			got = render(cluster.PlanRemoval(want, have, policy))
 		case "forecast":
 			got = renderSteps(cluster.Forecast(want, have, policy))
 		case "forecast-teardown":
@@ -164,6 +168,8 @@ func parseSpec(t *testing.T, text string) cluster.Spec {
 			spec.Joins = true
 		case f[0] == "beside":
 			spec.Beside = append(spec.Beside, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
+		case f[0] == "removed":
+			spec.Removed = append(spec.Removed, cluster.Machine{Name: f[1], Role: cluster.Role(f[2]), Address: f[3], NodeName: f[1]})
 		case f[0] == "no-cni":
 			spec.NodesBecomeReady = false
 		case len(f) >= 3:
@@ -208,6 +214,10 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 			}
 		case "kubernetes-down":
 			have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"}
+
+			if len(f) > 1 {
+				have.Kubernetes.Since = now.Add(-age(t, f[1]))
+			}
 		default:
 			have.Machines[f[0]] = parseState(t, now, f[1:])
 		}
@@ -217,7 +227,7 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 }
 
 func addressOf(want cluster.Spec, name string) string {
-	for _, m := range append(want.Machines, want.Beside...) {
+	for _, m := range slices.Concat(want.Machines, want.Removed, want.Beside) {
 		if m.Name == name {
 			return m.Address
 		}
@@ -265,18 +275,24 @@ func parseState(t *testing.T, now time.Time, fields []string) cluster.MachineSta
 		case "cause":
 			s.Cause = strings.ReplaceAll(value, "_", " ")
 		case "since":
-			age, err := time.ParseDuration(value)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			s.Since = now.Add(-age)
+			s.Since = now.Add(-age(t, value))
 		default:
 			t.Fatalf("unknown field %q", f)
 		}
 	}
 
 	return s
+}
+
+func age(t *testing.T, text string) time.Duration {
+	t.Helper()
+
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return d
 }
 
 // parseMeta reads values such as 0x0c:rack-1,0x0d:row-2.

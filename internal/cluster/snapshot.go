@@ -201,7 +201,9 @@ type Node struct {
 type KubernetesState struct {
 	Reachable bool
 	Cause     string
-	Nodes     []Node
+	// Since is when Reachable last changed, as far as this run saw.
+	Since time.Time
+	Nodes []Node
 }
 
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos
