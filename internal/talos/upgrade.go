@@ -160,11 +160,15 @@ func (m *Machine) lastWords(ctx context.Context, s *session, output string) stri
 const installing = "another installation/upgrade is already in progress"
 
 func (s *session) installFailed(err error) error {
-	if status.Code(err) == codes.FailedPrecondition && !strings.Contains(status.Convert(err).Message(), installing) {
+	switch code := status.Code(err); {
+	case code == codes.FailedPrecondition && !strings.Contains(status.Convert(err).Message(), installing):
 		return wait.Permanent(fmt.Errorf("%w: %w", ErrUnsupported, plain(err)))
+	case code == codes.Internal && s.alive():
+		// No system disk, or an image that is there and has no installer in it.
+		return wait.Permanent(fmt.Errorf("%w: %w", ErrRejected, plain(err)))
+	default:
+		return final(s.failed(err))
 	}
-
-	return final(s.failed(err))
 }
 
 // upgradeAtOnce is the upgrade before Talos 1.13.
@@ -215,7 +219,7 @@ func (s *session) upgradeRefused(err error) error {
 	case strings.HasSuffix(text, ": not found"):
 		// containerd's own word for an image that the registry does not have.
 		return wait.Permanent(fmt.Errorf("%w: %w", ErrGone, plain(err)))
-	case strings.HasSuffix(text, "assuming invalid installer"):
+	case strings.HasSuffix(text, "assuming invalid installer"), strings.Contains(text, `exec: "/bin/installer"`):
 		return wait.Permanent(fmt.Errorf("%w: %w", ErrRejected, plain(err)))
 	default:
 		return final(s.failed(err))

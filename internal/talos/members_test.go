@@ -1,0 +1,268 @@
+package talos_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// controlPlanes is a cluster of that many control planes that are ready and vote.
+func controlPlanes(t *testing.T, sim *talossim.Simulator, n int) ([]*talossim.Machine, []*talos.Machine) {
+	t.Helper()
+
+	o := newOwner(t, sim)
+	f := o.fleet(t, func(o *talos.Options) { o.Timeouts.Settle = 2 * time.Second })
+	machines, apis := make([]*talossim.Machine, n), make([]*talos.Machine, n)
+
+	for i := range n {
+		machines[i] = add(t, sim, talossim.MachineOptions{Hostname: fmt.Sprintf("cp-%d", i+1)})
+		apis[i] = f.Machine(wanted(machines[i]))
+		must(t, apis[i].ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, machines[i].UUID()))
+	}
+
+	observed(t, apis[0], "waited for its bootstrap", waitsForBootstrap)
+	must(t, apis[0].Bootstrap(t.Context()))
+
+	for _, api := range apis {
+		observed(t, api, "joined and voted", func(s cluster.MachineState) bool {
+			members, err := api.EtcdMembers(t.Context())
+
+			return settled(s) && err == nil && len(members) == n && !slices.ContainsFunc(members, func(e cluster.EtcdMember) bool { return e.Learner })
+		})
+	}
+
+	sim.ForgetCalls()
+
+	return machines, apis
+}
+
+func viewOf(t *testing.T, api *talos.Machine) cluster.EtcdView {
+	t.Helper()
+
+	view, err := api.EtcdView(t.Context())
+	must(t, err)
+
+	return view
+}
+
+func TestEtcdViewsAgree(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	machines, apis := controlPlanes(t, sim, 3)
+
+	var own []string
+
+	first := viewOf(t, apis[0])
+	if n := len(sim.Calls()); n != 3 {
+		t.Errorf("%d calls, want 3", n)
+	}
+
+	for _, api := range apis {
+		view := viewOf(t, api)
+		own = append(own, view.Member)
+
+		if view.Leader == "" || view.Leader != first.Leader || !slices.Equal(view.Members, first.Members) || len(view.Alarms)+len(view.Errors) > 0 {
+			t.Errorf("view %+v, the first one %+v", view, first)
+		}
+	}
+
+	slices.Sort(own)
+
+	if !slices.Equal(own, first.Members) || !slices.Contains(own, first.Leader) {
+		t.Errorf("members %v, those that were asked %v", first.Members, own)
+	}
+
+	// Without quorum nobody leads and nobody can list; the view says so.
+	machines[1].PowerOff()
+	machines[2].PowerOff()
+
+	view := viewOf(t, apis[0])
+	if view.Leader != "" || view.Member != first.Member || len(view.Errors) == 0 || len(view.Members) != 0 {
+		t.Errorf("without quorum: %+v", view)
+	}
+
+	if _, err := apis[1].EtcdView(t.Context()); !errors.Is(err, talos.ErrUnreachable) {
+		t.Errorf("of a machine that is off: %v", err)
+	}
+}
+
+func TestForfeitLeadership(t *testing.T) {
+	t.Parallel()
+
+	for name, fault := range map[string]talossim.Fault{"an answer": {}, "a lost answer": {DropResponse: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			machines, apis := controlPlanes(t, sim, 3)
+
+			leads := slices.IndexFunc(apis, func(api *talos.Machine) bool {
+				view := viewOf(t, api)
+
+				return view.Member == view.Leader
+			})
+
+			if fault.DropResponse {
+				fault.Method = "EtcdForfeitLeadership"
+				machines[leads].SetFault(fault)
+			}
+
+			must(t, apis[leads].ForfeitLeadership(t.Context()))
+
+			after := viewOf(t, apis[leads])
+			if after.Leader == "" || after.Leader == after.Member {
+				t.Errorf("view %+v", after)
+			}
+
+			// Again, by one that does not lead.
+			must(t, apis[leads].ForfeitLeadership(t.Context()))
+
+			if again := viewOf(t, apis[leads]); again.Leader != after.Leader {
+				t.Errorf("leader %s, want %s", again.Leader, after.Leader)
+			}
+		})
+	}
+}
+
+func TestASingleMemberKeepsWhatItIs(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	machines, apis := controlPlanes(t, sim, 1)
+
+	must(t, apis[0].ForfeitLeadership(t.Context()))
+
+	if err := apis[0].LeaveEtcd(t.Context(), machines[0].UUID()); !errors.Is(err, talos.ErrQuorum) || wait.IsPermanent(err) {
+		t.Errorf("leave: %v", err)
+	}
+
+	own := viewOf(t, apis[0])
+	if err := apis[0].RemoveMember(t.Context(), own.Member); !errors.Is(err, talos.ErrQuorum) || wait.IsPermanent(err) {
+		t.Errorf("remove: %v", err)
+	}
+
+	if after := viewOf(t, apis[0]); !slices.Equal(after.Members, own.Members) || after.Leader != own.Member {
+		t.Errorf("view %+v, before %+v", after, own)
+	}
+}
+
+func TestLeaveEtcd(t *testing.T) {
+	t.Parallel()
+
+	for name, fault := range map[string]talossim.Fault{"an answer": {}, "a lost answer": {DropResponse: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			machines, apis := controlPlanes(t, sim, 3)
+			left := viewOf(t, apis[2]).Member
+
+			if fault.DropResponse {
+				fault.Method = "EtcdLeaveCluster"
+				machines[2].SetFault(fault)
+			}
+
+			for range 2 {
+				must(t, apis[2].LeaveEtcd(t.Context(), machines[2].UUID()))
+			}
+
+			view := viewOf(t, apis[0])
+			if len(view.Members) != 2 || slices.Contains(view.Members, left) {
+				t.Errorf("members %v, %s has left", view.Members, left)
+			}
+
+			if n := len(sim.CallsTo("EtcdLeaveCluster")); n != 1 {
+				t.Errorf("%d calls, want 1", n)
+			}
+		})
+	}
+}
+
+func TestRemoveMember(t *testing.T) {
+	t.Parallel()
+
+	for name, fault := range map[string]talossim.Fault{"an answer": {}, "a lost answer": {DropResponse: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			machines, apis := controlPlanes(t, sim, 3)
+			dead := viewOf(t, apis[2]).Member
+			machines[2].PowerOff()
+
+			if fault.DropResponse {
+				fault.Method = "EtcdRemoveMemberByID"
+				machines[0].SetFault(fault)
+			}
+
+			for range 2 {
+				must(t, apis[0].RemoveMember(t.Context(), dead))
+			}
+
+			if view := viewOf(t, apis[1]); len(view.Members) != 2 || slices.Contains(view.Members, dead) {
+				t.Errorf("members %v, %s was removed", view.Members, dead)
+			}
+		})
+	}
+}
+
+func TestRemoveMemberErrors(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	machines, apis := controlPlanes(t, sim, 2)
+	dead := viewOf(t, apis[1]).Member
+
+	if err := apis[0].RemoveMember(t.Context(), "cp-2"); !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) {
+		t.Errorf("a name: %v", err)
+	}
+
+	machines[0].SetFault(talossim.Fault{Method: "EtcdRemoveMemberByID", Cut: true})
+
+	err := apis[0].RemoveMember(t.Context(), dead)
+	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "still in the member list") {
+		t.Errorf("a lost request: %v", err)
+	}
+
+	machines[1].PowerOff()
+
+	if err := apis[0].RemoveMember(t.Context(), dead); !errors.Is(err, talos.ErrQuorum) || wait.IsPermanent(err) {
+		t.Errorf("without quorum: %v", err)
+	}
+}
+
+func TestWorkersHaveNoEtcd(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	f := o.fleet(t, nil)
+	_, first := member(t, sim, o, f, machinetype.TypeControlPlane)
+	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
+	must(t, first.Bootstrap(t.Context()))
+
+	_, worker := member(t, sim, o, f, machinetype.TypeWorker)
+	observed(t, worker, "became ready", settled)
+
+	ctx := t.Context()
+	_, unseen := worker.EtcdView(ctx)
+
+	for what, err := range map[string]error{
+		"view": unseen, "forfeit": worker.ForfeitLeadership(ctx), "leave": worker.LeaveEtcd(ctx, ""), "remove": worker.RemoveMember(ctx, "2ac1b0d0b83cb2a4"),
+	} {
+		if !errors.Is(err, talos.ErrUnsupported) || wait.IsPermanent(err) != (what != "view") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

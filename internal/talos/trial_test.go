@@ -1,0 +1,206 @@
+package talos_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// waiting is a control plane that waits for its bootstrap, and its configuration.
+func waiting(t *testing.T, sim *talossim.Simulator, o owner, f *talos.Fleet) (m *talossim.Machine, api *talos.Machine, config []byte) {
+	t.Helper()
+
+	m, api = member(t, sim, o, f, machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+	return m, api, o.config(t, machinetype.TypeControlPlane)
+}
+
+func withSysctl(t *testing.T, config []byte) []byte {
+	t.Helper()
+
+	return replaced(t, config, "machine:\n", "machine:\n    sysctls:\n        vm.swappiness: \"10\"\n")
+}
+
+// withFile changes what Talos reboots for.
+func withFile(t *testing.T, config []byte) []byte {
+	t.Helper()
+
+	return replaced(t, config, "machine:\n", "machine:\n    files:\n        - path: /var/lib/x\n          op: create\n          content: sesame-open\n")
+}
+
+// runsWith waits until a configuration is the active one.
+func runsWith(t *testing.T, api *talos.Machine, config []byte) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	must(t, wait.Until(ctx, 5*time.Millisecond, func(ctx context.Context) error {
+		active, err := api.Configuration(ctx)
+		if err == nil && !bytes.Equal(active, config) {
+			err = errors.New("another configuration is active")
+		}
+
+		return err
+	}))
+}
+
+func TestTryConfigReverts(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api, before := waiting(t, sim, o, o.fleet(t, nil))
+	after := withSysctl(t, before)
+	sim.ForgetCalls()
+
+	// Again within its time: Talos would go back to the tried configuration, that is never.
+	for range 2 {
+		must(t, api.TryConfig(t.Context(), after, m.UUID(), 2*time.Second))
+		runsWith(t, api, after)
+	}
+
+	if n := len(sim.CallsTo("ApplyConfiguration")); n != 1 {
+		t.Errorf("%d calls, want 1", n)
+	}
+
+	runsWith(t, api, before)
+}
+
+func TestTryConfigIsKept(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api, before := waiting(t, sim, o, o.fleet(t, nil))
+	after := withSysctl(t, before)
+	sim.ForgetCalls()
+
+	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+	must(t, api.TryConfig(t.Context(), after, m.UUID(), time.Hour))
+
+	if n := len(sim.CallsTo("ApplyConfiguration")); n != 1 {
+		t.Errorf("%d calls after a lost answer, want 1", n)
+	}
+
+	must(t, api.ApplyConfig(t.Context(), after, cluster.Member, m.UUID()))
+
+	m.PowerOff()
+	m.PowerOn()
+	runsWith(t, api, after)
+}
+
+func TestTryConfigErrors(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api, before := waiting(t, sim, o, o.fleet(t, shortly))
+
+	err := api.TryConfig(t.Context(), withFile(t, before), m.UUID(), time.Minute)
+	if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || strings.Contains(err.Error(), "sesame") {
+		t.Errorf("a change that needs a reboot: %v", err)
+	}
+
+	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", Cut: true})
+
+	err = api.TryConfig(t.Context(), withSysctl(t, before), m.UUID(), time.Minute)
+	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "runs with another configuration") {
+		t.Errorf("a lost request: %v", err)
+	}
+
+	runsWith(t, api, before)
+}
+
+func TestStageConfig(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api, before := waiting(t, sim, o, o.fleet(t, nil))
+	after, boots := withFile(t, before), m.Boots()
+
+	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+
+	if err := api.StageConfig(t.Context(), withSysctl(t, before), m.UUID()); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
+		t.Errorf("a lost answer: %v", err)
+	}
+
+	for range 2 {
+		must(t, api.StageConfig(t.Context(), after, m.UUID()))
+	}
+
+	runsWith(t, api, before)
+
+	if m.Boots() != boots {
+		t.Errorf("%d boots", m.Boots()-boots)
+	}
+
+	must(t, api.Reboot(t.Context(), m.UUID()))
+	runsWith(t, api, after)
+
+	err := api.StageConfig(t.Context(), replaced(t, before, "machine:\n", "machine:\n    secretly: sesame-open\n"), m.UUID())
+	if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || strings.Contains(err.Error(), "sesame") {
+		t.Errorf("an invalid configuration: %v", err)
+	}
+}
+
+// What a machine would reboot for is asked once its configuration is not the wanted one.
+func TestObserveRebootFor(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	failing := errors.New("a form that is not known")
+
+	var asked string
+
+	f := o.fleet(t, func(o *talos.Options) {
+		o.RebootFor = func(machine string, active []byte) ([]string, error) {
+			asked = machine
+			if bytes.Contains(active, []byte("swappiness")) {
+				return nil, failing
+			}
+
+			return []string{"machine.files"}, nil
+		}
+	})
+
+	m, api, config := waiting(t, sim, o, f)
+	want := wanted(m)
+
+	digest := api.Observe(t.Context()).ConfigDigest
+	if asked != "" || digest == "" {
+		t.Fatalf("asked for %q without a wanted configuration, digest %q", asked, digest)
+	}
+
+	for wish, fields := range map[string]int{digest: 0, "another": 1} {
+		want.ConfigDigest = wish
+
+		if got := f.Machine(want).Observe(t.Context()); len(got.RebootFor) != fields || got.Access != cluster.Member {
+			t.Errorf("wanted %s: %+v", wish, got)
+		}
+	}
+
+	if asked != m.Name() {
+		t.Errorf("asked for %q", asked)
+	}
+
+	must(t, api.ApplyConfig(t.Context(), withSysctl(t, config), cluster.Member, ""))
+
+	want.ConfigDigest = "another"
+	if got := f.Machine(want).Observe(t.Context()); !strings.Contains(got.Cause, failing.Error()) {
+		t.Errorf("with an error: %+v", got)
+	}
+}

@@ -1,0 +1,274 @@
+package talos_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// Installers of the releases after the simulated ones, and one that is too new.
+const (
+	newer    = "ghcr.io/siderolabs/installer:v1.13.1"
+	newer112 = "ghcr.io/siderolabs/installer:v1.12.7"
+	tooNew   = "ghcr.io/siderolabs/installer:v1.17.0"
+	noImage  = "ghcr.io/siderolabs/installer:v1.13.99"
+	noBinary = "docker.io/library/nginx:1.2.3"
+)
+
+// upgradable is a single control plane that is ready.
+func upgradable(t *testing.T, version string, change func(*talos.Options)) (*talossim.Simulator, *talossim.Machine, *talos.Machine) {
+	t.Helper()
+
+	sim := site(t, talossim.Options{TalosVersion: version})
+	o := newOwner(t, sim)
+	m, api, _ := waiting(t, sim, o, o.fleet(t, change))
+
+	must(t, api.Bootstrap(t.Context()))
+	observed(t, api, "became ready", settled)
+	must(t, sim.SetImage(noImage, talossim.Image{Missing: true}))
+	sim.ForgetCalls()
+
+	return sim, m, api
+}
+
+// changes are the calls in their order that may have changed something.
+func changes(sim *talossim.Simulator) []string {
+	var methods []string
+
+	for _, call := range sim.Calls() {
+		if call.Mutates() {
+			methods = append(methods, call.Method)
+		}
+	}
+
+	return methods
+}
+
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		version, image, want string
+		changes              []string
+	}{
+		"1.13": {version: "v1.13.0", image: newer, want: "v1.13.1", changes: []string{"Pull", "Upgrade", "Reboot"}},
+		"1.12": {version: "v1.12.6", image: newer112, want: "v1.12.7", changes: []string{"Upgrade"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim, m, api := upgradable(t, test.version, nil)
+			boot := m.BootID()
+
+			must(t, api.Upgrade(t.Context(), test.image, m.UUID()))
+
+			if got := changes(sim); !slices.Equal(got, test.changes) {
+				t.Errorf("calls %v, want %v", got, test.changes)
+			}
+
+			observed(t, api, "came back with the new version", func(s cluster.MachineState) bool {
+				return settled(s) && s.TalosVersion == test.want && s.BootID != boot
+			})
+		})
+	}
+}
+
+// A run that ends anywhere in an upgrade is made good by the same call.
+func TestUpgradeAgain(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		version string
+		fault   talossim.Fault
+		first   error
+		changes []string
+	}{
+		"pull cut":             {version: "v1.13.0", fault: talossim.Fault{Method: "Pull", Cut: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
+		"pull lost":            {version: "v1.13.0", fault: talossim.Fault{Method: "Pull", DropResponse: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
+		"installation cut":     {version: "v1.13.0", fault: talossim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"}},
+		"installed, no reboot": {version: "v1.13.0", fault: talossim.Fault{Method: "Reboot", Code: codes.Unavailable}, first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Reboot", "Pull", "Upgrade", "Reboot"}},
+		"reboot lost":          {version: "v1.13.0", fault: talossim.Fault{Method: "Reboot", DropResponse: true}, changes: []string{"Pull", "Upgrade", "Reboot"}},
+		"another one runs": {
+			version: "v1.13.0", fault: talossim.Fault{Method: "Upgrade", Code: codes.FailedPrecondition, Message: "another installation/upgrade is already in progress"},
+			first: talos.ErrInProgress, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"},
+		},
+		"1.12, cut":  {version: "v1.12.6", fault: talossim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrInProgress, changes: []string{"Upgrade", "Upgrade"}},
+		"1.12, lost": {version: "v1.12.6", fault: talossim.Fault{Method: "Upgrade", DropResponse: true}, changes: []string{"Upgrade"}},
+		"1.12, lock": {
+			version: "v1.12.6", fault: talossim.Fault{Method: "Upgrade", Code: codes.Unknown, Message: "failed to acquire upgrade mutex: locked"},
+			first: talos.ErrInProgress, changes: []string{"Upgrade", "Upgrade"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim, m, api := upgradable(t, test.version, func(o *talos.Options) { o.Timeouts.Settle = 2 * time.Second })
+			image, want := newer, "v1.13.1"
+
+			if test.version == "v1.12.6" {
+				image, want = newer112, "v1.12.7"
+			}
+
+			m.SetFault(test.fault)
+
+			if err := api.Upgrade(t.Context(), image, m.UUID()); !errors.Is(err, test.first) || wait.IsPermanent(err) {
+				t.Fatalf("first attempt: %v, want %v", err, test.first)
+			}
+
+			if test.first != nil {
+				must(t, api.Upgrade(t.Context(), image, m.UUID()))
+			}
+
+			observed(t, api, "came back with the new version", func(s cluster.MachineState) bool { return settled(s) && s.TalosVersion == want })
+
+			if got := changes(sim); !slices.Equal(got, test.changes) {
+				t.Errorf("calls %v, want %v", got, test.changes)
+			}
+		})
+	}
+}
+
+func TestUpgradeThatTalosRefuses(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		version, image string
+		fault          talossim.Fault
+		class          error
+		text           string
+	}{
+		"too new":        {version: "v1.13.0", image: tooNew, class: talos.ErrRejected, text: "pre-flight checks failed"},
+		"no image":       {version: "v1.13.0", image: noImage, class: talos.ErrGone, text: noImage},
+		"no installer":   {version: "v1.13.0", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
+		"no role for it": {version: "v1.13.0", image: newer, fault: talossim.Fault{Code: codes.PermissionDenied}, class: talos.ErrNotAuthorised},
+		"not installed": {
+			version: "v1.13.0", image: newer, fault: talossim.Fault{Code: codes.FailedPrecondition, Message: "machine is not installed"},
+			class: talos.ErrUnsupported, text: "not installed",
+		},
+		"1.12, no image":     {version: "v1.12.6", image: noImage, class: talos.ErrGone, text: noImage},
+		"1.12, no installer": {version: "v1.12.6", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
+		"1.12, not installed": {
+			version: "v1.12.6", image: newer112, fault: talossim.Fault{Code: codes.FailedPrecondition, Message: "Talos is not installed"},
+			class: talos.ErrUnsupported, text: "not installed",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, m, api := upgradable(t, test.version, nil)
+			boots := m.Boots()
+
+			if test.fault.Code != codes.OK {
+				test.fault.Method = "Upgrade"
+				m.SetFault(test.fault)
+			}
+
+			err := api.Upgrade(t.Context(), test.image, m.UUID())
+			if !errors.Is(err, test.class) || !wait.IsPermanent(err) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("err = %v, want %v with %q", err, test.class, test.text)
+			}
+
+			if state := api.Observe(t.Context()); m.Boots() != boots || !settled(state) || state.TalosVersion != test.version {
+				t.Errorf("%d boots, %+v", m.Boots()-boots, state)
+			}
+		})
+	}
+}
+
+func TestUpgradeWithoutARegistry(t *testing.T) {
+	t.Parallel()
+
+	for version, image := range map[string]string{"v1.13.0": newer, "v1.12.6": newer112} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+
+			sim, m, api := upgradable(t, version, nil)
+			must(t, sim.SetImage(image, talossim.Image{Unavailable: true}))
+
+			err := api.Upgrade(t.Context(), image, m.UUID())
+			if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "503") {
+				t.Errorf("err = %v", err)
+			}
+		})
+	}
+}
+
+// Before Talos 1.13 the machine itself refuses what etcd would not survive.
+func TestUpgradeOfOneOfTwo(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{TalosVersion: "v1.12.6"})
+	machines, apis := controlPlanes(t, sim, 2)
+
+	err := apis[0].Upgrade(t.Context(), newer112, machines[0].UUID())
+	if !errors.Is(err, talos.ErrQuorum) || wait.IsPermanent(err) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestPullImage(t *testing.T) {
+	t.Parallel()
+
+	sim, m, api := upgradable(t, "v1.13.0", nil)
+
+	for range 2 {
+		must(t, api.PullImage(t.Context(), newer))
+	}
+
+	if got := m.PulledImages(); !slices.Equal(got, []string{newer}) {
+		t.Errorf("images %v", got)
+	}
+
+	err := api.PullImage(t.Context(), noImage)
+	if !errors.Is(err, talos.ErrGone) || !wait.IsPermanent(err) || !strings.Contains(err.Error(), noImage) {
+		t.Errorf("no such image: %v", err)
+	}
+
+	must(t, sim.SetImage(tooNew, talossim.Image{Unavailable: true}))
+
+	if err := api.PullImage(t.Context(), tooNew); err == nil || wait.IsPermanent(err) {
+		t.Errorf("a registry that fails: %v", err)
+	}
+
+	m.SetFault(talossim.Fault{Method: "Pull", DropResponse: true})
+
+	if err := api.PullImage(t.Context(), newer); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
+		t.Errorf("a lost answer: %v", err)
+	}
+}
+
+func TestPullImageThatTakesTooLong(t *testing.T) {
+	t.Parallel()
+
+	_, m, api := upgradable(t, "v1.13.0", func(o *talos.Options) { o.Timeouts.Pull = 100 * time.Millisecond })
+	m.SetFault(talossim.Fault{Method: "Pull", Latency: time.Hour})
+
+	if err := api.PullImage(t.Context(), newer); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// Nothing that is pulled ahead helps an older Talos.
+func TestPullImageBefore113(t *testing.T) {
+	t.Parallel()
+
+	sim, _, api := upgradable(t, "v1.12.6", nil)
+
+	must(t, api.PullImage(t.Context(), newer112))
+
+	if got := changes(sim); len(got) != 0 {
+		t.Errorf("calls %v", got)
+	}
+}
