@@ -63,22 +63,27 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 
 	if len(s.RebootFor) > 0 {
 		step.Reboot, step.Try = reasons(s.RebootFor), false
-		step.Node, step.Drain = drained(r.have, m, r.policy)
+		step.Evacuation = evacuation(r.have, m, r.policy)
 	}
 
 	return step, true
 }
 
-// drained names the node that is cordoned before its machine is disrupted, and says
-// whether it is drained: not when it is not Ready, since nothing can leave it in good
-// order then, and not when it is the only node, since nothing could go elsewhere.
-func drained(have Snapshot, m Machine, p Policy) (node string, drain bool) {
-	n, ok := have.NodeOf(m)
-	if !ok || !have.Kubernetes.Reachable {
-		return "", false
+// evacuation is how a machine is taken out of service. It is not drained when its node is
+// not Ready, since nothing can leave it in good order then, nor when that is the only
+// node, since nothing could go elsewhere.
+func evacuation(have Snapshot, m Machine, p Policy) Evacuation {
+	var e Evacuation
+
+	if n, ok := have.NodeOf(m); ok && have.Kubernetes.Reachable {
+		e.Node, e.Drain = n.Name, n.Ready && !p.Drain.Skip && len(have.Kubernetes.Nodes) > 1
 	}
 
-	return n.Name, n.Ready && !p.Drain.Skip && len(have.Kubernetes.Nodes) > 1
+	if member, ok := have.MemberOf(m); ok && m.Role == ControlPlane {
+		e.HandOver = have.Etcd.Views[member.ID].Leader == member.ID
+	}
+
+	return e
 }
 
 // outOfService says why a machine does not do its part: it is unsettled, or talosop
@@ -193,13 +198,10 @@ func gate(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 		return reason, ""
 	}
 
-	if reason := discord(have); reason != "" {
-		return reason, ""
-	}
-
 	member, ok := have.MemberOf(m)
-	if !ok {
-		return "", ""
+
+	if reason := discord(have, member.ID); reason != "" || !ok {
+		return reason, ""
 	}
 
 	q := quorumOf(want, have)

@@ -66,7 +66,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, member EtcdMember, p Pol
 
 	reason := othersUnfit(want, have, m)
 	if reason == "" {
-		reason = discord(have)
+		reason = discord(have, member.ID)
 	}
 
 	if reason == "" {
@@ -79,8 +79,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, member EtcdMember, p Pol
 		return
 	}
 
-	node, drain := drained(have, m, p)
-	d.step(LeaveEtcd{Machine: m.Name, Member: member.ID, Node: node, Drain: drain})
+	d.step(LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: evacuation(have, m, p)})
 }
 
 // underWay names a control plane that a step or a hold concerns, beside the one asked
@@ -115,8 +114,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
-		node, drain := drained(have, m, p)
-		d.step(Reset{Machine: m.Name, Role: m.Role, Node: node, Drain: drain})
+		d.step(Reset{Machine: m.Name, Role: m.Role, Evacuation: evacuation(have, m, p)})
 	}
 }
 

@@ -17,11 +17,9 @@ func (r rollout) upgradeOf(m Machine) (Upgrade, bool) {
 		return Upgrade{}, false
 	}
 
-	node, drain := drained(r.have, m, r.policy)
-
 	return Upgrade{
 		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
-		Installer: release.Installer, Node: node, Drain: drain,
+		Installer: release.Installer, Evacuation: evacuation(r.have, m, r.policy),
 	}, true
 }
 

@@ -64,6 +64,19 @@ func ownerOf(want Spec, have Snapshot, member EtcdMember) (string, MachineState)
 	return PeerName(member), have.Peers[member.ID]
 }
 
+// Unowned lists the members whose machines the spec does not know.
+func Unowned(want Spec, have Snapshot) []EtcdMember {
+	var peers []EtcdMember
+
+	for _, member := range have.Etcd.Members {
+		if name, _ := ownerOf(want, have, member); name == PeerName(member) {
+			peers = append(peers, member)
+		}
+	}
+
+	return peers
+}
+
 // PeerName names a control plane that the spec does not own.
 func PeerName(member EtcdMember) string { return "peer/" + orID(member) }
 
@@ -132,10 +145,23 @@ func (q quorum) survivor(id string) string {
 
 // discord says what is wrong with etcd as its members see it: alarms, no leader, or
 // members that disagree; empty when nothing is, or when nobody was asked.
-func discord(have Snapshot) string {
+//
+// but is the member of a machine that is to go out of service: it may be the one that
+// has trouble.
+func discord(have Snapshot, but string) string {
 	var leader, members, first string
 
+	for _, member := range have.Etcd.Members {
+		if _, answers := have.Etcd.Views[member.ID]; have.Etcd.Views != nil && !answers && member.ID != but {
+			return fmt.Sprintf("etcd member %s of %s does not say how it is", member.ID, orID(member))
+		}
+	}
+
 	for _, id := range slices.Sorted(maps.Keys(have.Etcd.Views)) {
+		if id == but {
+			continue
+		}
+
 		v := have.Etcd.Views[id]
 		list := strings.Join(v.Members, ",")
 

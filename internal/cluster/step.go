@@ -10,6 +10,16 @@ type Step interface {
 	On() string
 }
 
+// Evacuation is what a machine goes through before it is taken out of service.
+type Evacuation struct {
+	// Node that is cordoned; empty where there is none, or no API to cordon it.
+	Node string
+	// Drain is true when the node is drained too.
+	Drain bool
+	// HandOver is true for the leader of etcd, which hands the leadership over.
+	HandOver bool
+}
+
 // ApplyConfig gives a machine its configuration: to a machine in maintenance
 // mode, which installs and joins by itself, or to a member, without a reboot.
 type ApplyConfig struct {
@@ -29,9 +39,8 @@ type ApplyConfig struct {
 	Reboot string
 	// Try keeps the configuration only when the machine is reached again under it.
 	Try bool
-	// Node is cordoned before a reboot, and drained if Drain is set.
-	Node  string
-	Drain bool
+	// Evacuation before a reboot.
+	Evacuation
 }
 
 // On names the machine.
@@ -40,7 +49,7 @@ func (s ApplyConfig) On() string { return s.Machine }
 func (s ApplyConfig) String() string {
 	switch {
 	case s.Access == Member && s.Reboot != "":
-		return fmt.Sprintf("apply configuration to %s (%s): changes %s", s.Machine, disruption(s.Drain, "reboot"), s.Reboot)
+		return fmt.Sprintf("apply configuration to %s (%s): changes %s", s.Machine, s.and("reboot"), s.Reboot)
 	case s.Access == Member && s.Try:
 		return fmt.Sprintf("apply configuration to %s (no reboot, on trial first)", s.Machine)
 	case s.Access == Member:
@@ -98,16 +107,14 @@ type Upgrade struct {
 	Schematic string
 	// Installer is the image.
 	Installer string
-	// Node is cordoned before the reboot, and drained if Drain is set.
-	Node  string
-	Drain bool
+	Evacuation
 }
 
 // On names the machine.
 func (s Upgrade) On() string { return s.Machine }
 
 func (s Upgrade) String() string {
-	how := disruption(s.Drain, "reboot")
+	how := s.and("reboot")
 
 	if s.From == s.To {
 		return fmt.Sprintf("upgrade Talos on %s: schematic %s (%s)", s.Machine, shortID(s.Schematic), how)
@@ -126,9 +133,9 @@ func shortID(id string) string {
 	return id[:enough] + "…"
 }
 
-// disruption lists what a node goes through.
-func disruption(drain bool, end string) string {
-	if drain {
+// and lists what a machine goes through, with what follows.
+func (e Evacuation) and(end string) string {
+	if e.Drain {
 		return "drain, " + end
 	}
 
@@ -152,9 +159,7 @@ type LeaveEtcd struct {
 	Machine string
 	// Member is the ID of its member.
 	Member string
-	// Node is cordoned first, and drained if Drain is set.
-	Node  string
-	Drain bool
+	Evacuation
 }
 
 // On names the machine.
@@ -191,10 +196,8 @@ type Reset struct {
 	Role    Role
 	// Graceful resets cordon and drain first, which needs a living cluster.
 	Graceful bool
-	// Node of a machine that leaves a cluster which lives on: it is cordoned before
-	// the reset, and drained if Drain is set.
-	Node  string
-	Drain bool
+	// Evacuation of a machine that leaves a cluster which lives on.
+	Evacuation
 	// Last is set on the reset that ends the control plane.
 	Last bool
 }

@@ -30,6 +30,11 @@ type observer struct {
 	mu     sync.Mutex
 	states map[string]cluster.MachineState
 	nodes  *cluster.KubernetesState // nil until the first answer
+	// views is what control planes say of etcd, by their names; nil when nobody asks,
+	// because nothing is going to be changed.
+	views map[string]cluster.EtcdView
+	// peers are the control planes that etcd named and the spec does not know.
+	peers  []cluster.Machine
 	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""
 	epoch  map[string]int           // grows with each change; older answers are stale
 }
@@ -52,6 +57,8 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	have := o.snapshot()
 	have.Etcd = o.etcd(ctx, have)
 	have.Time = time.Now()
+
+	o.addViews(&have)
 
 	return have
 }
@@ -93,7 +100,17 @@ func (o *observer) askAll(ctx context.Context) {
 
 // machines are all that are asked: those of the run, and the control planes beside.
 func (o *observer) machines() []cluster.Machine {
-	return o.want.Known()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return append(o.want.Known(), o.peers...)
+}
+
+// machine finds one of them by its name.
+func (o *observer) machine(name string) cluster.Machine {
+	all := o.machines()
+
+	return all[slices.IndexFunc(all, func(m cluster.Machine) bool { return m.Name == name })]
 }
 
 // askKubernetes is ask for the Kubernetes API.
@@ -121,6 +138,11 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 		delete(o.asking, "")
 
 		if ctx.Err() == nil {
+			nodes.Since = time.Now()
+			if o.nodes != nil && o.nodes.Reachable == nodes.Reachable {
+				nodes.Since = o.nodes.Since
+			}
+
 			o.nodes = &nodes
 		}
 	}()
@@ -155,7 +177,12 @@ func (o *observer) ask(ctx context.Context, m cluster.Machine) (answered <-chan 
 
 		defer close(answer)
 
-		o.keep(ctx, m.Name, epoch, o.runner.Fleet.Machine(m).Observe(ctx))
+		api := o.runner.Fleet.Machine(m)
+		state := api.Observe(ctx)
+		view, seen := o.view(ctx, m, api, state)
+
+		o.keep(ctx, m.Name, epoch, state)
+		o.keepView(m.Name, view, seen)
 	}()
 
 	return answer, silentBefore
@@ -182,12 +209,18 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 	}
 
 	fresh.BootstrapSent = old.BootstrapSent
+	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
 	fresh.Fresh = (old.Fresh || withoutEtcd(fresh)) && !fresh.BootstrapSent && !fresh.BootstrapRequested && !fresh.EtcdService.ProvesData()
 	// One that went away and is a member again was not reset.
 	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
 
 	if fresh.NodeName == "" {
 		fresh.NodeName = old.NodeName
+	}
+
+	// Silence does not make it another machine.
+	if fresh.Access == cluster.Unreachable {
+		fresh.UUID = old.UUID
 	}
 
 	o.states[name] = fresh
@@ -274,19 +307,31 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			return
 		}
 
-		switch step.(type) {
+		switch step := step.(type) {
 		case cluster.ApplyConfig:
-			// It left maintenance mode: what was seen before no longer holds, and
-			// nobody has to wait for its next words.
-			if s.Access == cluster.Maintenance {
-				s.Access, s.Stage, s.Cause = cluster.Unreachable, "", "it just left maintenance mode"
+			switch {
+			case s.Access == cluster.Maintenance:
+				unseen(s, "it just left maintenance mode")
+			case step.Reboot != "":
+				s.RebootedFrom = s.BootID
+				unseen(s, "it just rebooted for its configuration")
 			}
+		case cluster.Upgrade:
+			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: step.To, Schematic: step.Schematic}
+			s.RebootedFrom = s.BootID
+			unseen(s, "it just rebooted for its upgrade")
 		case cluster.Bootstrap:
 			s.BootstrapRequested = true
 		case cluster.Reset:
 			s.Resetting = true
 		}
 	})
+}
+
+// unseen notes that what was observed of a machine no longer holds, and that nobody has to
+// wait for its next words.
+func unseen(s *cluster.MachineState, cause string) {
+	s.Access, s.Stage, s.Ready, s.Cause = cluster.Unreachable, "", false, cause
 }
 
 func (o *observer) update(name string, change func(*cluster.MachineState)) {

@@ -2,12 +2,10 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // DefaultInterval is the pause between two observations of machines that are on
@@ -41,6 +39,9 @@ type Result struct {
 	Touched bool
 	// Done lists the steps that were finished, in order.
 	Done []cluster.Step
+	// Left names the machines that were removed and could not be reset: they are out of
+	// the cluster, and still hold its configuration.
+	Left []cluster.Hold
 }
 
 // Converge makes the machines what want says and returns once nothing is left to
@@ -48,9 +49,14 @@ type Result struct {
 // *[IncompleteError], when the context ends, when a step fails for good, or when the
 // planner refuses. It is idempotent: run again, it goes on where it stopped.
 func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error) {
-	return r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
+	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
 		return cluster.Plan(want, have, r.Policy)
 	})
+	if err == nil {
+		result.Left = r.left(want.Removed, result.Snapshot)
+	}
+
+	return result, err
 }
 
 // Teardown resets the machines of want, in the order of cluster.PlanTeardown.
@@ -65,18 +71,18 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 		return result, err
 	}
 
-	if left := r.left(want, result.Snapshot); len(left) > 0 {
+	if left := r.left(want.Machines, result.Snapshot); len(left) > 0 {
 		return result, &IncompleteError{Phase: cluster.Degraded, Holds: left, Done: result.Done, Err: ErrLeftBehind}
 	}
 
 	return result, nil
 }
 
-// left names the machines that a teardown gave up.
-func (r *Runner) left(want cluster.Spec, have cluster.Snapshot) []cluster.Hold {
+// left names the machines that were given up.
+func (r *Runner) left(machines []cluster.Machine, have cluster.Snapshot) []cluster.Hold {
 	var left []cluster.Hold
 
-	for _, m := range want.Machines {
+	for _, m := range machines {
 		if reason := cluster.TeardownLeft(m, have, r.Policy); reason != "" {
 			left = append(left, cluster.Hold{Machine: m.Name, Reason: reason})
 		}
@@ -93,9 +99,13 @@ func (r *Runner) Observe(ctx context.Context, want cluster.Spec) cluster.Snapsho
 // run is the loop: observe, decide, start what may start, wait for news.
 func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster.Snapshot) cluster.Decision) (Result, error) {
 	watch := newObserver(r, want)
+	watch.views = map[string]cluster.EtcdView{}
 	work := newWork(r, want)
 
-	defer func() { work.wait(watch) }()
+	defer func() {
+		work.wait(watch)
+		work.unlock()
+	}()
 
 	for {
 		have := watch.observe(ctx)
@@ -117,7 +127,7 @@ func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster
 
 		r.report(decision)
 
-		if err := work.start(ctx, decision.Steps, watch); err != nil {
+		if err := work.start(ctx, decision.Steps, watch, have); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
 
@@ -141,10 +151,11 @@ func (r *Runner) giveUp(
 	defer cancel()
 
 	have := watch.observe(last)
+	cordoned := r.giveBack(last, want, have)
 
 	return work.result(have), &IncompleteError{
 		Phase: cluster.PhaseOf(want, have),
-		Holds: append(decision.Holds, work.failures()...),
+		Holds: slices.Concat(decision.Holds, work.failures(), cordoned),
 		Done:  work.done,
 		Err:   cause,
 	}
@@ -171,35 +182,4 @@ func (r *Runner) tell(message string, fields map[string]any) {
 	if r.Progress != nil {
 		r.Progress(message, fields)
 	}
-}
-
-// execute runs one step. Each step has one effect.
-func (r *Runner) execute(ctx context.Context, m cluster.Machine, step cluster.Step) error {
-	machine := r.Fleet.Machine(m)
-
-	switch s := step.(type) {
-	case cluster.ApplyConfig:
-		config, ok := r.Configs[m.Name]
-		if !ok {
-			return wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", m.Name))
-		}
-
-		return machine.ApplyConfig(ctx, config, s.Access, m.UUID)
-	case cluster.Bootstrap:
-		return machine.Bootstrap(ctx)
-	case cluster.WriteMeta:
-		return machine.WriteMeta(ctx, m.Meta)
-	case cluster.Reset:
-		return machine.Reset(ctx, s.Graceful)
-	case cluster.DeleteNode:
-		return r.Kubernetes.DeleteNode(ctx, s.Node)
-	default:
-		return wait.Permanent(fmt.Errorf("no way to run step %q", step))
-	}
-}
-
-func machineNamed(want cluster.Spec, name string) cluster.Machine {
-	i := slices.IndexFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == name })
-
-	return want.Machines[i]
 }

@@ -27,6 +27,10 @@ type work struct {
 	failed  map[string]failure
 	done    []cluster.Step
 	touched bool
+	// disrupted remembers the disruptive steps that succeeded, so that none is repeated
+	// for an effect that it does not have.
+	disrupted map[string]bool
+	turnstile *turnstile
 }
 
 type outcome struct {
@@ -48,24 +52,33 @@ func newWork(r *Runner, want cluster.Spec) *work {
 	return &work{
 		runner: r, want: want,
 		running:  map[string]cluster.Step{},
-		ended:    make(chan outcome, len(want.Machines)),
+		ended:    make(chan outcome, len(want.Known())),
 		finished: map[string]decided{},
 		failed:   map[string]failure{},
+
+		disrupted: map[string]bool{},
+		turnstile: newTurnstile(r.Lock),
 	}
 }
 
 // start runs the steps on machines that are idle. A step that already succeeded
 // on a machine that has not changed since is an error: the planner and the
 // machine disagree, and repeating would never end.
-func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer) error {
+//
+// Disruptive steps wait for the lock. have is the observation they were decided on.
+func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer, have cluster.Snapshot) error {
 	for _, step := range steps {
 		name := step.On()
 		if _, busy := w.running[name]; busy || w.resting(name) {
 			continue
 		}
 
+		if locked(step, have) && !w.turnstile.open(ctx, w.runner.tell) {
+			continue
+		}
+
 		state := watch.state(name)
-		if before, ok := w.finished[name]; ok && before.step == step && showsInState(step) && sameState(before.state, state) {
+		if w.repeats(step, state) {
 			return fmt.Errorf("step %q succeeded, and the machine is as it was before: %w", step, ErrNoProgress)
 		}
 
@@ -76,14 +89,58 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer)
 		watch.busy(name, step)
 		w.runner.tell("step started", map[string]any{"step": step.String()})
 
+		m, via := watch.machine(name), cluster.Machine{}
+		if s, ok := step.(cluster.RemoveMember); ok {
+			via = watch.machine(s.Via)
+		}
+
 		go func() {
-			err := w.runner.execute(ctx, machineNamed(w.want, name), step)
-			w.ended <- outcome{step, err}
+			w.ended <- outcome{step, w.carryOut(ctx, m, via, step, have)}
 		}()
 	}
 
 	return nil
 }
+
+// carryOut runs a step, under the lock where it needs one.
+func (w *work) carryOut(ctx context.Context, m, via cluster.Machine, step cluster.Step, have cluster.Snapshot) error {
+	if locked(step, have) {
+		if err := w.turnstile.guarded(ctx); err != nil {
+			return err
+		}
+	}
+
+	return w.runner.execute(ctx, m, via, step)
+}
+
+// repeats reports whether a step would be run again although it had no effect.
+func (w *work) repeats(step cluster.Step, state cluster.MachineState) bool {
+	if w.disrupted[purpose(step)] {
+		return true
+	}
+
+	before, ok := w.finished[step.On()]
+
+	return ok && before.step == step && showsInState(step) && sameState(before.state, state)
+}
+
+// purpose tells what a reboot was for; empty for steps that reboot nothing, or that
+// cannot end where they began.
+func purpose(step cluster.Step) string {
+	switch s := step.(type) {
+	case cluster.ApplyConfig:
+		if s.Reboot != "" {
+			return s.Machine + " configuration " + s.Digest
+		}
+	case cluster.Upgrade:
+		return s.Machine + " upgrade " + s.To + " " + s.Schematic
+	}
+
+	return ""
+}
+
+// unlock gives the lock back.
+func (w *work) unlock() { w.turnstile.close() }
 
 // news waits until a step ends, until it is time to observe again, or until the
 // context ends. The error is the one of a step that must not be repeated, or the
@@ -99,6 +156,10 @@ func (w *work) news(ctx context.Context, interval time.Duration, watch *observer
 		return nil
 	case end := <-w.ended:
 		return w.settle(end, watch)
+	case a := <-w.turnstile.acquired:
+		return w.turnstile.take(a)
+	case <-w.turnstile.lost:
+		return lockLost()
 	}
 }
 
@@ -122,6 +183,10 @@ func (w *work) record(end outcome, watch *observer) {
 		delete(w.failed, name)
 
 		w.done = append(w.done, end.step)
+		if why := purpose(end.step); why != "" {
+			w.disrupted[why] = true
+		}
+
 		w.runner.tell("step finished", map[string]any{"step": end.step.String()})
 
 		return
@@ -168,13 +233,16 @@ func (w *work) failures() []cluster.Hold {
 	return holds
 }
 
-// showsInState is true for steps whose effect is seen in the state of the machine.
-// A deleted node is seen in the list of nodes, where an API server that lags behind
-// may still show it once more.
+// showsInState is true for steps whose effect is seen in the state of the machine. That
+// of others is seen in the list of nodes, where an API server that lags behind may still
+// show the old one once more, or in the list of etcd's members.
 func showsInState(step cluster.Step) bool {
-	_, node := step.(cluster.DeleteNode)
-
-	return !node
+	switch step.(type) {
+	case cluster.DeleteNode, cluster.Uncordon, cluster.LeaveEtcd, cluster.RemoveMember:
+		return false
+	default:
+		return true
+	}
 }
 
 // sameState compares what was observed of a machine, but for the times.

@@ -1,0 +1,202 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// revertAfter is how long a member has to be reached again under a configuration that it
+// was given on trial, before it goes back to the one before.
+const revertAfter = time.Minute
+
+// execute runs one step on its machine. via is the machine that is asked where it is
+// another one. Each step has one effect, and is safe to repeat.
+func (r *Runner) execute(ctx context.Context, m, via cluster.Machine, step cluster.Step) error {
+	machine := r.Fleet.Machine(m)
+
+	switch s := step.(type) {
+	case cluster.ApplyConfig:
+		return r.configure(ctx, m, s)
+	case cluster.Upgrade:
+		return r.upgrade(ctx, m, s)
+	case cluster.Uncordon:
+		return r.Kubernetes.Uncordon(ctx, s.Node)
+	case cluster.Bootstrap:
+		return machine.Bootstrap(ctx)
+	case cluster.WriteMeta:
+		return machine.WriteMeta(ctx, m.Meta)
+	case cluster.LeaveEtcd:
+		return r.disrupt(ctx, m, s.Evacuation, func(ctx context.Context) error { return machine.LeaveEtcd(ctx, m.UUID) })
+	case cluster.RemoveMember:
+		return r.Fleet.Machine(via).RemoveMember(ctx, s.Member)
+	case cluster.Reset:
+		return r.disrupt(ctx, m, s.Evacuation, func(ctx context.Context) error { return machine.Reset(ctx, s.Graceful) })
+	case cluster.DeleteNode:
+		return r.Kubernetes.DeleteNode(ctx, s.Node)
+	default:
+		return wait.Permanent(fmt.Errorf("no way to run step %q", step))
+	}
+}
+
+// configure gives a machine its configuration, in the way that the step says.
+func (r *Runner) configure(ctx context.Context, m cluster.Machine, s cluster.ApplyConfig) error {
+	config, ok := r.Configs[m.Name]
+	if !ok {
+		return wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", m.Name))
+	}
+
+	machine := r.Fleet.Machine(m)
+
+	switch {
+	case s.Reboot != "":
+		// The staged configuration is only used by the next boot, so it can wait for the
+		// drain; and a boot that happens by itself meanwhile does what is wanted.
+		if err := machine.StageConfig(ctx, config, m.UUID); err != nil {
+			return err
+		}
+
+		return r.disrupt(ctx, m, s.Evacuation, func(ctx context.Context) error { return machine.Reboot(ctx, m.UUID) })
+	case s.Try:
+		return r.try(ctx, m, config)
+	default:
+		return machine.ApplyConfig(ctx, config, s.Access, m.UUID)
+	}
+}
+
+// try gives a member a configuration on trial and keeps it once the machine was reached
+// again under it. Otherwise Talos goes back to the one before by itself.
+func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) error {
+	machine := r.Fleet.Machine(m)
+
+	if err := machine.TryConfig(ctx, config, m.UUID, revertAfter); err != nil {
+		return err
+	}
+
+	// The second half of the time is for the configuration that is kept.
+	probing, cancel := context.WithTimeout(ctx, revertAfter/2)
+	defer cancel()
+
+	err := wait.Until(probing, r.interval(), func(ctx context.Context) error {
+		if s := machine.Observe(ctx); s.Access != cluster.Member {
+			return fmt.Errorf("it does not answer under the new configuration: %s", s.Cause)
+		}
+
+		return nil
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+
+		return wait.Permanent(fmt.Errorf("%s was given the configuration on trial and takes the old one back within %s: %w", m.Name, revertAfter, err))
+	}
+
+	return machine.ApplyConfig(ctx, config, cluster.Member, m.UUID)
+}
+
+// upgrade installs another Talos: the image is there before the node is emptied.
+func (r *Runner) upgrade(ctx context.Context, m cluster.Machine, s cluster.Upgrade) error {
+	machine := r.Fleet.Machine(m)
+
+	if err := machine.PullImage(ctx, s.Installer); err != nil {
+		return err
+	}
+
+	return r.disrupt(ctx, m, s.Evacuation, func(ctx context.Context) error { return machine.Upgrade(ctx, s.Installer, m.UUID) })
+}
+
+// disrupt takes a machine out of service in good order: its node is cordoned and drained,
+// and a control plane hands over the leadership of etcd. When anything before the effect
+// fails, or the machine refuses it, the node is given back as it was. After the effect
+// the planner gives it back, once the machine works again.
+func (r *Runner) disrupt(ctx context.Context, m cluster.Machine, e cluster.Evacuation, effect func(context.Context) error) error {
+	if err := r.evacuate(ctx, m, e); err != nil {
+		return r.restore(ctx, e.Node, err)
+	}
+
+	err := effect(ctx)
+	if wait.IsPermanent(err) {
+		return r.restore(ctx, e.Node, err)
+	}
+
+	return err
+}
+
+// evacuate prepares a machine for its disruption.
+func (r *Runner) evacuate(ctx context.Context, m cluster.Machine, e cluster.Evacuation) error {
+	if e.Node != "" {
+		if err := r.Kubernetes.Cordon(ctx, e.Node); err != nil {
+			return err
+		}
+	}
+
+	if e.Drain {
+		r.tell("draining", map[string]any{"machine": m.Name, "node": e.Node})
+
+		if err := r.Kubernetes.Drain(ctx, e.Node, r.Policy.Drain); err != nil {
+			return err
+		}
+	}
+
+	if !e.HandOver {
+		return nil
+	}
+
+	return r.Fleet.Machine(m).ForfeitLeadership(ctx)
+}
+
+// restore uncordons a node after an error, also when the run was cancelled, and says so
+// when it cannot.
+func (r *Runner) restore(ctx context.Context, node string, cause error) error {
+	if node == "" {
+		return cause
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+
+	if err := r.Kubernetes.Uncordon(ctx, node); err != nil {
+		err = errors.Join(cause, fmt.Errorf("node %s stays cordoned until the next apply: %w", node, err))
+		if wait.IsPermanent(cause) {
+			return wait.Permanent(err)
+		}
+
+		return err
+	}
+
+	return cause
+}
+
+// giveBack uncordons, at the end of a run that stops early, the nodes of machines that
+// work, and names those that stay cordoned.
+func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.Snapshot) []cluster.Hold {
+	var kept []cluster.Hold
+
+	for _, m := range want.Machines {
+		node, ok := have.NodeOf(m)
+		if !ok || !node.Cordoned {
+			continue
+		}
+
+		reason := cluster.Unsettled(want, have, m)
+		if reason == "" {
+			err := r.Kubernetes.Uncordon(ctx, node.Name)
+			if err == nil {
+				continue
+			}
+
+			reason = err.Error()
+		}
+
+		kept = append(kept, cluster.Hold{
+			Machine: m.Name, Reason: fmt.Sprintf("its node %s stays cordoned by talosop, until an apply finds the machine well: it %s", node.Name, reason),
+		})
+	}
+
+	return kept
+}

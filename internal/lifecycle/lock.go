@@ -1,0 +1,119 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// ErrLockLost means that another run took over the right to disrupt machines.
+var ErrLockLost = errors.New("another run took over the lock of this cluster")
+
+// turnstile is the lock as one run uses it: asked for when the first disruptive step is
+// due, and kept until the run ends.
+type turnstile struct {
+	lock     Lock
+	waiting  bool
+	acquired chan acquisition
+	lost     <-chan struct{}
+	release  func()
+	cancel   context.CancelFunc
+}
+
+type acquisition struct {
+	lost    <-chan struct{}
+	release func()
+	err     error
+}
+
+func newTurnstile(lock Lock) *turnstile {
+	return &turnstile{lock: lock, acquired: make(chan acquisition, 1)}
+}
+
+// open reports whether disruptive steps may begin. Otherwise it asks for the lock and
+// the run looks again, with a new observation, when it has it: others may have changed
+// the cluster meanwhile.
+func (t *turnstile) open(ctx context.Context, tell func(string, map[string]any)) bool {
+	if t.lock == nil || t.release != nil {
+		return true
+	}
+
+	if t.waiting {
+		return false
+	}
+
+	t.waiting = true
+	ctx, t.cancel = context.WithCancel(ctx)
+
+	go func() {
+		lost, release, err := t.lock.Acquire(ctx, func(holder string) {
+			tell("waiting for the lock of the cluster", map[string]any{"holder": holder})
+		})
+		t.acquired <- acquisition{lost, release, err}
+	}()
+
+	return false
+}
+
+// take notes that the lock was acquired, or could not be.
+func (t *turnstile) take(a acquisition) error {
+	t.waiting = false
+
+	if a.err != nil {
+		return fmt.Errorf("wait for the lock of the cluster: %w", a.err)
+	}
+
+	t.lost, t.release = a.lost, a.release
+
+	return nil
+}
+
+// guarded confirms the lock before a disruptive step.
+func (t *turnstile) guarded(ctx context.Context) error {
+	if t.lock == nil || t.release == nil {
+		return nil
+	}
+
+	if err := t.lock.Held(ctx); err != nil {
+		return fmt.Errorf("confirm the lock of the cluster: %w", err)
+	}
+
+	return nil
+}
+
+// close gives the lock back.
+func (t *turnstile) close() {
+	if t.waiting {
+		t.cancel()
+
+		if a := <-t.acquired; a.err == nil {
+			a.release()
+		}
+	}
+
+	if t.cancel != nil {
+		t.cancel()
+	}
+
+	if t.release != nil {
+		t.release()
+	}
+}
+
+// locked reports whether a step needs the lock. A machine whose own etcd does not run
+// may be repaired without it while there is no API to hold it in.
+func locked(step cluster.Step, have cluster.Snapshot) bool {
+	if !cluster.Disruptive(step) {
+		return false
+	}
+
+	etcd := have.Machines[step.On()].EtcdService
+
+	return have.Kubernetes.Reachable || etcd == "" || etcd == cluster.ServiceRunning
+}
+
+// lockLost is the error of a run that must not go on.
+func lockLost() error { return wait.Permanent(ErrLockLost) }

@@ -1,0 +1,88 @@
+package lifecycle
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// What etcd looks like from each of its members: asked in runs, where a machine may be
+// taken out of service on the strength of it, and not in reads.
+
+// view asks a control plane how it sees etcd.
+func (o *observer) view(ctx context.Context, m cluster.Machine, api Machine, s cluster.MachineState) (cluster.EtcdView, bool) {
+	running := s.EtcdService == "" || s.EtcdService == cluster.ServiceRunning
+	if o.views == nil || m.Role != cluster.ControlPlane || s.Access != cluster.Member || !running {
+		return cluster.EtcdView{}, false
+	}
+
+	view, err := api.EtcdView(ctx)
+
+	return view, err == nil
+}
+
+// keepView stores a view; without one the machine has none, which counts against it.
+func (o *observer) keepView(name string, view cluster.EtcdView, seen bool) {
+	if o.views == nil {
+		return
+	}
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if seen {
+		o.views[name] = view
+	} else {
+		delete(o.views, name)
+	}
+}
+
+// addViews completes a snapshot with the views, and with the machines of members that
+// the spec does not know: those are asked from the next observation on.
+func (o *observer) addViews(have *cluster.Snapshot) {
+	if o.views == nil {
+		return
+	}
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	have.Etcd.Views = map[string]cluster.EtcdView{}
+	for _, view := range o.views {
+		have.Etcd.Views[view.Member] = view
+	}
+
+	have.Peers = map[string]cluster.MachineState{}
+	peers := o.peers[:0:0]
+
+	for _, member := range cluster.Unowned(o.want, *have) {
+		address := peerAddress(member)
+		if address == "" {
+			continue
+		}
+
+		m := cluster.Machine{Name: cluster.PeerName(member), Role: cluster.ControlPlane, Address: address}
+		peers = append(peers, m)
+
+		if s, asked := o.states[m.Name]; asked {
+			have.Peers[member.ID] = s
+		}
+	}
+
+	if have.Etcd.Known {
+		o.peers = peers
+	}
+}
+
+// peerAddress is where the machine of a member answers: Talos's etcd advertises an
+// address of the machine (Talos 1.13, etcd advertisedSubnets).
+func peerAddress(member cluster.EtcdMember) string {
+	for _, peer := range member.PeerURLs {
+		if parsed, err := url.Parse(peer); err == nil && parsed.Hostname() != "" {
+			return parsed.Hostname()
+		}
+	}
+
+	return ""
+}
