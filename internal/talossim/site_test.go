@@ -3,6 +3,7 @@ package talossim_test
 import (
 	"context"
 	"crypto/tls"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -86,16 +87,30 @@ func (c *testCluster) secure(m *talossim.Machine, roles ...role.Role) *client.Cl
 		roles = []role.Role{role.Admin}
 	}
 
-	cert, err := c.bundle.GenerateTalosAPIClientCertificate(role.MakeSet(roles...))
-	check(c.t, err)
-
-	cfg := clientconfig.NewConfig("sim", []string{m.Endpoint()}, c.bundle.Certs.OS.Crt, cert)
-
-	talos, err := client.New(c.t.Context(), client.WithConfig(cfg))
+	talos, err := client.New(c.t.Context(), client.WithConfig(c.clientConfig([]string{m.Endpoint()}, roles...)))
 	check(c.t, err)
 	c.t.Cleanup(func() { check(c.t, talos.Close()) })
 
 	return talos
+}
+
+func (c *testCluster) clientConfig(endpoints []string, roles ...role.Role) *clientconfig.Config {
+	c.t.Helper()
+
+	cert, err := c.bundle.GenerateTalosAPIClientCertificate(role.MakeSet(roles...))
+	check(c.t, err)
+
+	return clientconfig.NewConfig("sim", endpoints, c.bundle.Certs.OS.Crt, cert)
+}
+
+// talosconfig writes an administrator's talosconfig into a folder.
+func (c *testCluster) talosconfig(dir string) string {
+	c.t.Helper()
+
+	file := filepath.Join(dir, "talosconfig")
+	check(c.t, c.clientConfig(nil, role.Admin).Save(file))
+
+	return file
 }
 
 func (c *testCluster) apply(m *talossim.Machine, kind machinetype.Type) {

@@ -228,3 +228,56 @@ func (c *talosctl) away(cps []*talossim.Machine, worker *talossim.Machine) {
 	c.run(at(cps[0], append(wipe, "--graceful=false")...)...)
 	check(c.t, cps[0].AwaitStage(within(c.t, time.Minute), talossim.StageMaintenance))
 }
+
+// TestTalosctlUpgrades upgrades and rolls back a cluster with the real talosctl, which
+// follows every reboot by events and checks that the boot id changed.
+func TestTalosctlUpgrades(t *testing.T) {
+	ctl := newTalosctl(t)
+	delays := talossim.TestDelays()
+	delays.Reboot = 2 * time.Second
+	cluster, cps := upgradeSite(t, 1, talossim.Options{Delays: &delays})
+	cp := cps[0]
+	ctl.config = cluster.talosconfig(ctl.dir)
+
+	ctl.run(at(cp, "image", "pull", "--namespace", "system", installer+"v1.13.1")...)
+
+	if out := ctl.run(at(cp, "image", "list", "--namespace", "system")...); !strings.Contains(out, installer+"v1.13.1") {
+		t.Errorf("image list lacks the pulled image:\n%s", out)
+	}
+
+	check(t, cluster.sim.SetImage(installer+"v1.13.2", talossim.Image{Missing: true}))
+	ctl.fails("NotFound", at(cp, "image", "pull", "--namespace", "system", installer+"v1.13.2")...)
+	ctl.fails("upgrade failed with exit code 1", at(cp, "upgrade", "--drain=false", "--image", installer+"v1.16.0")...)
+
+	ctl.upgraded(cp, newVersion, "upgrade", "--drain=false", "--image", installer+newVersion)
+	ctl.upgraded(cp, newVersion, "reboot")
+	ctl.upgraded(cp, "v1.13.5", "upgrade", "--legacy", "--image", installer+"v1.13.5")
+
+	boot := cp.BootID()
+	ctl.run(at(cp, "rollback")...)
+	awaitBoot(t, cp, boot)
+
+	if out := ctl.run(at(cp, "version")...); !strings.Contains(out, newVersion) {
+		t.Errorf("version after rollback:\n%s", out)
+	}
+
+	if out := ctl.run(at(cp, "get", "members")...); !strings.Contains(out, "Talos ("+newVersion+")") {
+		t.Errorf("members after rollback:\n%s", out)
+	}
+}
+
+// upgraded runs a command that reboots the machine and waits for it.
+func (c *talosctl) upgraded(m *talossim.Machine, want string, args ...string) {
+	c.t.Helper()
+
+	boot := m.BootID()
+	c.run(at(m, append(args, "--timeout", "1m")...)...)
+
+	if m.BootID() == boot {
+		c.t.Errorf("talosctl %s: no reboot", strings.Join(args, " "))
+	}
+
+	if out := c.run(at(m, "version")...); !strings.Contains(out, want) {
+		c.t.Errorf("version after talosctl %s lacks %s:\n%s", strings.Join(args, " "), want, out)
+	}
+}
