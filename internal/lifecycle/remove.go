@@ -1,0 +1,29 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Remove takes the machines in want.Removed out of a cluster whose other machines belong
+// to other resources, as cluster.PlanRemoval decides; want.Machines is empty.
+// Destructive. In a cluster that lives on, a machine that does not answer is taken out
+// of it without being reset, and named in Result.Left. When the cluster ends with it,
+// such a machine is named in an *[IncompleteError] like that of Teardown. It is
+// idempotent.
+func (r *Runner) Remove(ctx context.Context, want cluster.Spec) (Result, error) {
+	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
+		return cluster.PlanRemoval(want, have, r.Policy)
+	})
+	if err != nil {
+		return result, err
+	}
+
+	result.Left = r.left(want.Removed, result.Snapshot)
+	if len(result.Left) > 0 && cluster.Ends(want, result.Snapshot, r.Policy) {
+		return result, &IncompleteError{Phase: cluster.Degraded, Holds: result.Left, Done: result.Done, Err: ErrLeftBehind}
+	}
+
+	return result, nil
+}
