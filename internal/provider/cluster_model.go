@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -25,7 +24,8 @@ type clusterModel struct {
 type workersModel struct {
 	machinesModel
 
-	TalosVersion types.String `tfsdk:"talos_version"`
+	TalosVersion   types.String `tfsdk:"talos_version"`
+	MaxUnavailable types.String `tfsdk:"max_unavailable"`
 }
 
 // wholeCluster names the resource in messages.
@@ -65,6 +65,7 @@ func (m clusterModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 
 	p, diags := poolOf(ctx, m.handle(ctx), groups...)
 	m.schedule(&p)
+	m.change(ctx, &p)
 
 	p.object = wholeCluster
 	p.unnamed = p.unnamed || r.unknown
@@ -90,7 +91,7 @@ func (m clusterModel) groups(ctx context.Context, r *reader) []*group {
 		at := path.Root("workers").AtMapKey(name)
 		g := &group{
 			machinesModel: pools[name].machinesModel, role: cluster.Worker, at: at, prefix: name + poolSeparator,
-			talosVersion: m.TalosVersion, versionAt: versionAt,
+			pool: name, maxUnavailable: pools[name].MaxUnavailable, talosVersion: m.TalosVersion, versionAt: versionAt,
 		}
 
 		if own := pools[name].TalosVersion; !own.IsNull() {
@@ -139,23 +140,23 @@ func (m *clusterModel) settleUpdate(ctx context.Context, done run, plan, state c
 	})
 
 	pools := map[string]attr.Value{}
-	maps.Copy(pools, state.Workers.Elements())
 
-	for name, block := range plan.Workers.Elements() {
-		base, known := pools[name]
-		recorded := machinesOf(base)
+	for name := range mergedKeys(state.Workers, plan.Workers) {
+		block, stored := state.Workers.Elements()[name]
+		wanted := plan.Workers.Elements()[name]
+		recorded := machinesOf(block)
 
-		if !known {
-			base = block
+		if !stored {
+			block = wanted
 		}
 
-		pool, more := withMachines(ctx, base, func(types.Map) (types.Map, diag.Diagnostics) {
-			return done.joined(ctx, name+poolSeparator, recorded, machinesOf(block))
+		pool, more := withMachines(ctx, block, func(types.Map) (types.Map, diag.Diagnostics) {
+			return done.joined(ctx, name+poolSeparator, recorded, machinesOf(wanted))
 		})
 		diags.Append(more...)
 
-		// A pool is stored once one of its machines is ours.
-		if known || len(machinesOf(pool).Elements()) > 0 {
+		// A pool is stored while any of its machines is ours.
+		if len(machinesOf(pool).Elements()) > 0 {
 			pools[name] = pool
 		}
 	}
@@ -165,12 +166,25 @@ func (m *clusterModel) settleUpdate(ctx context.Context, done run, plan, state c
 	return diags
 }
 
+// mergedKeys is the keys of two maps.
+func mergedKeys(a, b types.Map) map[string]bool {
+	keys := map[string]bool{}
+
+	for _, m := range []types.Map{a, b} {
+		for key := range m.Elements() {
+			keys[key] = true
+		}
+	}
+
+	return keys
+}
+
 // setBlocks stores the machines. Without pools the map stays what it was: null and
 // empty mean the same.
 func (m *clusterModel) setBlocks(ctx context.Context, plane types.Object, pools map[string]attr.Value, was types.Map) diag.Diagnostics {
 	m.ControlPlane, m.Workers = plane, was
 
-	if len(pools) == 0 {
+	if len(pools) == 0 && len(was.Elements()) == 0 {
 		return nil
 	}
 

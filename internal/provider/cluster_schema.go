@@ -35,6 +35,7 @@ func workersAttribute() schema.MapNestedAttribute {
 	version.Required, version.Optional = false, true
 	version.MarkdownDescription += " Default: that of the cluster."
 	attributes["talos_version"] = version
+	attributes["max_unavailable"] = maxUnavailableAttribute()
 
 	return schema.MapNestedAttribute{
 		Optional: true,
@@ -43,7 +44,7 @@ func workersAttribute() schema.MapNestedAttribute {
 				"the name of a pool has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit")),
 		},
 		MarkdownDescription: "The pools of workers, by a name of your choice. In `observed` and `operations` their machines go by the names of pool and " +
-			"machine, as in `batch/w-1`; a pool must not be renamed while its machines are in service.",
+			"machine, as in `batch/w-1`. A pool that is taken out leaves the cluster machine by machine; one that only gets another name keeps its machines.",
 		NestedObject: schema.NestedAttributeObject{Attributes: attributes},
 	}
 }

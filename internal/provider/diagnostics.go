@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // All diagnostics of the provider are made in this file. A summary is short and
@@ -77,6 +79,11 @@ func unsettled(summary, detail string) diag.Diagnostic {
 	return diag.NewWarningDiagnostic(summary, detail)
 }
 
+// announced warns of what an apply of the plan does to machines that are in service.
+func announced(summary, detail string) diag.Diagnostic {
+	return diag.NewWarningDiagnostic(summary, detail)
+}
+
 // invalid is the error about a value of the configuration: what was found, what
 // is allowed, and what to do about it.
 func invalid(at path.Path, what, found, allowed, remedy string) diag.Diagnostic {
@@ -89,7 +96,7 @@ func doubtful(at path.Path, what, found, consequence, remedy string) diag.Diagno
 	return diag.NewAttributeWarningDiagnostic(at, "Doubtful "+what, sentences(found, consequence, remedy))
 }
 
-// refused is the error about a change that this version does not make.
+// refused is the error about a change that cannot be made, or not in one go.
 func refused(at path.Path, what, found, reason, remedy string) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(at, what, sentences(found, reason, remedy))
 }
@@ -138,6 +145,23 @@ func invalidField(p *fieldError) diag.Diagnostic {
 	}
 
 	return invalid(p.at, what, "found "+p.field.Found, prefixed("allowed: ", p.field.Allowed), p.field.Fix)
+}
+
+// mistakesAt shows mistakes that internal/machineconfig found in the value of one
+// attribute.
+func mistakesAt(at path.Path, what string, err error) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	fields := machineconfig.FieldErrors(err)
+	for _, field := range fields {
+		diags.Append(invalid(at, what, "found "+field.Found, prefixed("allowed: ", field.Allowed), field.Fix))
+	}
+
+	if len(fields) == 0 {
+		diags.Append(invalid(at, what, err.Error(), "", ""))
+	}
+
+	return diags
 }
 
 // lastName is the name of the innermost attribute of a path.

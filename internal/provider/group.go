@@ -20,6 +20,10 @@ type group struct {
 	// prefix begins the names of the machines: that of workers of talosop_cluster is
 	// the name of their pool and a slash, which no name written by a user has in it.
 	prefix string
+	// pool names workers that share a budget, and maxUnavailable is that budget. Control
+	// planes have none.
+	pool           string
+	maxUnavailable types.String
 	// talosVersion is the version the machines run, and versionAt where it was given.
 	talosVersion types.String
 	versionAt    path.Path
@@ -77,7 +81,7 @@ func (p pool) roleOf(machine string) cluster.Role {
 	return cluster.Worker
 }
 
-// ownsControlPlane reports whether the cluster goes when the pool goes.
+// ownsControlPlane reports whether there are control planes in the pool.
 func (p pool) ownsControlPlane() bool {
 	for _, g := range p.groups {
 		if g.role == cluster.ControlPlane {
@@ -87,6 +91,10 @@ func (p pool) ownsControlPlane() bool {
 
 	return false
 }
+
+// takesCluster reports whether the pool has the whole control plane of its cluster, which
+// then goes when the pool goes.
+func (p pool) takesCluster() bool { return p.ownsControlPlane() && !p.inHandle }
 
 // counterpart is the group of a pool that another pool of the same resource has
 // under the same name; nil when there is none.

@@ -32,8 +32,8 @@ type importRequest struct {
 	Secrets string `json:"secrets"`
 	// Machines are the addresses of the machines to import, by name. Not for clusters.
 	Machines map[string]string `json:"machines"`
-	// ControlPlane are the addresses of the control planes, by name. Workers and
-	// clusters only.
+	// ControlPlane are the addresses of the control planes, by name. Not for control
+	// planes.
 	ControlPlane map[string]string `json:"control_plane,omitempty"`
 	// Workers are the addresses of the workers by pool and name. Clusters only.
 	Workers map[string]map[string]string `json:"workers,omitempty"`
@@ -48,6 +48,7 @@ const (
 	importOfControlPlane importKind = `{"secrets": "secrets.yaml", "machines": {"cp-1": "10.0.0.11"}}`
 	importOfCluster      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "workers": {"batch": {"w-1": "10.0.0.21"}}}`
 	importOfWorkers      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"worker-1": "10.0.0.21"}}`
+	importOfMachine      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"w-1": "10.0.0.21"}}`
 )
 
 // secretsFile is a bundle as it is stored in state.
@@ -99,7 +100,9 @@ func parseImport(id string, kind importKind) (importRequest, error) {
 		return request, errors.New("machines is missing")
 	case len(request.Workers) > 0:
 		return request, errors.New("workers is for talosop_cluster")
-	case kind == importOfWorkers && len(request.ControlPlane) == 0:
+	case kind == importOfMachine && (len(request.Machines) > 1 || request.Name != ""):
+		return request, errors.New("machines lists the one machine to import under its name, and there is no other name")
+	case kind != importOfControlPlane && len(request.ControlPlane) == 0:
 		return request, errors.New("control_plane is missing")
 	case kind == importOfControlPlane && len(request.ControlPlane) > 0:
 		return request, errors.New("control_plane is for workers; the control planes to import are machines")
@@ -291,7 +294,7 @@ func (m *machinery) adopt(ctx context.Context, model *lifeModel, read func(conte
 		return diags
 	}
 
-	want, have, err := m.observe(ctx, p, recordedPool{})
+	want, have, err := m.observe(ctx, p, recordedPool{}, nil)
 	if err != nil {
 		return append(diags, openFailed(p, "import", err)...)
 	}

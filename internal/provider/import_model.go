@@ -64,8 +64,21 @@ func workersFrom(
 	}
 
 	pool, diags := poolFrom(ctx, request.Machines, machines, found, false)
-	handle, more := handleOf(ctx, settings)
+	object, more := handleSeen(ctx, settings, file, planes)
 	diags.Append(more...)
+
+	model := workerModel{poolModel: pool, Name: types.StringValue(orElse(request.Name, defaultPoolName)), Cluster: object}
+	model.ID = types.StringValue(settings.Name + "/" + model.Name.ValueString())
+
+	return model, diags
+}
+
+// handleSeen is the handle of a cluster as the resource that made its control planes
+// exports it.
+func handleSeen(
+	ctx context.Context, settings machineconfig.Cluster, file secretsFile, planes map[string]recognised,
+) (types.Object, diag.Diagnostics) {
+	handle, diags := handleOf(ctx, settings)
 
 	names := sortedNames(planes)
 	handle.Secrets = types.StringValue(file.text)
@@ -80,12 +93,8 @@ func workersFrom(
 	handle.TalosEndpoints = textList(endpoints)
 
 	object, more := types.ObjectValueFrom(ctx, handleType(), handle)
-	diags.Append(more...)
 
-	model := workerModel{poolModel: pool, Name: types.StringValue(orElse(request.Name, defaultPoolName)), Cluster: object}
-	model.ID = types.StringValue(settings.Name + "/" + model.Name.ValueString())
-
-	return model, diags
+	return object, append(diags, more...)
 }
 
 // handleOf describes a cluster, leaving out what is Talos's default.
@@ -195,7 +204,8 @@ func poolFrom(
 // untoldLife is what a resource says of its life when the user says nothing.
 func untoldLife(ctx context.Context, protect bool) lifeModel {
 	return lifeModel{
-		OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(onIncompleteWarn),
+		changeModel: untoldChange(),
+		OnDestroy:   types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(onIncompleteWarn),
 		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: textList(nil),
 		Observed: types.MapNull(observedType()), Timeouts: noTimeouts(ctx),
 	}

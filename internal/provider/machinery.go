@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -65,7 +66,7 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 		}
 	}
 
-	machines, err := m.fleetOf(p, bundle)
+	machines, err := m.withConfigurations(files).fleetOf(p, bundle)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +77,29 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 	}
 
 	runner := &lifecycle.Runner{
-		Fleet: fleet{machines}, Kubernetes: api, Configs: files.configs, Policy: m.policy, Interval: m.interval,
+		Fleet: fleet{machines}, Kubernetes: api, Configs: files.configs, Policy: p.policy(m.policy), Interval: m.interval,
+		Lock:     lockOf(p, bundle, api),
 		Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
 	}
 
 	return &session{runner: runner, want: p.spec(recorded, files.digests), close: func() { machines.Close(); api.Close() }}, nil
+}
+
+// withConfigurations is machinery that knows what machines have to reboot for to get the
+// configurations that were rendered.
+func (m *machinery) withConfigurations(files rendered) *machinery {
+	if files.configs == nil {
+		return m
+	}
+
+	informed := *m
+	informed.talos.RebootFor = func(machine string, active []byte) ([]string, error) {
+		_, fields, err := machineconfig.NeedsReboot(active, files.configs[machine])
+
+		return fields, err
+	}
+
+	return &informed
 }
 
 func (m *machinery) fleetOf(p pool, bundle *pki.Bundle) (*talos.Fleet, error) {
@@ -130,10 +149,14 @@ func machineryOf(data any) (*machinery, error) {
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its
-// certificate says it is. The snapshot is without strangers.
-func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool) (cluster.Spec, cluster.Snapshot, error) {
+// certificate says it is. The snapshot is without strangers. look is told the
+// configurations that are not the recorded ones; nil when nobody wants to know.
+func (m *machinery) observe(
+	ctx context.Context, p pool, recorded recordedPool, look func(machine string, active []byte) ([]string, error),
+) (cluster.Spec, cluster.Snapshot, error) {
 	reading := *m
 	reading.talos.TrustNodeNames = true
+	reading.talos.RebootFor = look
 
 	s, err := reading.open(ctx, p, recorded, false)
 	if err != nil {
@@ -150,12 +173,16 @@ type run struct {
 	want   cluster.Spec
 	result lifecycle.Result
 	err    error
+	// renamed and replaced are those of the record the run began with.
+	renamed, replaced map[string]string
+	// remains is what an update that failed would still have to do.
+	remains types.List
 }
 
-func (s *session) ended(result lifecycle.Result, err error) run {
+func (s *session) ended(recorded recordedPool, result lifecycle.Result, err error) run {
 	result.Snapshot = withoutStrangers(s.want, result.Snapshot)
 
-	return run{want: s.want, result: result, err: err}
+	return run{want: s.want, result: result, err: err, renamed: recorded.renamed, replaced: recorded.replaced}
 }
 
 // converge makes the machines what the pool says.
@@ -167,13 +194,22 @@ func (m *machinery) converge(ctx context.Context, p pool, recorded recordedPool)
 
 	defer s.close()
 
+	// What other control planes hold is asked before etcd begins, and not at any other time.
+	if p.single != nil && s.want.Founds() {
+		s.want.Beside = p.single.beside
+	}
+
 	result, err := s.runner.Converge(ctx, s.want)
 
-	return s.ended(result, err)
+	return s.ended(recorded, result, err)
 }
 
 // teardown resets the machines of the pool.
 func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool) run {
+	if p.single != nil {
+		return m.takeOut(ctx, p, recorded)
+	}
+
 	s, err := m.open(ctx, p, recorded, false)
 	if err != nil {
 		return run{err: err}
@@ -182,9 +218,9 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 	defer s.close()
 
 	// With the control plane the whole cluster goes, and its Node objects with it.
-	s.runner.Policy.KeepNodes = p.ownsControlPlane()
+	s.runner.Policy.KeepNodes = p.takesCluster()
 
 	result, err := s.runner.Teardown(ctx, s.want)
 
-	return s.ended(result, err)
+	return s.ended(recorded, result, err)
 }

@@ -77,7 +77,10 @@ func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.Mo
 
 	if req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(P(&state).life().guardDestroy(r.kind)...)
+
+		if !resp.Diagnostics.HasError() {
+			resp.Diagnostics.Append(planDestroy(ctx, r.kind, P(&state).life(), P(&state).pool, cluster.DefaultPolicy())...)
+		}
 
 		return
 	}

@@ -51,20 +51,21 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit")),
 		},
 		MarkdownDescription: "The " + role + " machines, by a name of your choice. The name is the machine's identity in Terraform: it " +
-			"appears in plans and messages, and must not change while the machine is in service. A machine that is added joins the cluster; " +
-			"removing one is not supported by this version.",
+			"appears in plans and messages. A machine that is added joins the cluster; one that is taken out is drained, leaves etcd, is " +
+			"reset to maintenance mode, and its node is deleted. A machine that only gets another name stays as it is, as long as its " +
+			"`address` or its `uuid` says that it is the same.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
 				Required: true,
 				MarkdownDescription: "IP address (v4 or v6, without brackets) or host name at which talosop reaches the Talos API of the " +
-					"machine, port 50000. A change makes talosop look for the machine at the new address; it reconfigures nothing, and " +
+					"machine, port 50000. A change makes talosop look for the same machine at the new address and at the old one; nothing is reset, and " +
 					"another machine found there is refused.",
 			},
 			"uuid": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` is refused. Without it, " +
-					"the UUID that the first apply saw is remembered and compared. Set it to the new UUID after exchanging hardware on purpose." +
-					terraformOnly,
+					"the UUID that the first apply saw is remembered and compared. Set it to another one to exchange the hardware: the machine that " +
+					"was there is removed from the cluster, and the new one joins in its place.",
 			},
 			"fingerprint": schema.StringAttribute{
 				Optional: true,
@@ -95,7 +96,8 @@ const patchFormat = "Each is YAML: a strategic merge patch, of one or several do
 	"are passed on."
 
 // patchChange says what a changed patch does.
-const patchChange = " A change is applied to running machines; one that would need a reboot is refused at plan time by this version."
+const patchChange = " A change is applied to running machines, one control plane at a time; what Talos takes only with a reboot drains and reboots " +
+	"them, as the plan says."
 
 func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
@@ -136,7 +138,7 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 			"image": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, `schematic` and `platform`. Its version " +
-					"should be `talos_version`." + joinOnly,
+					"should be `talos_version`. Upgrades use the same image at the version they go to, and the schematic in its name is the one that is wanted.",
 			},
 			"extra_kernel_args": schema.ListAttribute{
 				Optional:    true,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -16,13 +17,29 @@ import (
 type recordedPool struct {
 	phase    cluster.Phase
 	machines map[string]cluster.MachineState
+	// members, addresses and drift are what is recorded beside that, by machine.
+	members   map[string]string
+	addresses map[string]string
+	drift     map[string][]string
+
+	// What compare finds out. removed are the machines that leave; moved has the former
+	// addresses, renamed the former names of machines; replaced has the names of those
+	// that left to other hardware. relocated tells that a machine has to be looked for.
+	removed   []cluster.Machine
+	moved     map[string]string
+	renamed   map[string]string
+	replaced  map[string]string
+	relocated bool
 }
 
 // recorded reads what state knows. The receiver is a model of state, and p the pool
 // in it; a model of a resource that does not exist yet knows nothing.
 func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Diagnostics) {
 	r := &reader{}
-	out := recordedPool{phase: m.recordedPhase(), machines: map[string]cluster.MachineState{}}
+	out := recordedPool{
+		phase: m.recordedPhase(), machines: map[string]cluster.MachineState{},
+		members: map[string]string{}, addresses: map[string]string{}, drift: map[string][]string{},
+	}
 
 	for name, o := range objects[observedModel](ctx, r, m.Observed) {
 		role := p.roleOf(name)
@@ -30,7 +47,7 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 			Access: cluster.Member, Role: role,
 			Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
 			UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
-			Schematic: o.Schematic.ValueString(), NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(),
+			Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(),
 		}
 
 		if state.Stage == cluster.StageMaintenance {
@@ -49,13 +66,16 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 		}
 
 		out.machines[name] = state
+		out.members[name] = o.MemberID.ValueString()
+		out.addresses[name] = o.Address.ValueString()
+		out.drift[name], _ = knownStrings(o.Drift)
 	}
 
 	return out, r.diags
 }
 
-// observed is what a snapshot shows of the machines of a spec. Machines that the
-// snapshot did not reach keep what prior has of them.
+// observed is what a snapshot shows of the machines of a spec, and of those that are to
+// leave. Machines that the snapshot did not reach keep what prior has of them.
 func observed(want cluster.Spec, have cluster.Snapshot, prior types.Map) types.Map {
 	values := map[string]attr.Value{}
 	kept := map[string]attr.Value{}
@@ -64,7 +84,7 @@ func observed(want cluster.Spec, have cluster.Snapshot, prior types.Map) types.M
 		maps.Copy(kept, prior.Elements())
 	}
 
-	for _, m := range want.Machines {
+	for _, m := range want.Known() {
 		state := have.Machines[m.Name]
 
 		switch state.Access {
@@ -94,6 +114,9 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	}
 
 	seen := sight{prior: prior, values: map[string]attr.Value{
+		"address":         types.StringValue(m.Address),
+		"platform":        textOrNull(s.Platform),
+		"drift":           textList(nil),
 		"stage":           textOrNull(string(stage)),
 		"ready":           types.BoolValue(s.Ready && s.Access == cluster.Member),
 		"talos_version":   textOrNull(s.TalosVersion),
@@ -109,6 +132,8 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	if s.Access == cluster.Member {
 		seen.node(m, s, have)
 		seen.member(m, have)
+	} else {
+		seen.remains(have)
 	}
 
 	return types.ObjectValueMust(observedType().AttrTypes, seen.values)
@@ -160,6 +185,24 @@ func (s sight) member(m cluster.Machine, have cluster.Snapshot) {
 		s.values["member_id"] = textOrNull(member.ID)
 	} else if !have.Etcd.Known {
 		s.keep("member_id")
+	}
+}
+
+// remains keeps the node and the member of a machine that lost its configuration, as long
+// as the cluster may still have them: they have to be removed when the machine is.
+func (s sight) remains(have cluster.Snapshot) {
+	if node, ok := s.prior["node_name"].(types.String); ok && !node.IsNull() {
+		left := slices.ContainsFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == node.ValueString() })
+		if left || !have.Kubernetes.Reachable {
+			s.keep("node_name")
+		}
+	}
+
+	if member, ok := s.prior["member_id"].(types.String); ok && !member.IsNull() {
+		left := slices.ContainsFunc(have.Etcd.Members, func(e cluster.EtcdMember) bool { return e.ID == member.ValueString() })
+		if left || !have.Etcd.Known {
+			s.keep("member_id")
+		}
 	}
 }
 

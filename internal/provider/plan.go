@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -37,7 +36,7 @@ func planCreate(p pool, policy cluster.Policy) forecast {
 
 	if !p.unnamed {
 		want := p.spec(recordedPool{}, nil)
-		f.operations = operationsOf(cluster.Forecast(want, cluster.Assume(want, nil), policy))
+		f.operations = operationsOf(cluster.Forecast(want, cluster.Assume(want, nil), p.policy(policy)))
 	}
 
 	return f
@@ -57,8 +56,8 @@ func editOf(plan lifeModel, config tfsdk.Config) edit {
 	return edit{any: plan.Operations.IsUnknown(), known: config.Raw.IsFullyKnown()}
 }
 
-// planUpdate forecasts an update, and refuses what this version does not do.
-// prior is the pool of the state.
+// planUpdate forecasts an update, and refuses what cannot be done. prior is the pool of
+// the state.
 func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, policy cluster.Policy) (forecast, diag.Diagnostics) {
 	recorded, diags := state.recorded(ctx, prior)
 	resume := recorded.phase != cluster.Ready
@@ -68,6 +67,7 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 		f.phase = types.StringUnknown()
 	}
 
+	diags.Append(recorded.compare(p, prior)...)
 	diags.Append(refuseChanges(p, prior, recorded)...)
 
 	if p.unknown || p.sealed || diags.HasError() {
@@ -81,16 +81,16 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 		return f, diags
 	}
 
-	moved := recorded.forget(p, prior)
+	diags.Append(recorded.foreseeReboots(p, prior, files)...)
 
 	want := p.spec(recorded, files.digests)
-	steps := cluster.Forecast(want, cluster.Assume(want, recorded.machines), policy)
+	steps := cluster.Forecast(want, cluster.Assume(want, recorded.machines), p.policy(policy))
 
-	diags.Append(refuseReboots(p, prior, steps, files)...)
+	diags.Append(forewarn(p, steps)...)
 
 	f.operations = operationsOf(steps)
 
-	if len(steps) == 0 && !resume && !moved {
+	if len(steps) == 0 && !resume && !recorded.changed() {
 		// No machine is touched: what was observed stays what it is.
 		f.observed = state.Observed
 
@@ -107,24 +107,31 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	return f, diags
 }
 
-// forget drops what is recorded of machines that are said to be other hardware now,
-// and reports whether any machine has to be looked for anew: at another address, or
-// as another machine.
-func (r recordedPool) forget(p, prior pool) (moved bool) {
-	for name, now := range p.machines {
-		before, existed := prior.machines[name]
-		if !existed {
-			continue
-		}
-
-		moved = moved || now.address != before.address || !strings.EqualFold(now.uuid, before.uuid)
-
-		if now.uuid != "" && r.machines[name].UUID != "" && !strings.EqualFold(now.uuid, r.machines[name].UUID) {
-			delete(r.machines, name)
-		}
+// planDestroy warns of what a destroy will do to machines, unless the resource is
+// protected.
+func planDestroy(ctx context.Context, kind string, life lifeModel, read func(context.Context) (pool, diag.Diagnostics), policy cluster.Policy) diag.Diagnostics {
+	diags := life.guardDestroy(kind)
+	if diags.HasError() || life.OnDestroy.ValueString() == onDestroyPreserve {
+		return diags
 	}
 
-	return moved
+	p, more := read(ctx)
+	diags.Append(more...)
+
+	recorded, more := life.recorded(ctx, p)
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return diags
+	}
+
+	policy = p.policy(policy)
+	policy.KeepNodes = p.takesCluster()
+
+	want := p.spec(recorded, nil)
+	diags.Append(forewarnDestroy(p, cluster.ForecastTeardown(want, cluster.Assume(want, recorded.machines), policy))...)
+
+	return diags
 }
 
 // renderForPlan makes the configurations that a plan compares with what runs.
@@ -157,15 +164,14 @@ func (m *lifeModel) apply(f forecast) {
 // is left unknown.
 func (m lifeModel) idle() bool { return !m.Observed.IsUnknown() && !m.Phase.IsUnknown() }
 
-// refuseChanges names every change that needs more than applying configuration,
-// which is all this version does to machines that run.
+// refuseChanges names every change that cannot be made, or not in one go.
 func refuseChanges(p, prior pool, recorded recordedPool) diag.Diagnostics {
 	var diags diag.Diagnostics
 
-	diags.Append(refuseTalosVersion(p, prior, recorded)...)
+	diags.Append(refuseTalosVersion(p, recorded)...)
 	diags.Append(refuseKubernetesVersion(p, prior, recorded)...)
 	diags.Append(refuseContract(p, prior, recorded)...)
-	diags.Append(refuseRemovals(p, prior, recorded)...)
+	diags.Append(refuseLostQuorum(p, prior, recorded)...)
 	diags.Append(refuseNewSecrets(p, prior)...)
 
 	return diags

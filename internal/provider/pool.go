@@ -9,13 +9,16 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// pool is machines of one cluster: what a resource owns, in plain values. A pool of a plan may have unknown values in it, which read as zero.
+// pool is machines of one cluster: what a resource owns, in plain values. A pool of a
+// plan may have unknown values in it, which read as zero.
 type pool struct {
 	// object names the resource in messages.
 	object string
@@ -28,6 +31,11 @@ type pool struct {
 	secrets   string
 	endpoints []string
 	machines  map[string]poolMachine
+	// single is what makes a pool of one of a resource that is one machine; nil for
+	// resources that list machines.
+	single *single
+	// changes is how machines that run are changed.
+	changes changes
 
 	// unknown is true when any value that shapes a configuration, other than the
 	// secrets, is unknown.
@@ -48,15 +56,20 @@ type poolMachine struct {
 	fingerprint string
 	// ownInstall is true when the machine has install settings of its own.
 	ownInstall bool
-	meta       metaValues
-	config     machineconfig.Machine
+	// ownImage is true when the installer image is given, by the machine or its group.
+	ownImage bool
+	meta     metaValues
+	config   machineconfig.Machine
 }
 
 // pool reads the machines and settings of a model.
 func (m poolModel) pool(ctx context.Context, handle handleModel, role cluster.Role) (pool, diag.Diagnostics) {
-	return poolOf(ctx, handle, &group{
+	p, diags := poolOf(ctx, handle, &group{
 		machinesModel: m.machinesModel, role: role, at: path.Empty(), talosVersion: m.TalosVersion, versionAt: path.Root("talos_version"),
 	})
+	m.change(ctx, &p)
+
+	return p, diags
 }
 
 // poolOf reads groups of machines in one cluster.
@@ -73,9 +86,10 @@ func poolOf(ctx context.Context, handle handleModel, groups ...*group) (pool, di
 
 	for _, g := range groups {
 		named.text(g.talosVersion)
+		settings.text(g.maxUnavailable)
 
 		for key, machine := range objects[machineModel](ctx, named, g.Machines) {
-			g.installOf(ctx, named, machine)
+			_, ownImage := g.installOf(ctx, named, machine)
 
 			p.machines[g.prefix+key] = poolMachine{
 				group:       g,
@@ -84,6 +98,7 @@ func poolOf(ctx context.Context, handle handleModel, groups ...*group) (pool, di
 				uuid:        settings.text(machine.UUID),
 				fingerprint: settings.text(machine.Fingerprint),
 				ownInstall:  !machine.Install.IsNull(),
+				ownImage:    ownImage,
 				meta:        readMeta(named, settings, machine.Meta),
 				config:      g.machine(ctx, settings, machine),
 			}
@@ -97,6 +112,15 @@ func poolOf(ctx context.Context, handle handleModel, groups ...*group) (pool, di
 	return p, append(settings.diags, named.diags...)
 }
 
+// share makes the machines of a pool of workers share a budget.
+func (p *pool) share(name string, maxUnavailable types.String) {
+	p.unknown = p.unknown || maxUnavailable.IsUnknown()
+
+	for _, g := range p.groups {
+		g.pool, g.maxUnavailable = name, maxUnavailable
+	}
+}
+
 // names returns the names of the machines in order.
 func (p pool) names() []string { return sortedNames(p.machines) }
 
@@ -106,8 +130,17 @@ func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spe
 	spec := cluster.Spec{
 		Name:             p.settings.Name,
 		Endpoint:         p.settings.Endpoint,
+		Joins:            p.single != nil && !p.single.bootstrap,
+		Removed:          recorded.removed,
+		Pools:            map[string]cluster.Budget{},
 		Bootstrapped:     bootstrapped(recorded.phase),
 		NodesBecomeReady: p.settings.CNI.Name != machineconfig.CNINone,
+	}
+
+	for _, g := range p.groups {
+		if budget, ok := readBudget(g.maxUnavailable.ValueString()); ok && g.role == cluster.Worker {
+			spec.Pools[g.pool] = budget
+		}
 	}
 
 	for _, name := range p.names() {
@@ -126,12 +159,73 @@ func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spe
 
 		spec.Machines = append(spec.Machines, cluster.Machine{
 			Name: name, Role: m.group.role, Address: m.address, UUID: uuid, ConfigDigest: digests[name],
-			TalosVersion: m.group.talosVersion.ValueString(), InstallTarget: installTarget(m.config.Install),
-			NodeName: node, Meta: m.meta.keyed(),
+			Pool: m.group.pool, PreviousAddress: recorded.moved[name],
+			TalosVersion: m.group.talosVersion.ValueString(), Schematic: m.schematic(), Installer: m.config.Install.Image,
+			Via: p.via(m), AllowDowngrade: p.changes.allowDowngrade,
+			InstallTarget: installTarget(m.config.Install),
+			NodeName:      node, Meta: m.meta.keyed(),
 		})
 	}
 
 	return spec
+}
+
+// schematic is the one that is wanted of a machine; empty when any is right. The image
+// that a user names has the last word, as it has in the installation.
+func (m poolMachine) schematic() string {
+	if !m.ownImage {
+		return m.group.Schematic.ValueString()
+	}
+
+	reference, err := image.ParseReference(m.config.Install.Image)
+	if err != nil {
+		return ""
+	}
+
+	installer, _ := reference.Installer()
+
+	return installer.Schematic
+}
+
+// via is the releases that a machine may have to pass on its way to its version, with
+// their images.
+func (p pool) via(m poolMachine) []cluster.Release {
+	version, err := machineconfig.ParseTalosVersion(m.group.talosVersion.ValueString())
+	if err != nil {
+		return nil
+	}
+
+	var releases []cluster.Release
+
+	for _, v := range machineconfig.Releases(version, p.changes.via) {
+		if installer := m.installerOf(v.String()); installer != "" {
+			releases = append(releases, cluster.Release{Version: v.String(), Installer: installer})
+		}
+	}
+
+	return releases
+}
+
+// installerOf is the image that installs another version on a machine than the one that
+// is wanted; empty when it cannot be named.
+func (m poolMachine) installerOf(version string) string {
+	if m.ownImage {
+		reference, err := image.ParseReference(m.config.Install.Image)
+		if err != nil {
+			return ""
+		}
+
+		return reference.WithTag(version).String()
+	}
+
+	reference, err := image.Installer{
+		Version: version, Schematic: m.group.Schematic.ValueString(), Platform: m.group.Platform.ValueString(),
+	}.Reference()
+	if err != nil {
+		return ""
+	}
+
+	return reference
 }
 
 // rendered is the configurations of a pool.

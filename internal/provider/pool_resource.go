@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,13 +143,18 @@ func (m *machinery) refresh(
 ) diag.Diagnostics {
 	recorded, diags := model.recorded(ctx, p)
 
-	want, have, err := m.observe(ctx, p, recorded)
+	diags.Append(recorded.compare(p, p)...)
+
+	look := newExamination(p)
+
+	want, have, err := m.observe(ctx, p, recorded, look.look)
 	if err != nil {
 		return append(diags, openFailed(p, "read", err)...)
 	}
 
-	model.Observed = observed(want, have, model.Observed)
+	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, look.places))
 	diags.Append(seen(ctx, want, have)...)
+	diags.Append(oddities(p, want, have)...)
 
 	if recorded.phase == cluster.Ready && lost(want, have, recorded) {
 		model.Phase = types.StringValue(string(cluster.Degraded))
@@ -171,12 +176,23 @@ func (m *machinery) refresh(
 	return diags
 }
 
-// lost reports whether a machine that had joined waits in maintenance mode again:
-// the one loss that is certain, and that the next apply repairs.
+// lost reports whether a machine that had joined waits in maintenance mode again, or is
+// known to lack its etcd member or its node: losses that are certain, and that the next
+// apply repairs.
 func lost(want cluster.Spec, have cluster.Snapshot, recorded recordedPool) bool {
 	for _, m := range want.Machines {
-		if have.Machines[m.Name].Access == cluster.Maintenance && recorded.machines[m.Name].Access == cluster.Member {
+		if recorded.machines[m.Name].Access != cluster.Member {
+			continue
+		}
+
+		switch have.Machines[m.Name].Access {
+		case cluster.Maintenance:
 			return true
+		case cluster.Member:
+			if len(missing(m, have)) > 0 {
+				return true
+			}
+		default:
 		}
 	}
 
@@ -187,11 +203,20 @@ func lost(want cluster.Spec, have cluster.Snapshot, recorded recordedPool) bool 
 // the state.
 func (m *machinery) update(ctx context.Context, p, prior pool, state lifeModel) (run, diag.Diagnostics) {
 	recorded, diags := state.recorded(ctx, prior)
+	diags.Append(recorded.compare(p, prior)...)
+
 	if diags.HasError() {
 		return run{err: context.Canceled}, diags
 	}
 
 	done := m.converge(ctx, p, recorded)
+
+	if done.halted() {
+		remains, more := m.remaining(ctx, p, done, state)
+		diags.Append(more...)
+
+		done.remains = remains
+	}
 
 	switch {
 	case done.err == nil:
@@ -202,6 +227,29 @@ func (m *machinery) update(ctx context.Context, p, prior pool, state lifeModel) 
 	}
 
 	return done, diags
+}
+
+// remaining is what the next apply has to do after an update that did not finish, by what
+// the run saw last: the list that its plan will have.
+func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeModel) (types.List, diag.Diagnostics) {
+	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
+	state.Observed = done.observed(state.Observed)
+
+	recorded, diags := state.recorded(ctx, p)
+	if diags.HasError() {
+		return types.ListNull(types.StringType), diags
+	}
+
+	want := done.want
+	want.Bootstrapped = bootstrapped(recorded.phase)
+	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
+
+	for name, machine := range recorded.machines {
+		machine.RebootFor = done.result.Snapshot.Machines[name].RebootFor
+		recorded.machines[name] = machine
+	}
+
+	return operationsOf(cluster.Forecast(want, cluster.Assume(want, recorded.machines), p.policy(m.policy))), diags
 }
 
 // settleUpdate puts the outcome of an update into the model that is stored: that
@@ -228,6 +276,11 @@ func (m *poolModel) settleUpdate(ctx context.Context, done run, plan, state pool
 func (m *lifeModel) settle(done run, plan, state lifeModel) {
 	m.OnDestroy, m.OnIncomplete = plan.OnDestroy, plan.OnIncomplete
 	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
+	m.changeModel = plan.changeModel
+
+	if !done.remains.IsNull() {
+		m.Operations = done.remains
+	}
 
 	if done.want.Machines != nil {
 		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
@@ -241,21 +294,33 @@ func (r run) halted() bool { return r.want.Machines != nil && r.err != nil }
 // joined is the machines of a group that state has, and those of the plan that the
 // run made members or sent their configuration.
 func (r run) joined(ctx context.Context, prefix string, state, plan types.Map) (types.Map, diag.Diagnostics) {
-	machines := map[string]attr.Value{}
-	maps.Copy(machines, state.Elements())
-
+	machines := r.kept(prefix, state)
 	sent := r.sent()
 
 	for key, machine := range plan.Elements() {
 		_, known := machines[key]
 		_, configured := sent[prefix+key]
+		_, renamed := r.renamed[prefix+key]
 
-		if !known && (configured || r.result.Snapshot.Machines[prefix+key].Access == cluster.Member) {
+		if !known && (configured || renamed || r.result.Snapshot.Machines[prefix+key].Access == cluster.Member) {
 			machines[key] = machine
 		}
 	}
 
 	return types.MapValue(plan.ElementType(ctx), machines)
+}
+
+// kept is the machines of a group in state, without those that are not ours any more.
+func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
+	machines := map[string]attr.Value{}
+
+	for key, machine := range state.Elements() {
+		if !r.departed(prefix + key) {
+			machines[key] = machine
+		}
+	}
+
+	return machines
 }
 
 // remove takes the machines of a resource out of service, as on_destroy says.

@@ -38,6 +38,8 @@ type machinesModel struct {
 // lifeModel is the part of a model that every resource with machines has: how it
 // treats them, and what became of them.
 type lifeModel struct {
+	changeModel
+
 	ID                 types.String   `tfsdk:"id"`
 	OnDestroy          types.String   `tfsdk:"on_destroy"`
 	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
@@ -60,6 +62,9 @@ type observedModel struct {
 	ConfigDigest   types.String `tfsdk:"config_digest"`
 	MemberID       types.String `tfsdk:"member_id"`
 	NodeName       types.String `tfsdk:"node_name"`
+	Address        types.String `tfsdk:"address"`
+	Platform       types.String `tfsdk:"platform"`
+	Drift          types.List   `tfsdk:"drift"`
 }
 
 // The choices of on_destroy and on_incomplete.
@@ -94,6 +99,7 @@ func lifeAttributes(ctx context.Context, role string, protect bool) map[string]s
 	}
 
 	maps.Copy(attributes, behaviourAttributes(role, protect))
+	maps.Copy(attributes, changeAttributes())
 	maps.Copy(attributes, observationAttributes())
 
 	return attributes
@@ -102,8 +108,9 @@ func lifeAttributes(ctx context.Context, role string, protect bool) map[string]s
 func talosVersionAttribute(of string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required: true,
-		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + supportedTalos + ". It decides which " +
-			"installer image is used. This version of the provider installs, and refuses to change the version of machines that run already.",
+		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + supportedTalos + "; a newer one is accepted with a " +
+			"warning. It decides which installer image is used. A change upgrades the machines that run, one minor version after the other, each " +
+			"drained first and rebooted; the control planes one at a time.",
 	}
 }
 
@@ -116,7 +123,8 @@ func groupAttributes(role string) map[string]schema.Attribute {
 		"schematic": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Id of an Image Factory schematic (64 hexadecimal digits): the system extensions and kernel arguments that machines are " +
-				"installed with." + joinOnly,
+				"installed with. A change upgrades machines that run to the same Talos with the new schematic, as a change of `talos_version` does. Without " +
+				"it any schematic is right, and machines keep theirs until they are upgraded.",
 		},
 		"platform": schema.StringAttribute{
 			Optional: true,
@@ -185,26 +193,35 @@ func observationAttributes() map[string]schema.Attribute {
 			Computed:    true,
 			ElementType: types.StringType,
 			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and state. Afterwards: what was " +
-				"planned last.",
+				"done; after an update that failed, what remains.",
 		},
 		"observed": schema.MapNestedAttribute{
 			Computed: true,
 			MarkdownDescription: "What was last observed of each machine, by its name. A machine that does not answer keeps its values; one that was never " +
 				"reached is absent.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"stage": observedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, `running`, …"),
+				"address": observedString("Address at which the machine was reached."),
+				"stage":   observedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, `running`, …"),
 				"ready": schema.BoolAttribute{
 					Computed:            true,
 					MarkdownDescription: "Whether Talos reported the machine as ready.",
 				},
 				"talos_version":   observedString("Talos version that runs."),
 				"schematic":       observedString("Id of the Image Factory schematic the machine was made from, when Talos reports one."),
+				"platform":        observedString("Platform in the words of Talos, such as `metal`."),
 				"uuid":            observedString("Hardware UUID (SMBIOS). A machine with another one at the same address is refused."),
 				"boot_id":         observedString("Identity of the current boot; it changes with every reboot."),
 				"kubelet_version": observedString("Version of the kubelet, from the Kubernetes node."),
 				"config_digest":   observedString("Digest of the active configuration, independent of the order of its documents."),
 				"member_id":       observedString("Id of the machine's etcd member, in hexadecimal; null on workers."),
 				"node_name":       observedString("Name of the Kubernetes node."),
+				"drift": schema.ListAttribute{
+					Computed:    true,
+					ElementType: types.StringType,
+					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw it: another Talos, another schematic, the " +
+						"places in its configuration (without values), a configuration that is gone, or a missing etcd member or node. The next apply " +
+						"puts it right. Empty when nothing differs.",
+				},
 			}},
 		},
 	}

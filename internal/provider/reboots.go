@@ -1,7 +1,7 @@
 package provider
 
 import (
-	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -9,53 +9,80 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// refuseReboots compares the configuration that state stands for with the new one:
-// Talos applies some changes only with a reboot, which this version does not do.
-func refuseReboots(p, prior pool, steps []cluster.Step, files rendered) diag.Diagnostics {
-	changed := reconfigured(steps)
+// foreseeReboots notes for every machine that will be given another configuration what
+// it has to reboot for. What a machine runs is what state stands for, and what the last
+// refresh saw to differ from that; the run itself asks the machine.
+func (r *recordedPool) foreseeReboots(p, prior pool, files rendered) diag.Diagnostics {
+	changed := r.reconfigured(files)
 	if len(changed) == 0 || prior.unknown || prior.sealed {
 		return nil
 	}
 
 	old, diags := prior.renderForPlan()
 	if diags.HasError() {
-		// The state was made by a build that allowed more. Talos itself refuses a
-		// change that needs a reboot, before it changes anything.
+		// The state was made by a build that allowed more. The run finds out.
 		return nil
 	}
 
 	var out diag.Diagnostics
 
 	for _, name := range changed {
-		if _, existed := old.configs[name]; !existed {
+		before, existed := old.configs[orElse(r.renamed[name], name)]
+		if !existed {
 			continue
 		}
 
-		reboot, fields, err := machineconfig.NeedsReboot(old.configs[name], files.configs[name])
-
-		switch {
-		case err != nil:
+		fields, err := rebootFor(before, files.configs[name], r.drift[orElse(r.renamed[name], name)])
+		if err != nil {
 			out.Append(unableAt(p.machinePath(name), "compare", "configurations", report{Cause: []string{name + ": " + err.Error()}}))
-		case reboot:
-			out.Append(refused(p.machinePath(name), "Unsupported change of configuration",
-				fmt.Sprintf("the new configuration of %s differs in %s, which Talos applies only with a reboot", name, describe(fields)),
-				notYet+"reboot machines",
-				"Undo the change, or make it with `talosctl apply-config` first and here afterwards"))
+
+			continue
 		}
+
+		state := r.machines[name]
+		state.RebootFor = fields
+		r.machines[name] = state
 	}
 
 	return out
 }
 
-// reconfigured lists the machines that run and would be given another configuration.
-func reconfigured(steps []cluster.Step) []string {
+// reconfigured lists the machines that run another configuration than is wanted.
+func (r *recordedPool) reconfigured(files rendered) []string {
 	var names []string
 
-	for _, s := range steps {
-		if apply, ok := s.(cluster.ApplyConfig); ok && apply.Access == cluster.Member {
-			names = append(names, apply.Machine)
+	for _, name := range sortedNames(files.digests) {
+		state := r.machines[name]
+		if state.Access == cluster.Member && state.ConfigDigest != "" && state.ConfigDigest != files.digests[name] {
+			names = append(names, name)
 		}
 	}
 
 	return names
+}
+
+// rebootFor lists the fields that take a reboot to get from one configuration to another.
+// drift is where the machine differs from the first one: those places change too, unless
+// the second configuration has changed there as well and may be what the machine has.
+func rebootFor(before, after []byte, drift []string) ([]string, error) {
+	_, fields, err := machineconfig.NeedsReboot(before, after)
+	if err != nil || len(drift) == 0 {
+		return fields, err
+	}
+
+	changes, err := machineconfig.Diff(before, after)
+	if err != nil {
+		return fields, err
+	}
+
+	for _, difference := range drift {
+		document, at, ok := driftedPlace(difference)
+		meant := slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Document == document && c.Path == at })
+
+		if field := machineconfig.RebootField(document, at); ok && !meant && field != "" && !slices.Contains(fields, field) {
+			fields = append(fields, field)
+		}
+	}
+
+	return fields, nil
 }

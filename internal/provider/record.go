@@ -71,29 +71,50 @@ func (r run) sent() map[string]cluster.ApplyConfig {
 // and did not come back yet is recorded with what is known of it: it holds secrets of
 // the cluster and joins it by itself.
 func (r run) observed(prior types.Map) types.Map {
+	prior = r.record(prior)
 	values := maps.Clone(observed(r.want, r.result.Snapshot, prior).Elements())
 
 	for name, step := range r.sent() {
 		if state := r.result.Snapshot.Machines[name]; !answers(state) {
-			values[name] = configuredMachine(step, state, values[name])
+			values[name] = configuredMachine(step, state, values[name], r.addressOf(name))
+		}
+	}
+
+	for _, m := range r.want.Removed {
+		if r.err == nil || r.finished(m) {
+			delete(values, m.Name)
 		}
 	}
 
 	return types.MapValueMust(observedType(), values)
 }
 
+// addressOf is the address of a machine of the run.
+func (r run) addressOf(name string) string {
+	for _, m := range r.want.Machines {
+		if m.Name == name {
+			return m.Address
+		}
+	}
+
+	return ""
+}
+
 // configuredMachine describes a machine that was not seen again since it got its
 // configuration.
-func configuredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last attr.Value) attr.Value {
+func configuredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last attr.Value, address string) attr.Value {
 	values := map[string]attr.Value{
 		"talos_version": types.StringNull(), "schematic": types.StringNull(), "uuid": types.StringNull(), "boot_id": types.StringNull(),
 		"node_name": types.StringNull(), "kubelet_version": types.StringNull(), "member_id": types.StringNull(),
+		"platform": types.StringNull(),
 	}
 
 	if object, ok := last.(types.Object); ok {
 		values = object.Attributes()
 	}
 
+	values["address"] = types.StringValue(address)
+	values["drift"] = textList(nil)
 	values["stage"] = types.StringValue(orElse(string(s.Stage), string(cluster.StageUnknown)))
 	values["ready"] = types.BoolValue(false)
 	values["config_digest"] = textOrNull(sent.Digest)

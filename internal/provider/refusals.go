@@ -3,7 +3,6 @@ package provider
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -14,39 +13,6 @@ import (
 
 // notYet begins every refusal of something that is planned for a later version.
 const notYet = "This version of the provider does not "
-
-func refuseTalosVersion(p, prior pool, recorded recordedPool) diag.Diagnostics {
-	var diags diag.Diagnostics
-
-	for _, g := range p.groups {
-		if old := prior.counterpart(g); old != nil {
-			diags.Append(refuseVersionOf(g, old, recorded)...)
-		}
-	}
-
-	return diags
-}
-
-// refuseVersionOf compares a group with what it was.
-func refuseVersionOf(g, prior *group, recorded recordedPool) diag.Diagnostics {
-	version, old := g.talosVersion.ValueString(), prior.talosVersion.ValueString()
-	if version == "" || version == old {
-		return nil
-	}
-
-	others := slices.DeleteFunc(
-		recorded.running(func(m cluster.MachineState) bool { return m.TalosVersion != "" && m.TalosVersion != version }),
-		func(name string) bool { return !g.owns(name) })
-	if len(others) == 0 {
-		return nil
-	}
-
-	return diag.Diagnostics{refused(g.versionAt, "Unsupported change of talos_version",
-		fmt.Sprintf("talos_version would change from %s to %s, and %s %s another version", old, version,
-			describe(others), verb(others, "runs", "run")),
-		notYet+"upgrade machines that run",
-		fmt.Sprintf("Keep %s, or upgrade the machines with `talosctl upgrade`, refresh, and set the new version afterwards", old))}
-}
 
 func refuseKubernetesVersion(p, prior pool, recorded recordedPool) diag.Diagnostics {
 	version, old := p.settings.KubernetesVersion, prior.settings.KubernetesVersion
@@ -77,42 +43,6 @@ func refuseContract(p, prior pool, recorded recordedPool) diag.Diagnostics {
 		"The contract is pinned when the cluster is created; another one rewrites the configuration of every machine, which this version "+
 			"of the provider does not do",
 		"Set version_contract to "+old+", or leave it out")}
-}
-
-// refuseRemovals refuses to forget machines. One that is known to wait in
-// maintenance mode carries nothing of the cluster and may go.
-func refuseRemovals(p, prior pool, recorded recordedPool) diag.Diagnostics {
-	if p.unnamed {
-		return nil
-	}
-
-	var diags diag.Diagnostics
-
-	for _, g := range prior.groups {
-		var removed []string
-
-		for _, name := range prior.namesOf(g) {
-			if _, stays := p.machines[name]; !stays && recorded.machines[name].Access != cluster.Maintenance {
-				removed = append(removed, name)
-			}
-		}
-
-		if len(removed) == 0 {
-			continue
-		}
-
-		at := path.Root("workers")
-		if p.counterpart(g) != nil {
-			at = g.at.AtName("machines")
-		}
-
-		diags.Append(refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("%s does not list %s any more", lastName(at.Steps()), describe(removed)),
-			notYet+"take single machines out of a cluster",
-			"Put the machines back. A machine that was only renamed has to keep its name here"))
-	}
-
-	return diags
 }
 
 // refuseNewSecrets compares what bundles say, not how they are written.

@@ -90,7 +90,7 @@ func (r run) standing() []string {
 
 	alike := map[string][]string{}
 
-	for _, m := range r.want.Machines {
+	for _, m := range r.want.Known() {
 		state := stateOf(r.result.Snapshot.Machines[m.Name])
 		if alike[state] == nil {
 			states = append(states, state)

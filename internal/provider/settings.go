@@ -98,11 +98,13 @@ func readRegistries(ctx context.Context, r *reader, value types.Object) machinec
 
 // machine reads the settings of one machine, with those of its group filled in.
 func (g *group) machine(ctx context.Context, r *reader, one machineModel) machineconfig.Machine {
+	install, _ := g.installOf(ctx, r, one)
+
 	return machineconfig.Machine{
 		Role:        machineconfig.Role(g.role),
 		Mode:        machineconfig.Metal,
 		Hostname:    r.text(one.Hostname),
-		Install:     g.installOf(ctx, r, one),
+		Install:     install,
 		PoolPatches: r.texts(g.ConfigPatches),
 		Patches:     r.texts(one.ConfigPatches),
 	}
@@ -110,8 +112,8 @@ func (g *group) machine(ctx context.Context, r *reader, one machineModel) machin
 
 // installOf merges the install settings of a machine over those of its group. A
 // disk and a disk selector say the same thing, so the machine's own choice of one
-// replaces the pool's of the other.
-func (g *group) installOf(ctx context.Context, r *reader, one machineModel) machineconfig.Install {
+// replaces the pool's of the other. ownImage tells that the installer image was given.
+func (g *group) installOf(ctx context.Context, r *reader, one machineModel) (install machineconfig.Install, ownImage bool) {
 	pool, _ := object[installModel](ctx, r, g.Install)
 	own, _ := object[installModel](ctx, r, one.Install)
 
@@ -132,7 +134,7 @@ func (g *group) installOf(ctx context.Context, r *reader, one machineModel) mach
 		merged.ExtraKernelArgs = own.ExtraKernelArgs
 	}
 
-	install := machineconfig.Install{
+	install = machineconfig.Install{
 		Disk:            r.text(merged.Disk),
 		Wipe:            r.truth(merged.Wipe, false),
 		Image:           g.installer(r, merged.Image),
@@ -146,7 +148,7 @@ func (g *group) installOf(ctx context.Context, r *reader, one machineModel) mach
 		}
 	}
 
-	return install
+	return install, !merged.Image.IsNull()
 }
 
 // installer names the image that is installed. What makes it up is checked where

@@ -16,7 +16,7 @@ func withoutStrangers(want cluster.Spec, have cluster.Snapshot) cluster.Snapshot
 	machines := maps.Clone(have.Machines)
 	names := namesByUUID(want, have)
 
-	for _, m := range want.Machines {
+	for _, m := range want.Known() {
 		if cause := strangeness(m, have.Machines[m.Name], names); cause != "" {
 			machines[m.Name] = cluster.MachineState{Access: cluster.Foreign, Cause: cause}
 		}

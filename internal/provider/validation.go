@@ -15,7 +15,10 @@ import (
 )
 
 // supportedTalos is the range of Talos versions, for texts.
-const supportedTalos = "v1.10 to v1.13"
+const supportedTalos = "v1.10 to " + newestTalos
+
+// newestTalos is the newest minor version that is known.
+const newestTalos = "v1.13"
 
 // validate checks everything that can be checked without a machine and as far as
 // it is known. All mistakes are reported at once.
@@ -130,7 +133,8 @@ func (p pool) validateAddress(name, address string, seen map[string]string) diag
 
 	seen[host] = name
 
-	if !p.inHandle {
+	// A control plane that joins by itself is one of those that the handle lists.
+	if !p.inHandle || p.machines[name].group.role == cluster.ControlPlane {
 		return nil
 	}
 
@@ -187,7 +191,15 @@ func (p pool) validateVersionsOf(g *group) diag.Diagnostics {
 		return fieldDiagnostics(p, p.problemsIn(g, "", err))
 	}
 
-	var problems []error
+	var diags diag.Diagnostics
+
+	if !talos.Known() {
+		diags.Append(doubtful(g.versionAt, "talos_version", fmt.Sprintf("found %s", talos),
+			"This version of the provider knows Talos up to "+newestTalos+", and cannot tell what a newer one supports: it is treated like that",
+			"Read the release notes of Talos, and use a newer release of this provider when there is one"))
+	}
+
+	problems := []error{p.checkImages(g, talos)}
 
 	if kubernetes, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion); err == nil {
 		problems = append(problems, p.problemsIn(g, "", machineconfig.CheckKubernetesSupported(talos, kubernetes)))
@@ -197,7 +209,31 @@ func (p pool) validateVersionsOf(g *group) diag.Diagnostics {
 		problems = append(problems, p.problemsIn(g, "", machineconfig.CheckContract(p.settings.Contract, talos)))
 	}
 
-	return fieldDiagnostics(p, errors.Join(problems...))
+	return append(diags, fieldDiagnostics(p, errors.Join(problems...))...)
+}
+
+// checkImages compares the installer images that are given with the version that is to
+// run: an upgrade installs the image, and would go on for ever.
+func (p pool) checkImages(g *group, talos machineconfig.TalosVersion) error {
+	var problems []error
+
+	for _, name := range p.namesOf(g) {
+		m := p.machines[name]
+
+		reference, err := image.ParseReference(m.config.Install.Image)
+		if !m.ownImage || err != nil {
+			continue
+		}
+
+		if installs, ok := machineconfig.ReadTalosVersion(reference.Tag); ok && !installs.EQ(talos.Version) {
+			problems = append(problems, p.problems(name, &machineconfig.FieldError{
+				Field: "machine.install.image", Found: quote(reference.Tag) + " as the version of the installer image",
+				Allowed: "talos_version, " + talos.String(), Fix: "change both together, or leave the image out",
+			}))
+		}
+	}
+
+	return errors.Join(problems...)
 }
 
 // validateConfigurations checks the settings: as a whole when they are known, by

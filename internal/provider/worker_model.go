@@ -13,8 +13,9 @@ import (
 type workerModel struct {
 	poolModel
 
-	Name    types.String `tfsdk:"name"`
-	Cluster types.Object `tfsdk:"cluster"`
+	Name           types.String `tfsdk:"name"`
+	Cluster        types.Object `tfsdk:"cluster"`
+	MaxUnavailable types.String `tfsdk:"max_unavailable"`
 }
 
 // pool reads the model as machines of one role in one cluster.
@@ -23,6 +24,7 @@ func (m workerModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 
 	p, more := m.poolModel.pool(ctx, handle, cluster.Worker)
 	p.object, p.inHandle = "workers", true
+	p.share(m.Name.ValueString(), m.MaxUnavailable)
 	diags.Append(more...)
 
 	return p, diags

@@ -41,6 +41,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 		MarkdownDescription: "Name of the pool, for ids and messages: clusters may have several pools, each a resource. Default: `worker`." +
 			terraformOnly,
 	}
+	attributes["max_unavailable"] = maxUnavailableAttribute()
 	attributes["cluster"] = schema.SingleNestedAttribute{
 		Required: true,
 		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand for a cluster that " +

@@ -1,0 +1,280 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// changeModel is how a resource changes machines that run.
+type changeModel struct {
+	ApplyMode      types.String `tfsdk:"apply_mode"`
+	Drain          types.Object `tfsdk:"drain"`
+	UpgradeVia     types.List   `tfsdk:"upgrade_via"`
+	AllowDowngrade types.Bool   `tfsdk:"allow_downgrade"`
+}
+
+type drainModel struct {
+	Enabled   types.Bool   `tfsdk:"enabled"`
+	Timeout   types.String `tfsdk:"timeout"`
+	OnTimeout types.String `tfsdk:"on_timeout"`
+}
+
+// The choices of apply_mode.
+const (
+	applyAuto = "auto"
+	applyTry  = "try"
+)
+
+// changeAttributes are those of changeModel. They have no defaults in state: leaving
+// one out means what its description says, in every version of the provider.
+func changeAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"apply_mode": schema.StringAttribute{
+			Optional:   true,
+			Validators: []validator.String{stringvalidator.OneOf(applyAuto, applyTry)},
+			MarkdownDescription: "How a changed configuration is applied to machines that run. `auto` applies it for good. `try` applies what takes no reboot on " +
+				"trial first: it is kept only when the machine is reached again under it, and reverts by itself otherwise, which undoes a " +
+				"network setting that cuts the machine off. Default: `auto`." + terraformOnly,
+		},
+		"drain": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "How Kubernetes nodes are emptied before their machines reboot, upgrade or leave. Nodes are cordoned in any case, and " +
+				"uncordoned when their machines work again." + terraformOnly,
+			Attributes: map[string]schema.Attribute{
+				"enabled": schema.BoolAttribute{
+					Optional:            true,
+					MarkdownDescription: "Whether pods are evicted before the disruption. Default: `true`." + terraformOnly,
+				},
+				"timeout": schema.StringAttribute{
+					Optional:            true,
+					Validators:          []validator.String{durationValidator{}},
+					MarkdownDescription: "Time for emptying one node, such as `90s` or `10m`. Default: `5m`." + terraformOnly,
+				},
+				"on_timeout": schema.StringAttribute{
+					Optional: true,
+					Validators: []validator.String{stringvalidator.OneOf(
+						string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))},
+					MarkdownDescription: "What happens when pods are left by then, such as those a PodDisruptionBudget protects. `fail` makes the node schedulable " +
+						"again and ends the run, `force` deletes them against their budgets, `skip` leaves them to the disruption. Default: `fail`." + terraformOnly,
+				},
+			},
+		},
+		"upgrade_via": schema.ListAttribute{
+			Optional:    true,
+			ElementType: types.StringType,
+			Validators:  []validator.List{viaValidator{}},
+			MarkdownDescription: "Talos releases to pass on upgrades across more than one minor version, such as `[\"v1.12.6\"]`; at most one of each minor " +
+				"version. Talos is upgraded from one minor version to the next, all machines one after the other before the next one. Default: the newest " +
+				"patch this version of the provider knows of (" + knownReleases() + "), and the first release of minor versions that it does not know." + terraformOnly,
+		},
+		"allow_downgrade": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether machines may go back to an older Talos, as far as Talos supports that: one minor version at a time, and for control " +
+				"planes not across a version of etcd (1.11 to 1.10, 1.14 to 1.13). Without it a `talos_version` older than the one that runs is " +
+				"refused. Default: `false`." + terraformOnly,
+		},
+	}
+}
+
+// knownReleases lists the releases that upgrades pass, for texts.
+func knownReleases() string {
+	var names []string
+
+	newest, _ := machineconfig.ReadTalosVersion(defaultTalosVersion)
+	for _, release := range machineconfig.Releases(newest, nil) {
+		names = append(names, "`"+release.String()+"`")
+	}
+
+	return strings.Join(names, ", ")
+}
+
+// maxUnavailableAttribute bounds how many workers are disrupted at once.
+func maxUnavailableAttribute() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:   true,
+		Validators: []validator.String{budgetValidator{}},
+		MarkdownDescription: "How many workers of the pool may be out of service at once, those that are so for other reasons included: a number, or a share " +
+			"such as `20%`, rounded down and at least one. Control planes always change one at a time. Default: `1`." + terraformOnly,
+	}
+}
+
+// untoldChange is what a resource says of changes when the user says nothing.
+func untoldChange() changeModel {
+	drain, ok := changeAttributes()["drain"].(schema.SingleNestedAttribute)
+	if !ok {
+		panic("provider: drain is not a nested attribute")
+	}
+
+	return changeModel{
+		ApplyMode: types.StringNull(), Drain: types.ObjectNull(objectOf(drain.Attributes).AttrTypes),
+		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(),
+	}
+}
+
+// changes is how machines that run are changed, in plain values.
+type changes struct {
+	try            bool
+	drain          drainChoice
+	via            []machineconfig.TalosVersion
+	allowDowngrade bool
+}
+
+// drainChoice is what the user says about draining; zero values leave it to the policy.
+type drainChoice struct {
+	skip      bool
+	timeout   time.Duration
+	onTimeout cluster.DrainTimeout
+}
+
+// change puts what a model says about changes into a pool.
+func (m changeModel) change(ctx context.Context, p *pool) {
+	r := &reader{}
+
+	p.changes.try = r.text(m.ApplyMode) == applyTry
+	p.changes.allowDowngrade = r.truth(m.AllowDowngrade, false)
+
+	for _, text := range r.texts(m.UpgradeVia) {
+		if v, err := machineconfig.ParseTalosVersion(text); err == nil {
+			p.changes.via = append(p.changes.via, v)
+		}
+	}
+
+	if drain, ok := object[drainModel](ctx, r, m.Drain); ok {
+		p.changes.drain.skip = !r.truth(drain.Enabled, true)
+		p.changes.drain.onTimeout = cluster.DrainTimeout(r.text(drain.OnTimeout))
+		p.changes.drain.timeout, _ = time.ParseDuration(r.text(drain.Timeout)) // its validator speaks of mistakes
+	}
+
+	p.unknown = p.unknown || r.unknown
+}
+
+// policy is a policy with what the user says about changes.
+func (p pool) policy(base cluster.Policy) cluster.Policy {
+	base.TryConfig = p.changes.try
+	base.Drain.Skip = p.changes.drain.skip
+
+	if p.changes.drain.timeout > 0 {
+		base.Drain.Timeout = p.changes.drain.timeout
+	}
+
+	if p.changes.drain.onTimeout != "" {
+		base.Drain.OnTimeout = p.changes.drain.onTimeout
+	}
+
+	return base
+}
+
+// budgetPattern is a number or a percentage, without leading zeros.
+var budgetPattern = regexp.MustCompile(`^([1-9][0-9]{0,4})(%?)$`)
+
+// readBudget reads max_unavailable; ok is false when it is neither a number nor a share.
+func readBudget(text string) (b cluster.Budget, ok bool) {
+	if text == "" {
+		return b, true
+	}
+
+	parts := budgetPattern.FindStringSubmatch(text)
+	if parts == nil {
+		return b, false
+	}
+
+	number, err := strconv.Atoi(parts[1])
+
+	switch {
+	case err != nil:
+		return b, false
+	case parts[2] == "":
+		return cluster.Budget{Count: number}, true
+	default:
+		return cluster.Budget{Percent: number}, number <= 100
+	}
+}
+
+// budgetValidator accepts what readBudget reads.
+type budgetValidator struct{}
+
+func (budgetValidator) Description(context.Context) string {
+	return "value must be a number of at least 1, or a percentage from 1% to 100%"
+}
+
+func (v budgetValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (budgetValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+
+	if _, ok := readBudget(req.ConfigValue.ValueString()); !ok || req.ConfigValue.ValueString() == "" {
+		resp.Diagnostics.Append(invalid(req.Path, "max_unavailable", "found "+quote(req.ConfigValue.ValueString()),
+			`allowed is a number of at least 1, or a share from "1%" to "100%"`, "leave it out to change one worker at a time"))
+	}
+}
+
+// durationValidator accepts durations that are longer than nothing.
+type durationValidator struct{}
+
+func (durationValidator) Description(context.Context) string {
+	return "value must be a duration such as 90s or 10m"
+}
+
+func (v durationValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (durationValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+
+	if d, err := time.ParseDuration(req.ConfigValue.ValueString()); err != nil || d <= 0 {
+		resp.Diagnostics.Append(invalid(req.Path, "duration", "found "+quote(req.ConfigValue.ValueString()),
+			"allowed is a number with a unit, such as 90s, 10m or 1h30m", "write the time that one node gets"))
+	}
+}
+
+// viaValidator accepts releases of Talos, one of each minor version. It is for lists, so
+// that two elements can be compared.
+type viaValidator struct{}
+
+func (viaValidator) Description(context.Context) string {
+	return "value must be Talos versions such as v1.12.6, at most one of each minor version"
+}
+
+func (v viaValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (viaValidator) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	seen := map[uint64]string{}
+
+	for i, element := range req.ConfigValue.Elements() {
+		text, ok := element.(types.String)
+		if !ok || text.IsNull() || text.IsUnknown() {
+			continue
+		}
+
+		at := req.Path.AtListIndex(i)
+
+		v, err := machineconfig.ParseTalosVersion(text.ValueString())
+		if err != nil {
+			resp.Diagnostics.Append(mistakesAt(at, "upgrade_via", err)...)
+
+			continue
+		}
+
+		if other, twice := seen[v.Minor]; twice {
+			resp.Diagnostics.Append(invalid(at, "upgrade_via", fmt.Sprintf("found %s beside %s", v, other),
+				"allowed is one release of each minor version", "remove one of the two"))
+		}
+
+		seen[v.Minor] = v.String()
+	}
+}

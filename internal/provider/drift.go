@@ -1,0 +1,210 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// Drift is how machines differ from what was applied last. It is told by a refresh, as
+// text without values, and read back where a plan has to know whether putting a
+// configuration right takes a reboot.
+
+const (
+	driftConfig = "configuration: "
+	driftWiped  = "it waits in maintenance mode, without a configuration"
+	driftMember = "it has no member in etcd"
+	driftNode   = "it has no node in Kubernetes"
+)
+
+// examination compares the configurations that machines have with those of state. It is
+// asked from several goroutines.
+type examination struct {
+	// wanted is the configurations that state stands for. They are rendered when the first
+	// machine differs.
+	wanted func() (rendered, error)
+
+	mu     sync.Mutex
+	places map[string][]string
+}
+
+func newExamination(p pool) *examination {
+	return &examination{
+		places: map[string][]string{},
+		wanted: sync.OnceValues(func() (rendered, error) {
+			bundle, err := pki.Parse([]byte(p.secrets))
+			if err != nil {
+				return rendered{}, err
+			}
+
+			return p.render(bundle)
+		}),
+	}
+}
+
+// look notes where a configuration differs from that of state, and lists the fields that
+// take a reboot to put it right.
+func (e *examination) look(machine string, active []byte) ([]string, error) {
+	files, err := e.wanted()
+	if err != nil {
+		// The settings in state make no configuration in this build: nothing can be told.
+		return nil, nil //nolint:nilerr // the next plan renders them again, and says what is wrong
+	}
+
+	changes, err := machineconfig.Diff(files.configs[machine], active)
+	if err != nil {
+		return nil, err
+	}
+
+	var places []string
+
+	for _, c := range changes {
+		places = append(places, driftConfig+strings.TrimSpace(c.Document+" "+c.Path))
+	}
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	e.places[machine] = places
+
+	return nil, nil
+}
+
+// driftedPlace reads a difference of a configuration back.
+func driftedPlace(difference string) (document, at string, ok bool) {
+	place, ok := strings.CutPrefix(difference, driftConfig)
+	document, at, _ = strings.Cut(place, " ")
+
+	return document, at, ok
+}
+
+// driftOf tells how machines that answered differ from what state says of them.
+func driftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]string) map[string][]string {
+	drift := map[string][]string{}
+
+	for _, m := range want.Machines {
+		switch state := have.Machines[m.Name]; state.Access {
+		case cluster.Maintenance:
+			drift[m.Name] = []string{driftWiped}
+		case cluster.Member:
+			drift[m.Name] = slices.Concat(driftOfTalos(m, state), places[m.Name], missing(m, have))
+		default:
+		}
+	}
+
+	return drift
+}
+
+func driftOfTalos(m cluster.Machine, s cluster.MachineState) []string {
+	var drift []string
+
+	if s.TalosVersion != "" && s.TalosVersion != m.TalosVersion {
+		drift = append(drift, fmt.Sprintf("Talos: %s runs, not %s", s.TalosVersion, m.TalosVersion))
+	}
+
+	if m.Schematic != "" && s.Schematic != m.Schematic {
+		drift = append(drift, fmt.Sprintf("schematic: %s runs, not %s", shortened(orElse(s.Schematic, "none")), shortened(m.Schematic)))
+	}
+
+	return drift
+}
+
+// missing tells what a member lacks in the cluster, as far as somebody answered for it.
+func missing(m cluster.Machine, have cluster.Snapshot) []string {
+	var lacks []string
+
+	if m.Role == cluster.ControlPlane && have.Etcd.Known {
+		if _, ok := have.MemberOf(m); !ok {
+			lacks = append(lacks, driftMember)
+		}
+	}
+
+	if have.Kubernetes.Reachable {
+		if _, ok := have.NodeOf(m); !ok {
+			lacks = append(lacks, driftNode)
+		}
+	}
+
+	return lacks
+}
+
+// withDrift puts drift into what was observed of machines that answered.
+func withDrift(observed types.Map, drift map[string][]string) types.Map {
+	values := observed.Elements()
+
+	for name, differences := range drift {
+		object, ok := values[name].(types.Object)
+		if !ok {
+			continue
+		}
+
+		attributes := object.Attributes()
+		attributes["drift"] = textList(differences)
+		values[name] = types.ObjectValueMust(observedType().AttrTypes, attributes)
+	}
+
+	return types.MapValueMust(observedType(), values)
+}
+
+// oddities warns of what is not as talosop left it and what no plan puts right, because
+// somebody may have meant it.
+func oddities(p pool, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+	var (
+		diags    diag.Diagnostics
+		cordoned []string
+	)
+
+	for _, m := range want.Machines {
+		if node, ok := have.NodeOf(m); ok && node.Unschedulable && !node.Cordoned {
+			cordoned = append(cordoned, fmt.Sprintf("%s (node %s)", m.Name, node.Name))
+		}
+	}
+
+	if len(cordoned) > 0 {
+		diags.Append(unsettled("Nodes are cordoned by others", "These nodes take no new pods, and it was not talosop that made them so. They are left "+
+			"as they are; `kubectl uncordon` gives them back.\n  - "+strings.Join(cordoned, "\n  - ")))
+	}
+
+	if strangers := unknownMembers(p, want, have); len(strangers) > 0 {
+		diags.Append(unsettled("etcd has members that are not listed here", "They count for the majority that etcd needs, and talosop does not touch them. "+
+			"Remove what is left of machines that are gone with `talosctl etcd remove-member`, and list the others.\n  - "+strings.Join(strangers, "\n  - ")))
+	}
+
+	return diags
+}
+
+// unknownMembers lists the members of etcd that belong to no machine of a resource which
+// has the whole control plane.
+func unknownMembers(p pool, want cluster.Spec, have cluster.Snapshot) []string {
+	if !p.takesCluster() || !have.Etcd.Known {
+		return nil
+	}
+
+	known := map[string]bool{}
+
+	for _, m := range want.Known() {
+		if member, ok := have.MemberOf(m); ok {
+			known[member.ID] = true
+		}
+
+		known[m.MemberID] = true
+	}
+
+	var strangers []string
+
+	for _, member := range have.Etcd.Members {
+		if !known[member.ID] {
+			strangers = append(strangers, fmt.Sprintf("%s (%s)", orElse(member.Name, "not started"), member.ID))
+		}
+	}
+
+	return strangers
+}

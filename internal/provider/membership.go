@@ -1,0 +1,323 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// A machine is known by its name in the configuration, and by its hardware. What of the
+// two changed decides what becomes of it: a machine whose name is gone leaves, unless
+// another name has its address or hardware now; one whose address changed is looked for;
+// one that is said to be other hardware leaves, and another joins under its name.
+
+// replacedSuffix marks the name of a machine that other hardware took the place of. No
+// name written by a user has spaces in it.
+const replacedSuffix = " (replaced)"
+
+// compare works out what becomes of the machines that state knows when a plan p takes
+// the place of prior, and notes it in the record: who leaves, who moves, and who goes by
+// another name. It is the same at plan time and in the apply. The diagnostics are about
+// changes that cannot be told apart.
+func (r *recordedPool) compare(p, prior pool) diag.Diagnostics {
+	r.moved, r.renamed, r.replaced = map[string]string{}, map[string]string{}, map[string]string{}
+
+	if p.unnamed {
+		return nil
+	}
+
+	var diags diag.Diagnostics
+
+	for _, name := range sortedNames(p.machines) {
+		if before, existed := prior.machines[name]; existed {
+			r.compareMachine(name, p.machines[name], before)
+		}
+	}
+
+	for _, name := range sortedNames(prior.machines) {
+		if _, stays := p.machines[name]; !stays {
+			diags.Append(r.dismiss(name, p, prior)...)
+		}
+	}
+
+	// What an update that failed left behind: it is in the record only.
+	for _, name := range sortedNames(r.machines) {
+		_, wanted := p.machines[name]
+		_, listed := prior.machines[name]
+		_, adopted := r.renamed[name]
+
+		if !wanted && !listed && !adopted && !r.leaves(name) {
+			r.remove(name, cluster.Machine{Name: name, Role: prior.roleOf(name), Address: r.addresses[name]})
+		}
+	}
+
+	slices.SortFunc(r.removed, func(a, b cluster.Machine) int { return strings.Compare(a.Name, b.Name) })
+
+	return diags
+}
+
+// changed reports whether any machine leaves, moves or goes by another name, so that the
+// machines have to be looked at although nothing may be sent to them.
+func (r *recordedPool) changed() bool {
+	return r.relocated || len(r.removed)+len(r.moved)+len(r.renamed) > 0
+}
+
+// compareMachine compares a machine with what was listed under its name.
+func (r *recordedPool) compareMachine(name string, now, before poolMachine) {
+	known, recorded := r.machines[name]
+
+	r.relocated = r.relocated || now.address != before.address || !strings.EqualFold(now.uuid, before.uuid)
+
+	switch {
+	case recorded && exchanged(now, before, known):
+		as := r.freeName(name + replacedSuffix)
+		r.machines[as], r.members[as], r.replaced[as] = known, r.members[name], name
+		delete(r.machines, name)
+		delete(r.members, name)
+		r.remove(as, cluster.Machine{Name: as, Role: before.group.role, Address: before.address, Pool: before.group.pool})
+	case recorded && !sameAddress(now.address, before.address):
+		r.moved[name] = before.address
+	}
+}
+
+// exchanged reports whether the user says that a machine is other hardware than the one
+// that was recorded.
+func exchanged(now, before poolMachine, known cluster.MachineState) bool {
+	if now.uuid == "" || known.UUID == "" || strings.EqualFold(now.uuid, before.uuid) {
+		return false
+	}
+
+	return !(cluster.Machine{UUID: now.uuid, Meta: now.meta.keyed()}).MayReport(known.UUID)
+}
+
+func (r *recordedPool) freeName(name string) string {
+	for free := name; ; free += "'" {
+		if _, taken := r.machines[free]; !taken {
+			return free
+		}
+	}
+}
+
+// dismiss decides what becomes of a machine whose name is gone.
+func (r *recordedPool) dismiss(name string, p, prior pool) diag.Diagnostics {
+	before := prior.machines[name]
+
+	known, recorded := r.machines[name]
+	if !recorded {
+		return nil // it was never reached, and is not ours
+	}
+
+	successor := p.successor(before, known)
+	if successor == "" {
+		r.remove(name, cluster.Machine{Name: name, Role: before.group.role, Address: before.address, UUID: before.uuid, Pool: before.group.pool})
+
+		return nil
+	}
+
+	now := p.machines[successor]
+	if _, listed := prior.machines[successor]; listed || now.group.role != before.group.role {
+		return diag.Diagnostics{refused(p.machinePath(successor), "Unsupported exchange of machines",
+			fmt.Sprintf("%s has the address or the hardware of %s (%s %s), which is not listed any more", successor, name, before.group.role, before.address),
+			"Talos cannot change the role of a machine in place, and a name that is taken cannot be given to another machine at once",
+			fmt.Sprintf("Take %s out first and apply, which resets it, and add the machine again afterwards", name))}
+	}
+
+	r.rename(name, successor, before.address, now.address)
+
+	return nil
+}
+
+// successor is the machine of a pool that has the address or the hardware of one which
+// is not listed any more; empty when it is really gone.
+func (p pool) successor(before poolMachine, known cluster.MachineState) string {
+	for _, name := range sortedNames(p.machines) {
+		now := p.machines[name]
+		told := now.uuid != "" && known.UUID != ""
+
+		switch {
+		case told && strings.EqualFold(now.uuid, known.UUID):
+			return name
+		case !told && sameAddress(now.address, before.address):
+			return name
+		}
+	}
+
+	return ""
+}
+
+// rename carries the record of a machine over to its new name.
+func (r *recordedPool) rename(from, to, before, now string) {
+	r.machines[to], r.members[to] = r.machines[from], r.members[from]
+	delete(r.machines, from)
+	delete(r.members, from)
+
+	r.renamed[to] = from
+
+	if !sameAddress(now, before) {
+		r.moved[to] = before
+	}
+}
+
+// remove gives a machine up. One that waits in maintenance mode and left nothing behind
+// carries nothing of the cluster any more: its hardware may belong to others by now.
+func (r *recordedPool) remove(name string, m cluster.Machine) {
+	known := r.machines[name]
+	if known.Access == cluster.Maintenance && known.NodeName == "" && r.members[name] == "" {
+		delete(r.machines, name)
+
+		r.relocated = true
+
+		return
+	}
+
+	m.NodeName, m.MemberID = known.NodeName, r.members[name]
+	m.UUID = orElse(known.UUID, m.UUID)
+
+	r.removed = append(r.removed, m)
+}
+
+func (r *recordedPool) leaves(name string) bool {
+	return slices.ContainsFunc(r.removed, func(m cluster.Machine) bool { return m.Name == name })
+}
+
+// sameAddress compares two addresses by value.
+func sameAddress(a, b string) bool {
+	hostA, errA := canonicalHost(a)
+	hostB, errB := canonicalHost(b)
+
+	return errA == nil && errB == nil && hostA == hostB
+}
+
+// refuseLostQuorum refuses removals after which etcd could not go on, by what state
+// knows: those of every control plane that is in it, and those that hardware which is
+// gone has no vote for. Removing many machines at once is no reason: they leave one by
+// one.
+func refuseLostQuorum(p, prior pool, recorded recordedPool) diag.Diagnostics {
+	var leaving, stay, gone []string
+
+	for _, m := range recorded.removed {
+		if m.Role != cluster.ControlPlane {
+			continue
+		}
+
+		leaving = append(leaving, m.Name)
+
+		if recorded.machines[m.Name].Access == cluster.Maintenance && m.MemberID != "" || p.addressTaken(m) {
+			gone = append(gone, m.Name)
+		}
+	}
+
+	if len(leaving) == 0 || !bootstrapped(recorded.phase) {
+		return nil
+	}
+
+	members := len(leaving)
+
+	for _, name := range p.names() {
+		switch {
+		case p.machines[name].group.role != cluster.ControlPlane:
+		case recorded.machines[name].Access == cluster.Member:
+			stay = append(stay, name)
+			members++
+		case recorded.members[name] != "":
+			gone = append(gone, name)
+			members++
+		}
+	}
+
+	at := prior.controlPlanePath()
+
+	switch {
+	case len(stay) == 0:
+		return diag.Diagnostics{refused(at, "Unsupported removal of machines",
+			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster", describe(leaving)),
+			"etcd and its data would go with the last one",
+			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource", leaving[0]))}
+	case members-len(gone) < members/2+1:
+		return diag.Diagnostics{refused(at, "Unsupported removal of machines",
+			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left", members, describe(gone)),
+			"Members are removed and added by the others, which have to be more than half of all",
+			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a majority is lost for good, "+
+				"restore etcd from a snapshot")}
+	default:
+		return nil
+	}
+}
+
+// addressTaken reports whether a wanted machine has the address of one that leaves: then
+// the latter cannot answer any more.
+func (p pool) addressTaken(m cluster.Machine) bool {
+	for _, machine := range p.machines {
+		if sameAddress(machine.address, m.Address) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// controlPlanePath is where the control planes are listed.
+func (p pool) controlPlanePath() path.Path {
+	for _, g := range p.groups {
+		if g.role == cluster.ControlPlane {
+			return g.at.AtName("machines")
+		}
+	}
+
+	return path.Root("machines")
+}
+
+// finished reports whether a machine that was removed waits in maintenance mode and left
+// nothing behind, as far as a run saw.
+func (r run) finished(m cluster.Machine) bool {
+	have := r.result.Snapshot
+
+	if have.Machines[m.Name].Access != cluster.Maintenance || !have.Kubernetes.Reachable {
+		return false
+	}
+
+	if i := slices.IndexFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == m.NodeName }); i >= 0 {
+		return false
+	}
+
+	return m.Role != cluster.ControlPlane || have.Etcd.Known &&
+		!slices.ContainsFunc(have.Etcd.Members, func(e cluster.EtcdMember) bool { return e.ID == m.MemberID || e.Name == m.NodeName })
+}
+
+// record is the record of state by the names that machines have during a run.
+func (r run) record(prior types.Map) types.Map {
+	if prior.IsNull() || prior.IsUnknown() {
+		return prior
+	}
+
+	values := prior.Elements()
+
+	for _, names := range []map[string]string{r.replaced, r.renamed} {
+		for now, before := range names {
+			if value, ok := values[before]; ok {
+				values[now] = value
+				delete(values, before)
+			}
+		}
+	}
+
+	return types.MapValueMust(observedType(), values)
+}
+
+// departed reports whether a machine of state is not ours any more after a run, or is so
+// under another name: only what is unfinished stays a difference.
+func (r run) departed(name string) bool {
+	for _, from := range r.renamed {
+		if from == name {
+			return true
+		}
+	}
+
+	return slices.ContainsFunc(r.want.Removed, func(m cluster.Machine) bool { return m.Name == name && r.finished(m) })
+}

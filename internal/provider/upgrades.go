@@ -1,0 +1,144 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// obstacle is why machines cannot be brought from the Talos they run to the wanted one.
+// It is comparable, so that machines with the same one are named together.
+type obstacle struct{ found, reason, remedy string }
+
+// refuseTalosVersion refuses versions of Talos that machines cannot be brought to, by
+// what state knows to run on them.
+func refuseTalosVersion(p pool, recorded recordedPool) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for _, g := range p.groups {
+		var order []obstacle
+
+		machines := map[obstacle][]string{}
+
+		for _, name := range p.namesOf(g) {
+			problem := p.obstacle(p.machines[name], recorded.machines[name])
+			if problem == (obstacle{}) {
+				continue
+			}
+
+			if machines[problem] == nil {
+				order = append(order, problem)
+			}
+
+			machines[problem] = append(machines[problem], name)
+		}
+
+		for _, problem := range order {
+			names := machines[problem]
+			diags.Append(refused(g.versionAt, "Unsupported change of talos_version",
+				fmt.Sprintf("%s %s %s", describe(names), verb(names, "runs", "run"), problem.found), problem.reason, problem.remedy))
+		}
+	}
+
+	return diags
+}
+
+// obstacle says why a machine cannot be brought to the wanted Talos.
+func (p pool) obstacle(m poolMachine, state cluster.MachineState) obstacle {
+	to, err := machineconfig.ParseTalosVersion(m.group.talosVersion.ValueString())
+	from, known := machineconfig.ReadTalosVersion(state.TalosVersion)
+
+	switch wanted := m.schematic(); {
+	case err != nil || !known || state.Access != cluster.Member:
+		return obstacle{}
+	case from.EQ(to.Version) && (wanted == "" || wanted == state.Schematic):
+		return obstacle{}
+	case state.Platform == cluster.PlatformContainer:
+		return obstacle{
+			found:  fmt.Sprintf("Talos %s in a container, and wanted is %s", from, describeTalos(to, wanted)),
+			reason: "Talos in a container has no disk to install another one to",
+			remedy: fmt.Sprintf("Start the container from another image, or keep talos_version %s and no schematic", from),
+		}
+	case to.LT(from.Version):
+		return p.downgradeObstacle(from, to, m.group.role)
+	default:
+		return p.pathObstacle(from, to)
+	}
+}
+
+func describeTalos(v machineconfig.TalosVersion, schematic string) string {
+	if schematic == "" {
+		return v.String()
+	}
+
+	return fmt.Sprintf("%s with schematic %s", v, shortened(schematic))
+}
+
+func (p pool) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster.Role) obstacle {
+	found := fmt.Sprintf("Talos %s, and talos_version is the older %s", from, to)
+
+	if !p.changes.allowDowngrade {
+		return obstacle{
+			found:  found,
+			reason: "An older Talos may not read the configuration or the data of a newer one, so that machines do not go back unless told to",
+			remedy: fmt.Sprintf("Set talos_version to %s, or allow_downgrade = true to go back on purpose", from),
+		}
+	}
+
+	if role == cluster.ControlPlane && machineconfig.LosesEtcd(from, to) {
+		return obstacle{
+			found:  found,
+			reason: "The etcd of the older Talos does not read the data of the newer one",
+			remedy: fmt.Sprintf("Keep %s on the control plane, or make the cluster anew and restore a snapshot of etcd that the older Talos took", from),
+		}
+	}
+
+	return p.pathObstacle(from, to)
+}
+
+// pathObstacle checks every step of the way: that its installer takes it, and that the
+// Talos in between runs the Kubernetes of the cluster.
+func (p pool) pathObstacle(from, to machineconfig.TalosVersion) obstacle {
+	found := fmt.Sprintf("Talos %s, and talos_version is %s", from, to)
+
+	kubernetes, kubernetesErr := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion)
+
+	for _, next := range machineconfig.Path(from, to, machineconfig.Releases(to, p.changes.via)) {
+		if err := machineconfig.CheckUpgrade(from, next); err != nil {
+			return obstacle{
+				found:  found,
+				reason: fmt.Sprintf("The installer of Talos %s refuses it: %s", next, err),
+				remedy: "Name other releases to pass in upgrade_via, or bring the machines nearer with `talosctl upgrade` first",
+			}
+		}
+
+		if kubernetesErr == nil {
+			var problem *machineconfig.FieldError
+			if errors.As(machineconfig.CheckKubernetesSupported(next, kubernetes), &problem) {
+				return obstacle{
+					found:  found,
+					reason: fmt.Sprintf("Talos %s, which is on the way, does not run Kubernetes %s (allowed: %s)", next, kubernetes, problem.Allowed),
+					remedy: problem.Fix,
+				}
+			}
+		}
+
+		from = next
+	}
+
+	return obstacle{}
+}
+
+// shortened is what tells two schematics apart.
+func shortened(schematic string) string {
+	const enough = 12
+	if len(schematic) <= enough {
+		return schematic
+	}
+
+	return schematic[:enough] + "…"
+}

@@ -1,0 +1,129 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// What a plan warns of: one warning for each class of what an apply does to machines
+// that are in service, with the machines in it.
+
+// forewarn warns of the steps of a plan that take machines out of service.
+func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
+	var (
+		diags                    diag.Diagnostics
+		drained, rebooted, wiped []string
+	)
+
+	for _, step := range steps {
+		switch s := step.(type) {
+		case cluster.Upgrade:
+			sortInto(s.Machine, s.Drain, &drained, &rebooted)
+		case cluster.ApplyConfig:
+			if s.Access == cluster.Member && s.Reboot != "" {
+				sortInto(s.Machine, s.Drain, &drained, &rebooted)
+			}
+		case cluster.Reset:
+			wiped = append(wiped, s.Machine)
+		}
+	}
+
+	if len(drained)+len(rebooted) > 0 {
+		diags.Append(announced("Machines will reboot", disruptionOf(drained, rebooted)))
+	}
+
+	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(slices.Concat(drained, rebooted), alone) {
+		diags.Append(announced("The API of the cluster will be away",
+			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it reboots. Pods on workers keep running.", alone)))
+	}
+
+	if len(wiped) > 0 {
+		diags.Append(announced("Machines will be wiped",
+			fmt.Sprintf("%s will be taken out of the cluster: drained, reset to maintenance mode with %s state wiped, and %s removed from Kubernetes.",
+				describe(wiped), verb(wiped, "its", "their"), verb(wiped, "its node", "their nodes"))))
+	}
+
+	return diags
+}
+
+// sortInto lists a machine once, by what happens to it.
+func sortInto(machine string, drain bool, drained, rebooted *[]string) {
+	if slices.Contains(*drained, machine) || slices.Contains(*rebooted, machine) {
+		return
+	}
+
+	if drain {
+		*drained = append(*drained, machine)
+	} else {
+		*rebooted = append(*rebooted, machine)
+	}
+}
+
+func disruptionOf(drained, rebooted []string) string {
+	var parts []string
+
+	if len(drained) > 0 {
+		parts = append(parts, fmt.Sprintf("Each is drained first and uncordoned afterwards: %s.", describe(drained)))
+	}
+
+	if len(rebooted) > 0 {
+		parts = append(parts, fmt.Sprintf("Without a drain: %s.", describe(rebooted)))
+	}
+
+	parts = append(parts, "Control planes go one at a time, workers as max_unavailable of their pool allows. The order is that of operations.")
+
+	return strings.Join(parts, " ")
+}
+
+// onlyControlPlane names the control plane of a cluster that has no other, as far as the
+// resource can know.
+func (p pool) onlyControlPlane() string {
+	var planes []string
+
+	if p.inHandle {
+		return ""
+	}
+
+	for _, name := range p.names() {
+		if p.machines[name].group.role == cluster.ControlPlane {
+			planes = append(planes, name)
+		}
+	}
+
+	if len(planes) != 1 {
+		return ""
+	}
+
+	return planes[0]
+}
+
+// forewarnDestroy lists what a destroy does to machines.
+func forewarnDestroy(p pool, steps []cluster.Step) diag.Diagnostics {
+	if len(steps) == 0 {
+		return nil
+	}
+
+	var lines []string
+
+	for i, step := range steps {
+		if i == mostSteps {
+			lines = append(lines, fmt.Sprintf("%d more steps", len(steps)-i))
+
+			break
+		}
+
+		lines = append(lines, step.String())
+	}
+
+	what := fmt.Sprintf("The machines of the %s leave cluster %q", p.object, p.settings.Name)
+	if p.takesCluster() {
+		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.settings.Name)
+	}
+
+	return diag.Diagnostics{announced("Machines will be wiped", what+", as far as state knows them:\n  - "+strings.Join(lines, "\n  - "))}
+}
