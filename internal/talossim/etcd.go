@@ -46,6 +46,12 @@ type etcdNode interface {
 	// moveLeader hands leadership over; it returns "" when this is not the leader.
 	moveLeader(ctx context.Context) (string, error)
 	snapshot(ctx context.Context, w io.Writer) error
+	// alarms are those of all members; disarm ends them and returns what it ended.
+	alarms(ctx context.Context) ([]*machine.EtcdMemberAlarm, error)
+	disarm(ctx context.Context) ([]*machine.EtcdMemberAlarm, error)
+	// raise raises an alarm of this member.
+	raise(ctx context.Context, alarm EtcdAlarm) error
+	defragment(ctx context.Context) error
 }
 
 // etcd's texts that callers tell apart.
@@ -59,6 +65,8 @@ var (
 	errTimedOut        = errors.New("etcdserver: request timed out")
 	errLearner         = errors.New("etcdserver: rpc not supported for learner")
 	errStopped         = errors.New("etcdserver: server stopped")
+	errNoSpace         = errors.New("etcdserver: mvcc: database space exceeded")
+	errCorrupt         = errors.New("etcdserver: corrupt cluster")
 )
 
 // errDataExists ends a bootstrap on a machine that has etcd data.

@@ -92,7 +92,7 @@ func (c *etcdClient) post(ctx context.Context, path string, req any) (io.ReadClo
 func etcdError(message string) error {
 	for _, known := range []error{
 		errMemberNotFound, errUnhealthy, errNotEnough, errTooManyLearners, errNotReady, errNoLeader, errTimedOut, errLearner,
-		errStopped,
+		errStopped, errNoSpace, errCorrupt,
 	} {
 		if known.Error() == message {
 			return known
@@ -201,6 +201,33 @@ func (c *etcdClient) status(ctx context.Context) (*machine.EtcdMemberStatus, err
 		DbSize: resp.DBSize, DbSizeInUse: resp.DBSizeInUse, Leader: resp.Leader, RaftIndex: resp.RaftIndex,
 		RaftTerm: resp.RaftTerm, RaftAppliedIndex: resp.RaftAppliedIndex, Errors: resp.Errors, IsLearner: resp.IsLearner,
 	}, nil
+}
+
+// alarm lists alarms ("GET"), raises one ("ACTIVATE") or ends one ("DEACTIVATE").
+func (c *etcdClient) alarm(ctx context.Context, action string, alarm *machine.EtcdMemberAlarm) ([]*machine.EtcdMemberAlarm, error) {
+	var resp struct {
+		Alarms []struct {
+			MemberID uint64 `json:"memberID,string"`
+			Alarm    string `json:"alarm"`
+		} `json:"alarms"`
+	}
+
+	req := map[string]any{"action": action, "memberID": alarm.GetMemberId(), "alarm": alarm.GetAlarm().String()}
+	if err := c.call(ctx, "maintenance/alarm", req, &resp); err != nil {
+		return nil, err
+	}
+
+	alarms := make([]*machine.EtcdMemberAlarm, 0, len(resp.Alarms))
+	for _, a := range resp.Alarms {
+		kind := machine.EtcdMemberAlarm_AlarmType(machine.EtcdMemberAlarm_AlarmType_value[a.Alarm])
+		alarms = append(alarms, &machine.EtcdMemberAlarm{MemberId: a.MemberID, Alarm: kind})
+	}
+
+	return alarms, nil
+}
+
+func (c *etcdClient) defragment(ctx context.Context) error {
+	return c.call(ctx, "maintenance/defragment", struct{}{}, &struct{}{})
 }
 
 // snapshot copies the member's database with its checksum.

@@ -20,6 +20,7 @@ type modelCluster struct {
 	leader  *modelMember
 	term    uint64
 	index   uint64
+	alarms  []*machine.EtcdMemberAlarm
 }
 
 // modelMember is one member; it implements etcdNode.
@@ -33,6 +34,7 @@ type modelMember struct {
 	started   bool // ran at least once, so that its name is known to the cluster
 	running   bool
 	destroyed bool
+	compact   bool // defragmented
 }
 
 func (e *modelEtcd) create(b *boot) (etcdNode, error) {
@@ -235,11 +237,15 @@ func (m *modelMember) healthy(context.Context) error {
 	defer m.sim.mu.Unlock()
 
 	err := m.serving()
-	if err == errNoLeader { //nolint:errorlint // a read times out instead
-		return errTimedOut
-	}
 
-	return err
+	switch {
+	case err == errNoLeader: //nolint:errorlint // a read times out instead
+		return errTimedOut
+	case err == nil && m.c.alarmed(EtcdCorrupt):
+		return errCorrupt
+	default:
+		return err
+	}
 }
 
 func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
@@ -280,10 +286,19 @@ func (m *modelMember) status(context.Context) (*machine.EtcdMemberStatus, error)
 		RaftIndex: m.c.index, RaftAppliedIndex: m.c.index, RaftTerm: m.c.term, IsLearner: m.learner,
 	}
 
+	if m.compact {
+		st.DbSize = st.DbSizeInUse
+	}
+
 	if m.c.leader != nil {
 		st.Leader = m.c.leader.memberID
 	} else {
-		st.Errors = []string{errNoLeader.Error()}
+		st.Errors = append(st.Errors, errNoLeader.Error())
+	}
+
+	// The trailing blank is that of etcd's AlarmMember.String.
+	for _, a := range m.c.alarms {
+		st.Errors = append(st.Errors, fmt.Sprintf("memberID:%d alarm:%s ", a.GetMemberId(), a.GetAlarm()))
 	}
 
 	return st, nil

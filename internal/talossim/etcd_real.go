@@ -317,3 +317,36 @@ func (m *realMember) moveLeader(ctx context.Context) (string, error) {
 func (m *realMember) snapshot(ctx context.Context, w io.Writer) error {
 	return m.client.snapshot(ctx, w)
 }
+
+func (m *realMember) alarms(ctx context.Context) ([]*machine.EtcdMemberAlarm, error) {
+	return m.client.alarm(ctx, "GET", nil)
+}
+
+// disarm ends the alarms one by one, as etcd's client does.
+func (m *realMember) disarm(ctx context.Context) ([]*machine.EtcdMemberAlarm, error) {
+	raised, err := m.alarms(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	var ended []*machine.EtcdMemberAlarm
+
+	for _, alarm := range raised {
+		one, err := m.client.alarm(ctx, "DEACTIVATE", alarm)
+		if err != nil {
+			return nil, err
+		}
+
+		ended = append(ended, one...)
+	}
+
+	return ended, nil
+}
+
+func (m *realMember) raise(ctx context.Context, alarm EtcdAlarm) error {
+	_, err := m.client.alarm(ctx, "ACTIVATE", &machine.EtcdMemberAlarm{MemberId: m.id(), Alarm: alarm})
+
+	return err
+}
+
+func (m *realMember) defragment(ctx context.Context) error { return m.client.defragment(ctx) }

@@ -177,19 +177,6 @@ func (a *api) EtcdForfeitLeadership(
 	return &machine.EtcdForfeitLeadershipResponse{Messages: []*machine.EtcdForfeitLeadership{{Member: name}}}, nil
 }
 
-// EtcdAlarmList has nothing to list: simulated members raise no alarms.
-func (a *api) EtcdAlarmList(context.Context, *emptypb.Empty) (*machine.EtcdAlarmListResponse, error) {
-	if err := a.b.onControlPlane("etcd alarm list"); err != nil {
-		return nil, err
-	}
-
-	if _, err := a.b.localMember(); err != nil {
-		return nil, fmt.Errorf("failed to list etcd alarms: %w", err)
-	}
-
-	return &machine.EtcdAlarmListResponse{Messages: []*machine.EtcdAlarm{{}}}, nil
-}
-
 // EtcdSnapshot streams the local member's database followed by its SHA-256.
 func (a *api) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, stream machine.MachineService_EtcdSnapshotServer) error {
 	if err := a.b.onControlPlane("etcd snapshot"); err != nil {

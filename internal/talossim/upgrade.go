@@ -149,6 +149,15 @@ func (b *boot) checkEtcdForUpgrade(ctx context.Context) error {
 		return fmt.Errorf("failed to create etcd client: %w", err)
 	}
 
+	// The lock is a key with a lease, which an etcd without space refuses to grant.
+	if alarms, err := via.alarms(ctx); err == nil {
+		for _, alarm := range alarms {
+			if alarm.GetAlarm() == EtcdNoSpace {
+				return fmt.Errorf("failed to acquire upgrade mutex: error establishing etcd concurrency session: %w", errNoSpace)
+			}
+		}
+	}
+
 	lock := b.joined().upgradeLock(via.group())
 	if !lock.TryLock() {
 		return errors.New("failed to acquire upgrade mutex: error trying to lock etcd upgrade mutex: mutex: Locked by another session")

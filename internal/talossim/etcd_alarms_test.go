@@ -1,0 +1,124 @@
+package talossim_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+func TestEtcdAlarmsAreRaisedListedAndDisarmed(t *testing.T) {
+	cluster, cps := upgradeSite(t, 2, talossim.Options{})
+	alarmsComeAndGo(t, cluster, cps)
+
+	// Reads fail on a corrupt cluster, so no member counts as healthy.
+	check(t, cps[1].RaiseEtcdAlarm(t.Context(), talossim.EtcdCorrupt))
+
+	eventually(t, "etcd unhealthy", func(context.Context) error {
+		if ready, _ := cps[0].Ready(); ready {
+			return fmt.Errorf("%s is ready", cps[0].Name())
+		}
+
+		return nil
+	})
+}
+
+func TestEtcdAlarmsOfRealMembers(t *testing.T) {
+	folder := filepath.Dir(asset(t, "etcd"))
+	cluster, cps := upgradeSite(t, 2, talossim.Options{Assets: folder})
+	alarmsComeAndGo(t, cluster, cps)
+}
+
+func alarmsComeAndGo(t *testing.T, cluster *testCluster, cps []*talossim.Machine) {
+	t.Helper()
+
+	ctx, talos := within(t, time.Minute), cluster.secure(cps[0])
+
+	raised := listAlarms(t, talos)
+	if len(raised) != 0 {
+		t.Fatalf("alarms of a new cluster: %v", raised)
+	}
+
+	check(t, cps[1].RaiseEtcdAlarm(ctx, talossim.EtcdNoSpace))
+
+	id := etcdStatus(t, cluster.secure(cps[1])).GetMemberId()
+
+	raised = listAlarms(t, talos)
+	if len(raised) != 1 || raised[0].GetMemberId() != id || raised[0].GetAlarm() != talossim.EtcdNoSpace {
+		t.Errorf("alarms %v, want NOSPACE of %d", raised, id)
+	}
+
+	if st := etcdStatus(t, talos); !strings.Contains(strings.Join(st.GetErrors(), ","), fmt.Sprintf("memberID:%d alarm:NOSPACE", id)) {
+		t.Errorf("status errors %q lack the alarm", st.GetErrors())
+	}
+
+	before := etcdStatus(t, talos)
+
+	_, err := talos.EtcdDefragment(ctx)
+	check(t, err)
+
+	if after := etcdStatus(t, talos); after.GetDbSize() > before.GetDbSize() || after.GetLeader() == 0 {
+		t.Errorf("status %v after defragmentation, %v before", after, before)
+	}
+
+	resp, err := talos.EtcdAlarmDisarm(ctx)
+	check(t, err)
+
+	if ended := resp.GetMessages()[0].GetMemberAlarms(); len(ended) != 1 || ended[0].GetMemberId() != id {
+		t.Errorf("disarmed %v, want the alarm of %d", ended, id)
+	}
+
+	if raised := listAlarms(t, talos); len(raised) != 0 {
+		t.Errorf("alarms after disarming: %v", raised)
+	}
+}
+
+func listAlarms(t *testing.T, talos *client.Client) []*machine.EtcdMemberAlarm {
+	t.Helper()
+
+	resp, err := talos.EtcdAlarmList(within(t, time.Minute))
+	check(t, err)
+
+	return resp.GetMessages()[0].GetMemberAlarms()
+}
+
+func etcdStatus(t *testing.T, talos *client.Client) *machine.EtcdMemberStatus {
+	t.Helper()
+
+	resp, err := talos.EtcdStatus(within(t, time.Minute))
+	check(t, err)
+
+	return resp.GetMessages()[0].GetMemberStatus()
+}
+
+func TestNoSpaceStopsLegacyUpgrades(t *testing.T) {
+	cluster, cps := upgradeSite(t, 1, talossim.Options{})
+	check(t, cps[0].RaiseEtcdAlarm(t.Context(), talossim.EtcdNoSpace))
+
+	_, err := cluster.secure(cps[0]).UpgradeWithOptions(within(t, time.Minute), client.WithUpgradeImage(installer+newVersion))
+	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "database space exceeded") {
+		t.Errorf("upgrade without space in etcd: %v", err)
+	}
+}
+
+func TestEtcdMaintenanceIsForControlPlanes(t *testing.T) {
+	_, _, talos := newMaintenanceMachine(t, talossim.Options{})
+
+	if _, err := talos.EtcdAlarmList(within(t, time.Minute)); status.Code(err) != codes.Unimplemented {
+		t.Errorf("alarms in maintenance mode: %v", err)
+	}
+
+	if _, err := talos.MachineClient.EtcdDefragment(within(t, time.Minute), &emptypb.Empty{}); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("defragmentation in maintenance mode: %v", err)
+	}
+}
