@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -23,6 +24,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -452,4 +455,22 @@ func TestOptionsHideCredentials(t *testing.T) {
 			t.Errorf("%s shows %s", verb, text)
 		}
 	}
+}
+
+// decode reads what a client sent, in protobuf or in JSON.
+func decode[T any, P interface {
+	*T
+	runtime.Object
+}](t *testing.T, r *http.Request) T {
+	t.Helper()
+
+	body, err := io.ReadAll(r.Body)
+	check(t, err)
+
+	var out T
+
+	_, _, err = scheme.Codecs.UniversalDeserializer().Decode(body, nil, P(&out))
+	check(t, err)
+
+	return out
 }

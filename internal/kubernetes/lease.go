@@ -19,8 +19,10 @@ const (
 	leaseName      = "talosop"
 	// renewals in the duration of a lease, so that one may fail.
 	renewals = 3
-	// attempts in the duration of a lease, to take it or to renew it after a failure.
+	// attempts in the duration of a lease, to take it or to renew it after a failure;
+	// but one every maxRetry.
 	attempts = 15
+	maxRetry = 2 * time.Second
 	// freeBound is how long giving the lease back may take.
 	freeBound = 5 * time.Second
 )
@@ -43,6 +45,8 @@ type tenure struct {
 	over error
 }
 
+func (t *tenure) retry() time.Duration { return min(t.duration/attempts, maxRetry) }
+
 // acquire waits for the lease. Whatever becomes of it, the lease is not held after an
 // error, unless the API went away meanwhile.
 func (t *tenure) acquire(ctx context.Context, waiting func(string)) error {
@@ -51,7 +55,7 @@ func (t *tenure) acquire(ctx context.Context, waiting func(string)) error {
 		told string
 	)
 
-	err := wait.Until(ctx, t.duration/attempts, func(ctx context.Context) error {
+	err := wait.Until(ctx, t.retry(), func(ctx context.Context) error {
 		other, err := t.claim(ctx, seen.expired)
 		if err != nil {
 			seen = sighting{}
@@ -118,7 +122,7 @@ func (t *tenure) keep(ctx context.Context) {
 		case wait.IsPermanent(err):
 			return
 		default:
-			timer.Reset(t.duration / attempts)
+			timer.Reset(t.retry())
 		}
 	}
 }

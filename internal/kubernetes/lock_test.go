@@ -1,0 +1,380 @@
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+var _ lifecycle.Lock = (*kubernetes.Lock)(nil)
+
+// process counts the processes that tests pretend to be: each has a queue of its own.
+var process atomic.Int32
+
+// lock of the cluster as a process of its own has it. Its holders stay for an hour,
+// so that none expires in a test that does not mean it.
+func (l *living) lock(t *testing.T, name string, duration time.Duration) *kubernetes.Lock {
+	t.Helper()
+
+	return l.client(t).Lock(kubernetes.LockOptions{
+		Cluster: fmt.Sprintf("%s %d", t.Name(), process.Add(1)), Name: name, Duration: duration,
+	})
+}
+
+func (l *living) lease(t *testing.T) *coordinationv1.Lease {
+	t.Helper()
+
+	lease, err := l.api.CoordinationV1().Leases("kube-system").Get(t.Context(), "talosop", metav1.GetOptions{})
+	check(t, err)
+
+	return lease
+}
+
+// usurp writes somebody else into the lease.
+func (l *living) usurp(t *testing.T, holder string) {
+	t.Helper()
+
+	lease := l.lease(t)
+	lease.Spec.HolderIdentity = &holder
+	_, err := l.api.CoordinationV1().Leases("kube-system").Update(t.Context(), lease, metav1.UpdateOptions{})
+	check(t, err)
+}
+
+func TestLock(t *testing.T) {
+	t.Parallel()
+	onClusters(t, func(t *testing.T, l *living) {
+		t.Helper()
+
+		// One lease, one test after the other.
+		t.Run("is given back", func(t *testing.T) { testLockIsGivenBack(t, l) })
+		t.Run("has one holder", func(t *testing.T) { testLockHasOneHolder(t, l) })
+		t.Run("is renewed", func(t *testing.T) { testLockIsRenewed(t, l) })
+		t.Run("is lost", func(t *testing.T) { testLockIsLost(t, l) })
+		t.Run("expires", func(t *testing.T) { testLockExpires(t, l) })
+		t.Run("deleted", func(t *testing.T) { testLockDeleted(t, l) })
+	})
+}
+
+func testLockIsGivenBack(t *testing.T, l *living) {
+	t.Helper()
+
+	first, second := l.lock(t, "first", time.Hour), l.lock(t, "second", time.Hour)
+
+	if err := first.Held(t.Context()); !wait.IsPermanent(err) {
+		t.Errorf("a lock that nobody acquired: %v", err)
+	}
+
+	lost, release, err := first.Acquire(within(t, time.Minute), func(holder string) { t.Errorf("waits for %s", holder) })
+	check(t, err)
+	check(t, first.Held(t.Context()))
+
+	lease := l.lease(t)
+	if holder := *lease.Spec.HolderIdentity; !strings.HasPrefix(holder, "first@") || *lease.Spec.LeaseDurationSeconds != 3600 {
+		t.Errorf("lease of %s for %d s", holder, *lease.Spec.LeaseDurationSeconds)
+	}
+
+	holders := make(chan string, 10)
+	acquired := make(chan error, 1)
+
+	go func() {
+		_, free, err := second.Acquire(within(t, time.Minute), func(holder string) { holders <- holder })
+		if err == nil {
+			defer free()
+		}
+
+		acquired <- err
+	}()
+
+	if got := <-holders; got != *lease.Spec.HolderIdentity {
+		t.Errorf("waits for %s, want the holder", got)
+	}
+
+	release()
+	// An hour passes for neither: what was given back is free at once.
+	check(t, <-acquired)
+
+	select {
+	case <-lost:
+		t.Error("a lock that was given back counts as lost")
+	default:
+	}
+
+	if err := first.Held(t.Context()); !wait.IsPermanent(err) {
+		t.Errorf("a lock that was given back: %v", err)
+	}
+}
+
+// Many processes compete; at no time do two of them have it.
+func testLockHasOneHolder(t *testing.T, l *living) {
+	t.Helper()
+
+	var (
+		inside atomic.Int32
+		runs   sync.WaitGroup
+	)
+
+	for i := range 6 {
+		lock := l.lock(t, fmt.Sprintf("run-%d", i), time.Second)
+
+		runs.Go(func() {
+			lost, release, err := lock.Acquire(within(t, time.Minute), nil)
+			if err != nil {
+				t.Error(err)
+
+				return
+			}
+
+			defer release()
+
+			if n := inside.Add(1); n != 1 {
+				t.Errorf("%d hold the lock", n)
+			}
+
+			if err := lock.Held(t.Context()); err != nil {
+				t.Error(err)
+			}
+
+			select {
+			case <-lost:
+				t.Error("the lock was lost")
+			default:
+			}
+
+			inside.Add(-1)
+		})
+	}
+
+	runs.Wait()
+}
+
+// A holder that lives keeps the lock for longer than its duration.
+func testLockIsRenewed(t *testing.T, l *living) {
+	t.Helper()
+
+	_, release, err := l.lock(t, "holder", time.Second).Acquire(within(t, time.Minute), nil)
+	check(t, err)
+	t.Cleanup(release)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	defer cancel()
+
+	_, _, err = l.lock(t, "other", time.Second).Acquire(ctx, nil)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "holder@") {
+		t.Errorf("error %v, want the deadline and the holder", err)
+	}
+}
+
+func testLockIsLost(t *testing.T, l *living) {
+	t.Helper()
+
+	lock := l.lock(t, "holder", time.Second)
+	lost, release, err := lock.Acquire(within(t, time.Minute), nil)
+	check(t, err)
+
+	l.usurp(t, "a stranger")
+
+	select {
+	case <-lost:
+	case <-within(t, time.Minute).Done():
+		t.Fatal("nobody says that the lock was lost")
+	}
+
+	if err := lock.Held(t.Context()); !wait.IsPermanent(err) || !strings.Contains(err.Error(), "lost to a stranger") {
+		t.Errorf("error %v, want the loss", err)
+	}
+
+	release()
+
+	if holder := *l.lease(t).Spec.HolderIdentity; holder != "a stranger" {
+		t.Errorf("the lease of a stranger was given to %q", holder)
+	}
+}
+
+// The stranger of the test before never renews. Its times are of a clock that runs a
+// year ahead, which must not matter.
+func testLockExpires(t *testing.T, l *living) {
+	t.Helper()
+
+	lease := l.lease(t)
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().AddDate(1, 0, 0)))
+	lease.Spec.LeaseDurationSeconds = new(int32(2))
+	_, err := l.api.CoordinationV1().Leases("kube-system").Update(t.Context(), lease, metav1.UpdateOptions{})
+	check(t, err)
+
+	began := time.Now()
+	_, release, err := l.lock(t, "heir", time.Second).Acquire(within(t, time.Minute), nil)
+	check(t, err)
+	t.Cleanup(release)
+
+	if waited := time.Since(began); waited < 2*time.Second {
+		t.Errorf("it was taken after %s, before the holder's two seconds", waited)
+	}
+
+	after := l.lease(t)
+	if *after.Spec.LeaseTransitions != *lease.Spec.LeaseTransitions+1 || !after.Spec.AcquireTime.After(lease.Spec.AcquireTime.Time) {
+		t.Errorf("lease %+v after %+v, want a transition", after.Spec, lease.Spec)
+	}
+}
+
+// A lease that somebody deleted is written again.
+func testLockDeleted(t *testing.T, l *living) {
+	t.Helper()
+
+	lock := l.lock(t, "holder", time.Hour)
+	_, release, err := lock.Acquire(within(t, time.Minute), nil)
+	check(t, err)
+	t.Cleanup(release)
+	check(t, l.api.CoordinationV1().Leases("kube-system").Delete(t.Context(), "talosop", metav1.DeleteOptions{}))
+	check(t, lock.Held(t.Context()))
+
+	if holder := *l.lease(t).Spec.HolderIdentity; !strings.HasPrefix(holder, "holder@") {
+		t.Errorf("the lease is of %q", holder)
+	}
+}
+
+// The only control plane reboots for longer than the lock lasts. Nobody could take the
+// lock meanwhile, so the holder still has it, and whoever waits does not get it only
+// because time went by.
+func TestLockOutlivesAnAPIThatIsGone(t *testing.T) {
+	t.Parallel()
+
+	l := newLiving(t, "")
+	holder := l.lock(t, "holder", time.Second)
+
+	lost, release, err := holder.Acquire(within(t, time.Minute), nil)
+	check(t, err)
+
+	waits := make(chan string, 10)
+	acquired := make(chan error, 1)
+	other := l.lock(t, "other", time.Second)
+
+	go func() {
+		_, free, err := other.Acquire(within(t, 2*time.Minute), func(holder string) { waits <- holder })
+		if err == nil {
+			defer free()
+		}
+
+		acquired <- err
+	}()
+
+	<-waits
+	l.machine.PowerOff()
+
+	gone := time.Now()
+
+	check(t, wait.Until(within(t, time.Minute), 50*time.Millisecond, func(ctx context.Context) error {
+		switch err := holder.Held(ctx); {
+		case wait.IsPermanent(err):
+			return err
+		case err == nil:
+			return errors.New("the API still answers")
+		case time.Since(gone) < 2*time.Second:
+			return errors.New("the lease did not run out yet")
+		default:
+			return nil
+		}
+	}))
+
+	l.machine.PowerOn()
+	check(t, wait.Until(within(t, time.Minute), 50*time.Millisecond, holder.Held))
+
+	select {
+	case <-lost:
+		t.Error("the lock counts as lost")
+	case err := <-acquired:
+		t.Errorf("the other one acquired it: %v", err)
+	default:
+	}
+
+	release()
+	check(t, <-acquired)
+}
+
+func TestLockOfAnAPIThatIsGone(t *testing.T) {
+	t.Parallel()
+
+	ca := newAuthority(t)
+	lock := ca.client(t, "https://"+closedPort(t)).Lock(kubernetes.LockOptions{Cluster: t.Name()})
+
+	for range 2 { // the second time shows that the queue was left
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("no time left"))
+		defer cancel()
+
+		_, _, err := lock.Acquire(ctx, nil)
+		if err == nil || !strings.Contains(err.Error(), "no time left") || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("error %v, want why it ended and what was missing", err)
+		}
+	}
+}
+
+// Runs of one process queue up without the API, in the order they came.
+func TestLockQueuesWithinTheProcess(t *testing.T) {
+	t.Parallel()
+
+	l := newLiving(t, "")
+	lock := func(cluster, name string) *kubernetes.Lock {
+		return l.client(t).Lock(kubernetes.LockOptions{Cluster: t.Name() + cluster, Name: name, Duration: time.Hour})
+	}
+
+	_, release, err := lock("one", "first").Acquire(within(t, time.Minute), nil)
+	check(t, err)
+
+	waits := make(chan string)
+	ended := make(chan error)
+	ctx, cancel := context.WithCancelCause(t.Context())
+
+	go func() {
+		_, _, err := lock("one", "second").Acquire(ctx, func(holder string) { waits <- holder })
+		ended <- err
+	}()
+
+	if holder := <-waits; !strings.HasPrefix(holder, "first@") {
+		t.Errorf("waits for %q, want the first", holder)
+	}
+
+	cancel(errors.New("interrupted"))
+
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "interrupted") || !strings.Contains(err.Error(), "first@") {
+		t.Errorf("error %v, want the interrupt and the holder", err)
+	}
+
+	order := make(chan string, 3)
+
+	var runs sync.WaitGroup
+
+	for _, name := range []string{"third", "fourth"} {
+		runs.Go(func() {
+			_, free, err := lock("one", name).Acquire(within(t, time.Minute), func(holder string) { waits <- holder })
+			if err != nil {
+				t.Error(err)
+
+				return
+			}
+
+			order <- name
+
+			free()
+		})
+		<-waits
+	}
+
+	release()
+	release() // once is enough, twice does no harm
+	runs.Wait()
+
+	if got := <-order + " " + <-order; got != "third fourth" {
+		t.Errorf("order %q", got)
+	}
+}
