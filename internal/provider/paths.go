@@ -97,6 +97,10 @@ func (p pool) locateMachine(steps []any, machine string) path.Path {
 }
 
 func (p pool) machinePath(machine string) path.Path {
+	if p.single != nil {
+		return path.Empty()
+	}
+
 	if machine == "" {
 		return path.Root("machines")
 	}

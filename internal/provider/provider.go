@@ -51,7 +51,7 @@ func (p *talosopProvider) Configure(_ context.Context, _ provider.ConfigureReque
 }
 
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{newSecretsResource, newClusterResource, newControlPlaneResource, newWorkerResource}
+	return []func() resource.Resource{newSecretsResource, newClusterResource, newControlPlaneResource, newWorkerResource, newMachineResource}
 }
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {

@@ -1,0 +1,212 @@
+package provider
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// single is what is said of a pool of one machine, beside which its cluster has others.
+type single struct {
+	// bootstrap is true for the control plane that begins etcd.
+	bootstrap bool
+	// beside are the other control planes, as far as the handle lists them.
+	beside []cluster.Machine
+}
+
+// oneMachineModel is a machine as the maps of other resources have it, with what is
+// said of whole groups and resources there. To the engine it is a pool of one.
+type oneMachineModel struct {
+	machineModel
+
+	Cluster      types.Object `tfsdk:"cluster"`
+	Role         types.String `tfsdk:"role"`
+	Name         types.String `tfsdk:"name"`
+	Bootstrap    types.Bool   `tfsdk:"bootstrap"`
+	TalosVersion types.String `tfsdk:"talos_version"`
+	Schematic    types.String `tfsdk:"schematic"`
+	Platform     types.String `tfsdk:"platform"`
+
+	changeModel
+
+	// As lifeModel has them, but for observed.
+	ID                 types.String   `tfsdk:"id"`
+	OnDestroy          types.String   `tfsdk:"on_destroy"`
+	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
+	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
+	Phase              types.String   `tfsdk:"phase"`
+	Operations         types.List     `tfsdk:"operations"`
+	Observed           types.Object   `tfsdk:"observed"`
+	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+}
+
+// life has what was observed under the name of the machine.
+func (m oneMachineModel) life() lifeModel {
+	life := lifeModel{
+		changeModel: m.changeModel,
+		ID:          m.ID, OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete, DeletionProtection: m.DeletionProtection,
+		Phase: m.Phase, Operations: m.Operations, Timeouts: m.Timeouts, Observed: types.MapNull(observedType()),
+	}
+
+	switch {
+	case m.Observed.IsUnknown():
+		life.Observed = types.MapUnknown(observedType())
+	case !m.Observed.IsNull():
+		life.Observed = types.MapValueMust(observedType(), map[string]attr.Value{m.Name.ValueString(): m.Observed})
+	}
+
+	return life
+}
+
+func (m *oneMachineModel) setLife(life lifeModel) {
+	m.changeModel = life.changeModel
+	m.ID, m.OnDestroy, m.OnIncomplete, m.DeletionProtection = life.ID, life.OnDestroy, life.OnIncomplete, life.DeletionProtection
+	m.Phase, m.Operations, m.Timeouts = life.Phase, life.Operations, life.Timeouts
+	m.Observed = observedOf(life.Observed, m.Name.ValueString())
+}
+
+// observedOf is what was observed of the one machine in a record. During a change of its
+// name or its hardware it is there under another name.
+func observedOf(record types.Map, name string) types.Object {
+	if record.IsUnknown() {
+		return types.ObjectUnknown(observedType().AttrTypes)
+	}
+
+	elements := record.Elements()
+	names := slices.Concat([]string{name}, sortedNames(elements))
+
+	for _, candidate := range names {
+		if one, ok := elements[candidate].(types.Object); ok {
+			return one
+		}
+	}
+
+	return types.ObjectNull(observedType().AttrTypes)
+}
+
+func (m oneMachineModel) role() cluster.Role { return cluster.Role(m.Role.ValueString()) }
+
+// pool reads the model as the only machine of a pool.
+func (m oneMachineModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
+	handle, diags := handleFrom(ctx, m.Cluster)
+
+	one, more := m.asGroup(ctx)
+	diags.Append(more...)
+
+	p, more := poolOf(ctx, handle, one)
+	diags.Append(more...)
+
+	p.object, p.inHandle = "machine", true
+	p.single = &single{bootstrap: m.Bootstrap.ValueBool(), beside: m.beside(handle)}
+	m.change(ctx, &p)
+	p.unnamed = p.unnamed || m.Role.IsUnknown()
+	p.unknown = p.unknown || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
+
+	return p, append(diags, m.checkBootstrap(handle)...)
+}
+
+// asGroup is the machine as the only one of its group. A machine without a name yet is
+// not known at all.
+func (m oneMachineModel) asGroup(ctx context.Context) (*group, diag.Diagnostics) {
+	element := types.ObjectType{AttrTypes: machineType()}
+	machines := types.MapUnknown(element)
+
+	var diags diag.Diagnostics
+
+	if !m.Name.IsUnknown() {
+		value, more := types.ObjectValueFrom(ctx, element.AttrTypes, m.machineModel)
+		diags.Append(more...)
+
+		machines = types.MapValueMust(element, map[string]attr.Value{m.Name.ValueString(): value})
+	}
+
+	return &group{
+		machinesModel: machinesModel{
+			Machines: machines, Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
+			ConfigPatches: types.ListNull(types.StringType),
+		},
+		role: m.role(), at: path.Empty(), talosVersion: m.TalosVersion, versionAt: path.Root("talos_version"),
+	}, diags
+}
+
+// beside lists the other control planes of the cluster; nil when the handle lists none
+// or they are not known yet.
+func (m oneMachineModel) beside(handle handleModel) []cluster.Machine {
+	endpoints, known := knownStrings(handle.TalosEndpoints)
+	if !known || len(endpoints) == 0 {
+		return nil
+	}
+
+	beside := []cluster.Machine{}
+
+	for _, endpoint := range endpoints {
+		if !sameAddress(endpoint, m.Address.ValueString()) {
+			beside = append(beside, cluster.Machine{Name: "control plane " + endpoint, Role: cluster.ControlPlane, Address: endpoint})
+		}
+	}
+
+	return beside
+}
+
+// checkBootstrap refuses to bootstrap where the control planes to ask first are not
+// listed. Nothing in Talos stops a second etcd beside the first.
+func (m oneMachineModel) checkBootstrap(handle handleModel) diag.Diagnostics {
+	if !m.Bootstrap.ValueBool() {
+		return nil
+	}
+
+	at := path.Root("bootstrap")
+
+	if m.role() == cluster.Worker {
+		return diag.Diagnostics{invalid(at, "bootstrap", "found true on a worker", "etcd begins on a control plane",
+			"Remove it here and set it on one machine whose role is controlplane")}
+	}
+
+	endpoints, known := knownStrings(handle.TalosEndpoints)
+	if !known || m.Address.IsUnknown() {
+		return nil
+	}
+
+	if slices.ContainsFunc(endpoints, func(e string) bool { return sameAddress(e, m.Address.ValueString()) }) {
+		return nil
+	}
+
+	return diag.Diagnostics{invalid(path.Root("cluster").AtName("talos_endpoints"), "talos_endpoints",
+		"found no "+quote(m.Address.ValueString())+" in it, which is the control plane that is to begin etcd",
+		"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins",
+		"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, leave bootstrap out")}
+}
+
+func (m *oneMachineModel) align(oneMachineModel, *oneMachineModel) {}
+
+// derive names the machine by its cluster and itself.
+func (m *oneMachineModel) derive(ctx context.Context) diag.Diagnostics {
+	m.ID = idIn(ctx, m.Cluster, m.Name)
+
+	return nil
+}
+
+func (m *oneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+	for _, w := range want.Machines {
+		if s := have.Machines[w.Name]; s.Access == cluster.Member && len(w.Meta) > 0 {
+			m.Meta = heldMeta(m.Meta, s.Meta)
+		}
+	}
+
+	return nil
+}
+
+func (m *oneMachineModel) settleUpdate(_ context.Context, done run, plan, state oneMachineModel) diag.Diagnostics {
+	life := m.life()
+	life.settle(done, plan.life(), state.life())
+	m.setLife(life)
+
+	return nil
+}
