@@ -75,3 +75,18 @@ func othersGone(want Spec, have Snapshot) bool {
 func withoutEtcdData(want Spec, have Snapshot) bool {
 	return !slices.ContainsFunc(want.removed(ControlPlane), func(m Machine) bool { return mayHoldEtcd(have.Machines[m.Name]) != "" })
 }
+
+// ForecastRemoval lists the steps of [PlanRemoval] in a cluster that lives on, as far as
+// a plan can know: with other control planes that work.
+func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) []Step {
+	const other = "another control plane"
+
+	want = want.ordered()
+
+	have := Assume(want, recorded)
+	have.Etcd.Members = append(have.Etcd.Members, EtcdMember{ID: other, Name: other})
+	have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, Node{Name: other, Ready: true, ControlPlane: true})
+	have.Peers = map[string]MachineState{other: {Access: Member, Stage: StageRunning, Ready: true}}
+
+	return forecast(want, have, func(s Snapshot) Decision { return PlanRemoval(want, s, p) })
+}

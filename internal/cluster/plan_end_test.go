@@ -1,0 +1,87 @@
+package cluster_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Of a removal a plan knows what happens in a cluster that lives on.
+func TestForecastRemoval(t *testing.T) {
+	t.Parallel()
+
+	running := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "cp-3"}
+	plane := cluster.Spec{Joins: true, Bootstrapped: true, NodesBecomeReady: true, Removed: []cluster.Machine{
+		{Name: "cp-3", Role: cluster.ControlPlane, Address: "10.0.0.3"},
+	}}
+
+	var got []string
+	for _, step := range cluster.ForecastRemoval(plane, map[string]cluster.MachineState{"cp-3": running}, cluster.DefaultPolicy()) {
+		got = append(got, step.String())
+	}
+
+	want := []string{
+		"take control plane cp-3 out of etcd (drains it)",
+		"reset control plane cp-3 (wipes its state, reboots to maintenance mode)",
+		"delete node cp-3 of cp-3 from Kubernetes",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A control plane is never reset before it left an etcd that others are in, nor while
+// nobody can say who is in it.
+func TestRemovalNeverTakesAVote(t *testing.T) {
+	t.Parallel()
+
+	var resets int
+
+	for seed := range uint64(randomClusters) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		all := randomSpec(random)
+		have := randomSnapshot(random, all)
+
+		for i := range have.Etcd.Members {
+			have.Etcd.Members[i].ID = have.Etcd.Members[i].Name
+		}
+
+		planes := slices.DeleteFunc(slices.Clone(all.Machines), func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
+		if len(planes) == 0 {
+			continue
+		}
+
+		want := cluster.Spec{Joins: true, Bootstrapped: true, Removed: planes[:1], Beside: planes[1:]}
+
+		for _, step := range cluster.PlanRemoval(want, have, cluster.DefaultPolicy()).Steps {
+			if _, reset := step.(cluster.Reset); !reset {
+				continue
+			}
+
+			resets++
+
+			_, isMember := have.MemberOf(planes[0])
+			others := slices.ContainsFunc(planes[1:], func(m cluster.Machine) bool {
+				s := have.Machines[m.Name]
+
+				return s.Access == cluster.Member && s.EtcdService.ProvesData()
+			})
+
+			if isMember && len(have.Etcd.Members) > 1 {
+				t.Fatalf("seed %d: %s is reset, and etcd lists it beside others", seed, step.On())
+			}
+
+			if !have.Etcd.Known && others {
+				t.Fatalf("seed %d: %s is reset while nobody lists the members and others hold data", seed, step.On())
+			}
+		}
+	}
+
+	if resets < randomClusters/100 {
+		t.Errorf("only %d resets in %d clusters prove little", resets, randomClusters)
+	}
+}
