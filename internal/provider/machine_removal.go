@@ -2,6 +2,9 @@ package provider
 
 import (
 	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -23,6 +26,21 @@ func (m *machinery) takeOut(ctx context.Context, p pool, recorded recordedPool) 
 	result, err := s.runner.Remove(ctx, want)
 
 	return s.ended(recorded, result, err)
+}
+
+// leftBehind warns of machines that are out of their cluster and could not be reset.
+func (r run) leftBehind() diag.Diagnostics {
+	if r.err != nil || len(r.result.Left) == 0 {
+		return nil
+	}
+
+	var machines []string
+	for _, hold := range r.result.Left {
+		machines = append(machines, hold.String())
+	}
+
+	return diag.Diagnostics{unsettled("Machines were not reset", "These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
+		"configuration and secrets. Wipe their disks before they are switched on again.\n  - "+strings.Join(machines, "\n  - "))}
 }
 
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,

@@ -129,6 +129,13 @@ func planDestroy(ctx context.Context, kind string, life lifeModel, read func(con
 	policy.KeepNodes = p.takesCluster()
 
 	want := p.spec(recorded, nil)
+
+	if p.single != nil {
+		want.Machines, want.Removed = nil, want.Machines
+
+		return append(diags, forewarnDestroy(p, cluster.ForecastRemoval(want, recorded.machines, policy))...)
+	}
+
 	diags.Append(forewarnDestroy(p, cluster.ForecastTeardown(want, cluster.Assume(want, recorded.machines), policy))...)
 
 	return diags

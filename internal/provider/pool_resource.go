@@ -342,6 +342,7 @@ func (m *machinery) remove(ctx context.Context, kind string, state lifeModel, p 
 	}
 
 	done := m.teardown(ctx, p, recorded)
+	diags.Append(done.leftBehind()...)
 
 	switch {
 	case done.err == nil:
