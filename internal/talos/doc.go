@@ -26,6 +26,9 @@
 //     read from the machine's console can prove it. No client certificate is sent;
 //   - anything else: foreign. The handshake is broken off and nothing is sent.
 //
+// A machine whose address changes is looked for at its former one too, as long as
+// nobody answers at the new one; there it counts by its hardware UUID alone.
+//
 // # Calls
 //
 // Every call has a deadline of its own beside its context. Reads use the session
@@ -33,4 +36,8 @@
 // after a reboot. Calls that change a machine always begin with a new session. There
 // is no keepalive by HTTP/2 pings: Talos sets no enforcement policy, and a gRPC
 // server then closes a connection that is pinged more often than every five minutes.
+//
+// Talos answers OK to a reset, a reboot or an upgrade that it then does not run, and
+// answers get lost. Both are settled by looking for the effect, never by repeating the
+// call.
 package talos

@@ -263,6 +263,17 @@ func (m *Machine) disconnect() {
 	}
 }
 
+// drop ends a session unless another one took its place, which may be in use.
+func (m *Machine) drop(s *session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if m.session == s {
+		s.close()
+		m.session = nil
+	}
+}
+
 // read runs a read on the session that is there and, when that one turns out to be
 // broken, once more on a new one.
 func (m *Machine) read(ctx context.Context, call func(context.Context, *session) error) error {
@@ -283,7 +294,7 @@ func (m *Machine) read(ctx context.Context, call func(context.Context, *session)
 
 		// The session may have lived through a reboot, or the machine may have
 		// changed its ways: the next call has to look again.
-		m.disconnect()
+		m.drop(s)
 
 		if !reused || ctx.Err() != nil {
 			return err

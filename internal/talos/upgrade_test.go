@@ -4,10 +4,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -184,6 +186,32 @@ func TestUpgradeThatTalosRefuses(t *testing.T) {
 				t.Errorf("%d boots, %+v", m.Boots()-boots, state)
 			}
 		})
+	}
+}
+
+// An installer is given the configuration of its machine and may quote it. Where that
+// cannot be read, so that nothing can be hidden, nothing is shown.
+func TestUpgradeShowsNoOutputUnseen(t *testing.T) {
+	t.Parallel()
+
+	sim, m, api := upgradable(t, "v1.13.0", nil)
+
+	var installed atomic.Bool
+
+	sim.SetOnCall(func(c talossim.Call) error {
+		if c.Method == "Get" && installed.Load() {
+			return status.Error(codes.PermissionDenied, "not now")
+		}
+
+		installed.CompareAndSwap(false, c.Method == "Upgrade")
+
+		return nil
+	})
+
+	err := api.Upgrade(t.Context(), tooNew, m.UUID())
+	if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || !strings.Contains(err.Error(), "exit code 1") ||
+		strings.Contains(err.Error(), "pre-flight") || !strings.Contains(err.Error(), "not now") {
+		t.Errorf("err = %v", err)
 	}
 }
 

@@ -1,0 +1,118 @@
+package talos_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// A machine that is not at its new address yet is found at the former one, and calls
+// that change it go there.
+func TestFormerAddress(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	nobody := add(t, sim, talossim.MachineOptions{PoweredOff: true})
+	m, _, config := waiting(t, sim, o, o.fleet(t, nil))
+
+	moving := wanted(m)
+	moving.Address, moving.PreviousAddress = nobody.Address().String(), moving.Address
+
+	api := o.fleet(t, nil).Machine(moving)
+
+	seen := observed(t, api, "was found", waitsForBootstrap)
+	if seen.UUID != m.UUID() || seen.BootID != m.BootID() || seen.ConfigDigest == "" {
+		t.Errorf("state %+v", seen)
+	}
+
+	must(t, api.ApplyConfig(t.Context(), withSysctl(t, config), cluster.Member, m.UUID()))
+	runsWith(t, api, withSysctl(t, config))
+	must(t, api.Reboot(t.Context(), m.UUID()))
+
+	observed(t, api, "came back", func(s cluster.MachineState) bool { return waitsForBootstrap(s) && s.BootID != seen.BootID })
+
+	// Once nobody is there any more, both places are told.
+	m.PowerOff()
+
+	if got := api.Observe(t.Context()); got.Access != cluster.Unreachable || !strings.Contains(got.Cause, m.Address().String()) {
+		t.Errorf("gone from both: %+v", got)
+	}
+}
+
+// Nothing but the known machine counts at a former address, and nothing is sent there.
+func TestFormerAddressOfAnother(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o, theirs := newOwner(t, sim), ownerOf(t, sim, theirSecrets)
+	nobody := add(t, sim, talossim.MachineOptions{PoweredOff: true})
+	fresh := add(t, sim, talossim.MachineOptions{})
+	ours, _, config := waiting(t, sim, o, o.fleet(t, nil))
+	foreign, _, _ := waiting(t, sim, theirs, theirs.fleet(t, nil))
+
+	const known = "11111111-2222-3333-4444-555555555555"
+
+	tests := map[string]struct {
+		machine cluster.Machine
+		want    cluster.Access
+		uuid    string
+	}{
+		"no UUID is known":               {machine: at(nobody, ours, ""), want: cluster.Unreachable},
+		"another machine of the cluster": {machine: at(nobody, ours, known), want: cluster.Unreachable},
+		"a machine without a cluster":    {machine: at(nobody, fresh, known), want: cluster.Unreachable},
+		"a machine of another cluster":   {machine: at(nobody, foreign, known), want: cluster.Unreachable},
+		"another one at the new address": {machine: at(fresh, ours, ours.UUID()), want: cluster.Maintenance, uuid: fresh.UUID()},
+		"a foreign one at the new":       {machine: at(foreign, ours, ours.UUID()), want: cluster.Foreign},
+		"a member at the new":            {machine: at(ours, fresh, known), want: cluster.Member, uuid: ours.UUID()},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			sim.ForgetCalls()
+
+			api := o.fleet(t, nil).Machine(test.machine)
+			if got := api.Observe(t.Context()); got.Access != test.want || got.UUID != test.uuid {
+				t.Errorf("state %+v, want %s with the UUID %q", got, test.want, test.uuid)
+			}
+
+			if err := api.ApplyConfig(t.Context(), config, cluster.Member, known); err == nil {
+				t.Error("a configuration was sent")
+			}
+
+			for _, call := range sim.Calls() {
+				if call.Mutates() || call.Machine == foreign.Name() {
+					t.Errorf("another machine was sent %s", call)
+				}
+			}
+		})
+	}
+}
+
+// at is a machine that is wanted at one place and was at another one before.
+func at(now, before *talossim.Machine, uuid string) cluster.Machine {
+	return cluster.Machine{Name: "moving", Address: now.Address().String(), PreviousAddress: before.Address().String(), UUID: uuid}
+}
+
+// A machine that never was at another address than its own is looked for once.
+func TestFormerAddressThatIsTheSame(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, _ := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	m.PowerOff()
+
+	same := wanted(m)
+	same.PreviousAddress = same.Address
+
+	err := o.fleet(t, nil).Machine(same).Bootstrap(t.Context())
+	if !errors.Is(err, talos.ErrUnreachable) || strings.Contains(err.Error(), "before") {
+		t.Errorf("err = %v", err)
+	}
+}
