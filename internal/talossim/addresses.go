@@ -117,6 +117,14 @@ func (b *addressBlock) take(addr netip.Addr) (netip.Addr, error) {
 	}
 }
 
+// free makes a machine's address available to whoever asks for just that one.
+func (b *addressBlock) free(addr netip.Addr) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	delete(b.used, addr)
+}
+
 func (b *addressBlock) nextEndpoint() (netip.Addr, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -175,7 +175,7 @@ func (b *boot) maintenanceTLS() (*tls.Config, error) {
 
 	cert, err := ca.issue(leaf{
 		commonName: constants.MaintenanceServiceCommonName,
-		ips:        []net.IP{b.m.addr.AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		ips:        []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 		dns:        hostnames(b.hostname()),
 		usage:      []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
@@ -199,7 +199,7 @@ func (b *boot) configuredTLS(issuer *authority) (*tls.Config, error) {
 	cfg := b.config()
 	security := cfg.Machine().Security()
 
-	ips := []net.IP{b.m.addr.AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	ips := []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	names := hostnames(b.hostname())
 
 	for _, san := range security.CertSANs() {

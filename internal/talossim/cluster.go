@@ -65,7 +65,7 @@ func (b *boot) announce() error {
 
 	member := clusterres.NewMember(clusterres.NamespaceName, b.nodename())
 	*member.TypedSpec() = clusterres.MemberSpec{
-		NodeID: b.nodeID(), Addresses: []netip.Addr{b.m.addr}, Hostname: b.hostname(), MachineType: b.machineType(),
+		NodeID: b.nodeID(), Addresses: []netip.Addr{b.m.Address()}, Hostname: b.hostname(), MachineType: b.machineType(),
 		OperatingSystem: fmt.Sprintf("Talos (%s)", b.talosVersion()),
 	}
 

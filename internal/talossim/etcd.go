@@ -29,6 +29,8 @@ type etcdBackend interface {
 // etcdNode is the etcd data directory of one machine and, between run and halt, the
 // process on it. Errors carry etcd's own texts.
 type etcdNode interface {
+	// move tells the member, while it does not run, which address its machine has now.
+	move(b *boot) error
 	run(ctx context.Context) error
 	halt()
 	// wipe halts and deletes the data. The cluster still lists the member.
@@ -43,6 +45,8 @@ type etcdNode interface {
 	remove(ctx context.Context, id uint64) error
 	// promote asks another member to make this learner a voter.
 	promote(ctx context.Context, via etcdNode) error
+	// advertise makes the cluster list the member's peer URL as it is now.
+	advertise(ctx context.Context) error
 	// moveLeader hands leadership over; it returns "" when this is not the leader.
 	moveLeader(ctx context.Context) (string, error)
 	snapshot(ctx context.Context, w io.Writer) error
@@ -138,7 +142,7 @@ func (b *boot) anyMember(ctx context.Context) (etcdNode, error) {
 		return nodes[0], nil
 	}
 
-	return nil, etcdRefused(b.m.addr.String())
+	return nil, etcdRefused(b.m.Address().String())
 }
 
 // etcdRefused is the error of a client whose etcd does not listen.

@@ -163,6 +163,10 @@ func (c *etcdClient) addLearner(ctx context.Context, peerURL string) (uint64, er
 	return resp.Member.ID, err
 }
 
+func (c *etcdClient) updatePeer(ctx context.Context, id uint64, peerURL string) error {
+	return c.call(ctx, "cluster/member/update", map[string]any{"ID": id, "peerURLs": []string{peerURL}}, &struct{}{})
+}
+
 func (c *etcdClient) remove(ctx context.Context, id uint64) error {
 	return c.call(ctx, "cluster/member/remove", map[string]any{"ID": id}, &struct{}{})
 }

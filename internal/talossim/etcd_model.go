@@ -29,7 +29,8 @@ type modelMember struct {
 	c         *modelCluster
 	memberID  uint64
 	name      string
-	host      string
+	host      string // where it answers clients
+	peer      string // where the cluster looks for it
 	learner   bool
 	started   bool // ran at least once, so that its name is known to the cluster
 	running   bool
@@ -39,7 +40,8 @@ type modelMember struct {
 
 func (e *modelEtcd) create(b *boot) (etcdNode, error) {
 	c := &modelCluster{}
-	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: b.hostname(), host: b.m.addr.String(), started: true}
+	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: b.hostname(), started: true}
+	m.host, m.peer = b.m.Address().String(), b.m.Address().String()
 	c.members = []*modelMember{m}
 
 	return m, nil
@@ -82,7 +84,8 @@ func (e *modelEtcd) join(_ context.Context, b *boot, via etcdNode) (etcdNode, er
 		}
 	}
 
-	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: name, host: b.m.addr.String(), learner: true}
+	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: name, learner: true}
+	m.host, m.peer = b.m.Address().String(), b.m.Address().String()
 	c.members = append(c.members, m)
 	c.index++
 	e.sim.notify()
@@ -205,6 +208,25 @@ func (m *modelMember) serving() error {
 	}
 }
 
+func (m *modelMember) move(b *boot) error {
+	m.sim.update(func() { m.host = b.m.Address().String() })
+
+	return nil
+}
+
+func (m *modelMember) advertise(context.Context) error {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if m.peer != m.host {
+		m.peer = m.host
+		m.c.index++
+		m.sim.notify()
+	}
+
+	return nil
+}
+
 func (m *modelMember) run(context.Context) error {
 	m.sim.update(func() {
 		m.running, m.started = m.c.has(m), true
@@ -260,7 +282,7 @@ func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
 
 	for _, other := range m.c.members {
 		member := &machine.EtcdMember{
-			Id: other.memberID, IsLearner: other.learner, PeerUrls: []string{"https://" + other.host + ":2380"},
+			Id: other.memberID, IsLearner: other.learner, PeerUrls: []string{"https://" + other.peer + ":2380"},
 		}
 		if other.started {
 			member.Hostname = other.name

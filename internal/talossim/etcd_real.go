@@ -37,20 +37,21 @@ type realMember struct {
 	backend *realEtcd
 	cluster *realGroup
 	name    string
-	host    string
 	dir     string
 	initial string // --initial-cluster
 	state   string // --initial-cluster-state
-	client  *etcdClient
 
 	mu       sync.Mutex
+	host     string
+	client   *etcdClient // of host
+	listed   string      // the peer URL that the cluster lists, once it is known
 	memberID uint64
 	proc     *child
 }
 
 func (e *realEtcd) newMember(b *boot, g *realGroup) (*realMember, error) {
 	m := &realMember{
-		backend: e, cluster: g, name: b.hostname(), host: b.m.addr.String(),
+		backend: e, cluster: g, name: b.hostname(),
 		dir: filepath.Join(e.parts.dir, b.m.name+"-etcd-"+uuid.NewString()[:8]),
 	}
 
@@ -58,29 +59,7 @@ func (e *realEtcd) newMember(b *boot, g *realGroup) (*realMember, error) {
 		return nil, fmt.Errorf("make etcd folder: %w", err)
 	}
 
-	ca, pair, err := b.etcdAuthority()
-	if err != nil {
-		return nil, err
-	}
-
-	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	server := leaf{
-		commonName: m.name, ips: []net.IP{b.m.addr.AsSlice(), net.IPv4(127, 0, 0, 1)},
-		dns: []string{"localhost", m.name}, usage: both,
-	}
-
-	// etcd's JSON gateway is a client of its own server, hence both usages.
-	err = errors.Join(
-		writeFile(m.dir, "ca.crt", pair.Crt),
-		writePair(m.dir, "server", ca, server),
-		writePair(m.dir, "peer", ca, server),
-		writePair(m.dir, "admin", ca, leaf{commonName: "talos", usage: both[1:]}),
-	)
-	if err != nil {
-		return nil, err
-	}
-
-	if m.client, err = newEtcdClient(m.dir, m.host); err != nil {
+	if err := m.move(b); err != nil {
 		return nil, err
 	}
 
@@ -93,6 +72,101 @@ func (e *realEtcd) newMember(b *boot, g *realGroup) (*realMember, error) {
 	e.mu.Unlock()
 
 	return m, nil
+}
+
+// move issues certificates for the machine's address when it is another one than before.
+func (m *realMember) move(b *boot) error {
+	host := b.m.Address().String()
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if m.host == host {
+		return nil
+	}
+
+	ca, pair, err := b.etcdAuthority()
+	if err != nil {
+		return err
+	}
+
+	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	server := leaf{
+		commonName: m.name, ips: []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1)},
+		dns: []string{"localhost", m.name}, usage: both,
+	}
+
+	// etcd's JSON gateway is a client of its own server, hence both usages.
+	err = errors.Join(
+		writeFile(m.dir, "ca.crt", pair.Crt),
+		writePair(m.dir, "server", ca, server),
+		writePair(m.dir, "peer", ca, server),
+		writePair(m.dir, "admin", ca, leaf{commonName: "talos", usage: both[1:]}),
+	)
+	if err != nil {
+		return err
+	}
+
+	client, err := newEtcdClient(m.dir, host)
+	if err != nil {
+		return err
+	}
+
+	if m.client != nil {
+		m.client.close()
+	}
+
+	m.host, m.client = host, client
+
+	return nil
+}
+
+// at is the member's address and a client of it.
+func (m *realMember) at() (string, *etcdClient) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return m.host, m.client
+}
+
+func (m *realMember) api() *etcdClient {
+	_, client := m.at()
+
+	return client
+}
+
+// advertise updates the member list when it shows another peer URL.
+func (m *realMember) advertise(ctx context.Context) error {
+	url := m.peerURL()
+
+	m.mu.Lock()
+	known := m.listed == url
+	m.mu.Unlock()
+
+	if known {
+		return nil
+	}
+
+	members, err := m.members(ctx)
+	if err != nil {
+		return err
+	}
+
+	for _, member := range members {
+		if member.GetId() != m.id() || slices.Equal(member.GetPeerUrls(), []string{url}) {
+			continue
+		}
+
+		if err := m.api().updatePeer(ctx, m.id(), url); err != nil {
+			return err
+		}
+	}
+
+	m.mu.Lock()
+	m.listed = url
+	m.mu.Unlock()
+
+	return nil
 }
 
 func (e *realEtcd) create(b *boot) (etcdNode, error) {
@@ -117,7 +191,7 @@ func (e *realEtcd) join(ctx context.Context, b *boot, via etcdNode) (etcdNode, e
 		return nil, err
 	}
 
-	name, peer := b.hostname(), "https://"+b.m.addr.String()+":2380"
+	name, peer := b.hostname(), "https://"+b.m.Address().String()+":2380"
 
 	for _, member := range existing {
 		if member.GetHostname() == name {
@@ -127,7 +201,7 @@ func (e *realEtcd) join(ctx context.Context, b *boot, via etcdNode) (etcdNode, e
 		}
 	}
 
-	id, err := other.client.addLearner(ctx, peer)
+	id, err := other.api().addLearner(ctx, peer)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +246,7 @@ func (e *realEtcd) close() error {
 	for _, m := range members {
 		stopping.Go(func() {
 			m.halt()
-			m.client.close()
+			m.api().close()
 		})
 	}
 
@@ -181,11 +255,16 @@ func (e *realEtcd) close() error {
 	return nil
 }
 
-func (m *realMember) peerURL() string { return "https://" + m.host + ":2380" }
+func (m *realMember) peerURL() string {
+	host, _ := m.at()
+
+	return "https://" + host + ":2380"
+}
 
 func (m *realMember) run(ctx context.Context) error {
 	file := func(name string) string { return filepath.Join(m.dir, name) }
-	clientURL := "https://" + m.host + ":2379"
+	host, _ := m.at()
+	clientURL := "https://" + host + ":2379"
 
 	proc, err := m.backend.parts.nursery.start("etcd of "+m.name, m.backend.parts.etcd, file("etcd.log"),
 		"--name="+m.name, "--data-dir="+file("data"),
@@ -231,7 +310,7 @@ func (m *realMember) halt() {
 
 	if proc != nil {
 		proc.stop()
-		m.client.close()
+		m.api().close()
 	}
 }
 
@@ -265,21 +344,23 @@ func (m *realMember) group() any { return m.cluster }
 
 func (m *realMember) healthy(ctx context.Context) error {
 	if !m.running() {
-		return etcdRefused(m.host)
+		host, _ := m.at()
+
+		return etcdRefused(host)
 	}
 
-	return m.client.readKey(ctx)
+	return m.api().readKey(ctx)
 }
 
 func (m *realMember) members(ctx context.Context) ([]*machine.EtcdMember, error) {
-	return m.client.members(ctx)
+	return m.api().members(ctx)
 }
 
 func (m *realMember) status(ctx context.Context) (*machine.EtcdMemberStatus, error) {
-	return m.client.status(ctx)
+	return m.api().status(ctx)
 }
 
-func (m *realMember) remove(ctx context.Context, id uint64) error { return m.client.remove(ctx, id) }
+func (m *realMember) remove(ctx context.Context, id uint64) error { return m.api().remove(ctx, id) }
 
 func (m *realMember) promote(ctx context.Context, via etcdNode) error {
 	other, ok := via.(*realMember)
@@ -287,7 +368,7 @@ func (m *realMember) promote(ctx context.Context, via etcdNode) error {
 		return errMemberNotFound
 	}
 
-	return other.client.promote(ctx, m.id())
+	return other.api().promote(ctx, m.id())
 }
 
 func (m *realMember) moveLeader(ctx context.Context) (string, error) {
@@ -307,7 +388,7 @@ func (m *realMember) moveLeader(ctx context.Context) (string, error) {
 
 	for _, other := range members {
 		if other.GetId() != st.GetMemberId() && !other.GetIsLearner() {
-			return other.GetHostname(), m.client.transferLeadership(ctx, other.GetId())
+			return other.GetHostname(), m.api().transferLeadership(ctx, other.GetId())
 		}
 	}
 
@@ -315,11 +396,11 @@ func (m *realMember) moveLeader(ctx context.Context) (string, error) {
 }
 
 func (m *realMember) snapshot(ctx context.Context, w io.Writer) error {
-	return m.client.snapshot(ctx, w)
+	return m.api().snapshot(ctx, w)
 }
 
 func (m *realMember) alarms(ctx context.Context) ([]*machine.EtcdMemberAlarm, error) {
-	return m.client.alarm(ctx, "GET", nil)
+	return m.api().alarm(ctx, "GET", nil)
 }
 
 // disarm ends the alarms one by one, as etcd's client does.
@@ -332,7 +413,7 @@ func (m *realMember) disarm(ctx context.Context) ([]*machine.EtcdMemberAlarm, er
 	var ended []*machine.EtcdMemberAlarm
 
 	for _, alarm := range raised {
-		one, err := m.client.alarm(ctx, "DEACTIVATE", alarm)
+		one, err := m.api().alarm(ctx, "DEACTIVATE", alarm)
 		if err != nil {
 			return nil, err
 		}
@@ -344,9 +425,9 @@ func (m *realMember) disarm(ctx context.Context) ([]*machine.EtcdMemberAlarm, er
 }
 
 func (m *realMember) raise(ctx context.Context, alarm EtcdAlarm) error {
-	_, err := m.client.alarm(ctx, "ACTIVATE", &machine.EtcdMemberAlarm{MemberId: m.id(), Alarm: alarm})
+	_, err := m.api().alarm(ctx, "ACTIVATE", &machine.EtcdMemberAlarm{MemberId: m.id(), Alarm: alarm})
 
 	return err
 }
 
-func (m *realMember) defragment(ctx context.Context) error { return m.client.defragment(ctx) }
+func (m *realMember) defragment(ctx context.Context) error { return m.api().defragment(ctx) }

@@ -70,6 +70,10 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap bool) error {
 
 	b.services.set("etcd", servicePreparing, "Creating service runner")
 
+	if err := node.move(b); err != nil {
+		return err
+	}
+
 	if err := node.run(ctx); err != nil {
 		return err
 	}
@@ -244,6 +248,7 @@ func (b *boot) watchMember(ctx context.Context, node etcdNode) {
 		b.services.setHealth("etcd", err)
 
 		if err == nil {
+			b.advertise(ctx, node)
 			modify(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID), func(r *etcdres.Member) {
 				r.TypedSpec().MemberID = memberID(node.id())
 			})
@@ -265,6 +270,14 @@ func (b *boot) watchMember(ctx context.Context, node etcdNode) {
 			timer.Stop()
 		case <-timer.C:
 		}
+	}
+}
+
+// advertise lets the member list follow a changed address; it is tried again with the
+// next look at the member's health.
+func (b *boot) advertise(ctx context.Context, node etcdNode) {
+	if err := node.advertise(ctx); err != nil && ctx.Err() == nil {
+		b.sim.logf("%s: error updating advertised peers: %v", b.m.name, err)
 	}
 }
 

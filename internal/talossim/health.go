@@ -124,7 +124,7 @@ func (h *healthRun) discover(context.Context) error {
 	given := slices.Concat(h.controlPlanes, h.workers)
 
 	for _, other := range boots {
-		if len(given) > 0 && !slices.Contains(given, other.m.addr.String()) {
+		if len(given) > 0 && !slices.Contains(given, other.m.Address().String()) {
 			continue
 		}
 
@@ -151,7 +151,7 @@ func (h *healthRun) service(id string, controlPlanesOnly bool) func(context.Cont
 
 		for _, other := range boots {
 			if st, up := other.services.state(id); st != serviceRunning || !up {
-				return fmt.Errorf("service %q on %s is not healthy", id, other.m.addr)
+				return fmt.Errorf("service %q on %s is not healthy", id, other.m.Address())
 			}
 		}
 
@@ -186,7 +186,7 @@ func (h *healthRun) etcdConsistent(ctx context.Context) error {
 func (h *healthRun) booted(context.Context) error {
 	for _, other := range h.all {
 		if stage, _, _ := other.status(); stage != StageRunning {
-			return fmt.Errorf("%s: %s", other.m.addr, stage)
+			return fmt.Errorf("%s: %s", other.m.Address(), stage)
 		}
 	}
 
@@ -199,7 +199,7 @@ func (h *healthRun) apiServers(context.Context) error {
 
 	for _, other := range h.controlBoots {
 		if other.kubeUp == nil {
-			return fmt.Errorf("kube-apiserver on %s is not ready", other.m.addr)
+			return fmt.Errorf("kube-apiserver on %s is not ready", other.m.Address())
 		}
 	}
 
@@ -248,7 +248,7 @@ func (h *healthRun) eachNode(ctx context.Context, check func(*corev1.Node) error
 
 		switch {
 		case err != nil:
-			problems = append(problems, fmt.Sprintf("can't find expected node with IP %q", other.m.addr))
+			problems = append(problems, fmt.Sprintf("can't find expected node with IP %q", other.m.Address()))
 		case check(node) != nil:
 			problems = append(problems, check(node).Error())
 		}

@@ -128,7 +128,7 @@ func (b *boot) serveKubernetes(ctx context.Context) error {
 
 	port := b.config().Cluster().LocalAPIServerPort()
 
-	own, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(b.m.addr.String(), strconv.Itoa(port)))
+	own, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(b.m.Address().String(), strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("listen for Kubernetes: %w", err)
 	}
@@ -195,7 +195,7 @@ func (b *boot) endpoint() (netip.AddrPort, bool) {
 	u := b.config().Cluster().Endpoint()
 
 	addr, err := netip.ParseAddr(u.Hostname())
-	if err != nil || !b.sim.addrs.prefix.Contains(addr) || b.sim.find(func(m *Machine) bool { return m.addr == addr }) != nil {
+	if err != nil || !b.sim.addrs.prefix.Contains(addr) || b.sim.find(func(m *Machine) bool { return m.Address() == addr }) != nil {
 		return netip.AddrPort{}, false
 	}
 

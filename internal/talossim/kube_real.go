@@ -95,7 +95,9 @@ func (g *realGroup) dial() (net.Conn, error) {
 
 	for _, m := range members {
 		if m.healthy(ctx) == nil {
-			return (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort(m.host, "2379"))
+			host, _ := m.at()
+
+			return (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort(host, "2379"))
 		}
 	}
 
@@ -174,7 +176,7 @@ func (k *realKube) cover(b *boot) {
 	}
 
 	for _, m := range b.sim.Machines() {
-		k.ips = append(k.ips, m.addr.AsSlice())
+		k.ips = append(k.ips, m.Address().AsSlice())
 	}
 }
 
@@ -195,7 +197,7 @@ func (k *realKube) args(b *boot) []string {
 	return []string{
 		"--bind-address=" + k.addr.Addr().String(),
 		fmt.Sprintf("--secure-port=%d", k.addr.Port()),
-		"--advertise-address=" + b.m.addr.String(),
+		"--advertise-address=" + b.m.Address().String(),
 		"--endpoint-reconciler-type=none",
 		"--anonymous-auth=false",
 		"--authorization-mode=Node,RBAC",

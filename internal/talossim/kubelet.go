@@ -167,7 +167,7 @@ func (b *boot) fillStatus(node *corev1.Node, ready bool) {
 	id := strings.ReplaceAll(b.m.uuid, "-", "")
 
 	node.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: b.m.addr.String()},
+		{Type: corev1.NodeInternalIP, Address: b.m.Address().String()},
 		{Type: corev1.NodeHostName, Address: b.nodeName},
 	}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
@@ -27,12 +28,12 @@ const (
 	StageUpgrading    = runtime.MachineStageUpgrading
 )
 
-// Machine is one simulated machine. Its name, address and UUID never change; what is
-// on its disk survives reboots; everything else belongs to one boot.
+// Machine is one simulated machine. Its name and UUID never change, its address only
+// with Move; what is on its disk survives reboots; everything else belongs to one boot.
 type Machine struct {
 	sim      *Simulator
 	name     string
-	addr     netip.Addr
+	addr     atomic.Pointer[netip.Addr]
 	uuid     string
 	platform Platform
 	delays   Delays
@@ -113,10 +114,12 @@ func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
 	}
 
 	m := &Machine{
-		sim: s, name: opts.Name, addr: addr, uuid: opts.UUID, platform: opts.Platform, delays: *opts.Delays,
+		sim: s, name: opts.Name, uuid: opts.UUID, platform: opts.Platform, delays: *opts.Delays,
 		opts: opts, off: true,
 		disk: disk{installed: opts.Platform == Container || len(opts.Config) > 0, config: opts.Config},
 	}
+
+	m.addr.Store(&addr)
 
 	if opts.Platform == Metal && m.disk.installed {
 		sys := m.media()
@@ -132,11 +135,11 @@ func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
 func (m *Machine) Name() string { return m.name }
 
 // Address is where the machine answers.
-func (m *Machine) Address() netip.Addr { return m.addr }
+func (m *Machine) Address() netip.Addr { return *m.addr.Load() }
 
 // Endpoint is the machine's Talos API as host:port.
 func (m *Machine) Endpoint() string {
-	return netip.AddrPortFrom(m.addr, uint16(m.sim.opts.Port)).String() //nolint:gosec // a port
+	return netip.AddrPortFrom(m.Address(), uint16(m.sim.opts.Port)).String() //nolint:gosec // a port
 }
 
 // UUID is the hardware UUID; containers do not report one.
@@ -222,6 +225,33 @@ func (m *Machine) Wipe() {
 	if node != nil {
 		node.wipe()
 	}
+}
+
+// Move gives the machine another free address of the site's network, the next one when
+// addr is not set, as a new DHCP lease would. It cuts the power meanwhile: the new
+// address holds from the next boot on, and a machine that was on boots at once. UUID,
+// disk and node stay what they were. A real machine takes a new lease without a reboot;
+// what follows is the same: its certificate, its Kubernetes node and the client URL of
+// its etcd member from their next start, which here is the same boot, the peer URL as
+// soon as the member is healthy (Talos 1.13, etcd.AdvertisedPeerController).
+func (m *Machine) Move(addr netip.Addr) error {
+	addr, err := m.sim.addrs.take(addr)
+	if err != nil {
+		return fmt.Errorf("move %s: %w", m.name, err)
+	}
+
+	m.sim.mu.Lock()
+	on := m.power != nil
+	m.sim.mu.Unlock()
+
+	m.PowerOff()
+	m.sim.addrs.free(*m.addr.Swap(&addr))
+
+	if on {
+		m.PowerOn()
+	}
+
+	return nil
 }
 
 // run boots the machine again and again until it is switched off.

@@ -63,7 +63,7 @@ func (b *boot) hostname() string {
 	case nethelpers.AutoHostnameKindStable:
 		return stableHostname(b.nodeID())
 	case nethelpers.AutoHostnameKindAddr:
-		return "talos-" + strings.ReplaceAll(b.m.addr.String(), ".", "-")
+		return "talos-" + strings.ReplaceAll(b.m.Address().String(), ".", "-")
 	default:
 		return ""
 	}
@@ -98,7 +98,7 @@ func (b *boot) publishHardware() error {
 		network.NodeAddressDefaultID, network.NodeAddressCurrentID, network.NodeAddressRoutedID, network.NodeAddressAccumulativeID,
 	} {
 		modify(b, network.NewNodeAddress(network.NamespaceName, id), func(r *network.NodeAddress) {
-			r.TypedSpec().Addresses = []netip.Prefix{netip.PrefixFrom(m.addr, 24)}
+			r.TypedSpec().Addresses = []netip.Prefix{netip.PrefixFrom(m.Address(), 24)}
 		})
 	}
 
@@ -218,7 +218,7 @@ func (b *boot) publishCluster() {
 		r.TypedSpec().SkipNodeRegistration = cfg.Machine().Kubelet().SkipNodeRegistration()
 	})
 	modify(b, k8s.NewNodeIP(k8s.NamespaceName, k8s.KubeletID), func(r *k8s.NodeIP) {
-		r.TypedSpec().Addresses = []netip.Addr{b.m.addr}
+		r.TypedSpec().Addresses = []netip.Addr{b.m.Address()}
 	})
 
 	if b.machineType() == machinetype.TypeWorker {

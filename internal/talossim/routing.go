@@ -78,7 +78,7 @@ func (i *interceptors) route(ctx context.Context, fullMethod string) (targets []
 }
 
 func (b *boot) isLocal(target string) bool {
-	return target == b.m.addr.String() || target == "127.0.0.1" || strings.EqualFold(target, b.hostname())
+	return target == b.m.Address().String() || target == "127.0.0.1" || strings.EqualFold(target, b.hostname())
 }
 
 // dialTarget connects to another machine as apid does, with a certificate that may
@@ -134,7 +134,7 @@ func (s *Simulator) resolve(target string) string {
 
 	for _, m := range s.Machines() {
 		if strings.EqualFold(m.Hostname(), target) {
-			return m.addr.String()
+			return m.Address().String()
 		}
 	}
 
