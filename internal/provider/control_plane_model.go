@@ -60,6 +60,11 @@ func bootstrapped(phase cluster.Phase) bool {
 	return slices.Contains([]cluster.Phase{cluster.Joining, cluster.Ready, cluster.Degraded}, phase)
 }
 
+// machinesNamed names machines at the beginning of a sentence.
+func machinesNamed(names []string) string {
+	return verb(names, "machine ", "machines ") + describe(names)
+}
+
 // describe names machines in a sentence.
 func describe(names []string) string {
 	switch len(names) {

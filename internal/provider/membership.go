@@ -57,6 +57,15 @@ func (r *recordedPool) compare(p, prior pool) diag.Diagnostics {
 		}
 	}
 
+	for _, m := range r.removed {
+		if p.addressTaken(m) {
+			// Something else is where it was, so that it cannot take part in its removal.
+			state := r.machines[m.Name]
+			state.Access, state.Cause = cluster.Foreign, "another machine has its address"
+			r.machines[m.Name] = state
+		}
+	}
+
 	slices.SortFunc(r.removed, func(a, b cluster.Machine) int { return strings.Compare(a.Name, b.Name) })
 
 	return diags
@@ -123,7 +132,7 @@ func (r *recordedPool) dismiss(name string, p, prior pool) diag.Diagnostics {
 	now := p.machines[successor]
 	if _, listed := prior.machines[successor]; listed || now.group.role != before.group.role {
 		return diag.Diagnostics{refused(p.machinePath(successor), "Unsupported exchange of machines",
-			fmt.Sprintf("%s has the address or the hardware of %s (%s %s), which is not listed any more", successor, name, before.group.role, before.address),
+			fmt.Sprintf("machine %s has the address or the hardware of %s (%s %s), which is not listed any more", successor, name, before.group.role, before.address),
 			"Talos cannot change the role of a machine in place, and a name that is taken cannot be given to another machine at once",
 			fmt.Sprintf("Take %s out first and apply, which resets it, and add the machine again afterwards", name))}
 	}
@@ -208,7 +217,7 @@ func refuseLostQuorum(p, prior pool, recorded recordedPool) diag.Diagnostics {
 
 		leaving = append(leaving, m.Name)
 
-		if recorded.machines[m.Name].Access == cluster.Maintenance && m.MemberID != "" || p.addressTaken(m) {
+		if access := recorded.machines[m.Name].Access; access == cluster.Foreign || access == cluster.Maintenance && m.MemberID != "" {
 			gone = append(gone, m.Name)
 		}
 	}
@@ -236,8 +245,8 @@ func refuseLostQuorum(p, prior pool, recorded recordedPool) diag.Diagnostics {
 	switch {
 	case len(stay) == 0:
 		return diag.Diagnostics{refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster", describe(leaving)),
-			"etcd and its data would go with the last one",
+			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster", machinesNamed(leaving)),
+			"The data of etcd would go with the last one",
 			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource", leaving[0]))}
 	case members-len(gone) < members/2+1:
 		return diag.Diagnostics{refused(at, "Unsupported removal of machines",

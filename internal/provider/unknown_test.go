@@ -45,7 +45,7 @@ func fullWorker() configuration {
 		base[name] = v
 	}
 
-	base["name"] = "batch"
+	base["name"], base["max_unavailable"] = "batch", "20%"
 
 	return base
 }
@@ -67,7 +67,7 @@ func fullCluster() configuration {
 		}
 	}
 
-	batch["talos_version"] = "v1.13.0"
+	batch["talos_version"], batch["max_unavailable"] = "v1.13.0", "2"
 	base["control_plane"], base["workers"] = plane, configuration{"batch": batch}
 
 	return base
@@ -108,7 +108,9 @@ func poolArguments(name, address string) configuration {
 		"platform":       "metal",
 		"config_patches": []any{"machine:\n  nodeLabels:\n    pool: a"},
 		"on_destroy":     "reset", "on_incomplete": "warn", "deletion_protection": true,
-		"timeouts": configuration{"create": "10m"},
+		"timeouts":   configuration{"create": "10m"},
+		"apply_mode": "try", "drain": configuration{"enabled": true, "timeout": "10m", "on_timeout": "force"},
+		"upgrade_via": []any{"v1.12.6"}, "allow_downgrade": true,
 	}
 }
 
@@ -308,8 +310,12 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 			seen := configuration{}
 			for _, name := range machines {
 				seen[name] = configuration{
-					"stage": "running", "ready": true, "talos_version": config["talos_version"], "node_name": name,
-					"uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2",
+					"address": "10.9.9.9", "stage": "running", "ready": true, "talos_version": config["talos_version"], "platform": "metal",
+					"node_name": name, "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
+				}
+
+				if strings.HasPrefix(name, "cp-") {
+					with(seen, "member-of-"+name, name, "member_id")
 				}
 			}
 

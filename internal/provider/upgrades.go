@@ -40,7 +40,7 @@ func refuseTalosVersion(p pool, recorded recordedPool) diag.Diagnostics {
 		for _, problem := range order {
 			names := machines[problem]
 			diags.Append(refused(g.versionAt, "Unsupported change of talos_version",
-				fmt.Sprintf("%s %s %s", describe(names), verb(names, "runs", "run"), problem.found), problem.reason, problem.remedy))
+				fmt.Sprintf("%s %s %s", machinesNamed(names), verb(names, "runs", "run"), problem.found), problem.reason, problem.remedy))
 		}
 	}
 

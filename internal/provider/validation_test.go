@@ -103,7 +103,7 @@ func TestMistakesInControlPlanes(t *testing.T) {
 		},
 		"Talos version too new": {
 			config: with(baseControlPlane(), "v1.14.0", "talos_version"),
-			at:     `AttributeName("talos_version")`, says: []string{`"v1.14.0"`, "newer release of this provider"},
+			at:     `AttributeName("talos_version")`, says: []string{"v1.14.0", "knows Talos up to v1.13", "newer release of this provider"}, warning: true,
 		},
 		"Kubernetes version without v": {
 			config: with(baseControlPlane(), "1.35.2", "kubernetes_version"),
@@ -172,6 +172,31 @@ func TestMistakesInControlPlanes(t *testing.T) {
 			config: with(baseControlPlane(), "abc", "schematic"),
 			at:     `AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
 		},
+		"image of another version": {
+			config: with(baseControlPlane(), "ghcr.io/siderolabs/installer:v1.12.6", "machines", "cp-1", "install", "image"),
+			at:     machines + `.ElementKeyString("cp-1").AttributeName("install").AttributeName("image")`,
+			says:   []string{`"v1.12.6"`, "talos_version, v1.13.0", "Change both together"},
+		},
+		"unknown apply mode": {
+			config: with(baseControlPlane(), "staged", "apply_mode"),
+			at:     `AttributeName("apply_mode")`, says: []string{"staged", "try"},
+		},
+		"drain without a unit": {
+			config: with(baseControlPlane(), "300", "drain", "timeout"),
+			at:     `AttributeName("drain").AttributeName("timeout")`, says: []string{`"300"`, "10m"},
+		},
+		"drain without time": {
+			config: with(baseControlPlane(), "0s", "drain", "timeout"),
+			at:     `AttributeName("drain").AttributeName("timeout")`, says: []string{`"0s"`},
+		},
+		"two releases of one minor version": {
+			config: with(baseControlPlane(), []any{"v1.12.4", "v1.11.2", "v1.12.6"}, "upgrade_via"),
+			at:     `AttributeName("upgrade_via").ElementKeyInt(2)`, says: []string{"v1.12.6 beside v1.12.4"},
+		},
+		"no release": {
+			config: with(baseControlPlane(), []any{"1.12"}, "upgrade_via"),
+			at:     `AttributeName("upgrade_via").ElementKeyInt(0)`, says: []string{`"1.12"`},
+		},
 		"secrets": {
 			config: with(baseControlPlane(), "certs: {}", "secrets"),
 			at:     `AttributeName("secrets")`, says: []string{"talosctl gen secrets", "talosop_secrets"},
@@ -212,6 +237,14 @@ func TestMistakesInWorkers(t *testing.T) {
 		"patch of the cluster in the handle": {
 			config: with(baseWorker(), []any{"- nonsense"}, "cluster", "config_patches"),
 			at:     `AttributeName("cluster").AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"Found"},
+		},
+		"no worker may be away": {
+			config: with(baseWorker(), "0", "max_unavailable"),
+			at:     `AttributeName("max_unavailable")`, says: []string{`"0"`, "at least 1"},
+		},
+		"more than all workers": {
+			config: with(baseWorker(), "120%", "max_unavailable"),
+			at:     `AttributeName("max_unavailable")`, says: []string{`"120%"`, `"100%"`},
 		},
 		"handle without versions": {
 			config: with(baseWorker(), nil, "cluster", "kubernetes_version"),

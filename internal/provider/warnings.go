@@ -33,6 +33,8 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 		}
 	}
 
+	slices.Sort(wiped)
+
 	if len(drained)+len(rebooted) > 0 {
 		diags.Append(announced("Machines will reboot", disruptionOf(drained, rebooted)))
 	}
@@ -75,7 +77,7 @@ func disruptionOf(drained, rebooted []string) string {
 		parts = append(parts, fmt.Sprintf("Without a drain: %s.", describe(rebooted)))
 	}
 
-	parts = append(parts, "Control planes go one at a time, workers as max_unavailable of their pool allows. The order is that of operations.")
+	parts = append(parts, "Control planes go one at a time, workers as max_unavailable of their pool allows; operations has the order.")
 
 	return strings.Join(parts, " ")
 }
@@ -125,5 +127,5 @@ func forewarnDestroy(p pool, steps []cluster.Step) diag.Diagnostics {
 		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.settings.Name)
 	}
 
-	return diag.Diagnostics{announced("Machines will be wiped", what+", as far as state knows them:\n  - "+strings.Join(lines, "\n  - "))}
+	return diag.Diagnostics{announced("Machines will be wiped", what+". By what state knows:\n  - "+strings.Join(lines, "\n  - "))}
 }

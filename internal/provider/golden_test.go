@@ -1,0 +1,476 @@
+package provider
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"golang.org/x/tools/txtar"
+)
+
+// update rewrites the golden files; read the diff before keeping it.
+var update = flag.Bool("update", false, "rewrite the golden files of plans")
+
+// olderCluster is a whole cluster with Talos and Kubernetes as they were a while ago.
+func olderCluster(talos string) configuration {
+	config := with(with(baseCluster(), talos, "talos_version"), "v1.34.1", "kubernetes_version")
+
+	return with(config, talos, "workers", "gpu", "talos_version")
+}
+
+// without returns a configuration in which a key is missing; path is the keys to it.
+func without(base configuration, path ...string) configuration {
+	at := base
+	for _, key := range path[:len(path)-1] {
+		at, _ = at[key].(configuration)
+	}
+
+	delete(at, path[len(path)-1])
+
+	return base
+}
+
+// seen changes what state has observed of a machine.
+func seen(t *testing.T, state tftypes.Value, machine, name string, value any) tftypes.Value {
+	t.Helper()
+
+	at := tftypes.NewAttributePath().WithAttributeName("observed").WithElementKeyString(machine).WithAttributeName(name)
+	found := false
+
+	changed, err := tftypes.Transform(state, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if !p.Equal(at) {
+			return v, nil
+		}
+
+		found = true
+
+		return valueOf(t, v.Type(), value), nil
+	})
+	if err != nil || !found {
+		t.Fatalf("observed of %s has no %s: %v", machine, name, err)
+	}
+
+	return changed
+}
+
+// digested is a state in which every machine runs the configuration that state stands for.
+func digested[M any, P model[M]](t *testing.T, r resource.Resource, state tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	var schema resource.SchemaResponse
+
+	r.Schema(t.Context(), resource.SchemaRequest{}, &schema)
+
+	var m M
+
+	stored := tfsdk.State{Raw: state, Schema: schema.Schema}
+	if diags := stored.Get(t.Context(), &m); diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	p, diags := P(&m).pool(t.Context())
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	files, diags := p.renderForPlan()
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	for name, digest := range files.digests {
+		state = seen(t, state, name, "config_digest", digest)
+	}
+
+	return state
+}
+
+// planScenario is one plan: from a configuration that was applied, and what was seen of
+// the machines since, to another configuration.
+type planScenario struct {
+	// says is what the plan is about; it begins the file.
+	says string
+	// before is nil for a create, after for a destroy.
+	before, after configuration
+	since         func(t *testing.T, state tftypes.Value) tftypes.Value
+}
+
+// What plans say of changes to clusters: the operations, the warnings, the refusals.
+func TestPlansAreAsRecorded(t *testing.T) {
+	t.Parallel()
+
+	scenarios := planScenarios()
+
+	for name, scenario := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			file := filepath.Join("testdata", "plans", name+".txtar")
+			got := string(txtar.Format(scenario.run(t)))
+
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // read by everybody who reads the tests
+					t.Fatal(err)
+				}
+
+				return
+			}
+
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-recorded +planned:\n%s", diff)
+			}
+		})
+	}
+
+	files, err := filepath.Glob(filepath.Join("testdata", "plans", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, file := range files {
+		if _, known := scenarios[strings.TrimSuffix(filepath.Base(file), ".txtar")]; !known {
+			t.Errorf("%s belongs to no scenario", file)
+		}
+	}
+}
+
+// run plans a scenario.
+func (s planScenario) run(t *testing.T) *txtar.Archive {
+	t.Helper()
+
+	const kind = "talosop_cluster"
+
+	typ := typeOf(t, kind)
+
+	var prior *tftypes.Value
+
+	if s.before != nil {
+		state := digested[clusterModel](t, newClusterResource(), settledState(t, kind, s.before))
+		if s.since != nil {
+			state = s.since(t, state)
+		}
+
+		prior = &state
+	}
+
+	var resp *tfprotov6.PlanResourceChangeResponse
+
+	if s.after == nil {
+		null := tftypes.NewValue(typ, nil)
+
+		var err error
+
+		resp, err = providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: kind, PriorState: dynamic(t, *prior), ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		resp = planned(t, kind, prior, valueOf(t, typ, s.after))
+	}
+
+	archive := &txtar.Archive{Comment: []byte(s.says + "\n")}
+	section := func(name string, lines ...string) {
+		archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(strings.Join(lines, "\n") + "\n")})
+	}
+
+	for _, d := range resp.Diagnostics {
+		at := ""
+		if len(d.Attribute.Steps()) > 0 {
+			at = " at " + d.Attribute.String()
+		}
+
+		section(strings.ToLower(d.Severity.String()), d.Summary+at, d.Detail)
+	}
+
+	if s.after != nil && resp.PlannedState != nil && !refusedBy(resp.Diagnostics) {
+		plan, err := resp.PlannedState.Unmarshal(typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		section("operations", textsOf(t, attributeOf(t, plan, "operations"))...)
+		section("changes", describeChanges(t, prior, plan)...)
+	}
+
+	return archive
+}
+
+func refusedBy(diagnostics []*tfprotov6.Diagnostic) bool {
+	return slices.ContainsFunc(diagnostics, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError })
+}
+
+// describeChanges says whether a plan changes anything, and what of it is only known
+// after it.
+func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []string {
+	t.Helper()
+
+	if prior != nil && plan.Equal(*prior) {
+		return []string{"none"}
+	}
+
+	var lines []string
+
+	for _, name := range []string{"phase", "observed"} {
+		switch value := attributeOf(t, plan, name); {
+		case !value.IsKnown():
+			lines = append(lines, name+" is known after the apply")
+		case prior != nil && !value.Equal(attributeOf(t, *prior, name)):
+			lines = append(lines, fmt.Sprintf("%s changes", name))
+		default:
+			lines = append(lines, name+" stays")
+		}
+	}
+
+	return lines
+}
+
+const aFile = "machine:\n  files:\n    - path: /var/a\n      op: create\n      permissions: 0o644\n      content: a"
+
+func planScenarios() map[string]planScenario {
+	const (
+		gpu      = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+		otherOne = "4c4c4544-0042-3510-8053-000000000000"
+		label    = "machine:\n  nodeLabels:\n    rack: b2"
+	)
+
+	nothing := func(_ *testing.T, state tftypes.Value) tftypes.Value { return state }
+	unprotected := with(baseCluster(), false, "deletion_protection")
+
+	return map[string]planScenario{
+		"create": {says: "A whole cluster is made.", after: baseCluster()},
+		"nothing": {
+			says:   "Nothing changed, and nothing is planned.",
+			before: baseCluster(), after: baseCluster(), since: nothing,
+		},
+		"config-live": {
+			says:   "A label is applied to running machines.",
+			before: baseCluster(), after: with(baseCluster(), []any{label}, "cluster_config_patches"),
+		},
+		"config-on-trial": {
+			says:   "The same, on trial first.",
+			before: baseCluster(), after: with(with(baseCluster(), []any{label}, "cluster_config_patches"), "try", "apply_mode"),
+		},
+		"config-reboot": {
+			says:   "A file takes a reboot: of a control plane, and of a pool.",
+			before: baseCluster(),
+			after: with(with(baseCluster(), []any{aFile}, "control_plane", "machines", "cp-2", "config_patches"),
+				[]any{aFile}, "workers", "batch", "config_patches"),
+		},
+		"config-reboot-without-drain": {
+			says:   "Draining is switched off.",
+			before: baseCluster(),
+			after:  with(with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"), false, "drain", "enabled"),
+		},
+		"single-control-plane": {
+			says:   "The only control plane reboots.",
+			before: without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"),
+			after: with(without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"),
+				[]any{aFile}, "control_plane", "config_patches"),
+		},
+		"upgrade-one-hop": {
+			says:   "Talos goes one minor version up, on all machines.",
+			before: olderCluster("v1.12.6"), after: olderCluster("v1.13.2"),
+		},
+		"upgrade-two-hops": {
+			says:   "Talos goes two minor versions up, through the newest patch of the one in between.",
+			before: olderCluster("v1.11.3"), after: olderCluster("v1.13.2"),
+		},
+		"upgrade-via": {
+			says:   "The same through a release of one's own choice.",
+			before: olderCluster("v1.11.3"), after: with(olderCluster("v1.13.2"), []any{"v1.12.4"}, "upgrade_via"),
+		},
+		"upgrade-unsupported-kubernetes": {
+			says:   "Talos on the way does not run the Kubernetes of the cluster.",
+			before: with(olderCluster("v1.10.2"), "v1.29.4", "kubernetes_version"),
+			after:  with(olderCluster("v1.12.6"), "v1.29.4", "kubernetes_version"),
+		},
+		"upgrade-in-containers": {
+			says:   "Talos in a container cannot be upgraded.",
+			before: olderCluster("v1.12.6"), after: olderCluster("v1.13.2"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return seen(t, state, "batch/w-1", "platform", "container")
+			},
+		},
+		"schematic": {
+			says:   "A pool gets another schematic at the same version.",
+			before: baseCluster(), after: with(baseCluster(), gpu, "workers", "gpu", "schematic"),
+		},
+		"downgrade-refused": {
+			says:   "Talos does not go back unasked.",
+			before: olderCluster("v1.12.6"), after: olderCluster("v1.11.6"),
+		},
+		"downgrade-allowed": {
+			says:   "Talos goes back on purpose. The contract is that of the older version from the start.",
+			before: with(olderCluster("v1.12.6"), "v1.11", "version_contract"),
+			after:  with(with(olderCluster("v1.11.6"), "v1.11", "version_contract"), true, "allow_downgrade"),
+		},
+		"downgrade-of-etcd-refused": {
+			says:   "Talos goes back to an etcd that does not read the data.",
+			before: with(with(olderCluster("v1.11.6"), "v1.10", "version_contract"), "v1.33.4", "kubernetes_version"),
+			after: with(with(with(olderCluster("v1.10.9"), "v1.10", "version_contract"), "v1.33.4", "kubernetes_version"),
+				true, "allow_downgrade"),
+		},
+		"kubernetes-refused": {
+			says:   "The version of Kubernetes cannot be changed yet.",
+			before: baseCluster(), after: with(baseCluster(), "v1.36.1", "kubernetes_version"),
+		},
+		"scale-up": {
+			says:   "A cluster of one control plane gets two more, and a worker.",
+			before: without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"),
+			after:  with(baseCluster(), "10.0.0.32", "workers", "gpu", "machines", "w-2", "address"),
+		},
+		"scale-down": {
+			says:   "Two control planes and a pool leave.",
+			before: baseCluster(),
+			after:  without(without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"), "workers", "batch"),
+		},
+		"replace": {
+			says:   "The hardware of a control plane and of a worker is exchanged.",
+			before: baseCluster(),
+			after: with(with(baseCluster(), otherOne, "control_plane", "machines", "cp-2", "uuid"),
+				"4c4c4544-0042-3510-8053-000000000001", "workers", "gpu", "machines", "w-1", "uuid"),
+		},
+		"address": {
+			says:   "A machine is at another address: it is looked for, and nothing else happens.",
+			before: baseCluster(), after: with(baseCluster(), "10.0.0.77", "control_plane", "machines", "cp-2", "address"),
+		},
+		"rename": {
+			says:   "A worker gets another name and another pool. It stays as it is.",
+			before: baseCluster(),
+			after: without(with(with(baseCluster(), "10.0.0.31", "workers", "batch", "machines", "w-9", "address"), "/dev/nvme0n1",
+				"workers", "batch", "machines", "w-9", "install", "disk"), "workers", "gpu"),
+		},
+		"role-refused": {
+			says:   "A control plane is listed as a worker.",
+			before: baseCluster(),
+			after: with(without(baseCluster(), "control_plane", "machines", "cp-3"),
+				configuration{"address": "10.0.0.13"}, "workers", "batch", "machines", "w-9"),
+		},
+		"drift-version": {
+			says:   "A machine runs an older Talos than was applied.",
+			before: baseCluster(), after: baseCluster(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return seen(t, seen(t, state, "batch/w-1", "talos_version", "v1.12.12"), "batch/w-1", "drift", []any{"Talos: v1.12.12 runs, not v1.13.0"})
+			},
+		},
+		"drift-newer-version": {
+			says:   "A machine runs a newer Talos than was applied.",
+			before: baseCluster(), after: baseCluster(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return seen(t, state, "cp-1", "talos_version", "v1.13.2")
+			},
+		},
+		"drift-config": {
+			says:   "The configurations of two machines were changed by hand; one takes a reboot to be put right.",
+			before: baseCluster(), after: baseCluster(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				for machine, drift := range map[string]string{
+					"cp-3": "configuration: v1alpha1 machine.sysctls.vm.max_map_count", "batch/w-2": "configuration: v1alpha1 machine.files[0].content",
+				} {
+					state = seen(t, seen(t, state, machine, "config_digest", "sha256:other"), machine, "drift", []any{drift})
+				}
+
+				return state
+			},
+		},
+		"wiped-worker": {
+			says:   "A worker lost its configuration.",
+			before: baseCluster(), after: baseCluster(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return degraded(t, seen(t, state, "batch/w-1", "stage", "maintenance"))
+			},
+		},
+		"wiped-control-plane": {
+			says:   "A control plane lost its configuration and its etcd.",
+			before: baseCluster(), after: baseCluster(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return degraded(t, seen(t, state, "cp-2", "stage", "maintenance"))
+			},
+		},
+		"quorum-none-left": {
+			says:   "All control planes are exchanged at once.",
+			before: baseCluster(),
+			after: with(baseCluster(), configuration{
+				"cp-4": configuration{"address": "10.0.0.14"}, "cp-5": configuration{"address": "10.0.0.15"}, "cp-6": configuration{"address": "10.0.0.16"},
+			}, "control_plane", "machines"),
+		},
+		"quorum-majority-gone": {
+			says:   "The hardware of two control planes out of three is exchanged at once.",
+			before: baseCluster(),
+			after: with(with(baseCluster(), otherOne, "control_plane", "machines", "cp-2", "uuid"),
+				"4c4c4544-0042-3510-8053-000000000001", "control_plane", "machines", "cp-3", "uuid"),
+		},
+		"pools": {
+			says:   "Pools are upgraded within budgets of their own.",
+			before: manyWorkers("v1.12.6"),
+			after:  with(with(manyWorkers("v1.13.2"), "50%", "workers", "batch", "max_unavailable"), "2", "workers", "gpu", "max_unavailable"),
+		},
+		"destroy": {says: "The cluster is destroyed.", before: unprotected},
+		"destroy-preserving": {
+			says:   "The cluster is forgotten, and its machines keep running.",
+			before: with(with(baseCluster(), false, "deletion_protection"), "preserve", "on_destroy"),
+		},
+		"destroy-protected": {says: "The cluster is protected.", before: baseCluster()},
+	}
+}
+
+// degraded is a state in which something was lost.
+func degraded(t *testing.T, state tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	changed, err := tftypes.Transform(state, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if at.LastStep() == tftypes.AttributePathStep(tftypes.AttributeName("phase")) {
+			return tftypes.NewValue(tftypes.String, "Degraded"), nil
+		}
+
+		return v, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return changed
+}
+
+// manyWorkers is a cluster with pools that have something to roll.
+func manyWorkers(talos string) configuration {
+	config := olderCluster(talos)
+
+	for i := 3; i <= 6; i++ {
+		with(config, fmt.Sprintf("10.0.0.2%d", i), "workers", "batch", "machines", fmt.Sprintf("w-%d", i), "address")
+	}
+
+	for i := 2; i <= 3; i++ {
+		with(config, fmt.Sprintf("10.0.0.3%d", i), "workers", "gpu", "machines", fmt.Sprintf("w-%d", i), "address")
+	}
+
+	return config
+}
