@@ -1,18 +1,10 @@
 package provider
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/statecheck"
-	"github.com/hashicorp/terraform-plugin-testing/terraform"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
@@ -23,7 +15,7 @@ func machineAt(name string) string { return fmt.Sprintf("talosop_machine.this[%q
 
 // oneByOneHCL is a resource for each machine, in a cluster that is described by hand:
 // the first control plane begins etcd.
-func (s *site) oneByOneHCL(machines []*talossim.Machine, extra string) string {
+func (s *site) oneByOneHCL(machines []*talossim.Machine) string {
 	var endpoints, list strings.Builder
 
 	for _, m := range s.controlPlane {
@@ -62,105 +54,98 @@ resource "talosop_machine" "this" {
   bootstrap     = each.key == %q
   talos_version = "v1.13.0"
   install       = { disk = "/dev/sda" }
-%s
 }
-`, s.endpoint, endpoints.String(), list.String(), s.controlPlane[0].Name(), extra)
+`, s.endpoint, endpoints.String(), list.String(), s.controlPlane[0].Name())
 }
 
-// memberCount checks how many members etcd has, as a step's check.
-func (s *site) memberCount(want int) resource.TestCheckFunc {
-	return func(*terraform.State) error {
-		members, err := s.EtcdMembers(context.Background())
-		if err != nil {
-			return err
-		}
+// expectMembers checks how many members etcd has.
+func (s *site) expectMembers(t *testing.T, want int) {
+	t.Helper()
 
-		if len(members) != want {
-			return fmt.Errorf("etcd has the members %v, want %d", members, want)
-		}
-
-		return nil
+	members, err := s.EtcdMembers(t.Context())
+	if err != nil || len(members) != want {
+		t.Errorf("etcd has the members %v (%v), want %d", members, err, want)
 	}
 }
 
-// waits checks that a machine is in maintenance mode, as a step's check.
-func waits(m *talossim.Machine) resource.TestCheckFunc {
-	return func(*terraform.State) error {
-		if m.Configured() || m.Stage() != talossim.StageMaintenance {
-			return fmt.Errorf("%s is %s", m.Name(), m.Stage())
-		}
+// expectWaiting checks that machines are in maintenance mode.
+func expectWaiting(t *testing.T, machines ...*talossim.Machine) {
+	t.Helper()
 
-		return nil
+	for _, m := range machines {
+		if m.Configured() || m.Stage() != talossim.StageMaintenance {
+			t.Errorf("%s is %s", m.Name(), m.Stage())
+		}
+	}
+}
+
+// oneByOne applies a configuration with a resource for each machine.
+func (s *site) oneByOne(t *testing.T, cli clitest.CLI) *clitest.Workspace {
+	t.Helper()
+
+	w := clitest.NewWorkspace(t, cli)
+	w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.Machines()))
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+
+	return w
+}
+
+func expectNoChanges(t *testing.T, w *clitest.Workspace, when string) {
+	t.Helper()
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Errorf("the plan %s is not empty:\n%s", when, output)
 	}
 }
 
 // A cluster of single machines comes up in one apply, is content with what it made, is
 // left by a worker and by a control plane in order, and goes at once.
 func TestAccMachines(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 2)
 		all := s.Machines()
-
-		resource.UnitTest(t, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
-			Steps: []resource.TestStep{
-				{
-					Config: s.oneByOneHCL(all, ""),
-					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply: []plancheck.PlanCheck{
-							plancheck.ExpectKnownValue(machineAt("cp-1"), tfjsonpath.New("operations"), knownvalue.ListSizeExact(2)),
-							plancheck.ExpectKnownValue(machineAt("cp-2"), tfjsonpath.New("operations"), knownvalue.ListSizeExact(1)),
-							plancheck.ExpectUnknownValue(machineAt("w-1"), tfjsonpath.New("observed")),
-						},
-						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
-					},
-					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs(machineAt("cp-1"), "Ready"), phaseIs(machineAt("cp-3"), "Ready"), phaseIs(machineAt("w-2"), "Ready"),
-						statecheck.ExpectKnownValue(machineAt("cp-2"), tfjsonpath.New("id"), knownvalue.StringExact("test/cp-2")),
-						statecheck.ExpectKnownValue(machineAt("cp-2"), tfjsonpath.New("observed"), knownvalue.ObjectPartial(map[string]knownvalue.Check{
-							"uuid": knownvalue.StringExact(s.controlPlane[1].UUID()), "member_id": knownvalue.NotNull(), "node_name": knownvalue.NotNull(),
-						})),
-					},
-					Check: s.memberCount(3),
-				},
-				{
-					PreConfig: s.controlPlane[1].PowerOff,
-					Config:    s.oneByOneHCL(all, ""),
-					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
-					},
-				},
-				{
-					PreConfig: func() {
-						s.controlPlane[1].PowerOn()
-
-						if err := s.controlPlane[1].AwaitReady(t.Context()); err != nil {
-							t.Error(err)
-						}
-
-						s.ForgetCalls()
-					},
-					Config: s.oneByOneHCL(all[:4], ""),
-					Check:  waits(s.workers[1]),
-				},
-				{
-					Config: s.oneByOneHCL(slices.Concat(all[:2], all[3:4]), ""),
-					Check:  resource.ComposeTestCheckFunc(waits(s.controlPlane[2]), s.memberCount(2)),
-				},
-			},
-		})
+		w := s.oneByOne(t, cli)
 
 		for _, m := range all {
-			if err := waits(m)(nil); err != nil {
-				t.Error("after destroy", err)
+			seen, _ := w.Attribute(machineAt(m.Name()), "observed").(map[string]any)
+			isPlane := slices.Contains(s.controlPlane, m)
+
+			if seen["uuid"] != m.UUID() || seen["node_name"] == nil || (seen["member_id"] != nil) != isPlane {
+				t.Errorf("what was observed of %s is %v", m.Name(), seen)
+			}
+
+			if phase, id := w.Attribute(machineAt(m.Name()), "phase"), w.Attribute(machineAt(m.Name()), "id"); phase != "Ready" || id != "test/"+m.Name() {
+				t.Errorf("%s has id %v and phase %v", m.Name(), id, phase)
 			}
 		}
 
-		s.leftInOrder(t, s.controlPlane[2])
+		s.expectMembers(t, 3)
+		expectNoChanges(t, w, "after the first apply")
 
-		if calls := s.CallsTo("Bootstrap"); len(calls) > 0 {
-			t.Errorf("etcd was bootstrapped again: %v", calls)
+		s.controlPlane[1].PowerOff()
+		expectNoChanges(t, w, "with a machine down")
+		s.controlPlane[1].PowerOn()
+
+		if err := s.controlPlane[1].AwaitReady(t.Context()); err != nil {
+			t.Fatal(err)
 		}
+
+		w.Write("main.tf", secretsProvider+s.oneByOneHCL(all[:4]))
+		w.MustRun("apply", "-auto-approve")
+		expectWaiting(t, s.workers[1])
+
+		w.Write("main.tf", secretsProvider+s.oneByOneHCL(slices.Concat(all[:2], all[3:4])))
+		w.MustRun("apply", "-auto-approve")
+		expectWaiting(t, s.controlPlane[2])
+		s.leftInOrder(t, s.controlPlane[2])
+		s.expectMembers(t, 2)
+		expectNoChanges(t, w, "after two machines left")
+
+		w.MustRun("destroy", "-auto-approve")
+		s.expectReset(t)
 	})
 }
 
@@ -168,10 +153,10 @@ func TestAccMachines(t *testing.T) {
 func (s *site) leftInOrder(t *testing.T, m *talossim.Machine) {
 	t.Helper()
 
-	first := func(method string) uint64 {
+	first := func(method string) int {
 		for _, call := range s.CallsTo(method) {
 			if call.Machine == m.Name() {
-				return uint64(call.Seq)
+				return call.Seq
 			}
 		}
 
@@ -191,20 +176,14 @@ func TestAccReplacedFounderJoins(t *testing.T) {
 
 	cli := clitest.Any(t)
 	s := newSite(t, 3, 0)
-	w := clitest.NewWorkspace(t, cli)
-	w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.Machines(), ""))
-	w.Init()
-	w.MustRun("apply", "-auto-approve")
-
+	w := s.oneByOne(t, cli)
 	w.MustRun("apply", "-auto-approve", "-replace="+machineAt("cp-1"))
 
 	if got := len(s.CallsTo("Bootstrap")); got != 1 {
 		t.Errorf("etcd was bootstrapped %d times", got)
 	}
 
-	if err := s.memberCount(3)(nil); err != nil {
-		t.Error(err)
-	}
+	s.expectMembers(t, 3)
 
 	s.leftInOrder(t, s.controlPlane[0])
 	w.MustRun("destroy", "-auto-approve")
@@ -218,10 +197,7 @@ func TestAccImportedMachinesPlanNothing(t *testing.T) {
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
-		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.Machines(), ""))
-		w.Init()
-		w.MustRun("apply", "-auto-approve")
+		w := s.oneByOne(t, cli)
 
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		w.Write("secrets.yaml", bundle)
@@ -237,9 +213,7 @@ func TestAccImportedMachinesPlanNothing(t *testing.T) {
 		w.MustRun("apply", "-auto-approve")
 		s.nothingWasSent(t)
 
-		if empty, output := w.PlanIsEmpty(); !empty {
-			t.Errorf("the plan after import is not empty:\n%s", output)
-		}
+		expectNoChanges(t, w, "after import")
 
 		w.MustRun("destroy", "-auto-approve")
 	})
@@ -252,20 +226,15 @@ func TestAccDeadMachineIsTakenOut(t *testing.T) {
 
 	cli := clitest.Any(t)
 	s := newSite(t, 3, 1)
-	w := clitest.NewWorkspace(t, cli)
-	w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.Machines(), ""))
-	w.Init()
-	w.MustRun("apply", "-auto-approve")
+	w := s.oneByOne(t, cli)
 
 	s.controlPlane[2].PowerOff()
-	w.Write("main.tf", secretsProvider+s.oneByOneHCL(slices.Concat(s.controlPlane[:2], s.workers), ""))
+	w.Write("main.tf", secretsProvider+s.oneByOneHCL(slices.Concat(s.controlPlane[:2], s.workers)))
 
 	result := w.MustRun("apply", "-auto-approve")
 	says(t, result, "Machines were not reset")
 
-	if err := s.memberCount(2)(nil); err != nil {
-		t.Error(err)
-	}
+	s.expectMembers(t, 2)
 
 	w.MustRun("destroy", "-auto-approve")
 }
