@@ -141,14 +141,13 @@ func (c *testCluster) create(controlPlanes, workers []*talossim.Machine) {
 	}
 }
 
-// bootstrap calls until the machine is far enough.
+// bootstrap calls until the machine is far enough, with a new client for each attempt:
+// one that was refused would wait a second.
 func (c *testCluster) bootstrap(m *talossim.Machine) {
 	c.t.Helper()
 
-	talos := c.secure(m)
-
 	eventually(c.t, "bootstrap", func(ctx context.Context) error {
-		return talos.Bootstrap(ctx, &machine.BootstrapRequest{})
+		return c.secure(m).Bootstrap(ctx, &machine.BootstrapRequest{})
 	})
 }
 
