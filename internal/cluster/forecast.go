@@ -20,8 +20,11 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 
 		have.Machines[m.Name] = s
 
-		if s.Access == Member && s.Stage == StageRunning {
+		switch {
+		case s.Access == Member && s.Stage == StageRunning:
 			settle(want, &have, m)
+		case s.Access != Member:
+			leaveBehind(&have, m)
 		}
 	}
 
@@ -192,6 +195,21 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 	node.Ready = node.Ready || want.NodesBecomeReady
 	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }), node)
+}
+
+// leaveBehind gives the model what the cluster still has of a machine that lost its
+// configuration or is gone: the member and the node that were recorded for it.
+func leaveBehind(s *Snapshot, m Machine) {
+	name := orElse(s.Machines[m.Name].NodeName, m.NodeName)
+
+	if m.MemberID != "" {
+		s.Etcd.Members = append(s.Etcd.Members,
+			EtcdMember{ID: m.MemberID, Name: name, PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
+	}
+
+	if name != "" {
+		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, Node{Name: name, Addresses: []string{m.Address}})
+	}
 }
 
 // memberIn is the ID of a machine's member in the model.

@@ -93,8 +93,8 @@ type Machine struct {
 	// NodeName is the Kubernetes node that an earlier apply recorded together with
 	// UUID; empty when none is known or UUID comes from elsewhere.
 	NodeName string
-	// MemberID is the etcd member that was recorded for a machine which is removed;
-	// empty when none was.
+	// MemberID is the etcd member that was recorded for a machine which is removed, or
+	// which lost its configuration; empty when none was.
 	MemberID string
 	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
 	// keys that are not in it are never touched.

@@ -163,11 +163,21 @@ func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spe
 			TalosVersion: m.group.talosVersion.ValueString(), Schematic: m.schematic(), Installer: m.config.Install.Image,
 			Via: p.via(m), AllowDowngrade: p.changes.allowDowngrade,
 			InstallTarget: installTarget(m.config.Install),
-			NodeName:      node, Meta: m.meta.keyed(),
+			NodeName:      node, MemberID: lostMember(known, recorded.members[name]), Meta: m.meta.keyed(),
 		})
 	}
 
 	return spec
+}
+
+// lostMember is the member that etcd still has of a machine which lost its configuration,
+// as far as state knows.
+func lostMember(known cluster.MachineState, member string) string {
+	if known.Access == cluster.Member {
+		return ""
+	}
+
+	return member
 }
 
 // schematic is the one that is wanted of a machine; empty when any is right. The image
