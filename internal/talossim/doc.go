@@ -9,15 +9,20 @@
 // joins etcd as a learner, is promoted, registers a Kubernetes node, and goes back
 // to maintenance when it is reset. Stages are derived from the published events, as
 // Talos derives them, so that a client which follows events and one which reads
-// MachineStatus see the same story.
+// MachineStatus see the same story. A machine that is upgraded runs what the image's
+// reference says (Simulator.SetImage says otherwise), keeps the way back until it was
+// ready once, and takes it when its new system fails to boot.
 //
 // What it is for: tests and the demonstration. Time is a parameter (Delays), every
 // call is recorded (Simulator.Calls), every call can be made to fail (Fault,
-// Options.OnCall), and machines can be switched off, wiped or told never to come back.
+// Options.OnCall), images can be missing or broken (Simulator.SetImage), etcd can raise
+// alarms (Machine.RaiseEtcdAlarm), and machines can be switched off, wiped, moved to
+// another address, made to panic, or told never to come back.
 //
 // What it is not:
 //   - no operating system: there are no disks, containers, logs or kernel; services
-//     are state machines, images are never pulled, manifests are not applied;
+//     are state machines, images are names without content (every tag that SetImage
+//     does not know exists), manifests are not applied;
 //   - no discovery service, KubeSpan or SideroLink: machines that hold the same
 //     cluster's certificate authority simply know each other;
 //   - no scheduler or controllers: Kubernetes is an API with nodes in it. With

@@ -15,6 +15,8 @@ import (
 func demoDelays() talossim.Delays {
 	return talossim.Delays{
 		Install:      2 * time.Second,
+		Pull:         time.Second,
+		Upgrade:      2 * time.Second,
 		Reboot:       time.Second,
 		Boot:         time.Second,
 		EtcdStart:    500 * time.Millisecond,
@@ -86,6 +88,43 @@ func parseFault(text string) (namedFault, error) {
 	}
 
 	return f, nil
+}
+
+// namedImage is an -image flag.
+type namedImage struct {
+	reference string
+	image     talossim.Image
+}
+
+func (s *settings) addImage(text string) error {
+	img, err := parseImage(text)
+	if err != nil {
+		return err
+	}
+
+	s.images = append(s.images, img)
+
+	return nil
+}
+
+func parseImage(text string) (namedImage, error) {
+	reference, what, _ := strings.Cut(text, "=")
+	img := namedImage{reference: reference}
+
+	switch what {
+	case "missing":
+		img.image.Missing = true
+	case "unavailable":
+		img.image.Unavailable = true
+	case "install-fails":
+		img.image.InstallFails = true
+	case "boot-fails":
+		img.image.BootFails = true
+	default:
+		return namedImage{}, fmt.Errorf("image %q: want REFERENCE=missing, unavailable, install-fails or boot-fails", text)
+	}
+
+	return img, nil
 }
 
 // parseCode knows codes as "deadline-exceeded", "DeadlineExceeded" and "DEADLINE_EXCEEDED".

@@ -4,6 +4,7 @@
 //
 //	go run ./tools/talossim -control-planes 3 -workers 2
 //	go run ./tools/talossim -install 3s -boot 2s -fault 'cp-2:Bootstrap:1:unavailable' -fault 'worker-1:*:5:crash'
+//	go run ./tools/talossim -image ghcr.io/siderolabs/installer:v1.13.4=boot-fails
 //	go run ./tools/talossim -assets ~/.cache/talosop/bin -json machines.auto.tfvars.json
 //
 // SIGINT and SIGTERM stop everything it started.
@@ -41,6 +42,7 @@ type settings struct {
 	container, verbose     bool
 	jsonFile               string
 	faults                 []namedFault
+	images                 []namedImage
 	delays                 talossim.Delays
 	options                talossim.Options
 }
@@ -59,8 +61,13 @@ func parse(args []string) (*settings, error) {
 	f.Func("fault", "MACHINE:METHOD:NTH:WHAT, may be repeated; WHAT is a gRPC code such as unavailable, or cut, drop, crash, "+
 		"a duration (latency), or hang (METHOD and NTH then mean nothing)", s.addFault)
 
+	f.Func("image", "REFERENCE=WHAT, may be repeated: what is wrong with an image that machines pull; WHAT is missing, unavailable, "+
+		"install-fails or boot-fails (then machines go back to what ran before)", s.addImage)
+
 	d := &s.delays
 	f.DurationVar(&d.Install, "install", d.Install, "time to install Talos")
+	f.DurationVar(&d.Pull, "pull", d.Pull, "time to pull an image")
+	f.DurationVar(&d.Upgrade, "upgrade", d.Upgrade, "time the installer of an upgrade runs")
 	f.DurationVar(&d.Reboot, "reboot", d.Reboot, "time off the network during a reboot")
 	f.DurationVar(&d.Boot, "boot", d.Boot, "time from the configured API to kubelet and containerd")
 	f.DurationVar(&d.EtcdStart, "etcd-start", d.EtcdStart, "time from Bootstrap to a healthy etcd")
@@ -145,6 +152,12 @@ func (s *settings) start(ctx context.Context, sim *talossim.Simulator) (*site, e
 	endpoint, err := sim.Endpoint()
 	if err != nil {
 		return nil, err
+	}
+
+	for _, img := range s.images {
+		if err := sim.SetImage(img.reference, img.image); err != nil {
+			return nil, err
+		}
 	}
 
 	result := &site{Endpoint: endpoint, ControlPlanes: map[string]string{}, Workers: map[string]string{}}

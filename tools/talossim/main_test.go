@@ -44,6 +44,30 @@ func TestFaultFlags(t *testing.T) {
 	}
 }
 
+func TestImageFlags(t *testing.T) {
+	for text, want := range map[string]talossim.Image{
+		"example.com:5000/installer:v1=missing":  {Missing: true},
+		"example.com/installer:v1=unavailable":   {Unavailable: true},
+		"example.com/installer:v1=install-fails": {InstallFails: true},
+		"example.com/installer:v1=boot-fails":    {BootFails: true},
+	} {
+		got, err := parseImage(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if reference, _, _ := strings.Cut(text, "="); got.reference != reference || got.image != want {
+			t.Errorf("%s: got %+v", text, got)
+		}
+	}
+
+	for _, text := range []string{"", "example.com/installer:v1", "example.com/installer:v1=broken"} {
+		if _, err := parseImage(text); err == nil {
+			t.Errorf("image %q was accepted", text)
+		}
+	}
+}
+
 // syncBuffer may be written by the command while the test reads it.
 type syncBuffer struct {
 	mu sync.Mutex
