@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // planJoins decides which machines in maintenance mode get their configuration now:
 // all of them at once, since none of them is in service. It also names the machines that
 // nothing can be decided about, because they are at work or silent.
@@ -38,10 +40,37 @@ func planJoin(want Spec, have Snapshot, m Machine, d *Decision) {
 		return
 	}
 
+	// It is somebody else to Kubernetes, too: without a hostname of its own its node gets
+	// a new name.
+	if node, ok := formerNode(want, have, m); ok {
+		d.step(DeleteNode{Machine: m.Name, Node: node.Name})
+
+		return
+	}
+
 	d.step(ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
 		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion,
 	})
+}
+
+// formerNode is the node that a machine in maintenance mode had in its life before, by the
+// name that was recorded for it.
+func formerNode(want Spec, have Snapshot, m Machine) (Node, bool) {
+	name := orElse(have.Machines[m.Name].NodeName, m.NodeName)
+	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n Node) bool { return name != "" && n.Name == name })
+
+	if i < 0 || !have.Kubernetes.Reachable {
+		return Node{}, false
+	}
+
+	for _, other := range want.all() {
+		if s := have.Machines[other.Name]; other.Name != m.Name && s.Access == Member && s.NodeName == name {
+			return Node{}, false
+		}
+	}
+
+	return have.Kubernetes.Nodes[i], true
 }
 
 // predecessor is the removed machine that still has a part in the cluster at the address

@@ -73,11 +73,24 @@ func (s *site) add(prefix string, n int, role cluster.Role) {
 func (s *site) render(role cluster.Role, patches ...string) machineconfig.Config {
 	s.t.Helper()
 
+	return s.renderFor(role, "v1.13", "v1.13.0", patches...)
+}
+
+// renderFor renders the configuration of a machine with a version contract, for the
+// Talos that is installed on it.
+func (s *site) renderFor(role cluster.Role, contract, version string, patches ...string) machineconfig.Config {
+	s.t.Helper()
+
+	kubernetes := "v1.35.2"
+	if contract == "v1.11" {
+		kubernetes = "v1.34.1"
+	}
+
 	config, err := machineconfig.Generate(
-		machineconfig.Cluster{Name: s.want.Name, Endpoint: s.want.Endpoint, KubernetesVersion: "v1.35.2", Contract: "v1.13", Patches: patches},
+		machineconfig.Cluster{Name: s.want.Name, Endpoint: s.want.Endpoint, KubernetesVersion: kubernetes, Contract: contract, Patches: patches},
 		machineconfig.Machine{
 			Role: machineconfig.Role(role), Mode: machineconfig.Metal,
-			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:v1.13.0"},
+			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:" + version},
 		}, s.bundle)
 	if err != nil {
 		s.t.Fatal(err)
@@ -98,7 +111,12 @@ func (s *site) runner() *lifecycle.Runner {
 	api, err := talos.NewFleet(talos.Options{
 		Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key},
 		Digest:      machineconfig.Digest,
-		Timeouts:    s.timeouts,
+		RebootFor: func(machine string, active []byte) ([]string, error) {
+			_, fields, err := machineconfig.NeedsReboot(active, s.configs[machine])
+
+			return fields, err
+		},
+		Timeouts: s.timeouts,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -141,6 +159,17 @@ func (s *site) create() {
 	}
 
 	s.isReady(result.Snapshot)
+	s.record(result.Snapshot)
+}
+
+// record remembers what state would: which machines these are, and that there is an etcd.
+func (s *site) record(have cluster.Snapshot) {
+	s.want.Bootstrapped = true
+
+	for i, m := range s.want.Machines {
+		seen := have.Machines[m.Name]
+		s.want.Machines[i].UUID, s.want.Machines[i].NodeName = seen.UUID, seen.NodeName
+	}
 }
 
 // isReady checks the end state of a create, in the answer and on the site itself.

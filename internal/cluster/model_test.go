@@ -1,0 +1,486 @@
+package cluster_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// This file and its neighbours model_*_test.go are a cluster of their own: machines, an
+// etcd and a Kubernetes API that behave as talos-semantics says, and know nothing of the
+// planner. rollout_test.go runs plans on it and looks for what must never happen.
+
+// life is where a machine is in its life.
+type life string
+
+const (
+	off         life = "off"         // and never coming back
+	away        life = "away"        // rebooting or installing
+	maintenance life = "maintenance" // without a configuration
+	booting     life = "booting"
+	running     life = "running"
+)
+
+// box is a machine made of hardware.
+type box struct {
+	uuid, addr, name string // name is that of its node
+	life, next       life   // next is what follows away
+	timer            int
+	boot             int
+	controlPlane     bool
+	foreign          bool // belongs to another cluster
+
+	version, schematic, digest string
+	// needsReboot is whether the old configuration differs so that Talos has to reboot.
+	needsReboot bool
+	// back is what an upgrade that Talos rolls back returns to.
+	backVersion, backSchematic string
+
+	sick       bool // its node never gets Ready
+	etcdBroken bool // its etcd does not come up
+	stuck      bool // its member stays a learner
+	cure       string
+
+	data, left, asked bool // of etcd: has data, left it, was told to begin one
+	member            string
+
+	// disrupted is set from the moment a step takes the machine out of service until it
+	// works again.
+	disrupted bool
+	hop       string // the version of the upgrade that disrupted it
+}
+
+type etcdMember struct {
+	id      string
+	box     *box
+	learner bool
+}
+
+type kubeNode struct {
+	name          string
+	box           *box
+	ours, foreign bool // who cordoned it
+}
+
+// site is the model.
+type site struct {
+	random  *rand.Rand
+	now     time.Time
+	boxes   []*box
+	members []*etcdMember
+	nodes   []*kubeNode
+	noCNI   bool
+	apiDown bool
+	alarm   bool
+	split   bool // members disagree about the leader
+	ids     int
+
+	trace  []string
+	broken []string
+}
+
+func (s *site) say(format string, args ...any) {
+	s.trace = append(s.trace, s.now.Format("15:04:05 ")+fmt.Sprintf(format, args...))
+}
+
+func (s *site) fail(format string, args ...any) {
+	s.broken = append(s.broken, fmt.Sprintf(format, args...))
+	s.say("BROKEN "+format, args...)
+}
+
+// at is the machine that answers at an address.
+func (s *site) at(addr string) *box {
+	for _, b := range s.boxes {
+		if b.addr == addr && b.life != off && b.life != away {
+			return b
+		}
+	}
+
+	return nil
+}
+
+func (b *box) up() bool { return b.life == booting || b.life == running }
+
+func (s *site) memberOf(b *box) *etcdMember {
+	for _, m := range s.members {
+		if m.box == b && m.id == b.member {
+			return m
+		}
+	}
+
+	return nil
+}
+
+// etcdUp is true for a machine whose etcd serves.
+func (s *site) etcdUp(b *box) bool {
+	return b.up() && b.data && !b.etcdBroken && s.memberOf(b) != nil
+}
+
+// votes counts the voting members, and those of them that work, but for one.
+func (s *site) votes(but *etcdMember) (all, healthy int) {
+	for _, m := range s.members {
+		if m == but || m.learner {
+			continue
+		}
+
+		all++
+
+		if m.id == m.box.member && s.etcdUp(m.box) {
+			healthy++
+		}
+	}
+
+	return all, healthy
+}
+
+func (s *site) quorum() bool {
+	all, healthy := s.votes(nil)
+
+	return all > 0 && healthy > all/2
+}
+
+func (s *site) api() bool {
+	return !s.apiDown && s.quorum() &&
+		slices.ContainsFunc(s.boxes, func(b *box) bool { return b.controlPlane && s.etcdUp(b) && b.life == running && !b.foreign })
+}
+
+func (s *site) ready(n *kubeNode) bool { return n.box.life == running && !n.box.sick && !s.noCNI && s.nodeOf(n.box) == n }
+
+func (s *site) nodeOf(b *box) *kubeNode {
+	for _, n := range s.nodes {
+		if n.box == b && n.name == b.name {
+			return n
+		}
+	}
+
+	return nil
+}
+
+// well is true for a machine that does its part.
+func (s *site) well(b *box) bool {
+	if b.life != running || b.sick || s.nodeOf(b) == nil {
+		return false
+	}
+
+	m := s.memberOf(b)
+
+	return !b.controlPlane || s.etcdUp(b) && !m.learner
+}
+
+func (s *site) addMember(b *box, learner bool) {
+	s.ids++
+	b.data, b.left, b.member = true, false, fmt.Sprintf("m%d", s.ids)
+	s.members = append(s.members, &etcdMember{id: b.member, box: b, learner: learner})
+}
+
+func (s *site) dropMember(id string) {
+	s.members = slices.DeleteFunc(s.members, func(m *etcdMember) bool { return m.id == id })
+}
+
+// tick lets every machine go on by itself; it reports whether any did.
+func (s *site) tick() (moved bool) {
+	for _, b := range s.boxes {
+		before := *b
+
+		switch {
+		case b.foreign:
+		case b.life == away:
+			if b.timer--; b.timer <= 0 {
+				b.life = b.next
+				b.boot++
+				b.left = false // a machine that left etcd joins again when it boots
+			}
+		case b.life == booting:
+			s.boots(b)
+		}
+
+		if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && (b.life == running || !b.controlPlane) {
+			s.register(b)
+
+			moved = true
+		}
+
+		moved = moved || before != *b
+	}
+
+	return moved
+}
+
+// boots is what a configured machine does until it runs.
+func (s *site) boots(b *box) {
+	if !b.controlPlane {
+		b.life = running
+
+		return
+	}
+
+	all := len(s.members)
+
+	switch m := s.memberOf(b); {
+	case b.asked && !b.data:
+		b.asked = false
+		s.addMember(b, false)
+	case !b.data && all > 0 && s.joinable():
+		s.addMember(b, true)
+	case m != nil && m.learner && s.quorum() && !b.stuck:
+		m.learner = false
+	case m != nil && !m.learner && s.etcdUp(b):
+		b.life = running
+	}
+}
+
+// joinable is true when etcd takes another member: all work, and none is a learner
+// (etcd 3.6, mayAddMember and ErrTooManyLearners).
+func (s *site) joinable() bool {
+	return s.quorum() && !slices.ContainsFunc(s.members, func(m *etcdMember) bool { return m.learner || !s.etcdUp(m.box) })
+}
+
+func (s *site) register(b *box) {
+	for _, n := range s.nodes {
+		if n.name == b.name {
+			n.box = b
+
+			return
+		}
+	}
+
+	s.nodes = append(s.nodes, &kubeNode{name: b.name, box: b})
+}
+
+// goAway reboots a machine.
+func (s *site) goAway(b *box, next life) {
+	b.life, b.next, b.timer = away, next, 1+s.random.IntN(4)
+}
+
+// wipe takes everything from a machine that it got from its cluster.
+func (b *box) wipe() {
+	b.digest, b.data, b.left, b.asked, b.member, b.disrupted = "", false, false, false, "", false
+	b.sick, b.etcdBroken, b.stuck = false, false, false
+}
+
+// heal ends an ailment that a change cures.
+func (b *box) heal(cure string) {
+	if b.cure == cure {
+		b.sick, b.etcdBroken = false, false
+	}
+}
+
+// recovered takes note of machines that work again.
+func (s *site) recovered(idle func(*box) bool) {
+	for _, b := range s.boxes {
+		if b.disrupted && idle(b) && s.well(b) {
+			b.disrupted, b.hop = false, ""
+		}
+	}
+}
+
+// eye observes the model as lifecycle's observer observes machines: with a memory of its
+// own that a run begins without.
+type eye struct {
+	site   *site
+	want   cluster.Spec
+	states map[string]cluster.MachineState
+	views  map[string]cluster.EtcdView
+	peers  []cluster.Machine
+}
+
+func newEye(s *site, want cluster.Spec) *eye {
+	return &eye{site: s, want: want, states: map[string]cluster.MachineState{}, views: map[string]cluster.EtcdView{}}
+}
+
+func (e *eye) machines() []cluster.Machine { return slices.Concat(e.want.Known(), e.peers) }
+
+func (e *eye) machine(name string) cluster.Machine {
+	all := e.machines()
+
+	return all[slices.IndexFunc(all, func(m cluster.Machine) bool { return m.Name == name })]
+}
+
+func (e *eye) observe() cluster.Snapshot {
+	have := cluster.Snapshot{Time: e.site.now, Machines: map[string]cluster.MachineState{}, Peers: map[string]cluster.MachineState{}}
+
+	for _, m := range e.machines() {
+		e.look(m)
+		have.Machines[m.Name] = e.states[m.Name]
+	}
+
+	have.Etcd = e.etcd()
+	have.Kubernetes = e.kubernetes()
+	have.Etcd.Views = map[string]cluster.EtcdView{}
+
+	for _, v := range e.views {
+		have.Etcd.Views[v.Member] = v
+	}
+
+	var peers []cluster.Machine
+
+	for _, member := range cluster.Unowned(e.want, have) {
+		name := cluster.PeerName(member)
+
+		for _, m := range e.site.members {
+			if m.id == member.ID {
+				peers = append(peers, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: m.box.addr})
+			}
+		}
+
+		if s, asked := e.states[name]; asked {
+			have.Peers[member.ID] = s
+		}
+	}
+
+	if have.Etcd.Known {
+		e.peers = peers
+	}
+
+	return have
+}
+
+// look asks one machine.
+func (e *eye) look(m cluster.Machine) {
+	old := e.states[m.Name]
+	if old.Busy != "" {
+		return
+	}
+
+	fresh := e.site.answer(m)
+	fresh.Since = old.Since
+
+	if old.Access != fresh.Access || old.Stage != fresh.Stage || old.Since.IsZero() {
+		fresh.Since = e.site.now
+	}
+
+	without := fresh.Access == cluster.Maintenance || fresh.Access == cluster.Member && fresh.EtcdService.WithoutData() && !fresh.BootstrapRequested
+	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom = old.BootstrapSent, old.Upgraded, old.RebootedFrom
+	fresh.Fresh = (old.Fresh || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested && !fresh.EtcdService.ProvesData()
+	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
+
+	if fresh.NodeName == "" {
+		fresh.NodeName = old.NodeName
+	}
+
+	if fresh.Access == cluster.Unreachable {
+		fresh.UUID = old.UUID
+	}
+
+	e.states[m.Name] = fresh
+
+	delete(e.views, m.Name)
+
+	if b := e.site.at(m.Address); b != nil && m.Role == cluster.ControlPlane && fresh.Access == cluster.Member && e.site.etcdUp(b) {
+		e.views[m.Name] = e.site.view(b)
+	}
+}
+
+// answer is what a machine says when it is asked.
+func (s *site) answer(m cluster.Machine) cluster.MachineState {
+	b := s.at(m.Address)
+
+	switch {
+	case b == nil:
+		return cluster.MachineState{Access: cluster.Unreachable, Cause: "no route to host"}
+	case b.foreign:
+		return cluster.MachineState{Access: cluster.Foreign, Cause: "unknown authority"}
+	case b.life == maintenance:
+		return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance, UUID: b.uuid}
+	}
+
+	state := cluster.MachineState{
+		Access: cluster.Member, Stage: cluster.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot), TalosVersion: b.version,
+		Schematic: b.schematic, Platform: "metal", Role: cluster.Worker, NodeName: b.name, ConfigDigest: b.digest, Ready: s.well(b) && !s.noCNI,
+	}
+
+	if !state.Ready {
+		state.Unmet = []string{"nodeReady: node is not ready"}
+	}
+
+	if b.needsReboot && b.digest != newDigest {
+		state.RebootFor = []string{"machine.sysctls"}
+	}
+
+	if b.controlPlane {
+		state.Role, state.EtcdService, state.BootstrapRequested = cluster.ControlPlane, s.etcdService(b), b.asked
+	}
+
+	return state
+}
+
+func (s *site) etcdService(b *box) cluster.ServiceState {
+	switch {
+	case s.etcdUp(b):
+		return cluster.ServiceRunning
+	case b.left:
+		return cluster.ServiceFinished
+	case !b.data:
+		return cluster.ServicePreparing
+	default:
+		return "Starting"
+	}
+}
+
+// view is etcd as one member sees it.
+func (s *site) view(b *box) cluster.EtcdView {
+	v := cluster.EtcdView{Member: b.member}
+
+	for _, m := range s.members {
+		v.Members = append(v.Members, m.id)
+
+		if v.Leader == "" && !m.learner && s.etcdUp(m.box) && s.quorum() {
+			v.Leader = m.id
+		}
+	}
+
+	slices.Sort(v.Members)
+
+	if s.alarm {
+		v.Alarms = []string{"NOSPACE on " + s.members[0].id}
+	}
+
+	if s.split && v.Leader != "" && b.member != v.Leader {
+		v.Leader = b.member
+	}
+
+	return v
+}
+
+func (e *eye) etcd() cluster.EtcdState {
+	for _, m := range e.machines() {
+		state := e.states[m.Name]
+		if m.Role != cluster.ControlPlane || state.Access != cluster.Member || state.Busy != "" || state.EtcdService.WithoutData() {
+			continue
+		}
+
+		if b := e.site.at(m.Address); b == nil || !e.site.etcdUp(b) || !e.site.quorum() {
+			continue
+		}
+
+		known := cluster.EtcdState{Known: true}
+		for _, m := range e.site.members {
+			known.Members = append(known.Members, cluster.EtcdMember{
+				ID: m.id, Name: m.box.name, Learner: m.learner, PeerURLs: []string{"https://" + m.box.addr + ":2380"},
+			})
+		}
+
+		return known
+	}
+
+	return cluster.EtcdState{Cause: "no leader"}
+}
+
+func (e *eye) kubernetes() cluster.KubernetesState {
+	if !e.site.api() {
+		return cluster.KubernetesState{Cause: "connection refused"}
+	}
+
+	state := cluster.KubernetesState{Reachable: true}
+	for _, n := range e.site.nodes {
+		state.Nodes = append(state.Nodes, cluster.Node{
+			Name: n.name, Addresses: []string{n.box.addr}, Ready: e.site.ready(n), Unschedulable: n.ours || n.foreign, Cordoned: n.ours,
+			ControlPlane: n.box.controlPlane,
+		})
+	}
+
+	return state
+}

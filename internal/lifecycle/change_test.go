@@ -1,0 +1,490 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+const (
+	newerTalos = "v1.13.2"
+	newerImage = "ghcr.io/siderolabs/installer:" + newerTalos
+	// needsReboot is a patch that Talos 1.13 applies only with a reboot.
+	needsReboot = "machine: {env: {CHANGED: \"yes\"}}"
+	// appliedLive is one that it applies at once.
+	appliedLive = "machine: {sysctls: {vm.swappiness: \"1\"}}"
+)
+
+// upgrade wants another Talos on every machine.
+func (s *site) upgrade(version string) {
+	for i := range s.want.Machines {
+		s.want.Machines[i].TalosVersion = version
+		s.want.Machines[i].Installer = "ghcr.io/siderolabs/installer:" + version
+	}
+}
+
+// reconfigure wants every machine to have a patch in its configuration.
+func (s *site) reconfigure(patch string) {
+	for i, m := range s.want.Machines {
+		config := s.render(m.Role, patch)
+		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
+	}
+}
+
+// remove takes machines off the list, as a user would, with what is recorded of them.
+func (s *site) remove(names ...string) {
+	s.want.Machines = slices.DeleteFunc(s.want.Machines, func(m cluster.Machine) bool {
+		if !slices.Contains(names, m.Name) {
+			return false
+		}
+
+		s.want.Removed = append(s.want.Removed, m)
+
+		return true
+	})
+}
+
+// converge runs until the cluster is what is wanted, and forgets what was removed.
+func (s *site) converge() lifecycle.Result {
+	s.t.Helper()
+
+	result, err := s.runner().Converge(bounded(s.t), s.want)
+	if err != nil {
+		s.t.Fatalf("converge: %v", err)
+	}
+
+	s.want.Removed = nil
+	s.isReady(result.Snapshot)
+	s.record(result.Snapshot)
+
+	return result
+}
+
+// disruptive are the calls that take a machine out of service, or out of etcd.
+var disruptive = []string{"Reboot", "Reset", "Upgrade", "EtcdLeaveCluster"}
+
+// guard fails the test when a machine is disrupted while another one of its kind is out
+// of service: no two control planes, and no more workers than the budget. The installer
+// of Talos 1.13 disrupts nothing; the reboot after it does.
+func (s *site) guard(workers int) {
+	var mu sync.Mutex
+
+	s.sim.SetOnCall(func(c talossim.Call) error {
+		if !slices.Contains(disruptive, c.Method) || strings.Contains(c.Service, "Lifecycle") {
+			return nil
+		}
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		role := strings.TrimRight(c.Machine, "0123456789")
+		down := []string{}
+
+		for _, other := range s.sim.Machines() {
+			if ready, _ := other.Ready(); other.Name() != c.Machine && strings.HasPrefix(other.Name(), role) && other.Configured() && !ready {
+				down = append(down, other.Name())
+			}
+		}
+
+		limit := 0
+		if role == "w-" {
+			limit = workers - 1
+		}
+
+		if len(down) > limit {
+			s.t.Errorf("%s on %s while %v are out of service", c.Method, c.Machine, down)
+		}
+
+		return nil
+	})
+}
+
+// runsEverywhere checks what every machine really runs.
+func (s *site) runsEverywhere(version string) {
+	s.t.Helper()
+
+	for _, m := range s.want.Machines {
+		if got := s.sim.Machine(m.Name).TalosVersion(); got != version {
+			s.t.Errorf("%s runs Talos %s, want %s", m.Name, got, version)
+		}
+	}
+}
+
+// schedulable checks that no node was left cordoned.
+func (s *site) schedulable() {
+	s.t.Helper()
+
+	have := s.runner().Observe(bounded(s.t), s.want)
+	for _, n := range have.Kubernetes.Nodes {
+		if n.Unschedulable {
+			s.t.Errorf("node %s was left cordoned", n.Name)
+		}
+	}
+}
+
+func TestUpgradeRollsMachineByMachine(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 2, talossim.Options{})
+	s.create()
+	s.guard(1)
+	s.upgrade(newerTalos)
+
+	forecast := cluster.Forecast(s.want, s.assumed(), s.policy)
+	result := s.converge()
+
+	s.runsEverywhere(newerTalos)
+	s.schedulable()
+
+	if got, want := s.rebooted(), []string{"cp-1", "cp-2", "cp-3", "w-1", "w-2"}; !slices.Equal(got, want) {
+		t.Errorf("rebooted %v, want %v", got, want)
+	}
+
+	if got, want := texts(result.Done), texts(forecast); !slices.Equal(got, want) {
+		t.Errorf("done:\n%s\nforecast:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+
+	if again := s.converge(); len(again.Done) > 0 {
+		t.Errorf("a second run did %v", again.Done)
+	}
+}
+
+// assumed is what state would say of the site.
+func (s *site) assumed() cluster.Snapshot {
+	have := s.runner().Observe(bounded(s.t), s.want)
+
+	return cluster.Assume(s.want, have.Machines)
+}
+
+func (s *site) rebooted() []string { return s.order("Reboot") }
+
+func texts(steps []cluster.Step) []string {
+	out := make([]string, len(steps))
+	for i, step := range steps {
+		out[i] = step.String()
+	}
+
+	return out
+}
+
+func TestUpgradeInSeveralHops(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, talossim.Options{TalosVersion: "v1.11.0"})
+	for i := range s.want.Machines {
+		s.want.Machines[i].TalosVersion = "v1.11.0"
+	}
+
+	s.createAs("v1.11.0")
+	s.guard(1)
+	s.upgrade(newerTalos)
+
+	for i := range s.want.Machines {
+		s.want.Machines[i].Via = []cluster.Release{{Version: "v1.12.4", Installer: "ghcr.io/siderolabs/installer:v1.12.4"}}
+	}
+
+	result := s.converge()
+	s.runsEverywhere(newerTalos)
+
+	var hops []string
+
+	for _, step := range result.Done {
+		if u, ok := step.(cluster.Upgrade); ok {
+			hops = append(hops, u.Machine+" "+u.To)
+		}
+	}
+
+	want := []string{
+		"cp-1 v1.12.4", "cp-2 v1.12.4", "cp-3 v1.12.4", "w-1 v1.12.4",
+		"cp-1 " + newerTalos, "cp-2 " + newerTalos, "cp-3 " + newerTalos, "w-1 " + newerTalos,
+	}
+	if !slices.Equal(hops, want) {
+		t.Errorf("upgraded in the order %v, want %v", hops, want)
+	}
+}
+
+// createAs creates a site whose machines have an older Talos.
+func (s *site) createAs(version string) {
+	s.t.Helper()
+
+	for i, m := range s.want.Machines {
+		config := s.renderFor(m.Role, "v1.11", version)
+		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
+	}
+
+	s.create()
+}
+
+func TestRolledBackUpgradeStopsTheRollout(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, talossim.Options{})
+	s.create()
+
+	if err := s.sim.SetImage(newerImage, talossim.Image{BootFails: true}); err != nil {
+		t.Fatal(err)
+	}
+
+	s.upgrade(newerTalos)
+
+	_, err := s.runner().Converge(bounded(t), s.want)
+
+	var refused *lifecycle.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "rolled the upgrade back") || !strings.Contains(err.Error(), "cp-1") {
+		t.Fatalf("the error is %v, want that of an upgrade of cp-1 that Talos rolled back", err)
+	}
+
+	s.runsEverywhere("v1.13.0")
+	s.schedulable()
+
+	if got := s.rebooted(); !slices.Equal(got, []string{"cp-1"}) {
+		t.Errorf("rebooted %v, want cp-1 alone", got)
+	}
+}
+
+func TestRefusedInstallerLeavesTheNodeAsItWas(t *testing.T) {
+	t.Parallel()
+
+	for name, image := range map[string]talossim.Image{"missing": {Missing: true}, "fails": {InstallFails: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newSite(t, 1, 1, talossim.Options{})
+			s.create()
+
+			if err := s.sim.SetImage(newerImage, image); err != nil {
+				t.Fatal(err)
+			}
+
+			s.upgrade(newerTalos)
+
+			_, err := s.runner().Converge(bounded(t), s.want)
+			if err == nil || !strings.Contains(err.Error(), newerImage) {
+				t.Fatalf("the error is %v, want one that names the image", err)
+			}
+
+			s.runsEverywhere("v1.13.0")
+			s.schedulable()
+		})
+	}
+}
+
+func TestConfigurationThatNeedsARebootRolls(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 2, talossim.Options{})
+	s.create()
+	s.guard(1)
+	s.reconfigure(needsReboot)
+	s.converge()
+	s.schedulable()
+
+	if got, want := s.rebooted(), []string{"cp-1", "cp-2", "cp-3", "w-1", "w-2"}; !slices.Equal(got, want) {
+		t.Errorf("rebooted %v, want %v", got, want)
+	}
+}
+
+func TestConfigurationOnTrial(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, talossim.Options{})
+	s.create()
+	s.policy.TryConfig = true
+	s.reconfigure(appliedLive)
+	s.sim.ForgetCalls()
+	s.converge()
+
+	var modes []string
+
+	for _, c := range s.sim.CallsTo("ApplyConfiguration") {
+		if c.Machine == "cp-1" {
+			modes = append(modes, c.Detail)
+		}
+	}
+
+	if len(modes) != 2 || !strings.Contains(modes[0], "try") || !strings.Contains(modes[1], "no_reboot") {
+		t.Errorf("cp-1 was configured with %v, want a trial and then the commit", modes)
+	}
+}
+
+func TestScaleUpAndDown(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, talossim.Options{})
+	s.create()
+	s.guard(1)
+	s.add("cp-b", 2, cluster.ControlPlane)
+	s.converge()
+	s.hasMembers(3)
+
+	s.remove("cp-b-1", "cp-1")
+	s.converge()
+	s.hasMembers(1)
+
+	for _, name := range []string{"cp-b-1", "cp-1"} {
+		if stage := s.sim.Machine(name).Stage(); stage != talossim.StageMaintenance {
+			t.Errorf("%s is %s, want maintenance", name, stage)
+		}
+	}
+
+	if left := s.order("EtcdLeaveCluster"); len(left) != 2 {
+		t.Errorf("left etcd: %v, want both that were removed", left)
+	}
+}
+
+func (s *site) hasMembers(n int) {
+	s.t.Helper()
+
+	if members, err := s.sim.EtcdMembers(bounded(s.t)); err != nil || len(members) != n {
+		s.t.Errorf("etcd members %v (%v), want %d", members, err, n)
+	}
+}
+
+func TestDeadControlPlaneIsRemovedThroughASurvivor(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, talossim.Options{})
+	s.create()
+	s.sim.Machine("cp-2").PowerOff()
+	s.policy.DeadAfter = 0
+	s.remove("cp-2")
+
+	result := s.converge()
+	s.hasMembers(2)
+
+	if len(result.Left) != 1 || result.Left[0].Machine != "cp-2" {
+		t.Errorf("left behind: %v, want cp-2", result.Left)
+	}
+
+	if removed := s.order("EtcdRemoveMemberByID"); len(removed) != 1 {
+		t.Errorf("members were removed through %v, want one call", removed)
+	}
+}
+
+func TestWipedControlPlaneJoinsAgain(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, talossim.Options{})
+	s.create()
+
+	wiped := s.sim.Machine("cp-3")
+	wiped.PowerOff()
+	wiped.Wipe()
+	wiped.PowerOn()
+
+	if err := wiped.AwaitStage(bounded(t), talossim.StageMaintenance); err != nil {
+		t.Fatal(err)
+	}
+
+	s.converge()
+	s.hasMembers(3)
+}
+
+// TestChangesSurviveFailures fails the n-th call of every kind of change, for every n,
+// and stops the run there: a second run ends in the same state, without disrupting any
+// machine once more than the change asks for.
+func TestChangesSurviveFailures(t *testing.T) {
+	for name, change := range map[string]func(*site){
+		"config":  func(s *site) { s.reconfigure(needsReboot) },
+		"upgrade": func(s *site) { s.upgrade(newerTalos) },
+		"grow":    func(s *site) { s.add("cp-b", 1, cluster.ControlPlane) },
+		"shrink":  func(s *site) { s.remove("cp-3", "w-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			total := callsOf(t, change)
+			stride := max(1, total/changeFailPoints)
+
+			t.Logf("%d calls, every %d. fails", total, stride)
+
+			for n := 1; n <= total; n += stride {
+				for _, fault := range []talossim.Fault{{Code: codes.Unavailable, Message: "injected"}, {DropResponse: true}} {
+					t.Run(fmt.Sprintf("fail %d", n), func(t *testing.T) {
+						t.Parallel()
+
+						s := changed(t, change)
+						s.inject(n, fault)
+						s.settles()
+					})
+				}
+
+				t.Run(fmt.Sprintf("stop at %d", n), func(t *testing.T) {
+					t.Parallel()
+
+					s := changed(t, change)
+					s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
+					s.settles()
+				})
+			}
+		})
+	}
+}
+
+// changeFailPoints bounds how many calls of a change are made to fail.
+const changeFailPoints = 8
+
+func changed(t *testing.T, change func(*site)) *site {
+	t.Helper()
+
+	s := newSite(t, 3, 1, talossim.Options{})
+	s.create()
+	change(s)
+	s.sim.ForgetCalls()
+
+	return s
+}
+
+func callsOf(t *testing.T, change func(*site)) int {
+	t.Helper()
+
+	s := changed(t, change)
+	s.settles()
+
+	return len(s.sim.Calls())
+}
+
+// settles finishes a change and checks where it ends: everything as wanted, no node
+// cordoned, and no machine rebooted more often than once.
+func (s *site) settles() {
+	s.t.Helper()
+
+	removed := slices.Clone(s.want.Removed)
+	s.converge()
+	s.schedulable()
+
+	members := 0
+
+	for _, m := range s.want.Machines {
+		if m.Role == cluster.ControlPlane {
+			members++
+		}
+
+		if got := s.sim.Machine(m.Name).TalosVersion(); got != m.TalosVersion {
+			s.t.Errorf("%s runs Talos %s, want %s", m.Name, got, m.TalosVersion)
+		}
+	}
+
+	s.hasMembers(members)
+
+	for _, m := range removed {
+		if stage := s.sim.Machine(m.Name).Stage(); stage != talossim.StageMaintenance {
+			s.t.Errorf("%s was removed and is %s, want maintenance", m.Name, stage)
+		}
+	}
+
+	boots := map[string]int{}
+	for _, name := range s.rebooted() {
+		if boots[name]++; boots[name] > 1 {
+			s.t.Errorf("%s was rebooted %d times", name, boots[name])
+		}
+	}
+}
