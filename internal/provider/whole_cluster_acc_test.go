@@ -160,10 +160,6 @@ func TestAccWholeClusterGrows(t *testing.T) {
 					ExpectError: message("Unable to update cluster"),
 				},
 				{
-					Config:      secretsHCL + s.clusterHCL(small, ""),
-					ExpectError: message("does not list gpu/w-2"),
-				},
-				{
 					PreConfig: func() {
 						s.workers[2].PowerOff()
 						s.workers[2].PowerOn()
