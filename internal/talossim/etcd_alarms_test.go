@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,28 @@ func alarmsComeAndGo(t *testing.T, cluster *testCluster, cps []*talossim.Machine
 	if after := etcdStatus(t, talos); after.GetDbSize() > before.GetDbSize() || after.GetLeader() == 0 {
 		t.Errorf("status %v after defragmentation, %v before", after, before)
 	}
+
+	leader := cps[slices.IndexFunc(cps, func(m *talossim.Machine) bool {
+		st := etcdStatus(t, cluster.secure(m))
+
+		return st.GetLeader() == st.GetMemberId()
+	})]
+	follower := cps[1-slices.Index(cps, leader)]
+
+	forfeit, err := cluster.secure(leader).EtcdForfeitLeadership(ctx, &machine.EtcdForfeitLeadershipRequest{})
+	check(t, err)
+
+	if got := forfeit.GetMessages()[0].GetMember(); got != follower.Hostname() {
+		t.Errorf("leadership went to %q, want %s", got, follower.Hostname())
+	}
+
+	eventually(t, "new leader", func(context.Context) error {
+		if st := etcdStatus(t, cluster.secure(follower)); st.GetLeader() != st.GetMemberId() {
+			return fmt.Errorf("leader is %x", st.GetLeader())
+		}
+
+		return nil
+	})
 
 	resp, err := talos.EtcdAlarmDisarm(ctx)
 	check(t, err)

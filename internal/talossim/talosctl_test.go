@@ -251,19 +251,52 @@ func TestTalosctlUpgrades(t *testing.T) {
 
 	ctl.upgraded(cp, newVersion, "upgrade", "--drain=false", "--image", installer+newVersion)
 	ctl.upgraded(cp, newVersion, "reboot")
+	ctl.upgraded(cp, "v1.13.3", "upgrade", "--image", installer+"v1.13.3") // with a drain
 	ctl.upgraded(cp, "v1.13.5", "upgrade", "--legacy", "--image", installer+"v1.13.5")
 
 	boot := cp.BootID()
 	ctl.run(at(cp, "rollback")...)
 	awaitBoot(t, cp, boot)
 
-	if out := ctl.run(at(cp, "version")...); !strings.Contains(out, newVersion) {
+	if out := ctl.run(at(cp, "version")...); !strings.Contains(out, "v1.13.3") {
 		t.Errorf("version after rollback:\n%s", out)
 	}
 
-	if out := ctl.run(at(cp, "get", "members")...); !strings.Contains(out, "Talos ("+newVersion+")") {
+	if out := ctl.run(at(cp, "get", "members")...); !strings.Contains(out, "Talos (v1.13.3)") {
 		t.Errorf("members after rollback:\n%s", out)
 	}
+}
+
+// TestTalosctlLooksAfterEtcd uses talosctl's etcd commands on a cluster of three.
+func TestTalosctlLooksAfterEtcd(t *testing.T) {
+	ctl := newTalosctl(t)
+	cluster, cps := upgradeSite(t, 3, talossim.Options{})
+	ctl.config = cluster.talosconfig(ctl.dir)
+
+	check(t, cps[2].RaiseEtcdAlarm(t.Context(), talossim.EtcdNoSpace))
+
+	for _, list := range []string{"list", "disarm"} {
+		if out := ctl.run(at(cps[0], "etcd", "alarm", list)...); !strings.Contains(out, "NOSPACE") {
+			t.Errorf("etcd alarm %s:\n%s", list, out)
+		}
+	}
+
+	if out := ctl.run(at(cps[0], "etcd", "alarm", "list")...); strings.Contains(out, "NOSPACE") {
+		t.Errorf("alarms after disarming:\n%s", out)
+	}
+
+	ctl.run(at(cps[0], "etcd", "defrag")...)
+
+	for _, m := range cps {
+		ctl.run(at(m, "etcd", "forfeit-leadership")...)
+	}
+
+	if st := etcdStatus(t, cluster.secure(cps[2])); st.GetLeader() == st.GetMemberId() {
+		t.Error("the last machine that forfeited leadership has it")
+	}
+
+	ctl.run(at(cps[1], "etcd", "leave")...)
+	ctl.fails("not found", at(cps[0], "etcd", "remove-member", "dead")...)
 }
 
 // upgraded runs a command that reboots the machine and waits for it.

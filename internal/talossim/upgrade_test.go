@@ -595,3 +595,56 @@ func TestStagedUpgradeIsCarriedOutByTheNextBoot(t *testing.T) {
 		t.Error("META still has the staged upgrade")
 	}
 }
+
+// TestLegacyUpgradeCordonsItsNode holds the machine between its two boots: Talos
+// cordons before it goes, and uncordons afterwards only what it cordoned itself.
+func TestLegacyUpgradeCordonsItsNode(t *testing.T) {
+	for name, byHand := range map[string]bool{"by Talos": false, "by somebody else": true} {
+		t.Run(name, func(t *testing.T) {
+			sim := talossim.ForTest(t, talossim.Options{Log: t.Logf})
+			cp, worker := addMachines(t, sim, "cp", 1)[0], addMachines(t, sim, "worker", 1)[0]
+			cluster := newTestCluster(t, sim)
+			cluster.create([]*talossim.Machine{cp}, []*talossim.Machine{worker})
+			nodes := cluster.kubernetes(cp).CoreV1().Nodes()
+
+			node, err := nodes.Get(t.Context(), worker.Hostname(), metav1.GetOptions{})
+			check(t, err)
+
+			node.Spec.Unschedulable = byHand
+			_, err = nodes.Update(t.Context(), node, metav1.UpdateOptions{})
+			check(t, err)
+
+			name, boots := node.Name, worker.Boots()
+			worker.HangNextReboot()
+
+			_, err = cluster.secure(worker).UpgradeWithOptions(t.Context(), client.WithUpgradeImage(installer+newVersion))
+			check(t, err)
+
+			eventually(t, "machine gone", func(context.Context) error {
+				if id := worker.BootID(); id != "" {
+					return fmt.Errorf("still in boot %s", id)
+				}
+
+				return nil
+			})
+
+			node, err = nodes.Get(t.Context(), name, metav1.GetOptions{})
+			check(t, err)
+
+			if !node.Spec.Unschedulable || (node.Annotations["talos.dev/cordoned"] == "true") == byHand {
+				t.Errorf("during the upgrade: unschedulable %v, annotations %v", node.Spec.Unschedulable, node.Annotations)
+			}
+
+			worker.PowerOff()
+			worker.PowerOn()
+			check(t, worker.AwaitReady(within(t, time.Minute)))
+
+			node, err = nodes.Get(t.Context(), name, metav1.GetOptions{})
+			check(t, err)
+
+			if node.Spec.Unschedulable != byHand || worker.Boots() != boots+1 || worker.TalosVersion() != newVersion {
+				t.Errorf("after the upgrade: unschedulable %v, %d boots, %s", node.Spec.Unschedulable, worker.Boots()-boots, worker.TalosVersion())
+			}
+		})
+	}
+}
