@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -37,8 +38,9 @@ type Options struct {
 	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
 	// request to one server, 5 s; Call a request as a whole, 10 s.
 	Connect, Attempt, Call time.Duration
-	// Progress is told what a drain left behind when its policy was to go on all the
-	// same; nil is allowed.
+	// Progress is told what is worth knowing and no error: what a drain left behind when
+	// its policy was to go on all the same, and a lock that could not be given back. nil
+	// is allowed; it may be called by several goroutines.
 	Progress func(message string)
 }
 
@@ -56,6 +58,8 @@ type Client struct {
 	attempt, call time.Duration
 	servers       []*server
 	progress      func(string)
+	// cluster is the SHA-256 of the CA.
+	cluster string
 
 	mu sync.Mutex
 	// preferred is the server that answered last.
@@ -89,7 +93,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 
-	c := &Client{attempt: o.Attempt, call: o.Call, progress: o.Progress}
+	c := &Client{attempt: o.Attempt, call: o.Call, progress: o.Progress, cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA))}
 
 	for _, u := range urls {
 		s, err := newServer(u, o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})

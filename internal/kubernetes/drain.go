@@ -22,8 +22,8 @@ import (
 const (
 	// drainPause is how often a drain looks what is left of a node.
 	drainPause = time.Second
-	// forceBound is how long pods that were deleted may take to end; those with the
-	// usual grace period of 30 s do.
+	// forceBound is how long pods that were deleted may take to end, unless the policy
+	// gives less; those with the usual grace period of 30 s do.
 	forceBound = time.Minute
 	// overdue is how long after the end of its grace period a pod that still exists
 	// does not count any more: its kubelet is dead, or cannot get rid of it.
@@ -39,8 +39,8 @@ var errDrainTime = errors.New("time ran out")
 //
 // When pods are left after policy.Timeout (zero: when ctx ends), policy.OnTimeout
 // decides. DrainFail returns a permanent error that names them and what is in the way.
-// DrainForce deletes them, and gives them a minute to end. DrainSkip leaves them. Who
-// stays behind then is told to [Options.Progress].
+// DrainForce deletes them, and gives them policy.Timeout once more, at most a minute,
+// to end. DrainSkip leaves them. Who stays behind then is told to [Options.Progress].
 //
 // Every other error may be repeated: an API that does not answer until time runs out,
 // and the cause of ctx when it ends. Destructive for pods, safe to repeat. The node is
@@ -87,7 +87,7 @@ func (d *draining) run(ctx context.Context, policy cluster.DrainPolicy) error {
 
 	switch policy.OnTimeout {
 	case cluster.DrainForce:
-		return d.force(ctx)
+		return d.force(ctx, policy.Timeout)
 	case cluster.DrainSkip:
 		d.goOn(ctx, left)
 
@@ -167,10 +167,10 @@ func (*draining) remove(ctx context.Context, api clientgo.Interface, pod *corev1
 
 // force deletes the pods that are left. Those that only take long to end are left to
 // the disruption.
-func (d *draining) force(ctx context.Context) error {
+func (d *draining) force(ctx context.Context, timeout time.Duration) error {
 	d.refused = map[string]error{}
 
-	bounded, cancel := context.WithTimeoutCause(ctx, forceBound, errDrainTime)
+	bounded, cancel := context.WithTimeoutCause(ctx, min(timeout, forceBound), errDrainTime)
 	defer cancel()
 
 	err := wait.Until(bounded, drainPause, func(ctx context.Context) error { return d.round(ctx, d.remove) })

@@ -41,6 +41,7 @@ func TestDrain(t *testing.T) {
 			"waits for the kubelet":          testDrainWaitsForTheKubelet,
 			"when time runs out":             testDrainOutOfTime,
 			"names what is in the way":       testDrainNamesWhatIsInTheWay,
+			"by force leaves who takes long": testDrainByForceLeavesWhoTakesLong,
 		}
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) { test(t, l) })
@@ -171,20 +172,14 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 			l.pod(t, node, node, nil)
 			l.budget(t, node, 0)
 
-			var told []string
+			told, client := l.telling(t)
 
-			options := l.options
-			options.Progress = func(text string) { told = append(told, text) }
-			client, err := kubernetes.New(options)
-			check(t, err)
-			t.Cleanup(client.Close)
-
-			err = client.Drain(t.Context(), node, hasty(then))
+			err := client.Drain(t.Context(), node, hasty(then))
 			if (err == nil) != (test.wantErr == "") || err != nil && (err.Error() != named(test.wantErr) || !wait.IsPermanent(err)) {
 				t.Errorf("error %v, want %q for good", err, named(test.wantErr))
 			}
 
-			if got := strings.Join(told, "\n"); got != named(test.wantTold) {
+			if got := strings.Join(*told, "\n"); got != named(test.wantTold) {
 				t.Errorf("told %q, want %q", got, named(test.wantTold))
 			}
 
@@ -192,6 +187,36 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 				t.Errorf("left on the node: %q, want %q", got, named(test.wantPods))
 			}
 		})
+	}
+}
+
+// telling is a client and what it tells.
+func (l *living) telling(t *testing.T) (*[]string, *kubernetes.Client) {
+	t.Helper()
+
+	var told []string
+
+	options := l.options
+	options.Progress = func(text string) { told = append(told, text) }
+	client, err := kubernetes.New(options)
+	check(t, err)
+	t.Cleanup(client.Close)
+
+	return &told, client
+}
+
+func testDrainByForceLeavesWhoTakesLong(t *testing.T, l *living) {
+	t.Helper()
+	l.node(t, "forced", nil)
+	l.pod(t, "forced", "lingers", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(300)) })
+	l.budget(t, "lingers", 0)
+
+	told, client := l.telling(t)
+	check(t, client.Drain(t.Context(), "forced", hasty(cluster.DrainForce)))
+
+	const want = "drain node forced: going on although 1 pod is left: default/lingers (it is shutting down)"
+	if got := strings.Join(*told, "\n"); got != want || l.pods(t, "forced") != "lingers†" {
+		t.Errorf("told %q with %q on the node, want %q", got, l.pods(t, "forced"), want)
 	}
 }
 

@@ -70,6 +70,12 @@ func newLiving(t *testing.T, assets string) *living {
 	bundle, err := sharedBundle()
 	check(t, err)
 
+	return newLivingOf(t, assets, bundle)
+}
+
+func newLivingOf(t *testing.T, assets string, bundle *pki.Bundle) *living {
+	t.Helper()
+
 	sim := talossim.ForTest(t, talossim.Options{Assets: assets})
 	endpoint, err := sim.Endpoint()
 	check(t, err)

@@ -17,8 +17,8 @@ const DefaultLockDuration = 30 * time.Second
 
 // LockOptions describe a [Lock].
 type LockOptions struct {
-	// Cluster tells clusters apart within this process, such as the SHA-256 of the
-	// cluster's CA: addresses and endpoints of one cluster have several spellings.
+	// Cluster tells clusters apart within this process; by default the cluster's CA
+	// does, as addresses and endpoints of one cluster have several spellings.
 	Cluster string
 	// Name of the run for whoever waits for it, such as the name of its resource.
 	Name string
@@ -53,6 +53,10 @@ type Lock struct {
 
 // Lock returns the lock of the client's cluster; it does no I/O.
 func (c *Client) Lock(o LockOptions) *Lock {
+	if o.Cluster == "" {
+		o.Cluster = c.cluster
+	}
+
 	if o.Duration == 0 {
 		o.Duration = DefaultLockDuration
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -23,8 +24,7 @@ var _ lifecycle.Lock = (*kubernetes.Lock)(nil)
 // process counts the processes that tests pretend to be: each has a queue of its own.
 var process atomic.Int32
 
-// lock of the cluster as a process of its own has it. Its holders stay for an hour,
-// so that none expires in a test that does not mean it.
+// lock of the cluster as a process of its own has it.
 func (l *living) lock(t *testing.T, name string, duration time.Duration) *kubernetes.Lock {
 	t.Helper()
 
@@ -323,12 +323,16 @@ func TestLockOfAnAPIThatIsGone(t *testing.T) {
 func TestLockQueuesWithinTheProcess(t *testing.T) {
 	t.Parallel()
 
-	l := newLiving(t, "")
-	lock := func(cluster, name string) *kubernetes.Lock {
-		return l.client(t).Lock(kubernetes.LockOptions{Cluster: t.Name() + cluster, Name: name, Duration: time.Hour})
+	// The queue is that of the cluster's CA, so this CA is of this test alone.
+	bundle, err := pki.Generate()
+	check(t, err)
+
+	l := newLivingOf(t, "", bundle)
+	lock := func(name string) *kubernetes.Lock {
+		return l.client(t).Lock(kubernetes.LockOptions{Name: name, Duration: time.Hour})
 	}
 
-	_, release, err := lock("one", "first").Acquire(within(t, time.Minute), nil)
+	_, release, err := lock("first").Acquire(within(t, time.Minute), nil)
 	check(t, err)
 
 	waits := make(chan string)
@@ -336,7 +340,7 @@ func TestLockQueuesWithinTheProcess(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 
 	go func() {
-		_, _, err := lock("one", "second").Acquire(ctx, func(holder string) { waits <- holder })
+		_, _, err := lock("second").Acquire(ctx, func(holder string) { waits <- holder })
 		ended <- err
 	}()
 
@@ -356,7 +360,7 @@ func TestLockQueuesWithinTheProcess(t *testing.T) {
 
 	for _, name := range []string{"third", "fourth"} {
 		runs.Go(func() {
-			_, free, err := lock("one", name).Acquire(within(t, time.Minute), func(holder string) { waits <- holder })
+			_, free, err := lock(name).Acquire(within(t, time.Minute), func(holder string) { waits <- holder })
 			if err != nil {
 				t.Error(err)
 
