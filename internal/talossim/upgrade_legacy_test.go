@@ -1,0 +1,147 @@
+package talossim_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/meta"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+func TestLegacyUpgradeChecksEtcd(t *testing.T) {
+	cluster, cps := upgradeSite(t, 2, talossim.Options{})
+	ctx, talos := within(t, time.Minute), cluster.secure(cps[0])
+
+	_, err := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(installer+newVersion))
+	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "etcd member count(2) is insufficient") {
+		t.Errorf("upgrade of one of two members: %v", err)
+	}
+
+	boot := cps[0].BootID()
+	resp, err := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(installer+newVersion), client.WithUpgradeForce(true))
+	check(t, err)
+
+	if resp.GetMessages()[0].GetAck() != "Upgrade request received" || resp.GetMessages()[0].GetActorId() == "" {
+		t.Errorf("answer %v", resp)
+	}
+
+	awaitBoot(t, cps[0], boot)
+
+	if got := cluster.reported(cps[0]); got != newVersion {
+		t.Errorf("version %s, want %s", got, newVersion)
+	}
+}
+
+func TestLegacyUpgradeNeedsEveryMember(t *testing.T) {
+	cluster, cps := upgradeSite(t, 3, talossim.Options{})
+	cps[2].PowerOff()
+
+	_, err := cluster.secure(cps[0]).UpgradeWithOptions(within(t, time.Minute), client.WithUpgradeImage(installer+newVersion))
+	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "is not healthy; all members must be healthy") {
+		t.Errorf("upgrade while a member is off: %v", err)
+	}
+}
+
+func TestLegacyUpgradeThatTheInstallerRefuses(t *testing.T) {
+	cluster, cps := upgradeSite(t, 1, talossim.Options{})
+	cp, talos := cps[0], cluster.secure(cps[0])
+	ctx := within(t, time.Minute)
+
+	check(t, cluster.sim.SetImage(installer+"v1.13.1", talossim.Image{Missing: true}))
+
+	for _, reference := range []string{installer + "v1.13.1", "registry.k8s.io/pause:3.10"} {
+		_, err := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(reference))
+		if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), fmt.Sprintf("error validating installer image %q", reference)) {
+			t.Errorf("upgrade to %s: %v", reference, err)
+		}
+	}
+
+	boot := cp.BootID()
+	_, err := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(installer+"v1.16.0"))
+	check(t, err)
+	awaitBoot(t, cp, boot)
+
+	if got := cluster.reported(cp); got != oldVersion {
+		t.Errorf("version %s after a refused upgrade, want %s", got, oldVersion)
+	}
+}
+
+func TestStagedUpgradeIsCarriedOutByTheNextBoot(t *testing.T) {
+	cluster, cps := upgradeSite(t, 1, talossim.Options{})
+	cp := cps[0]
+
+	boot, boots := cp.BootID(), cp.Boots()
+	_, err := cluster.secure(cp).UpgradeWithOptions(within(t, time.Minute),
+		client.WithUpgradeImage(installer+newVersion), client.WithUpgradeStage(true))
+	check(t, err)
+	awaitBoot(t, cp, boot)
+
+	if got := cluster.reported(cp); got != newVersion || cp.Boots()-boots != 2 {
+		t.Errorf("version %s after %d boots, want %s after two", got, cp.Boots()-boots, newVersion)
+	}
+
+	if _, ok := cp.Meta()[meta.StagedUpgradeImageRef]; ok {
+		t.Error("META still has the staged upgrade")
+	}
+}
+
+// TestLegacyUpgradeCordonsItsNode holds the machine between its two boots: Talos
+// cordons before it goes, and uncordons afterwards only what it cordoned itself.
+func TestLegacyUpgradeCordonsItsNode(t *testing.T) {
+	for name, byHand := range map[string]bool{"by Talos": false, "by somebody else": true} {
+		t.Run(name, func(t *testing.T) {
+			sim := talossim.ForTest(t, talossim.Options{Log: t.Logf})
+			cp, worker := addMachines(t, sim, "cp", 1)[0], addMachines(t, sim, "worker", 1)[0]
+			cluster := newTestCluster(t, sim)
+			cluster.create([]*talossim.Machine{cp}, []*talossim.Machine{worker})
+			nodes := cluster.kubernetes(cp).CoreV1().Nodes()
+
+			node, err := nodes.Get(t.Context(), worker.Hostname(), metav1.GetOptions{})
+			check(t, err)
+
+			node.Spec.Unschedulable = byHand
+			_, err = nodes.Update(t.Context(), node, metav1.UpdateOptions{})
+			check(t, err)
+
+			name, boots := node.Name, worker.Boots()
+			worker.HangNextReboot()
+
+			_, err = cluster.secure(worker).UpgradeWithOptions(t.Context(), client.WithUpgradeImage(installer+newVersion))
+			check(t, err)
+
+			eventually(t, "machine gone", func(context.Context) error {
+				if id := worker.BootID(); id != "" {
+					return fmt.Errorf("still in boot %s", id)
+				}
+
+				return nil
+			})
+
+			node, err = nodes.Get(t.Context(), name, metav1.GetOptions{})
+			check(t, err)
+
+			if !node.Spec.Unschedulable || (node.Annotations["talos.dev/cordoned"] == "true") == byHand {
+				t.Errorf("during the upgrade: unschedulable %v, annotations %v", node.Spec.Unschedulable, node.Annotations)
+			}
+
+			worker.PowerOff()
+			worker.PowerOn()
+			check(t, worker.AwaitReady(within(t, time.Minute)))
+
+			node, err = nodes.Get(t.Context(), name, metav1.GetOptions{})
+			check(t, err)
+
+			if node.Spec.Unschedulable != byHand || worker.Boots() != boots+1 || worker.TalosVersion() != newVersion {
+				t.Errorf("after the upgrade: unschedulable %v, %d boots, %s", node.Spec.Unschedulable, worker.Boots()-boots, worker.TalosVersion())
+			}
+		})
+	}
+}
