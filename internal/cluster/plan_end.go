@@ -20,7 +20,16 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 	p.KeepNodes = len(want.removed(ControlPlane)) > 0
 	want.Machines, want.Removed = want.Removed, nil
 
-	return PlanTeardown(want, have, p)
+	d := PlanTeardown(want, have, p)
+
+	for i, step := range d.Steps {
+		if reset, ok := step.(Reset); ok {
+			reset.Shared = have.Kubernetes.Reachable
+			d.Steps[i] = reset
+		}
+	}
+
+	return d
 }
 
 // Ends reports whether a cluster ends with the machines in want.Removed, so that they are

@@ -200,6 +200,9 @@ type Reset struct {
 	Evacuation
 	// Last is set on the reset that ends the control plane.
 	Last bool
+	// Shared is set when other runs may be at work on the same cluster, which ends with
+	// this reset: those that have begun finish first.
+	Shared bool
 }
 
 // On names the machine.
@@ -259,7 +262,7 @@ func Disruptive(s Step) bool {
 	case ApplyConfig:
 		return s.Reboot != ""
 	case Reset:
-		return s.Node != ""
+		return s.Node != "" || s.Shared
 	default:
 		return false
 	}

@@ -84,7 +84,17 @@ func (t *turnstile) guarded(ctx context.Context) error {
 	return nil
 }
 
-// close gives the lock back.
+// giveBack lets others go first when nothing more is going to be disrupted for now.
+func (t *turnstile) giveBack() {
+	if t.release == nil {
+		return
+	}
+
+	t.release()
+	t.release, t.lost = nil, nil
+}
+
+// close gives the lock back, or stops waiting for it.
 func (t *turnstile) close() {
 	if t.waiting {
 		t.cancel()
@@ -98,9 +108,7 @@ func (t *turnstile) close() {
 		t.cancel()
 	}
 
-	if t.release != nil {
-		t.release()
-	}
+	t.giveBack()
 }
 
 // locked reports whether a step needs the lock. A machine whose own etcd does not run

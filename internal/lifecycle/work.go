@@ -139,6 +139,14 @@ func purpose(step cluster.Step) string {
 	return ""
 }
 
+// leave gives the lock back once the only machines of a run are on their way out: nobody
+// has to wait until they have booted.
+func (w *work) leave(step cluster.Step) {
+	if _, reset := step.(cluster.Reset); reset && len(w.want.Machines) == 0 && len(w.want.Removed) == 1 {
+		w.turnstile.giveBack()
+	}
+}
+
 // unlock gives the lock back.
 func (w *work) unlock() { w.turnstile.close() }
 
@@ -187,6 +195,7 @@ func (w *work) record(end outcome, watch *observer) {
 			w.disrupted[why] = true
 		}
 
+		w.leave(end.step)
 		w.runner.tell("step finished", map[string]any{"step": end.step.String()})
 
 		return
