@@ -488,3 +488,31 @@ func (s *site) settles() {
 		}
 	}
 }
+
+// TestRunsSideBySideTakeTurns upgrades every machine in a run of its own, all at the same
+// time, as for_each over machines does: they are disrupted one after the other.
+func TestRunsSideBySideTakeTurns(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 2, talossim.Options{})
+	s.create()
+	s.guard(1)
+	s.upgrade(newerTalos)
+
+	var runs sync.WaitGroup
+
+	for _, m := range s.want.Machines {
+		want := s.want
+		want.Machines, want.Joins = []cluster.Machine{m}, true
+
+		runs.Go(func() {
+			if _, err := s.runner().Converge(bounded(t), want); err != nil {
+				t.Errorf("upgrade of %s: %v", m.Name, err)
+			}
+		})
+	}
+
+	runs.Wait()
+	s.runsEverywhere(newerTalos)
+	s.schedulable()
+}

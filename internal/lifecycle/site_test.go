@@ -135,7 +135,7 @@ func (s *site) runner() *lifecycle.Runner {
 	}
 
 	return &lifecycle.Runner{
-		Fleet: fleet{api}, Kubernetes: nodes, Configs: s.configs, Policy: s.policy, Interval: 20 * time.Millisecond,
+		Fleet: fleet{api}, Kubernetes: nodes, Lock: nodes.Lock(kubernetes.LockOptions{Cluster: s.want.Endpoint, Name: s.t.Name()}), Configs: s.configs, Policy: s.policy, Interval: 20 * time.Millisecond,
 		Progress: func(message string, fields map[string]any) { s.t.Logf("%s %v", message, fields) },
 	}
 }
