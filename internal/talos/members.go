@@ -241,14 +241,14 @@ func etcdRefused(err error) error {
 	}
 
 	if slices.ContainsFunc(quorumRefusals, func(text string) bool { return strings.Contains(err.Error(), text) }) {
-		return refusedForQuorum{err}
+		return quorumError{err}
 	}
 
 	return final(err)
 }
 
-// refusedForQuorum is ErrQuorum, whatever the class of the code that it came with.
-type refusedForQuorum struct{ err error }
+// quorumError is ErrQuorum, whatever the class of the code that it came with.
+type quorumError struct{ err error }
 
-func (e refusedForQuorum) Error() string { return ErrQuorum.Error() + ": " + e.err.Error() }
-func (e refusedForQuorum) Unwrap() error { return ErrQuorum }
+func (e quorumError) Error() string { return ErrQuorum.Error() + ": " + e.err.Error() }
+func (e quorumError) Unwrap() error { return ErrQuorum }

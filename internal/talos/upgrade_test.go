@@ -199,7 +199,7 @@ func TestUpgradeShowsNoOutputUnseen(t *testing.T) {
 	var installed atomic.Bool
 
 	sim.SetOnCall(func(c talossim.Call) error {
-		if c.Method == "Get" && installed.Load() {
+		if c.Service == "cosi.resource.State" && installed.Load() {
 			return status.Error(codes.PermissionDenied, "not now")
 		}
 
