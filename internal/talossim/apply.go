@@ -47,7 +47,8 @@ type (
 )
 
 // ApplyConfiguration makes the checks of Talos 1.13.6 in their order, which differs
-// from what one would expect: even a request that fails validation cancels a pending try.
+// from what one would expect: even a request that fails validation cancels a pending try
+// (until Talos 1.14).
 func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*applyResponse, error) {
 	b := a.b
 
@@ -70,7 +71,8 @@ func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*apply
 		return nil, errNotAuthorized
 	}
 
-	if req.GetMode() != machine.ApplyConfigurationRequest_TRY {
+	since114 := b.since(1, 14)
+	if req.GetMode() != machine.ApplyConfigurationRequest_TRY && !since114 {
 		b.apply.cancelRollback()
 	}
 
@@ -88,7 +90,16 @@ func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*apply
 		return b.dryRun(plan, cfg)
 	}
 
-	if err := b.carryOut(plan, cfg, req.GetTryModeTimeout().AsDuration(), req.GetTryModeTimeout() != nil); err != nil {
+	if plan.mode != machine.ApplyConfigurationRequest_TRY && since114 {
+		b.apply.cancelRollback()
+	}
+
+	timeout := constants.ConfigTryTimeout
+	if req.GetTryModeTimeout() != nil {
+		timeout = req.GetTryModeTimeout().AsDuration()
+	}
+
+	if err := b.carryOut(&plan, cfg, timeout); err != nil {
 		return nil, err
 	}
 
@@ -138,6 +149,13 @@ func (b *boot) planApply(mode machine.ApplyConfigurationRequest_Mode, cfg config
 		mode = machine.ApplyConfigurationRequest_NO_REBOOT
 	}
 
+	// Talos 1.14 never reboots for a configuration.
+	immediate := b.since(1, 14)
+	if immediate && mode == machine.ApplyConfigurationRequest_REBOOT {
+		return applyPlan{}, status.Error(codes.Unimplemented,
+			"the REBOOT mode is not supported, please use AUTO or NO_REBOOT modes instead")
+	}
+
 	plan := applyPlan{mode: mode, details: "Applied configuration with a reboot"}
 
 	switch mode {
@@ -154,7 +172,7 @@ func (b *boot) planApply(mode machine.ApplyConfigurationRequest_Mode, cfg config
 		plan.mode = machine.ApplyConfigurationRequest_NO_REBOOT
 		plan.details = "Applied configuration without a reboot"
 
-		if err := canApplyImmediate(b.config(), cfg); err != nil && !maintenance {
+		if err := canApplyImmediate(b.config(), cfg); err != nil && !maintenance && !immediate {
 			plan.mode = machine.ApplyConfigurationRequest_REBOOT
 			plan.details = "Applied configuration with a reboot"
 			plan.reason = ": " + err.Error()
@@ -186,13 +204,10 @@ func (b *boot) dryRun(plan applyPlan, cfg config.Provider) (*applyResponse, erro
 }
 
 // carryOut applies the effects of a mode.
-func (b *boot) carryOut(plan applyPlan, cfg config.Provider, timeout time.Duration, timeoutSet bool) error {
+func (b *boot) carryOut(plan *applyPlan, cfg config.Provider, timeout time.Duration) error {
 	switch plan.mode {
 	case machine.ApplyConfigurationRequest_TRY:
-		if !timeoutSet {
-			timeout = constants.ConfigTryTimeout
-		}
-
+		plan.details += fmt.Sprintf("\nThe config is applied in 'try' mode and will be automatically reverted back in %s", timeout)
 		b.tryConfig(timeout)
 
 		return b.setActive(cfg)

@@ -101,10 +101,15 @@ func stageAndTry(t *testing.T, m *talossim.Machine, talos *client.Client, data, 
 		t.Error("a staged configuration must be persistent and not active, byte for byte")
 	}
 
-	_, err := talos.ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{
+	resp, err := talos.ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{
 		Data: label, Mode: machine.ApplyConfigurationRequest_TRY, TryModeTimeout: durationpb.New(20 * time.Millisecond),
 	})
 	check(t, err)
+
+	if got := resp.GetMessages()[0].GetModeDetails(); !strings.Contains(got, "automatically reverted back in 20ms") {
+		t.Errorf("details of a try: %q", got)
+	}
+
 	eventually(t, "rollback of a try", func(ctx context.Context) error {
 		if !bytes.Equal(m.Config(), data) {
 			return errors.New("the tried configuration is still active")
@@ -112,6 +117,24 @@ func stageAndTry(t *testing.T, m *talossim.Machine, talos *client.Client, data, 
 
 		return nil
 	})
+}
+
+// TestApplySince114NeverReboots: what costs a reboot before waits for the next one.
+func TestApplySince114NeverReboots(t *testing.T) {
+	cluster, cps := upgradeSite(t, 1, talossim.Options{TalosVersion: "v1.14.0"})
+	talos, boot := cluster.secure(cps[0]), cps[0].BootID()
+	env := bytes.Replace(cps[0].Config(), []byte("machine:\n"), []byte("machine:\n    env:\n        NAME: value\n"), 1)
+
+	if _, err := applyMode(t, talos, env, machine.ApplyConfigurationRequest_REBOOT); status.Code(err) != codes.Unimplemented {
+		t.Errorf("REBOOT: %v, want Unimplemented", err)
+	}
+
+	applied, err := applyMode(t, talos, env, machine.ApplyConfigurationRequest_AUTO)
+	check(t, err)
+
+	if applied.GetMode() != machine.ApplyConfigurationRequest_NO_REBOOT || cps[0].BootID() != boot || !bytes.Equal(cps[0].Config(), env) {
+		t.Errorf("AUTO: effective mode %s, boot changed %v", applied.GetMode(), cps[0].BootID() != boot)
+	}
 }
 
 // rebootInto applies a configuration that costs a reboot.

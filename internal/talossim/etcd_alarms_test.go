@@ -128,7 +128,7 @@ func TestNoSpaceStopsLegacyUpgrades(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, talossim.Options{})
 	check(t, cps[0].RaiseEtcdAlarm(t.Context(), talossim.EtcdNoSpace))
 
-	_, err := cluster.secure(cps[0]).UpgradeWithOptions(within(t, time.Minute), client.WithUpgradeImage(installer+newVersion))
+	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cps[0]), &machine.UpgradeRequest{Image: installer + newVersion})
 	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "database space exceeded") {
 		t.Errorf("upgrade without space in etcd: %v", err)
 	}

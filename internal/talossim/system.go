@@ -22,10 +22,14 @@ import (
 )
 
 // before113 says whether the machine runs a release with the old maintenance server.
-func (b *boot) before113() bool {
+func (b *boot) before113() bool { return !b.since(1, 13) }
+
+// since says whether the machine runs at least a release (pre-releases of it included).
+// A version that cannot be read counts as the newest.
+func (b *boot) since(major, minor uint64) bool {
 	v, err := semver.ParseTolerant(b.talosVersion())
 
-	return err == nil && v.Major == 1 && v.Minor < 13
+	return err != nil || v.Major > major || v.Major == major && v.Minor >= minor
 }
 
 // Version tells the release; features are set once there is a configuration.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/meta"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -20,13 +20,13 @@ func TestLegacyUpgradeChecksEtcd(t *testing.T) {
 	cluster, cps := upgradeSite(t, 2, talossim.Options{})
 	ctx, talos := within(t, time.Minute), cluster.secure(cps[0])
 
-	_, err := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(installer+newVersion))
+	_, err := legacyUpgrade(ctx, talos, &machine.UpgradeRequest{Image: installer + newVersion})
 	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "etcd member count(2) is insufficient") {
 		t.Errorf("upgrade of one of two members: %v", err)
 	}
 
 	boot := cps[0].BootID()
-	resp, err := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(installer+newVersion), client.WithUpgradeForce(true))
+	resp, err := legacyUpgrade(ctx, talos, &machine.UpgradeRequest{Image: installer + newVersion, Force: true})
 	check(t, err)
 
 	if resp.GetMessages()[0].GetAck() != "Upgrade request received" || resp.GetMessages()[0].GetActorId() == "" {
@@ -44,7 +44,7 @@ func TestLegacyUpgradeNeedsEveryMember(t *testing.T) {
 	cluster, cps := upgradeSite(t, 3, talossim.Options{})
 	cps[2].PowerOff()
 
-	_, err := cluster.secure(cps[0]).UpgradeWithOptions(within(t, time.Minute), client.WithUpgradeImage(installer+newVersion))
+	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cps[0]), &machine.UpgradeRequest{Image: installer + newVersion})
 	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "is not healthy; all members must be healthy") {
 		t.Errorf("upgrade while a member is off: %v", err)
 	}
@@ -58,14 +58,14 @@ func TestLegacyUpgradeThatTheInstallerRefuses(t *testing.T) {
 	check(t, cluster.sim.SetImage(installer+"v1.13.1", talossim.Image{Missing: true}))
 
 	for _, reference := range []string{installer + "v1.13.1", "registry.k8s.io/pause:3.10"} {
-		_, err := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(reference))
+		_, err := legacyUpgrade(ctx, talos, &machine.UpgradeRequest{Image: reference})
 		if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), fmt.Sprintf("error validating installer image %q", reference)) {
 			t.Errorf("upgrade to %s: %v", reference, err)
 		}
 	}
 
 	boot := cp.BootID()
-	_, err := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(installer+"v1.16.0"))
+	_, err := legacyUpgrade(ctx, talos, &machine.UpgradeRequest{Image: installer + "v1.16.0"})
 	check(t, err)
 	awaitBoot(t, cp, boot)
 
@@ -79,8 +79,7 @@ func TestStagedUpgradeIsCarriedOutByTheNextBoot(t *testing.T) {
 	cp := cps[0]
 
 	boot, boots := cp.BootID(), cp.Boots()
-	_, err := cluster.secure(cp).UpgradeWithOptions(within(t, time.Minute),
-		client.WithUpgradeImage(installer+newVersion), client.WithUpgradeStage(true))
+	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cp), &machine.UpgradeRequest{Image: installer + newVersion, Stage: true})
 	check(t, err)
 	awaitBoot(t, cp, boot)
 
@@ -114,7 +113,7 @@ func TestLegacyUpgradeCordonsItsNode(t *testing.T) {
 			name, boots := node.Name, worker.Boots()
 			worker.HangNextReboot()
 
-			_, err = cluster.secure(worker).UpgradeWithOptions(t.Context(), client.WithUpgradeImage(installer+newVersion))
+			_, err = legacyUpgrade(t.Context(), cluster.secure(worker), &machine.UpgradeRequest{Image: installer + newVersion})
 			check(t, err)
 
 			eventually(t, "machine gone", func(context.Context) error {

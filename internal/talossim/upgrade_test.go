@@ -110,6 +110,11 @@ func install(ctx context.Context, c *client.Client, name string) (output string,
 	}
 }
 
+// legacyUpgrade is the call of Talos before 1.13.
+func legacyUpgrade(ctx context.Context, c *client.Client, req *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
+	return c.MachineClient.Upgrade(ctx, req)
+}
+
 // installed pulls and installs an image that must go well.
 func installed(t *testing.T, c *client.Client, reference string) {
 	t.Helper()
@@ -280,7 +285,7 @@ func TestBadSystemRollsBackByItself(t *testing.T) {
 			return c.secure(m).Reboot(c.t.Context())
 		},
 		"legacy": func(c *testCluster, m *talossim.Machine) error {
-			_, err := c.secure(m).UpgradeWithOptions(c.t.Context(), client.WithUpgradeImage(installer+newVersion))
+			_, err := legacyUpgrade(c.t.Context(), c.secure(m), &machine.UpgradeRequest{Image: installer + newVersion})
 
 			return err
 		},
@@ -467,7 +472,7 @@ func TestServicesThatOlderMachinesDoNotHave(t *testing.T) {
 	}
 
 	boot := cps[0].BootID()
-	_, err := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(installer+newVersion))
+	_, err := legacyUpgrade(ctx, talos, &machine.UpgradeRequest{Image: installer + newVersion})
 	check(t, err)
 	awaitBoot(t, cps[0], boot)
 
@@ -489,7 +494,7 @@ func TestContainersAreNotUpgraded(t *testing.T) {
 	ctx, talos := within(t, time.Minute), cluster.secure(m)
 
 	_, _, lifecycle := install(ctx, talos, installer+newVersion)
-	_, legacy := talos.UpgradeWithOptions(ctx, client.WithUpgradeImage(installer+newVersion))
+	_, legacy := legacyUpgrade(ctx, talos, &machine.UpgradeRequest{Image: installer + newVersion})
 	rollback := talos.Rollback(ctx)
 
 	for name, err := range map[string]error{"lifecycle": lifecycle, "legacy": legacy, "rollback": rollback} {
