@@ -50,6 +50,23 @@ func newExamination(p pool) *examination {
 	}
 }
 
+// expect says which configuration each machine is taken to have: the recorded one, so that
+// a machine which still has it need not be compared. One that differed the last time is
+// compared with that of state.
+func (e *examination) expect(machines []cluster.Machine, recorded recordedPool) {
+	for i, m := range machines {
+		machines[i].ConfigDigest = recorded.machines[m.Name].ConfigDigest
+
+		if !slices.ContainsFunc(recorded.drift[m.Name], func(d string) bool { return strings.HasPrefix(d, driftConfig) }) {
+			continue
+		}
+
+		if files, err := e.wanted(); err == nil {
+			machines[i].ConfigDigest = files.digests[m.Name]
+		}
+	}
+}
+
 // look notes where a configuration differs from that of state, and lists the fields that
 // take a reboot to put it right.
 func (e *examination) look(machine string, active []byte) ([]string, error) {

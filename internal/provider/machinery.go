@@ -149,14 +149,15 @@ func machineryOf(data any) (*machinery, error) {
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its
-// certificate says it is. The snapshot is without strangers. look is told the
-// configurations that are not the recorded ones; nil when nobody wants to know.
-func (m *machinery) observe(
-	ctx context.Context, p pool, recorded recordedPool, look func(machine string, active []byte) ([]string, error),
-) (cluster.Spec, cluster.Snapshot, error) {
+// certificate says it is. The snapshot is without strangers. Configurations are examined
+// unless nobody wants to know.
+func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool, exam *examination) (cluster.Spec, cluster.Snapshot, error) {
 	reading := *m
 	reading.talos.TrustNodeNames = true
-	reading.talos.RebootFor = look
+
+	if exam != nil {
+		reading.talos.RebootFor = exam.look
+	}
 
 	s, err := reading.open(ctx, p, recorded, false)
 	if err != nil {
@@ -164,6 +165,10 @@ func (m *machinery) observe(
 	}
 
 	defer s.close()
+
+	if exam != nil {
+		exam.expect(s.want.Machines, recorded)
+	}
 
 	return s.want, withoutStrangers(s.want, s.runner.Observe(ctx, s.want)), nil
 }

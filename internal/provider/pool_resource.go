@@ -145,14 +145,14 @@ func (m *machinery) refresh(
 
 	diags.Append(recorded.compare(p, p)...)
 
-	look := newExamination(p)
+	exam := newExamination(p)
 
-	want, have, err := m.observe(ctx, p, recorded, look.look)
+	want, have, err := m.observe(ctx, p, recorded, exam)
 	if err != nil {
 		return append(diags, openFailed(p, "read", err)...)
 	}
 
-	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, look.places))
+	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places))
 	diags.Append(seen(ctx, want, have)...)
 	diags.Append(oddities(p, want, have)...)
 

@@ -325,7 +325,7 @@ func TestAccWipedWorkerIsRepaired(t *testing.T) {
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionUpdate),
 							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionNoop),
-							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(1)),
+							operationsAre("talosop_worker.this", `delete node .* of w-1 from Kubernetes`, `apply configuration to w-1 at .*: installs .*`),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},

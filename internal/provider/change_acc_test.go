@@ -1,0 +1,391 @@
+package provider
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// Changes of living clusters, under the CLIs and on simulated machines.
+
+const settledSoon = `timeouts = { update = "60s" }`
+
+// upgraded is a configuration with another Talos.
+func upgraded(config, talos string) string {
+	config = strings.ReplaceAll(config, "v1.13.0", talos)
+
+	return strings.ReplaceAll(config, "v1.36.2", "v1.34.1")
+}
+
+// operationsAre checks the operations of a plan by patterns, in order.
+func operationsAre(address string, patterns ...string) plancheck.PlanCheck {
+	checks := make([]knownvalue.Check, len(patterns))
+	for i, pattern := range patterns {
+		checks[i] = knownvalue.StringRegexp(regexp.MustCompile("^" + pattern + "$"))
+	}
+
+	return plancheck.ExpectKnownValue(address, tfjsonpath.New("operations"), knownvalue.ListExact(checks))
+}
+
+func emptyAfterwards(before ...plancheck.PlanCheck) resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: before, PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
+}
+
+// bundleIn is the secrets of the cluster of a workspace.
+func bundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
+	t.Helper()
+
+	text, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+
+	bundle, err := pki.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return bundle
+}
+
+// byHand changes the configuration of a machine past Terraform.
+func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *talossim.Machine, change func(string) string) {
+	t.Helper()
+
+	fleet, err := newMachinery().fleetOf(pool{}, bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer fleet.Close()
+
+	config := change(string(m.Config()))
+	if err := fleet.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
+		ApplyConfig(t.Context(), []byte(config), cluster.Member, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Talos goes two minor versions up on every machine, through a release in between, and
+// then to another schematic.
+func TestAccUpgradeTalos(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
+		const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+
+		s := newSiteWith(t, talossim.Options{TalosVersion: "v1.11.6"}, 3, 2)
+		config := func(talos, pool string) string {
+			return upgraded(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, pool), "upgrade_via = [\"v1.12.4\"]\n"+settledSoon), talos)
+		}
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: config("v1.11.6", "")},
+				{
+					Config:           config("v1.13.2", `max_unavailable = "50%"`),
+					ConfigPlanChecks: emptyAfterwards(),
+					ConfigStateChecks: []statecheck.StateCheck{
+						phaseIs(theCluster, "Ready"),
+						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("version_contract"), knownvalue.StringExact("v1.11")),
+						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("batch/w-2").AtMapKey("talos_version"),
+							knownvalue.StringExact("v1.13.2")),
+					},
+				},
+				{
+					Config: config("v1.13.2", fmt.Sprintf("schematic = %q", schematic)),
+					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster,
+						`upgrade Talos on batch/w-1: schematic ce4c98.* \(drain, reboot\)`, `uncordon node .* of batch/w-1`,
+						`apply configuration to batch/w-1 \(no reboot\)`,
+						`upgrade Talos on batch/w-2: schematic ce4c98.* \(drain, reboot\)`, `uncordon node .* of batch/w-2`,
+						`apply configuration to batch/w-2 \(no reboot\)`)),
+				},
+				{Config: config("v1.12.6", fmt.Sprintf("schematic = %q", schematic)), ExpectError: message("allow_downgrade = true")},
+			},
+		})
+
+		for _, m := range s.Machines() {
+			if got := m.TalosVersion(); got != "v1.13.2" {
+				t.Errorf("%s runs %s", m.Name(), got)
+			}
+		}
+
+		for _, m := range s.workers {
+			if got := m.Schematic(); got != schematic {
+				t.Errorf("%s runs schematic %q", m.Name(), got)
+			}
+		}
+	})
+}
+
+// What takes a reboot reboots the machines it is for, and no others.
+func TestAccReboot(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 2)
+		boots := map[string]int{}
+		file := `config_patches = [yamlencode({ machine = { files = [{ path = "/var/a", op = "create", permissions = 420, content = "a" }] } })]`
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: s.wholeCluster()},
+				{
+					PreConfig: func() {
+						for _, m := range s.Machines() {
+							boots[m.Name()] = m.Boots()
+						}
+					},
+					Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL(file),
+					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this",
+						`apply configuration to w-1 \(drain, reboot\): changes machine.files`, `uncordon node .* of w-1`,
+						`apply configuration to w-2 \(drain, reboot\): changes machine.files`, `uncordon node .* of w-2`)),
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")},
+				},
+			},
+		})
+
+		if got := s.controlPlane[0].Boots(); got > boots["cp-1"]+1 { // the destroy reboots it once
+			t.Errorf("the control plane booted %d times more", got-boots["cp-1"])
+		}
+	})
+}
+
+// A cluster shrinks: what is taken out leaves etcd, waits in maintenance mode again, and
+// nothing else is touched.
+func TestAccShrink(t *testing.T) {
+	eachCLI(t, func(t *testing.T) {
+		s := newSite(t, 3, 3)
+		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: s.wholeCluster()},
+				{
+					Config:           small,
+					ConfigPlanChecks: emptyAfterwards(),
+					ConfigStateChecks: []statecheck.StateCheck{
+						phaseIs("talosop_control_plane.this", "Ready"), phaseIs("talosop_worker.this", "Ready"),
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),
+						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),
+					},
+				},
+				{
+					PreConfig: func() {
+						members, err := s.EtcdMembers(t.Context())
+						if err != nil || len(members) != 1 {
+							t.Errorf("etcd has members %q (%v)", members, err)
+						}
+
+						for _, m := range append(s.controlPlane[1:], s.workers[1:]...) {
+							if m.Configured() || m.Stage() != talossim.StageMaintenance {
+								t.Errorf("%s is %s", m.Name(), m.Stage())
+							}
+						}
+
+						s.ForgetCalls()
+					},
+					Config: small,
+				},
+				{PreConfig: func() { s.nothingWasSent(t) }, Config: small},
+			},
+		})
+	})
+}
+
+// A removal that fails stays to be done: the machine is in state until it left, and the
+// next apply finishes. One that left already is not asked again.
+func TestAccInterruptedRemovalGoesOn(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 3)
+		small := secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], `timeouts = { update = "8s" }`)
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: s.wholeCluster()},
+				{
+					PreConfig: func() {
+						s.workers[2].SetFault(talossim.Fault{Method: "Reset", Count: -1, Code: codes.Unavailable, Message: "not now"})
+					},
+					Config:      small,
+					ExpectError: message("Unable to update workers"),
+				},
+				{
+					PreConfig: func() {
+						if s.workers[1].Configured() {
+							t.Error("w-2 was not reset, although only w-3 could not be")
+						}
+
+						s.workers[2].ClearFaults()
+						s.ForgetCalls()
+					},
+					Config: small,
+					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this",
+						`reset worker w-3 .*`, `delete node .* of w-3 from Kubernetes`)),
+					ConfigStateChecks: []statecheck.StateCheck{
+						phaseIs("talosop_worker.this", "Ready"),
+						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),
+					},
+				},
+			},
+		})
+
+		for _, call := range s.CallsTo("Reset") {
+			if call.Machine == "w-2" {
+				t.Error("w-2 was reset a second time")
+			}
+		}
+	})
+}
+
+// Hardware is exchanged on purpose, of a worker and of a control plane: the old machines
+// leave, and the new ones take their names.
+func TestAccReplaceHardware(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
+		s := newSite(t, 4, 2)
+		was := secretsHCL + s.controlPlaneOf(s.controlPlane[:3], "") + s.workersOf(s.workers[:1], "")
+		exchange := func(config string, old, now *talossim.Machine) string {
+			before := fmt.Sprintf("%s = { address = %q }", old.Name(), old.Address())
+			if !strings.Contains(config, before) {
+				t.Fatalf("there is no %s", before)
+			}
+
+			return strings.Replace(config, before, fmt.Sprintf("%s = { address = %q, uuid = %q }", old.Name(), now.Address(), now.UUID()), 1)
+		}
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: was},
+				{
+					Config:           exchange(exchange(was, s.controlPlane[2], s.controlPlane[3]), s.workers[0], s.workers[1]),
+					ConfigPlanChecks: emptyAfterwards(),
+					ConfigStateChecks: []statecheck.StateCheck{
+						phaseIs("talosop_control_plane.this", "Ready"), phaseIs("talosop_worker.this", "Ready"),
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed").AtMapKey("cp-3").AtMapKey("uuid"),
+							knownvalue.StringExact(s.controlPlane[3].UUID())),
+						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),
+					},
+				},
+				{
+					PreConfig: func() {
+						for _, m := range []*talossim.Machine{s.controlPlane[2], s.workers[0]} {
+							if m.Configured() {
+								t.Errorf("%s was not reset", m.Name())
+							}
+						}
+					},
+					Config: exchange(exchange(was, s.controlPlane[2], s.controlPlane[3]), s.workers[0], s.workers[1]),
+				},
+			},
+		})
+	})
+}
+
+// A machine that moved is found at its new address, and keeps all it has.
+func TestAccMachineMoves(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
+		s := newSite(t, 1, 2)
+		free := s.workers[1].Address().Next()
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL("")},
+				{
+					PreConfig: func() {
+						if err := s.workers[1].Move(free); err != nil {
+							t.Fatal(err)
+						}
+
+						s.workers[1].PowerOff()
+						s.workers[1].PowerOn()
+						s.ForgetCalls()
+					},
+					Config: secretsHCL + s.controlPlaneHCL("") +
+						strings.Replace(s.workersHCL(""), s.workers[1].Address().String(), free.String(), 1),
+					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this")),
+					ConfigStateChecks: []statecheck.StateCheck{
+						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-2").AtMapKey("address"),
+							knownvalue.StringExact(free.String())),
+					},
+				},
+				{
+					PreConfig: func() { s.nothingWasSent(t) },
+					Config: secretsHCL + s.controlPlaneHCL("") +
+						strings.Replace(s.workersHCL(""), s.workers[1].Address().String(), free.String(), 1),
+				},
+			},
+		})
+	})
+}
+
+// What somebody changes by hand is told, and put right by the next apply; undone by hand,
+// there is nothing left to plan.
+func TestAccDrift(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 2)
+		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+		w.MustRun("apply", "-auto-approve")
+
+		bundle := bundleIn(t, w)
+		label := func(config string) string {
+			return strings.Replace(config, "machine:\n", "machine:\n    nodeLabels:\n        rack: hidden-value\n", 1)
+		}
+		driftOf := func(machine string) string {
+			machines, _ := w.Attribute("talosop_worker.this", "observed").(map[string]any)
+			record, _ := machines[machine].(map[string]any)
+
+			return fmt.Sprint(record["drift"])
+		}
+
+		original := string(s.workers[0].Config())
+		s.byHand(t, bundle, s.workers[0], label)
+
+		empty, plan := w.PlanIsEmpty()
+		if empty || !strings.Contains(plan, "apply configuration to w-1 (no reboot)") || strings.Contains(plan, "apply configuration to w-2") {
+			t.Errorf("with a label on w-1 the plan is\n%s", plan)
+		}
+
+		w.MustRun("apply", "-refresh-only", "-auto-approve")
+
+		if got := driftOf("w-1"); got != "[configuration: v1alpha1 machine.nodeLabels.rack]" {
+			t.Errorf("the drift of w-1 is %s", got)
+		}
+
+		if got := driftOf("w-2"); got != "[]" {
+			t.Errorf("the drift of w-2 is %s", got)
+		}
+
+		s.byHand(t, bundle, s.workers[0], func(string) string { return original })
+
+		if empty, plan := w.PlanIsEmpty(); !empty {
+			t.Errorf("undone by hand, the plan is\n%s", plan)
+		}
+
+		s.byHand(t, bundle, s.workers[0], label)
+		w.MustRun("apply", "-auto-approve")
+
+		if got := driftOf("w-1"); got != "[]" || strings.Contains(string(s.workers[0].Config()), "hidden-value") {
+			t.Errorf("after an apply the drift of w-1 is %s", got)
+		}
+
+		if empty, plan := w.PlanIsEmpty(); !empty {
+			t.Errorf("after an apply the plan is\n%s", plan)
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
