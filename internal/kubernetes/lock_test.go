@@ -126,7 +126,7 @@ func testLockHasOneHolder(t *testing.T, l *living) {
 	)
 
 	for i := range 6 {
-		lock := l.lock(t, fmt.Sprintf("run-%d", i), time.Second)
+		lock := l.lock(t, fmt.Sprintf("run-%d", i), 5*time.Second)
 
 		runs.Go(func() {
 			lost, release, err := lock.Acquire(within(t, time.Minute), nil)
@@ -163,14 +163,14 @@ func testLockHasOneHolder(t *testing.T, l *living) {
 func testLockIsRenewed(t *testing.T, l *living) {
 	t.Helper()
 
-	_, release, err := l.lock(t, "holder", time.Second).Acquire(within(t, time.Minute), nil)
+	_, release, err := l.lock(t, "holder", 2*time.Second).Acquire(within(t, time.Minute), nil)
 	check(t, err)
 	t.Cleanup(release)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 	defer cancel()
 
-	_, _, err = l.lock(t, "other", time.Second).Acquire(ctx, nil)
+	_, _, err = l.lock(t, "other", 2*time.Second).Acquire(ctx, nil)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "holder@") {
 		t.Errorf("error %v, want the deadline and the holder", err)
 	}
@@ -251,14 +251,14 @@ func TestLockOutlivesAnAPIThatIsGone(t *testing.T) {
 	t.Parallel()
 
 	l := newLiving(t, "")
-	holder := l.lock(t, "holder", time.Second)
+	holder := l.lock(t, "holder", 2*time.Second)
 
 	lost, release, err := holder.Acquire(within(t, time.Minute), nil)
 	check(t, err)
 
 	waits := make(chan string, 10)
 	acquired := make(chan error, 1)
-	other := l.lock(t, "other", time.Second)
+	other := l.lock(t, "other", 2*time.Second)
 
 	go func() {
 		_, free, err := other.Acquire(within(t, 2*time.Minute), func(holder string) { waits <- holder })
@@ -280,7 +280,7 @@ func TestLockOutlivesAnAPIThatIsGone(t *testing.T) {
 			return err
 		case err == nil:
 			return errors.New("the API still answers")
-		case time.Since(gone) < 2*time.Second:
+		case time.Since(gone) < 3*time.Second:
 			return errors.New("the lease did not run out yet")
 		default:
 			return nil
