@@ -17,7 +17,12 @@ var scenarios = []struct {
 	{"create", site.create},
 	{"killed", site.killed},
 	{"interrupted", site.interrupted},
+	{"changes", site.changes},
+	{"stopped", site.stopped},
 }
+
+// simulatedScenarios are those that take no minutes of waiting for a machine to count as dead; internal/lifecycle has that one.
+var simulatedScenarios = scenarios[:len(scenarios)-1]
 
 // TestMachines runs the scenarios on the machines of the environment, one after the other. They take minutes each, so each runs under one
 // CLI, in turn.
@@ -39,7 +44,7 @@ func TestAccSimulated(t *testing.T) {
 	assets := filepath.Dir(clitest.Asset(t, "kube-apiserver"))
 	clis := clitest.All(t)
 
-	for i, scenario := range scenarios {
+	for i, scenario := range simulatedScenarios {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(simulated(t, assets, 3, 1), t, clis[i%len(clis)]) })
 	}
 }

@@ -1,0 +1,263 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
+	"github.com/siderolabs/talos/pkg/machinery/resources/config"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// Patches that Talos 1.13 applies at once, and one that it applies with a reboot.
+const (
+	livePatch    = `machine: {nodeLabels: {e2e.example.com/change: live}}`
+	tryPatch     = `machine: {nodeLabels: {e2e.example.com/change: tried}}`
+	rebootPatch  = `machine: {env: {E2E_CHANGE: rebooted}}`
+	foreignPatch = `machine: {nodeLabels: {e2e.example.com/by-hand: "yes"}}`
+)
+
+// onTrial lets the quickstart apply configurations on trial.
+const onTrial = `
+resource "talosop_control_plane" "this" {
+  apply_mode = "try"
+}
+
+resource "talosop_worker" "this" {
+  apply_mode = "try"
+}
+`
+
+// changes: a cluster of one control plane grows to all, has its configuration changed in every mode, drifts and is brought back, is
+// upgraded where machines can be, and shrinks to one again.
+func (s site) changes(t *testing.T, cli clitest.CLI) {
+	s.needs(t, "reset")
+
+	w := s.workspace(t, cli)
+	all := s.controlPlanes
+
+	s.controlPlanes = all[:1]
+	s.applied(t, w, "create")
+
+	s.controlPlanes = all
+	s.applied(t, w, "growth to all control planes")
+
+	before := bootIDs(t, w)
+
+	s.patches = append(s.patches, livePatch)
+	s.applied(t, w, "a configuration that takes no reboot")
+
+	w.Write("trial_override.tf", onTrial)
+
+	s.patches[len(s.patches)-1] = tryPatch
+	s.applied(t, w, "a configuration on trial")
+
+	if after := bootIDs(t, w); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("boots are %v after configurations that take no reboot, were %v", after, before)
+	}
+
+	s.patches = append(s.patches, rebootPatch)
+	s.applied(t, w, "a configuration that takes a reboot")
+
+	for name, boot := range bootIDs(t, w) {
+		if boot == before[name] {
+			t.Errorf("%s was not rebooted for a configuration that takes a reboot", name)
+		}
+	}
+
+	s.drifts(t, w)
+
+	if s.can("upgrade") {
+		s.talosVersion = "v1.13.2"
+		s.applied(t, w, "an upgrade")
+	} else {
+		t.Log("left out: the upgrade, because these machines cannot be upgraded (TALOSOP_E2E_CANNOT, TALOSOP_E2E_PLATFORM)")
+	}
+
+	s.controlPlanes = all[:1]
+	s.applied(t, w, "shrinking to one control plane")
+
+	eventually(t, s.boot, "removed machines in maintenance mode", func(ctx context.Context) error { return allInMaintenance(ctx, all[1:]) })
+	s.controlPlanes = all
+	s.destroy(t, w)
+}
+
+// applied applies the variables as they are now and checks the cluster and the second plan.
+func (s site) applied(t *testing.T, w *clitest.Workspace, what string) {
+	t.Helper()
+
+	began := time.Now()
+
+	w.Write(variables, s.variables(t, false))
+	output := w.MustRun("apply", "-auto-approve").Output()
+	s.isUsable(t, w)
+	plansNothing(t, w, "after "+what)
+
+	if t.Failed() {
+		t.Fatalf("%s:\n%s", what, output)
+	}
+
+	t.Logf("%s: %s", what, time.Since(began).Round(time.Second))
+}
+
+// bootIDs are the boots that the state names, by machine.
+func bootIDs(t *testing.T, w *clitest.Workspace) map[string]string {
+	t.Helper()
+
+	encoded, err := json.Marshal(observed(t, w))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var resources map[string]map[string]struct {
+		BootID string `json:"boot_id"`
+	}
+
+	if err := json.Unmarshal(encoded, &resources); err != nil {
+		t.Fatal(err)
+	}
+
+	boots := map[string]string{}
+
+	for _, machines := range resources {
+		for name, m := range machines {
+			boots[name] = m.BootID
+		}
+	}
+
+	return boots
+}
+
+// drifts changes a machine beside the provider, as `talosctl patch machineconfig` does: the plan names what differs, the apply takes it
+// back, and undone by hand it leaves an empty plan.
+func (s site) drifts(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	b := bundle(t, w)
+	original := s.patchByHand(t, b, s.workers[0], foreignPatch)
+
+	empty, output := w.PlanIsEmpty()
+	if empty || !strings.Contains(output, "machine.nodeLabels") || !strings.Contains(output, "worker-1") {
+		t.Errorf("the plan after a change by hand does not name what differs:\n%s", output)
+	}
+
+	s.applied(t, w, "taking back a change by hand")
+	s.patchByHand(t, b, s.workers[0], foreignPatch)
+	s.configureByHand(t, b, s.workers[0], original)
+	plansNothing(t, w, "after a change that was undone by hand")
+}
+
+// patchByHand merges a patch into the configuration of a machine and returns the one before.
+func (s site) patchByHand(t *testing.T, b *pki.Bundle, address, patch string) []byte {
+	t.Helper()
+
+	c := s.client(t, b, address)
+
+	active, err := safe.StateGetByID[*config.MachineConfig](t.Context(), c.COSI, config.ActiveID)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	original, err := active.Provider().Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	loaded, err := configpatcher.LoadPatch([]byte(patch))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	patched, err := configpatcher.Apply(configpatcher.WithBytes(original), []configpatcher.Patch{loaded})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	changed, err := patched.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s.configureByHand(t, b, address, changed)
+
+	return original
+}
+
+func (s site) configureByHand(t *testing.T, b *pki.Bundle, address string, machineConfig []byte) {
+	t.Helper()
+
+	_, err := s.client(t, b, address).ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{
+		Data: machineConfig, Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// client speaks to one machine as an administrator.
+func (s site) client(t *testing.T, b *pki.Bundle, address string) *client.Client {
+	t.Helper()
+
+	text, err := b.Talosconfig(pki.TalosconfigInput{Context: "e2e", Endpoints: []string{address}, Roles: []string{"os:admin"}, TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	parsed, err := clientconfig.FromBytes(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c, err := client.New(t.Context(), client.WithConfig(parsed))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	return c
+}
+
+// stopped: a control plane is shut down and taken off the list. Its etcd member goes through a survivor, and the cluster lives on. The
+// machine stays off.
+func (s site) stopped(t *testing.T, cli clitest.CLI) {
+	s.needs(t, "reset")
+	s.needs(t, "shutdown")
+
+	w := s.workspace(t, cli)
+	s.applied(t, w, "create")
+
+	last := len(s.controlPlanes) - 1
+	off := s.controlPlanes[last]
+
+	if err := s.client(t, bundle(t, w), off).Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, s.boot, "the end of "+off, func(ctx context.Context) error {
+		if _, err := s.client(t, bundle(t, w), off).Version(ctx); err == nil {
+			return errors.New("it still answers")
+		}
+
+		return nil
+	})
+
+	s.controlPlanes = s.controlPlanes[:last]
+	s.applied(t, w, "removal of a machine that is off")
+	s.destroy(t, w)
+}
