@@ -72,15 +72,16 @@ func (m *oneMachineModel) setLife(life lifeModel) {
 	m.Observed = observedOf(life.Observed, m.Name.ValueString())
 }
 
-// observedOf is what was observed of the one machine in a record. During a change of its
-// name or its hardware it is there under another name.
+// observedOf is what was observed of the one machine in a record. It may be there under an
+// earlier name. Hardware that was exchanged and did not leave yet goes first: the record
+// is what it is recognised by.
 func observedOf(record types.Map, name string) types.Object {
 	if record.IsUnknown() {
 		return types.ObjectUnknown(observedType().AttrTypes)
 	}
 
 	elements := record.Elements()
-	names := slices.Concat([]string{name}, sortedNames(elements))
+	names := slices.Concat([]string{name + replacedSuffix, name}, sortedNames(elements))
 
 	for _, candidate := range names {
 		if one, ok := elements[candidate].(types.Object); ok {
@@ -106,7 +107,7 @@ func (m oneMachineModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	p.object, p.inHandle = "machine", true
 	p.single = &single{bootstrap: m.Bootstrap.ValueBool(), beside: m.beside(handle)}
 	m.change(ctx, &p)
-	p.unnamed = p.unnamed || m.Role.IsUnknown()
+	p.unnamed = p.unnamed || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
 	p.unknown = p.unknown || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
 
 	return p, append(diags, m.checkBootstrap(handle)...)

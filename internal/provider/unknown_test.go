@@ -166,6 +166,7 @@ func TestUnknownValuesEverywhere(t *testing.T) {
 
 	for resource, config := range map[string]configuration{
 		"talosop_control_plane": fullControlPlane(), "talosop_worker": fullWorker(), "talosop_cluster": fullCluster(),
+		"talosop_machine": fullMachine(),
 	} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
@@ -284,6 +285,20 @@ func machinesIn(config configuration) []string {
 	return names
 }
 
+// seenOf is what is observed of a machine that runs.
+func seenOf(name string, config configuration) configuration {
+	seen := configuration{
+		"address": "10.9.9.9", "stage": "running", "ready": true, "talos_version": config["talos_version"], "platform": "metal",
+		"node_name": name, "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
+	}
+
+	if strings.HasPrefix(name, "cp-") {
+		seen["member_id"] = "member-of-" + name
+	}
+
+	return seen
+}
+
 // settledState is the state after a configuration was applied.
 func settledState(t *testing.T, resource string, config configuration) tftypes.Value {
 	t.Helper()
@@ -309,14 +324,11 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 		case at.String() == `AttributeName("observed")`:
 			seen := configuration{}
 			for _, name := range machines {
-				seen[name] = configuration{
-					"address": "10.9.9.9", "stage": "running", "ready": true, "talos_version": config["talos_version"], "platform": "metal",
-					"node_name": name, "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
-				}
+				seen[name] = seenOf(name, config)
+			}
 
-				if strings.HasPrefix(name, "cp-") {
-					with(seen, "member-of-"+name, name, "member_id")
-				}
+			if name, ok := config["name"].(string); ok && resource == "talosop_machine" {
+				seen = seenOf(name, config)
 			}
 
 			return valueOf(t, v.Type(), seen), nil

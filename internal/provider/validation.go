@@ -134,7 +134,7 @@ func (p pool) validateAddress(name, address string, seen map[string]string) diag
 	seen[host] = name
 
 	// A control plane that joins by itself is one of those that the handle lists.
-	if !p.inHandle || p.machines[name].group.role == cluster.ControlPlane {
+	if !p.inHandle || p.machines[name].group.role != cluster.Worker {
 		return nil
 	}
 

@@ -1,0 +1,222 @@
+package provider
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// baseMachine is a control plane that begins etcd, in a cluster that is described by hand.
+func baseMachine() configuration {
+	base := baseWorker()
+	delete(base, "machines")
+
+	with(base, []any{"10.0.0.11", "10.0.0.12"}, "cluster", "talos_endpoints")
+	maps.Copy(base, configuration{"role": "controlplane", "name": "cp-1", "address": "10.0.0.11", "bootstrap": true})
+
+	return base
+}
+
+// fullMachine is a configuration with every argument set.
+func fullMachine() configuration {
+	base := fullWorker()
+
+	for name, v := range poolArguments("cp-1", "10.0.0.11") {
+		if name == "machines" {
+			machines, _ := v.(configuration)
+			one, _ := machines["cp-1"].(configuration)
+
+			for argument, v := range one {
+				base[argument] = v
+			}
+		}
+	}
+
+	delete(base, "machines")
+	delete(base, "max_unavailable")
+	maps.Copy(base, configuration{"role": "controlplane", "name": "cp-1", "bootstrap": true})
+
+	return base
+}
+
+// The plan of a create names what happens on the one machine: etcd begins on one that
+// says so, and nowhere else.
+func TestPlanOfMachines(t *testing.T) {
+	t.Parallel()
+
+	const install = " at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as "
+
+	for name, test := range map[string]struct {
+		config     configuration
+		operations []string
+	}{
+		"founder": {
+			baseMachine(), []string{"apply configuration to cp-1" + install + "control plane", "bootstrap etcd on cp-1"},
+		},
+		"founder without secrets yet": {
+			with(baseMachine(), unknownValue{}, "cluster", "secrets"), []string{"apply configuration to cp-1" + install + "control plane", "bootstrap etcd on cp-1"},
+		},
+		"joining control plane": {
+			with(baseMachine(), false, "bootstrap"), []string{"apply configuration to cp-1" + install + "control plane"},
+		},
+		"worker": {
+			with(with(with(baseMachine(), nil, "bootstrap"), "worker", "role"), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
+			[]string{"apply configuration to cp-1" + install + "worker"},
+		},
+		"unknown role": {with(baseMachine(), unknownValue{}, "role"), []string{"(known after apply)"}},
+		"unknown name": {with(baseMachine(), unknownValue{}, "name"), []string{"(known after apply)"}},
+	} {
+		if got := textsOf(t, attributeOf(t, planOf(t, "talosop_machine", nil, test.config), "operations")); !slices.Equal(got, test.operations) {
+			t.Errorf("%s: operations are %q, want %q", name, got, test.operations)
+		}
+	}
+}
+
+// Another role is another machine; another name, and who began etcd, are none.
+func TestReplacementsOfMachines(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		config  configuration
+		replace bool
+	}{
+		"role":         {with(with(baseMachine(), nil, "bootstrap"), "worker", "role"), true},
+		"cluster":      {with(baseMachine(), "other", "cluster", "name"), true},
+		"name":         {with(baseMachine(), "cp-9", "name"), false},
+		"bootstrap":    {with(baseMachine(), nil, "bootstrap"), false},
+		"address":      {with(baseMachine(), "10.0.0.12", "address"), false},
+		"unknown role": {with(baseMachine(), unknownValue{}, "role"), false},
+	} {
+		prior := settledState(t, "talosop_machine", baseMachine())
+
+		resp := planned(t, "talosop_machine", &prior, valueOf(t, typeOf(t, "talosop_machine"), test.config))
+		if refusedBy(resp.Diagnostics) && name != "role" && name != "cluster" {
+			t.Errorf("%s: %s", name, show(resp.Diagnostics))
+		}
+
+		if got := len(resp.RequiresReplace) > 0; got != test.replace {
+			t.Errorf("%s: replaces %v", name, resp.RequiresReplace)
+		}
+
+		if name != "name" && name != "bootstrap" {
+			continue
+		}
+
+		plan, err := resp.PlannedState.Unmarshal(typeOf(t, "talosop_machine"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := textsOf(t, attributeOf(t, plan, "operations")); len(got) > 0 {
+			t.Errorf("%s: operations are %q", name, got)
+		}
+	}
+}
+
+func TestMistakesInMachines(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		config configuration
+		at     string
+		says   []string
+	}{
+		"worker that begins etcd": {
+			with(baseMachine(), "worker", "role"), `AttributeName("bootstrap")`, []string{"on a worker", "controlplane"},
+		},
+		"founder that nobody lists": {
+			with(baseMachine(), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
+			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{`no "10.0.0.11"`, "this one included", "leave bootstrap out"},
+		},
+		"founder without a list": {
+			with(baseMachine(), nil, "cluster", "talos_endpoints"), `AttributeName("cluster").AttributeName("talos_endpoints")`, []string{"all control planes"},
+		},
+		"unknown role": {with(baseMachine(), "control-plane", "role"), `AttributeName("role")`, []string{"controlplane", "worker"}},
+		"name":         {with(baseMachine(), "cp 1", "name"), `AttributeName("name")`, []string{"at most 63 letters"}},
+		"address":      {with(baseMachine(), "https://10.0.0.11", "address"), `AttributeName("address")`, []string{"without scheme"}},
+		"disk": {
+			with(baseMachine(), nil, "install"), `AttributeName("install").AttributeName("disk")`, []string{"no disk"},
+		},
+		"patch": {
+			with(baseMachine(), []any{"- nonsense"}, "config_patches"), `AttributeName("config_patches").ElementKeyInt(0)`, []string{"Found"},
+		},
+		"worker at the address of a control plane": {
+			with(with(baseMachine(), "worker", "role"), nil, "bootstrap"), `AttributeName("address")`, []string{"a control plane of the cluster"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectMistake(t, validate(t, "talosop_machine", test.config), test.at, test.says, false)
+		})
+	}
+
+	if diagnostics := validate(t, "talosop_machine", baseMachine()); len(diagnostics) > 0 {
+		t.Errorf("a configuration without mistakes: %s", show(diagnostics))
+	}
+}
+
+// A destroy says what happens to a machine of a cluster that lives on, and nothing of
+// what is protected.
+func TestPlanOfLeavingMachines(t *testing.T) {
+	t.Parallel()
+
+	typ := typeOf(t, "talosop_machine")
+	null := tftypes.NewValue(typ, nil)
+
+	destroy := func(config configuration) []*tfprotov6.Diagnostic {
+		resp, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: "talosop_machine", PriorState: dynamic(t, settledState(t, "talosop_machine", config)),
+			ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return resp.Diagnostics
+	}
+
+	expectMistake(t, destroy(baseMachine()), "", []string{"leave cluster \"prod\"", "take control plane cp-1 out of etcd", "delete node cp-1"}, true)
+	expectMistake(t, destroy(with(baseMachine(), true, "deletion_protection")), `AttributeName("deletion_protection")`, []string{`"prod/cp-1"`, "destroyed"}, false)
+}
+
+// What is observed survives a change of the name, and a machine whose hardware was
+// exchanged is remembered until it left.
+func TestRecordOfOneMachine(t *testing.T) {
+	t.Parallel()
+
+	record := func(name, uuid string) types.Map {
+		spec := cluster.Spec{Machines: []cluster.Machine{{Name: name, Role: cluster.Worker, Address: "10.0.0.21"}}}
+		have := snapshotOf(map[string]cluster.MachineState{name: joined(uuid)})
+
+		return observed(spec, have, types.MapNull(observedType()))
+	}
+
+	both := maps.Clone(record("cp-1", ours).Elements())
+	maps.Copy(both, record("cp-1"+replacedSuffix, theirs).Elements())
+
+	for name, test := range map[string]struct {
+		life lifeModel
+		uuid types.String
+	}{
+		"same name":  {lifeModel{Observed: record("cp-1", ours)}, types.StringValue(ours)},
+		"other name": {lifeModel{Observed: record("cp-0", ours)}, types.StringValue(ours)},
+		"exchanged":  {lifeModel{Observed: types.MapValueMust(observedType(), both)}, types.StringValue(theirs)},
+	} {
+		m := oneMachineModel{Name: types.StringValue("cp-1")}
+		m.setLife(test.life)
+
+		if got := m.Observed.Attributes()["uuid"]; !test.uuid.Equal(got) {
+			t.Errorf("%s: uuid is %s, want %s", name, got, test.uuid)
+		}
+
+		if got := m.life().Observed.Elements(); len(got) != 1 || got["cp-1"] == nil {
+			t.Errorf("%s: the record is %v", name, got)
+		}
+	}
+}
