@@ -160,6 +160,10 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 	default:
 		close(b.apiServed)
 	}
+
+	if p == Configured {
+		close(b.ownServed)
+	}
 	b.mu.Unlock()
 
 	served := make(chan error, 1)

@@ -70,6 +70,7 @@ type boot struct {
 	persistent config.Provider
 	configured chan struct{} // closed when the active configuration is complete
 	apiServed  chan struct{} // closed when the first API listener is open
+	ownServed  chan struct{} // closed when the configured API's listener is open
 	nodeName   string        // the machine's Kubernetes node; empty until services start
 	nodeSeen   bool
 	nodeReady  bool
@@ -84,6 +85,7 @@ func newBoot(m *Machine) (*boot, error) {
 		events:     newEventLog(),
 		configured: make(chan struct{}),
 		apiServed:  make(chan struct{}),
+		ownServed:  make(chan struct{}),
 	}
 	b.services = newServiceSet(b)
 	b.resources = newResources(m.sim.catalog)

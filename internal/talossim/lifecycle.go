@@ -142,6 +142,16 @@ func (b *boot) startServices(ctx context.Context) error {
 	b.sim.update(func() {})
 	b.spawn(b.runKubelet)
 
+	// apid is one of the services that the boot waits for. A worker's would be, too, but
+	// its wait for a certificate is that for its node already.
+	if b.controlPlane() {
+		select {
+		case <-b.ownServed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+
 	return b.services.awaitUp(ctx)
 }
 

@@ -431,28 +431,28 @@ func TestOneInstallationAtATime(t *testing.T) {
 	check(t, err)
 
 	ctx, cancel := context.WithCancel(within(t, time.Minute))
-	first := make(chan error, 1)
+	defer cancel()
 
-	go func() {
-		_, _, err := install(ctx, talos, name)
-		first <- err
-	}()
-
-	eventually(t, "second installation refused", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		defer cancel()
-
-		_, _, err := install(ctx, talos, name)
-		if status.Code(err) != codes.FailedPrecondition {
-			return fmt.Errorf("want FailedPrecondition: %w", err)
-		}
-
-		return nil
+	first, err := talos.LifecycleClient.Upgrade(ctx, &machine.LifecycleServiceUpgradeRequest{
+		Containerd: systemNamespace, Source: &machine.InstallArtifactsSource{ImageName: name},
 	})
+	check(t, err)
+
+	// From its first message on the installer runs.
+	_, err = first.Recv()
+	check(t, err)
+
+	if _, _, err := install(within(t, time.Minute), talos, name); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("second installation: %v, want FailedPrecondition", err)
+	}
 
 	cancel()
 
-	if err := <-first; status.Code(err) != codes.Canceled {
+	for err == nil {
+		_, err = first.Recv()
+	}
+
+	if status.Code(err) != codes.Canceled {
 		t.Errorf("cancelled installation: %v", err)
 	}
 }
