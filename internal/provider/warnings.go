@@ -77,7 +77,7 @@ func disruptionOf(drained, rebooted []string) string {
 		parts = append(parts, fmt.Sprintf("Without a drain: %s.", describe(rebooted)))
 	}
 
-	parts = append(parts, "Control planes go one at a time, workers as max_unavailable of their pool allows; operations has the order.")
+	parts = append(parts, "Control planes go one at a time, workers as max_unavailable of their pool allows; `operations` has the order.")
 
 	return strings.Join(parts, " ")
 }
