@@ -146,7 +146,7 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 
 func (s *Snapshot) cordon(node string, cordoned bool) {
 	for i := range s.Kubernetes.Nodes {
-		if n := &s.Kubernetes.Nodes[i]; n.Name == node {
+		if n := &s.Kubernetes.Nodes[i]; n.Name == node && n.Cordoned == n.Unschedulable { // else somebody else's
 			n.Unschedulable, n.Cordoned = cordoned, cordoned
 		}
 	}

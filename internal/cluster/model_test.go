@@ -50,6 +50,7 @@ type box struct {
 	// disrupted is set from the moment a step takes the machine out of service until it
 	// works again.
 	disrupted bool
+	inRun     int    // that did so
 	hop       string // the version of the upgrade that disrupted it
 }
 
@@ -147,7 +148,9 @@ func (s *site) api() bool {
 		slices.ContainsFunc(s.boxes, func(b *box) bool { return b.controlPlane && s.etcdUp(b) && b.life == running && !b.foreign })
 }
 
-func (s *site) ready(n *kubeNode) bool { return n.box.life == running && !n.box.sick && !s.noCNI && s.nodeOf(n.box) == n }
+func (s *site) ready(n *kubeNode) bool {
+	return n.box.life == running && !n.box.sick && !s.noCNI && s.nodeOf(n.box) == n
+}
 
 func (s *site) nodeOf(b *box) *kubeNode {
 	for _, n := range s.nodes {
@@ -195,6 +198,8 @@ func (s *site) tick() (moved bool) {
 			}
 		case b.life == booting:
 			s.boots(b)
+		case b.life == running && s.etcdUp(b) && s.quorum() && !b.stuck && s.memberOf(b).learner:
+			s.memberOf(b).learner, moved = false, true
 		}
 
 		if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && (b.life == running || !b.controlPlane) {
@@ -215,6 +220,10 @@ func (s *site) boots(b *box) {
 		b.life = running
 
 		return
+	}
+
+	if !b.data && s.quorum() { // Talos 1.13, etcd addMember
+		s.members = slices.DeleteFunc(s.members, func(m *etcdMember) bool { return m.box.name == b.name })
 	}
 
 	all := len(s.members)
@@ -271,7 +280,7 @@ func (b *box) heal(cure string) {
 // recovered takes note of machines that work again.
 func (s *site) recovered(idle func(*box) bool) {
 	for _, b := range s.boxes {
-		if b.disrupted && idle(b) && s.well(b) {
+		if b.disrupted && idle(b) && (s.well(b) || b.life == maintenance) {
 			b.disrupted, b.hop = false, ""
 		}
 	}

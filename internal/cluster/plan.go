@@ -117,9 +117,12 @@ func holdUntilSettled(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
+func (d *Decision) steps(machine string) bool {
+	return slices.ContainsFunc(d.Steps, func(s Step) bool { return s.On() == machine })
+}
+
 func (d *Decision) concerns(machine string) bool {
-	return slices.ContainsFunc(d.Steps, func(s Step) bool { return s.On() == machine }) ||
-		slices.ContainsFunc(d.Holds, func(h Hold) bool { return h.Machine == machine })
+	return d.steps(machine) || slices.ContainsFunc(d.Holds, func(h Hold) bool { return h.Machine == machine })
 }
 
 func etcdExpected(want Spec) bool { return want.OwnsControlPlane() }

@@ -10,21 +10,13 @@ type rollout struct {
 	want   Spec
 	have   Snapshot
 	policy Policy
-	// target and behind are the lowest version that any machine has to reach next, and
-	// one that has to: every machine finishes a minor version before the first one goes
-	// on to the next.
-	target, behind string
+	// up and down are the hops that come first among upgrades and among downgrades.
+	up, down hop
 }
 
 func newRollout(want Spec, have Snapshot, p Policy) rollout {
 	r := rollout{want: want, have: have, policy: p}
-
-	for _, m := range want.all() {
-		upgrade, ok := r.upgradeOf(m)
-		if ok && (r.target == "" || minorsBetween(r.target, upgrade.To) < 0) {
-			r.target, r.behind = upgrade.To, m.Name
-		}
-	}
+	r.findHops()
 
 	return r
 }
@@ -41,10 +33,8 @@ func (r rollout) changeOf(m Machine) (change Step, wait string) {
 		return config, ""
 	case !upgrades:
 		return nil, ""
-	case minorsBetween(r.target, upgrade.To) > 0:
-		return upgrade, fmt.Sprintf("goes on to %s once %s runs %s", upgrade.To, r.behind, r.target)
 	default:
-		return upgrade, ""
+		return upgrade, r.before(upgrade)
 	}
 }
 
@@ -129,7 +119,7 @@ func (r rollout) planControlPlanes(d *Decision) (pending string) {
 			continue
 		}
 
-		if pending == "" && later == "" && Disruptive(change) {
+		if pending == "" && later == "" && r.disrupts(m) {
 			pending = m.Name
 		}
 
@@ -156,6 +146,15 @@ func (r rollout) planControlPlanes(d *Decision) (pending string) {
 	return pending
 }
 
+// disrupts is true for a machine that has anything disruptive before it, be it after
+// something else.
+func (r rollout) disrupts(m Machine) bool {
+	_, upgrades := r.upgradeOf(m)
+	config, configures := r.configOf(m)
+
+	return upgrades || configures && Disruptive(config)
+}
+
 // kept names what stays as it is while a change has to wait.
 func kept(change Step) string {
 	if _, ok := change.(Upgrade); ok {
@@ -174,7 +173,10 @@ func (r rollout) planTurn(m Machine, change Step, d *Decision) {
 		return
 	}
 
-	reason, remedy := gate(r.want, r.have, m)
+	reason, remedy := r.inTransit(m, change), ""
+	if reason == "" {
+		reason, remedy = gate(r.want, r.have, m, r.policy)
+	}
 
 	switch {
 	case remedy != "":
@@ -188,10 +190,13 @@ func (r rollout) planTurn(m Machine, change Step, d *Decision) {
 
 // gate says why a control plane must not go out of service now; remedy is set when
 // waiting does not help. A machine whose own etcd does not run costs no vote.
-func gate(want Spec, have Snapshot, m Machine) (reason, remedy string) {
-	s := have.Machines[m.Name]
-	if s.EtcdService != "" && s.EtcdService != ServiceRunning {
-		return "", ""
+func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string) {
+	if etcdDown(have.Machines[m.Name]) {
+		return otherUnderWay(want, have, m, p), ""
+	}
+
+	if !have.Etcd.Known {
+		return "etcd does not answer" + because(have.Etcd.Cause), ""
 	}
 
 	if reason := othersUnfit(want, have, m); reason != "" {
@@ -208,11 +213,62 @@ func gate(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 	reason = q.down(member.ID)
 
 	if reason != "" && len(q.votes) == 2 {
+		if leaving := q.leaving(want, have); leaving != "" {
+			return "etcd has two members and needs both until " + leaving + " left", ""
+		}
+
 		return "etcd has two members and needs both, so neither can be spared",
 			"Add a third control plane, or remove one, before this change"
 	}
 
 	return reason, ""
+}
+
+// etcdDown is true for a control plane whose own etcd is known not to run.
+func etcdDown(s MachineState) bool { return s.EtcdService != "" && s.EtcdService != ServiceRunning }
+
+// otherUnderWay names another control plane that is being disrupted, or may be: one that
+// was rebooted and is not back, or that went silent just now. It is asked where nothing
+// can be lost in etcd any more, and one machine at a time still is the rule.
+func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
+	for _, other := range slices.Concat(want.controlPlanes(), want.removed(ControlPlane)) {
+		s := have.Machines[other.Name]
+
+		switch {
+		case other.Name == m.Name:
+		case s.Busy != "":
+			return other.Name + " is " + s.Busy
+		case s.goingDown() || s.RebootedFrom != "" && s.Access != Member:
+			return other.Name + " was rebooted and is not back" + because(s.Cause)
+		case s.RebootedFrom != "" && Unsettled(want, have, other) != "":
+			return other.Name + " was rebooted and " + Unsettled(want, have, other)
+		case s.Access == Member && s.inSequence():
+			return fmt.Sprintf("%s is %s", other.Name, s.Stage)
+		case (s.Access == Unreachable || s.Stage == StageBooting) && have.Time.Sub(s.Since) <= p.DeadAfter:
+			return other.Name + " may be about to come back" + because(s.Cause)
+		}
+	}
+
+	return ""
+}
+
+// inTransit says why a machine that lacks something is not taken out of service for the
+// change that may be its cure: it is on its way, or this run disrupted it and it did not
+// work since, so that nobody could tell what the next disruption does to it.
+func (r rollout) inTransit(m Machine, change Step) string {
+	s := r.have.Machines[m.Name]
+	_, upgrade := change.(Upgrade)
+
+	switch {
+	case s.inSequence():
+		return "it is " + string(s.Stage)
+	case upgrade && s.Stage == StageBooting && r.have.Time.Sub(s.Since) <= r.policy.BootPatience:
+		return "it is booting"
+	case s.RebootedFrom != "" && Unsettled(r.want, r.have, m) != "":
+		return "it was rebooted and " + Unsettled(r.want, r.have, m)
+	default:
+		return ""
+	}
 }
 
 // othersUnfit says which other control plane does not work, in the spec or beyond it.
@@ -271,21 +327,25 @@ func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 
 // hasEtcd reports whether there is a cluster that a change could harm.
 func hasEtcd(want Spec, have Snapshot) bool {
-	return want.Bootstrapped || len(have.Etcd.Members) > 0 || etcdBeginning(want.sorted(ControlPlane), have)
+	return want.Bootstrapped || !want.Founds() || len(have.Etcd.Members) > 0 || len(have.Kubernetes.Nodes) > 0 ||
+		slices.ContainsFunc(want.sorted(ControlPlane), func(m Machine) bool {
+			s := have.Machines[m.Name]
+
+			return s.Access == Member && (s.BootstrapRequested || s.EtcdService.ProvesData())
+		})
 }
 
 // turn names the control plane that is changed next, and why the others wait. A
-// machine that lacks something goes first, since the change may be its cure; otherwise
-// every other control plane has to be whole.
+// machine that lacks something goes first, since the change may be its cure, and before
+// others one whose etcd does not run, which cannot cost a vote; otherwise every other
+// control plane has to be whole.
 func (r rollout) turn() (turn, wait string) {
-	var sick, first, unfit string
+	var down, sick, first, unfit string
 
 	want, have := r.want, r.have
 
-	for _, m := range slices.Concat(want.sorted(ControlPlane), want.removed(ControlPlane)) {
-		if s := have.Machines[m.Name]; s.Busy != "" {
-			return "", m.Name + " is " + s.Busy
-		}
+	if other := r.inHand(); other != "" {
+		return "", other
 	}
 
 	for _, m := range want.sorted(ControlPlane) {
@@ -294,6 +354,8 @@ func (r rollout) turn() (turn, wait string) {
 		reason := Unsettled(want, have, m)
 
 		switch {
+		case changes && reason != "" && etcdDown(have.Machines[m.Name]):
+			down = orElse(down, m.Name)
 		case changes && reason != "" && sick == "":
 			sick = m.Name
 		case changes && reason == "" && outOfService(want, have, m) == "" && first == "":
@@ -307,6 +369,8 @@ func (r rollout) turn() (turn, wait string) {
 		}
 	}
 
+	sick = orElse(down, sick)
+
 	switch {
 	case sick != "":
 		return sick, "that of " + sick + " is changed first"
@@ -315,4 +379,31 @@ func (r rollout) turn() (turn, wait string) {
 	default:
 		return first, "that of " + first + " is changed first"
 	}
+}
+
+// inHand says which control plane a step is running on, or which one is half removed; its
+// removal is finished before anything else changes.
+func (r rollout) inHand() string {
+	want, have := r.want, r.have
+
+	for _, m := range slices.Concat(want.sorted(ControlPlane), want.removed(ControlPlane)) {
+		if s := have.Machines[m.Name]; s.Busy != "" {
+			return m.Name + " is " + s.Busy
+		}
+	}
+
+	for _, m := range want.removed(ControlPlane) {
+		if departed(have, m, r.policy) {
+			continue
+		}
+
+		s := have.Machines[m.Name]
+		_, member := memberOfRemoved(want, have, m)
+
+		if s.Resetting || s.Access == Member && have.Etcd.Known && !member {
+			return m.Name + " is being removed"
+		}
+	}
+
+	return ""
 }

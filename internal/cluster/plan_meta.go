@@ -81,6 +81,10 @@ func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 		return "that of " + d.Steps[i].On() + " is changed first"
 	}
 
+	if i := slices.IndexFunc(d.Steps, Disruptive); i >= 0 {
+		return d.Steps[i].On() + " goes out of service"
+	}
+
 	guarded := want.Bootstrapped || len(have.Etcd.Members) > 0
 
 	for _, other := range want.all() {

@@ -11,7 +11,7 @@ import (
 func (r rollout) planWorkers(controlPlane string, d *Decision) {
 	budgets := map[string]*budget{}
 	for _, pool := range r.want.poolNames() {
-		budgets[pool] = budgetOf(r.want, r.have, pool)
+		budgets[pool] = budgetOf(r.want, r.have, pool, r.policy)
 	}
 
 	stay := workersMustStay(r.want, r.have)
@@ -56,6 +56,8 @@ func (r rollout) planWorker(m Machine, stay string, b *budget, d *Decision) {
 		d.step(change)
 	case stay != "":
 		d.hold(m.Name, "keeps its %s for now: %s", kept(change), stay)
+	case r.inTransit(m, change) != "":
+		d.hold(m.Name, "keeps its %s for now: %s", kept(change), r.inTransit(m, change))
 	case !b.take(m.Name):
 		d.hold(m.Name, "keeps its %s for now: %s", kept(change), b)
 	default:
@@ -88,7 +90,7 @@ type budget struct {
 }
 
 // budgetOf counts what a pool spends already.
-func budgetOf(want Spec, have Snapshot, pool string) *budget {
+func budgetOf(want Spec, have Snapshot, pool string, p Policy) *budget {
 	b := &budget{pool: pool}
 	size := 0
 
@@ -106,7 +108,7 @@ func budgetOf(want Spec, have Snapshot, pool string) *budget {
 
 	for _, m := range want.removed(Worker) {
 		s := have.Machines[m.Name]
-		if m.Pool != pool || s.Access == Maintenance {
+		if m.Pool != pool || departed(have, m, p) {
 			continue
 		}
 

@@ -32,9 +32,13 @@ func departed(have Snapshot, m Machine, p Policy) bool {
 // planRemovals takes the control planes that are removed out of the cluster. Living ones
 // leave last of all, one at a time, when nothing else is under way.
 func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
+	var members []Machine
+
+	inHand := removalInHand(want, have, p)
+
 	for _, m := range want.removed(ControlPlane) {
 		s := have.Machines[m.Name]
-		member, isMember := memberOfRemoved(want, have, m)
+		_, isMember := memberOfRemoved(want, have, m)
 
 		switch {
 		case d.concerns(m.Name):
@@ -48,17 +52,49 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 			d.hold(m.Name, "is to be removed and does not answer%s", because(s.Cause))
 		case !have.Etcd.Known:
 			d.hold(m.Name, "is removed once etcd answers%s", because(have.Etcd.Cause))
-		case !isMember:
-			d.step(Reset{Machine: m.Name, Role: m.Role})
+		case isMember:
+			members = append(members, m)
+		case inHand != "":
+			d.hold(m.Name, "is reset once %s is through", inHand)
+		case otherUnderWay(want, have, m, p) != "":
+			d.hold(m.Name, "is not reset yet: %s", otherUnderWay(want, have, m, p))
 		default:
-			planDeparture(want, have, m, member, p, d)
+			d.step(Reset{Machine: m.Name, Role: m.Role})
+
+			inHand = m.Name
 		}
+	}
+
+	for _, m := range members {
+		if inHand != "" {
+			d.hold(m.Name, "is removed once %s is through", inHand)
+
+			continue
+		}
+
+		planDeparture(want, have, m, p, d)
 	}
 }
 
+// removalInHand names the control plane whose removal is under way.
+func removalInHand(want Spec, have Snapshot, p Policy) string {
+	for _, m := range want.removed(ControlPlane) {
+		if s := have.Machines[m.Name]; s.Busy != "" || s.Resetting && !departed(have, m, p) {
+			return m.Name
+		}
+	}
+
+	return ""
+}
+
 // planDeparture makes a control plane leave etcd, unless the others need it.
-func planDeparture(want Spec, have Snapshot, m Machine, member EtcdMember, p Policy, d *Decision) {
-	if other := d.underWay(want, m.Name); other != "" {
+func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
+	member, _ := memberOfRemoved(want, have, m)
+
+	q := quorumOf(want, have)
+
+	// Of two members neither can be spared for a change, so the one that leaves goes first.
+	if other := d.underWay(want, have, m.Name, len(q.votes) == 2); other != "" {
 		d.hold(m.Name, "is removed once %s is through", other)
 
 		return
@@ -70,7 +106,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, member EtcdMember, p Pol
 	}
 
 	if reason == "" {
-		reason = quorumOf(want, have).without(member.ID)
+		reason = q.without(member.ID)
 	}
 
 	if reason != "" {
@@ -83,10 +119,11 @@ func planDeparture(want Spec, have Snapshot, m Machine, member EtcdMember, p Pol
 }
 
 // underWay names a control plane that a step or a hold concerns, beside the one asked
-// about: membership changes last, and one at a time.
-func (d *Decision) underWay(want Spec, machine string) string {
+// about: membership changes last, and one at a time. Urgent ones wait for steps only.
+func (d *Decision) underWay(want Spec, have Snapshot, machine string, urgent bool) string {
 	for _, m := range slices.Concat(want.sorted(ControlPlane), want.removed(ControlPlane)) {
-		if m.Name != machine && d.concerns(m.Name) {
+		busy := have.Machines[m.Name].Busy != "" || d.steps(m.Name)
+		if m.Name != machine && (busy || !urgent && d.concerns(m.Name)) {
 			return m.Name
 		}
 	}
@@ -136,18 +173,23 @@ func RemovalLeft(m Machine, have Snapshot, p Policy) string { return TeardownLef
 
 // memberOfRemoved finds the member of a removed machine: the recorded one, else by name
 // and address, as long as no wanted machine took these over.
+//
+// A machine that left etcd and booted since has joined again as another member than the
+// recorded one (Talos 1.13), which only counts where the machine itself answers: its
+// address may belong to another one by now.
 func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
-	if m.MemberID != "" {
-		for _, member := range have.Etcd.Members {
-			if member.ID == m.MemberID {
-				return member, true
-			}
-		}
+	if member, ok := have.memberWith(func(e EtcdMember) bool { return m.MemberID != "" && e.ID == m.MemberID }); ok {
+		return member, true
+	}
 
+	if m.MemberID != "" && !answersItself(have, m) {
 		return EtcdMember{}, false
 	}
 
 	member, ok := have.MemberOf(m)
+	if answersAsOther(have, m) {
+		member, ok = have.memberWith(func(e EtcdMember) bool { return m.NodeName != "" && e.Name == m.NodeName })
+	}
 
 	for _, successor := range want.sorted(ControlPlane) {
 		if theirs, has := have.MemberOf(successor); has && ok && theirs.ID == member.ID {
@@ -158,17 +200,31 @@ func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
 	return member, ok
 }
 
-// nodeOfRemoved finds the node of a removed machine by its name; by its address only
-// where no wanted machine has that.
+// answersAsOther is true where another machine of the cluster answers at the address of m.
+func answersAsOther(have Snapshot, m Machine) bool {
+	s := have.Machines[m.Name]
+
+	return s.Access == Member && (m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID) || s.Role != "" && s.Role != m.Role)
+}
+
+func answersItself(have Snapshot, m Machine) bool {
+	return have.Machines[m.Name].Access == Member && !answersAsOther(have, m)
+}
+
+// nodeOfRemoved finds the node of a removed machine by its name: the one it has, else the
+// one that was recorded. Its address counts only where no name is known and nobody else
+// answers there, and no node counts that a wanted machine has.
 func nodeOfRemoved(want Spec, have Snapshot, m Machine) (Node, bool) {
-	if have.Machines[m.Name].NodeName == "" && m.NodeName != "" {
-		have = have.clone()
-		s := have.Machines[m.Name]
-		s.NodeName = m.NodeName
-		have.Machines[m.Name] = s
+	name := have.Machines[m.Name].NodeName
+	if !answersItself(have, m) {
+		name = orElse(m.NodeName, name)
 	}
 
-	node, ok := have.NodeOf(m)
+	if answersAsOther(have, m) && m.NodeName == "" {
+		return Node{}, false
+	}
+
+	node, ok := have.nodeNamed(name, m.Address)
 
 	for _, successor := range want.all() {
 		if have.Machines[successor.Name].Access != Member && !sameHost(successor.Address, m.Address) {

@@ -23,6 +23,73 @@ func (r rollout) upgradeOf(m Machine) (Upgrade, bool) {
 	}, true
 }
 
+// hop is the next minor version of all machines that have one before them: every machine
+// finishes it before the first one goes on.
+type hop struct {
+	// target is the version, empty where there is none, and until says which machine is
+	// to do what with it before others go on.
+	target, until string
+}
+
+// findHops finds the lowest version that any machine has to reach next, and among those
+// that go down the highest. One that was upgraded and does not work since is not through
+// with its hop, and one that does not answer may still be as far back as its way begins.
+func (r *rollout) findHops() {
+	for _, m := range r.want.all() {
+		s := r.have.Machines[m.Name]
+
+		if upgrade, ok := r.upgradeOf(m); ok {
+			r.reach(upgrade.To, older(upgrade.To, upgrade.From), m.Name+" runs "+upgrade.To)
+		}
+
+		if done := s.Upgraded.Version; done != "" {
+			if reason := Unsettled(r.want, r.have, m); reason != "" {
+				until := m.Name + " works with " + done + because(reason)
+				r.reach(done, false, until)
+				r.reach(done, true, until)
+			}
+		}
+
+		// Nobody knows whose reboot this is: an earlier run may have begun it.
+		if release, ok := nextRelease(m, s.TalosVersion); s.Stage == StageBooting && ok && release.Version != s.TalosVersion && r.have.Time.Sub(s.Since) <= r.policy.BootPatience {
+			r.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
+		}
+
+		if s.Access == Member || s.Access == Maintenance {
+			continue
+		}
+
+		for _, via := range m.Via {
+			r.reach(via.Version, older(m.TalosVersion, via.Version), m.Name+" answers, which may not run "+via.Version+" yet")
+		}
+	}
+}
+
+// reach notes a version that a machine has to reach.
+func (r *rollout) reach(version string, down bool, until string) {
+	switch {
+	case down && (r.down.target == "" || minorsBetween(r.down.target, version) > 0):
+		r.down = hop{version, until}
+	case !down && (r.up.target == "" || minorsBetween(r.up.target, version) < 0):
+		r.up = hop{version, until}
+	}
+}
+
+// before says what has to happen before an upgrade, because other machines are one minor
+// version behind; empty when nothing has to.
+func (r rollout) before(upgrade Upgrade) string {
+	first, ahead := r.up, minorsBetween(r.up.target, upgrade.To)
+	if older(upgrade.To, upgrade.From) {
+		first, ahead = r.down, minorsBetween(upgrade.To, r.down.target)
+	}
+
+	if first.target == "" || ahead <= 0 || upgrade.From == upgrade.To {
+		return ""
+	}
+
+	return fmt.Sprintf("goes on to %s once %s", upgrade.To, first.until)
+}
+
 // runs reports whether a machine runs a Talos; an empty schematic is any.
 func runs(s MachineState, version, schematic string) bool {
 	return s.TalosVersion == version && (schematic == "" || s.Schematic == schematic)

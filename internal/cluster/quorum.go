@@ -68,6 +68,8 @@ func ownerOf(want Spec, have Snapshot, member EtcdMember) (string, MachineState)
 func Unowned(want Spec, have Snapshot) []EtcdMember {
 	var peers []EtcdMember
 
+	want = want.ordered()
+
 	for _, member := range have.Etcd.Members {
 		if name, _ := ownerOf(want, have, member); name == PeerName(member) {
 			peers = append(peers, member)
@@ -86,6 +88,17 @@ func orID(member EtcdMember) string {
 	}
 
 	return member.ID
+}
+
+// leaving names a machine with a vote that is to be removed and can do so.
+func (q quorum) leaving(want Spec, have Snapshot) string {
+	for _, m := range want.removed(ControlPlane) {
+		if member, ok := memberOfRemoved(want, have, m); ok && q.healthy[member.ID] {
+			return m.Name
+		}
+	}
+
+	return ""
 }
 
 // needed is how many members have to work in an etcd of that size.

@@ -144,6 +144,17 @@ type MachineState struct {
 // before.
 func (s MachineState) goingDown() bool { return s.RebootedFrom != "" && s.RebootedFrom == s.BootID }
 
+// inSequence is true for a machine on which Talos runs a sequence that ends in a reboot or
+// in maintenance mode; it takes no other one meanwhile.
+func (s MachineState) inSequence() bool {
+	switch s.Stage {
+	case StageInstalling, StageRebooting, StageShuttingDown, StageResetting, StageUpgrading:
+		return true
+	default:
+		return false
+	}
+}
+
 // EtcdMember is one entry of etcd's member list.
 type EtcdMember struct {
 	// ID in the hexadecimal form that Talos prints.
@@ -209,14 +220,17 @@ type KubernetesState struct {
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos
 // reports where it is known, else by its address.
 func (s Snapshot) NodeOf(m Machine) (Node, bool) {
-	name := s.Machines[m.Name].NodeName
+	return s.nodeNamed(s.Machines[m.Name].NodeName, m.Address)
+}
 
+// nodeNamed finds a node by its name, or by an address where the name is not known.
+func (s Snapshot) nodeNamed(name, address string) (Node, bool) {
 	i := slices.IndexFunc(s.Kubernetes.Nodes, func(n Node) bool {
 		if name != "" {
 			return n.Name == name
 		}
 
-		return slices.ContainsFunc(n.Addresses, func(a string) bool { return sameHost(a, m.Address) })
+		return slices.ContainsFunc(n.Addresses, func(a string) bool { return sameHost(a, address) })
 	})
 	if i < 0 {
 		return Node{}, false
@@ -230,7 +244,7 @@ func (s Snapshot) NodeOf(m Machine) (Node, bool) {
 func (s Snapshot) MemberOf(m Machine) (EtcdMember, bool) {
 	name := s.Machines[m.Name].NodeName
 
-	i := slices.IndexFunc(s.Etcd.Members, func(e EtcdMember) bool {
+	return s.memberWith(func(e EtcdMember) bool {
 		if name != "" && e.Name == name {
 			return true
 		}
@@ -241,6 +255,10 @@ func (s Snapshot) MemberOf(m Machine) (EtcdMember, bool) {
 			return err == nil && sameHost(parsed.Hostname(), m.Address)
 		})
 	})
+}
+
+func (s Snapshot) memberWith(is func(EtcdMember) bool) (EtcdMember, bool) {
+	i := slices.IndexFunc(s.Etcd.Members, is)
 	if i < 0 {
 		return EtcdMember{}, false
 	}

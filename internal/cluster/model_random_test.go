@@ -1,0 +1,316 @@
+package cluster_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// trial is a random cluster with a random change to it.
+type trial struct {
+	*judge
+	random *rand.Rand
+	policy cluster.Policy
+	// faults is the share of steps that go wrong.
+	faults float64
+	// kills is how often the run is killed.
+	kills float64
+	// whole is true where nothing is wrong and nothing goes wrong: the end is the desired
+	// state then.
+	whole bool
+
+	ail float64 // the share of machines that something is wrong with
+	old cluster.Machine
+	new cluster.Machine
+	// mid is a release between the old and the new version.
+	mid     []cluster.Release
+	digest  string
+	reboot  bool
+	created bool
+}
+
+func newTrial(seed uint64) *trial {
+	random := rand.New(rand.NewPCG(seed, 3))
+	s := &site{random: random, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	t := &trial{random: random, judge: &judge{site: s, meant: map[string]*box{}, succeeded: map[string]bool{}}}
+
+	t.policy = cluster.DefaultPolicy()
+	t.policy.TryConfig = random.IntN(4) == 0
+	t.policy.Drain.Skip = random.IntN(6) == 0
+	t.whole = random.IntN(3) == 0
+
+	if !t.whole {
+		t.ail = []float64{0, 0.03, 0.15, 0.4}[random.IntN(4)]
+		t.faults = []float64{0, 0.05, 0.2}[random.IntN(3)]
+		t.kills = []float64{0, 0, 0.05}[random.IntN(3)]
+	}
+
+	t.randomChange()
+	t.randomCluster()
+
+	return t
+}
+
+// randomChange picks what changes for all machines.
+func (t *trial) randomChange() {
+	t.old = cluster.Machine{TalosVersion: "v1.12.3", Schematic: "s1"}
+	t.new = t.old
+	t.digest = newDigest
+	t.want = cluster.Spec{Name: "prod", NodesBecomeReady: t.random.IntN(7) > 0, Bootstrapped: true, Pools: map[string]cluster.Budget{}}
+	t.noCNI = !t.want.NodesBecomeReady
+
+	switch t.random.IntN(10) {
+	case 0, 1, 2:
+		t.new.TalosVersion = "v1.13.0"
+	case 3, 4:
+		t.old.TalosVersion, t.new.TalosVersion = "v1.11.6", "v1.13.0"
+		t.mid = []cluster.Release{{Version: "v1.12.4"}}
+	case 5:
+		t.new.TalosVersion = "v1.12.4"
+	case 6:
+		t.new.TalosVersion, t.new.AllowDowngrade = "v1.11.6", t.whole || t.random.IntN(3) > 0
+		if t.random.IntN(2) == 0 {
+			t.old.TalosVersion = "v1.13.0"
+			t.mid = []cluster.Release{{Version: "v1.12.4"}}
+		}
+	}
+
+	if t.random.IntN(5) == 0 {
+		t.new.Schematic = "s2"
+	}
+
+	if t.random.IntN(3) == 0 {
+		t.digest, t.reboot = "old", t.random.IntN(2) == 0
+	}
+
+	for _, pool := range []string{"", "a", "b"} {
+		switch t.random.IntN(4) {
+		case 0:
+			t.want.Pools[pool] = cluster.Budget{Count: 1 + t.random.IntN(4)}
+		case 1, 2:
+			t.want.Pools[pool] = cluster.Budget{Percent: 10 + t.random.IntN(60)}
+		}
+	}
+}
+
+func (t *trial) chance(p float64) bool { return t.random.Float64() < p }
+
+// randomCluster makes the machines.
+func (t *trial) randomCluster() {
+	kind := t.random.IntN(10)
+	controlPlanes := []int{1, 2, 3, 3, 3, 4, 5}[t.random.IntN(7)]
+	workers := t.random.IntN([]int{1, 4, 8, 16, 45}[t.random.IntN(5)] + 1)
+
+	if t.whole && controlPlanes == 2 {
+		controlPlanes = 3 // two members cannot be spared
+	}
+
+	t.created = kind > 0
+	if !t.created {
+		t.want.Bootstrapped = false
+	}
+
+	owned := controlPlanes
+
+	switch kind {
+	case 1:
+		owned, t.want.Bootstrapped = 0, true
+	case 2:
+		owned, t.want.Joins = t.random.IntN(controlPlanes)+1, true
+	}
+
+	listed := t.random.IntN(2) == 0
+
+	for i := range controlPlanes {
+		name := fmt.Sprintf("cp-%d", i+1)
+
+		if i < owned {
+			t.addMachine(name, cluster.ControlPlane)
+
+			continue
+		}
+
+		b := t.newBox(name, cluster.ControlPlane)
+		t.live(b)
+
+		if listed {
+			t.want.Beside = append(t.want.Beside, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: b.addr})
+			t.meant[name] = b
+		}
+	}
+
+	for i := range workers {
+		t.addMachine(fmt.Sprintf("w-%d", i+1), cluster.Worker)
+	}
+
+	if t.created {
+		t.randomRemovals(owned)
+		t.randomAilments()
+	}
+}
+
+func (t *trial) newBox(name string, role cluster.Role) *box {
+	n := len(t.boxes) + 1
+	b := &box{uuid: fmt.Sprintf("uuid-%d", n), addr: fmt.Sprintf("10.0.0.%d", n), name: name, life: maintenance, controlPlane: role == cluster.ControlPlane}
+	t.boxes = append(t.boxes, b)
+
+	return b
+}
+
+// live makes a box part of the cluster.
+func (t *trial) live(b *box) {
+	b.life, b.version, b.schematic, b.digest, b.needsReboot = running, t.old.TalosVersion, t.old.Schematic, t.digest, t.reboot
+	t.register(b)
+
+	if b.controlPlane {
+		t.addMember(b, false)
+	}
+
+	node := t.nodeOf(b)
+	node.foreign = t.random.IntN(12) == 0
+	node.ours = !node.foreign && t.random.IntN(12) == 0
+}
+
+// addMachine adds a wanted machine, in whatever state an earlier apply left it.
+func (t *trial) addMachine(name string, role cluster.Role) {
+	b := t.newBox(name, role)
+	t.meant[name] = b
+
+	m := cluster.Machine{
+		Name: name, Role: role, Address: b.addr, ConfigDigest: newDigest, InstallTarget: "/dev/sda", TalosVersion: t.new.TalosVersion,
+		Schematic: t.new.Schematic, Via: t.mid, AllowDowngrade: t.new.AllowDowngrade,
+	}
+
+	if role == cluster.Worker {
+		m.Pool = []string{"", "a", "a", "b"}[t.random.IntN(4)]
+	}
+
+	grows := len(t.boxes) > 1 && t.random.IntN(10) == 0
+	if t.created && !grows {
+		t.live(b)
+
+		m.UUID, m.NodeName = b.uuid, b.name
+
+		switch t.random.IntN(8) { // an earlier apply got so far
+		case 0:
+			b.digest = newDigest
+		case 1:
+			if len(t.mid) > 0 {
+				b.version = t.mid[0].Version
+			}
+		case 2:
+			if len(t.mid) == 0 {
+				b.version, b.schematic = t.new.TalosVersion, t.new.Schematic
+			}
+		}
+	}
+
+	t.want.Machines = append(t.want.Machines, m)
+}
+
+// randomRemovals gives up some machines, which are alive, dead, wiped or replaced.
+func (t *trial) randomRemovals(controlPlanes int) {
+	if t.random.IntN(3) > 0 {
+		return
+	}
+
+	for i := range t.random.IntN(4) {
+		role := cluster.Worker
+		if t.random.IntN(2) == 0 && controlPlanes > 0 {
+			role = cluster.ControlPlane
+		}
+
+		name := fmt.Sprintf("old-%d", i+1)
+		b := t.newBox(name, role)
+		t.live(b)
+		t.meant[name] = b
+
+		m := cluster.Machine{Name: name, Role: role, Address: b.addr, UUID: b.uuid, NodeName: b.name}
+
+		switch t.random.IntN(4) {
+		case 0:
+		default:
+			m.MemberID = b.member
+		}
+
+		t.want.Removed = append(t.want.Removed, m)
+
+		fate := t.random.IntN(8)
+		if t.whole && role == cluster.ControlPlane {
+			fate = 3 // without it there might be no quorum
+		}
+
+		switch fate {
+		case 0:
+			b.life = off
+		case 1:
+			b.wipe()
+			b.life = maintenance
+		case 2:
+			b.life = off
+			t.replace(m)
+		case 3:
+			t.want.Removed[i].MemberID = "gone" // it left and joined again since it was recorded
+		}
+	}
+}
+
+// replace puts other hardware in the place of a machine: a new one of the spec, one of
+// another resource, or one of another cluster.
+func (t *trial) replace(gone cluster.Machine) {
+	name := "new-" + gone.Name
+
+	switch t.random.IntN(3) {
+	case 0:
+		grown := len(t.want.Machines)
+		created := t.created
+		t.created = false
+		t.addMachine(name, gone.Role)
+		t.created = created
+		t.meant[name].addr, t.want.Machines[grown].Address = gone.Address, gone.Address
+	case 1:
+		b := t.newBox(name, cluster.Worker)
+		b.addr = gone.Address
+		t.live(b)
+	case 2:
+		b := t.newBox(name, gone.Role)
+		b.addr, b.foreign, b.life = gone.Address, true, running
+	}
+}
+
+// randomAilments makes machines and the cluster unwell.
+func (t *trial) randomAilments() {
+	if t.whole {
+		return
+	}
+
+	for _, b := range t.boxes {
+		if !b.up() || b.foreign || !t.chance(t.ail) {
+			continue
+		}
+
+		b.cure = []string{"", "config", "upgrade"}[t.random.IntN(3)]
+
+		switch t.random.IntN(7) {
+		case 0:
+			b.life = off
+		case 1, 2:
+			b.sick = !t.noCNI // nobody could tell
+		case 3:
+			b.etcdBroken, b.life = b.controlPlane, booting
+		case 4:
+			if m := t.memberOf(b); m != nil {
+				m.learner, b.stuck = true, t.random.IntN(2) == 0
+			}
+		case 5:
+			b.wipe()
+			b.life = maintenance
+		case 6:
+			t.goAway(b, booting)
+		}
+	}
+
+	t.alarm, t.split, t.apiDown = t.random.IntN(20) == 0, t.random.IntN(20) == 0, t.random.IntN(20) == 0
+}

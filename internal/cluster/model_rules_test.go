@@ -1,0 +1,322 @@
+package cluster_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// judge looks at each step when it begins, and knows of the machines what no planner can:
+// which box is meant, and what is really up.
+type judge struct {
+	*site
+	want cluster.Spec
+	// meant is the box of each machine, by its name.
+	meant map[string]*box
+	// succeeded are the disruptions of this run that ended well.
+	succeeded map[string]bool
+	run       int
+}
+
+// check is called before a step begins.
+func (j *judge) check(step cluster.Step) {
+	name := step.On()
+	b := j.meant[name]
+
+	j.identity(step, b)
+
+	if b == nil {
+		return
+	}
+
+	if cluster.Disruptive(step) && j.succeeded[purpose(step)] && purpose(step) != "" {
+		j.fail("%q again, although it succeeded", step)
+	}
+
+	switch step := step.(type) {
+	case cluster.Bootstrap:
+		for _, other := range j.boxes {
+			if other.data || other.asked {
+				j.fail("%q although %s has an etcd", step, other.name)
+			}
+		}
+	case cluster.RemoveMember:
+		j.expulsion(step)
+	case cluster.LeaveEtcd:
+		j.spared(step, b)
+		j.disruption(step, b)
+	case cluster.Reset:
+		if j.memberOf(b) != nil {
+			j.fail("%q before it left etcd", step)
+		}
+
+		j.disruption(step, b)
+	case cluster.Upgrade:
+		j.hops(step, b)
+		j.order(step)
+		j.disruption(step, b)
+	case cluster.ApplyConfig:
+		if step.Access == cluster.Member && step.Reboot != "" {
+			j.disruption(step, b)
+		}
+
+		if step.Access == cluster.Member && step.Reboot == "" && b.needsReboot && b.digest != newDigest {
+			j.fail("%q without the reboot that it needs", step)
+		}
+	case cluster.Uncordon:
+		j.cordons(step.Node, b)
+	case cluster.DeleteNode:
+		j.deletion(step, b)
+	}
+}
+
+// identity is item 5: who answers is the machine meant.
+func (j *judge) identity(step cluster.Step, meant *box) {
+	if !actsOnMachine(step) {
+		return
+	}
+
+	answers := j.at(j.machine(step.On()).Address)
+
+	switch {
+	case answers == nil:
+		j.fail("%q is sent to a machine that does not answer", step)
+	case answers != meant:
+		j.fail("%q goes to %s, which is not the machine meant", step, answers.uuid)
+	}
+}
+
+func (j *judge) machine(name string) cluster.Machine {
+	for _, m := range j.want.Known() {
+		if m.Name == name {
+			return m
+		}
+	}
+
+	return cluster.Machine{}
+}
+
+// expulsion is item 4 for members that are removed through another machine.
+func (j *judge) expulsion(step cluster.RemoveMember) {
+	for _, m := range j.members {
+		if m.id != step.Member {
+			continue
+		}
+
+		if j.etcdUp(m.box) && m.box.member == m.id {
+			j.fail("%q, which works", step)
+		}
+
+		if all, healthy := j.votes(m); healthy <= all/2 {
+			j.fail("%q leaves %d of %d members working", step, healthy, all)
+		}
+
+		return
+	}
+
+	j.fail("%q, which is no member", step)
+}
+
+// spared is item 4 for members that leave by themselves.
+func (j *judge) spared(step cluster.Step, b *box) {
+	m := j.memberOf(b)
+	if m == nil {
+		j.fail("%q of a machine that is no member", step)
+
+		return
+	}
+
+	if all, healthy := j.votes(m); healthy <= all/2 {
+		j.fail("%q leaves %d of %d members working", step, healthy, all)
+	}
+}
+
+// disruption is items 2 and 3.
+func (j *judge) disruption(step cluster.Step, b *box) {
+	if b.controlPlane {
+		j.quorate(step, b)
+	} else {
+		j.budget(step, b)
+	}
+
+	b.disrupted, b.inRun = true, j.run
+
+	if up, ok := step.(cluster.Upgrade); ok {
+		b.hop = up.To
+	}
+}
+
+func (j *judge) quorate(step cluster.Step, b *box) {
+	for _, other := range j.boxes {
+		gone := other.life == off && j.memberOf(other) == nil // it was reset, and left for good
+		if other != b && other.controlPlane && other.disrupted && !gone && (other.inRun == j.run || other.life == away) {
+			j.fail("%q while control plane %s is disrupted (%s)", step, other.name, other.life)
+		}
+	}
+
+	m := j.memberOf(b)
+	if m == nil || m.learner || !j.etcdUp(b) {
+		return
+	}
+
+	all, _ := j.votes(nil)
+	_, leaves := step.(cluster.LeaveEtcd) // which spared looked at
+
+	if _, others := j.votes(m); all > 1 && others <= all/2 && !leaves {
+		j.fail("%q while %d others of %d members work", step, others, all)
+	}
+
+	if all > 1 && j.alarm || all > 2 && j.split {
+		j.fail("%q while etcd is troubled", step)
+	}
+
+	for _, other := range j.members {
+		if other.box != b && (other.learner || !j.etcdUp(other.box) || other.box.sick) {
+			j.fail("%q while member %s does not work", step, other.box.name)
+		}
+	}
+}
+
+func (j *judge) budget(step cluster.Step, b *box) {
+	pool := j.machine(step.On()).Pool
+	size, down := 0, 0
+
+	for _, m := range j.want.Machines {
+		if m.Role != cluster.Worker || m.Pool != pool {
+			continue
+		}
+
+		size++
+
+		other := j.meant[m.Name]
+		if node := j.nodeOf(other); other != b && (other.disrupted || !j.well(other) || node.ours) {
+			down++
+		}
+	}
+
+	for _, m := range j.want.Removed {
+		if other := j.meant[m.Name]; m.Role == cluster.Worker && m.Pool == pool && other != b && other.disrupted && other.life != off {
+			down++
+		}
+	}
+
+	if limit := j.want.Pools[pool].Of(size); j.well(b) && down+1 > limit {
+		j.fail("%q while %d workers of pool %q are down, and %d may be", step, down, pool, limit)
+	}
+}
+
+// hops is item 10: no minor version is skipped, and no machine begins one before all
+// others are through with the one before.
+func (j *judge) hops(step cluster.Upgrade, b *box) {
+	from, to := minor(b.version), minor(step.To)
+	if to-from > 1 || from-to > 1 {
+		j.fail("%q skips a minor version", step)
+	}
+
+	for _, m := range j.want.Machines {
+		other := j.meant[m.Name]
+		if other == b || other.foreign || other.digest == "" || to == from || other.version == m.TalosVersion {
+			continue
+		}
+
+		at := minor(other.version)
+		if to > from && at < to-1 || to < from && at > to+1 {
+			j.fail("%q while %s is at %s", step, m.Name, other.version)
+		}
+	}
+
+	for _, other := range j.boxes {
+		if other.hop != "" && minor(other.hop) != to && to != from {
+			j.fail("%q while %s is not through with %s", step, other.name, other.hop)
+		}
+	}
+}
+
+// order is that of roles: control planes come first.
+func (j *judge) order(step cluster.Upgrade) {
+	for _, m := range j.want.Machines {
+		if b := j.meant[m.Name]; m.Role == cluster.ControlPlane && step.Role == cluster.Worker && minor(b.version) == minor(step.From) && b.version != m.TalosVersion {
+			j.fail("%q before control plane %s", step, m.Name)
+		}
+	}
+}
+
+// minor is the second number of a version.
+func minor(version string) int {
+	parts := strings.Split(version, ".")
+	if len(parts) < 2 {
+		return 0
+	}
+
+	n, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return 0
+	}
+
+	return n
+}
+
+// cordons is item 11.
+func (j *judge) cordons(node string, b *box) {
+	for _, n := range j.nodes {
+		if n.name == node && (n.foreign || n.box != b) {
+			j.fail("uncordon of node %s, which is not talosop's to uncordon", node)
+		}
+	}
+}
+
+func (j *judge) deletion(step cluster.DeleteNode, b *box) {
+	for _, n := range j.nodes {
+		if n.name == step.Node && n.box != b {
+			j.fail("%q, which is the node of %s", step, n.box.uuid)
+		}
+	}
+
+	if b.up() && !b.foreign && j.at(b.addr) == b {
+		j.fail("%q while its machine runs", step)
+	}
+}
+
+// unreached lists what is not as wanted although the planner says that it is done.
+func (j *judge) unreached() []string {
+	var missing []string
+
+	for _, m := range j.want.Machines {
+		b := j.meant[m.Name]
+
+		for what, wrong := range map[string]bool{
+			"does not run": b.life != running, "configuration": b.digest != newDigest, "version": b.version != m.TalosVersion,
+			"schematic": m.Schematic != "" && b.schematic != m.Schematic, "is not well": !j.well(b),
+			"role": b.controlPlane != (m.Role == cluster.ControlPlane),
+		} {
+			if wrong {
+				missing = append(missing, m.Name+": "+what)
+			}
+		}
+
+		if n := j.nodeOf(b); n != nil && n.ours {
+			missing = append(missing, m.Name+": its node is cordoned by talosop")
+		}
+	}
+
+	for _, m := range j.want.Removed {
+		b := j.meant[m.Name]
+		if b.up() && !b.foreign && j.at(b.addr) == b {
+			missing = append(missing, m.Name+": still runs")
+		}
+
+		if slices.ContainsFunc(j.members, func(e *etcdMember) bool { return e.box == b }) {
+			missing = append(missing, m.Name+": is still a member of etcd")
+		}
+
+		if slices.ContainsFunc(j.nodes, func(n *kubeNode) bool { return n.box == b }) {
+			missing = append(missing, m.Name+": still has a node")
+		}
+	}
+
+	slices.Sort(missing)
+
+	return missing
+}

@@ -1,0 +1,366 @@
+package cluster_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+var oneSeed = flag.Int64("seed", -1, "run this trial of TestRollouts only, and print it")
+
+// TestRollouts carries out the plans of random clusters and changes on a model of the
+// machines, where steps fail, machines never come back, and runs are killed. Every trial
+// ends at the desired state, in a refusal or in holds that the model bears out, and no
+// step on the way breaks what section 3 of the design says must never happen.
+func TestRollouts(t *testing.T) {
+	if *oneSeed >= 0 {
+		run := newTrial(uint64(*oneSeed))
+		end := run.run()
+		t.Logf("%s\nended: %s", run, end)
+
+		if len(run.broken) > 0 {
+			t.Fatal(strings.Join(run.broken, "\n"))
+		}
+
+		return
+	}
+
+	ends := map[string]int{}
+	failed := 0
+
+	for seed := range uint64(randomClusters) {
+		run := newTrial(seed)
+		ends[run.run()]++
+
+		if len(run.broken) > 0 {
+			t.Errorf("seed %d (go test -run TestRollouts -seed %d):\n%s\n%s", seed, seed, strings.Join(run.broken, "\n"), run)
+
+			if failed++; failed == 3 {
+				return
+			}
+		}
+	}
+
+	t.Logf("ends: %v", ends)
+
+	// A property that never gets anywhere proves nothing.
+	if ends["done"] < randomClusters/3 || ends["held"] < randomClusters/20 || ends["refused"] < randomClusters/100 {
+		t.Errorf("the trials are one-sided: %v", ends)
+	}
+}
+
+func (t *trial) String() string {
+	var b strings.Builder
+
+	fmt.Fprintf(&b, "bootstrapped=%v joins=%v cni=%v pools=%v\n", t.want.Bootstrapped, t.want.Joins, !t.noCNI, t.want.Pools)
+
+	for _, m := range t.want.Known() {
+		fmt.Fprintf(&b, "  %s %s at %s uuid=%q node=%q member=%q pool=%q %s %s via=%v\n", m.Role, m.Name, m.Address, m.UUID, m.NodeName, m.MemberID, m.Pool, m.TalosVersion, m.Schematic, m.Via)
+	}
+
+	const most = 120
+
+	trace := t.trace
+	if *oneSeed < 0 && len(trace) > most {
+		trace = trace[len(trace)-most:]
+	}
+
+	for _, line := range trace {
+		fmt.Fprintf(&b, "%s\n", line)
+	}
+
+	return b.String()
+}
+
+// run is the loop of lifecycle, on the model. It says how it ended.
+func (t *trial) run() string {
+	for _, b := range t.boxes {
+		t.say("%s at %s: %s %s %s %s member=%q sick=%v broken=%v stuck=%v cure=%q", b.name, b.addr, b.life, b.version, b.schematic, b.digest, b.member, b.sick, b.etcdBroken, b.stuck, b.cure)
+	}
+
+	const runs = 4
+
+	for range runs {
+		end := t.apply()
+		if end != "killed" && end != "failed" || len(t.broken) > 0 {
+			return end
+		}
+
+		t.say("run %s, applying again", end)
+	}
+
+	return "failed"
+}
+
+// apply is one run, with nothing known from those before.
+func (t *trial) apply() string {
+	t.succeeded = map[string]bool{}
+	watch := newEye(t.site, t.want)
+	operations := map[string]*operation{}
+	quiet := 0
+
+	t.judge.run++ // what does not come back counts for the run that disrupted it
+
+	for _, b := range t.boxes {
+		b.hop = ""
+	}
+
+	limit := 200 + 60*len(t.want.Known())
+
+	for range limit {
+		have := watch.observe()
+		d := cluster.Plan(t.want, have, t.policy)
+
+		switch {
+		case len(t.broken) > 0:
+			return "broken"
+		case len(d.Refusals) > 0:
+			t.refused(d)
+
+			return "refused"
+		case d.Done() && len(operations) == 0:
+			for _, missing := range t.unreached() {
+				t.fail("done, but %s", missing)
+			}
+
+			return "done"
+		case t.random.Float64() < t.kills:
+			return "killed"
+		}
+
+		if t.wellFormed(d); len(d.Steps) == 0 && len(operations) == 0 && quiet > 12 {
+			t.held(d)
+
+			return "held"
+		}
+
+		begun := t.begin(d, watch, operations)
+		failed, ended := t.goOn(watch, operations)
+		moved := t.tick()
+
+		t.recovered(func(b *box) bool {
+			for _, op := range operations {
+				if t.meant[op.machine.Name] == b {
+					return false
+				}
+			}
+
+			return true
+		})
+
+		if failed {
+			return "failed"
+		}
+
+		// Where nothing goes on, only time can help.
+		if quiet++; begun || ended || moved || len(operations) > 0 {
+			quiet = 0
+		}
+
+		t.now = t.now.Add(20 * time.Second)
+		if quiet > 3 {
+			t.now = t.now.Add(5 * time.Minute)
+		}
+	}
+
+	t.fail("no end after %d rounds", limit)
+
+	return "endless"
+}
+
+func (t *trial) wellFormed(d cluster.Decision) {
+	for _, broken := range generalInvariants(d) {
+		t.fail("%s", broken)
+	}
+}
+
+// begin starts the steps on machines that are idle.
+func (t *trial) begin(d cluster.Decision, watch *eye, operations map[string]*operation) (begun bool) {
+	for _, step := range d.Steps {
+		name := step.On()
+		if operations[name] != nil {
+			t.fail("%q on a machine that is busy", step)
+
+			continue
+		}
+
+		t.say("step %s", step)
+		t.check(step)
+
+		how := fine
+		if t.random.Float64() < t.faults {
+			how = t.mishap(1)
+			t.say("  which goes wrong (%d)", how)
+		}
+
+		operations[name] = t.operate(watch.machine(name), step, how)
+		watch.began(step)
+
+		begun = true
+	}
+
+	return begun
+}
+
+// goOn carries out one phase of each operation.
+func (t *trial) goOn(watch *eye, operations map[string]*operation) (failed, ended bool) {
+	for _, name := range slices.Sorted(maps.Keys(operations)) {
+		op := operations[name]
+		err := op.phases[0]()
+		op.phases = op.phases[1:]
+
+		if err == nil && len(op.phases) > 0 {
+			continue
+		}
+
+		delete(operations, name)
+		watch.ended(op.step, err)
+		t.say("ended %s: %v", op.step, err)
+
+		ended = true
+		failed = failed || err == errFatal
+
+		if why := purpose(op.step); why != "" && err == nil {
+			t.succeeded[why] = true
+		}
+	}
+
+	return failed, ended
+}
+
+// refused checks that what a refusal says is so.
+func (t *trial) refused(d cluster.Decision) {
+	for _, r := range d.Refusals {
+		t.say("refusal %s", r)
+
+		b := t.meant[r.Machine]
+		voters, _ := t.votes(nil)
+
+		ok := false
+
+		switch text := r.Reason; {
+		case strings.Contains(text, "rolled the upgrade back"):
+			ok = b.version != t.machine(r.Machine).TalosVersion || b.schematic != t.machine(r.Machine).Schematic
+		case strings.Contains(text, "wanted is the older"):
+			ok = !t.machine(r.Machine).AllowDowngrade
+		case strings.Contains(text, "two members"):
+			ok = voters == 2
+		case strings.Contains(text, "without etcd data"):
+			ok = !slices.ContainsFunc(t.boxes, func(b *box) bool { return b.controlPlane && b.data && b.life != maintenance })
+		case strings.Contains(text, "no release is known"):
+			ok = len(t.machine(r.Machine).Via) == 0
+		}
+
+		if !ok || t.whole {
+			t.fail("unfounded refusal: %s", r)
+		}
+	}
+}
+
+// held checks that the holds in which a run ends come from something that is really
+// wrong: each names it, or a machine whose own hold does.
+func (t *trial) held(d cluster.Decision) {
+	for _, h := range d.Holds {
+		t.say("hold %s", h)
+	}
+
+	if len(d.Holds) == 0 {
+		t.fail("a decision without anything in it, and not done")
+	}
+
+	if t.whole {
+		t.fail("held, though nothing is wrong")
+	}
+
+	culprits := t.culprits()
+	open := slices.Clone(d.Holds)
+
+	for found := true; found; {
+		found = false
+
+		open = slices.DeleteFunc(open, func(h cluster.Hold) bool {
+			justified := slices.ContainsFunc(culprits, func(c string) bool { return names(h.Machine+" "+h.Reason, c) })
+			if justified && h.Machine != "" {
+				culprits = append(culprits, h.Machine)
+			}
+
+			found = found || justified
+
+			return justified
+		})
+	}
+
+	for _, h := range open {
+		t.fail("unfounded hold: %s (wrong are %v)", h, culprits)
+	}
+}
+
+// hasStaleMember is true for a machine that lost the data of its member.
+func (t *trial) hasStaleMember(b *box) bool {
+	return slices.ContainsFunc(t.members, func(m *etcdMember) bool { return m.box == b && m.id != b.member })
+}
+
+// culprits are the names of what is really wrong.
+func (t *trial) culprits() []string {
+	var wrong []string
+
+	for _, m := range t.want.Known() {
+		if b := t.meant[m.Name]; b.life == off || b.sick || b.etcdBroken || b.stuck || b.foreign {
+			wrong = append(wrong, m.Name)
+		}
+	}
+
+	for _, b := range t.boxes {
+		waits := b.life == booting && b.controlPlane && !b.data && !t.joinable() // for etcd
+		if waits || b.up() && b.data && !t.etcdUp(b) || b.controlPlane && !t.well(b) && t.meant[b.name] != b || t.hasStaleMember(b) {
+			wrong = append(wrong, b.name, "peer/"+b.name)
+		}
+	}
+
+	for _, n := range t.nodes {
+		if !t.ready(n) && !t.noCNI {
+			wrong = append(wrong, "node "+n.name)
+		}
+	}
+
+	if !t.api() {
+		wrong = append(wrong, "Kubernetes API")
+	}
+
+	known := slices.ContainsFunc(t.want.Known(), func(m cluster.Machine) bool { return t.etcdUp(t.meant[m.Name]) })
+	if !t.quorum() || !known {
+		wrong = append(wrong, "etcd")
+	}
+
+	if t.alarm {
+		wrong = append(wrong, "alarm")
+	}
+
+	if t.split {
+		wrong = append(wrong, "different leaders")
+	}
+
+	return wrong
+}
+
+// names reports whether a text has a name in it, and not only one that begins with it.
+func names(text, name string) bool {
+	for {
+		i := strings.Index(text, name)
+		if i < 0 {
+			return false
+		}
+
+		text = text[i+len(name):]
+		if text == "" || !unicode.IsLetter(rune(text[0])) && !unicode.IsDigit(rune(text[0])) {
+			return true
+		}
+	}
+}
