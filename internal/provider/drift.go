@@ -72,8 +72,9 @@ func (e *examination) expect(machines []cluster.Machine, recorded recordedPool) 
 func (e *examination) look(machine string, active []byte) ([]string, error) {
 	files, err := e.wanted()
 	if err != nil {
-		// The settings in state make no configuration in this build: nothing can be told.
-		return nil, nil //nolint:nilerr // the next plan renders them again, and says what is wrong
+		// The settings in state make no configuration in this build: nothing can be told,
+		// and the next plan renders them again and says what is wrong.
+		return nil, nil
 	}
 
 	changes, err := machineconfig.Diff(files.configs[machine], active)

@@ -95,15 +95,3 @@ func (p pool) ownsControlPlane() bool {
 // takesCluster reports whether the pool has the whole control plane of its cluster, which
 // then goes when the pool goes.
 func (p pool) takesCluster() bool { return p.ownsControlPlane() && !p.inHandle }
-
-// counterpart is the group of a pool that another pool of the same resource has
-// under the same name; nil when there is none.
-func (p pool) counterpart(other *group) *group {
-	for _, g := range p.groups {
-		if g.prefix == other.prefix {
-			return g
-		}
-	}
-
-	return nil
-}

@@ -1,0 +1,195 @@
+package provider
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+)
+
+// sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
+func sightOf() (cluster.Spec, cluster.Snapshot) {
+	want := cluster.Spec{Machines: []cluster.Machine{
+		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
+		{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
+	}}
+	have := snapshotOf(map[string]cluster.MachineState{
+		"cp-1": {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
+		"w-1":  {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1"},
+	})
+	have.Etcd = cluster.EtcdState{Known: true, Members: []cluster.EtcdMember{{ID: "1", Name: "cp-1"}}}
+	have.Kubernetes = cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{{Name: "cp-1"}, {Name: "w-1"}}}
+
+	return want, have
+}
+
+// What differs is told, and what nobody answers for is not.
+func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
+	t.Parallel()
+
+	const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+
+	for name, test := range map[string]struct {
+		change func(want *cluster.Spec, have *cluster.Snapshot)
+		places map[string][]string
+		cp, w  []string
+	}{
+		"nothing": {change: func(*cluster.Spec, *cluster.Snapshot) {}},
+		"another Talos": {
+			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
+				have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.2", NodeName: "w-1"}
+			},
+			w: []string{"Talos: v1.13.2 runs, not v1.13.0"},
+		},
+		"another schematic": {
+			change: func(want *cluster.Spec, _ *cluster.Snapshot) { want.Machines[1].Schematic = schematic },
+			w:      []string{"schematic: none runs, not ce4c980550dd…"},
+		},
+		"any schematic": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
+			have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", Schematic: schematic, NodeName: "w-1"}
+		}},
+		"configuration": {
+			change: func(*cluster.Spec, *cluster.Snapshot) {},
+			places: map[string][]string{"cp-1": {driftConfig + "v1alpha1 machine.sysctls.a"}},
+			cp:     []string{"configuration: v1alpha1 machine.sysctls.a"},
+		},
+		"wiped": {
+			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
+				have.Machines["cp-1"] = cluster.MachineState{Access: cluster.Maintenance}
+			},
+			cp: []string{driftWiped},
+		},
+		"no member and no node": {
+			change: func(_ *cluster.Spec, have *cluster.Snapshot) { have.Etcd.Members, have.Kubernetes.Nodes = nil, nil },
+			cp:     []string{driftMember, driftNode}, w: []string{driftNode},
+		},
+		"nobody answers": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
+			have.Etcd, have.Kubernetes = cluster.EtcdState{}, cluster.KubernetesState{}
+		}},
+		"the machine does not answer": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
+			have.Machines["w-1"] = cluster.MachineState{Access: cluster.Unreachable}
+		}},
+	} {
+		want, have := sightOf()
+		test.change(&want, &have)
+
+		drift := driftOf(want, have, test.places)
+		if !slices.Equal(drift["cp-1"], test.cp) || !slices.Equal(drift["w-1"], test.w) {
+			t.Errorf("%s: drift is %q", name, drift)
+		}
+	}
+}
+
+// What somebody may have meant is a warning, and only where it can be told.
+func TestOdditiesAreReported(t *testing.T) {
+	t.Parallel()
+
+	planes := pool{groups: []*group{{role: cluster.ControlPlane, at: path.Empty()}}}
+	one := pool{groups: planes.groups, inHandle: true}
+
+	for name, test := range map[string]struct {
+		pool   pool
+		change func(have *cluster.Snapshot)
+		says   string
+	}{
+		"nothing":          {pool: planes, change: func(*cluster.Snapshot) {}},
+		"cordoned by hand": {pool: planes, change: func(have *cluster.Snapshot) { have.Kubernetes.Nodes[1].Unschedulable = true }, says: "w-1 (node w-1)"},
+		"cordoned by us": {pool: planes, change: func(have *cluster.Snapshot) {
+			have.Kubernetes.Nodes[1] = cluster.Node{Name: "w-1", Unschedulable: true, Cordoned: true}
+		}},
+		"unknown member": {pool: planes, change: func(have *cluster.Snapshot) {
+			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f", Name: "who"})
+		}, says: "who (2f)"},
+		"member of another": {pool: one, change: func(have *cluster.Snapshot) {
+			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f"})
+		}},
+		"etcd does not know": {pool: planes, change: func(have *cluster.Snapshot) { have.Etcd = cluster.EtcdState{} }},
+	} {
+		want, have := sightOf()
+		test.change(&have)
+
+		diags := oddities(test.pool, want, have)
+		if diags.HasError() || (len(diags) > 0) != (test.says != "") || len(diags) > 0 && !strings.Contains(diags[0].Detail(), test.says) {
+			t.Errorf("%s: %v", name, diags)
+		}
+	}
+}
+
+// Putting a configuration right takes a reboot when the place of the drift does, but for
+// places in which the wanted configuration has changed as well.
+func TestDriftThatTakesAReboot(t *testing.T) {
+	t.Parallel()
+
+	const (
+		before = "version: v1alpha1\nmachine:\n  type: worker\n  token: a\ncluster: {}\n"
+		after  = "version: v1alpha1\nmachine:\n  type: worker\n  token: b\ncluster: {}\n"
+	)
+
+	for name, test := range map[string]struct {
+		after string
+		drift []string
+		want  []string
+	}{
+		"none":               {after: before},
+		"a label":            {after: before, drift: []string{driftConfig + "v1alpha1 machine.nodeLabels.rack"}},
+		"a file":             {after: before, drift: []string{driftConfig + "v1alpha1 machine.files[0].content", driftNode}, want: []string{"machine.files"}},
+		"another document":   {after: before, drift: []string{driftConfig + "HostnameConfig hostname"}},
+		"a change":           {after: after, want: []string{"machine.token"}},
+		"a change and drift": {after: after, drift: []string{driftConfig + "v1alpha1 machine.token"}, want: []string{"machine.token"}},
+	} {
+		got, err := rebootFor([]byte(before), []byte(test.after), test.drift)
+		if err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s: reboots for %q (%v), want %q", name, got, err, test.want)
+		}
+	}
+}
+
+// After an update that failed, operations are what the next apply has to do: neither what
+// was done, nor more than the plan said.
+func TestOperationsThatRemain(t *testing.T) {
+	t.Parallel()
+
+	p := listing(map[string]string{"batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
+	want := p.spec(recordedPool{phase: cluster.Ready}, map[string]string{"batch/w-1": "new", "batch/w-2": "new"})
+
+	for i := range want.Machines {
+		want.Machines[i].TalosVersion, want.Machines[i].Installer = "v1.13.2", "installer"
+	}
+
+	states := map[string]cluster.MachineState{}
+	for name, version := range map[string]string{"batch/w-1": "v1.13.2", "batch/w-2": "v1.13.0"} {
+		states[name] = cluster.MachineState{
+			Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, UUID: uuidOf(name),
+			TalosVersion: version, NodeName: name, ConfigDigest: "new",
+		}
+	}
+
+	m := newMachinery()
+	done := run{want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: snapshotOf(states)}}
+	state := lifeModel{Phase: types.StringValue("Ready"), Observed: types.MapNull(observedType()), Operations: textList([]string{"old"})}
+
+	remains, diags := m.remaining(t.Context(), p, done, state)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	if texts, _ := knownStrings(remains); len(texts) == 0 || !strings.HasPrefix(texts[0], "upgrade Talos on batch/w-2: v1.13.0 -> v1.13.2") ||
+		slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "w-1") }) {
+		t.Errorf("what remains is %q", texts)
+	}
+
+	done.remains = remains
+
+	stored := state
+	stored.settle(done, state, state)
+
+	if !stored.Operations.Equal(remains) {
+		t.Errorf("stored is %s", stored.Operations)
+	}
+}
