@@ -112,7 +112,7 @@ func install(ctx context.Context, c *client.Client, name string) (output string,
 
 // legacyUpgrade is the call of Talos before 1.13.
 func legacyUpgrade(ctx context.Context, c *client.Client, req *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
-	return c.MachineClient.Upgrade(ctx, req)
+	return c.MachineClient.Upgrade(ctx, req) //nolint:staticcheck // deprecated, and all that older machines have
 }
 
 // installed pulls and installs an image that must go well.
