@@ -1,0 +1,43 @@
+variable "machines" {
+  description = "All machines by name: the control planes and the workers."
+  type = map(object({
+    role    = string # controlplane or worker
+    address = string
+  }))
+}
+
+resource "talosop_secrets" "prod" {}
+
+locals {
+  control_planes = { for name, machine in var.machines : name => machine.address if machine.role == "controlplane" }
+
+  # The cluster, described by hand. Where talosop_control_plane makes it, this is talosop_control_plane.prod.cluster.
+  cluster = {
+    name               = "prod"
+    endpoint           = "https://10.0.0.10:6443"
+    secrets            = talosop_secrets.prod.bundle
+    talos_endpoints    = values(local.control_planes) # all of them: they are asked before etcd begins, or ends
+    kubernetes_version = "v1.35.2"
+    version_contract   = "v1.13"
+  }
+}
+
+resource "talosop_machine" "prod" {
+  for_each = var.machines
+
+  cluster       = local.cluster
+  name          = each.key
+  role          = each.value.role
+  address       = each.value.address
+  hostname      = each.key
+  bootstrap     = each.key == "cp-1" # exactly one control plane begins etcd, the others join it
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "${self.name} is ${self.phase}. Apply again to continue."
+    }
+  }
+}
