@@ -83,7 +83,7 @@ func forecast(want Spec, have Snapshot, decide func(Snapshot) Decision) []Step {
 func (s Snapshot) clone() Snapshot {
 	s.Machines = maps.Clone(s.Machines)
 	s.Etcd.Members = slices.Clone(s.Etcd.Members)
-	s.Kubernetes.Nodes = slices.Clone(s.Kubernetes.Nodes)
+	s.Kubernetes.Nodes, s.nodes = slices.Clone(s.Kubernetes.Nodes), nil
 
 	return s
 }

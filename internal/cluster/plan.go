@@ -15,33 +15,37 @@ import (
 // bootstrapped, what META lacks, who leaves, and what has to settle before the cluster
 // counts as Ready.
 func Plan(want Spec, have Snapshot, p Policy) Decision {
-	var d Decision
+	d := Decision{named: map[string]bool{}}
+	want, have = want.ordered(), have.indexed()
 
-	want = want.ordered()
+	decide(want, have, p, &d)
 
-	refuseStrangers(want, have, &d)
-	refuseLostEtcd(want, have, &d)
-	refuseUpgrades(want, have, &d)
-	refuseLastRemoval(want, have, &d)
-
-	if len(d.Refusals) > 0 {
-		return d
-	}
-
-	planDepartures(want, have, p, &d)
-	planJoins(want, have, &d)
-	planUncordons(want, have, &d)
-	planChanges(want, have, p, &d)
-	planBootstrap(want, have, p, &d)
-	planMeta(want, have, &d)
-	planRemovals(want, have, p, &d)
-	holdUntilSettled(want, have, &d)
-
+	d.named = nil
 	if len(d.Refusals) > 0 {
 		d.Steps, d.Holds = nil, nil
 	}
 
 	return d
+}
+
+func decide(want Spec, have Snapshot, p Policy, d *Decision) {
+	refuseStrangers(want, have, d)
+	refuseLostEtcd(want, have, d)
+	refuseUpgrades(want, have, d)
+	refuseLastRemoval(want, have, d)
+
+	if len(d.Refusals) > 0 {
+		return
+	}
+
+	planDepartures(want, have, p, d)
+	planJoins(want, have, d)
+	planUncordons(want, have, d)
+	planChanges(want, have, p, d)
+	planBootstrap(want, have, p, d)
+	planMeta(want, have, d)
+	planRemovals(want, have, p, d)
+	holdUntilSettled(want, have, d)
 }
 
 // refuseStrangers refuses to work while any address answers as something that is
@@ -122,6 +126,10 @@ func (d *Decision) steps(machine string) bool {
 }
 
 func (d *Decision) concerns(machine string) bool {
+	if d.named != nil {
+		return d.named[machine]
+	}
+
 	return d.steps(machine) || slices.ContainsFunc(d.Holds, func(h Hold) bool { return h.Machine == machine })
 }
 

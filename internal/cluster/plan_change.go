@@ -10,12 +10,21 @@ type rollout struct {
 	want   Spec
 	have   Snapshot
 	policy Policy
+	// upgrades are those that machines have before them next.
+	upgrades map[string]Upgrade
 	// up and down are the hops that come first among upgrades and among downgrades.
 	up, down hop
 }
 
 func newRollout(want Spec, have Snapshot, p Policy) rollout {
-	r := rollout{want: want, have: have, policy: p}
+	r := rollout{want: want, have: have, policy: p, upgrades: map[string]Upgrade{}}
+
+	for _, m := range want.all() {
+		if upgrade, ok := upgradeOf(have, m, p); ok {
+			r.upgrades[m.Name] = upgrade
+		}
+	}
+
 	r.findHops()
 
 	return r
@@ -25,7 +34,7 @@ func newRollout(want Spec, have Snapshot, p Policy) rollout {
 // else its configuration. Before a downgrade the configuration comes first, because an
 // older Talos may not read the newer one. wait says why its turn has not come yet.
 func (r rollout) changeOf(m Machine) (change Step, wait string) {
-	upgrade, upgrades := r.upgradeOf(m)
+	upgrade, upgrades := r.upgrades[m.Name]
 	config, configures := r.configOf(m)
 
 	switch {
@@ -69,7 +78,11 @@ func evacuation(have Snapshot, m Machine, p Policy) Evacuation {
 		e.Node, e.Drain = n.Name, n.Ready && !p.Drain.Skip && len(have.Kubernetes.Nodes) > 1
 	}
 
-	if member, ok := have.MemberOf(m); ok && m.Role == ControlPlane {
+	if m.Role != ControlPlane {
+		return e
+	}
+
+	if member, ok := have.MemberOf(m); ok {
 		e.HandOver = have.Etcd.Views[member.ID].Leader == member.ID
 	}
 
@@ -149,7 +162,7 @@ func (r rollout) planControlPlanes(d *Decision) (pending string) {
 // disrupts is true for a machine that has anything disruptive before it, be it after
 // something else.
 func (r rollout) disrupts(m Machine) bool {
-	_, upgrades := r.upgradeOf(m)
+	_, upgrades := r.upgrades[m.Name]
 	config, configures := r.configOf(m)
 
 	return upgrades || configures && Disruptive(config)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,8 +10,8 @@ import (
 
 // upgradeOf is the next upgrade of a machine that runs: to another version, minor by
 // minor, or to another schematic. A version that is not known is not compared.
-func (r rollout) upgradeOf(m Machine) (Upgrade, bool) {
-	s := r.have.Machines[m.Name]
+func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
+	s := have.Machines[m.Name]
 	release, ok := nextRelease(m, s.TalosVersion)
 
 	if s.Access != Member || s.TalosVersion == "" || !ok || runs(s, release.Version, m.Schematic) {
@@ -19,7 +20,7 @@ func (r rollout) upgradeOf(m Machine) (Upgrade, bool) {
 
 	return Upgrade{
 		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
-		Installer: release.Installer, Evacuation: evacuation(r.have, m, r.policy),
+		Installer: release.Installer, Evacuation: evacuation(have, m, p),
 	}, true
 }
 
@@ -38,7 +39,7 @@ func (r *rollout) findHops() {
 	for _, m := range r.want.all() {
 		s := r.have.Machines[m.Name]
 
-		if upgrade, ok := r.upgradeOf(m); ok {
+		if upgrade, ok := r.upgrades[m.Name]; ok {
 			r.reach(upgrade.To, older(upgrade.To, upgrade.From), m.Name+" runs "+upgrade.To)
 		}
 
@@ -130,10 +131,12 @@ const farApart = 1 << 16
 // minorsBetween counts minor versions from one to another; 0 when either is no version
 // that can be compared, farApart across major versions.
 func minorsBetween(from, to string) int {
-	a, errA := semver.ParseTolerant(from)
-	b, errB := semver.ParseTolerant(to)
+	a, errA := parse(from)
+	b, errB := parse(to)
 
 	switch {
+	case from == to:
+		return 0
 	case errA != nil || errB != nil:
 		return 0
 	case a.Major < b.Major:
@@ -145,11 +148,39 @@ func minorsBetween(from, to string) int {
 	}
 }
 
+var errNoVersion = errors.New("no version")
+
+// parse reads a version. That of a release is read without detours, since a forecast
+// compares those of every machine in every round.
+func parse(version string) (semver.Version, error) {
+	var (
+		numbers [3]uint64
+		at      int
+	)
+
+	if version == "" {
+		return semver.Version{}, errNoVersion
+	}
+
+	for _, c := range strings.TrimPrefix(version, "v") {
+		switch {
+		case c == '.' && at < len(numbers)-1:
+			at++
+		case c >= '0' && c <= '9' && numbers[at] < farApart:
+			numbers[at] = numbers[at]*10 + uint64(c-'0')
+		default:
+			return semver.ParseTolerant(version)
+		}
+	}
+
+	return semver.Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, nil
+}
+
 // older reports whether a version comes before another; false when they cannot be
 // compared.
 func older(a, b string) bool {
-	va, errA := semver.ParseTolerant(a)
-	vb, errB := semver.ParseTolerant(b)
+	va, errA := parse(a)
+	vb, errB := parse(b)
 
 	return errA == nil && errB == nil && va.LT(vb)
 }

@@ -20,6 +20,21 @@ type Snapshot struct {
 	Peers      map[string]MachineState
 	Etcd       EtcdState
 	Kubernetes KubernetesState
+
+	// nodes are the places of the nodes by their names, in copies that a plan works with.
+	nodes map[string]int
+}
+
+// indexed is the snapshot with its nodes indexed, so that they are gone through once in a
+// plan and not once for every machine.
+func (s Snapshot) indexed() Snapshot {
+	s.nodes = make(map[string]int, len(s.Kubernetes.Nodes))
+
+	for i, n := range slices.Backward(s.Kubernetes.Nodes) {
+		s.nodes[n.Name] = i
+	}
+
+	return s
 }
 
 // Access is how a machine answers, which decides what may be sent to it.
@@ -225,6 +240,14 @@ func (s Snapshot) NodeOf(m Machine) (Node, bool) {
 
 // nodeNamed finds a node by its name, or by an address where the name is not known.
 func (s Snapshot) nodeNamed(name, address string) (Node, bool) {
+	if s.nodes != nil && name != "" {
+		if i, ok := s.nodes[name]; ok {
+			return s.Kubernetes.Nodes[i], true
+		}
+
+		return Node{}, false
+	}
+
 	i := slices.IndexFunc(s.Kubernetes.Nodes, func(n Node) bool {
 		if name != "" {
 			return n.Name == name

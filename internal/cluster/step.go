@@ -268,6 +268,21 @@ func Disruptive(s Step) bool {
 	}
 }
 
+// OneByOne reports whether a step, although it takes nothing out of service, reaches the
+// machines of a cluster one at a time, so that a mistake in it does not reach them all:
+// another configuration of a control plane, another network in META. Within a resource
+// [Plan] sees to that, between resources it is the lock of the disruptive steps.
+func OneByOne(s Step) bool {
+	switch s := s.(type) {
+	case ApplyConfig:
+		return s.Access == Member && s.Role == ControlPlane
+	case WriteMeta:
+		return s.changesNetwork()
+	default:
+		return false
+	}
+}
+
 func about(machine, text string) string {
 	if machine == "" {
 		return text
@@ -287,6 +302,9 @@ type Decision struct {
 	Holds []Hold
 	// Refusals end the run.
 	Refusals []Refusal
+
+	// named are the machines of steps and holds, while a plan is made.
+	named map[string]bool
 }
 
 // Done reports whether nothing is left to do or to wait for.
@@ -294,10 +312,20 @@ func (d Decision) Done() bool {
 	return len(d.Steps) == 0 && len(d.Holds) == 0 && len(d.Refusals) == 0
 }
 
-func (d *Decision) step(s Step) { d.Steps = append(d.Steps, s) }
+func (d *Decision) step(s Step) {
+	d.Steps = append(d.Steps, s)
+	d.name(s.On())
+}
+
+func (d *Decision) name(machine string) {
+	if d.named != nil {
+		d.named[machine] = true
+	}
+}
 
 func (d *Decision) hold(machine, format string, args ...any) {
 	d.Holds = append(d.Holds, Hold{Machine: machine, Reason: fmt.Sprintf(format, args...)})
+	d.name(machine)
 }
 
 func (d *Decision) refuse(machine, reason, remedy string) {

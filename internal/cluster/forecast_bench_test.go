@@ -1,0 +1,61 @@
+package cluster_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// fleet is a cluster of that many machines, all of which have an upgrade before them.
+func fleet(size int, budget cluster.Budget) (cluster.Spec, map[string]cluster.MachineState) {
+	want := cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true, Pools: map[string]cluster.Budget{"": budget}}
+	recorded := map[string]cluster.MachineState{}
+
+	for i := range size {
+		m := cluster.Machine{
+			Name: fmt.Sprintf("w-%03d", i), Role: cluster.Worker, Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250), ConfigDigest: newDigest,
+			TalosVersion: "v1.13.0",
+		}
+
+		if i < 3 {
+			m.Name, m.Role = fmt.Sprintf("cp-%d", i), cluster.ControlPlane
+		}
+
+		want.Machines = append(want.Machines, m)
+		recorded[m.Name] = cluster.MachineState{
+			Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: newDigest, TalosVersion: "v1.12.3", NodeName: m.Name,
+		}
+	}
+
+	return want, recorded
+}
+
+var budgets = map[string]cluster.Budget{"one": {Count: 1}, "fifth": {Percent: 20}}
+
+func BenchmarkPlan(b *testing.B) {
+	for name, budget := range budgets {
+		want, recorded := fleet(500, budget)
+		have := cluster.Assume(want, recorded)
+
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				cluster.Plan(want, have, cluster.DefaultPolicy())
+			}
+		})
+	}
+}
+
+func BenchmarkForecast(b *testing.B) {
+	for name, budget := range budgets {
+		want, recorded := fleet(500, budget)
+
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if steps := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy()); len(steps) != 1000 {
+					b.Fatalf("%d steps, want an upgrade and an uncordon of 500 machines", len(steps))
+				}
+			}
+		})
+	}
+}
