@@ -129,6 +129,8 @@ type changes struct {
 	drain          drainChoice
 	via            []machineconfig.TalosVersion
 	allowDowngrade bool
+	// unknown is true when any of it is not known yet.
+	unknown bool
 }
 
 // drainChoice is what the user says about draining; zero values leave it to the policy.
@@ -157,6 +159,7 @@ func (m changeModel) change(ctx context.Context, p *pool) {
 		p.changes.drain.timeout, _ = time.ParseDuration(r.text(drain.Timeout)) // its validator speaks of mistakes
 	}
 
+	p.changes.unknown = r.unknown
 	p.unknown = p.unknown || r.unknown
 }
 

@@ -215,12 +215,16 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 		return m.takeOut(ctx, p, recorded)
 	}
 
+	left := recorded.leftovers(p)
+
 	s, err := m.open(ctx, p, recorded, false)
 	if err != nil {
 		return run{err: err}
 	}
 
 	defer s.close()
+
+	s.want.Machines = append(s.want.Machines, left...)
 
 	// With the control plane the whole cluster goes, and its Node objects with it.
 	s.runner.Policy.KeepNodes = p.takesCluster()

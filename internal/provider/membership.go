@@ -222,7 +222,7 @@ func refuseLostQuorum(p, prior pool, recorded recordedPool) diag.Diagnostics {
 		}
 	}
 
-	if len(leaving) == 0 || !bootstrapped(recorded.phase) {
+	if len(leaving) == 0 || !bootstrapped(recorded.phase) || !prior.takesCluster() {
 		return nil
 	}
 
@@ -257,6 +257,17 @@ func refuseLostQuorum(p, prior pool, recorded recordedPool) diag.Diagnostics {
 	default:
 		return nil
 	}
+}
+
+// leftovers are the machines that an update left behind and that can still answer, so
+// that a destroy of the resource has to reset them too.
+func (r *recordedPool) leftovers(p pool) []cluster.Machine {
+	r.compare(p, p) // nothing changes, so that there is nothing to say about it
+
+	left := slices.DeleteFunc(slices.Clone(r.removed), p.addressTaken)
+	r.removed = nil
+
+	return left
 }
 
 // addressTaken reports whether a wanted machine has the address of one that leaves: then

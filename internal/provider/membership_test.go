@@ -185,6 +185,23 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	}
 }
 
+// A destroy resets what an update left behind, as long as nothing else is where it was.
+func TestLeftoversAreDestroyed(t *testing.T) {
+	t.Parallel()
+
+	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
+	r := recordOf(p)
+
+	for name, address := range map[string]string{"cp-2 (replaced)": "10.0.0.2", "cp-2 (replaced)'": "10.0.0.7"} {
+		r.machines[name], r.addresses[name] = cluster.MachineState{Access: cluster.Member, UUID: ours, NodeName: "old"}, address
+	}
+
+	left := r.leftovers(p)
+	if len(left) != 1 || left[0].Address != "10.0.0.7" || left[0].UUID != ours || len(r.removed) > 0 {
+		t.Errorf("left are %+v, and removed %+v", left, r.removed)
+	}
+}
+
 // A machine that waits in maintenance mode and left nothing behind may be anybody's: it
 // is not asked, let alone reset.
 func TestWipedMachinesAreLetGo(t *testing.T) {

@@ -67,7 +67,10 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 		f.phase = types.StringUnknown()
 	}
 
-	diags.Append(recorded.compare(p, prior)...)
+	if conflicts := recorded.compare(p, prior); !p.unknown {
+		diags.Append(conflicts...) // hardware that is not known yet may resolve them
+	}
+
 	diags.Append(refuseChanges(p, prior, recorded)...)
 
 	if p.unknown || p.sealed || diags.HasError() {
@@ -128,6 +131,7 @@ func planDestroy(ctx context.Context, kind string, life lifeModel, read func(con
 	policy = p.policy(policy)
 	policy.KeepNodes = p.takesCluster()
 
+	left := recorded.leftovers(p)
 	want := p.spec(recorded, nil)
 
 	if p.single != nil {
@@ -136,6 +140,7 @@ func planDestroy(ctx context.Context, kind string, life lifeModel, read func(con
 		return append(diags, forewarnDestroy(p, cluster.ForecastRemoval(want, recorded.machines, policy))...)
 	}
 
+	want.Machines = append(want.Machines, left...)
 	diags.Append(forewarnDestroy(p, cluster.ForecastTeardown(want, cluster.Assume(want, recorded.machines), policy))...)
 
 	return diags

@@ -215,6 +215,37 @@ func TestUnknownValuesEverywhere(t *testing.T) {
 	}
 }
 
+// An argument that is not known yet may allow what would be refused without it.
+func TestUnknownArgumentsRefuseNothing(t *testing.T) {
+	t.Parallel()
+
+	older := func() configuration {
+		return with(with(baseControlPlane(), "v1.12.6", "talos_version"), "v1.12", "version_contract")
+	}
+
+	moved := func() configuration {
+		c := without(baseCluster(), "control_plane", "machines", "cp-3")
+
+		return with(c, configuration{"address": "10.0.0.13", "uuid": unknownValue{}}, "workers", "batch", "machines", "w-9")
+	}
+
+	for name, test := range map[string]struct {
+		resource      string
+		before, after configuration
+	}{
+		"allow_downgrade": {
+			"talosop_control_plane", with(baseControlPlane(), "v1.12", "version_contract"), with(older(), unknownValue{}, "allow_downgrade"),
+		},
+		"the hardware of a worker": {"talosop_cluster", baseCluster(), moved()},
+	} {
+		prior := settledState(t, test.resource, test.before)
+
+		if plan := planOf(t, test.resource, &prior, test.after); attributeOf(t, plan, "operations").IsKnown() {
+			t.Errorf("with %s unknown operations are known", name)
+		}
+	}
+}
+
 // stillUnknown checks that a plan keeps what is unknown in the configuration.
 func stillUnknown(t *testing.T, kind string, plan tftypes.Value, at *tftypes.AttributePath) {
 	t.Helper()

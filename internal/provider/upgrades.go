@@ -19,6 +19,10 @@ type obstacle struct{ found, reason, remedy string }
 func refuseTalosVersion(p pool, recorded recordedPool) diag.Diagnostics {
 	var diags diag.Diagnostics
 
+	if p.changes.unknown {
+		return nil
+	}
+
 	for _, g := range p.groups {
 		var order []obstacle
 
