@@ -112,10 +112,11 @@ func (t *turnstile) close() {
 }
 
 // locked reports whether a step needs the lock. A machine whose own etcd does not run
-// may be repaired without it while there is no API to hold it in.
+// may be repaired without it while there is no API to hold it in, and so may any with a
+// step that disrupts nothing.
 func locked(step cluster.Step, have cluster.Snapshot) bool {
 	if !cluster.Disruptive(step) {
-		return false
+		return have.Kubernetes.Reachable && cluster.OneByOne(step)
 	}
 
 	etcd := have.Machines[step.On()].EtcdService

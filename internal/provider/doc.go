@@ -4,10 +4,12 @@
 //	configuration ──> model ──> pool ──> cluster.Spec ──> lifecycle.Runner
 //	state         <── model <── cluster.Snapshot <────────────┘
 //
-// A pool is what talosop_cluster, talosop_control_plane and talosop_worker have in
-// common: machines of one cluster, in groups that share role and settings, with what
-// their configuration is rendered from. talosop_cluster has a group for each of its
-// blocks, the others have one. What the cluster is travels between resources in the cluster handle, so a
+// A pool is what talosop_cluster, talosop_control_plane, talosop_worker and
+// talosop_machine have in common: machines of one cluster, in groups that share role and
+// settings, with what their configuration is rendered from. talosop_cluster has a group
+// for each of its blocks, the others have one, that of talosop_machine with one machine.
+// All operations on pools are those of machinesResource; what differs between the
+// resources is in their models. What the cluster is travels between resources in the cluster handle, so a
 // worker needs nothing but the handle to render the same configuration that a
 // single resource for the whole cluster would.
 //

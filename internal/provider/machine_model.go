@@ -110,7 +110,7 @@ func (m oneMachineModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	p.unnamed = p.unnamed || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
 	p.unknown = p.unknown || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
 
-	return p, append(diags, m.checkBootstrap(handle)...)
+	return p, append(diags, m.checkEndpoints(handle)...)
 }
 
 // asGroup is the machine as the only one of its group. A machine without a name yet is
@@ -156,33 +156,36 @@ func (m oneMachineModel) beside(handle handleModel) []cluster.Machine {
 	return beside
 }
 
-// checkBootstrap refuses to bootstrap where the control planes to ask first are not
-// listed. Nothing in Talos stops a second etcd beside the first.
-func (m oneMachineModel) checkBootstrap(handle handleModel) diag.Diagnostics {
-	if !m.Bootstrap.ValueBool() {
-		return nil
-	}
-
-	at := path.Root("bootstrap")
-
-	if m.role() == cluster.Worker {
-		return diag.Diagnostics{invalid(at, "bootstrap", "found true on a worker", "etcd begins on a control plane",
+// checkEndpoints refuses a control plane in a cluster whose control planes are not listed:
+// those are asked before etcd begins, which nothing in Talos does a second time, and
+// before it ends.
+func (m oneMachineModel) checkEndpoints(handle handleModel) diag.Diagnostics {
+	if m.Bootstrap.ValueBool() && m.role() == cluster.Worker {
+		return diag.Diagnostics{invalid(path.Root("bootstrap"), "bootstrap", "found true on a worker", "etcd begins on a control plane",
 			"Remove it here and set it on one machine whose role is controlplane")}
 	}
 
 	endpoints, known := knownStrings(handle.TalosEndpoints)
-	if !known || m.Address.IsUnknown() {
+	if !known || m.Address.IsUnknown() || m.role() != cluster.ControlPlane {
 		return nil
 	}
 
-	if slices.ContainsFunc(endpoints, func(e string) bool { return sameAddress(e, m.Address.ValueString()) }) {
+	at := path.Root("cluster").AtName("talos_endpoints")
+	listed := slices.ContainsFunc(endpoints, func(e string) bool { return sameAddress(e, m.Address.ValueString()) })
+
+	switch {
+	case m.Bootstrap.ValueBool() && !listed:
+		return diag.Diagnostics{invalid(at, "talos_endpoints",
+			"found no "+quote(m.Address.ValueString())+" in it, which is the control plane that is to begin etcd",
+			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins",
+			"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, leave bootstrap out")}
+	case len(endpoints) == 0:
+		return diag.Diagnostics{invalid(at, "talos_endpoints", "found no control plane in it",
+			"allowed is a list of all control planes: when one leaves, the others are asked about etcd",
+			"list the addresses of all control planes of the cluster")}
+	default:
 		return nil
 	}
-
-	return diag.Diagnostics{invalid(path.Root("cluster").AtName("talos_endpoints"), "talos_endpoints",
-		"found no "+quote(m.Address.ValueString())+" in it, which is the control plane that is to begin etcd",
-		"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins",
-		"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, leave bootstrap out")}
 }
 
 func (m *oneMachineModel) align(oneMachineModel, *oneMachineModel) {}

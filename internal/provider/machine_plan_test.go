@@ -137,6 +137,10 @@ func TestMistakesInMachines(t *testing.T) {
 		"founder without a list": {
 			with(baseMachine(), nil, "cluster", "talos_endpoints"), `AttributeName("cluster").AttributeName("talos_endpoints")`, []string{"all control planes"},
 		},
+		"control plane beside none": {
+			with(with(baseMachine(), nil, "bootstrap"), []any{}, "cluster", "talos_endpoints"),
+			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{"no control plane in it", "all control planes"},
+		},
 		"unknown role": {with(baseMachine(), "control-plane", "role"), `AttributeName("role")`, []string{"controlplane", "worker"}},
 		"name":         {with(baseMachine(), "cp 1", "name"), `AttributeName("name")`, []string{"at most 63 letters"}},
 		"address":      {with(baseMachine(), "https://10.0.0.11", "address"), `AttributeName("address")`, []string{"without scheme"}},
