@@ -121,6 +121,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	case RemoveMember:
 		s.removeMember(step.Member)
 	case Reset:
+		s.lose(m)
 		s.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: state.NodeName}
 	case DeleteNode:
 		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == step.Node })
@@ -148,6 +149,15 @@ func (s *Snapshot) cordon(node string, cordoned bool) {
 	for i := range s.Kubernetes.Nodes {
 		if n := &s.Kubernetes.Nodes[i]; n.Name == node && n.Cordoned == n.Unschedulable { // else somebody else's
 			n.Unschedulable, n.Cordoned = cordoned, cordoned
+		}
+	}
+}
+
+// lose makes the node of a machine of the model one that nobody runs.
+func (s *Snapshot) lose(m Machine) {
+	if node, ok := s.NodeOf(m); ok {
+		for i := range s.Kubernetes.Nodes {
+			s.Kubernetes.Nodes[i].Ready = s.Kubernetes.Nodes[i].Ready && s.Kubernetes.Nodes[i].Name != node.Name
 		}
 	}
 }
@@ -190,7 +200,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 	node, registered := s.NodeOf(m)
 	if !registered {
-		node = Node{Name: state.NodeName, Addresses: []string{m.Address}}
+		node = Node{Name: state.NodeName, Addresses: []string{m.Address}, ControlPlane: m.Role == ControlPlane}
 	}
 
 	node.Ready = node.Ready || want.NodesBecomeReady

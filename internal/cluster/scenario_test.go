@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -32,6 +29,13 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	cp-1 controlplane 10.0.0.1      cp-1 member stage=running ready etcd=Running
 //	w-1 worker 10.0.0.9             w-1 maintenance
 //	w-2 worker 10.0.0.8 meta=0x0c:a w-2 member stage=booting meta=0x0c:b
+//	version v1.13.0 via=v1.12.4     talos v1.11.6 s1
+//	budget a 20%                    view cp-1 leader=cp-1 alarm=NOSPACE
+//	policy try                      peer cp-7 member stage=running ready
+//	w-3 worker 10.0.0.7 pool=a      nodes w-3(NotReady,cordoned) w-4(foreign)
+//
+// version and talos say what all machines want and run that are not told otherwise, views
+// which member leads as all others see it; a foreign cordon is not talosop's.
 //
 // -- decision --, -- teardown -- and -- removal -- hold the lines of the answer, -- forecast --
 // the steps of the model run, -- phase -- the phase.
@@ -74,7 +78,7 @@ func runScenario(t *testing.T, archive *txtar.Archive) {
 
 		switch f.Name {
 		case "spec":
-			want = parseSpec(t, string(f.Data))
+			want = parseSpec(t, string(f.Data), &policy)
 
 			continue
 		case "snapshot":
@@ -143,174 +147,6 @@ func renderSteps(steps []cluster.Step) string {
 	}
 
 	return b.String()
-}
-
-func lines(text string) [][]string {
-	var out [][]string
-
-	for line := range strings.Lines(text) {
-		if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(fields[0], "#") {
-			out = append(out, fields)
-		}
-	}
-
-	return out
-}
-
-func parseSpec(t *testing.T, text string) cluster.Spec {
-	spec := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.100:6443", NodesBecomeReady: true}
-
-	for _, f := range lines(text) {
-		switch {
-		case f[0] == "bootstrapped":
-			spec.Bootstrapped = true
-		case f[0] == "joins":
-			spec.Joins = true
-		case f[0] == "beside":
-			spec.Beside = append(spec.Beside, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
-		case f[0] == "removed":
-			spec.Removed = append(spec.Removed, cluster.Machine{Name: f[1], Role: cluster.Role(f[2]), Address: f[3], NodeName: f[1]})
-		case f[0] == "no-cni":
-			spec.NodesBecomeReady = false
-		case len(f) >= 3:
-			m := cluster.Machine{Name: f[0], Role: cluster.Role(f[1]), Address: f[2], ConfigDigest: "new", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda"}
-			for _, kv := range f[3:] {
-				switch key, value, _ := strings.Cut(kv, "="); key {
-				case "uuid":
-					m.UUID = value
-				case "meta":
-					m.Meta = parseMeta(t, value)
-				default:
-					t.Fatalf("unknown setting %q", kv)
-				}
-			}
-
-			spec.Machines = append(spec.Machines, m)
-		default:
-			t.Fatalf("bad spec line %q", f)
-		}
-	}
-
-	return spec
-}
-
-func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapshot {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	have := cluster.Snapshot{Time: now, Machines: map[string]cluster.MachineState{}, Kubernetes: cluster.KubernetesState{Reachable: true}}
-
-	for _, f := range lines(text) {
-		switch f[0] {
-		case "etcd":
-			have.Etcd.Known = true
-
-			for _, name := range f[1:] {
-				name, learner := strings.CutSuffix(name, "(learner)")
-				have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: name, Name: name, Learner: learner, PeerURLs: []string{"https://" + addressOf(want, name) + ":2380"}})
-			}
-		case "nodes":
-			for _, name := range f[1:] {
-				name, notReady := strings.CutSuffix(name, "(NotReady)")
-				have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, cluster.Node{Name: name, Addresses: []string{addressOf(want, name)}, Ready: !notReady})
-			}
-		case "kubernetes-down":
-			have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"}
-
-			if len(f) > 1 {
-				have.Kubernetes.Since = now.Add(-age(t, f[1]))
-			}
-		default:
-			have.Machines[f[0]] = parseState(t, now, f[1:])
-		}
-	}
-
-	return have
-}
-
-func addressOf(want cluster.Spec, name string) string {
-	for _, m := range slices.Concat(want.Machines, want.Removed, want.Beside) {
-		if m.Name == name {
-			return m.Address
-		}
-	}
-
-	return "192.0.2.1"
-}
-
-func parseState(t *testing.T, now time.Time, fields []string) cluster.MachineState {
-	s := cluster.MachineState{Access: cluster.Access(fields[0]), Since: now}
-	if s.Access == cluster.Member {
-		s.ConfigDigest = "new"
-	}
-
-	for _, f := range fields[1:] {
-		key, value, _ := strings.Cut(f, "=")
-
-		switch key {
-		case "stage":
-			s.Stage = cluster.Stage(value)
-		case "ready":
-			s.Ready = true
-		case "unmet":
-			s.Unmet = strings.Split(value, ",")
-		case "etcd":
-			s.EtcdService = cluster.ServiceState(value)
-		case "requested":
-			s.BootstrapRequested = true
-		case "fresh":
-			s.Fresh = true
-		case "sent":
-			s.BootstrapSent = true
-		case "busy":
-			s.Busy = "in progress"
-		case "resetting":
-			s.Resetting = true
-		case "digest":
-			s.ConfigDigest = value
-		case "uuid":
-			s.UUID = value
-		case "meta":
-			s.Meta = parseMeta(t, value)
-		case "role":
-			s.Role = cluster.Role(value)
-		case "cause":
-			s.Cause = strings.ReplaceAll(value, "_", " ")
-		case "since":
-			s.Since = now.Add(-age(t, value))
-		default:
-			t.Fatalf("unknown field %q", f)
-		}
-	}
-
-	return s
-}
-
-func age(t *testing.T, text string) time.Duration {
-	t.Helper()
-
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return d
-}
-
-// parseMeta reads values such as 0x0c:rack-1,0x0d:row-2.
-func parseMeta(t *testing.T, text string) map[uint8]string {
-	values := map[uint8]string{}
-
-	for entry := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(entry, ":")
-
-		key, err := strconv.ParseUint(name, 0, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		values[uint8(key)] = value
-	}
-
-	return values
 }
 
 // TestScenarioFilesEndWithNewline keeps the files diffable.

@@ -1,0 +1,355 @@
+package cluster_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+func lines(text string) [][]string {
+	var out [][]string
+
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(fields[0], "#") {
+			out = append(out, fields)
+		}
+	}
+
+	return out
+}
+
+func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
+	t.Helper()
+
+	spec := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.100:6443", NodesBecomeReady: true, Pools: map[string]cluster.Budget{}}
+	defaults := cluster.Machine{ConfigDigest: "new", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda"}
+
+	for _, f := range lines(text) {
+		switch f[0] {
+		case "bootstrapped":
+			spec.Bootstrapped = true
+		case "joins":
+			spec.Joins = true
+		case "no-cni":
+			spec.NodesBecomeReady = false
+		case "version":
+			defaults.TalosVersion = f[1]
+			parseSettings(t, &defaults, f[2:])
+		case "budget":
+			spec.Pools[strings.TrimPrefix(f[1], "-")] = parseBudget(t, f[2])
+		case "policy":
+			policy.TryConfig = slices.Contains(f, "try")
+			policy.Drain.Skip = slices.Contains(f, "no-drain")
+		case "beside":
+			spec.Beside = append(spec.Beside, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
+		case "removed":
+			m := cluster.Machine{Name: f[1], Role: cluster.Role(f[2]), Address: f[3], NodeName: f[1]}
+			parseSettings(t, &m, f[4:])
+			spec.Removed = append(spec.Removed, m)
+		default:
+			m := defaults
+			m.Name, m.Role, m.Address = f[0], cluster.Role(f[1]), f[2]
+			parseSettings(t, &m, f[3:])
+			spec.Machines = append(spec.Machines, m)
+		}
+	}
+
+	return spec
+}
+
+func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
+	t.Helper()
+
+	for _, setting := range settings {
+		switch key, value, _ := strings.Cut(setting, "="); key {
+		case "uuid":
+			m.UUID = value
+		case "meta":
+			m.Meta = parseMeta(t, value)
+		case "pool":
+			m.Pool = value
+		case "version":
+			m.TalosVersion = value
+		case "schematic":
+			m.Schematic = value
+		case "member":
+			m.MemberID = value
+		case "node":
+			m.NodeName = value
+		case "downgrade":
+			m.AllowDowngrade = true
+		case "via":
+			for version := range strings.SplitSeq(value, ",") {
+				m.Via = append(m.Via, cluster.Release{Version: version})
+			}
+		default:
+			t.Fatalf("unknown setting %q", setting)
+		}
+	}
+}
+
+func parseBudget(t *testing.T, text string) cluster.Budget {
+	t.Helper()
+
+	number, percent := strings.CutSuffix(text, "%")
+
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if percent {
+		return cluster.Budget{Percent: n}
+	}
+
+	return cluster.Budget{Count: n}
+}
+
+func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapshot {
+	t.Helper()
+
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	have := cluster.Snapshot{
+		Time: now, Machines: map[string]cluster.MachineState{}, Peers: map[string]cluster.MachineState{},
+		Kubernetes: cluster.KubernetesState{Reachable: true},
+	}
+
+	var defaults cluster.MachineState
+
+	for _, f := range lines(text) {
+		switch f[0] {
+		case "etcd":
+			parseEtcd(want, &have, f[1:])
+		case "view":
+			parseView(t, &have, f[1:])
+		case "views":
+			for _, member := range have.Etcd.Members {
+				parseView(t, &have, []string{member.ID, "leader=" + f[1]})
+			}
+		case "nodes":
+			parseNodes(t, want, &have, f[1:])
+		case "kubernetes-down":
+			have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"}
+
+			if len(f) > 1 {
+				have.Kubernetes.Since = now.Add(-age(t, f[1]))
+			}
+		case "talos":
+			defaults.TalosVersion, defaults.Schematic = f[1], strings.Join(f[2:], "")
+		case "peer":
+			have.Peers[f[1]] = parseState(t, now, f[2:], defaults)
+		default:
+			have.Machines[f[0]] = parseState(t, now, f[1:], defaults)
+		}
+	}
+
+	return have
+}
+
+func parseEtcd(want cluster.Spec, have *cluster.Snapshot, names []string) {
+	have.Etcd.Known = true
+
+	for _, name := range names {
+		name, learner := strings.CutSuffix(name, "(learner)")
+		have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{
+			ID: name, Name: name, Learner: learner, PeerURLs: []string{"https://" + machineIn(want, name).Address + ":2380"},
+		})
+	}
+}
+
+// parseView reads what one member says, such as "cp-1 leader=cp-2 alarm=NOSPACE".
+func parseView(t *testing.T, have *cluster.Snapshot, f []string) {
+	t.Helper()
+
+	view := cluster.EtcdView{Member: f[0]}
+	for _, member := range have.Etcd.Members {
+		view.Members = append(view.Members, member.ID)
+	}
+
+	for _, field := range f[1:] {
+		switch key, value, _ := strings.Cut(field, "="); key {
+		case "leader":
+			view.Leader = value
+		case "members":
+			view.Members = strings.Split(value, ",")
+		case "alarm":
+			view.Alarms = []string{value}
+		case "error":
+			view.Errors = []string{strings.ReplaceAll(value, "_", " ")}
+		default:
+			t.Fatalf("unknown field %q", field)
+		}
+	}
+
+	if have.Etcd.Views == nil {
+		have.Etcd.Views = map[string]cluster.EtcdView{}
+	}
+
+	have.Etcd.Views[view.Member] = view
+}
+
+// parseNodes reads nodes such as "w-1(NotReady,cordoned)".
+func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts []string) {
+	t.Helper()
+
+	for _, text := range texts {
+		name, marks, _ := strings.Cut(strings.TrimSuffix(text, ")"), "(")
+		m := machineIn(want, name)
+		node := cluster.Node{Name: name, Addresses: []string{m.Address}, Ready: true, ControlPlane: m.Role == cluster.ControlPlane}
+
+		for mark := range strings.SplitSeq(marks, ",") {
+			switch mark {
+			case "":
+			case "NotReady":
+				node.Ready = false
+			case "cordoned":
+				node.Unschedulable, node.Cordoned = true, true
+			case "foreign":
+				node.Unschedulable = true
+			case "controlplane":
+				node.ControlPlane = true
+			default:
+				t.Fatalf("unknown mark %q", mark)
+			}
+		}
+
+		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, node)
+	}
+}
+
+// machineIn finds the machine of a node or member by its name; one that nobody knows is
+// somewhere else.
+func machineIn(want cluster.Spec, name string) cluster.Machine {
+	for _, m := range want.Known() {
+		if m.Name == name {
+			return m
+		}
+	}
+
+	return cluster.Machine{Address: "192.0.2.1"}
+}
+
+func parseState(t *testing.T, now time.Time, fields []string, defaults cluster.MachineState) cluster.MachineState {
+	t.Helper()
+
+	s := cluster.MachineState{Access: cluster.Access(fields[0]), Since: now}
+	if s.Access == cluster.Member {
+		s.ConfigDigest, s.TalosVersion, s.Schematic = "new", defaults.TalosVersion, defaults.Schematic
+	}
+
+	for _, f := range fields[1:] {
+		key, value, _ := strings.Cut(f, "=")
+
+		if !parseFlag(&s, key) && !parseVersions(&s, key, value) {
+			parseField(t, now, &s, key, value)
+		}
+	}
+
+	return s
+}
+
+func parseFlag(s *cluster.MachineState, key string) bool {
+	switch key {
+	case "ready":
+		s.Ready = true
+	case "requested":
+		s.BootstrapRequested = true
+	case "fresh":
+		s.Fresh = true
+	case "sent":
+		s.BootstrapSent = true
+	case "busy":
+		s.Busy = "in progress"
+	case "resetting":
+		s.Resetting = true
+	default:
+		return false
+	}
+
+	return true
+}
+
+func parseVersions(s *cluster.MachineState, key, value string) bool {
+	switch key {
+	case "version":
+		s.TalosVersion = value
+	case "schematic":
+		s.Schematic = value
+	case "boot":
+		s.BootID = value
+	case "rebooted-from":
+		s.RebootedFrom = value
+	case "upgraded": // such as v1.13.0@boot-1
+		s.Upgraded.Version, s.Upgraded.BootID, _ = strings.Cut(value, "@")
+	case "platform":
+		s.Platform = value
+	default:
+		return false
+	}
+
+	return true
+}
+
+func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value string) {
+	t.Helper()
+
+	switch key {
+	case "stage":
+		s.Stage = cluster.Stage(value)
+	case "unmet":
+		s.Unmet = strings.Split(value, ",")
+	case "etcd":
+		s.EtcdService = cluster.ServiceState(value)
+	case "digest":
+		s.ConfigDigest = value
+	case "reboot-for":
+		s.RebootFor = strings.Split(value, ",")
+	case "uuid":
+		s.UUID = value
+	case "node":
+		s.NodeName = value
+	case "meta":
+		s.Meta = parseMeta(t, value)
+	case "role":
+		s.Role = cluster.Role(value)
+	case "cause":
+		s.Cause = strings.ReplaceAll(value, "_", " ")
+	case "since":
+		s.Since = now.Add(-age(t, value))
+	default:
+		t.Fatalf("unknown field %q", key)
+	}
+}
+
+func age(t *testing.T, text string) time.Duration {
+	t.Helper()
+
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return d
+}
+
+// parseMeta reads values such as 0x0c:rack-1,0x0d:row-2.
+func parseMeta(t *testing.T, text string) map[uint8]string {
+	values := map[uint8]string{}
+
+	for entry := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(entry, ":")
+
+		key, err := strconv.ParseUint(name, 0, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		values[uint8(key)] = value
+	}
+
+	return values
+}
