@@ -164,11 +164,45 @@ func (s *Snapshot) lose(m Machine) {
 
 func (s *Snapshot) removeMember(id string) {
 	s.Etcd.Members = slices.DeleteFunc(s.Etcd.Members, func(e EtcdMember) bool { return e.ID == id })
+	s.agree()
 }
 
-// joinAll lets every configured machine join a cluster that has an etcd.
+// agree lets the members of the model know of each other, where they were asked at all.
+func (s *Snapshot) agree() {
+	if s.Etcd.Views == nil {
+		return
+	}
+
+	var (
+		ids    []string
+		leader string
+	)
+
+	for _, e := range s.Etcd.Members {
+		ids = append(ids, e.ID)
+
+		if leads := s.Etcd.Views[e.ID].Leader == e.ID; leads || leader == "" && !e.Learner {
+			leader = e.ID
+		}
+	}
+
+	slices.Sort(ids)
+
+	views := map[string]EtcdView{}
+
+	for _, id := range ids {
+		view := s.Etcd.Views[id]
+		view.Member, view.Members, view.Leader = id, ids, leader
+		views[id] = view
+	}
+
+	s.Etcd.Views = views
+}
+
+// joinAll lets every configured machine join a cluster that has an etcd, which a spec
+// without a control plane has nobody to ask about.
 func (s *Snapshot) joinAll(want Spec) {
-	if !s.Etcd.Known {
+	if !s.Etcd.Known && (want.OwnsControlPlane() || !s.Kubernetes.Reachable) {
 		return
 	}
 
@@ -189,6 +223,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 		if _, ok := s.MemberOf(m); !ok {
 			s.Etcd.Members = append(s.Etcd.Members, EtcdMember{ID: memberIn(m), Name: orElse(state.NodeName, m.Name), PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
+			s.agree()
 		}
 	}
 

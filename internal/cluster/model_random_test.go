@@ -29,6 +29,8 @@ type trial struct {
 	digest  string
 	reboot  bool
 	created bool
+
+	done []cluster.Step
 }
 
 func newTrial(seed uint64) *trial {

@@ -224,6 +224,7 @@ func (t *trial) goOn(watch *eye, operations map[string]*operation) (failed, ende
 		watch.ended(op.step, err)
 		t.say("ended %s: %v", op.step, err)
 
+		t.done = append(t.done, op.step)
 		ended = true
 		failed = failed || err == errFatal
 
