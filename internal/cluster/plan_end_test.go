@@ -85,3 +85,27 @@ func TestRemovalNeverTakesAVote(t *testing.T) {
 		t.Errorf("only %d resets in %d clusters prove little", resets, randomClusters)
 	}
 }
+
+// What must not reach all machines of a cluster at once is told from what may.
+func TestStepsThatGoOneByOne(t *testing.T) {
+	t.Parallel()
+
+	for _, step := range []cluster.Step{
+		cluster.ApplyConfig{Machine: "cp-1", Role: cluster.ControlPlane, Access: cluster.Member},
+		cluster.WriteMeta{Machine: "w-1", Keys: "0x0a, 0x0c"},
+	} {
+		if !cluster.OneByOne(step) {
+			t.Errorf("%q may reach all machines at once", step)
+		}
+	}
+
+	for _, step := range []cluster.Step{
+		cluster.ApplyConfig{Machine: "cp-1", Role: cluster.ControlPlane, Access: cluster.Maintenance},
+		cluster.ApplyConfig{Machine: "w-1", Role: cluster.Worker, Access: cluster.Member},
+		cluster.WriteMeta{Machine: "w-1", Keys: "0x0c"}, cluster.Bootstrap{Machine: "cp-1"},
+	} {
+		if cluster.OneByOne(step) {
+			t.Errorf("%q waits for others", step)
+		}
+	}
+}

@@ -192,11 +192,14 @@ func (m *oneMachineModel) align(oneMachineModel, *oneMachineModel) {}
 
 // derive names the machine by its cluster and itself.
 func (m *oneMachineModel) derive(ctx context.Context) diag.Diagnostics {
-	m.ID = idIn(ctx, m.Cluster, m.Name)
+	var diags diag.Diagnostics
 
-	return nil
+	m.ID, diags = idIn(ctx, m.Cluster, m.Name)
+
+	return diags
 }
 
+//nolint:unparam // diagnostics are what other models have of it
 func (m *oneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 	for _, w := range want.Machines {
 		if s := have.Machines[w.Name]; s.Access == cluster.Member && len(w.Meta) > 0 {
@@ -207,6 +210,7 @@ func (m *oneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cl
 	return nil
 }
 
+//nolint:unparam // diagnostics are what other models have of it
 func (m *oneMachineModel) settleUpdate(_ context.Context, done run, plan, state oneMachineModel) diag.Diagnostics {
 	life := m.life()
 	life.settle(done, plan.life(), state.life())

@@ -3,6 +3,7 @@ package provider
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
 // baseMachine is a control plane that begins etcd, in a cluster that is described by hand.
@@ -222,5 +224,21 @@ func TestRecordOfOneMachine(t *testing.T) {
 		if got := m.life().Observed.Elements(); len(got) != 1 || got["cp-1"] == nil {
 			t.Errorf("%s: the record is %v", name, got)
 		}
+	}
+}
+
+// A machine that left its cluster without being reset is told of: it holds secrets.
+func TestMachinesLeftBehindAreNamed(t *testing.T) {
+	t.Parallel()
+
+	left := []cluster.Hold{{Machine: "cp-3", Reason: "does not answer"}}
+
+	got := run{result: lifecycle.Result{Left: left}}.leftBehind()
+	if len(got) != 1 || !strings.Contains(got[0].Detail(), "cp-3: does not answer") || !strings.Contains(got[0].Detail(), "Wipe their disks") {
+		t.Errorf("told is %v", got)
+	}
+
+	if told := (run{result: lifecycle.Result{Left: left}, err: errStopped}).leftBehind(); len(told) > 0 {
+		t.Errorf("told twice: %v", told)
 	}
 }

@@ -34,9 +34,11 @@ func (m *workerModel) align(workerModel, *workerModel) {}
 
 // derive names the pool by its cluster and itself.
 func (m *workerModel) derive(ctx context.Context) diag.Diagnostics {
-	m.ID = idIn(ctx, m.Cluster, m.Name)
+	var diags diag.Diagnostics
 
-	return nil
+	m.ID, diags = idIn(ctx, m.Cluster, m.Name)
+
+	return diags
 }
 
 func (m *workerModel) settleUpdate(ctx context.Context, done run, plan, state workerModel) diag.Diagnostics {
@@ -44,11 +46,11 @@ func (m *workerModel) settleUpdate(ctx context.Context, done run, plan, state wo
 }
 
 // idIn is the name of a cluster and of something in it.
-func idIn(ctx context.Context, clusterHandle types.Object, name types.String) types.String {
+func idIn(ctx context.Context, clusterHandle types.Object, name types.String) (types.String, diag.Diagnostics) {
 	handle, diags := handleFrom(ctx, clusterHandle)
 	if diags.HasError() || handle.Name.IsUnknown() || name.IsUnknown() {
-		return types.StringUnknown()
+		return types.StringUnknown(), diags
 	}
 
-	return types.StringValue(handle.Name.ValueString() + "/" + name.ValueString())
+	return types.StringValue(handle.Name.ValueString() + "/" + name.ValueString()), diags
 }
