@@ -103,6 +103,7 @@ func (s site) applied(t *testing.T, w *clitest.Workspace, what string) {
 	output := w.MustRun("apply", "-auto-approve").Output()
 	s.isUsable(t, w)
 	plansNothing(t, w, "after "+what)
+	s.agrees(t, w)
 
 	if t.Failed() {
 		t.Fatalf("%s:\n%s", what, output)

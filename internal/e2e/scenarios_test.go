@@ -105,6 +105,7 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	w.MustRun("apply", "-auto-approve")
 	s.isUsable(t, w)
 	plansNothing(t, w, "after create")
+	s.agrees(t, w)
 
 	before := observed(t, w)
 
@@ -209,6 +210,7 @@ func (s site) killed(t *testing.T, cli clitest.CLI) {
 	}
 
 	s.isUsable(t, w)
+	s.agrees(t, w)
 	plansNothing(t, w, "after the create that was killed twice")
 
 	// Teardown is killed once, when the first machine is back in maintenance mode.
@@ -244,6 +246,7 @@ func (s site) interrupted(t *testing.T, cli clitest.CLI) {
 	}
 
 	s.isUsable(t, w)
+	s.agrees(t, w)
 	plansNothing(t, w, "after the create that was interrupted")
 	s.destroy(t, w)
 }

@@ -5,8 +5,8 @@
 //	make bench
 //	go run ./tools/bench -only noop -machines 500
 //
-// Create is compared with the critical path of the machines' own delays, a plan
-// is measured in calls, wall time and the provider's peak memory.
+// Create is compared with the critical path of the machines' own delays, a rolling
+// upgrade with the waves that its budget allows, a plan is measured in calls, wall time and the provider's peak memory.
 package main
 
 import (
@@ -33,7 +33,7 @@ type figure struct {
 func main() {
 	testing.Init()
 
-	only := flag.String("only", "", "run only this benchmark: create or noop")
+	only := flag.String("only", "", "run only this benchmark: create, roll or noop")
 	machines := flag.String("machines", "100,500", "sizes of the cluster in the no-op plan, separated by commas")
 	flag.Parse()
 
@@ -46,6 +46,10 @@ func main() {
 
 	if *only == "" || *only == "create" {
 		figures = append(figures, measure("create", create)...)
+	}
+
+	if *only == "" || *only == "roll" {
+		figures = append(figures, measure("rolling upgrade", roll)...)
 	}
 
 	if *only == "" || *only == "noop" {

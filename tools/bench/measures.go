@@ -42,6 +42,41 @@ func create(b *testing.B) []figure {
 	}
 }
 
+const (
+	rolled = 50 // workers
+	share  = 20 // percent of them that may be out of service
+	newer  = "v1.13.2"
+)
+
+// roll measures the upgrade of 50 workers of which a fifth may be out of service, from
+// the start of the CLI to its end, against the waves that takes.
+func roll(b *testing.B) []figure {
+	b.Helper()
+
+	delays := slow()
+	delays.Pull, delays.Upgrade = 2*time.Second, 6*time.Second
+
+	s := newSite(b, 1, rolled, delays)
+	s.workspace.MustRun("apply", "-auto-approve")
+
+	s.upgradeWorkers(newer, fmt.Sprintf("%d%%", share))
+
+	most := s.mostAway()
+	apply := s.workspace.MustRun("apply", "-auto-approve")
+	away := most()
+
+	budget := rolled * share / 100
+	wave := delays.Pull + delays.Upgrade + delays.Shutdown + delays.Reboot + delays.Boot + delays.NodeReady
+	ideal := time.Duration((rolled+budget-1)/budget) * wave
+
+	return []figure{
+		{fmt.Sprintf("upgrade of %d workers, max_unavailable %d%%", rolled, share), apply.Took.Round(100 * time.Millisecond).String(), ""},
+		{"… the waves of the delays", fmt.Sprintf("%d × %s", ideal/wave, wave), ""},
+		{"… ratio", fmt.Sprintf("%.2f", float64(apply.Took)/float64(ideal)), "at most 1.15"},
+		{"… most workers out of service at once", strconv.Itoa(away), fmt.Sprintf("at most %d", budget)},
+	}
+}
+
 // noop measures a plan that changes nothing, and the same with one dead worker.
 func noop(b *testing.B, size string) []figure {
 	b.Helper()

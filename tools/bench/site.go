@@ -18,6 +18,7 @@ import (
 type site struct {
 	sim       *talossim.Simulator
 	workspace *clitest.Workspace
+	config    string
 }
 
 const head = `terraform {
@@ -72,7 +73,55 @@ resource "talosop_worker" "bench" {
 	w.Write("main.tf", config.String())
 	w.Init()
 
-	return &site{sim: sim, workspace: w}
+	return &site{sim: sim, workspace: w, config: config.String()}
+}
+
+// upgradeWorkers writes a configuration in which the workers have another Talos.
+func (s *site) upgradeWorkers(version, maxUnavailable string) {
+	at := strings.Index(s.config, "resource \"talosop_worker\"")
+	workers := strings.Replace(s.config[at:], talossim.DefaultTalosVersion, version, 1)
+	workers = strings.Replace(workers, "  machines = {", fmt.Sprintf("  max_unavailable = %q\n  machines = {", maxUnavailable), 1)
+	s.workspace.Write("main.tf", s.config[:at]+workers)
+}
+
+// mostAway watches the workers until it is asked how many were not ready at once.
+func (s *site) mostAway() (most func() int) {
+	var (
+		count int
+		wg    sync.WaitGroup
+	)
+
+	done := make(chan struct{})
+
+	wg.Go(func() {
+		ticker := time.NewTicker(20 * time.Millisecond)
+		defer ticker.Stop()
+
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+
+			away := 0
+
+			for _, m := range s.sim.Machines() {
+				if ready, _ := m.Ready(); !ready {
+					away++
+				}
+			}
+
+			count = max(count, away)
+		}
+	})
+
+	return func() int {
+		close(done)
+		wg.Wait()
+
+		return count
+	}
 }
 
 func machines(b *testing.B, sim *talossim.Simulator, prefix string, n int) string {

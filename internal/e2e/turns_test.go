@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// shared is a cluster of single machines in two stacks, each with two configurations of the provider: four processes that know nothing of
+// each other.
+const shared = `
+terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+provider "talosop" {}
+
+provider "talosop" {
+  alias = "other"
+}
+
+variable "secrets" {
+  sensitive = true
+}
+
+locals {
+  cluster = {
+    name               = "shared"
+    endpoint           = %q
+    secrets            = var.secrets
+    talos_endpoints    = [%s]
+    kubernetes_version = "v1.36.2"
+    version_contract   = "v1.13"
+  }
+}
+`
+
+const sharedMachines = `
+resource "talosop_machine" %q {
+  provider      = %s
+  for_each      = { %s }
+  cluster       = local.cluster
+  name          = each.key
+  role          = startswith(each.key, "cp-") ? "controlplane" : "worker"
+  address       = each.value
+  bootstrap     = each.key == "cp-1"
+  talos_version = %q
+  install       = { disk = "/dev/sda" }
+}
+`
+
+// stack is what one of the stacks says: the machines of each provider.
+func (s site) stack(sim *talossim.Simulator, version string, machines, others []string) string {
+	var endpoints []string
+	for _, address := range s.controlPlanes {
+		endpoints = append(endpoints, fmt.Sprintf("%q", address))
+	}
+
+	entries := func(names []string) string {
+		var out []string
+		for _, name := range names {
+			out = append(out, fmt.Sprintf("%s = %q", name, sim.Machine(name).Address()))
+		}
+
+		return strings.Join(out, ", ")
+	}
+
+	return fmt.Sprintf(shared, s.endpoint, strings.Join(endpoints, ", ")) +
+		fmt.Sprintf(sharedMachines, "these", "talosop", entries(machines), version) +
+		fmt.Sprintf(sharedMachines, "those", "talosop.other", entries(others), version)
+}
+
+// TestAccMachinesTakeTurns upgrades a cluster of single machines from two applies at the same time, each with two provider processes and
+// ten resources at once: machines go out of service one after the other all the same.
+func TestAccMachinesTakeTurns(t *testing.T) {
+	t.Parallel()
+
+	s, sim := standIn(t, 3, 3)
+
+	bundle, err := pki.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	secrets, err := bundle.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// One stack has cp-1, cp-2 and worker-1, the other one the rest.
+	clis := clitest.All(t)
+	stacks := [][2][]string{{{"cp-1", "worker-1"}, {"cp-2"}}, {{"cp-3"}, {"worker-2", "worker-3"}}}
+
+	var workspaces []*clitest.Workspace
+
+	for i := range stacks {
+		w := clitest.NewWorkspace(t, clis[i%len(clis)])
+		w.Setenv("TF_VAR_secrets", string(secrets))
+		workspaces = append(workspaces, w)
+	}
+
+	apply := func(version string) {
+		var applies []*clitest.Process
+
+		for i, w := range workspaces {
+			w.Write("main.tf", s.stack(sim, version, stacks[i][0], stacks[i][1]))
+			w.Init()
+			applies = append(applies, w.Start("apply", "-auto-approve", "-parallelism=10"))
+		}
+
+		for _, p := range applies {
+			if result := p.Wait(); result.Exit != 0 {
+				t.Fatalf("apply with Talos %s: exit status %d\n%s", version, result.Exit, result.Output())
+			}
+		}
+	}
+
+	apply(talossim.DefaultTalosVersion)
+
+	violations := guard(sim)
+
+	apply("v1.13.2")
+
+	for _, v := range violations() {
+		t.Error(v)
+	}
+
+	for _, m := range sim.Machines() {
+		if m.TalosVersion() != "v1.13.2" || m.Boots() < 2 {
+			t.Errorf("%s runs Talos %s after %d boots", m.Name(), m.TalosVersion(), m.Boots())
+		}
+	}
+
+	for _, w := range workspaces {
+		plansNothing(t, w, "after the upgrade")
+	}
+}
+
+// guard watches for machines that are rebooted while another one is out of service. It returns what it saw.
+func guard(sim *talossim.Simulator) (violations func() []string) {
+	var (
+		mu    sync.Mutex
+		found []string
+	)
+
+	sim.SetOnCall(func(c talossim.Call) error {
+		if c.Method != "Reboot" {
+			return nil
+		}
+
+		for _, m := range sim.Machines() {
+			if ready, unmet := m.Ready(); m.Name() != c.Machine && !ready {
+				mu.Lock()
+				found = append(found, fmt.Sprintf("%s was rebooted while %s was out of service: %v", c.Machine, m.Name(), unmet))
+				mu.Unlock()
+			}
+		}
+
+		return nil
+	})
+
+	return func() []string {
+		sim.SetOnCall(nil)
+		mu.Lock()
+		defer mu.Unlock()
+
+		return slices.Clone(found)
+	}
+}
+
+// TestAccChangesKilled kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every kind of change
+// and every such call, before the machine carries it out and after. Applying again ends where an undisturbed apply does, and no machine is
+// rebooted more often than the change asks for.
+func TestAccChangesKilled(t *testing.T) {
+	clis := clitest.All(t)
+
+	for name, change := range map[string]struct {
+		calls int // that change machines
+		make  func(s *site)
+	}{
+		"upgrade": {9, func(s *site) { s.talosVersion = "v1.13.2" }},
+		"reboot":  {6, func(s *site) { s.patches = append(s.patches, rebootPatch) }},
+		"shrink":  {2, func(s *site) { s.controlPlanes = s.controlPlanes[:2] }},
+	} {
+		for n := 1; n <= change.calls; n++ {
+			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
+				t.Parallel()
+
+				s, sim := standIn(t, 3, 1)
+				w := s.files(t, clis[n%len(clis)])
+				w.MustRun("apply", "-auto-approve")
+
+				boots := map[string]int{}
+				for _, m := range sim.Machines() {
+					boots[m.Name()] = m.Boots()
+				}
+
+				change.make(&s)
+				w.Write(variables, s.variables(t, false))
+				kill(t, sim, w, n, n%2 == 0, "apply", "-auto-approve")
+				w.MustRun("apply", "-auto-approve")
+				s.isUsable(t, w)
+				plansNothing(t, w, "after the change that was killed")
+
+				for _, m := range sim.Machines() {
+					if again := m.Boots() - boots[m.Name()]; again > 1 {
+						t.Errorf("%s was rebooted %d times", m.Name(), again)
+					}
+				}
+			})
+		}
+	}
+}
