@@ -2,9 +2,12 @@ package cluster_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
@@ -37,6 +40,121 @@ func TestForecastIsWhatHappens(t *testing.T) {
 			t.Fatalf("seed %d: foretold\n%s\ndone\n%s\n%s", seed, strings.Join(foretold, "\n"), strings.Join(done, "\n"), run)
 		}
 	}
+}
+
+// TestForecastEndsInReady runs every plan on the planner's own model, from what a state
+// recorded: wherever no machine is silent or strange, the steps lead to a cluster that
+// needs nothing more, and no machine goes through anything twice.
+func TestForecastEndsInReady(t *testing.T) {
+	for seed := range uint64(randomClusters) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		want := randomSpec(random)
+		recorded := randomRecord(random, &want)
+
+		counted := map[string]int{}
+		for _, s := range cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy()) {
+			counted[fmt.Sprintf("%T on %s", s, s.On())]++
+		}
+
+		if diff := cmp.Diff(expected(want, recorded), counted); diff != "" {
+			t.Fatalf("seed %d: steps differ (-want +got):\n%s", seed, diff)
+		}
+	}
+}
+
+// randomRecord is what the state recorded of the machines of a cluster: some run an older
+// Talos or another configuration, and some are to be removed.
+func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.MachineState {
+	recorded := map[string]cluster.MachineState{}
+	old := []string{"v1.13.0", "v1.12.3", "v1.11.6", "v1.13.1"}[random.IntN(4)]
+	controlPlanes := 0
+
+	for i, m := range want.Machines {
+		if m.Role == cluster.ControlPlane {
+			controlPlanes++
+		}
+
+		want.Machines[i].Via = []cluster.Release{{Version: "v1.12.5"}}
+		want.Machines[i].AllowDowngrade = true
+
+		if want.Bootstrapped && (m.Role == cluster.ControlPlane || random.IntN(2) == 0) {
+			s := cluster.MachineState{
+				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: []string{"new", "old"}[random.IntN(2)],
+				TalosVersion: []string{"v1.13.0", old}[random.IntN(2)],
+			}
+			if s.ConfigDigest == "old" && random.IntN(2) == 0 {
+				s.RebootFor = []string{"machine.sysctls"}
+			}
+
+			recorded[m.Name] = s
+		}
+	}
+
+	for name, s := range recorded {
+		if controlPlanes == 2 { // which cannot spare one
+			s.TalosVersion, s.RebootFor = "v1.13.0", nil
+			recorded[name] = s
+		}
+	}
+
+	for i := range random.IntN(4) {
+		role := []cluster.Role{cluster.ControlPlane, cluster.Worker}[random.IntN(2)]
+		if !want.Bootstrapped || controlPlanes < 3 {
+			break
+		}
+
+		m := cluster.Machine{Name: fmt.Sprintf("old-%d", i), Role: role, Address: fmt.Sprintf("10.0.1.%d", i)}
+		want.Removed = append(want.Removed, m)
+		recorded[m.Name] = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true}
+	}
+
+	return recorded
+}
+
+// expected are the steps that the machines have before them.
+func expected(want cluster.Spec, recorded map[string]cluster.MachineState) map[string]int {
+	steps := map[string]int{}
+	add := func(s cluster.Step, machine string, n int) {
+		if n > 0 {
+			steps[fmt.Sprintf("%T on %s", s, machine)] += n
+		}
+	}
+
+	founds := want.OwnsControlPlane() && !want.Bootstrapped
+
+	for _, m := range want.Machines {
+		s, known := recorded[m.Name]
+		hops := map[string]int{"v1.12.3": 1, "v1.11.6": 2, "v1.13.1": 1}[s.TalosVersion]
+		add(cluster.Upgrade{}, m.Name, hops)
+
+		if !known || s.ConfigDigest != "new" {
+			add(cluster.ApplyConfig{}, m.Name, 1)
+		}
+
+		if len(s.RebootFor) > 0 {
+			hops++
+		}
+
+		add(cluster.Uncordon{}, m.Name, hops)
+		add(cluster.WriteMeta{}, m.Name, min(1, len(m.Meta)))
+
+		if founds {
+			add(cluster.Bootstrap{}, m.Name, 1)
+
+			founds = false
+		}
+	}
+
+	for _, m := range want.Removed {
+		if m.Role == cluster.ControlPlane {
+			add(cluster.LeaveEtcd{}, m.Name, 1)
+		}
+
+		add(cluster.Reset{}, m.Name, 1)
+		add(cluster.DeleteNode{}, m.Name, 1)
+	}
+
+	return steps
 }
 
 // texts are steps as they read, sorted; whether a node is drained depends on how many are

@@ -49,65 +49,6 @@ func TestInvariantsOnRandomClusters(t *testing.T) {
 	}
 }
 
-// TestForecastEndsInReady runs every plan on the model: wherever no machine is
-// silent or strange, the steps lead to a cluster that needs nothing more, with at
-// most one bootstrap.
-func TestForecastEndsInReady(t *testing.T) {
-	for seed := range uint64(randomClusters) {
-		random := rand.New(rand.NewPCG(seed, 2))
-		want := randomSpec(random)
-		recorded := map[string]cluster.MachineState{}
-
-		for _, m := range want.Machines {
-			if want.Bootstrapped && (m.Role == cluster.ControlPlane || random.IntN(2) == 0) {
-				recorded[m.Name] = cluster.MachineState{
-					Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: []string{"new", "old"}[random.IntN(2)],
-				}
-			}
-		}
-
-		steps := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
-		applied, written, bootstraps := map[string]int{}, map[string]int{}, 0
-
-		for _, s := range steps {
-			switch s := s.(type) {
-			case cluster.ApplyConfig:
-				applied[s.Machine]++
-			case cluster.Bootstrap:
-				bootstraps++
-			case cluster.WriteMeta:
-				written[s.Machine]++
-			default:
-				t.Fatalf("seed %d: unexpected step %q", seed, s)
-			}
-		}
-
-		wantBootstraps := 0
-		if want.OwnsControlPlane() && !want.Bootstrapped {
-			wantBootstraps = 1
-		}
-
-		if bootstraps != wantBootstraps {
-			t.Fatalf("seed %d: %d bootstraps, want %d", seed, bootstraps, wantBootstraps)
-		}
-
-		for _, m := range want.Machines {
-			needs := 0
-			if r, ok := recorded[m.Name]; !ok || r.ConfigDigest != "new" {
-				needs = 1
-			}
-
-			if applied[m.Name] != needs {
-				t.Fatalf("seed %d: %s gets its configuration %d times, want %d", seed, m.Name, applied[m.Name], needs)
-			}
-
-			if writes := min(1, len(m.Meta)); written[m.Name] != writes {
-				t.Fatalf("seed %d: META of %s is written %d times, want %d", seed, m.Name, written[m.Name], writes)
-			}
-		}
-	}
-}
-
 func generalInvariants(d cluster.Decision) []string {
 	var broken []string
 
