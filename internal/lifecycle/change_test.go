@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -399,10 +400,11 @@ func TestChangesSurviveFailures(t *testing.T) {
 		"upgrade": func(s *site) { s.upgrade(newerTalos) },
 		"grow":    func(s *site) { s.add("cp-b", 1, cluster.ControlPlane) },
 		"shrink":  func(s *site) { s.remove("cp-3", "w-1") },
+		"replace": func(s *site) { s.exchange("cp-2") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			total := callsOf(t, change)
-			stride := max(1, total/changeFailPoints)
+			stride := strideOf(total, changeFailPoints)
 
 			t.Logf("%d calls, every %d. fails", total, stride)
 
@@ -429,8 +431,46 @@ func TestChangesSurviveFailures(t *testing.T) {
 	}
 }
 
+// exchange puts other hardware in the place of a machine, at its address, as a user says
+// by giving another UUID.
+func (s *site) exchange(name string) {
+	s.t.Helper()
+
+	old := s.sim.Machine(name)
+	address := old.Address()
+	old.PowerOff()
+
+	if err := old.Move(netip.Addr{}); err != nil {
+		s.t.Fatal(err)
+	}
+
+	m, err := s.sim.AddMachine(bounded(s.t), talossim.MachineOptions{Name: name + "-new", Address: address})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	i := slices.IndexFunc(s.want.Machines, func(m cluster.Machine) bool { return m.Name == name })
+	successor := s.want.Machines[i]
+	member := s.memberOf(successor)
+
+	s.remove(name)
+	s.want.Removed[0].MemberID = member
+
+	successor.Name, successor.UUID, successor.NodeName = m.Name(), m.UUID(), ""
+	s.configs[m.Name()] = s.configs[name]
+	s.want.Machines = append(s.want.Machines, successor)
+}
+
+// memberOf is the etcd member that state would have recorded for a machine.
+func (s *site) memberOf(m cluster.Machine) string {
+	have := s.runner().Observe(bounded(s.t), s.want)
+	member, _ := have.MemberOf(m)
+
+	return member.ID
+}
+
 // changeFailPoints bounds how many calls of a change are made to fail.
-const changeFailPoints = 8
+const changeFailPoints = 4
 
 func changed(t *testing.T, change func(*site)) *site {
 	t.Helper()
@@ -476,6 +516,10 @@ func (s *site) settles() {
 	s.hasMembers(members)
 
 	for _, m := range removed {
+		if slices.ContainsFunc(s.want.Machines, func(w cluster.Machine) bool { return w.Address == m.Address }) {
+			continue // it was exchanged, and is off
+		}
+
 		if stage := s.sim.Machine(m.Name).Stage(); stage != talossim.StageMaintenance {
 			s.t.Errorf("%s was removed and is %s, want maintenance", m.Name, stage)
 		}
