@@ -20,7 +20,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 
 	maps.Copy(attributes, machinesAttribute("").NestedObject.Attributes)
 
-	attributes["install"] = installAttribute("the machine", "")
+	attributes["install"] = installAttribute("the machine", "Needed before it joins.")
 	attributes["schematic"], attributes["platform"] = shared["schematic"], shared["platform"]
 	attributes["talos_version"] = talosVersionAttribute("the machine runs")
 	attributes["config_patches"] = configPatchesOfOne(shared["config_patches"])
@@ -30,8 +30,8 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
 			MarkdownDescription: "Handle of the cluster the machine joins: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand, with the " +
-				"`bundle` of `talosop_secrets` as `secrets`. With `talos_endpoints` in it talosop asks the other control planes before it bootstraps or ends etcd, so " +
-				"list all of them. Another `name` in it replaces the resource.",
+				"`bundle` of `talosop_secrets` as `secrets`. `talos_endpoints` has to list all control planes where the machine is one: they are asked before " +
+				"etcd begins, and before it ends. Another `name` in it replaces the resource.",
 			Attributes: workerHandleAttributes(),
 		},
 		"role": schema.StringAttribute{
@@ -39,14 +39,15 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 			Validators:    []validator.String{stringvalidator.OneOf(string(cluster.ControlPlane), string(cluster.Worker))},
 			PlanModifiers: []planmodifier.String{replaceOnChange()},
 			MarkdownDescription: "What the machine does in its cluster, in the words of Talos: `controlplane` or `worker`. Talos cannot change it in place: a change " +
-				"replaces the resource, which resets the machine.",
+				"replaces the resource, which resets the machine. Ordinary pods run on a control plane only with a patch that sets " +
+				"`cluster.allowSchedulingOnControlPlanes`.",
 		},
 		"name": schema.StringAttribute{
 			Required: true,
 			Validators: []validator.String{stringvalidator.RegexMatches(machineName,
 				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit")},
-			MarkdownDescription: "Name of the machine in plans, messages and `id`, unique in its cluster. It is not the host name (see `hostname`), and a change touches nothing on " +
-				"the machine, so that `moved` blocks can rename it." + terraformOnly,
+			MarkdownDescription: "Name of the machine in plans, messages and `id`, unique in its cluster. It is not the host name (see `hostname`), so `moved` " +
+				"blocks can rename the machine." + terraformOnly,
 		},
 		"bootstrap": schema.BoolAttribute{
 			Optional: true,
