@@ -138,7 +138,7 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 			"image": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, `schematic` and `platform`. Its version " +
-					"should be `talos_version`. Upgrades use the same image at the version they go to, and the schematic in its name is the one that is wanted.",
+					"has to be `talos_version`. Upgrades use the same image at the version they go to, and the schematic in its name is the one that is wanted.",
 			},
 			"extra_kernel_args": schema.ListAttribute{
 				Optional:    true,

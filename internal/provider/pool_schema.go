@@ -124,7 +124,7 @@ func groupAttributes(role string) map[string]schema.Attribute {
 			Optional: true,
 			MarkdownDescription: "Id of an Image Factory schematic (64 hexadecimal digits): the system extensions and kernel arguments that machines are " +
 				"installed with. A change upgrades machines that run to the same Talos with the new schematic, as a change of `talos_version` does. Without " +
-				"it any schematic is right, and machines keep theirs until they are upgraded.",
+				"it any schematic is right until the next upgrade, which installs plain Talos.",
 		},
 		"platform": schema.StringAttribute{
 			Optional: true,
