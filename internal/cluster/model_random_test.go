@@ -30,6 +30,9 @@ type trial struct {
 	reboot  bool
 	created bool
 
+	// mistaken is a machine that the user is wrong about.
+	mistaken string
+
 	done []cluster.Step
 }
 
@@ -150,6 +153,31 @@ func (t *trial) randomCluster() {
 	if t.created {
 		t.randomRemovals(owned)
 		t.randomAilments()
+		t.randomMistakes()
+	}
+}
+
+// randomMistakes lets a user mean another machine than the one that is there.
+func (t *trial) randomMistakes() {
+	if t.whole || t.random.IntN(30) > 0 || len(t.want.Machines) == 0 {
+		return
+	}
+
+	m := &t.want.Machines[t.random.IntN(len(t.want.Machines))]
+	t.mistaken = m.Name
+
+	switch t.random.IntN(3) {
+	case 0:
+		t.meant[m.Name].foreign = true
+	case 1:
+		m.UUID = "another"
+	case 2: // under another name
+		gone := *m
+		gone.UUID, gone.NodeName = t.meant[m.Name].uuid, t.meant[m.Name].name
+		m.Name, m.UUID, m.NodeName = "renamed", "", ""
+		t.mistaken = m.Name
+		t.meant[m.Name] = t.meant[gone.Name]
+		t.want.Removed = append(t.want.Removed, gone)
 	}
 }
 
@@ -272,6 +300,10 @@ func (t *trial) replace(gone cluster.Machine) {
 		t.addMachine(name, gone.Role)
 		t.created = created
 		t.meant[name].addr, t.want.Machines[grown].Address = gone.Address, gone.Address
+
+		if t.random.IntN(2) == 0 {
+			t.want.Removed[len(t.want.Removed)-1].UUID = "" // as of containers
+		}
 	case 1:
 		b := t.newBox(name, cluster.Worker)
 		b.addr = gone.Address

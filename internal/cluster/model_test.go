@@ -36,8 +36,6 @@ type box struct {
 	version, schematic, digest string
 	// needsReboot is whether the old configuration differs so that Talos has to reboot.
 	needsReboot bool
-	// back is what an upgrade that Talos rolls back returns to.
-	backVersion, backSchematic string
 
 	sick       bool // its node never gets Ready
 	etcdBroken bool // its etcd does not come up

@@ -89,17 +89,30 @@ func refuseStrangers(want Spec, have Snapshot, d *Decision) {
 func refuseRenames(want Spec, have Snapshot, d *Decision) {
 	for _, r := range want.Removed {
 		for _, m := range want.all() {
-			uuid := have.Machines[m.Name].UUID
-			if uuid == "" {
-				uuid = m.UUID
-			}
-
-			same := strings.EqualFold(r.UUID, uuid) && (uuid != "" || sameHost(r.Address, m.Address))
-			if same {
+			if renamed(have, r, m) {
 				d.refuse(m.Name, fmt.Sprintf("it is the machine %s, which is to be removed", r.Name),
 					"Keep the name "+r.Name+" for it: under another name it would be reset and join anew")
 			}
 		}
+	}
+}
+
+// renamed reports whether a removed machine is a wanted one. Where a UUID is not known,
+// as those of containers never are, whoever answers at the same address is taken for the
+// same machine, unless it lost everything or has another node.
+func renamed(have Snapshot, removed, m Machine) bool {
+	s := have.Machines[m.Name]
+	uuid := orElse(s.UUID, m.UUID)
+
+	switch {
+	case removed.UUID != "" && uuid != "":
+		return strings.EqualFold(removed.UUID, uuid)
+	case !sameHost(removed.Address, m.Address), s.Access == Maintenance:
+		return false
+	case removed.NodeName != "" && s.NodeName != "":
+		return removed.NodeName == s.NodeName
+	default:
+		return removed.UUID == uuid
 	}
 }
 

@@ -406,7 +406,7 @@ func (r rollout) inHand() string {
 	}
 
 	for _, m := range want.removed(ControlPlane) {
-		if departed(have, m, r.policy) {
+		if departed(want, have, m, r.policy) {
 			continue
 		}
 

@@ -108,7 +108,7 @@ func budgetOf(want Spec, have Snapshot, pool string, p Policy) *budget {
 
 	for _, m := range want.removed(Worker) {
 		s := have.Machines[m.Name]
-		if m.Pool != pool || departed(have, m, p) {
+		if m.Pool != pool || departed(want, have, m, p) {
 			continue
 		}
 

@@ -18,15 +18,15 @@ func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
 			continue
 		}
 
-		if departed(have, m, p) {
+		if departed(want, have, m, p) {
 			planExpulsion(want, have, m, member, d)
 		}
 	}
 }
 
 // departed is true for a removed machine that can take no part in its own removal.
-func departed(have Snapshot, m Machine, p Policy) bool {
-	return have.Machines[m.Name].Access == Maintenance || RemovalLeft(m, have, p) != ""
+func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
+	return have.Machines[m.Name].Access == Maintenance || RemovalLeft(m, have, p) != "" || answersAsOther(want, have, m)
 }
 
 // planRemovals takes the control planes that are removed out of the cluster. Living ones
@@ -46,9 +46,9 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 			d.hold(m.Name, "%s", s.Busy)
 		case s.Resetting && RemovalLeft(m, have, p) == "" && s.Access != Maintenance:
 			d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
-		case departed(have, m, p) && have.Etcd.Known:
+		case departed(want, have, m, p) && have.Etcd.Known:
 			planNodeDeletion(want, have, m, d)
-		case s.Access != Member && !departed(have, m, p):
+		case s.Access != Member && !departed(want, have, m, p):
 			d.hold(m.Name, "is to be removed and does not answer%s", because(s.Cause))
 		case !have.Etcd.Known:
 			d.hold(m.Name, "is removed once etcd answers%s", because(have.Etcd.Cause))
@@ -79,7 +79,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 // removalInHand names the control plane whose removal is under way.
 func removalInHand(want Spec, have Snapshot, p Policy) string {
 	for _, m := range want.removed(ControlPlane) {
-		if s := have.Machines[m.Name]; s.Busy != "" || s.Resetting && !departed(have, m, p) {
+		if s := have.Machines[m.Name]; s.Busy != "" || s.Resetting && !departed(want, have, m, p) {
 			return m.Name
 		}
 	}
@@ -142,7 +142,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting && RemovalLeft(m, have, p) == "" && s.Access != Maintenance:
 		d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
-	case departed(have, m, p):
+	case departed(want, have, m, p):
 		planNodeDeletion(want, have, m, d)
 	case s.Access != Member:
 		d.hold(m.Name, "is to be removed and does not answer%s", because(s.Cause))
@@ -179,15 +179,15 @@ func RemovalLeft(m Machine, have Snapshot, p Policy) string { return TeardownLef
 // address may belong to another one by now.
 func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
 	if member, ok := have.memberWith(func(e EtcdMember) bool { return m.MemberID != "" && e.ID == m.MemberID }); ok {
-		return member, true
+		return member, !takenOver(want, have, m, member)
 	}
 
-	if m.MemberID != "" && !answersItself(have, m) {
+	if m.MemberID != "" && !answersItself(want, have, m) {
 		return EtcdMember{}, false
 	}
 
 	member, ok := have.MemberOf(m)
-	if answersAsOther(have, m) {
+	if answersAsOther(want, have, m) {
 		member, ok = have.memberWith(func(e EtcdMember) bool { return m.NodeName != "" && e.Name == m.NodeName })
 	}
 
@@ -200,15 +200,28 @@ func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
 	return member, ok
 }
 
-// answersAsOther is true where another machine of the cluster answers at the address of m.
-func answersAsOther(have Snapshot, m Machine) bool {
-	s := have.Machines[m.Name]
+// takenOver is true for a member that a wanted machine at the address of m runs on.
+func takenOver(want Spec, have Snapshot, m Machine, member EtcdMember) bool {
+	return slices.ContainsFunc(want.sorted(ControlPlane), func(w Machine) bool {
+		theirs, ok := have.MemberOf(w)
 
-	return s.Access == Member && (m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID) || s.Role != "" && s.Role != m.Role)
+		return ok && theirs.ID == member.ID && have.Machines[w.Name].Access == Member && sameHost(w.Address, m.Address)
+	})
 }
 
-func answersItself(have Snapshot, m Machine) bool {
-	return have.Machines[m.Name].Access == Member && !answersAsOther(have, m)
+// answersAsOther is true where another machine of the cluster answers at the address of a
+// removed one: it says so, or the address is that of a wanted machine, which
+// refuseRenames found to be another.
+func answersAsOther(want Spec, have Snapshot, m Machine) bool {
+	s := have.Machines[m.Name]
+
+	successor := slices.ContainsFunc(want.Machines, func(w Machine) bool { return sameHost(w.Address, m.Address) })
+
+	return s.Access == Member && (successor || m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID) || s.Role != "" && s.Role != m.Role)
+}
+
+func answersItself(want Spec, have Snapshot, m Machine) bool {
+	return have.Machines[m.Name].Access == Member && !answersAsOther(want, have, m)
 }
 
 // nodeOfRemoved finds the node of a removed machine by its name: the one it has, else the
@@ -216,11 +229,11 @@ func answersItself(have Snapshot, m Machine) bool {
 // answers there, and no node counts that a wanted machine has.
 func nodeOfRemoved(want Spec, have Snapshot, m Machine) (Node, bool) {
 	name := have.Machines[m.Name].NodeName
-	if !answersItself(have, m) {
+	if !answersItself(want, have, m) {
 		name = orElse(m.NodeName, name)
 	}
 
-	if answersAsOther(have, m) && m.NodeName == "" {
+	if answersAsOther(want, have, m) && m.NodeName == "" {
 		return Node{}, false
 	}
 

@@ -247,6 +247,9 @@ func (t *trial) refused(d cluster.Decision) {
 		ok := false
 
 		switch text := r.Reason; {
+		case strings.Contains(text, "not as a machine of cluster"), strings.Contains(text, "answers as another machine"),
+			strings.Contains(text, "which is to be removed"):
+			ok = r.Machine == t.mistaken || b != nil && !b.up() && t.hasUnknownUUID()
 		case strings.Contains(text, "rolled the upgrade back"):
 			ok = b.version != t.machine(r.Machine).TalosVersion || b.schematic != t.machine(r.Machine).Schematic
 		case strings.Contains(text, "wanted is the older"):
@@ -301,6 +304,12 @@ func (t *trial) held(d cluster.Decision) {
 	for _, h := range open {
 		t.fail("unfounded hold: %s (wrong are %v)", h, culprits)
 	}
+}
+
+// hasUnknownUUID is true where a machine that is removed cannot be told from a silent one
+// at the same address.
+func (t *trial) hasUnknownUUID() bool {
+	return slices.ContainsFunc(t.want.Removed, func(m cluster.Machine) bool { return m.UUID == "" })
 }
 
 // hasStaleMember is true for a machine that lost the data of its member.
