@@ -9,8 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -559,4 +564,79 @@ func TestRunsSideBySideTakeTurns(t *testing.T) {
 	runs.Wait()
 	s.runsEverywhere(newerTalos)
 	s.schedulable()
+}
+
+// TestAlarmHoldsTheRollout: an alarm of etcd keeps every machine in service, the error
+// names it, and without it the same run goes through.
+func TestAlarmHoldsTheRollout(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, talossim.Options{})
+	s.create()
+	s.upgrade(newerTalos)
+
+	if err := s.sim.Machine("cp-2").RaiseEtcdAlarm(bounded(t), talossim.EtcdNoSpace); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+
+	runner := s.runner()
+	runner.Progress = func(_ string, fields map[string]any) {
+		if reason, ok := fields["reason"].(string); ok && strings.Contains(reason, "NOSPACE") {
+			cancel()
+		}
+	}
+
+	_, err := runner.Converge(ctx, s.want)
+	if err == nil || !strings.Contains(err.Error(), "NOSPACE") {
+		t.Fatalf("the error is %v, want one that names the alarm", err)
+	}
+
+	if got := s.rebooted(); len(got) > 0 {
+		t.Errorf("rebooted %v in spite of the alarm", got)
+	}
+}
+
+// TestForeignCordonStays upgrades a worker whose node somebody cordoned: it stays so.
+func TestForeignCordonStays(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 2, talossim.Options{})
+	s.create()
+
+	node := s.want.Machines[1].NodeName
+	s.cordonByHand(node)
+	s.upgrade(newerTalos)
+	s.converge()
+	s.runsEverywhere(newerTalos)
+
+	for _, n := range s.runner().Observe(bounded(t), s.want).Kubernetes.Nodes {
+		if n.Unschedulable != (n.Name == node) || n.Cordoned {
+			t.Errorf("node %s: unschedulable %t, marked %t", n.Name, n.Unschedulable, n.Cordoned)
+		}
+	}
+}
+
+// cordonByHand does what kubectl cordon does.
+func (s *site) cordonByHand(node string) {
+	s.t.Helper()
+
+	credentials, err := s.bundle.KubernetesClient("somebody", []string{"system:masters"}, time.Hour)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	api, err := typedcore.NewForConfig(&rest.Config{
+		Host:            s.want.Endpoint,
+		TLSClientConfig: rest.TLSClientConfig{CAData: credentials.CA, CertData: credentials.Certificate, KeyData: credentials.Key},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	if _, err := api.Nodes().Patch(bounded(s.t), node, types.StrategicMergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
 }
