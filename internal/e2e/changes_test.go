@@ -67,15 +67,7 @@ func (s site) changes(t *testing.T, cli clitest.CLI) {
 		t.Errorf("boots are %v after configurations that take no reboot, were %v", after, before)
 	}
 
-	s.patches = append(s.patches, rebootPatch)
-	s.applied(t, w, "a configuration that takes a reboot")
-
-	for name, boot := range bootIDs(t, w) {
-		if boot == before[name] {
-			t.Errorf("%s was not rebooted for a configuration that takes a reboot", name)
-		}
-	}
-
+	s.reboots(t, w, before)
 	s.drifts(t, w)
 
 	if s.can("upgrade") {
@@ -91,6 +83,26 @@ func (s site) changes(t *testing.T, cli clitest.CLI) {
 	eventually(t, s.boot, "removed machines in maintenance mode", func(ctx context.Context) error { return allInMaintenance(ctx, all[1:]) })
 	s.controlPlanes = all
 	s.destroy(t, w)
+}
+
+// reboots rolls a configuration that takes a reboot over all machines.
+func (s *site) reboots(t *testing.T, w *clitest.Workspace, before map[string]string) {
+	t.Helper()
+
+	if !s.can("reboot") {
+		t.Log("left out: the configuration that takes a reboot, because these machines cannot reboot (TALOSOP_E2E_CANNOT)")
+
+		return
+	}
+
+	s.patches = append(s.patches, rebootPatch)
+	s.applied(t, w, "a configuration that takes a reboot")
+
+	for name, boot := range bootIDs(t, w) {
+		if boot == before[name] {
+			t.Errorf("%s was not rebooted for a configuration that takes a reboot", name)
+		}
+	}
 }
 
 // applied applies the variables as they are now and checks the cluster and the second plan.
