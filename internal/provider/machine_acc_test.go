@@ -189,6 +189,19 @@ func TestAccReplacedFounderJoins(t *testing.T) {
 	s.expectMembers(t, 3)
 
 	s.leftInOrder(t, s.controlPlane[0])
+
+	// Another configuration reaches them one by one, each under the lock of the cluster.
+	w.Write("override.tf", `resource "talosop_machine" "this" {
+  config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]
+}`)
+
+	held := w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after a change of all configurations")
+
+	if !strings.Contains(w.Trace(), "waiting for the lock of the cluster") {
+		t.Errorf("no machine waited for its turn:\n%s", held.Output())
+	}
+
 	w.MustRun("destroy", "-auto-approve")
 	s.expectReset(t)
 }

@@ -242,3 +242,26 @@ func TestMachinesLeftBehindAreNamed(t *testing.T) {
 		t.Errorf("told twice: %v", told)
 	}
 }
+
+// An import takes one machine, and tells by the control planes what it is.
+func TestImportIDsOfMachines(t *testing.T) {
+	t.Parallel()
+
+	for id, says := range map[string]string{
+		`{"secrets": "s", "machines": {"w-1": "10.0.0.21"}}`:                                                       "control_plane is missing",
+		`{"secrets": "s", "control_plane": {"cp-1": "10.0.0.11"}}`:                                                 "machines is missing",
+		`{"secrets": "s", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"a": "10.0.0.1", "b": "10.0.0.2"}}`: "the one machine",
+		`{"secrets": "s", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"a": "10.0.0.1"}, "name": "b"}`:     "no other name",
+	} {
+		if _, err := parseImport(id, importOfMachine); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: the error is %v, want %q", id, err, says)
+		}
+	}
+
+	for address, role := range map[string]cluster.Role{"fd00::11": cluster.ControlPlane, "fd00::21": cluster.Worker} {
+		request := importRequest{ControlPlane: map[string]string{"cp-1": "FD00:0::11"}, Machines: map[string]string{"m": address}}
+		if got := request.roleOfMachine(); got != role {
+			t.Errorf("the machine at %s is a %s", address, got)
+		}
+	}
+}
