@@ -122,7 +122,9 @@ func forewarnDestroy(p pool, steps []cluster.Step) diag.Diagnostics {
 		lines = append(lines, step.String())
 	}
 
-	what := fmt.Sprintf("The machines of the %s leave cluster %q", p.object, p.settings.Name)
+	names := p.names()
+	what := fmt.Sprintf("%s%s will leave cluster %q", verb(names, "Machine ", "Machines "), describe(names), p.settings.Name)
+
 	if p.takesCluster() {
 		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.settings.Name)
 	}
