@@ -226,7 +226,7 @@ func (m *machinery) update(ctx context.Context, p, prior pool, state lifeModel) 
 		diags.Append(unable("update", p.object, done.report(p, "update "+p.object, applyAgain)))
 	}
 
-	return done, diags
+	return done, append(diags, done.leftBehind()...)
 }
 
 // remaining is what the next apply has to do after an update that did not finish, by what
