@@ -139,6 +139,8 @@ func (s *site) disrupt(op *operation, b *box, e cluster.Evacuation, how mishap, 
 		case failsAfter:
 			effect()
 
+			b.inRun, b.hop = 0, "" // the run does not know that it was the one
+
 			return errAgain
 		default:
 			effect()

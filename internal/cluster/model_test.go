@@ -318,8 +318,10 @@ func (e *eye) observe() cluster.Snapshot {
 	have.Kubernetes = e.kubernetes()
 	have.Etcd.Views = map[string]cluster.EtcdView{}
 
-	for _, v := range e.views {
-		have.Etcd.Views[v.Member] = v
+	for _, m := range e.machines() { // and not of peers that are none any more
+		if v, ok := e.views[m.Name]; ok {
+			have.Etcd.Views[v.Member] = v
+		}
 	}
 
 	var peers []cluster.Machine
