@@ -220,7 +220,7 @@ func (s *site) boots(b *box) {
 		return
 	}
 
-	if !b.data && s.quorum() { // Talos 1.13, etcd addMember
+	if !b.data && !b.left && s.quorum() { // Talos 1.13, etcd addMember
 		s.members = slices.DeleteFunc(s.members, func(m *etcdMember) bool { return m.box.name == b.name })
 	}
 
@@ -230,6 +230,7 @@ func (s *site) boots(b *box) {
 	case b.asked && !b.data:
 		b.asked = false
 		s.addMember(b, false)
+	case b.left: // its etcd begins again with the next boot
 	case !b.data && all > 0 && s.joinable():
 		s.addMember(b, true)
 	case m != nil && m.learner && s.quorum() && !b.stuck:
