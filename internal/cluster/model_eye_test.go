@@ -1,0 +1,218 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// eye observes the model as lifecycle's observer observes machines: with a memory of its
+// own that a run begins without.
+type eye struct {
+	site   *site
+	want   cluster.Spec
+	states map[string]cluster.MachineState
+	views  map[string]cluster.EtcdView
+	peers  []cluster.Machine
+}
+
+func newEye(s *site, want cluster.Spec) *eye {
+	return &eye{site: s, want: want, states: map[string]cluster.MachineState{}, views: map[string]cluster.EtcdView{}}
+}
+
+func (e *eye) machines() []cluster.Machine { return slices.Concat(e.want.Known(), e.peers) }
+
+func (e *eye) machine(name string) cluster.Machine {
+	all := e.machines()
+
+	return all[slices.IndexFunc(all, func(m cluster.Machine) bool { return m.Name == name })]
+}
+
+func (e *eye) observe() cluster.Snapshot {
+	have := cluster.Snapshot{Time: e.site.now, Machines: map[string]cluster.MachineState{}, Peers: map[string]cluster.MachineState{}}
+
+	for _, m := range e.machines() {
+		e.look(m)
+		have.Machines[m.Name] = e.states[m.Name]
+	}
+
+	have.Etcd = e.etcd()
+	have.Kubernetes = e.kubernetes()
+	have.Etcd.Views = map[string]cluster.EtcdView{}
+
+	for _, m := range e.machines() { // and not of peers that are none any more
+		if v, ok := e.views[m.Name]; ok {
+			have.Etcd.Views[v.Member] = v
+		}
+	}
+
+	var peers []cluster.Machine
+
+	for _, member := range cluster.Unowned(e.want, have) {
+		name := cluster.PeerName(member)
+
+		for _, m := range e.site.members {
+			if m.id == member.ID {
+				peers = append(peers, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: m.box.addr})
+			}
+		}
+
+		if s, asked := e.states[name]; asked {
+			have.Peers[member.ID] = s
+		}
+	}
+
+	if have.Etcd.Known {
+		e.peers = peers
+	}
+
+	return have
+}
+
+// look asks one machine.
+func (e *eye) look(m cluster.Machine) {
+	old := e.states[m.Name]
+	if old.Busy != "" {
+		return
+	}
+
+	fresh := e.site.answer(m)
+	fresh.Since = old.Since
+
+	if old.Access != fresh.Access || old.Stage != fresh.Stage || old.Since.IsZero() {
+		fresh.Since = e.site.now
+	}
+
+	without := fresh.Access == cluster.Maintenance || fresh.Access == cluster.Member && fresh.EtcdService.WithoutData() && !fresh.BootstrapRequested
+	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom = old.BootstrapSent, old.Upgraded, old.RebootedFrom
+	fresh.Fresh = (old.Fresh || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested && !fresh.EtcdService.ProvesData()
+	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
+
+	if fresh.NodeName == "" {
+		fresh.NodeName = old.NodeName
+	}
+
+	if fresh.Access == cluster.Unreachable {
+		fresh.UUID = old.UUID
+	}
+
+	e.states[m.Name] = fresh
+
+	delete(e.views, m.Name)
+
+	if b := e.site.at(m.Address); b != nil && m.Role == cluster.ControlPlane && fresh.Access == cluster.Member && e.site.etcdUp(b) {
+		e.views[m.Name] = e.site.view(b)
+	}
+}
+
+// answer is what a machine says when it is asked.
+func (s *site) answer(m cluster.Machine) cluster.MachineState {
+	b := s.at(m.Address)
+
+	switch {
+	case b == nil:
+		return cluster.MachineState{Access: cluster.Unreachable, Cause: "no route to host"}
+	case b.foreign:
+		return cluster.MachineState{Access: cluster.Foreign, Cause: "unknown authority"}
+	case b.life == maintenance:
+		return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance, UUID: b.uuid}
+	}
+
+	state := cluster.MachineState{
+		Access: cluster.Member, Stage: cluster.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot), TalosVersion: b.version,
+		Schematic: b.schematic, Platform: "metal", Role: cluster.Worker, NodeName: b.name, ConfigDigest: b.digest, Ready: s.well(b) && !s.noCNI,
+	}
+
+	if !state.Ready {
+		state.Unmet = []string{"nodeReady: node is not ready"}
+	}
+
+	if b.needsReboot && b.digest != newDigest {
+		state.RebootFor = []string{"machine.sysctls"}
+	}
+
+	if b.controlPlane {
+		state.Role, state.EtcdService, state.BootstrapRequested = cluster.ControlPlane, s.etcdService(b), b.asked
+	}
+
+	return state
+}
+
+func (s *site) etcdService(b *box) cluster.ServiceState {
+	switch {
+	case s.etcdUp(b):
+		return cluster.ServiceRunning
+	case b.left:
+		return cluster.ServiceFinished
+	case !b.data:
+		return cluster.ServicePreparing
+	default:
+		return "Starting"
+	}
+}
+
+// view is etcd as one member sees it.
+func (s *site) view(b *box) cluster.EtcdView {
+	v := cluster.EtcdView{Member: b.member}
+
+	for _, m := range s.members {
+		v.Members = append(v.Members, m.id)
+
+		if v.Leader == "" && !m.learner && s.etcdUp(m.box) && s.quorum() {
+			v.Leader = m.id
+		}
+	}
+
+	slices.Sort(v.Members)
+
+	if s.alarm {
+		v.Alarms = []string{"NOSPACE on " + s.members[0].id}
+	}
+
+	if s.split && v.Leader != "" && b.member != v.Leader {
+		v.Leader = b.member
+	}
+
+	return v
+}
+
+func (e *eye) etcd() cluster.EtcdState {
+	for _, m := range e.machines() {
+		state := e.states[m.Name]
+		if m.Role != cluster.ControlPlane || state.Access != cluster.Member || state.Busy != "" || state.EtcdService.WithoutData() {
+			continue
+		}
+
+		if b := e.site.at(m.Address); b == nil || !e.site.etcdUp(b) || !e.site.quorum() {
+			continue
+		}
+
+		known := cluster.EtcdState{Known: true}
+		for _, m := range e.site.members {
+			known.Members = append(known.Members, cluster.EtcdMember{
+				ID: m.id, Name: m.box.name, Learner: m.learner, PeerURLs: []string{"https://" + m.box.addr + ":2380"},
+			})
+		}
+
+		return known
+	}
+
+	return cluster.EtcdState{Cause: "no leader"}
+}
+
+func (e *eye) kubernetes() cluster.KubernetesState {
+	if !e.site.api() {
+		return cluster.KubernetesState{Cause: "connection refused"}
+	}
+
+	state := cluster.KubernetesState{Reachable: true}
+	for _, n := range e.site.nodes {
+		state.Nodes = append(state.Nodes, cluster.Node{
+			Name: n.name, Addresses: []string{n.box.addr}, Ready: e.site.ready(n), Unschedulable: n.ours || n.foreign, Cordoned: n.ours,
+			ControlPlane: n.box.controlPlane,
+		})
+	}
+
+	return state
+}

@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+)
+
+// gate says why a control plane must not go out of service now; remedy is set when
+// waiting does not help. A machine whose own etcd does not run costs no vote.
+func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string) {
+	if etcdDown(have.Machines[m.Name]) {
+		return otherUnderWay(want, have, m, p), ""
+	}
+
+	if !have.Etcd.Known {
+		return "etcd does not answer" + because(have.Etcd.Cause), ""
+	}
+
+	if reason := othersUnfit(want, have, m); reason != "" {
+		return reason, ""
+	}
+
+	member, ok := have.MemberOf(m)
+
+	if reason := discord(have, member.ID); reason != "" || !ok {
+		return reason, ""
+	}
+
+	q := quorumOf(want, have)
+	reason = q.down(member.ID)
+
+	if reason != "" && len(q.votes) == 2 {
+		if leaving := q.leaving(want, have); leaving != "" {
+			return "etcd has two members and needs both until " + leaving + " left", ""
+		}
+
+		return "etcd has two members and needs both, so neither can be spared",
+			"Add a third control plane, or remove one, before this change"
+	}
+
+	return reason, ""
+}
+
+// etcdDown is true for a control plane whose own etcd is known not to run.
+func etcdDown(s MachineState) bool { return s.EtcdService != "" && s.EtcdService != ServiceRunning }
+
+// otherUnderWay names another control plane that is being disrupted, or may be: one that
+// was rebooted and is not back, or that went silent just now. It is asked where nothing
+// can be lost in etcd any more, and one machine at a time still is the rule.
+func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
+	for _, other := range slices.Concat(want.controlPlanes(), want.removed(ControlPlane)) {
+		s := have.Machines[other.Name]
+
+		switch {
+		case other.Name == m.Name:
+		case s.Busy != "":
+			return other.Name + " is " + s.Busy
+		case s.goingDown() || s.RebootedFrom != "" && s.Access != Member:
+			return other.Name + " was rebooted and is not back" + because(s.Cause)
+		case s.RebootedFrom != "" && Unsettled(want, have, other) != "":
+			return other.Name + " was rebooted and " + Unsettled(want, have, other)
+		case s.Access == Member && s.inSequence():
+			return fmt.Sprintf("%s is %s", other.Name, s.Stage)
+		case (s.Access == Unreachable || s.Stage == StageBooting) && have.Time.Sub(s.Since) <= p.DeadAfter:
+			return other.Name + " may be about to come back" + because(s.Cause)
+		}
+	}
+
+	return ""
+}
+
+// othersUnfit says which other control plane does not work, in the spec or beyond it.
+func othersUnfit(want Spec, have Snapshot, m Machine) string {
+	for _, other := range want.sorted(ControlPlane) {
+		if other.Name == m.Name {
+			continue
+		}
+
+		if reason := outOfService(want, have, other); reason != "" {
+			return other.Name + " " + reason
+		}
+	}
+
+	for _, member := range have.Etcd.Members {
+		if name, state := ownerOf(want, have, member); name != m.Name {
+			if reason := memberUnfit(want, member, name, state); reason != "" {
+				return reason
+			}
+		}
+	}
+
+	return nodesUnfit(want, have, m)
+}
+
+// memberUnfit says what is wrong with the machine of a member.
+func memberUnfit(want Spec, member EtcdMember, name string, s MachineState) string {
+	switch {
+	case member.Learner:
+		return name + " is a learner in etcd, not promoted yet"
+	case s.Access != Member:
+		return fmt.Sprintf("etcd member %s of %s does not answer%s", member.ID, name, because(s.Cause))
+	case s.Busy != "":
+		return name + " is " + s.Busy
+	case s.Stage != StageRunning || s.goingDown():
+		return fmt.Sprintf("%s is %s", name, s.Stage)
+	case unready(want, s) != "":
+		return name + " " + unready(want, s)
+	default:
+		return ""
+	}
+}
+
+// nodesUnfit names a control plane that Kubernetes has, but for one, and that is not Ready.
+func nodesUnfit(want Spec, have Snapshot, m Machine) string {
+	own, _ := have.NodeOf(m)
+
+	for _, node := range have.Kubernetes.Nodes {
+		if node.ControlPlane && !node.Ready && want.NodesBecomeReady && own.Name != node.Name {
+			return fmt.Sprintf("control plane node %s is not Ready", node.Name)
+		}
+	}
+
+	return ""
+}
