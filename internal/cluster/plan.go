@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -211,7 +212,31 @@ func unsettledNode(want Spec, have Snapshot, m Machine) string {
 		return fmt.Sprintf("its node %s is not Ready yet", node.Name)
 	}
 
-	return unready(want, s)
+	if reason := unready(want, s); reason != "" {
+		return reason
+	}
+
+	return staleStaticPod(s, node)
+}
+
+// staleStaticPod names a pod of the control plane that does not run with its present
+// configuration yet. The kubelet takes a change up within twenty seconds, and until then
+// the old pod is there and ready, so the readiness of the machine does not show it.
+func staleStaticPod(s MachineState, node Node) string {
+	for _, name := range slices.Sorted(maps.Keys(s.StaticPods)) {
+		pod, exists := node.StaticPods[name]
+
+		switch {
+		case !exists:
+			return "its " + name + " has not started yet"
+		case pod.Stamp != s.StaticPods[name]:
+			return "its " + name + " does not run with its new configuration yet"
+		case !pod.Ready:
+			return "its " + name + " is not ready"
+		}
+	}
+
+	return ""
 }
 
 // unready says what a machine that runs lacks by its own account; empty when nothing, or

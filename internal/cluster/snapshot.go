@@ -144,6 +144,9 @@ type MachineState struct {
 	// wanted one so that Talos has to reboot; empty when it applies the difference
 	// at once.
 	RebootFor []string
+	// StaticPods are the pods of the control plane that Talos wants on the machine, such
+	// as kube-apiserver, each with a stamp of its configuration; nil when nobody asked.
+	StaticPods map[string]string
 	// Meta is the values in META by their keys, read from members for which any
 	// are wanted.
 	Meta map[uint8]string
@@ -211,16 +214,33 @@ type UpgradeMark struct {
 
 // Node is a Kubernetes node.
 type Node struct {
-	Name          string
-	Addresses     []string
-	Ready         bool
-	Unschedulable bool
+	Name      string
+	Addresses []string
+	Ready     bool
+	// ReadyReason is the word that Kubernetes has for Ready being as it is, and ReadySince
+	// when it became so; empty and zero where it does not say.
+	ReadyReason string
+	ReadySince  time.Time
+	// Unschedulable is true for a cordoned node, since UnschedulableSince; that is zero
+	// where Kubernetes does not say.
+	Unschedulable      bool
+	UnschedulableSince time.Time
 	// Cordoned is true when talosop made the node unschedulable.
 	Cordoned bool
 	// ControlPlane is true for nodes of control planes.
 	ControlPlane   bool
 	KubeletVersion string
 	BootID         string
+	// StaticPods is what Kubernetes shows of the control plane's pods on the node, by
+	// their names; nil when nobody asked.
+	StaticPods map[string]StaticPod
+}
+
+// StaticPod is a pod of the control plane as Kubernetes shows it.
+type StaticPod struct {
+	// Stamp names the configuration that it runs with, as MachineState.StaticPods does.
+	Stamp string
+	Ready bool
 }
 
 // KubernetesState is what the Kubernetes API of the cluster answered.

@@ -35,6 +35,9 @@ type Options struct {
 	CA, Cert, Key []byte
 	// Dial makes TCP connections; by default directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// StaticPods lets an observation include the pods of the control plane: before
+	// anything is changed it has to be known that they run.
+	StaticPods bool
 	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
 	// request to one server, 5 s; Call a request as a whole, 10 s.
 	Connect, Attempt, Call time.Duration
@@ -58,6 +61,7 @@ type Client struct {
 	attempt, call time.Duration
 	servers       []*server
 	progress      func(string)
+	staticPods    bool
 	// cluster is the SHA-256 of the CA.
 	cluster string
 
@@ -93,7 +97,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 
-	c := &Client{attempt: o.Attempt, call: o.Call, progress: o.Progress, cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA))}
+	c := &Client{attempt: o.Attempt, call: o.Call, progress: o.Progress, staticPods: o.StaticPods, cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA))}
 
 	for _, u := range urls {
 		s, err := newServer(u, o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})

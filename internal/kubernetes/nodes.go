@@ -19,7 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Observe lists the nodes, with one request, ordered by name. An API that does not
+// Observe lists the nodes, with one request, ordered by name, and with another one the
+// pods of the control plane on them, if [Options.StaticPods] asks for it. An API that does not
 // answer, or refuses, is described by Reachable and Cause. The list may be a moment
 // old: it comes from the API server's cache, which costs etcd nothing.
 func (c *Client) Observe(ctx context.Context) cluster.KubernetesState {
@@ -37,6 +38,12 @@ func (c *Client) Observe(ctx context.Context) cluster.KubernetesState {
 	state := cluster.KubernetesState{Reachable: true}
 	for i := range list.Items {
 		state.Nodes = append(state.Nodes, nodeOf(&list.Items[i]))
+	}
+
+	if c.staticPods {
+		if err := c.observeStaticPods(ctx, state.Nodes); err != nil {
+			return cluster.KubernetesState{Cause: oneLine(err)}
+		}
 	}
 
 	slices.SortFunc(state.Nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -70,6 +77,15 @@ func nodeOf(n *corev1.Node) cluster.Node {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			out.Ready = c.Status == corev1.ConditionTrue
+			out.ReadyReason, out.ReadySince = c.Reason, c.LastTransitionTime.Time
+		}
+	}
+
+	// The node controller taints a cordoned node and notes when (Kubernetes 1.36,
+	// pkg/controller/util/node SwapNodeControllerTaint).
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			out.UnschedulableSince = t.TimeAdded.Time
 		}
 	}
 

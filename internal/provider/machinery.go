@@ -71,7 +71,10 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 		return nil, err
 	}
 
-	api, err := kubernetesOf(p, bundle)
+	api, err := kubernetesOf(p, bundle, kubernetes.Options{
+		StaticPods: !m.talos.TrustNodeNames,
+		Progress:   func(message string) { tflog.Info(ctx, message) },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -121,16 +124,17 @@ func (m *machinery) fleetOf(p pool, bundle *pki.Bundle) (*talos.Fleet, error) {
 	return talos.NewFleet(options)
 }
 
-func kubernetesOf(p pool, bundle *pki.Bundle) (*kubernetes.Client, error) {
+// kubernetesOf completes the options of a client with what the pool says.
+func kubernetesOf(p pool, bundle *pki.Bundle, options kubernetes.Options) (*kubernetes.Client, error) {
 	credentials, err := bundle.KubernetesClient(clientName, []string{adminGroup}, credentialsTTL)
 	if err != nil {
 		return nil, err
 	}
 
-	return kubernetes.New(kubernetes.Options{
-		Endpoint: p.settings.Endpoint, Fallbacks: p.endpoints,
-		CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key,
-	})
+	options.Endpoint, options.Fallbacks = p.settings.Endpoint, p.endpoints
+	options.CA, options.Cert, options.Key = credentials.CA, credentials.Certificate, credentials.Key
+
+	return kubernetes.New(options)
 }
 
 // machineryOf takes the machinery that Configure was given. It is nil before the

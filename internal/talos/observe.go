@@ -129,6 +129,10 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 		return out, err
 	}
 
+	if err := m.observeStaticPods(ctx, s, &out); err != nil {
+		return out, err
+	}
+
 	return out, m.observeEtcd(ctx, s, &out)
 }
 

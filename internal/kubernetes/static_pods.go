@@ -1,0 +1,65 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgo "k8s.io/client-go/kubernetes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// controlPlanePods selects the mirror pods of the control plane's components (Talos
+// 1.13, ControlPlaneStaticPodController).
+const controlPlanePods = "tier=control-plane"
+
+// observeStaticPods adds the control plane's pods to their nodes, with one request.
+func (c *Client) observeStaticPods(ctx context.Context, nodes []cluster.Node) error {
+	var list *corev1.PodList
+
+	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
+		list, err = api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: controlPlanePods, ResourceVersion: "0"})
+
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("list the pods of the control plane: %w", err)
+	}
+
+	pods := map[string]map[string]cluster.StaticPod{}
+
+	for i := range list.Items {
+		p := &list.Items[i]
+
+		// The kubelet names a mirror pod after the static pod and its node.
+		name, mirror := strings.CutSuffix(p.Name, "-"+p.Spec.NodeName)
+		if !mirror || p.DeletionTimestamp != nil {
+			continue
+		}
+
+		if pods[p.Spec.NodeName] == nil {
+			pods[p.Spec.NodeName] = map[string]cluster.StaticPod{}
+		}
+
+		pods[p.Spec.NodeName][name] = cluster.StaticPod{Stamp: cluster.StaticPodStamp(p.Annotations), Ready: podReady(p)}
+	}
+
+	for i := range nodes {
+		nodes[i].StaticPods = pods[nodes[i].Name]
+	}
+
+	return nil
+}
+
+func podReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+
+	return false
+}

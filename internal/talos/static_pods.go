@@ -1,0 +1,71 @@
+package talos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// observeStaticPods fills in the pods that Talos wants on a control plane, by which only
+// changes are followed.
+func (m *Machine) observeStaticPods(ctx context.Context, s *session, out *cluster.MachineState) (err error) {
+	if m.fleet.options.TrustNodeNames || out.Role != cluster.ControlPlane {
+		return nil
+	}
+
+	out.StaticPods, err = bounded(ctx, m, s.staticPods)
+
+	return err
+}
+
+// staticPods reads the names of the static pods and the stamps of their configurations.
+func (s *session) staticPods(ctx context.Context) (map[string]string, error) {
+	list, err := safe.ReaderList[*k8s.StaticPod](ctx, s.state, resource.NewMetadata(k8s.NamespaceName, k8s.StaticPodType, "", resource.VersionUndefined))
+	if err != nil {
+		return nil, fmt.Errorf("list static pods: %w", s.failed(err))
+	}
+
+	pods := map[string]string{}
+
+	for pod := range list.All() {
+		manifest, err := manifestOf(pod)
+		if err != nil {
+			return nil, err
+		}
+
+		// Pods that the user adds to machine.pods have no such annotations, and no
+		// configuration of the control plane.
+		if _, ours := manifest.Metadata.Annotations["talos.dev/config-version"]; ours {
+			pods[manifest.Metadata.Name] = cluster.StaticPodStamp(manifest.Metadata.Annotations)
+		}
+	}
+
+	return pods, nil
+}
+
+// podManifest is the part of a pod that is read here.
+type podManifest struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+}
+
+func manifestOf(pod *k8s.StaticPod) (manifest podManifest, err error) {
+	encoded, err := json.Marshal(pod.TypedSpec().Pod)
+	if err == nil {
+		err = json.Unmarshal(encoded, &manifest)
+	}
+
+	if err != nil {
+		return manifest, fmt.Errorf("read static pod %s: %w", pod.Metadata().ID(), err)
+	}
+
+	return manifest, nil
+}
