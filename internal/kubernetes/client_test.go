@@ -179,6 +179,7 @@ func TestObserve(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local()
 
 	var requests atomic.Int32
 
@@ -194,9 +195,14 @@ func TestObserve(t *testing.T) {
 			Items: []corev1.Node{
 				{
 					ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
-					Spec:       corev1.NodeSpec{Unschedulable: true},
+					Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{
+						{Key: "example.com/other", Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: since.Add(time.Hour)}},
+						{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: since}},
+					}},
 					Status: corev1.NodeStatus{
-						Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}},
+						Conditions: []corev1.NodeCondition{{
+							Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", LastTransitionTime: metav1.Time{Time: since},
+						}},
 					},
 				},
 				{
@@ -219,7 +225,7 @@ func TestObserve(t *testing.T) {
 	got := ca.client(t, server.URL).Observe(t.Context())
 	want := cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
 		{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2", BootID: "b007"},
-		{Name: "worker-1", Unschedulable: true},
+		{Name: "worker-1", ReadyReason: "NodeStatusUnknown", ReadySince: since, Unschedulable: true, UnschedulableSince: since},
 	}}
 
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,0 +1,364 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Health is what a snapshot shows of a cluster to somebody who only watches. Nothing is
+// planned from it: it also judges what a plan does not care for, such as a node that its
+// owner cordoned.
+type Health struct {
+	// Conditions in a fixed order, every one of them each time.
+	Conditions []Condition
+	// Etcd is what the conditions about etcd are drawn from.
+	Etcd EtcdHealth
+	// Reached is true when a control plane or the Kubernetes API answered at all.
+	Reached bool
+	// Silent tells who gave no answer, and why, in the words of the network. These are
+	// not the same from one observation to the next.
+	Silent []string
+}
+
+// Condition is one statement about a cluster; True is good.
+type Condition struct {
+	Name   string
+	Status ConditionStatus
+	// Reason names what is wrong, or counts what is well. It depends on what the cluster
+	// is like and not on when it was asked.
+	Reason string
+	// Since is when the condition changed by what its source records; zero where the
+	// source does not say.
+	Since time.Time
+}
+
+// ConditionStatus is what is known of a condition, in the words of Kubernetes.
+type ConditionStatus string
+
+// The statuses. Unknown is left to those whose source was not reached.
+const (
+	ConditionTrue    ConditionStatus = "True"
+	ConditionFalse   ConditionStatus = "False"
+	ConditionUnknown ConditionStatus = "Unknown"
+)
+
+// The names of the conditions, in their order.
+const (
+	TalosAPIReachable  = "TalosAPIReachable"
+	ControlPlanesReady = "ControlPlanesReady"
+	EtcdQuorum         = "EtcdQuorum"
+	EtcdMembersHealthy = "EtcdMembersHealthy"
+	EtcdAgreement      = "EtcdAgreement"
+	EtcdNoAlarms       = "EtcdNoAlarms"
+	KubernetesAPI      = "KubernetesAPI"
+	NodesReady         = "NodesReady"
+	NodesSchedulable   = "NodesSchedulable"
+)
+
+// HealthOf judges a snapshot that has views of etcd. The machines of want are control
+// planes; those that only etcd knows are judged with them.
+func HealthOf(want Spec, have Snapshot) Health {
+	planes := planesOf(want, have)
+	h := Health{Etcd: EtcdHealthOf(want, have), Reached: have.Kubernetes.Reachable}
+
+	h.Conditions = append(h.Conditions, talosAPIReachable(planes), controlPlanesReady(planes))
+	h.Conditions = append(h.Conditions, h.Etcd.Conditions...)
+	h.Conditions = append(h.Conditions, kubernetesAPI(have.Kubernetes), nodesReady(have.Kubernetes), nodesSchedulable(have.Kubernetes))
+
+	h.Reached = h.Reached || slices.ContainsFunc(planes, func(p plane) bool { return p.state.Access == Member })
+	h.Silent = h.Etcd.Silent
+
+	if !have.Kubernetes.Reachable {
+		h.Silent = append(slices.Clone(h.Silent), "Kubernetes API: "+reasonOr(have.Kubernetes.Cause, notInTime))
+	}
+
+	return h
+}
+
+// notInTime is the cause of a silence that no error tells about.
+const notInTime = "no answer in time"
+
+// Healthy is true when every condition is.
+func (h Health) Healthy() bool { return allTrue(h.Conditions) }
+
+// Summary is Ready, or Degraded or Unreachable with the conditions that are not True.
+func (h Health) Summary() string {
+	var wrong []string
+
+	for _, c := range h.Conditions {
+		if c.Status != ConditionTrue {
+			wrong = append(wrong, fmt.Sprintf("%s is %s (%s)", c.Name, c.Status, c.Reason))
+		}
+	}
+
+	switch {
+	case len(wrong) == 0:
+		return string(Ready)
+	case !h.Reached:
+		return "Unreachable: " + strings.Join(wrong, "; ")
+	default:
+		return string(Degraded) + ": " + strings.Join(wrong, "; ")
+	}
+}
+
+func allTrue(conditions []Condition) bool {
+	return !slices.ContainsFunc(conditions, func(c Condition) bool { return c.Status != ConditionTrue })
+}
+
+// plane is one control plane: of the spec, or known from etcd only.
+type plane struct {
+	title string
+	state MachineState
+	// member is the ID of its etcd member; empty when none is known.
+	member string
+}
+
+// planesOf lists the control planes ordered by their titles. A machine that answers at two
+// addresses, one of which may be a shared one, is in it once.
+func planesOf(want Spec, have Snapshot) []plane {
+	var planes []plane
+
+	seen := map[string]bool{}
+
+	for _, m := range want.sorted(ControlPlane) {
+		state := have.Machines[m.Name]
+
+		if state.Access == Member && state.NodeName != "" {
+			if seen[state.NodeName] {
+				continue
+			}
+
+			seen[state.NodeName] = true
+		}
+
+		member, _ := have.MemberOf(m)
+		planes = append(planes, plane{title: titled(reasonOr(member.Name, state.NodeName), m.Address), state: state, member: member.ID})
+	}
+
+	for _, member := range Unowned(want, have) {
+		planes = append(planes, plane{
+			title: titled(orID(member), member.host()), state: have.Peers[member.ID], member: member.ID,
+		})
+	}
+
+	slices.SortStableFunc(planes, func(a, b plane) int { return strings.Compare(a.title, b.title) })
+
+	return planes
+}
+
+// titled names a machine by its name and address, as far as they are known.
+func titled(name, address string) string {
+	switch {
+	case name == "" || name == address:
+		return address
+	case address == "":
+		return name
+	default:
+		return name + " (" + address + ")"
+	}
+}
+
+func reasonOr(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+
+	return text
+}
+
+// absence says why a machine is not there as a part of its cluster; empty when it is.
+// known is false when nothing follows from that.
+func (p plane) absence() (reason string, known bool) {
+	switch p.state.Access {
+	case Member:
+		return "", true
+	case Maintenance:
+		return "waits in maintenance mode", true
+	case Foreign:
+		return "answers as somebody else", true
+	case Unreachable, Unobserved:
+		return "does not answer", false
+	default:
+		return string(p.state.Access), false
+	}
+}
+
+func talosAPIReachable(planes []plane) Condition {
+	var bad []string
+
+	for _, p := range planes {
+		if reason, _ := p.absence(); reason != "" {
+			bad = append(bad, p.title+" "+reason)
+		}
+	}
+
+	if len(planes) == 0 {
+		return Condition{Name: TalosAPIReachable, Status: ConditionUnknown, Reason: "no control plane is known"}
+	}
+
+	return judged(TalosAPIReachable, bad, nil, fmt.Sprintf("control planes that answer: %d", len(planes)))
+}
+
+func controlPlanesReady(planes []plane) Condition {
+	var bad, unsure []string
+
+	for _, p := range planes {
+		absence, known := p.absence()
+
+		switch s := p.state; {
+		case absence != "" && !known:
+			unsure = append(unsure, p.title+" "+absence)
+		case absence != "":
+			bad = append(bad, p.title+" "+absence)
+		case s.Role == Worker:
+			bad = append(bad, p.title+" is a worker")
+		case s.Stage != StageRunning:
+			bad = append(bad, fmt.Sprintf("%s is in stage %s", p.title, s.Stage))
+		case !s.Ready:
+			bad = append(bad, p.title+" is not ready"+inBrackets(strings.Join(s.Unmet, ", ")))
+		}
+	}
+
+	if len(planes) == 0 {
+		unsure = append(unsure, "no control plane is known")
+	}
+
+	return judged(ControlPlanesReady, bad, unsure, fmt.Sprintf("control planes that are ready: %d", len(planes)))
+}
+
+func kubernetesAPI(k KubernetesState) Condition {
+	var bad []string
+	if !k.Reachable {
+		bad = []string{"the Kubernetes API does not list the nodes"}
+	}
+
+	return judged(KubernetesAPI, bad, nil, "the Kubernetes API lists the nodes")
+}
+
+func nodesReady(k KubernetesState) Condition {
+	var (
+		bad   []string
+		all   moments
+		wrong moments
+	)
+
+	for _, n := range k.Nodes {
+		all = append(all, n.ReadySince)
+
+		if !n.Ready {
+			bad = append(bad, n.Name+inBrackets(n.ReadyReason))
+			wrong = append(wrong, n.ReadySince)
+		}
+	}
+
+	c := ofNodes(NodesReady, k, bad, fmt.Sprintf("nodes that are Ready: %d", len(k.Nodes)))
+
+	// All are Ready since the last of them is, and not all since the first is not.
+	switch c.Status {
+	case ConditionTrue:
+		c.Since = all.last()
+	case ConditionFalse:
+		c.Since = wrong.first()
+	case ConditionUnknown:
+	}
+
+	return c
+}
+
+func nodesSchedulable(k KubernetesState) Condition {
+	var (
+		bad   []string
+		wrong moments
+	)
+
+	for _, n := range k.Nodes {
+		if !n.Unschedulable {
+			continue
+		}
+
+		by := ""
+		if n.Cordoned {
+			by = "cordoned by talosop"
+		}
+
+		bad = append(bad, n.Name+inBrackets(by))
+		wrong = append(wrong, n.UnschedulableSince)
+	}
+
+	c := ofNodes(NodesSchedulable, k, bad, fmt.Sprintf("nodes that take pods: %d", len(k.Nodes)))
+	if c.Status == ConditionFalse {
+		c.Since = wrong.first()
+	}
+
+	return c
+}
+
+// ofNodes is a condition that is False for the nodes in bad.
+func ofNodes(name string, k KubernetesState, bad []string, good string) Condition {
+	var unsure []string
+
+	switch {
+	case !k.Reachable:
+		unsure = []string{"the Kubernetes API does not list the nodes"}
+	case len(k.Nodes) == 0:
+		unsure = []string{"there are no nodes"}
+	}
+
+	return judged(name, bad, unsure, good)
+}
+
+// judged is False for what is bad, else Unknown for what nobody knows, else True.
+func judged(name string, bad, unsure []string, good string) Condition {
+	switch {
+	case len(bad) > 0:
+		return Condition{Name: name, Status: ConditionFalse, Reason: listed(slices.Concat(bad, unsure))}
+	case len(unsure) > 0:
+		return Condition{Name: name, Status: ConditionUnknown, Reason: listed(unsure)}
+	default:
+		return Condition{Name: name, Status: ConditionTrue, Reason: good}
+	}
+}
+
+// listed joins what a reason names; of very much it names the first.
+func listed(parts []string) string {
+	const most = 20
+
+	if more := len(parts) - most; more > 0 {
+		parts = append(slices.Clone(parts[:most]), fmt.Sprintf("%d more", more))
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return " (" + text + ")"
+}
+
+// moments are times of which none may be known: a zero one is not.
+type moments []time.Time
+
+func (m moments) first() time.Time { return m.chosen(time.Time.Before) }
+
+func (m moments) last() time.Time { return m.chosen(time.Time.After) }
+
+// chosen is zero unless every one of them is known.
+func (m moments) chosen(better func(time.Time, time.Time) bool) time.Time {
+	var best time.Time
+
+	for _, t := range m {
+		switch {
+		case t.IsZero():
+			return time.Time{}
+		case best.IsZero() || better(t, best):
+			best = t
+		}
+	}
+
+	return best
+}

@@ -1,0 +1,411 @@
+package cluster_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// watched is a cluster of three control planes, a worker and an etcd, of which two are in
+// the spec and all is well; a test breaks it.
+type watched struct {
+	want cluster.Spec
+	have cluster.Snapshot
+}
+
+// The times of the nodes: all are Ready since the newest.
+var (
+	oldest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	newest = oldest.Add(time.Hour)
+)
+
+func newWatched() *watched {
+	running := func(node string) cluster.MachineState {
+		return cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning, Ready: true, NodeName: node}
+	}
+	member := func(id, name, host string) cluster.EtcdMember {
+		return cluster.EtcdMember{ID: id, Name: name, PeerURLs: []string{"https://" + host + ":2380"}}
+	}
+	view := func(id string) cluster.EtcdView {
+		return cluster.EtcdView{Member: id, Leader: "a2", Members: []string{"a1", "a2", "a3"}}
+	}
+	node := func(name string, since time.Time) cluster.Node {
+		return cluster.Node{Name: name, Ready: true, ReadyReason: "KubeletReady", ReadySince: since}
+	}
+
+	return &watched{
+		want: cluster.Spec{Name: "prod", Machines: []cluster.Machine{
+			{Name: "10.0.0.1", Role: cluster.ControlPlane, Address: "10.0.0.1"},
+			{Name: "10.0.0.2", Role: cluster.ControlPlane, Address: "10.0.0.2"},
+		}},
+		have: cluster.Snapshot{
+			Machines: map[string]cluster.MachineState{"10.0.0.1": running("cp-1"), "10.0.0.2": running("cp-2")},
+			Peers:    map[string]cluster.MachineState{"a3": running("cp-3")},
+			Etcd: cluster.EtcdState{
+				Known:   true,
+				Members: []cluster.EtcdMember{member("a3", "cp-3", "10.0.0.3"), member("a1", "cp-1", "10.0.0.1"), member("a2", "cp-2", "10.0.0.2")},
+				Views:   map[string]cluster.EtcdView{"a1": view("a1"), "a2": view("a2"), "a3": view("a3")},
+			},
+			Kubernetes: cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
+				node("cp-1", oldest), node("cp-2", newest), node("cp-3", oldest), node("w-1", oldest),
+			}},
+		},
+	}
+}
+
+// silent takes a machine of the spec, its member and its node away.
+func (w *watched) silent(address, member string) {
+	w.have.Machines[address] = cluster.MachineState{Access: cluster.Unreachable, Cause: "read tcp 10.9.9.9:51234->" + address + ": i/o timeout"}
+	delete(w.have.Etcd.Views, member)
+}
+
+func (w *watched) view(member string, change func(*cluster.EtcdView)) {
+	v := w.have.Etcd.Views[member]
+	change(&v)
+	w.have.Etcd.Views[member] = v
+}
+
+func (w *watched) allSilent() {
+	w.silent("10.0.0.1", "a1")
+	w.silent("10.0.0.2", "a2")
+	w.have.Peers = nil
+	w.have.Etcd = cluster.EtcdState{Views: map[string]cluster.EtcdView{}}
+	w.have.Kubernetes = cluster.KubernetesState{Cause: "https://10.0.0.1:6443: connection refused"}
+}
+
+func (w *watched) leaderless() {
+	w.have.Etcd.Known, w.have.Etcd.Members, w.have.Peers = false, nil, nil
+	w.have.Etcd.Cause = "member a1 on 10.0.0.1 knows no leader"
+	delete(w.have.Etcd.Views, "a3")
+
+	for _, id := range []string{"a1", "a2"} {
+		w.view(id, func(v *cluster.EtcdView) {
+			v.Leader, v.Members, v.Errors = "", nil, []string{"etcdserver: no leader"}
+		})
+	}
+}
+
+const (
+	noAnswerOfEtcd = "10.0.0.1 does not answer, 10.0.0.2 does not answer"
+	noNodes        = "the Kubernetes API does not list the nodes"
+)
+
+// TestHealth lists for each cluster the conditions that are not True.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		breaks  func(*watched)
+		wrong   []string
+		summary string
+	}{
+		"all is well": {breaks: func(*watched) {}, summary: "Ready"},
+		"a control plane is silent": {
+			breaks: func(w *watched) { w.silent("10.0.0.1", "a1") },
+			wrong: []string{
+				"TalosAPIReachable False: cp-1 (10.0.0.1) does not answer",
+				"ControlPlanesReady Unknown: cp-1 (10.0.0.1) does not answer",
+				"EtcdMembersHealthy False: cp-1 its machine does not answer",
+			},
+			summary: "Degraded: TalosAPIReachable is False (cp-1 (10.0.0.1) does not answer); ",
+		},
+		"one that only etcd knows is silent": {
+			breaks: func(w *watched) { w.have.Peers = nil; delete(w.have.Etcd.Views, "a3") },
+			wrong: []string{
+				"TalosAPIReachable False: cp-3 (10.0.0.3) does not answer",
+				"ControlPlanesReady Unknown: cp-3 (10.0.0.3) does not answer",
+				"EtcdMembersHealthy False: cp-3 its machine does not answer",
+			},
+		},
+		"nobody answers": {
+			breaks: (*watched).allSilent,
+			wrong: []string{
+				"TalosAPIReachable False: " + noAnswerOfEtcd,
+				"ControlPlanesReady Unknown: " + noAnswerOfEtcd,
+				"EtcdQuorum Unknown: " + noAnswerOfEtcd,
+				"EtcdMembersHealthy Unknown: " + noAnswerOfEtcd,
+				"EtcdAgreement Unknown: no member was seen to follow a leader",
+				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
+				"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes, "NodesSchedulable Unknown: " + noNodes,
+			},
+			summary: "Unreachable: ",
+		},
+		"no control plane is known": {
+			breaks: func(w *watched) { w.allSilent(); w.want.Machines = nil },
+			wrong: []string{
+				"TalosAPIReachable Unknown: no control plane is known", "ControlPlanesReady Unknown: no control plane is known",
+				"EtcdQuorum Unknown: no control plane is known", "EtcdMembersHealthy Unknown: no control plane is known",
+				"EtcdAgreement Unknown: no member was seen to follow a leader", "EtcdNoAlarms Unknown: no member was seen to follow a leader",
+				"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes, "NodesSchedulable Unknown: " + noNodes,
+			},
+		},
+		"the quorum is lost": {
+			breaks: (*watched).leaderless,
+			wrong: []string{
+				"EtcdQuorum False: member a1 knows no leader, member a2 knows no leader",
+				"EtcdMembersHealthy False: a1 knows no leader and etcdserver: no leader, a2 knows no leader and etcdserver: no leader",
+				"EtcdAgreement Unknown: no member was seen to follow a leader",
+				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
+			},
+		},
+		"a member is cut off": {
+			breaks: func(w *watched) {
+				w.view("a3", func(v *cluster.EtcdView) { v.Leader, v.Members = "", nil })
+			},
+			wrong: []string{
+				"EtcdMembersHealthy False: cp-3 knows no leader",
+				"EtcdAgreement False: cp-1 follows cp-2 and cp-3 knows no leader",
+			},
+		},
+		"there are two leaders": {
+			breaks: func(w *watched) { w.view("a3", func(v *cluster.EtcdView) { v.Leader = "a3" }) },
+			wrong:  []string{"EtcdAgreement False: cp-1 follows cp-2 and cp-3 follows cp-3"},
+		},
+		"members know different members": {
+			breaks: func(w *watched) { w.view("a2", func(v *cluster.EtcdView) { v.Members = []string{"a2"} }) },
+			wrong:  []string{"EtcdAgreement False: cp-1 and cp-2 know different members"},
+		},
+		"an alarm is raised, which every member reports as an error of its own": {
+			breaks: func(w *watched) {
+				for _, id := range []string{"a1", "a2", "a3"} {
+					w.view(id, func(v *cluster.EtcdView) {
+						v.Alarms, v.Errors = []string{"NOSPACE on a1"}, []string{"memberID:161 alarm:NOSPACE "}
+					})
+				}
+			},
+			wrong: []string{
+				"EtcdMembersHealthy False: cp-1 memberID:161 alarm:NOSPACE, cp-2 memberID:161 alarm:NOSPACE, cp-3 memberID:161 alarm:NOSPACE",
+				"EtcdNoAlarms False: NOSPACE on cp-1",
+			},
+		},
+		"a member is a learner": {
+			breaks: func(w *watched) { w.have.Etcd.Members[0].Learner = true; delete(w.have.Etcd.Views, "a3") },
+			wrong:  []string{"EtcdMembersHealthy False: cp-3 is a learner and does not vote yet"},
+		},
+		"a control plane has no member": {
+			breaks: func(w *watched) {
+				w.have.Etcd.Members = w.have.Etcd.Members[:2]
+				w.have.Machines["10.0.0.2"] = cluster.MachineState{
+					Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageBooting, NodeName: "cp-2",
+				}
+				w.have.Etcd.Views = map[string]cluster.EtcdView{
+					"a1": {Member: "a1", Leader: "a1", Members: []string{"a1", "a3"}}, "a3": {Member: "a3", Leader: "a1", Members: []string{"a1", "a3"}},
+				}
+			},
+			wrong: []string{"ControlPlanesReady False: cp-2 (10.0.0.2) is in stage booting", "EtcdMembersHealthy False: cp-2 (10.0.0.2) has no member"},
+		},
+		"a control plane was wiped, and another is not ready": {
+			breaks: func(w *watched) {
+				w.silent("10.0.0.1", "a1")
+				w.have.Machines["10.0.0.1"] = cluster.MachineState{Access: cluster.Maintenance}
+				s := w.have.Machines["10.0.0.2"]
+				s.Ready, s.Unmet = false, []string{"services: kubelet not healthy"}
+				w.have.Machines["10.0.0.2"] = s
+			},
+			wrong: []string{
+				"TalosAPIReachable False: cp-1 (10.0.0.1) waits in maintenance mode",
+				"ControlPlanesReady False: cp-1 (10.0.0.1) waits in maintenance mode, cp-2 (10.0.0.2) is not ready (services: kubelet not healthy)",
+				"EtcdMembersHealthy False: cp-1 its machine waits in maintenance mode",
+			},
+		},
+		"somebody else has the address, and another is a worker": {
+			breaks: func(w *watched) {
+				w.silent("10.0.0.1", "a1")
+				w.have.Machines["10.0.0.1"] = cluster.MachineState{Access: cluster.Foreign}
+				w.want.Machines = append(w.want.Machines, cluster.Machine{Name: "10.0.0.9", Role: cluster.ControlPlane, Address: "10.0.0.9"})
+				w.have.Machines["10.0.0.9"] = cluster.MachineState{
+					Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, NodeName: "w-1",
+				}
+			},
+			wrong: []string{
+				"TalosAPIReachable False: cp-1 (10.0.0.1) answers as somebody else",
+				"ControlPlanesReady False: cp-1 (10.0.0.1) answers as somebody else, w-1 (10.0.0.9) is a worker",
+				"EtcdMembersHealthy False: cp-1 its machine answers as somebody else",
+			},
+		},
+		"one machine answers at two addresses": {
+			breaks: func(w *watched) {
+				w.want.Machines = append(w.want.Machines, cluster.Machine{Name: "10.0.0.10", Role: cluster.ControlPlane, Address: "10.0.0.10"})
+				w.have.Machines["10.0.0.10"] = w.have.Machines["10.0.0.1"]
+			},
+		},
+		"only the Kubernetes API is silent": {
+			breaks: func(w *watched) { w.have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"} },
+			wrong:  []string{"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes, "NodesSchedulable Unknown: " + noNodes},
+		},
+		"there are no nodes": {
+			breaks: func(w *watched) { w.have.Kubernetes.Nodes = nil },
+			wrong:  []string{"NodesReady Unknown: there are no nodes", "NodesSchedulable Unknown: there are no nodes"},
+		},
+		"nodes are not ready and cordoned": {
+			breaks: func(w *watched) {
+				nodes := w.have.Kubernetes.Nodes
+				nodes[1].Ready, nodes[1].ReadyReason = false, "KubeletNotReady"
+				nodes[2].Unschedulable, nodes[2].Cordoned = true, true
+				nodes[3].Unschedulable = true
+			},
+			wrong: []string{"NodesReady False: cp-2 (KubeletNotReady)", "NodesSchedulable False: cp-3 (cordoned by talosop), w-1"},
+		},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := newWatched()
+			test.breaks(w)
+
+			got := cluster.HealthOf(w.want, w.have)
+
+			var wrong []string
+
+			for _, c := range got.Conditions {
+				if c.Reason == "" {
+					t.Errorf("%s has no reason", c.Name)
+				}
+
+				if c.Status != cluster.ConditionTrue {
+					wrong = append(wrong, c.Name+" "+string(c.Status)+": "+c.Reason)
+				}
+			}
+
+			if diff := cmp.Diff(test.wrong, wrong); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+
+			if got.Healthy() != (len(test.wrong) == 0) || !strings.HasPrefix(got.Summary(), test.summary) {
+				t.Errorf("healthy is %t, the summary %q", got.Healthy(), got.Summary())
+			}
+		})
+	}
+}
+
+// The conditions are the same ones whatever happens: checks look them up by name.
+func TestHealthHasEveryCondition(t *testing.T) {
+	t.Parallel()
+
+	want := []string{
+		"TalosAPIReachable", "ControlPlanesReady", "EtcdQuorum", "EtcdMembersHealthy", "EtcdAgreement", "EtcdNoAlarms",
+		"KubernetesAPI", "NodesReady", "NodesSchedulable",
+	}
+
+	for _, h := range []cluster.Health{cluster.HealthOf(cluster.Spec{}, cluster.Snapshot{}), cluster.HealthOf(newWatched().want, newWatched().have)} {
+		var names []string
+		for _, c := range h.Conditions {
+			names = append(names, c.Name)
+		}
+
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("conditions (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// What differs from one reading of the same cluster to the next is in no attribute.
+func TestHealthIsStable(t *testing.T) {
+	t.Parallel()
+
+	first, second := newWatched(), newWatched()
+	first.silent("10.0.0.1", "a1")
+	second.silent("10.0.0.1", "a1")
+
+	down := second.have.Machines["10.0.0.1"]
+	down.Cause, down.Since = "another port", newest
+	second.have.Machines["10.0.0.1"] = down
+	second.have.Time = newest
+	slices.Reverse(second.have.Etcd.Members)
+
+	a, b := cluster.HealthOf(first.want, first.have), cluster.HealthOf(second.want, second.have)
+	if diff := cmp.Diff(a.Conditions, b.Conditions); diff != "" {
+		t.Errorf("the second reading differs:\n%s", diff)
+	}
+
+	if len(a.Silent) != 1 || !strings.Contains(a.Silent[0], "cp-1 (10.0.0.1) does not answer: read tcp") {
+		t.Errorf("silent are %q", a.Silent)
+	}
+}
+
+func TestHealthKnowsSinceWhen(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		breaks             func([]cluster.Node)
+		ready, schedulable time.Time
+	}{
+		"all are ready since the last is": {breaks: func([]cluster.Node) {}, ready: newest},
+		"not all since the first is not": {
+			breaks: func(n []cluster.Node) { n[0].Ready, n[1].Ready = false, false }, ready: oldest,
+		},
+		"one does not say":             {breaks: func(n []cluster.Node) { n[3].ReadySince = time.Time{} }},
+		"cordoned, with a taint":       {breaks: func(n []cluster.Node) { n[3].Unschedulable, n[3].UnschedulableSince = true, newest }, ready: newest, schedulable: newest},
+		"cordoned, the taint is to be": {breaks: func(n []cluster.Node) { n[3].Unschedulable = true }, ready: newest},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := newWatched()
+			test.breaks(w.have.Kubernetes.Nodes)
+
+			since := map[string]time.Time{}
+			for _, c := range cluster.HealthOf(w.want, w.have).Conditions {
+				if !c.Since.IsZero() {
+					since[c.Name] = c.Since
+				}
+			}
+
+			want := map[string]time.Time{"NodesReady": test.ready, "NodesSchedulable": test.schedulable}
+			maps.DeleteFunc(want, func(_ string, at time.Time) bool { return at.IsZero() })
+
+			if diff := cmp.Diff(want, since); diff != "" {
+				t.Errorf("since (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEtcdHealth(t *testing.T) {
+	t.Parallel()
+
+	w := newWatched()
+	w.silent("10.0.0.1", "a1")
+
+	got := cluster.EtcdHealthOf(w.want, w.have)
+	if !got.Reachable || got.Cause != "" || got.Quorum != 2 || got.Healthy() {
+		t.Errorf("etcd is %+v", got)
+	}
+
+	var names []string
+	for _, m := range got.Members {
+		names = append(names, m.Name)
+
+		if m.Leader != (m.Name == "cp-2") || (len(m.Errors) == 0) != (m.Name != "cp-1") {
+			t.Errorf("member %+v", m)
+		}
+	}
+
+	if !slices.Equal(names, []string{"cp-1", "cp-2", "cp-3"}) {
+		t.Errorf("members are %v", names)
+	}
+
+	lost := newWatched()
+	lost.leaderless()
+
+	if got := cluster.EtcdHealthOf(lost.want, lost.have); !got.Reachable || got.Quorum != 0 || len(got.Members) > 0 || got.Cause == "" {
+		t.Errorf("etcd without a quorum is %+v", got)
+	}
+
+	dead := newWatched()
+	dead.allSilent()
+
+	if got := cluster.EtcdHealthOf(dead.want, dead.have); got.Reachable || got.Cause != noAnswerOfEtcd || len(got.Silent) != 2 {
+		t.Errorf("a silent etcd is %+v", got)
+	}
+}

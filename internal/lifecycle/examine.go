@@ -1,0 +1,97 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Examine asks the machines of want, what etcd looks like from each of its members, and
+// the Kubernetes API, once and side by side. Members whose machines want does not know
+// are asked where etcd says they are. A runner without Kubernetes leaves that out.
+//
+// It changes nothing, and it waits for answers and not for anything to happen. What did
+// not answer when the context ended is missing in the snapshot.
+func (r *Runner) Examine(ctx context.Context, want cluster.Spec) cluster.Snapshot {
+	o := newObserver(r, want)
+	o.views = map[string]cluster.EtcdView{}
+
+	var nodes <-chan struct{} = closed
+	if r.Kubernetes != nil {
+		nodes, _ = o.askKubernetes(ctx)
+	}
+
+	o.askOnce(ctx, want.Known())
+
+	have := o.snapshot()
+	etcd := o.listed(ctx, have)
+	have.Etcd = etcd
+
+	// Finds out who is beside, and asks them.
+	o.addViews(&have)
+	o.askOnce(ctx, o.peers)
+
+	<-nodes
+
+	have = o.snapshot()
+	have.Etcd = etcd
+	have.Time = time.Now()
+
+	o.addViews(&have)
+
+	return have
+}
+
+// askOnce asks machines and waits for all answers.
+func (o *observer) askOnce(ctx context.Context, machines []cluster.Machine) {
+	var asked []<-chan struct{}
+
+	for _, m := range machines {
+		answered, _ := o.ask(ctx, m)
+		asked = append(asked, answered)
+	}
+
+	for _, answered := range asked {
+		<-answered
+	}
+}
+
+// listed asks for the member list: first those whose member follows a leader, then those
+// without a view, for Talos asks the members of others, too (Talos 1.13,
+// internal/pkg/etcd NewClientFromControlPlaneIPs). One that knows no leader would not
+// answer before its time is up.
+func (o *observer) listed(ctx context.Context, have cluster.Snapshot) cluster.EtcdState {
+	var led, silent []cluster.Machine
+
+	state := cluster.EtcdState{}
+
+	for _, m := range o.machines() {
+		s := have.Machines[m.Name]
+		if m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.EtcdService.WithoutData() {
+			continue
+		}
+
+		switch view, seen := o.views[m.Name]; {
+		case !seen:
+			silent = append(silent, m)
+		case view.Leader == "":
+			state.Cause = fmt.Sprintf("member %s on %s knows no leader", view.Member, m.Address)
+		default:
+			led = append(led, m)
+		}
+	}
+
+	for _, m := range slices.Concat(led, silent) {
+		members, err := o.runner.Fleet.Machine(m).EtcdMembers(ctx)
+		if err == nil {
+			return cluster.EtcdState{Known: true, Members: members}
+		}
+
+		state.Cause = m.Address + ": " + err.Error()
+	}
+
+	return state
+}

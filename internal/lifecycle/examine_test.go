@@ -1,0 +1,75 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// One control plane is enough to know them all, and nothing is changed. A machine that is
+// gone is waited for once.
+func TestExamineFindsTheOtherControlPlanes(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, talossim.Options{})
+	s.create()
+
+	first := s.want
+	first.Machines = first.Machines[:1]
+
+	s.sim.ForgetCalls()
+
+	have := s.runner().Examine(bounded(t), first)
+	if len(have.Etcd.Views) != 3 || len(have.Peers) != 2 || len(have.Kubernetes.Nodes) != 4 {
+		t.Errorf("%d views, %d peers and %d nodes, want 3, 2 and 4", len(have.Etcd.Views), len(have.Peers), len(have.Kubernetes.Nodes))
+	}
+
+	if health := cluster.HealthOf(first, have); !health.Healthy() {
+		t.Errorf("the cluster is %s", health.Summary())
+	}
+
+	if changes := s.changes(); len(changes) > 0 {
+		t.Errorf("machines were changed: %v", changes)
+	}
+
+	s.sim.Machines()[2].PowerOff()
+	s.timeouts = talos.Timeouts{Connect: time.Second, Call: time.Second, Observe: time.Second}
+
+	gone := cluster.HealthOf(first, s.runner().Examine(bounded(t), first))
+	if gone.Healthy() || len(gone.Silent) != 1 {
+		t.Errorf("without cp-3 the cluster is %s; silent are %q", gone.Summary(), gone.Silent)
+	}
+}
+
+// Without Kubernetes it is not asked, and a control plane that knows no leader is not
+// asked who the members are.
+func TestExamineWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, talossim.Options{})
+	s.create()
+
+	machines := s.sim.Machines()
+	machines[1].PowerOff()
+	machines[2].PowerOff()
+
+	s.timeouts = talos.Timeouts{Connect: time.Second, Call: time.Second, Observe: time.Second}
+	r := s.runner()
+	r.Kubernetes = nil
+
+	have := r.Examine(bounded(t), s.want)
+
+	etcd := cluster.EtcdHealthOf(s.want, have)
+	if etcd.Healthy() || !etcd.Reachable || len(etcd.Members) > 0 {
+		t.Errorf("etcd is %+v", etcd)
+	}
+
+	i := slices.IndexFunc(etcd.Conditions, func(c cluster.Condition) bool { return c.Name == cluster.EtcdQuorum })
+	if etcd.Conditions[i].Status != cluster.ConditionFalse {
+		t.Errorf("the quorum is %+v", etcd.Conditions[i])
+	}
+}
