@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -21,8 +20,8 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		have.Machines[m.Name] = s
 
 		switch {
-		case s.Access == Member && s.Stage == StageRunning:
-			settle(want, &have, m)
+		case s.Access == Member && (s.Stage == StageRunning || want.Bootstrapped || !want.Founds()):
+			settle(want, &have, m) // a boot that was seen comes to its end
 		case s.Access != Member:
 			leaveBehind(&have, m)
 		}
@@ -44,40 +43,42 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 // if every machine does what it is asked: the planner runs against a model of
 // the machines until nothing is left. Steps that depend on what only the network
 // knows are absent.
-func Forecast(want Spec, have Snapshot, p Policy) []Step {
+//
+// last is the decision after these steps. It is Done when nothing is left, and otherwise
+// says what holds the rest, or refuses it. It has steps only when the plan did not come to
+// an end in as many rounds as any plan takes, which is a bug of the planner.
+func Forecast(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
 	want = want.ordered()
 
 	return forecast(want, have, func(s Snapshot) Decision { return Plan(want, s, p) })
 }
 
 // ForecastTeardown is Forecast for PlanTeardown.
-func ForecastTeardown(want Spec, have Snapshot, p Policy) []Step {
+func ForecastTeardown(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
 	want = want.ordered()
 
 	return forecast(want, have, func(s Snapshot) Decision { return PlanTeardown(want, s, p) })
 }
 
-func forecast(want Spec, have Snapshot, decide func(Snapshot) Decision) []Step {
+func forecast(want Spec, have Snapshot, decide func(Snapshot) Decision) (steps []Step, last Decision) {
 	model := have.clone()
-
-	var steps []Step
 
 	// Each round finishes at least one step of at least one machine; a machine
 	// has few, so the bound is only reached when a rule repeats itself.
 	for range 20 * (len(want.Known()) + 1) {
-		d := decide(model)
-		if len(d.Steps) == 0 {
-			return steps
+		last = decide(model)
+		if len(last.Steps) == 0 {
+			break
 		}
 
-		for _, s := range d.Steps {
+		for _, s := range last.Steps {
 			model.advance(want, s)
 		}
 
-		steps = append(steps, d.Steps...)
+		steps = append(steps, last.Steps...)
 	}
 
-	panic(fmt.Sprintf("cluster: the planner does not come to an end after %d steps, the last one %q", len(steps), steps[len(steps)-1]))
+	return steps, last
 }
 
 func (s Snapshot) clone() Snapshot {
@@ -116,6 +117,8 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	case Uncordon:
 		s.cordon(step.Node, false)
 	case LeaveEtcd:
+		state.EtcdService, state.MemberID = ServiceFinished, ""
+		s.Machines[m.Name] = state
 		s.removeMember(step.Member)
 		s.cordon(step.Node, true)
 	case RemoveMember:

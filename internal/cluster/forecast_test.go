@@ -29,7 +29,12 @@ func TestForecastIsWhatHappens(t *testing.T) {
 		watch := newEye(run.site, run.want)
 		watch.observe() // members that the spec does not own are asked the second time
 
-		foretold := texts(cluster.Forecast(run.want, watch.observe(), run.policy))
+		steps, last := cluster.Forecast(run.want, watch.observe(), run.policy)
+		foretold := texts(steps)
+
+		if !last.Done() {
+			t.Fatalf("seed %d: after everything that is foretold, there still is:\n%s\n%s", seed, render(last), run)
+		}
 
 		if end := run.run(); end != "done" {
 			t.Fatalf("seed %d: ended %s\n%s", seed, end, run)
@@ -43,8 +48,9 @@ func TestForecastIsWhatHappens(t *testing.T) {
 }
 
 // TestForecastEndsInReady runs every plan on the planner's own model, from what a state
-// recorded: wherever no machine is silent or strange, the steps lead to a cluster that
-// needs nothing more, and no machine goes through anything twice.
+// recorded, be it in the middle of a boot: wherever no machine is silent or strange, the
+// steps lead to a cluster that needs nothing more, and no machine goes through anything
+// twice.
 func TestForecastEndsInReady(t *testing.T) {
 	for seed := range uint64(randomClusters) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -52,7 +58,13 @@ func TestForecastEndsInReady(t *testing.T) {
 		recorded := randomRecord(random, &want)
 
 		counted := map[string]int{}
-		for _, s := range cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy()) {
+
+		steps, last := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
+		if !last.Done() {
+			t.Fatalf("seed %d: after all steps there still is:\n%s", seed, render(last))
+		}
+
+		for _, s := range steps {
 			counted[fmt.Sprintf("%T on %s", s, s.On())]++
 		}
 
@@ -84,6 +96,10 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 			}
 			if s.ConfigDigest == "old" && random.IntN(2) == 0 {
 				s.RebootFor = []string{"machine.sysctls"}
+			}
+
+			if random.IntN(4) == 0 { // seen in the middle of a boot
+				s.Stage, s.Ready = cluster.StageBooting, false
 			}
 
 			recorded[m.Name] = s

@@ -53,11 +53,13 @@ func Ends(want Spec, have Snapshot, p Policy) bool {
 		return false
 	}
 
-	if !have.Etcd.Known && othersGone(want, have) {
+	silent := !have.Kubernetes.Since.IsZero() && have.Time.Sub(have.Kubernetes.Since) > p.DeadAfter
+
+	if !have.Etcd.Known && (silent || len(want.Beside) > 0) && othersGone(want, have) {
 		return true
 	}
 
-	return !have.Kubernetes.Since.IsZero() && have.Time.Sub(have.Kubernetes.Since) > p.DeadAfter && withoutEtcdData(want, have)
+	return silent && withoutEtcdData(want, have)
 }
 
 // othersInEtcd is true when etcd has members that are not removed.
@@ -87,7 +89,7 @@ func withoutEtcdData(want Spec, have Snapshot) bool {
 
 // ForecastRemoval lists the steps of [PlanRemoval] in a cluster that lives on, as far as
 // a plan can know: with other control planes that work.
-func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) []Step {
+func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) (steps []Step, last Decision) {
 	const other = "another control plane"
 
 	want = want.ordered()

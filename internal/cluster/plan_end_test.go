@@ -20,7 +20,13 @@ func TestForecastRemoval(t *testing.T) {
 	}}
 
 	var got []string
-	for _, step := range cluster.ForecastRemoval(plane, map[string]cluster.MachineState{"cp-3": running}, cluster.DefaultPolicy()) {
+
+	steps, last := cluster.ForecastRemoval(plane, map[string]cluster.MachineState{"cp-3": running}, cluster.DefaultPolicy())
+	if !last.Done() {
+		t.Errorf("after all steps there still is:\n%s", render(last))
+	}
+
+	for _, step := range steps {
 		got = append(got, step.String())
 	}
 

@@ -38,7 +38,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 // which member leads as all others see it; a foreign cordon is not talosop's.
 //
 // -- decision --, -- teardown -- and -- removal -- hold the lines of the answer, -- forecast --
-// the steps of the model run, -- phase -- the phase.
+// the steps of the model run and what is left after them, -- phase -- the phase.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -92,9 +92,9 @@ func runScenario(t *testing.T, archive *txtar.Archive) {
 		case "removal":
 			got = render(cluster.PlanRemoval(want, have, policy))
 		case "forecast":
-			got = renderSteps(cluster.Forecast(want, have, policy))
+			got = renderForecast(cluster.Forecast(want, have, policy))
 		case "forecast-teardown":
-			got = renderSteps(cluster.ForecastTeardown(want, have, policy))
+			got = renderForecast(cluster.ForecastTeardown(want, have, policy))
 		case "phase":
 			got = string(cluster.PhaseOf(want, have)) + "\n"
 		default:
@@ -140,10 +140,15 @@ func render(d cluster.Decision) string {
 	return b.String()
 }
 
-func renderSteps(steps []cluster.Step) string {
+// renderForecast lists the steps, and what is left after them.
+func renderForecast(steps []cluster.Step, last cluster.Decision) string {
 	var b strings.Builder
 	for _, s := range steps {
 		fmt.Fprintln(&b, s)
+	}
+
+	if !last.Done() {
+		b.WriteString(render(last))
 	}
 
 	return b.String()

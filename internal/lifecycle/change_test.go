@@ -146,7 +146,7 @@ func TestUpgradeRollsMachineByMachine(t *testing.T) {
 	s.guard(1)
 	s.upgrade(newerTalos)
 
-	forecast := cluster.Forecast(s.want, s.assumed(), s.policy)
+	forecast, _ := cluster.Forecast(s.want, s.assumed(), s.policy)
 	result := s.converge()
 
 	s.runsEverywhere(newerTalos)

@@ -117,6 +117,13 @@ func bug(what string) diag.Diagnostic {
 		what+". Please report this with the version of the provider and what was planned.")
 }
 
+// endless warns of a plan that repeats itself, which no plan may.
+func endless(object string) diag.Diagnostic {
+	return diag.NewWarningDiagnostic("Error in the talosop provider",
+		"The plan of the "+object+" does not come to an end, and operations lists its beginning. The apply stops as soon as nothing changes any more. "+
+			"Please report this with the version of the provider and what was planned.")
+}
+
 func sentences(parts ...string) string {
 	var out []string
 

@@ -433,6 +433,46 @@ func planScenarios() map[string]planScenario {
 			before: manyWorkers("v1.12.6"),
 			after:  with(with(manyWorkers("v1.13.2"), "50%", "workers", "batch", "max_unavailable"), "2", "workers", "gpu", "max_unavailable"),
 		},
+		"two-control-planes-upgrade": {
+			says:   "Two control planes cannot be upgraded: neither can be spared.",
+			before: twoControlPlanes("v1.12.6"), after: twoControlPlanes("v1.13.2"),
+		},
+		"two-control-planes-reboot": {
+			says:   "Two control planes cannot reboot for a file.",
+			before: without(baseCluster(), "control_plane", "machines", "cp-3"),
+			after:  with(without(baseCluster(), "control_plane", "machines", "cp-3"), []any{aFile}, "control_plane", "config_patches"),
+		},
+		"two-control-planes-behind": {
+			says:   "Two control planes run an older Talos than was applied. It can be said again, and not be put right.",
+			before: twoControlPlanes("v1.13.2"), after: with(twoControlPlanes("v1.13.2"), "preserve", "on_destroy"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				for _, machine := range []string{"cp-1", "cp-2"} {
+					state = seen(t, state, machine, "talos_version", "v1.12.6")
+				}
+
+				return state
+			},
+		},
+		"upgrade-without-a-way": {
+			says:   "The Talos that runs is older than any that is passed.",
+			before: with(olderCluster("v1.10.2"), "v1.31.4", "kubernetes_version"),
+			after:  with(olderCluster("v1.10.9"), "v1.31.4", "kubernetes_version"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return seen(t, state, "batch/w-1", "talos_version", "v1.8.4")
+			},
+		},
+		"upgrade-of-a-booting-worker": {
+			says:   "A worker was seen in the middle of a boot. It ends, and all machines are upgraded.",
+			before: olderCluster("v1.12.6"), after: olderCluster("v1.13.2"), since: booting("batch/w-1"),
+		},
+		"reboot-beside-a-booting-control-plane": {
+			says:   "A control plane was seen in the middle of a boot while a pool is to reboot.",
+			before: baseCluster(), after: with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"), since: booting("cp-2"),
+		},
 		"destroy": {says: "The cluster is destroyed.", before: unprotected},
 		"destroy-preserving": {
 			says:   "The cluster is forgotten, and its machines keep running.",
@@ -458,6 +498,20 @@ func degraded(t *testing.T, state tftypes.Value) tftypes.Value {
 	}
 
 	return changed
+}
+
+// booting is a state in which a machine was seen in the middle of a boot.
+func booting(machine string) func(t *testing.T, state tftypes.Value) tftypes.Value {
+	return func(t *testing.T, state tftypes.Value) tftypes.Value {
+		t.Helper()
+
+		return seen(t, seen(t, state, machine, "stage", "booting"), machine, "ready", false)
+	}
+}
+
+// twoControlPlanes is a cluster whose etcd cannot spare anybody.
+func twoControlPlanes(talos string) configuration {
+	return without(olderCluster(talos), "control_plane", "machines", "cp-3")
 }
 
 // manyWorkers is a cluster with pools that have something to roll.

@@ -36,7 +36,8 @@ func planCreate(p pool, policy cluster.Policy) forecast {
 
 	if !p.unnamed {
 		want := p.spec(recordedPool{}, nil)
-		f.operations = operationsOf(cluster.Forecast(want, cluster.Assume(want, nil), p.policy(policy)))
+		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.policy(policy))
+		f.operations = operationsOf(steps)
 	}
 
 	return f
@@ -77,23 +78,20 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 		return f, diags
 	}
 
-	files, more := p.renderForPlan()
+	steps, last, more := recorded.outlook(p, prior, policy)
 	diags.Append(more...)
 
 	if diags.HasError() {
 		return f, diags
 	}
 
-	diags.Append(recorded.foreseeReboots(p, prior, files)...)
-
-	want := p.spec(recorded, files.digests)
-	steps := cluster.Forecast(want, cluster.Assume(want, recorded.machines), p.policy(policy))
-
+	diags.Append(obstructions(ctx, p, prior, state, last, policy)...)
 	diags.Append(forewarn(p, steps)...)
 
 	f.operations = operationsOf(steps)
 
-	if len(steps) == 0 && !resume && !recorded.changed() {
+	// What is held or refused is no reason to do nothing: the run says what came of it.
+	if len(steps) == 0 && last.Done() && !resume && !recorded.changed() {
 		// No machine is touched: what was observed stays what it is.
 		f.observed = state.Observed
 
@@ -108,6 +106,23 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	}
 
 	return f, diags
+}
+
+// outlook is what an apply would do to the machines of a pool, and what would be left to
+// do or to wait for after that. prior is the pool of the state, which the record has been
+// compared with.
+func (r *recordedPool) outlook(p, prior pool, policy cluster.Policy) ([]cluster.Step, cluster.Decision, diag.Diagnostics) {
+	files, diags := p.renderForPlan()
+	if diags.HasError() {
+		return nil, cluster.Decision{}, diags
+	}
+
+	diags.Append(r.foreseeReboots(p, prior, files)...)
+
+	want := p.spec(*r, files.digests)
+	steps, last := cluster.Forecast(want, cluster.Assume(want, r.machines), p.policy(policy))
+
+	return steps, last, diags
 }
 
 // planDestroy warns of what a destroy will do to machines, unless the resource is
@@ -137,13 +152,15 @@ func planDestroy(ctx context.Context, kind string, life lifeModel, read func(con
 	if p.single != nil {
 		want.Machines, want.Removed = nil, want.Machines
 
-		return append(diags, forewarnDestroy(p, cluster.ForecastRemoval(want, recorded.machines, policy))...)
+		steps, _ := cluster.ForecastRemoval(want, recorded.machines, policy)
+
+		return append(diags, forewarnDestroy(p, steps)...)
 	}
 
 	want.Machines = append(want.Machines, left...)
-	diags.Append(forewarnDestroy(p, cluster.ForecastTeardown(want, cluster.Assume(want, recorded.machines), policy))...)
+	steps, _ := cluster.ForecastTeardown(want, cluster.Assume(want, recorded.machines), policy)
 
-	return diags
+	return append(diags, forewarnDestroy(p, steps)...)
 }
 
 // renderForPlan makes the configurations that a plan compares with what runs.

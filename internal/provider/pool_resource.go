@@ -249,7 +249,9 @@ func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeM
 		recorded.machines[name] = machine
 	}
 
-	return operationsOf(cluster.Forecast(want, cluster.Assume(want, recorded.machines), p.policy(m.policy))), diags
+	steps, _ := cluster.Forecast(want, cluster.Assume(want, recorded.machines), p.policy(m.policy))
+
+	return operationsOf(steps), diags
 }
 
 // settleUpdate puts the outcome of an update into the model that is stored: that
