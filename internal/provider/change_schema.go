@@ -82,7 +82,8 @@ func changeAttributes() map[string]schema.Attribute {
 		"allow_downgrade": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether machines may go back to an older Talos, as far as Talos supports that: one minor version at a time, and for control " +
-				"planes not across a version of etcd (1.11 to 1.10, 1.14 to 1.13). Without it a `talos_version` older than the one that runs is " +
+				"planes not across a version of etcd (1.11 to 1.10, 1.14 to 1.13); and never below the version contract of the cluster, with " +
+				"or without it: the configurations follow that. Without it a `talos_version` older than the one that runs is " +
 				"refused. Default: `false`." + terraformOnly,
 		},
 	}

@@ -315,12 +315,17 @@ func planScenarios() map[string]planScenario {
 		},
 		"downgrade-refused": {
 			says:   "Talos does not go back unasked.",
-			before: olderCluster("v1.12.6"), after: olderCluster("v1.11.6"),
+			before: with(olderCluster("v1.12.6"), "v1.11", "version_contract"),
+			after:  with(olderCluster("v1.11.6"), "v1.11", "version_contract"),
 		},
 		"downgrade-allowed": {
 			says:   "Talos goes back on purpose. The contract is that of the older version from the start.",
 			before: with(olderCluster("v1.12.6"), "v1.11", "version_contract"),
 			after:  with(with(olderCluster("v1.11.6"), "v1.11", "version_contract"), true, "allow_downgrade"),
+		},
+		"downgrade-below-the-contract-refused": {
+			says:   "Talos does not go back below the contract that was pinned when the cluster was made, not even on purpose.",
+			before: olderCluster("v1.12.6"), after: with(olderCluster("v1.11.6"), true, "allow_downgrade"),
 		},
 		"downgrade-of-etcd-refused": {
 			says:   "Talos goes back to an etcd that does not read the data.",

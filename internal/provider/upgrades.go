@@ -67,10 +67,23 @@ func (p pool) obstacle(m poolMachine, state cluster.MachineState) obstacle {
 			reason: "Talos in a container has no disk to install another one to",
 			remedy: fmt.Sprintf("Start the container from another image, or keep talos_version %s and no schematic", from),
 		}
+	case p.settings.Contract != "" && machineconfig.CheckContract(p.settings.Contract, to) != nil:
+		return p.contractObstacle(from, to)
 	case to.LT(from.Version):
 		return p.downgradeObstacle(from, to, m.group.role)
 	default:
 		return p.pathObstacle(from, to)
+	}
+}
+
+// contractObstacle refuses a Talos that does not understand the configurations of the
+// cluster, whatever else speaks for it: the contract stays what it was pinned to.
+func (p pool) contractObstacle(from, to machineconfig.TalosVersion) obstacle {
+	return obstacle{
+		found: fmt.Sprintf("Talos %s, and talos_version is %s", from, to),
+		reason: fmt.Sprintf("The configurations of the cluster follow version contract %s, and an older Talos refuses the documents of a newer contract",
+			p.settings.Contract),
+		remedy: fmt.Sprintf("Keep talos_version at %s.0 or newer", p.settings.Contract),
 	}
 }
 
