@@ -23,8 +23,8 @@ type EtcdHealth struct {
 	Cause string
 	// Conditions are those about etcd.
 	Conditions []Condition
-	// Silent tells which control planes gave no answer, and why, in the words of the
-	// network; and who lists no members.
+	// Silent tells which control planes did not answer as such, and why, in the words of
+	// the network; and who lists no members.
 	Silent []string
 }
 
@@ -174,8 +174,19 @@ func silentPlanes(planes []plane, etcd EtcdState) []string {
 	var out []string
 
 	for _, p := range planes {
-		if reason, _ := p.absence(); reason != "" {
-			out = append(out, fmt.Sprintf("%s %s: %s", p.title, reason, reasonOr(p.state.Cause, notInTime)))
+		reason, known := p.absence()
+
+		cause := p.state.Cause
+		if !known {
+			cause = reasonOr(cause, notInTime)
+		}
+
+		switch {
+		case reason == "":
+		case cause == "":
+			out = append(out, p.title+" "+reason)
+		default:
+			out = append(out, p.title+" "+reason+": "+cause)
 		}
 	}
 

@@ -55,7 +55,7 @@ func (p *talosopProvider) Resources(context.Context) []func() resource.Resource 
 }
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newMachineInfoDataSource}
+	return []func() datasource.DataSource{newMachineInfoDataSource, newClusterHealthDataSource, newEtcdMembersDataSource}
 }
 
 func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {

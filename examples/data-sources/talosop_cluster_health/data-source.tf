@@ -1,0 +1,50 @@
+# Every plan and apply looks at the cluster and warns while it is not healthy; a check stops neither.
+check "prod" {
+  data "talosop_cluster_health" "prod" {
+    cluster = talosop_control_plane.prod.cluster
+  }
+
+  assert {
+    condition     = data.talosop_cluster_health.prod.healthy
+    error_message = "Cluster prod is ${data.talosop_cluster_health.prod.summary}"
+  }
+}
+
+# The same for single conditions, and for others to use: a data source outside of a check.
+data "talosop_cluster_health" "now" {
+  cluster = talosop_control_plane.prod.cluster
+  timeout = "5s"
+}
+
+check "etcd" {
+  assert {
+    condition = alltrue([
+      for c in data.talosop_cluster_health.now.conditions : c.status == "True" if startswith(c.name, "Etcd")
+    ])
+    error_message = "etcd of prod: ${join("; ", [
+      for c in data.talosop_cluster_health.now.conditions : c.reason if startswith(c.name, "Etcd") && c.status != "True"
+    ])}"
+  }
+}
+
+output "conditions" {
+  value = { for c in data.talosop_cluster_health.now.conditions : c.name => c }
+}
+
+resource "talosop_secrets" "prod" {}
+
+resource "talosop_control_plane" "prod" {
+  mode               = "metal"
+  name               = "prod"
+  endpoint           = "https://10.0.0.10:6443"
+  secrets            = talosop_secrets.prod.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.36.3"
+  install            = { disk = "/dev/sda" }
+
+  machines = {
+    cp-1 = { address = "10.0.0.11" }
+    cp-2 = { address = "10.0.0.12" }
+    cp-3 = { address = "10.0.0.13" }
+  }
+}

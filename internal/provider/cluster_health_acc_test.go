@@ -1,0 +1,191 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// healthHCL looks at the cluster of the quickstart with both data sources. The outputs
+// make the CLI show what changes from one reading to the next.
+const healthHCL = `
+data "talosop_cluster_health" "this" {
+  cluster    = talosop_control_plane.this.cluster
+  depends_on = [talosop_worker.this]
+}
+
+data "talosop_etcd_members" "this" {
+  cluster = talosop_control_plane.this.cluster
+}
+
+check "cluster" {
+  assert {
+    condition     = data.talosop_cluster_health.this.healthy
+    error_message = "the check says ${data.talosop_cluster_health.this.summary}"
+  }
+}
+
+output "conditions" {
+  value = data.talosop_cluster_health.this.conditions
+}
+
+output "etcd" {
+  value = [data.talosop_etcd_members.this.members, data.talosop_etcd_members.this.alarms]
+}
+`
+
+const (
+	healthAddress = "data.talosop_cluster_health.this"
+	etcdAddress   = "data.talosop_etcd_members.this"
+)
+
+// expectConditions checks how the status and the reason of conditions begin, by name.
+func expectConditions(t *testing.T, w *clitest.Workspace, want map[string]string) {
+	t.Helper()
+
+	got := map[string]string{}
+
+	conditions, _ := w.Attribute(healthAddress, "conditions").([]any)
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		got[condition["name"].(string)] = condition["status"].(string) + ": " + condition["reason"].(string)
+	}
+
+	for name, begin := range want {
+		if !strings.HasPrefix(got[name], begin) {
+			t.Errorf("%s is %q, want %q", name, got[name], begin)
+		}
+	}
+}
+
+// A cluster that is unwell in any way is a result and stops no plan, apply or destroy
+// plan; as long as nothing happens to it, looking again changes nothing.
+func TestAccHealth(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1)
+	w := s.quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
+	w.Write("health.tf", healthHCL)
+
+	// The handle is not known in the plan of a create: the cluster is looked at after it.
+	w.MustRun("apply", "-auto-approve")
+
+	if healthy := w.Attribute(healthAddress, "healthy"); healthy != true {
+		t.Errorf("a new cluster is %v", w.Attribute(healthAddress, "summary"))
+	}
+
+	s.etcdIsHealthy(t, w)
+	expectNoChanges(t, w, "while all is well")
+
+	s.oneIsOff(t, w)
+	s.allAreOff(t, w)
+
+	for _, m := range s.Machines() {
+		m.PowerOn()
+	}
+
+	s.awaitReady(t)
+
+	if err := s.controlPlane[0].RaiseEtcdAlarm(t.Context(), talossim.EtcdNoSpace); err != nil {
+		t.Fatal(err)
+	}
+
+	says(t, w.MustRun("apply", "-auto-approve"), "the check says Degraded")
+	expectConditions(t, w, map[string]string{"EtcdNoAlarms": "False: NOSPACE on cp-1", "EtcdQuorum": "True", "NodesReady": "True"})
+
+	if alarms := encoded(t, w.Attribute(etcdAddress, "alarms")); alarms != `["NOSPACE on cp-1"]` {
+		t.Errorf("alarms are %s", alarms)
+	}
+}
+
+// awaitReady waits until all machines work again.
+func (s *site) awaitReady(t *testing.T) {
+	t.Helper()
+
+	for _, m := range s.Machines() {
+		if err := m.AwaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (s *site) etcdIsHealthy(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	if quorum := encoded(t, w.Attribute(etcdAddress, "quorum")); quorum != "2" {
+		t.Errorf("the quorum is %s", quorum)
+	}
+
+	if w.Attribute(etcdAddress, "healthy") != true || w.Attribute(etcdAddress, "reachable") != true || w.Attribute(etcdAddress, "cause") != nil {
+		t.Errorf("healthy is %v, reachable %v, the cause %v",
+			w.Attribute(etcdAddress, "healthy"), w.Attribute(etcdAddress, "reachable"), w.Attribute(etcdAddress, "cause"))
+	}
+
+	members, _ := w.Attribute(etcdAddress, "members").([]any)
+	if len(members) != 3 {
+		t.Fatalf("members are %v", members)
+	}
+
+	leaders := 0
+
+	for i, m := range members {
+		member, _ := m.(map[string]any)
+		if member["name"] != s.controlPlane[i].Name() || member["healthy"] != true || member["learner"] != false {
+			t.Errorf("member %v", member)
+		}
+
+		if member["leader"] == true {
+			leaders++
+		}
+	}
+
+	if leaders != 1 {
+		t.Errorf("%d members lead", leaders)
+	}
+}
+
+// oneIsOff switches a control plane off. The check says so, and nothing else happens.
+func (s *site) oneIsOff(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+	s.controlPlane[2].PowerOff()
+
+	result := w.MustRun("apply", "-auto-approve")
+	says(t, result, "the check says Degraded")
+	says(t, result, "Parts of the cluster do not answer")
+
+	cp3 := "cp-3 (" + s.controlPlane[2].Address().String() + ") does not answer"
+	expectConditions(t, w, map[string]string{
+		"TalosAPIReachable": "False: " + cp3, "ControlPlanesReady": "Unknown: " + cp3, "EtcdQuorum": "True", "KubernetesAPI": "True",
+		"EtcdMembersHealthy": "False: cp-3 its machine does not answer",
+	})
+
+	members, _ := w.Attribute(etcdAddress, "members").([]any)
+	if text := encoded(t, members); w.Attribute(etcdAddress, "healthy") != false || !strings.Contains(text, `"errors":["its machine does not answer"],"healthy":false`) {
+		t.Errorf("members are %s", text)
+	}
+
+	expectNoChanges(t, w, "while a control plane is off")
+}
+
+// allAreOff switches the others off, too.
+func (s *site) allAreOff(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	for _, m := range s.Machines() {
+		m.PowerOff()
+	}
+
+	says(t, w.MustRun("apply", "-auto-approve"), "the check says Unreachable")
+	expectConditions(t, w, map[string]string{"TalosAPIReachable": "False", "EtcdQuorum": "Unknown", "KubernetesAPI": "False", "NodesReady": "Unknown"})
+
+	cause, _ := w.Attribute(etcdAddress, "cause").(string)
+	if members := encoded(t, w.Attribute(etcdAddress, "members")); w.Attribute(etcdAddress, "reachable") != false ||
+		members != "[]" || !strings.Contains(cause, "does not answer") {
+		t.Errorf("members are %s, the cause is %q", members, cause)
+	}
+
+	expectNoChanges(t, w, "while everything is off")
+	w.MustRun("plan", "-destroy")
+}

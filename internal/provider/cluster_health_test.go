@@ -1,0 +1,184 @@
+package provider
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// lookers are the data sources that look at a living cluster.
+var lookers = []string{"talosop_cluster_health", "talosop_etcd_members"}
+
+// look reads a data source of a provider whose machines are silent: connections to them
+// are never made and never refused.
+func look(t *testing.T, name string, config configuration) (tftypes.Value, []*tfprotov6.Diagnostic) {
+	t.Helper()
+
+	m := newMachinery()
+	m.talos.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+
+		return nil, ctx.Err()
+	}
+
+	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m})()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	empty := tftypes.NewValue(tftypes.Object{}, map[string]tftypes.Value{})
+	if _, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: dynamic(t, empty)}); err != nil {
+		t.Fatal(err)
+	}
+
+	typ := schemas(t).DataSourceSchemas[name].ValueType()
+
+	resp, err := server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: dynamic(t, valueOf(t, typ, config))})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if resp.State == nil {
+		return tftypes.NewValue(typ, nil), resp.Diagnostics
+	}
+
+	state, err := resp.State.Unmarshal(typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return state, resp.Diagnostics
+}
+
+// writtenHandle is a handle that is written by hand. Nobody listens at its Kubernetes API.
+func writtenHandle(endpoints ...any) configuration {
+	return configuration{"name": "prod", "endpoint": "https://127.0.0.1:1", "secrets": bundleOnce(), "talos_endpoints": endpoints}
+}
+
+// attributesIn are the attributes of a state.
+func attributesIn(t *testing.T, state tftypes.Value) map[string]tftypes.Value {
+	t.Helper()
+
+	var attributes map[string]tftypes.Value
+	if err := state.As(&attributes); err != nil {
+		t.Fatal(err)
+	}
+
+	return attributes
+}
+
+// A cluster that does not answer is a result, after the time that was given and with a
+// warning; so is one of which no control plane is known.
+func TestSilentClustersAreAResult(t *testing.T) {
+	t.Parallel()
+
+	for _, name := range lookers {
+		for what, handle := range map[string]configuration{"silent": writtenHandle("10.0.0.1", "10.0.0.2"), "without control planes": writtenHandle()} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				t.Parallel()
+
+				began := time.Now()
+				state, diagnostics := look(t, name, configuration{"cluster": handle, "timeout": "200ms"})
+
+				// The connections alone would be waited for longer.
+				if took := time.Since(began); took > 4*time.Second {
+					t.Errorf("it took %s", took)
+				}
+
+				for _, d := range diagnostics {
+					if d.Severity != tfprotov6.DiagnosticSeverityWarning {
+						t.Errorf("diagnostics are %s", show(diagnostics))
+					}
+				}
+
+				if what == "silent" && (len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "10.0.0.2 does not answer: ")) {
+					t.Errorf("diagnostics are %s", show(diagnostics))
+				}
+
+				attributes := attributesIn(t, state)
+				if !attributes["healthy"].Equal(tftypes.NewValue(tftypes.Bool, false)) {
+					t.Errorf("healthy is %s", attributes["healthy"])
+				}
+
+				delete(attributes, "cluster")
+
+				for _, secret := range secretsIn(bundleOnce()) {
+					for _, v := range attributes {
+						if strings.Contains(v.String(), secret) {
+							t.Error("a secret is in an attribute")
+						}
+					}
+
+					if strings.Contains(show(diagnostics), secret) {
+						t.Error("a secret is in a diagnostic")
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestMistakesInLooks(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		config configuration
+		at     string
+		says   []string
+	}{
+		"no time": {
+			config: configuration{"cluster": writtenHandle("10.0.0.1"), "timeout": "0s"}, at: `AttributeName("timeout")`, says: []string{`"0s"`, "10s"},
+		},
+		"a port": {
+			config: configuration{"cluster": writtenHandle("10.0.0.1", "10.0.0.2:50000")},
+			at:     `AttributeName("cluster").AttributeName("talos_endpoints").ElementKeyInt(1)`, says: []string{`"10.0.0.2:50000"`, "Leave out the port"},
+		},
+		"no secrets": {
+			config: configuration{"cluster": with(writtenHandle("10.0.0.1"), "token: abc", "secrets")},
+			at:     `AttributeName("cluster").AttributeName("secrets")`, says: []string{"talosctl gen secrets"},
+		},
+	}
+
+	for what, test := range tests {
+		for _, name := range lookers {
+			t.Run(name+" "+what, func(t *testing.T) {
+				t.Parallel()
+
+				_, diagnostics := look(t, name, test.config)
+				expectMistake(t, diagnostics, test.at, test.says, false)
+			})
+		}
+	}
+
+	_, diagnostics := look(t, "talosop_cluster_health", configuration{
+		"cluster": with(writtenHandle("10.0.0.1"), "http://10.0.0.1", "endpoint"),
+	})
+	expectMistake(t, diagnostics, `AttributeName("cluster").AttributeName("endpoint")`, []string{"https"}, false)
+}
+
+// The page of the data source lists the conditions that there are.
+func TestConditionsAreDescribed(t *testing.T) {
+	t.Parallel()
+
+	var described, decided []string
+	for _, c := range conditionMeanings {
+		described = append(described, c.name)
+	}
+
+	for _, c := range cluster.HealthOf(cluster.Spec{}, cluster.Snapshot{}).Conditions {
+		decided = append(decided, c.Name)
+	}
+
+	if !slices.Equal(described, decided) {
+		t.Errorf("described are %v, decided %v", described, decided)
+	}
+}

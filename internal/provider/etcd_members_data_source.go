@@ -1,0 +1,65 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+var (
+	_ datasource.DataSource              = (*etcdMembersDataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*etcdMembersDataSource)(nil)
+)
+
+func newEtcdMembersDataSource() datasource.DataSource { return &etcdMembersDataSource{} }
+
+// etcdMembersDataSource looks at the etcd of a cluster once.
+type etcdMembersDataSource struct{ *machinery }
+
+func (d *etcdMembersDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_etcd_members"
+}
+
+func (d *etcdMembersDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	m, err := machineryOf(req.ProviderData)
+	if err != nil {
+		resp.Diagnostics.Append(bug(err.Error()))
+	}
+
+	d.machinery = m
+}
+
+func (d *etcdMembersDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The members of a cluster's etcd and how each of them is. The control planes in `talos_endpoints` are asked who the members are, and then each " +
+			"member is asked on its own machine, through the Talos API. It only looks, once and without waiting for anything to become better. An etcd that is unwell or does not " +
+			"answer is a result and never an error, so that it stops neither plan nor destroy; what has no answer is told in a warning.",
+		Attributes: etcdMembersAttributes(),
+	}
+}
+
+func (d *etcdMembersDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config etcdMembersModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	seen, diags := d.examine(ctx, config.Cluster, config.Timeout, false)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	etcd := cluster.EtcdHealthOf(seen.want, seen.have)
+	config.fill(etcd)
+
+	resp.Diagnostics.Append(seen.partly(etcd.Silent, "`members` has what is known.")...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+}
