@@ -56,7 +56,16 @@ func newTrial(seed uint64) *trial {
 	t.randomChange()
 	t.randomCluster()
 
+	for _, n := range t.nodes {
+		n.ours = n.ours && !(t.whole && t.elsewhere(n))
+	}
+
 	return t
+}
+
+// elsewhere is true for the node of a machine that the spec does not know.
+func (t *trial) elsewhere(n *kubeNode) bool {
+	return !slices.ContainsFunc(t.want.Known(), func(m cluster.Machine) bool { return t.meant[m.Name].name == n.name })
 }
 
 // randomChange picks what changes for all machines.

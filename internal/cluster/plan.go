@@ -208,11 +208,11 @@ func unsettledNode(want Spec, have Snapshot, m Machine) string {
 		return "has not registered as a Kubernetes node yet"
 	}
 
-	if want.NodesBecomeReady && !node.Ready {
+	if nodesBecomeReady(want, have) && !node.Ready {
 		return fmt.Sprintf("its node %s is not Ready yet", node.Name)
 	}
 
-	if reason := unready(want, s); reason != "" {
+	if reason := unready(want, have, s); reason != "" {
 		return reason
 	}
 
@@ -241,9 +241,9 @@ func staleStaticPod(s MachineState, node Node) string {
 
 // unready says what a machine that runs lacks by its own account; empty when nothing, or
 // only the network that Talos does not bring.
-func unready(want Spec, s MachineState) string {
+func unready(want Spec, have Snapshot, s MachineState) string {
 	unmet := s.Unmet
-	if !want.NodesBecomeReady {
+	if !nodesBecomeReady(want, have) {
 		unmet = slices.DeleteFunc(slices.Clone(unmet), func(c string) bool { return conditionName(c) == "nodeReady" })
 	}
 
@@ -252,6 +252,12 @@ func unready(want Spec, s MachineState) string {
 	}
 
 	return ""
+}
+
+// nodesBecomeReady is true when a node that is not Ready lacks something: Talos brings a
+// network, or somebody else brought one, which any node that is Ready proves.
+func nodesBecomeReady(want Spec, have Snapshot) bool {
+	return want.NodesBecomeReady || slices.ContainsFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Ready })
 }
 
 // conditionName is the name in front of an unmet condition such as

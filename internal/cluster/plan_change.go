@@ -226,7 +226,7 @@ func hasEtcd(want Spec, have Snapshot) bool {
 		slices.ContainsFunc(want.sorted(ControlPlane), func(m Machine) bool {
 			s := have.Machines[m.Name]
 
-			return s.Access == Member && (s.BootstrapRequested || s.EtcdService.ProvesData())
+			return s.Access == Member && (s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == StageRunning && s.Ready)
 		})
 }
 

@@ -9,6 +9,14 @@ import (
 // waiting does not help. A machine whose own etcd does not run costs no vote.
 func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string) {
 	if etcdDown(have.Machines[m.Name]) {
+		// A list that is answered although the others could not answer it needs this vote:
+		// the etcd that was seen down a moment ago is back.
+		if member, ok := have.MemberOf(m); ok && have.Etcd.Known {
+			if reason := quorumOf(want, have).down(member.ID); reason != "" {
+				return reason, ""
+			}
+		}
+
 		return otherUnderWay(want, have, m, p), ""
 	}
 
@@ -83,7 +91,7 @@ func othersUnfit(want Spec, have Snapshot, m Machine) string {
 
 	for _, member := range have.Etcd.Members {
 		if name, state := ownerOf(want, have, member); name != m.Name {
-			if reason := memberUnfit(want, member, name, state); reason != "" {
+			if reason := memberUnfit(want, have, member, name, state); reason != "" {
 				return reason
 			}
 		}
@@ -93,7 +101,7 @@ func othersUnfit(want Spec, have Snapshot, m Machine) string {
 }
 
 // memberUnfit says what is wrong with the machine of a member.
-func memberUnfit(want Spec, member EtcdMember, name string, s MachineState) string {
+func memberUnfit(want Spec, have Snapshot, member EtcdMember, name string, s MachineState) string {
 	switch {
 	case member.Learner:
 		return name + " is a learner in etcd, not promoted yet"
@@ -103,20 +111,43 @@ func memberUnfit(want Spec, member EtcdMember, name string, s MachineState) stri
 		return name + " is " + s.Busy
 	case s.Stage != StageRunning || s.goingDown():
 		return fmt.Sprintf("%s is %s", name, s.Stage)
-	case unready(want, s) != "":
-		return name + " " + unready(want, s)
+	case unready(want, have, s) != "":
+		return name + " " + unready(want, have, s)
 	default:
 		return ""
 	}
 }
 
-// nodesUnfit names a control plane that Kubernetes has, but for one, and that is not Ready.
+// nodesUnfit names a control plane that Kubernetes has, but for one, and that is not
+// Ready, or a node that a run of another resource left cordoned.
 func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 	own, _ := have.NodeOf(m)
 
 	for _, node := range have.Kubernetes.Nodes {
-		if node.ControlPlane && !node.Ready && want.NodesBecomeReady && own.Name != node.Name {
+		if node.ControlPlane && !node.Ready && nodesBecomeReady(want, have) && own.Name != node.Name {
 			return fmt.Sprintf("control plane node %s is not Ready", node.Name)
+		}
+	}
+
+	return cordonedElsewhere(want, have)
+}
+
+// cordonedElsewhere names a node that talosop cordoned and that is none of the spec's: its
+// machine did not come back from what another resource did to it, so the rollout stops
+// here, too.
+func cordonedElsewhere(want Spec, have Snapshot) string {
+	for _, node := range have.Kubernetes.Nodes {
+		if !node.Cordoned {
+			continue
+		}
+
+		ours := slices.ContainsFunc(want.Known(), func(m Machine) bool {
+			own, ok := have.NodeOf(m)
+
+			return ok && own.Name == node.Name || m.NodeName == node.Name
+		})
+		if !ours {
+			return fmt.Sprintf("node %s was cordoned by talosop for another resource, and its machine did not come back", node.Name)
 		}
 	}
 

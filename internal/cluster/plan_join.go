@@ -34,7 +34,7 @@ func planJoin(want Spec, have Snapshot, m Machine, d *Decision) {
 		return
 	}
 
-	if member, ok := have.MemberOf(m); ok && m.Role == ControlPlane {
+	if member, ok := formerMember(want, have, m); ok && m.Role == ControlPlane {
 		planExpulsion(want, have, m, member, d)
 
 		return
@@ -52,6 +52,23 @@ func planJoin(want Spec, have Snapshot, m Machine, d *Decision) {
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
 		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion,
 	})
+}
+
+// formerMember is the etcd member that a machine in maintenance mode had in its life
+// before: the one that was recorded, else by its node's name or its address.
+func formerMember(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
+	member, ok := have.memberWith(func(e EtcdMember) bool { return m.MemberID != "" && e.ID == m.MemberID })
+	if !ok {
+		member, ok = have.memberWith(func(e EtcdMember) bool { return m.NodeName != "" && e.Name == m.NodeName })
+	}
+
+	if !ok {
+		return have.MemberOf(m)
+	}
+
+	name, _ := ownerOf(want, have, member)
+
+	return member, name == m.Name || name == PeerName(member)
 }
 
 // formerNode is the node that a machine in maintenance mode had in its life before, by the
@@ -99,6 +116,12 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member EtcdMember, d *De
 	}
 
 	q := quorumOf(want, have)
+	if q.healthy[member.ID] {
+		d.hold(m.Name, "etcd member %s (%s) was taken for its own, and works: it belongs to %s", member.ID, orID(member), q.votes[member.ID])
+
+		return
+	}
+
 	if reason := q.without(member.ID); reason != "" {
 		d.hold(m.Name, "its etcd member %s cannot be removed: %s", member.ID, reason)
 

@@ -19,8 +19,10 @@ func (r rollout) planWorkers(controlPlane string, d *Decision) {
 		stay = "control planes come first, and " + controlPlane + " is not through"
 	}
 
+	live := r.liveShares()
+
 	for _, m := range r.want.sorted(Worker) {
-		r.planWorker(m, stay, budgets[m.Pool], d)
+		r.planWorker(m, stay, budgets[m.Pool], live[m.Pool], d)
 	}
 
 	for _, m := range r.want.removed(Worker) {
@@ -43,7 +45,58 @@ func (s Spec) poolNames() []string {
 	return names
 }
 
-func (r rollout) planWorker(m Machine, stay string, b *budget, d *Decision) {
+// share is how many workers of a pool may take a configuration without a reboot at once,
+// and who took theirs and does not work.
+type share struct {
+	left   int
+	broken []string
+}
+
+// liveShares bounds how fast a configuration without a reboot spreads: to as many workers
+// of a pool as run with theirs already and are in service, at least one, and to none
+// while those that took it and do not work are as many as may be out of service. So a bad
+// one stops at the first machines, and a good one is through a large pool in a few rounds.
+func (r rollout) liveShares() map[string]*share {
+	shares, sizes := map[string]*share{}, map[string]int{}
+
+	for _, pool := range r.want.poolNames() {
+		shares[pool] = &share{}
+	}
+
+	for _, m := range r.want.sorted(Worker) {
+		sizes[m.Pool]++
+
+		s := r.have.Machines[m.Name]
+		if s.Access != Member || s.ConfigDigest != m.ConfigDigest {
+			continue
+		}
+
+		if s.Busy == "" && outOfService(r.want, r.have, m) == "" {
+			shares[m.Pool].left++
+		} else {
+			shares[m.Pool].broken = append(shares[m.Pool].broken, m.Name)
+		}
+	}
+
+	for pool, sh := range shares {
+		sh.left = max(1, sh.left)
+		if len(sh.broken) >= r.want.Pools[pool].Of(sizes[pool]) {
+			sh.left = 0
+		}
+	}
+
+	return shares
+}
+
+func (s *share) String() string {
+	if len(s.broken) == 0 {
+		return "others of its pool take theirs first"
+	}
+
+	return enumerate(s.broken) + " not working with the new one"
+}
+
+func (r rollout) planWorker(m Machine, stay string, b *budget, live *share, d *Decision) {
 	change, later := r.changeOf(m)
 	if change == nil || d.concerns(m.Name) {
 		return
@@ -52,7 +105,11 @@ func (r rollout) planWorker(m Machine, stay string, b *budget, d *Decision) {
 	switch {
 	case later != "":
 		d.hold(m.Name, "%s", later)
+	case !Disruptive(change) && live.left == 0:
+		d.hold(m.Name, "keeps its configuration for now: %s", live)
 	case !Disruptive(change):
+		live.left--
+
 		d.step(change)
 	case stay != "":
 		d.hold(m.Name, "keeps its %s for now: %s", kept(change), stay)

@@ -25,7 +25,14 @@ func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
 }
 
 // departed is true for a removed machine that can take no part in its own removal.
+//
+// One that is silent to us and whose node is Ready lives: its pods run, and would run
+// twice once its node was deleted.
 func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
+	if node, ok := nodeOfRemoved(want, have, m); ok && node.Ready && have.Kubernetes.Reachable && have.Machines[m.Name].Access == Unreachable {
+		return false
+	}
+
 	return have.Machines[m.Name].Access == Maintenance || RemovalLeft(m, have, p) != "" || answersAsOther(want, have, m)
 }
 
@@ -54,6 +61,9 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 			d.hold(m.Name, "is removed once etcd answers%s", because(have.Etcd.Cause))
 		case isMember:
 			members = append(members, m)
+		case mayVote(have, s):
+			// It may be a member under a name and an address that nobody here knows.
+			d.hold(m.Name, "is not reset: its etcd runs, and none of the members is known to be its own")
 		case inHand != "":
 			d.hold(m.Name, "is reset once %s is through", inHand)
 		case otherUnderWay(want, have, m, p) != "":
@@ -74,6 +84,14 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 
 		planDeparture(want, have, m, p, d)
 	}
+}
+
+// mayVote is true for a control plane whose etcd runs, as far as is known. In a run, that
+// of a machine which is running and ready was not asked for, because it does.
+func mayVote(have Snapshot, s MachineState) bool {
+	unasked := have.Etcd.Views != nil && s.EtcdService == "" && s.Stage == StageRunning && s.Ready
+
+	return s.MemberID != "" || s.EtcdService == ServiceRunning || unasked
 }
 
 // removalInHand names the control plane whose removal is under way.
@@ -102,7 +120,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 
 	reason := othersUnfit(want, have, m)
 	if reason == "" {
-		reason = discord(have, member.ID)
+		reason = discordBut(have, member.ID)
 	}
 
 	if reason == "" {
@@ -111,6 +129,13 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 
 	if reason != "" {
 		d.hold(m.Name, "stays in etcd for now: %s", reason)
+
+		return
+	}
+
+	// An etcd that does not run cannot leave by itself.
+	if etcd := have.Machines[m.Name].EtcdService; etcd != "" && etcd != ServiceRunning {
+		planExpulsion(want, have, m, member, d)
 
 		return
 	}

@@ -156,6 +156,22 @@ func (q quorum) survivor(id string) string {
 	return ""
 }
 
+// discordBut is discord for a member that leaves: an alarm of its own goes with it.
+func discordBut(have Snapshot, leaving string) string {
+	views := map[string]EtcdView{}
+
+	for id, view := range have.Etcd.Views {
+		view.Alarms = slices.DeleteFunc(slices.Clone(view.Alarms), func(alarm string) bool { return strings.HasSuffix(alarm, " on "+leaving) })
+		views[id] = view
+	}
+
+	if have.Etcd.Views != nil {
+		have.Etcd.Views = views
+	}
+
+	return discord(have, leaving)
+}
+
 // discord says what is wrong with etcd as its members see it: alarms, no leader, or
 // members that disagree; empty when nothing is, or when nobody was asked.
 //

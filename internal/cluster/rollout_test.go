@@ -337,7 +337,7 @@ func (t *trial) culprits() []string {
 	}
 
 	for _, n := range t.nodes {
-		if !t.ready(n) && !t.noCNI {
+		if !t.ready(n) && !t.noCNI || n.ours && t.elsewhere(n) {
 			wrong = append(wrong, "node "+n.name)
 		}
 	}

@@ -144,6 +144,9 @@ type MachineState struct {
 	// wanted one so that Talos has to reboot; empty when it applies the difference
 	// at once.
 	RebootFor []string
+	// MemberID is the machine's member of etcd by its own account; empty when nobody
+	// asked, or when its etcd does not run.
+	MemberID string
 	// StaticPods are the pods of the control plane that Talos wants on the machine, such
 	// as kube-apiserver, each with a stamp of its configuration; nil when nobody asked.
 	StaticPods map[string]string
@@ -282,10 +285,17 @@ func (s Snapshot) nodeNamed(name, address string) (Node, bool) {
 	return s.Kubernetes.Nodes[i], true
 }
 
-// MemberOf finds the etcd member of a machine by its peer address or, where the
-// member has not started and announced one, by the node name.
+// MemberOf finds the etcd member of a machine: the one that the machine says it is, else
+// by the peer address or, where the member has not started and announced one, by the
+// node name.
 func (s Snapshot) MemberOf(m Machine) (EtcdMember, bool) {
 	name := s.Machines[m.Name].NodeName
+
+	if own := s.Machines[m.Name].MemberID; own != "" {
+		if member, ok := s.memberWith(func(e EtcdMember) bool { return e.ID == own }); ok {
+			return member, true
+		}
+	}
 
 	return s.memberWith(func(e EtcdMember) bool {
 		if name != "" && e.Name == name {
