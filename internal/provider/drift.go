@@ -52,12 +52,14 @@ func newExamination(p pool) *examination {
 
 // expect says which configuration each machine is taken to have: the recorded one, so that
 // a machine which still has it need not be compared. One that differed the last time is
-// compared with that of state.
+// compared with that of state. So are all machines unless the last run left every one of
+// them with what state says: an import, or an update that did not finish.
 func (e *examination) expect(machines []cluster.Machine, recorded recordedPool) {
 	for i, m := range machines {
 		machines[i].ConfigDigest = recorded.machines[m.Name].ConfigDigest
 
-		if !slices.ContainsFunc(recorded.drift[m.Name], func(d string) bool { return strings.HasPrefix(d, driftConfig) }) {
+		drifted := slices.ContainsFunc(recorded.drift[m.Name], func(d string) bool { return strings.HasPrefix(d, driftConfig) })
+		if !drifted && recorded.phase == cluster.Ready {
 			continue
 		}
 

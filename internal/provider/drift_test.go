@@ -150,6 +150,61 @@ func TestDriftThatTakesAReboot(t *testing.T) {
 	}
 }
 
+// A machine is taken to have what it was recorded with, as long as that is what state says:
+// else nobody would notice that it never was.
+func TestConfigurationsAreComparedWithState(t *testing.T) {
+	t.Parallel()
+
+	wiped := []string{driftWiped}
+
+	for name, test := range map[string]struct {
+		phase cluster.Phase
+		drift []string
+		want  string
+	}{
+		"applied":                        {phase: cluster.Ready, want: "recorded"},
+		"applied, and something lost":    {phase: cluster.Ready, drift: wiped, want: "recorded"},
+		"changed by hand":                {phase: cluster.Ready, drift: []string{driftConfig + "v1alpha1 machine.files"}, want: "of state"},
+		"an update that did not finish":  {phase: cluster.Degraded, want: "of state"},
+		"a create that did not finish":   {phase: cluster.Joining, want: "of state"},
+		"an import, which knows nothing": {want: "of state"},
+	} {
+		exam := &examination{wanted: func() (rendered, error) { return rendered{digests: map[string]string{"cp-1": "of state"}}, nil }}
+		machines := []cluster.Machine{{Name: "cp-1"}}
+
+		exam.expect(machines, recordedPool{
+			phase: test.phase, drift: map[string][]string{"cp-1": test.drift}, machines: map[string]cluster.MachineState{"cp-1": {ConfigDigest: "recorded"}},
+		})
+
+		if got := machines[0].ConfigDigest; got != test.want {
+			t.Errorf("%s: expected is the configuration %s, want the one %s", name, got, test.want)
+		}
+	}
+}
+
+// A configuration that this build cannot read is no reason not to look at a machine, and
+// none to refuse a plan: the run asks Talos.
+func TestRebootsOfUnknownConfigurations(t *testing.T) {
+	t.Parallel()
+
+	const newer = "version: v1alpha1\nmachine:\n  type: worker\n  future: 1\ncluster: {}\n"
+
+	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
+	hook := newMachinery().withConfigurations(rendered{configs: map[string][]byte{"w-1": known}}).talos.RebootFor
+
+	if fields, err := hook("w-1", []byte(newer)); err != nil || len(fields) > 0 {
+		t.Errorf("a machine that runs it reboots for %q (%v)", fields, err)
+	}
+
+	if fields, err := rebootFor(known, []byte(newer), []string{driftConfig + "v1alpha1 machine.files"}); err != nil || len(fields) > 0 {
+		t.Errorf("a machine that is to run it reboots for %q (%v)", fields, err)
+	}
+
+	if _, err := hook("w-1", []byte("machine: [")); err == nil {
+		t.Error("what is no configuration at all is compared")
+	}
+}
+
 // After an update that failed, operations are what the next apply has to do: neither what
 // was done, nor more than the plan said.
 func TestOperationsThatRemain(t *testing.T) {

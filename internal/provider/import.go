@@ -294,7 +294,9 @@ func (m *machinery) adopt(ctx context.Context, model *lifeModel, read func(conte
 		return diags
 	}
 
-	want, have, err := m.observe(ctx, p, recordedPool{}, nil)
+	exam := newExamination(p)
+
+	want, have, err := m.observe(ctx, p, recordedPool{}, exam)
 	if err != nil {
 		return append(diags, openFailed(p, "import", err)...)
 	}
@@ -306,7 +308,7 @@ func (m *machinery) adopt(ctx context.Context, model *lifeModel, read func(conte
 	}
 
 	model.Phase = textOrNull(string(phase))
-	model.Observed = observed(want, have, model.Observed)
+	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places))
 	model.Operations = textList(nil)
 
 	return diags

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,6 +99,11 @@ func (m *machinery) withConfigurations(files rendered) *machinery {
 	informed := *m
 	informed.talos.RebootFor = func(machine string, active []byte) ([]string, error) {
 		_, fields, err := machineconfig.NeedsReboot(active, files.configs[machine])
+		if errors.Is(err, machineconfig.ErrUnknownForm) {
+			// It is then applied without a reboot, which Talos refuses where it takes one
+			// (ApplyConfiguration in mode NO_REBOOT, Talos 1.13).
+			return nil, nil
+		}
 
 		return fields, err
 	}

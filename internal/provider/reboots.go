@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -66,6 +67,10 @@ func (r *recordedPool) reconfigured(files rendered) []string {
 // the second configuration has changed there as well and may be what the machine has.
 func rebootFor(before, after []byte, drift []string) ([]string, error) {
 	_, fields, err := machineconfig.NeedsReboot(before, after)
+	if errors.Is(err, machineconfig.ErrUnknownForm) {
+		return nil, nil // the run asks Talos
+	}
+
 	if err != nil || len(drift) == 0 {
 		return fields, err
 	}
