@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -130,15 +131,32 @@ func memberErrors(member EtcdMember, planes []plane, etcd EtcdState) []string {
 	return viewErrors(view)
 }
 
+// viewErrors says what a member knows to be wrong with it. etcd adds the alarms of all
+// members to the errors of each, in the words "memberID:161 alarm:NOSPACE " (etcd 3.6,
+// Status and AlarmMember.String); only the one that raised an alarm is to blame for it.
 func viewErrors(view EtcdView) []string {
 	var out []string
 	if view.Leader == "" {
 		out = append(out, "knows no leader")
 	}
 
+	repeated := map[string]bool{}
+
+	for _, alarm := range view.Alarms {
+		kind, id, _ := strings.Cut(alarm, " on ")
+		if id == view.Member {
+			out = append(out, "raised the alarm "+kind)
+		}
+
+		if number, err := strconv.ParseUint(id, 16, 64); err == nil {
+			repeated[fmt.Sprintf("memberID:%d alarm:%s", number, kind)] = true
+		}
+	}
+
 	for _, e := range view.Errors {
-		// etcd ends the alarms it reports here with a blank (etcd 3.6, AlarmMember.String).
-		out = append(out, strings.TrimSpace(e))
+		if e = strings.TrimSpace(e); !repeated[e] {
+			out = append(out, e)
+		}
 	}
 
 	return out

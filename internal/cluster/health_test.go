@@ -171,16 +171,18 @@ func TestHealth(t *testing.T) {
 			breaks: func(w *watched) { w.view("a2", func(v *cluster.EtcdView) { v.Members = []string{"a2"} }) },
 			wrong:  []string{"EtcdAgreement False: cp-1 and cp-2 know different members"},
 		},
-		"an alarm is raised, which every member reports as an error of its own": {
+		"an alarm is raised, which every member reports as an error, and one reports another": {
 			breaks: func(w *watched) {
 				for _, id := range []string{"a1", "a2", "a3"} {
 					w.view(id, func(v *cluster.EtcdView) {
 						v.Alarms, v.Errors = []string{"NOSPACE on a1"}, []string{"memberID:161 alarm:NOSPACE "}
 					})
 				}
+
+				w.view("a2", func(v *cluster.EtcdView) { v.Errors = append(v.Errors, "cannot write") })
 			},
 			wrong: []string{
-				"EtcdMembersHealthy False: cp-1 memberID:161 alarm:NOSPACE, cp-2 memberID:161 alarm:NOSPACE, cp-3 memberID:161 alarm:NOSPACE",
+				"EtcdMembersHealthy False: cp-1 raised the alarm NOSPACE, cp-2 cannot write",
 				"EtcdNoAlarms False: NOSPACE on cp-1",
 			},
 		},

@@ -118,16 +118,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
-	reason := othersUnfit(want, have, m)
-	if reason == "" {
-		reason = discordBut(have, member.ID)
-	}
-
-	if reason == "" {
-		reason = q.without(member.ID)
-	}
-
-	if reason != "" {
+	if reason := staysInEtcd(want, have, m, member.ID); reason != "" {
 		d.hold(m.Name, "stays in etcd for now: %s", reason)
 
 		return

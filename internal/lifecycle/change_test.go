@@ -640,3 +640,44 @@ func (s *site) cordonByHand(node string) {
 		s.t.Fatal(err)
 	}
 }
+
+// TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes switches a control plane off while the
+// installer of another one runs: that one is not rebooted, and its node is given back.
+func TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, talossim.Options{})
+	s.create()
+	s.upgrade(newerTalos)
+
+	var once sync.Once
+
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+
+	s.sim.SetOnCall(func(c talossim.Call) error {
+		if c.Method == "Upgrade" && c.Machine == "cp-1" {
+			once.Do(s.sim.Machine("cp-2").PowerOff)
+		}
+
+		return nil
+	})
+
+	runner := s.runner()
+	runner.Progress = func(message string, fields map[string]any) {
+		if text, ok := fields["error"].(string); ok && message == "step failed" && strings.Contains(text, "called off") {
+			cancel()
+		}
+	}
+
+	_, err := runner.Converge(ctx, s.want)
+	if err == nil || !strings.Contains(err.Error(), "cp-2") {
+		t.Fatalf("the error is %v, want one that names cp-2", err)
+	}
+
+	if got := s.rebooted(); len(got) > 0 {
+		t.Errorf("rebooted %v while cp-2 was away", got)
+	}
+
+	s.schedulable()
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -14,16 +15,25 @@ import (
 // was given on trial, before it goes back to the one before.
 const revertAfter = time.Minute
 
-// execute runs one step on its machine. via is the machine that is asked where it is
-// another one. Each step has one effect, and is safe to repeat.
-func (r *Runner) execute(ctx context.Context, m, via cluster.Machine, step cluster.Step) error {
+// order is a step with the machine it is for, the machine that is asked where that is
+// another one, and the question that is asked right before a machine goes out of service:
+// may it still?
+type order struct {
+	step    cluster.Step
+	on, via cluster.Machine
+	confirm func(context.Context) error
+}
+
+// execute runs one step on its machine. Each step has one effect, and is safe to repeat.
+func (r *Runner) execute(ctx context.Context, o order) error {
+	m := o.on
 	machine := r.Fleet.Machine(m)
 
-	switch s := step.(type) {
+	switch s := o.step.(type) {
 	case cluster.ApplyConfig:
-		return r.configure(ctx, m, s)
+		return r.configure(ctx, o, s)
 	case cluster.Upgrade:
-		return r.upgrade(ctx, m, s)
+		return r.upgrade(ctx, o, s)
 	case cluster.Uncordon:
 		return r.Kubernetes.Uncordon(ctx, s.Node)
 	case cluster.Bootstrap:
@@ -31,20 +41,22 @@ func (r *Runner) execute(ctx context.Context, m, via cluster.Machine, step clust
 	case cluster.WriteMeta:
 		return machine.WriteMeta(ctx, m.Meta)
 	case cluster.LeaveEtcd:
-		return r.disrupt(ctx, m, s.Evacuation, func(ctx context.Context) error { return machine.LeaveEtcd(ctx, m.UUID) })
+		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.LeaveEtcd(ctx, m.UUID) })
 	case cluster.RemoveMember:
-		return r.Fleet.Machine(via).RemoveMember(ctx, s.Member)
+		return r.Fleet.Machine(o.via).RemoveMember(ctx, s.Member)
 	case cluster.Reset:
-		return r.disrupt(ctx, m, s.Evacuation, func(ctx context.Context) error { return machine.Reset(ctx, s.Graceful) })
+		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Reset(ctx, s.Graceful) })
 	case cluster.DeleteNode:
 		return r.Kubernetes.DeleteNode(ctx, s.Node)
 	default:
-		return wait.Permanent(fmt.Errorf("no way to run step %q", step))
+		return wait.Permanent(fmt.Errorf("no way to run step %q", o.step))
 	}
 }
 
 // configure gives a machine its configuration, in the way that the step says.
-func (r *Runner) configure(ctx context.Context, m cluster.Machine, s cluster.ApplyConfig) error {
+func (r *Runner) configure(ctx context.Context, o order, s cluster.ApplyConfig) error {
+	m := o.on
+
 	config, ok := r.Configs[m.Name]
 	if !ok {
 		return wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", m.Name))
@@ -60,7 +72,7 @@ func (r *Runner) configure(ctx context.Context, m cluster.Machine, s cluster.App
 			return err
 		}
 
-		return r.disrupt(ctx, m, s.Evacuation, func(ctx context.Context) error { return machine.Reboot(ctx, m.UUID) })
+		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Reboot(ctx, m.UUID) })
 	case s.Try:
 		return r.try(ctx, m, config)
 	default:
@@ -96,31 +108,41 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 		return wait.Permanent(fmt.Errorf("%s was given the configuration on trial and takes the old one back within %s: %w", m.Name, revertAfter, err))
 	}
 
-	return machine.ApplyConfig(ctx, config, cluster.Member, m.UUID)
+	// A trial looks like the wanted configuration until it ends, so only this run knows
+	// that it was not kept: the commit is repeated until it is.
+	return wait.Until(probing, r.interval(), func(ctx context.Context) error {
+		return machine.ApplyConfig(ctx, config, cluster.Member, m.UUID)
+	})
 }
 
 // upgrade installs another Talos: the image is there before the node is emptied.
-func (r *Runner) upgrade(ctx context.Context, m cluster.Machine, s cluster.Upgrade) error {
-	machine := r.Fleet.Machine(m)
+func (r *Runner) upgrade(ctx context.Context, o order, s cluster.Upgrade) error {
+	machine := r.Fleet.Machine(o.on)
 
 	if err := machine.PullImage(ctx, s.Installer); err != nil {
 		return err
 	}
 
-	return r.disrupt(ctx, m, s.Evacuation, func(ctx context.Context) error { return machine.Upgrade(ctx, s.Installer, m.UUID) })
+	return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error {
+		return machine.Upgrade(ctx, s.Installer, o.on.UUID, o.confirm)
+	})
 }
 
 // disrupt takes a machine out of service in good order: its node is cordoned and drained,
 // and a control plane hands over the leadership of etcd. When anything before the effect
 // fails, or the machine refuses it, the node is given back as it was. After the effect
 // the planner gives it back, once the machine works again.
-func (r *Runner) disrupt(ctx context.Context, m cluster.Machine, e cluster.Evacuation, effect func(context.Context) error) error {
-	if err := r.evacuate(ctx, m, e); err != nil {
+func (r *Runner) disrupt(ctx context.Context, o order, e cluster.Evacuation, effect func(context.Context) error) error {
+	if err := r.evacuate(ctx, o.on, e); err != nil {
+		return r.restore(ctx, e.Node, err)
+	}
+
+	if err := o.confirm(ctx); err != nil {
 		return r.restore(ctx, e.Node, err)
 	}
 
 	err := effect(ctx)
-	if wait.IsPermanent(err) {
+	if wait.IsPermanent(err) || errors.Is(err, errUnconfirmed) {
 		return r.restore(ctx, e.Node, err)
 	}
 
@@ -177,7 +199,7 @@ func (r *Runner) restore(ctx context.Context, node string, cause error) error {
 func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.Snapshot) []cluster.Hold {
 	var kept []cluster.Hold
 
-	for _, m := range want.Machines {
+	for _, m := range slices.Concat(want.Machines, want.Removed) {
 		node, ok := have.NodeOf(m)
 		if !ok || !node.Cordoned {
 			continue

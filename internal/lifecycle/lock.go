@@ -112,16 +112,22 @@ func (t *turnstile) close() {
 }
 
 // locked reports whether a step needs the lock. A machine whose own etcd does not run
-// may be repaired without it while there is no API to hold it in, and so may any with a
-// step that disrupts nothing.
+// may be repaired without it while there is no API to hold it in, and so may the only
+// control plane, whose API nobody else can bring back, and any with a step that disrupts
+// nothing.
 func locked(step cluster.Step, have cluster.Snapshot) bool {
 	if !cluster.Disruptive(step) {
 		return have.Kubernetes.Reachable && cluster.OneByOne(step)
 	}
 
-	etcd := have.Machines[step.On()].EtcdService
+	if have.Kubernetes.Reachable {
+		return true
+	}
 
-	return have.Kubernetes.Reachable || etcd == "" || etcd == cluster.ServiceRunning
+	etcd := have.Machines[step.On()].EtcdService
+	alone := have.Etcd.Known && len(have.Etcd.Members) == 1
+
+	return !alone && (etcd == "" || etcd == cluster.ServiceRunning)
 }
 
 // lockLost is the error of a run that must not go on.

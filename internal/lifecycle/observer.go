@@ -33,6 +33,8 @@ type observer struct {
 	// views is what control planes say of etcd, by their names; nil when nobody asks,
 	// because nothing is going to be changed.
 	views map[string]cluster.EtcdView
+	last  cluster.Snapshot
+	begun time.Time
 	// peers are the control planes that etcd named and the spec does not know.
 	peers  []cluster.Machine
 	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""
@@ -52,6 +54,8 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 // observe returns the newest snapshot that can be had without waiting for
 // machines that do not answer.
 func (o *observer) observe(ctx context.Context) cluster.Snapshot {
+	begun := time.Now()
+
 	o.askAll(ctx)
 
 	have := o.snapshot()
@@ -60,7 +64,19 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 
 	o.addViews(&have)
 
+	o.mu.Lock()
+	o.last, o.begun = have, begun
+	o.mu.Unlock()
+
 	return have
+}
+
+// latest is the last snapshot, and when its observation was begun.
+func (o *observer) latest() (have cluster.Snapshot, begun time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return o.last, o.begun
 }
 
 // askAll asks the Kubernetes API and every machine that is not being asked
@@ -291,8 +307,11 @@ func (o *observer) busy(name string, step cluster.Step) {
 	o.update(name, func(s *cluster.MachineState) {
 		s.Busy = "in progress: " + step.String()
 
-		if _, ok := step.(cluster.Bootstrap); ok {
+		switch step.(type) {
+		case cluster.Bootstrap:
 			s.BootstrapSent, s.Fresh = true, false
+		case cluster.Upgrade:
+			s.Upgraded = cluster.UpgradeMark{}
 		}
 	})
 }

@@ -43,11 +43,12 @@ type Machine interface {
 	// PullImage makes a Member fetch an installer image; minutes on slow links.
 	// A Talos that cannot pull ahead does nothing. Safe to repeat.
 	PullImage(ctx context.Context, image string) error
-	// Upgrade installs Talos from an image on a Member and reboots it. It returns
+	// Upgrade installs Talos from an image on a Member and reboots it. Where these are
+	// two calls confirm is asked between them, and its error keeps the machine up. It returns
 	// when the machine went down; whether it came back with the new version is for
 	// an observation to say. An installer that refuses is a permanent error.
 	// Disruptive.
-	Upgrade(ctx context.Context, image, uuid string) error
+	Upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error
 	// EtcdView is etcd as this machine's member sees it. Control plane only.
 	EtcdView(ctx context.Context) (cluster.EtcdView, error)
 	// ForfeitLeadership makes the machine's member hand over the leadership of etcd.

@@ -49,8 +49,17 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 	defer o.mu.Unlock()
 
 	have.Etcd.Views = map[string]cluster.EtcdView{}
-	for _, view := range o.views {
-		have.Etcd.Views[view.Member] = view
+
+	// A peer that became a machine of the spec is asked under that name, and its last word
+	// as a peer is out of date.
+	for _, m := range append(o.want.Known(), o.peers...) {
+		if view, seen := o.views[m.Name]; seen {
+			have.Etcd.Views[view.Member] = view
+
+			s := have.Machines[m.Name]
+			s.MemberID = view.Member
+			have.Machines[m.Name] = s
+		}
 	}
 
 	have.Peers = map[string]cluster.MachineState{}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -31,6 +32,8 @@ type work struct {
 	// for an effect that it does not have.
 	disrupted map[string]bool
 	turnstile *turnstile
+	// ending is set when the run gives up: nothing goes out of service any more.
+	ending atomic.Bool
 }
 
 type outcome struct {
@@ -89,13 +92,17 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		watch.busy(name, step)
 		w.runner.tell("step started", map[string]any{"step": step.String()})
 
-		m, via := watch.machine(name), cluster.Machine{}
+		o := order{step: step, on: watch.machine(name), confirm: func(context.Context) error { return nil }}
 		if s, ok := step.(cluster.RemoveMember); ok {
-			via = watch.machine(s.Via)
+			o.via = watch.machine(s.Via)
+		}
+
+		if cluster.Disruptive(step) {
+			o.confirm = func(ctx context.Context) error { return w.confirm(ctx, step, watch, have) }
 		}
 
 		go func() {
-			w.ended <- outcome{step, w.carryOut(ctx, m, via, step, have)}
+			w.ended <- outcome{step, w.carryOut(ctx, o, have)}
 		}()
 	}
 
@@ -103,14 +110,61 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 }
 
 // carryOut runs a step, under the lock where it needs one.
-func (w *work) carryOut(ctx context.Context, m, via cluster.Machine, step cluster.Step, have cluster.Snapshot) error {
-	if locked(step, have) {
+func (w *work) carryOut(ctx context.Context, o order, have cluster.Snapshot) error {
+	if locked(o.step, have) {
 		if err := w.turnstile.guarded(ctx); err != nil {
 			return err
 		}
 	}
 
-	return w.runner.execute(ctx, m, via, step)
+	return w.runner.execute(ctx, o)
+}
+
+// errUnconfirmed marks the error of a step that was called off before its effect.
+var errUnconfirmed = errors.New("called off")
+
+// confirm looks once more right before a machine goes out of service: the lock may have
+// been lost and other machines may have failed while this one was drained, or the run may
+// be about to end. have is the observation that the step was decided on.
+func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, have cluster.Snapshot) error {
+	if locked(step, have) {
+		if err := w.turnstile.guarded(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errUnconfirmed, err)
+		}
+	}
+
+	now, err := w.newSnapshot(ctx, watch)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnconfirmed, err)
+	}
+
+	if reason := cluster.Objection(w.want, now, w.runner.Policy, step); reason != "" {
+		return fmt.Errorf("%w: %s", errUnconfirmed, reason)
+	}
+
+	return nil
+}
+
+// newSnapshot waits for an observation of the run that was begun after now.
+func (w *work) newSnapshot(ctx context.Context, watch *observer) (cluster.Snapshot, error) {
+	asked := time.Now()
+
+	var now cluster.Snapshot
+
+	err := wait.Until(ctx, w.runner.interval()/2, func(context.Context) error {
+		if w.ending.Load() {
+			return wait.Permanent(errors.New("the run ends"))
+		}
+
+		var begun time.Time
+		if now, begun = watch.latest(); begun.Before(asked) {
+			return errors.New("waiting for a new observation")
+		}
+
+		return nil
+	})
+
+	return now, err
 }
 
 // repeats reports whether a step would be run again although it had no effect.
@@ -220,6 +274,8 @@ func (w *work) idle() bool { return len(w.running) == 0 }
 // wait lets the running steps end. They hold the run's context, so an interrupt
 // ends them too.
 func (w *work) wait(watch *observer) {
+	w.ending.Store(true)
+
 	for len(w.running) > 0 {
 		w.record(<-w.ended, watch)
 	}

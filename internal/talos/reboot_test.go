@@ -112,7 +112,7 @@ func TestContainersCannotRebootOrUpgrade(t *testing.T) {
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
-	for what, err := range map[string]error{"reboot": api.Reboot(t.Context(), ""), "upgrade": api.Upgrade(t.Context(), newer, "")} {
+	for what, err := range map[string]error{"reboot": api.Reboot(t.Context(), ""), "upgrade": api.Upgrade(t.Context(), newer, "", confirmed)} {
 		if !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -140,7 +140,7 @@ func TestChangesCompareTheUUID(t *testing.T) {
 		"try":     own.TryConfig(ctx, withSysctl(t, config), another, time.Minute),
 		"stage":   own.StageConfig(ctx, config, another),
 		"reboot":  own.Reboot(ctx, another),
-		"upgrade": own.Upgrade(ctx, newer, another),
+		"upgrade": own.Upgrade(ctx, newer, another, confirmed),
 		"leave":   own.LeaveEtcd(ctx, another),
 		"pull":    known.PullImage(ctx, newer),
 		"forfeit": known.ForfeitLeadership(ctx),

@@ -30,15 +30,18 @@ import (
 // ErrUnsupported (a container, a machine that runs without being installed) and
 // ErrNotAuthorised. ErrInProgress is another upgrade under way, ErrQuorum an etcd that
 // would not survive. Bounded by Timeouts.Upgrade.
-func (m *Machine) Upgrade(ctx context.Context, image, uuid string) error {
-	if err := m.upgrade(ctx, image, usableUUID(uuid)); err != nil {
+//
+// confirm is asked between the two, for what may have changed while the installer ran; its
+// error keeps the machine up, with the new Talos installed for its next boot.
+func (m *Machine) Upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error {
+	if err := m.upgrade(ctx, image, usableUUID(uuid), confirm); err != nil {
 		return fmt.Errorf("upgrade %s with %s: %w", m.address, image, err)
 	}
 
 	return nil
 }
 
-func (m *Machine) upgrade(ctx context.Context, image, uuid string) error {
+func (m *Machine) upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error {
 	s, err := m.changing(ctx, cluster.Member, uuid)
 	if err != nil {
 		return err
@@ -74,6 +77,10 @@ func (m *Machine) upgrade(ctx context.Context, image, uuid string) error {
 	}
 
 	if err := m.install(ctx, s, image); err != nil {
+		return err
+	}
+
+	if err := confirm(ctx); err != nil {
 		return err
 	}
 

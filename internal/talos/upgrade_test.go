@@ -1,6 +1,7 @@
 package talos_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func TestUpgrade(t *testing.T) {
 			sim, m, api := upgradable(t, test.version, nil)
 			boot := m.BootID()
 
-			must(t, api.Upgrade(t.Context(), test.image, m.UUID()))
+			must(t, api.Upgrade(t.Context(), test.image, m.UUID(), confirmed))
 
 			if got := changes(sim); !slices.Equal(got, test.changes) {
 				t.Errorf("calls %v, want %v", got, test.changes)
@@ -124,12 +125,12 @@ func TestUpgradeAgain(t *testing.T) {
 
 			m.SetFault(test.fault)
 
-			if err := api.Upgrade(t.Context(), image, m.UUID()); !errors.Is(err, test.first) || wait.IsPermanent(err) {
+			if err := api.Upgrade(t.Context(), image, m.UUID(), confirmed); !errors.Is(err, test.first) || wait.IsPermanent(err) {
 				t.Fatalf("first attempt: %v, want %v", err, test.first)
 			}
 
 			if test.first != nil {
-				must(t, api.Upgrade(t.Context(), image, m.UUID()))
+				must(t, api.Upgrade(t.Context(), image, m.UUID(), confirmed))
 			}
 
 			observed(t, api, "came back with the new version", func(s cluster.MachineState) bool { return settled(s) && s.TalosVersion == want })
@@ -177,7 +178,7 @@ func TestUpgradeThatTalosRefuses(t *testing.T) {
 				m.SetFault(test.fault)
 			}
 
-			err := api.Upgrade(t.Context(), test.image, m.UUID())
+			err := api.Upgrade(t.Context(), test.image, m.UUID(), confirmed)
 			if !errors.Is(err, test.class) || !wait.IsPermanent(err) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("err = %v, want %v with %q", err, test.class, test.text)
 			}
@@ -208,7 +209,7 @@ func TestUpgradeShowsNoOutputUnseen(t *testing.T) {
 		return nil
 	})
 
-	err := api.Upgrade(t.Context(), tooNew, m.UUID())
+	err := api.Upgrade(t.Context(), tooNew, m.UUID(), confirmed)
 	if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || !strings.Contains(err.Error(), "exit code 1") ||
 		strings.Contains(err.Error(), "pre-flight") || !strings.Contains(err.Error(), "not now") {
 		t.Errorf("err = %v", err)
@@ -225,7 +226,7 @@ func TestUpgradeWithoutARegistry(t *testing.T) {
 			sim, m, api := upgradable(t, version, nil)
 			must(t, sim.SetImage(image, talossim.Image{Unavailable: true}))
 
-			err := api.Upgrade(t.Context(), image, m.UUID())
+			err := api.Upgrade(t.Context(), image, m.UUID(), confirmed)
 			if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "503") {
 				t.Errorf("err = %v", err)
 			}
@@ -240,7 +241,7 @@ func TestUpgradeOfOneOfTwo(t *testing.T) {
 	sim := site(t, talossim.Options{TalosVersion: "v1.12.6"})
 	machines, apis := controlPlanes(t, sim, 2)
 
-	err := apis[0].Upgrade(t.Context(), newer112, machines[0].UUID())
+	err := apis[0].Upgrade(t.Context(), newer112, machines[0].UUID(), confirmed)
 	if !errors.Is(err, talos.ErrQuorum) || wait.IsPermanent(err) {
 		t.Errorf("err = %v", err)
 	}
@@ -299,4 +300,24 @@ func TestPullImageBefore113(t *testing.T) {
 	if got := changes(sim); len(got) != 0 {
 		t.Errorf("calls %v", got)
 	}
+}
+
+// confirmed lets an upgrade go on.
+func confirmed(context.Context) error { return nil }
+
+// TestUpgradeIsCalledOff: what speaks against it after the installer ran keeps the machine
+// up, and the same upgrade succeeds later.
+func TestUpgradeIsCalledOff(t *testing.T) {
+	t.Parallel()
+
+	_, m, api := upgradable(t, "v1.13.0", nil)
+	boots := m.Boots()
+	objection := errors.New("another control plane went away")
+
+	err := api.Upgrade(t.Context(), newer, m.UUID(), func(context.Context) error { return objection })
+	if !errors.Is(err, objection) || m.Boots() != boots || m.Stage() != talossim.StageRunning {
+		t.Fatalf("error %v after %d boots in stage %s, want the objection and no reboot", err, m.Boots()-boots, m.Stage())
+	}
+
+	must(t, api.Upgrade(t.Context(), newer, m.UUID(), confirmed))
 }

@@ -1,0 +1,80 @@
+package cluster
+
+import "slices"
+
+// Objection says why a step that was decided on an earlier observation must not take its
+// machine out of service any more; empty when it still may. Between the decision and the
+// effect lie the pull of an image, a drain and an installer, and what was well may be
+// gone by then. have is an observation made after all of that.
+func Objection(want Spec, have Snapshot, p Policy, step Step) string {
+	if !Disruptive(step) {
+		return ""
+	}
+
+	want = want.ordered()
+
+	i := slices.IndexFunc(want.Known(), func(m Machine) bool { return m.Name == step.On() })
+	if i < 0 {
+		return ""
+	}
+
+	m := want.Known()[i]
+	if m.Role == ControlPlane && !hasEtcd(want, have) {
+		return ""
+	}
+
+	switch s := step.(type) {
+	case RemoveMember:
+		q := quorumOf(want, have)
+		if q.healthy[s.Member] {
+			return "etcd member " + s.Member + " works"
+		}
+
+		return q.without(s.Member)
+	case LeaveEtcd:
+		return staysInEtcd(want, have, m, s.Member)
+	case Upgrade, ApplyConfig, Reset:
+		if m.Role == Worker {
+			return staysInService(want, have, m, p)
+		}
+
+		if reset, ok := step.(Reset); ok && reset.Shared {
+			return ""
+		}
+
+		reason, _ := gate(want, have, m, p)
+
+		return reason
+	default:
+		return ""
+	}
+}
+
+// staysInEtcd says why a control plane may not leave etcd.
+func staysInEtcd(want Spec, have Snapshot, m Machine, member string) string {
+	if reason := othersUnfit(want, have, m); reason != "" {
+		return reason
+	}
+
+	if reason := discordBut(have, member); reason != "" {
+		return reason
+	}
+
+	return quorumOf(want, have).without(member)
+}
+
+// staysInService says why a worker may not go out of service.
+func staysInService(want Spec, have Snapshot, m Machine, p Policy) string {
+	if reason := workersMustStay(want, have); reason != "" {
+		return reason
+	}
+
+	b := budgetOf(want, have, m.Pool, p)
+	b.down = slices.DeleteFunc(b.down, func(name string) bool { return name == m.Name })
+
+	if len(b.down) >= b.limit {
+		return b.String()
+	}
+
+	return ""
+}
