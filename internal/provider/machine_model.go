@@ -210,8 +210,18 @@ func (m *oneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cl
 	return nil
 }
 
+// settleUpdate stores the machine of the plan once it is the one that is ours, and nothing
+// is left of the hardware that it takes the place of: there is one record, and whatever
+// is in it is what the machine is recognised by.
+//
 //nolint:unparam // diagnostics are what other models have of it
 func (m *oneMachineModel) settleUpdate(_ context.Context, done run, plan, state oneMachineModel) diag.Diagnostics {
+	left := func(r cluster.Machine) bool { return !done.finished(r) }
+
+	if done.halted() && len(done.want.Removed) > 0 && !slices.ContainsFunc(done.want.Removed, left) && done.took(plan.Name.ValueString()) {
+		m.machineModel, m.Name = plan.machineModel, plan.Name
+	}
+
 	life := m.life()
 	life.settle(done, plan.life(), state.life())
 	m.setLife(life)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -294,22 +295,34 @@ func (m *lifeModel) settle(done run, plan, state lifeModel) {
 func (r run) halted() bool { return r.want.Machines != nil && r.err != nil }
 
 // joined is the machines of a group that state has, and those of the plan that the
-// run made members or sent their configuration.
+// run made members or sent their configuration. Such a one takes the place of other
+// hardware of its name, which is in the record under a name of its own until it left.
 func (r run) joined(ctx context.Context, prefix string, state, plan types.Map) (types.Map, diag.Diagnostics) {
 	machines := r.kept(prefix, state)
-	sent := r.sent()
 
 	for key, machine := range plan.Elements() {
 		_, known := machines[key]
-		_, configured := sent[prefix+key]
 		_, renamed := r.renamed[prefix+key]
 
-		if !known && (configured || renamed || r.result.Snapshot.Machines[prefix+key].Access == cluster.Member) {
+		if (!known || r.exchanged(prefix+key)) && (renamed || r.took(prefix+key)) {
 			machines[key] = machine
 		}
 	}
 
 	return types.MapValue(plan.ElementType(ctx), machines)
+}
+
+// took reports whether a machine of the plan is ours after the run: it was sent its
+// configuration, or is a member.
+func (r run) took(name string) bool {
+	_, configured := r.sent()[name]
+
+	return configured || r.result.Snapshot.Machines[name].Access == cluster.Member
+}
+
+// exchanged reports whether a machine is other hardware than the one that had its name.
+func (r run) exchanged(name string) bool {
+	return slices.Contains(slices.Collect(maps.Values(r.replaced)), name)
 }
 
 // kept is the machines of a group in state, without those that are not ours any more.

@@ -210,6 +210,95 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 	}
 }
 
+// failedExchange is a run that put another machine in the place of w-1, and stopped. The
+// old one waits in maintenance mode.
+func failedExchange(now cluster.MachineState, done ...cluster.Step) run {
+	const left = "w-1" + replacedSuffix
+
+	want := oneMachine(theirs)
+	want.Removed = []cluster.Machine{{Name: left, Role: cluster.Worker, UUID: ours, NodeName: "old"}}
+
+	have := snapshotOf(map[string]cluster.MachineState{"w-1": now, left: {Access: cluster.Maintenance}})
+	have.Kubernetes.Reachable = true
+
+	return run{
+		want: want, err: errStopped, replaced: map[string]string{left: "w-1"},
+		result: lifecycle.Result{Snapshot: have, Done: done},
+	}
+}
+
+// Hardware that was exchanged is stored as soon as it is ours: the next refresh would take
+// it for a stranger.
+func TestExchangedHardwareIsStored(t *testing.T) {
+	t.Parallel()
+
+	silent := cluster.MachineState{Access: cluster.Unreachable}
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(observedType()))
+	life := lifeModel{Observed: prior, Phase: types.StringValue("Ready")}
+
+	for name, test := range map[string]struct {
+		done run
+		uuid string
+	}{
+		"it joined":            {failedExchange(joined(theirs)), theirs},
+		"it was configured":    {failedExchange(silent, cluster.ApplyConfig{Machine: "w-1", Digest: "new"}), theirs},
+		"nothing was sent yet": {failedExchange(silent), ours},
+	} {
+		machines := func(uuid string) machinesModel {
+			return machinesModel{Machines: types.MapValueMust(types.StringType, map[string]attr.Value{"w-1": types.StringValue(uuid)})}
+		}
+		state, plan := poolModel{machinesModel: machines(ours), lifeModel: life}, poolModel{machinesModel: machines(theirs)}
+
+		stored := state
+		if diags := stored.settleUpdate(t.Context(), test.done, plan, state); diags.HasError() {
+			t.Fatal(diags)
+		}
+
+		if got := stored.Machines.Elements()["w-1"]; !got.Equal(types.StringValue(test.uuid)) {
+			t.Errorf("%s: stored is %s, want %s", name, got, test.uuid)
+		}
+
+		machine := func(uuid string) oneMachineModel {
+			return oneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(uuid)}, Phase: life.Phase}
+		}
+
+		before, after := machine(ours), machine(theirs)
+		before.setLife(life)
+
+		one := before
+		one.settleUpdate(t.Context(), test.done, after, before)
+
+		if got := one.UUID.ValueString(); got != test.uuid {
+			t.Errorf("%s: stored of the one machine is %s, want %s", name, got, test.uuid)
+		}
+	}
+}
+
+// As long as the old hardware is in the cluster, the one record of one machine is about it,
+// and so is what the record is compared with.
+func TestExchangedHardwareIsNotForgotten(t *testing.T) {
+	t.Parallel()
+
+	done := failedExchange(joined(theirs))
+	done.result.Snapshot.Machines["w-1"+replacedSuffix] = cluster.MachineState{Access: cluster.Unreachable}
+
+	life := lifeModel{Phase: types.StringValue("Ready")}
+	life.Observed = observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(observedType()))
+
+	before := oneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(ours)}}
+	before.setLife(life)
+
+	after := before
+	after.UUID = types.StringValue(theirs)
+
+	stored := before
+	stored.settleUpdate(t.Context(), done, after, before)
+
+	if got := stored.Observed.Attributes()["uuid"]; stored.UUID.ValueString() != ours || !got.Equal(types.StringValue(ours)) {
+		t.Errorf("stored is %s, and observed %s", stored.UUID, got)
+	}
+}
+
 // An import takes each machine once.
 func TestImportOfOneMachineUnderTwoNames(t *testing.T) {
 	t.Parallel()
