@@ -27,6 +27,13 @@ check "cluster" {
   }
 }
 
+check "etcd" {
+  assert {
+    condition     = data.talosop_etcd_members.this.healthy
+    error_message = "the check says etcd is unwell"
+  }
+}
+
 output "conditions" {
   value = data.talosop_cluster_health.this.conditions
 }
@@ -153,6 +160,7 @@ func (s *site) oneIsOff(t *testing.T, w *clitest.Workspace) {
 
 	result := w.MustRun("apply", "-auto-approve")
 	says(t, result, "the check says Degraded")
+	says(t, result, "the check says etcd is unwell")
 	says(t, result, "Parts of the cluster do not answer")
 
 	cp3 := "cp-3 (" + s.controlPlane[2].Address().String() + ") does not answer"

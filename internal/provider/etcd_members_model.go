@@ -56,11 +56,11 @@ func etcdMembersAttributes() map[string]schema.Attribute {
 			"leader":  schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether a member says that it leads."},
 			"healthy": schema.BoolAttribute{
 				Computed:            true,
-				MarkdownDescription: "Whether it votes, answers on its own machine, follows a leader and reports no error.",
+				MarkdownDescription: "Whether it votes, answers on its own machine, follows a leader, raised no alarm and reports no error.",
 			},
 			"errors": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Why it is not healthy, including what it reports itself. etcd reports an alarm of one member as an error of each.",
+				MarkdownDescription: "Why it is not healthy, including what it reports itself; empty when it is. An alarm is with the member that raised it.",
 			},
 		}},
 	}

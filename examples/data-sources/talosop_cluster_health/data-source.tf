@@ -1,34 +1,30 @@
-# Every plan and apply looks at the cluster and warns while it is not healthy; a check stops neither.
-check "prod" {
-  data "talosop_cluster_health" "prod" {
-    cluster = talosop_control_plane.prod.cluster
-  }
+# Looks at the cluster in every plan, and after an apply that changes it.
+data "talosop_cluster_health" "prod" {
+  cluster = talosop_control_plane.prod.cluster
+}
 
+# Warns while the cluster is not healthy; a check stops neither plan nor apply.
+check "prod" {
   assert {
     condition     = data.talosop_cluster_health.prod.healthy
     error_message = "Cluster prod is ${data.talosop_cluster_health.prod.summary}"
   }
 }
 
-# The same for single conditions, and for others to use: a data source outside of a check.
-data "talosop_cluster_health" "now" {
-  cluster = talosop_control_plane.prod.cluster
-  timeout = "5s"
-}
-
+# The same for some of the conditions.
 check "etcd" {
   assert {
     condition = alltrue([
-      for c in data.talosop_cluster_health.now.conditions : c.status == "True" if startswith(c.name, "Etcd")
+      for c in data.talosop_cluster_health.prod.conditions : c.status == "True" if startswith(c.name, "Etcd")
     ])
     error_message = "etcd of prod: ${join("; ", [
-      for c in data.talosop_cluster_health.now.conditions : c.reason if startswith(c.name, "Etcd") && c.status != "True"
+      for c in data.talosop_cluster_health.prod.conditions : c.reason if startswith(c.name, "Etcd") && c.status != "True"
     ])}"
   }
 }
 
 output "conditions" {
-  value = { for c in data.talosop_cluster_health.now.conditions : c.name => c }
+  value = { for c in data.talosop_cluster_health.prod.conditions : c.name => c.status }
 }
 
 resource "talosop_secrets" "prod" {}

@@ -2,7 +2,7 @@ data "talosop_etcd_members" "prod" {
   cluster = talosop_control_plane.prod.cluster
 }
 
-# Every plan and apply warns while etcd is not well; a check stops neither.
+# Warns while etcd is not well; a check stops neither plan nor apply.
 check "etcd" {
   assert {
     condition = data.talosop_etcd_members.prod.healthy
