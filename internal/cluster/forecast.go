@@ -7,6 +7,7 @@ import (
 
 // Assume builds the snapshot that a Terraform plan works with: what the state
 // recorded of each machine, and maintenance mode for those it knows nothing of.
+// The control planes beside are taken to work in a cluster that has an etcd.
 // It asks no machine, so both planning passes of one apply agree.
 func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	have := Snapshot{Machines: map[string]MachineState{}}
@@ -27,14 +28,18 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		}
 	}
 
+	lives := want.Bootstrapped || !want.Founds()
+
 	for _, m := range want.Beside {
 		have.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance}
+
+		if lives {
+			have.Machines[m.Name] = MachineState{Access: Member, Role: ControlPlane}
+			settle(want, &have, m)
+		}
 	}
 
-	if want.Bootstrapped || !want.Founds() {
-		have.Etcd.Known = true
-		have.Kubernetes.Reachable = true
-	}
+	have.Etcd.Known, have.Kubernetes.Reachable = lives, lives
 
 	return have
 }

@@ -149,8 +149,44 @@ func (m oneMachineModel) beside(handle handleModel) []cluster.Machine {
 
 	for _, endpoint := range endpoints {
 		if !sameAddress(endpoint, m.Address.ValueString()) {
-			beside = append(beside, cluster.Machine{Name: "control plane " + endpoint, Role: cluster.ControlPlane, Address: endpoint})
+			beside = append(beside, besideAt(endpoint))
 		}
+	}
+
+	return beside
+}
+
+// besideAt is a control plane of another resource.
+func besideAt(endpoint string) cluster.Machine {
+	return cluster.Machine{Name: "control plane " + endpoint, Role: cluster.ControlPlane, Address: endpoint}
+}
+
+// foreseenBeside are the control planes of other resources that a plan reckons with: those
+// that the handle lists. Where it lists none, and where a list of one more would make an
+// etcd of two that can spare nobody, there are others: the plan is not to refuse what only
+// an incomplete list forbids, and the run asks etcd itself.
+func (p pool) foreseenBeside() []cluster.Machine {
+	var beside []cluster.Machine
+
+	enough := 2
+
+	switch {
+	case p.takesCluster():
+		return nil
+	case !p.ownsControlPlane():
+		enough = 1
+
+		for _, endpoint := range p.endpoints {
+			beside = append(beside, besideAt(endpoint))
+		}
+	case p.single.beside != nil && len(p.single.beside) == 0:
+		return nil // it is the only one
+	default:
+		beside = slices.Clone(p.single.beside)
+	}
+
+	for _, other := range []string{"some other control plane", "yet another control plane"}[:max(0, enough-len(beside))] {
+		beside = append(beside, cluster.Machine{Name: other, Role: cluster.ControlPlane, Address: other})
 	}
 
 	return beside

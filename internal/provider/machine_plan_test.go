@@ -1,11 +1,13 @@
 package provider
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -262,6 +264,94 @@ func TestImportIDsOfMachines(t *testing.T) {
 		request := importRequest{ControlPlane: map[string]string{"cp-1": "FD00:0::11"}, Machines: map[string]string{"m": address}}
 		if got := request.roleOfMachine(); got != role {
 			t.Errorf("the machine at %s is a %s", address, got)
+		}
+	}
+}
+
+// oneSeen changes what state has observed of the one machine.
+func oneSeen(t *testing.T, state tftypes.Value, name string, value any) tftypes.Value {
+	t.Helper()
+
+	at := tftypes.NewAttributePath().WithAttributeName("observed").WithAttributeName(name)
+
+	changed, err := tftypes.Transform(state, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if p.Equal(at) {
+			return valueOf(t, v.Type(), value), nil
+		}
+
+		return v, nil
+	})
+	if err != nil || changed.Equal(state) {
+		t.Fatalf("observed has no other %s: %v", name, err)
+	}
+
+	return changed
+}
+
+// What happens to a control plane that runs beside those of other resources: these are
+// taken to work.
+func TestPlanOfMachinesThatRun(t *testing.T) {
+	t.Parallel()
+
+	const otherOne = "4c4c4544-0042-3510-8053-000000000000"
+
+	same := func(_ *testing.T, state tftypes.Value) tftypes.Value { return state }
+	wiped := func(t *testing.T, state tftypes.Value) tftypes.Value {
+		t.Helper()
+
+		return degraded(t, oneSeen(t, state, "stage", "maintenance"))
+	}
+	alone := func(c configuration) configuration { return with(c, []any{"10.0.0.11"}, "cluster", "talos_endpoints") }
+
+	const (
+		join   = "apply configuration to cp-1 at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane"
+		expel  = "remove etcd member member-of-cp-1 of cp-1%s through control plane 10.0.0.12"
+		forget = "delete node cp-1 of cp-1 from Kubernetes"
+		away   = "The API of the cluster will be away"
+	)
+
+	for name, test := range map[string]struct {
+		before, after configuration
+		since         func(*testing.T, tftypes.Value) tftypes.Value
+		operations    []string
+		warns         string
+	}{
+		"repaired": {baseMachine(), baseMachine(), wiped, []string{fmt.Sprintf(expel, ""), forget, join}, ""},
+		"repaired, not the founder": {
+			with(baseMachine(), nil, "bootstrap"), with(baseMachine(), nil, "bootstrap"), wiped, []string{fmt.Sprintf(expel, ""), forget, join}, "",
+		},
+		"exchanged": {
+			baseMachine(), with(baseMachine(), otherOne, "uuid"), same, []string{fmt.Sprintf(expel, replacedSuffix), join}, "",
+		},
+		"upgraded": {
+			with(baseMachine(), "v1.13.0", "talos_version"), with(baseMachine(), "v1.13.2", "talos_version"), same,
+			[]string{"upgrade Talos on cp-1: v1.13.0 -> v1.13.2 (drain, reboot)", "uncordon node cp-1 of cp-1"}, "Machines will reboot",
+		},
+		"the only one is upgraded": {
+			alone(baseMachine()), with(alone(baseMachine()), "v1.13.2", "talos_version"), same,
+			[]string{"upgrade Talos on cp-1: v1.13.0 -> v1.13.2 (reboot)", "uncordon node cp-1 of cp-1"}, away,
+		},
+	} {
+		prior := test.since(t, settledState(t, "talosop_machine", test.before))
+		resp := planned(t, "talosop_machine", &prior, valueOf(t, typeOf(t, "talosop_machine"), test.after))
+
+		if refusedBy(resp.Diagnostics) {
+			t.Errorf("%s: %s", name, show(resp.Diagnostics))
+
+			continue
+		}
+
+		plan, err := resp.PlannedState.Unmarshal(typeOf(t, "talosop_machine"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(test.operations, textsOf(t, attributeOf(t, plan, "operations"))); diff != "" {
+			t.Errorf("%s: operations differ (-want +got):\n%s", name, diff)
+		}
+
+		if got := show(resp.Diagnostics); !strings.Contains(got, test.warns) || test.warns != away && strings.Contains(got, away) {
+			t.Errorf("%s: warned is %s", name, got)
 		}
 	}
 }

@@ -36,6 +36,7 @@ func planCreate(p pool, policy cluster.Policy) forecast {
 
 	if !p.unnamed {
 		want := p.spec(recordedPool{}, nil)
+		want.Beside = p.foreseenBeside()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.policy(policy))
 		f.operations = operationsOf(steps)
 	}
@@ -120,6 +121,7 @@ func (r *recordedPool) outlook(p, prior pool, policy cluster.Policy) ([]cluster.
 	diags.Append(r.foreseeReboots(p, prior, files)...)
 
 	want := p.spec(*r, files.digests)
+	want.Beside = p.foreseenBeside()
 	steps, last := cluster.Forecast(want, cluster.Assume(want, r.machines), p.policy(policy))
 
 	return steps, last, diags

@@ -242,7 +242,7 @@ func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeM
 	}
 
 	want := done.want
-	want.Bootstrapped = bootstrapped(recorded.phase)
+	want.Bootstrapped, want.Beside = bootstrapped(recorded.phase), p.foreseenBeside()
 	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
 
 	for name, machine := range recorded.machines {

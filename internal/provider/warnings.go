@@ -87,7 +87,7 @@ func disruptionOf(drained, rebooted []string) string {
 func (p pool) onlyControlPlane() string {
 	var planes []string
 
-	if p.inHandle {
+	if p.inHandle && (p.single == nil || p.single.beside == nil || len(p.single.beside) > 0) {
 		return ""
 	}
 
