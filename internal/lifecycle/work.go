@@ -138,6 +138,11 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
 
+	// Nobody lists the members while the only one is busy.
+	if !now.Etcd.Known && len(have.Etcd.Members) == 1 {
+		now.Etcd = have.Etcd
+	}
+
 	if reason := cluster.Objection(w.want, now, w.runner.Policy, step); reason != "" {
 		return fmt.Errorf("%w: %s", errUnconfirmed, reason)
 	}

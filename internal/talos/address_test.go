@@ -28,7 +28,7 @@ func TestFormerAddress(t *testing.T) {
 	api := o.fleet(t, nil).Machine(moving)
 
 	seen := observed(t, api, "was found", waitsForBootstrap)
-	if seen.UUID != m.UUID() || seen.BootID != m.BootID() || seen.ConfigDigest == "" {
+	if seen.UUID != m.UUID() || seen.BootID != m.BootID() || seen.ConfigDigest == "" || seen.FoundAt != m.Address().String() {
 		t.Errorf("state %+v", seen)
 	}
 

@@ -43,8 +43,18 @@ func (m *Machine) EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error)
 	return members, nil
 }
 
+// etcdMembers asks whichever control plane's etcd the machine picks.
 func (s *session) etcdMembers(ctx context.Context) ([]cluster.EtcdMember, error) {
-	answer, err := s.machine.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{})
+	return s.listEtcdMembers(ctx, false)
+}
+
+// ownEtcdMembers asks the machine's own etcd.
+func (s *session) ownEtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error) {
+	return s.listEtcdMembers(ctx, true)
+}
+
+func (s *session) listEtcdMembers(ctx context.Context, own bool) ([]cluster.EtcdMember, error) {
+	answer, err := s.machine.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{QueryLocal: own})
 	if err != nil {
 		return nil, s.failed(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
@@ -46,7 +47,7 @@ func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, e
 	)
 
 	calls.Go(func() error {
-		members, unlisted = bounded(ctx, m, s.etcdMembers)
+		members, unlisted = bounded(ctx, m, s.ownEtcdMembers)
 
 		return nil
 	})
@@ -65,7 +66,7 @@ func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, e
 		return cluster.EtcdView{}, err
 	}
 
-	view := cluster.EtcdView{Member: etcd.FormatMemberID(own.GetMemberId()), Alarms: alarms, Errors: own.GetErrors()}
+	view := cluster.EtcdView{Member: etcd.FormatMemberID(own.GetMemberId()), Alarms: alarms, Errors: beyondAlarms(own.GetErrors())}
 	if own.GetLeader() != 0 {
 		view.Leader = etcd.FormatMemberID(own.GetLeader())
 	}
@@ -87,6 +88,12 @@ func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, e
 	}
 
 	return view, nil
+}
+
+// beyondAlarms are the errors of a member but for the alarms, which every member repeats as
+// errors, whoever raised them (etcd 3.6, maintenanceServer.Status).
+func beyondAlarms(errs []string) []string {
+	return slices.DeleteFunc(slices.Clone(errs), func(text string) bool { return strings.Contains(text, "alarm:") })
 }
 
 // etcdAlarms lists the alarms that are raised in etcd, sorted.

@@ -32,6 +32,9 @@ func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 
 	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
 		seen, err = m.observe(ctx, s)
+		if err == nil {
+			seen.FoundAt = m.elsewhere(ctx, s)
+		}
 
 		return err
 	})
@@ -44,6 +47,23 @@ func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	}
 
 	return cluster.MachineState{Access: cluster.Unreachable, Cause: cause(err, ErrUnreachable)}
+}
+
+// elsewhere is the address of a session when that is not the machine's and the machine is
+// not reached at its own, as it may be by now. Nothing under way is disturbed by that.
+func (m *Machine) elsewhere(ctx context.Context, s *session) string {
+	if s.address == m.address {
+		return ""
+	}
+
+	home, err := m.openKnown(ctx, m.address, m.knownUUID())
+	if err != nil {
+		return s.address
+	}
+
+	home.close()
+
+	return ""
 }
 
 // cause is the text of an error without the class, which Access already tells.
