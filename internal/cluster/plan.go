@@ -131,6 +131,9 @@ func holdUntilSettled(want Spec, have Snapshot, d *Decision) {
 
 		if reason := Unsettled(want, have, m); reason != "" {
 			d.hold(m.Name, "%s", reason)
+		} else if at := have.Machines[m.Name].FoundAt; at != "" {
+			// It works. But the next run would look for it at the new address alone.
+			d.hold(m.Name, "answers at its former address %s only, not at %s", at, m.Address)
 		}
 	}
 }

@@ -287,6 +287,8 @@ func parseVersions(s *cluster.MachineState, key, value string) bool {
 		s.Upgraded.Version, s.Upgraded.BootID, _ = strings.Cut(value, "@")
 	case "platform":
 		s.Platform = value
+	case "found-at":
+		s.FoundAt = value
 	default:
 		return false
 	}

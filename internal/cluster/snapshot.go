@@ -102,6 +102,9 @@ type MachineState struct {
 	Access Access
 	// Cause says why the machine is Unreachable or Foreign.
 	Cause string
+	// FoundAt is the former address at which the machine answers, when it does not at
+	// its own; else empty.
+	FoundAt string
 	// Since is when Access or Stage last changed, as far as this run saw.
 	Since time.Time
 	// Fresh is true when this run saw the machine in maintenance, or running

@@ -115,12 +115,20 @@ func driftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]strin
 		case cluster.Maintenance:
 			drift[m.Name] = []string{driftWiped}
 		case cluster.Member:
-			drift[m.Name] = slices.Concat(driftOfTalos(m, state), places[m.Name], missing(m, have))
+			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), places[m.Name], missing(m, have))
 		default:
 		}
 	}
 
 	return drift
+}
+
+func driftOfAddress(m cluster.Machine, s cluster.MachineState) []string {
+	if s.FoundAt == "" {
+		return nil
+	}
+
+	return []string{fmt.Sprintf("address: it answers at %s, not at %s", s.FoundAt, m.Address)}
 }
 
 func driftOfTalos(m cluster.Machine, s cluster.MachineState) []string {

@@ -47,6 +47,12 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 			},
 			w: []string{"Talos: v1.13.2 runs, not v1.13.0"},
 		},
+		"another address": {
+			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
+				have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1", FoundAt: "10.0.0.9"}
+			},
+			w: []string{"address: it answers at 10.0.0.9, not at 10.0.0.11"},
+		},
 		"another schematic": {
 			change: func(want *cluster.Spec, _ *cluster.Snapshot) { want.Machines[1].Schematic = schematic },
 			w:      []string{"schematic: none runs, not ce4c980550dd…"},

@@ -13,7 +13,9 @@ import (
 // takeOut removes the one machine of a pool from its cluster: in order while the cluster
 // lives on, with its data when the cluster ends with it (cluster.Ends has the rule).
 func (m *machinery) takeOut(ctx context.Context, p pool, recorded recordedPool) run {
-	s, err := m.open(ctx, p, recorded, false)
+	recorded.compare(p, p) // a machine may be elsewhere than state wants it
+
+	s, err := m.open(ctx, p.unpinned(), recorded, false)
 	if err != nil {
 		return run{err: err}
 	}

@@ -90,8 +90,20 @@ func (r *recordedPool) compareMachine(name string, now, before poolMachine) {
 		delete(r.machines, name)
 		delete(r.members, name)
 		r.remove(as, cluster.Machine{Name: as, Role: before.group.role, Address: before.address, Pool: before.group.pool})
-	case recorded && !sameAddress(now.address, before.address):
-		r.moved[name] = before.address
+	case recorded:
+		r.seek(name, now.address, r.addresses[name], before.address)
+	}
+}
+
+// seek notes where else than at its address a machine may be: the first of the places that
+// is another one.
+func (r *recordedPool) seek(name, now string, places ...string) {
+	for _, place := range places {
+		if place != "" && !sameAddress(now, place) {
+			r.moved[name] = place
+
+			return
+		}
 	}
 }
 
@@ -167,10 +179,7 @@ func (r *recordedPool) rename(from, to, before, now string) {
 	delete(r.members, from)
 
 	r.renamed[to] = from
-
-	if !sameAddress(now, before) {
-		r.moved[to] = before
-	}
+	r.seek(to, now, r.addresses[from], before)
 }
 
 // remove gives a machine up. One that waits in maintenance mode and left nothing behind

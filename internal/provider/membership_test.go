@@ -133,6 +133,51 @@ func TestWhatBecomesOfMachines(t *testing.T) {
 	}
 }
 
+// A machine is looked for where it was seen last, also when it is only read or destroyed:
+// an update that failed may have left it elsewhere than state wants it.
+func TestMachinesAreSoughtWhereTheyWereSeen(t *testing.T) {
+	t.Parallel()
+
+	before := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11"})
+	after := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.12"})
+	renamed := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-9": "10.0.0.12 " + uuidOf("batch/w-1")})
+
+	for name, test := range map[string]struct {
+		now      pool
+		seen, at string
+	}{
+		"read":                      {now: before, seen: "10.0.0.77", at: "10.0.0.77"},
+		"read, and where it was":    {now: before, seen: "10.0.0.11"},
+		"moved":                     {now: after, seen: "10.0.0.77", at: "10.0.0.77"},
+		"moved, and seen there":     {now: after, seen: "10.0.0.12", at: "10.0.0.11"},
+		"moved, and never seen":     {now: after, at: "10.0.0.11"},
+		"renamed, and seen between": {now: renamed, seen: "10.0.0.77", at: "10.0.0.77"},
+	} {
+		r := recordOf(before)
+		if test.seen != "" {
+			r.addresses["batch/w-1"] = test.seen
+		}
+
+		r.compare(test.now, before)
+
+		for _, m := range test.now.spec(r, nil).Machines {
+			if m.Role == cluster.Worker && m.PreviousAddress != test.at {
+				t.Errorf("%s: %s is looked for at %q, too, want %q", name, m.Name, m.PreviousAddress, test.at)
+			}
+		}
+	}
+
+	// What is recorded is where it answers.
+	spec, have := sightOf()
+	found := have.Machines["w-1"]
+	found.FoundAt = "10.0.0.9"
+	have.Machines["w-1"] = found
+
+	if got := recordedValue(t, observed(spec, have, types.MapNull(observedType())), "w-1", "address"); !got.Equal(types.StringValue("10.0.0.9")) {
+		t.Errorf("recorded is %s", got)
+	}
+}
+
 // A machine that was exchanged keeps nothing of the one that was there, or the guard
 // would refuse the new one, and wait for the old one's node.
 func TestNewHardwareIsNotTakenForTheOld(t *testing.T) {

@@ -114,7 +114,7 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	}
 
 	seen := sight{prior: prior, values: map[string]attr.Value{
-		"address":         types.StringValue(m.Address),
+		"address":         types.StringValue(orElse(s.FoundAt, m.Address)),
 		"platform":        textOrNull(s.Platform),
 		"drift":           textList(nil),
 		"stage":           textOrNull(string(stage)),

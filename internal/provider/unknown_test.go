@@ -316,10 +316,31 @@ func machinesIn(config configuration) []string {
 	return names
 }
 
+// addressIn is the address of a machine in a configuration.
+func addressIn(config configuration, name string) any {
+	block := config
+
+	if pool, key, inPool := strings.Cut(name, poolSeparator); inPool {
+		pools, _ := config["workers"].(configuration)
+		block, _ = pools[pool].(configuration)
+		name = key
+	} else if plane, ok := config["control_plane"].(configuration); ok {
+		block = plane
+	}
+
+	if machines, ok := block["machines"].(configuration); ok {
+		machine, _ := machines[name].(configuration)
+
+		return machine["address"]
+	}
+
+	return config["address"]
+}
+
 // seenOf is what is observed of a machine that runs.
 func seenOf(name string, config configuration) configuration {
 	seen := configuration{
-		"address": "10.9.9.9", "stage": "running", "ready": true, "talos_version": config["talos_version"], "platform": "metal",
+		"address": addressIn(config, name), "stage": "running", "ready": true, "talos_version": config["talos_version"], "platform": "metal",
 		"node_name": name, "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
 	}
 
