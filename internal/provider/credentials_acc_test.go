@@ -1,7 +1,11 @@
 package provider
 
 import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
+	"net"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -182,26 +186,51 @@ data "talosop_machine_info" "pinned" {
 	})
 }
 
-// A configuration goes only to the machine that showed this certificate.
+// A configuration goes only to the machine that showed this certificate. Once it was reset
+// it shows another one, and counts as done all the same.
 func TestAccFingerprint(t *testing.T) {
 	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 0)
 		address := s.controlPlane[0].Address().String()
 
-		pinned := func(fingerprint string) string {
-			return `
+		asked := `
 data "talosop_machine_info" "this" { address = "` + address + `" }
-` + secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""), `cp-1 = { address = "`+address+`", fingerprint = `+fingerprint+` }`)
+`
+		pinned := func(fingerprint string) string {
+			return secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""), `cp-1 = { address = "`+address+`", fingerprint = `+fingerprint+` }`)
 		}
 
 		resource.UnitTest(t, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
-				{Config: pinned(`"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="`), ExpectError: message("Unable to create control plane")},
-				{PreConfig: func() { s.nothingWasSent(t) }, Config: `
-data "talosop_machine_info" "this" { address = "` + address + `" }
-`},
+				{Config: asked + pinned(`"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="`), ExpectError: message("Unable to create control plane")},
+				{PreConfig: func() { s.nothingWasSent(t) }, Config: asked},
+				{Config: pinned(`"` + s.fingerprint(t, address) + `"`)},
 			},
 		})
+
+		s.expectReset(t)
 	})
+}
+
+// fingerprint is that of the certificate which a machine shows now, as its console does.
+func (s *site) fingerprint(t *testing.T, address string) string {
+	t.Helper()
+
+	//nolint:gosec // a machine in maintenance mode has made its certificate itself
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", net.JoinHostPort(address, "50000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer conn.Close() //nolint:errcheck // nothing was sent
+
+	secure, ok := conn.(*tls.Conn)
+	if !ok {
+		t.Fatalf("the connection is a %T", conn)
+	}
+
+	sum := sha256.Sum256(secure.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
+
+	return base64.StdEncoding.EncodeToString(sum[:])
 }

@@ -215,6 +215,13 @@ func (m oneMachineModel) checkEndpoints(handle handleModel) diag.Diagnostics {
 			"found no "+quote(m.Address.ValueString())+" in it, which is the control plane that is to begin etcd",
 			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins",
 			"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, leave bootstrap out")}
+	case len(endpoints) > 0 && !listed && handle.Phase.IsNull():
+		// A handle that a resource made lists the control planes of that resource; one that
+		// was written by hand has to know them all, or one that begins etcd anew after a loss
+		// would not ask this one.
+		return diag.Diagnostics{invalid(at, "talos_endpoints", "found no "+quote(m.Address.ValueString())+" in it, which is a control plane",
+			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins, and before it ends",
+			"list the addresses of all control planes of the cluster, this one included")}
 	case len(endpoints) == 0:
 		return diag.Diagnostics{invalid(at, "talos_endpoints", "found no control plane in it",
 			"allowed is a list of all control planes: when one leaves, the others are asked about etcd",

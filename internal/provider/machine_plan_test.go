@@ -145,6 +145,10 @@ func TestMistakesInMachines(t *testing.T) {
 			with(with(baseMachine(), nil, "bootstrap"), []any{}, "cluster", "talos_endpoints"),
 			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{"no control plane in it", "all control planes"},
 		},
+		"control plane that a handle by hand does not list": {
+			with(with(baseMachine(), nil, "bootstrap"), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
+			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{`no "10.0.0.11"`, "this one included"},
+		},
 		"unknown role": {with(baseMachine(), "control-plane", "role"), `AttributeName("role")`, []string{"controlplane", "worker"}},
 		"name":         {with(baseMachine(), "cp 1", "name"), `AttributeName("name")`, []string{"at most 63 letters"}},
 		"address":      {with(baseMachine(), "https://10.0.0.11", "address"), `AttributeName("address")`, []string{"without scheme"}},

@@ -111,6 +111,22 @@ func (m *machinery) withConfigurations(files rendered) *machinery {
 	return &informed
 }
 
+// unpinned is a pool whose machines are not told by their fingerprints in maintenance mode:
+// a machine that was reset has a new one, nothing is sent to it there any more, and it
+// must not look like somebody else's.
+func (p pool) unpinned() pool {
+	machines := map[string]poolMachine{}
+
+	for name, machine := range p.machines {
+		machine.fingerprint = ""
+		machines[name] = machine
+	}
+
+	p.machines = machines
+
+	return p
+}
+
 func (m *machinery) fleetOf(p pool, bundle *pki.Bundle) (*talos.Fleet, error) {
 	credentials, err := bundle.TalosClient([]string{adminRole}, credentialsTTL)
 	if err != nil {
@@ -227,7 +243,7 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 
 	left := recorded.leftovers(p)
 
-	s, err := m.open(ctx, p, recorded, false)
+	s, err := m.open(ctx, p.unpinned(), recorded, false)
 	if err != nil {
 		return run{err: err}
 	}
