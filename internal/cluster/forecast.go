@@ -117,6 +117,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 			state.Schematic = step.Schematic
 		}
 
+		state.Upgraded = UpgradeMark{BootID: state.BootID, Version: step.To, Schematic: step.Schematic}
 		s.Machines[m.Name] = state
 		s.cordon(step.Node, true)
 	case Uncordon:

@@ -9,19 +9,31 @@ import (
 )
 
 // upgradeOf is the next upgrade of a machine that runs: to another version, minor by
-// minor, or to another schematic. A version that is not known is not compared.
+// minor, to another schematic, or from another image. A version that is not known is not
+// compared.
 func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 	s := have.Machines[m.Name]
 	release, ok := nextRelease(m, s.TalosVersion)
 
-	if s.Access != Member || s.TalosVersion == "" || !ok || runs(s, release.Version, m.Schematic) {
+	if s.Access != Member || s.TalosVersion == "" || !ok {
+		return Upgrade{}, false
+	}
+
+	same := runs(s, release.Version, m.Schematic)
+	if same && !reinstalls(m, s) {
 		return Upgrade{}, false
 	}
 
 	return Upgrade{
 		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
-		Installer: release.Installer, Evacuation: evacuation(have, m, p),
+		Installer: release.Installer, Reinstall: same, Evacuation: evacuation(have, m, p),
 	}, true
+}
+
+// reinstalls is true for a machine that runs the wanted Talos from another image, until
+// this run upgraded it: nothing that a machine says tells one image from another.
+func reinstalls(m Machine, s MachineState) bool {
+	return m.Reinstall && s.TalosVersion == m.TalosVersion && s.Upgraded.Version != m.TalosVersion
 }
 
 // hop is the next minor version of all machines that have one before them: every machine

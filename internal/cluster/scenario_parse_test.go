@@ -80,6 +80,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.MemberID = value
 		case "node":
 			m.NodeName = value
+		case "reinstall":
+			m.Reinstall = true
 		case "downgrade":
 			m.AllowDowngrade = true
 		case "via":

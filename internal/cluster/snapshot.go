@@ -136,6 +136,9 @@ type MachineState struct {
 	BootID       string
 	TalosVersion string
 	Schematic    string
+	// Installer is the image that an earlier run installed on the machine, as recorded;
+	// empty when none is known. No machine tells.
+	Installer string
 	// Platform is Talos's platform name, such as metal or container.
 	Platform string
 	Role     Role

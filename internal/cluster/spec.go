@@ -82,6 +82,9 @@ type Machine struct {
 	Schematic string
 	// Installer is the image that an upgrade to TalosVersion installs.
 	Installer string
+	// Reinstall is true when another image than Installer is what was installed on the
+	// machine last, so that it is upgraded even where the version and the schematic are right.
+	Reinstall bool
 	// Via are the releases that an upgrade passes on its way to TalosVersion, lowest
 	// first, at most one of each minor version in between.
 	Via []Release

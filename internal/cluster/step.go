@@ -107,6 +107,8 @@ type Upgrade struct {
 	Schematic string
 	// Installer is the image.
 	Installer string
+	// Reinstall is set when nothing changes but the image.
+	Reinstall bool
 	Evacuation
 }
 
@@ -115,6 +117,10 @@ func (s Upgrade) On() string { return s.Machine }
 
 func (s Upgrade) String() string {
 	how := s.and("reboot")
+
+	if s.Reinstall {
+		return fmt.Sprintf("upgrade Talos on %s: image %s (%s)", s.Machine, s.Installer, how)
+	}
 
 	if s.From == s.To {
 		return fmt.Sprintf("upgrade Talos on %s: schematic %s (%s)", s.Machine, shortID(s.Schematic), how)

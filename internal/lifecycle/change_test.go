@@ -138,6 +138,28 @@ func (s *site) schedulable() {
 	}
 }
 
+// TestAnotherImageIsInstalledOnce upgrades machines to the Talos that they run, from another
+// image: nothing that they say tells them apart from what they were.
+func TestAnotherImageIsInstalledOnce(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, talossim.Options{})
+	s.create()
+	s.guard(1)
+
+	for i := range s.want.Machines {
+		s.want.Machines[i].Installer = "registry.example.com/installer:v1.13.0"
+		s.want.Machines[i].Reinstall = s.want.Machines[i].Name != "cp-2"
+	}
+
+	result := s.converge()
+	s.schedulable()
+
+	if got, want := s.rebooted(), []string{"cp-1", "cp-3", "w-1"}; !slices.Equal(got, want) {
+		t.Errorf("rebooted %v, want %v: %v", got, want, result.Done)
+	}
+}
+
 func TestUpgradeRollsMachineByMachine(t *testing.T) {
 	t.Parallel()
 

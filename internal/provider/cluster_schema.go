@@ -56,7 +56,8 @@ func blockAttributes(role, of string) map[string]schema.Attribute {
 
 	attributes["platform"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, `nocloud` or `aws`. " +
+		MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, `nocloud` or `aws`. A change upgrades machines that " +
+			"talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other image; others get it with their next upgrade. " +
 			"Default: `metal`." + joinOnly,
 	}
 	attributes["config_patches"] = schema.ListAttribute{

@@ -313,6 +313,39 @@ func planScenarios() map[string]planScenario {
 			says:   "A pool gets another schematic at the same version.",
 			before: baseCluster(), after: with(baseCluster(), gpu, "workers", "gpu", "schematic"),
 		},
+		"image": {
+			says:   "The control plane is installed from another image of the same Talos. What was installed on cp-3 is not known.",
+			before: baseCluster(), after: with(baseCluster(), "registry.example.com/installer:v1.13.0", "control_plane", "install", "image"),
+			since: installed("ghcr.io/siderolabs/installer:v1.13.0", "cp-1", "cp-2"),
+		},
+		"image-resumed": {
+			says:   "An update to another image failed after the first machine, which is left alone.",
+			before: baseCluster(), after: with(baseCluster(), "registry.example.com/installer:v1.13.0", "control_plane", "install", "image"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				state = installed("registry.example.com/installer:v1.13.0", "cp-1")(t, state)
+
+				return installed("ghcr.io/siderolabs/installer:v1.13.0", "cp-2", "cp-3")(t, state)
+			},
+		},
+		"platform": {
+			says:   "A pool with a schematic is installed for another platform.",
+			before: with(baseCluster(), gpu, "workers", "gpu", "schematic"),
+			after:  with(with(baseCluster(), gpu, "workers", "gpu", "schematic"), "nocloud", "workers", "gpu", "platform"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				state = seen(t, state, "gpu/w-1", "schematic", gpu)
+
+				return installed("factory.talos.dev/metal-installer/"+gpu+":v1.13.0", "gpu/w-1")(t, state)
+			},
+		},
+		"schematic-removed": {
+			says:   "Without a schematic any is right until the next upgrade.",
+			before: with(baseCluster(), gpu, "workers", "gpu", "schematic"), after: baseCluster(),
+			since: installed("factory.talos.dev/metal-installer/"+gpu+":v1.13.0", "gpu/w-1"),
+		},
 		"downgrade-refused": {
 			says:   "Talos does not go back unasked.",
 			before: with(olderCluster("v1.12.6"), "v1.11", "version_contract"),
@@ -511,6 +544,19 @@ func booting(machine string) func(t *testing.T, state tftypes.Value) tftypes.Val
 		t.Helper()
 
 		return seen(t, seen(t, state, machine, "stage", "booting"), machine, "ready", false)
+	}
+}
+
+// installed is a state in which talosop installed an image on machines.
+func installed(image string, machines ...string) func(t *testing.T, state tftypes.Value) tftypes.Value {
+	return func(t *testing.T, state tftypes.Value) tftypes.Value {
+		t.Helper()
+
+		for _, machine := range machines {
+			state = seen(t, state, machine, "installer", image)
+		}
+
+		return state
 	}
 }
 

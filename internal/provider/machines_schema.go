@@ -138,7 +138,9 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 			"image": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, `schematic` and `platform`. Its version " +
-					"has to be `talos_version`. Upgrades use the same image at the version they go to, and the schematic in its name is the one that is wanted.",
+					"has to be `talos_version`. Upgrades use the same image at the version they go to, and the schematic in its name is the one that is wanted. " +
+					"Another image upgrades machines that talosop installed or upgraded (see `installer` in `observed`) to the same Talos from it, unless only the " +
+					"tag differs; others get it with their next upgrade. Nothing that a machine says tells such an upgrade from one that Talos rolled back.",
 			},
 			"extra_kernel_args": schema.ListAttribute{
 				Optional:    true,

@@ -47,7 +47,7 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 			Access: cluster.Member, Role: role,
 			Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
 			UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
-			Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(),
+			Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(), NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(),
 		}
 
 		if state.Stage == cluster.StageMaintenance {
@@ -127,7 +127,10 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"node_name":       textOrNull(s.NodeName),
 		"kubelet_version": types.StringNull(),
 		"member_id":       types.StringNull(),
+		"installer":       types.StringNull(),
 	}}
+
+	seen.keep("installer")
 
 	if s.Access == cluster.Member {
 		seen.node(m, s, have)

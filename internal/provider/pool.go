@@ -161,13 +161,30 @@ func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spe
 			Name: name, Role: m.group.role, Address: m.address, UUID: uuid, ConfigDigest: digests[name],
 			Pool: m.group.pool, PreviousAddress: recorded.moved[name],
 			TalosVersion: m.group.talosVersion.ValueString(), Schematic: m.schematic(), Installer: m.config.Install.Image,
-			Via: p.via(m), AllowDowngrade: p.changes.allowDowngrade,
+			Reinstall: reinstalls(m, known),
+			Via:       p.via(m), AllowDowngrade: p.changes.allowDowngrade,
 			InstallTarget: installTarget(m.config.Install),
 			NodeName:      node, MemberID: lostMember(known, recorded.members[name]), Meta: m.meta.keyed(),
 		})
 	}
 
 	return spec
+}
+
+// reinstalls reports whether a machine was installed from another image than is wanted.
+// Without an image and a schematic of one's own any is right. The tag is left out of it:
+// versions are compared with what runs.
+func reinstalls(m poolMachine, known cluster.MachineState) bool {
+	wanted, err := image.ParseReference(m.config.Install.Image)
+	installed, unknown := image.ParseReference(known.Installer)
+
+	if known.Installer == "" || !m.ownImage && m.schematic() == "" || err != nil || unknown != nil || known.Platform == cluster.PlatformContainer {
+		return false
+	}
+
+	wanted.Tag, installed.Tag = "", ""
+
+	return wanted != installed
 }
 
 // lostMember is the member that etcd still has of a machine which lost its configuration,

@@ -56,6 +56,7 @@ type observedModel struct {
 	Ready          types.Bool   `tfsdk:"ready"`
 	TalosVersion   types.String `tfsdk:"talos_version"`
 	Schematic      types.String `tfsdk:"schematic"`
+	Installer      types.String `tfsdk:"installer"`
 	UUID           types.String `tfsdk:"uuid"`
 	BootID         types.String `tfsdk:"boot_id"`
 	KubeletVersion types.String `tfsdk:"kubelet_version"`
@@ -130,7 +131,8 @@ func groupAttributes(role string) map[string]schema.Attribute {
 			Optional: true,
 			Computed: true,
 			Default:  stringdefault.StaticString(metalMode),
-			MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, `nocloud` or `aws`. " +
+			MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, `nocloud` or `aws`. A change upgrades machines that " +
+				"talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other image; others get it with their next upgrade. " +
 				"Default: `metal`." + joinOnly,
 		},
 		"config_patches": schema.ListAttribute{
@@ -206,8 +208,10 @@ func observationAttributes() map[string]schema.Attribute {
 					Computed:            true,
 					MarkdownDescription: "Whether Talos reported the machine as ready.",
 				},
-				"talos_version":   observedString("Talos version that runs."),
-				"schematic":       observedString("Id of the Image Factory schematic the machine was made from, when Talos reports one."),
+				"talos_version": observedString("Talos version that runs."),
+				"schematic":     observedString("Id of the Image Factory schematic the machine was made from, when Talos reports one."),
+				"installer": observedString("Image that talosop installed on the machine last, by its creation or an upgrade; null where somebody else did, as on " +
+					"machines that were imported."),
 				"platform":        observedString("Platform in the words of Talos, such as `metal`."),
 				"uuid":            observedString("Hardware UUID (SMBIOS). A machine with another one at the same address is refused."),
 				"boot_id":         observedString("Identity of the current boot; it changes with every reboot."),

@@ -80,6 +80,10 @@ func (r run) observed(prior types.Map) types.Map {
 		}
 	}
 
+	for name, installer := range r.installed() {
+		values[name] = withInstaller(values[name], installer)
+	}
+
 	for _, m := range r.want.Removed {
 		if r.err == nil || r.finished(m) {
 			delete(values, m.Name)
@@ -87,6 +91,37 @@ func (r run) observed(prior types.Map) types.Map {
 	}
 
 	return types.MapValueMust(observedType(), values)
+}
+
+// installed is the images that the run installed, by machine.
+func (r run) installed() map[string]string {
+	installers := map[string]string{}
+
+	for _, step := range r.result.Done {
+		switch s := step.(type) {
+		case cluster.ApplyConfig:
+			if i := slices.IndexFunc(r.want.Machines, func(m cluster.Machine) bool { return m.Name == s.Machine }); i >= 0 && s.Access == cluster.Maintenance {
+				installers[s.Machine] = r.want.Machines[i].Installer
+			}
+		case cluster.Upgrade:
+			installers[s.Machine] = s.Installer
+		}
+	}
+
+	return installers
+}
+
+// withInstaller puts the image that was installed into the record of a machine.
+func withInstaller(record attr.Value, installer string) attr.Value {
+	object, ok := record.(types.Object)
+	if !ok {
+		return record
+	}
+
+	values := object.Attributes()
+	values["installer"] = textOrNull(installer)
+
+	return types.ObjectValueMust(observedType().AttrTypes, values)
 }
 
 // addressOf is the address of a machine of the run.
@@ -106,7 +141,7 @@ func configuredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last at
 	values := map[string]attr.Value{
 		"talos_version": types.StringNull(), "schematic": types.StringNull(), "uuid": types.StringNull(), "boot_id": types.StringNull(),
 		"node_name": types.StringNull(), "kubelet_version": types.StringNull(), "member_id": types.StringNull(),
-		"platform": types.StringNull(),
+		"platform": types.StringNull(), "installer": types.StringNull(),
 	}
 
 	if object, ok := last.(types.Object); ok {

@@ -210,6 +210,38 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 	}
 }
 
+// The image that was installed is recorded with the machine, and stays there: no machine
+// tells it.
+func TestInstalledImagesAreRecorded(t *testing.T) {
+	t.Parallel()
+
+	want := oneMachine(ours)
+	want.Machines[0].Installer = "new:v1.13.0"
+
+	have := snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)})
+	upgrade := func(image string) cluster.Step { return cluster.Upgrade{Machine: "w-1", Installer: image} }
+
+	for name, test := range map[string]struct {
+		done []cluster.Step
+		err  error
+		want string
+	}{
+		"nothing was done":      {want: "old:v1.12.4"},
+		"a configuration":       {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Member}}, want: "old:v1.12.4"},
+		"an installation":       {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Maintenance}}, want: "new:v1.13.0"},
+		"an upgrade of two":     {done: []cluster.Step{upgrade("between:v1.12.9"), upgrade("new:v1.13.0")}, want: "new:v1.13.0"},
+		"one, and then no more": {done: []cluster.Step{upgrade("between:v1.12.9")}, err: errStopped, want: "between:v1.12.9"},
+	} {
+		prior := observed(want, have, types.MapNull(observedType()))
+		prior = types.MapValueMust(observedType(), map[string]attr.Value{"w-1": withInstaller(prior.Elements()["w-1"], "old:v1.12.4")})
+
+		record := run{want: want, err: test.err, result: lifecycle.Result{Snapshot: have, Done: test.done}}.observed(prior)
+		if got := recordedValue(t, record, "w-1", "installer"); !got.Equal(types.StringValue(test.want)) {
+			t.Errorf("%s: recorded is %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 // failedExchange is a run that put another machine in the place of w-1, and stopped. The
 // old one waits in maintenance mode.
 func failedExchange(now cluster.MachineState, done ...cluster.Step) run {
