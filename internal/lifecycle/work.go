@@ -31,6 +31,8 @@ type work struct {
 	// disrupted remembers the disruptive steps that succeeded, so that none is repeated
 	// for an effect that it does not have.
 	disrupted map[string]bool
+	// times counts how often a step succeeded.
+	times     map[cluster.Step]int
 	turnstile *turnstile
 	// ending is set when the run gives up: nothing goes out of service any more.
 	ending atomic.Bool
@@ -60,6 +62,7 @@ func newWork(r *Runner, want cluster.Spec) *work {
 		failed:   map[string]failure{},
 
 		disrupted: map[string]bool{},
+		times:     map[cluster.Step]int{},
 		turnstile: newTurnstile(r.Lock),
 	}
 }
@@ -150,9 +153,10 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 	return nil
 }
 
-// newSnapshot waits for an observation of the run that was begun after now.
+// newSnapshot is an observation of the run that was begun just now, or that it waits for:
+// the run looks once in an interval.
 func (w *work) newSnapshot(ctx context.Context, watch *observer) (cluster.Snapshot, error) {
-	asked := time.Now()
+	asked := time.Now().Add(-2 * w.runner.interval())
 
 	var now cluster.Snapshot
 
@@ -174,7 +178,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer) (cluster.Snapsh
 
 // repeats reports whether a step would be run again although it had no effect.
 func (w *work) repeats(step cluster.Step, state cluster.MachineState) bool {
-	if w.disrupted[purpose(step)] {
+	if w.disrupted[purpose(step)] || w.times[step] >= mostTimes {
 		return true
 	}
 
@@ -182,6 +186,10 @@ func (w *work) repeats(step cluster.Step, state cluster.MachineState) bool {
 
 	return ok && before.step == step && showsInState(step) && sameState(before.state, state)
 }
+
+// mostTimes is how often a step may succeed in one run whose effect shows late, or not in
+// the machine: a few looks later it has to be there.
+const mostTimes = 10
 
 // purpose tells what a reboot was for; empty for steps that reboot nothing, or that
 // cannot end where they began.
@@ -250,6 +258,8 @@ func (w *work) record(end outcome, watch *observer) {
 		delete(w.failed, name)
 
 		w.done = append(w.done, end.step)
+		w.times[end.step]++
+
 		if why := purpose(end.step); why != "" {
 			w.disrupted[why] = true
 		}
