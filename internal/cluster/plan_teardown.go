@@ -62,8 +62,9 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	case s.Access == Member:
 		d.step(Reset{
 			Machine: m.Name, Role: m.Role, Last: last,
-			// A draining reset needs the API of a cluster that goes on living.
-			Graceful: m.Role == Worker && !p.KeepNodes && have.Kubernetes.Reachable,
+			// A draining reset needs the API of a cluster that goes on living. It is
+			// Talos that drains then, and goes on when that fails (Talos 1.13, sequence Reset).
+			Graceful: m.Role == Worker && !p.KeepNodes && !p.Drain.Skip && have.Kubernetes.Reachable,
 		})
 	default:
 		d.hold(m.Name, "no answer from %s%s", m.Address, because(s.Cause))

@@ -51,7 +51,8 @@ func changeAttributes() map[string]schema.Attribute {
 		"drain": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "How Kubernetes nodes are emptied before their machines reboot, upgrade or leave. Nodes are cordoned in any case, and " +
-				"uncordoned when their machines work again." + terraformOnly,
+				"uncordoned when their machines work again. When a whole pool of workers is destroyed, Talos drains its nodes while it resets the machines, all " +
+				"at once: of these settings only `enabled` counts there." + terraformOnly,
 			Attributes: map[string]schema.Attribute{
 				"enabled": schema.BoolAttribute{
 					Optional:            true,

@@ -202,8 +202,9 @@ func oddities(p pool, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics
 	}
 
 	if strangers := unknownMembers(p, want, have); len(strangers) > 0 {
-		diags.Append(unsettled("etcd has members that are not listed here", "They count for the majority that etcd needs, and talosop does not touch them. "+
-			"Remove what is left of machines that are gone with `talosctl etcd remove-member`, and list the others.\n  - "+strings.Join(strangers, "\n  - ")))
+		diags.Append(unsettled("etcd has members that are not listed here", "They count for the majority that etcd needs, and this resource does not touch "+
+			"them. That is as it should be for control planes of other resources, such as talosop_machine, and of those that somebody else keeps. When the machine "+
+			"of a member is gone for good, `talosctl etcd remove-member` removes it; make sure first that nothing else owns it.\n  - "+strings.Join(strangers, "\n  - ")))
 	}
 
 	return diags

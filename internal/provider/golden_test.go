@@ -380,6 +380,11 @@ func planScenarios() map[string]planScenario {
 			before: baseCluster(),
 			after:  without(without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"), "workers", "batch"),
 		},
+		"scale-down-without-drain": {
+			says:   "The same, with draining switched off.",
+			before: with(baseCluster(), false, "drain", "enabled"),
+			after:  without(with(baseCluster(), false, "drain", "enabled"), "workers", "batch"),
+		},
 		"replace": {
 			says:   "The hardware of a control plane and of a worker is exchanged.",
 			before: baseCluster(),

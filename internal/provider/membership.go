@@ -53,7 +53,12 @@ func (r *recordedPool) compare(p, prior pool) diag.Diagnostics {
 		_, adopted := r.renamed[name]
 
 		if !wanted && !listed && !adopted && !r.leaves(name) {
-			r.remove(name, cluster.Machine{Name: name, Role: prior.roleOf(name), Address: r.addresses[name]})
+			left := cluster.Machine{Name: name, Role: prior.roleOf(name), Address: r.addresses[name]}
+			if g := prior.groupOf(name); g != nil {
+				left.Pool = g.pool
+			}
+
+			r.remove(name, left)
 		}
 	}
 

@@ -218,13 +218,20 @@ func TestLeftoversAreRemoved(t *testing.T) {
 
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
 	r := recordOf(p)
+	r.machines["batch/w-9 (replaced)"] = cluster.MachineState{Access: cluster.Member, UUID: uuidOf("w-9"), NodeName: "old-worker"}
+	r.addresses["batch/w-9 (replaced)"] = "10.0.0.19"
 	r.machines["cp-2 (replaced)"] = cluster.MachineState{Access: cluster.Member, UUID: ours, NodeName: "old"}
 	r.members["cp-2 (replaced)"], r.addresses["cp-2 (replaced)"] = "member", "10.0.0.2"
 
 	r.compare(p, p)
 
 	want := cluster.Machine{Name: "cp-2 (replaced)", Role: cluster.ControlPlane, Address: "10.0.0.2", UUID: ours, NodeName: "old", MemberID: "member"}
-	if len(r.removed) != 1 || r.removed[0].Name != want.Name || r.removed[0].UUID != want.UUID || r.removed[0].MemberID != want.MemberID ||
+	// A worker is one of its pool to the end, or it would spend nothing of its budget.
+	if len(r.removed) != 2 || r.removed[0].Name != "batch/w-9 (replaced)" || r.removed[0].Pool != "batch" {
+		t.Fatalf("removed are %+v", r.removed)
+	}
+
+	if r.removed = r.removed[1:]; r.removed[0].Name != want.Name || r.removed[0].UUID != want.UUID || r.removed[0].MemberID != want.MemberID ||
 		r.removed[0].Role != want.Role || r.removed[0].Address != want.Address {
 		t.Errorf("removed are %+v", r.removed)
 	}

@@ -246,7 +246,13 @@ func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeM
 	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
 
 	for name, machine := range recorded.machines {
-		machine.RebootFor = done.result.Snapshot.Machines[name].RebootFor
+		last := done.result.Snapshot.Machines[name]
+		machine.RebootFor = last.RebootFor
+
+		if last.Access == cluster.Member {
+			machine.Meta = last.Meta // what the plan wants need not be written yet
+		}
+
 		recorded.machines[name] = machine
 	}
 

@@ -161,7 +161,9 @@ func behaviourAttributes(role string, protect bool) map[string]schema.Attribute 
 			Default:    stringdefault.StaticString(onDestroyReset),
 			Validators: []validator.String{stringvalidator.OneOf(onDestroyReset, onDestroyPreserve)},
 			MarkdownDescription: "What destroying the resource does to its machines: `reset` wipes their state and reboots them into maintenance mode, " +
-				"`preserve` leaves them running as they are and forgets them. Default: `reset`." + terraformOnly,
+				"`preserve` leaves them running as they are and forgets them. Workers of a cluster that lives on are reset all at once, each cordoned and " +
+				"drained by Talos itself unless `drain.enabled` is `false`; to have them leave within `max_unavailable`, take them out of `machines` first. " +
+				"Default: `reset`." + terraformOnly,
 		},
 		"on_incomplete": schema.StringAttribute{
 			Optional:   true,
@@ -176,8 +178,8 @@ func behaviourAttributes(role string, protect bool) map[string]schema.Attribute 
 			Optional: true,
 			Computed: true,
 			Default:  booldefault.StaticBool(protect),
-			MarkdownDescription: "Whether plans that destroy or replace the resource are refused. To remove " + role + " machines, set it to `false` and apply " +
-				"first. Default: " + protection + "." + terraformOnly,
+			MarkdownDescription: "Whether plans that destroy or replace the resource as a whole are refused; set it to `false` and apply first. It does not " +
+				"guard single machines: one that is taken out of the configuration is removed. Default: " + protection + "." + terraformOnly,
 		},
 	}
 }
@@ -194,8 +196,8 @@ func observationAttributes() map[string]schema.Attribute {
 		"operations": schema.ListAttribute{
 			Computed:    true,
 			ElementType: types.StringType,
-			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and state. Afterwards: what was " +
-				"done; after an update that failed, what remains.",
+			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and state. Afterwards: what that plan " +
+				"said; after an update that failed, what remains.",
 		},
 		"observed": schema.MapNestedAttribute{
 			Computed: true,

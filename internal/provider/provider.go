@@ -38,7 +38,7 @@ func (p *talosopProvider) Metadata(_ context.Context, _ provider.MetadataRequest
 
 func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "talosop creates, grows, repairs and removes [Talos Linux](https://www.talos.dev) Kubernetes clusters. " +
+		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos Linux](https://www.talos.dev) Kubernetes clusters. " +
 			"It talks to the Talos API of the machines and needs no management cluster; Terraform state holds the secrets and what was " +
 			"observed.\n\nThe provider itself has nothing to configure: every resource carries the addresses and credentials it needs.",
 	}

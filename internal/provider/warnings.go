@@ -18,10 +18,17 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 	var (
 		diags                    diag.Diagnostics
 		drained, rebooted, wiped []string
+		emptied, expelled        []string
 	)
 
 	for _, step := range steps {
 		switch s := step.(type) {
+		case cluster.LeaveEtcd:
+			if s.Drain {
+				emptied = append(emptied, s.Machine)
+			}
+		case cluster.RemoveMember:
+			expelled = append(expelled, s.Machine)
 		case cluster.Upgrade:
 			sortInto(s.Machine, s.Drain, &drained, &rebooted)
 		case cluster.ApplyConfig:
@@ -30,10 +37,12 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 			}
 		case cluster.Reset:
 			wiped = append(wiped, s.Machine)
+
+			if s.Drain {
+				emptied = append(emptied, s.Machine)
+			}
 		}
 	}
-
-	slices.Sort(wiped)
 
 	if len(drained)+len(rebooted) > 0 {
 		diags.Append(announced("Machines will reboot", disruptionOf(drained, rebooted)))
@@ -45,12 +54,36 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 	}
 
 	if len(wiped) > 0 {
-		diags.Append(announced("Machines will be wiped",
-			fmt.Sprintf("%s will be taken out of the cluster: drained, reset to maintenance mode with %s state wiped, and %s removed from Kubernetes.",
-				describe(wiped), verb(wiped, "its", "their"), verb(wiped, "its node", "their nodes"))))
+		diags.Append(announced("Machines will be wiped", removalOf(wiped, emptied)))
+	}
+
+	if len(expelled) > 0 {
+		diags.Append(announced("Members of etcd will be removed",
+			fmt.Sprintf("%s %s a member of etcd whose data is gone with the machine or its configuration. The other control planes remove it.",
+				describe(expelled), verb(expelled, "has", "each have"))))
 	}
 
 	return diags
+}
+
+// removalOf tells what machines go through that leave; emptied are those that are drained.
+func removalOf(wiped, emptied []string) string {
+	slices.Sort(wiped)
+
+	abrupt := slices.DeleteFunc(slices.Clone(wiped), func(name string) bool { return slices.Contains(emptied, name) })
+
+	how := "drained, "
+	if len(abrupt) == len(wiped) {
+		how = ""
+	}
+
+	text := fmt.Sprintf("%s will be taken out of the cluster: %sreset to maintenance mode with %s state wiped, and %s removed from Kubernetes.",
+		describe(wiped), how, verb(wiped, "its", "their"), verb(wiped, "its node", "their nodes"))
+	if len(abrupt) > 0 {
+		text += fmt.Sprintf(" Without a drain: %s.", describe(abrupt))
+	}
+
+	return text
 }
 
 // sortInto lists a machine once, by what happens to it.
