@@ -13,7 +13,7 @@ import (
 
 // clusterResourceAttributes are those of clusterModel.
 func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := lifeAttributes(ctx, "the cluster's", true)
+	attributes := lifeAttributes(ctx, true)
 	maps.Copy(attributes, settingsAttributes())
 
 	attributes["talos_version"] = talosVersionAttribute("the machines of the cluster run, unless a pool of workers has its own")

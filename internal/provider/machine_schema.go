@@ -15,7 +15,7 @@ import (
 // oneMachineAttributes are those of oneMachineModel: what machines have in their maps,
 // what groups of them have in common, and what is only said of one.
 func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := lifeAttributes(ctx, "the", false)
+	attributes := lifeAttributes(ctx, false)
 	shared := groupAttributes("the")
 
 	maps.Copy(attributes, machinesAttribute("").NestedObject.Attributes)

@@ -83,13 +83,13 @@ func poolAttributes(ctx context.Context, role string, protect bool) map[string]s
 	attributes := groupAttributes(role)
 	attributes["talos_version"] = talosVersionAttribute("the " + role + " machines run")
 
-	maps.Copy(attributes, lifeAttributes(ctx, role, protect))
+	maps.Copy(attributes, lifeAttributes(ctx, protect))
 
 	return attributes
 }
 
 // lifeAttributes are those of lifeModel.
-func lifeAttributes(ctx context.Context, role string, protect bool) map[string]schema.Attribute {
+func lifeAttributes(ctx context.Context, protect bool) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			Computed:            true,
@@ -99,7 +99,7 @@ func lifeAttributes(ctx context.Context, role string, protect bool) map[string]s
 		"timeouts": timeoutsAttribute(ctx),
 	}
 
-	maps.Copy(attributes, behaviourAttributes(role, protect))
+	maps.Copy(attributes, behaviourAttributes(protect))
 	maps.Copy(attributes, changeAttributes())
 	maps.Copy(attributes, observationAttributes())
 
@@ -148,7 +148,7 @@ func groupAttributes(role string) map[string]schema.Attribute {
 
 // behaviourAttributes decide how the resource treats its machines; none of them
 // is part of a configuration.
-func behaviourAttributes(role string, protect bool) map[string]schema.Attribute {
+func behaviourAttributes(protect bool) map[string]schema.Attribute {
 	protection := "`false`"
 	if protect {
 		protection = "`true`"
