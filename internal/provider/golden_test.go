@@ -480,6 +480,10 @@ func planScenarios() map[string]planScenario {
 			says:   "Two control planes cannot be upgraded: neither can be spared.",
 			before: twoControlPlanes("v1.12.6"), after: twoControlPlanes("v1.13.2"),
 		},
+		"two-control-planes-become-three": {
+			says:   "The same with a third control plane, which joins first.",
+			before: twoControlPlanes("v1.12.6"), after: olderCluster("v1.13.2"),
+		},
 		"two-control-planes-reboot": {
 			says:   "Two control planes cannot reboot for a file.",
 			before: without(baseCluster(), "control_plane", "machines", "cp-3"),
