@@ -55,11 +55,15 @@ func Ends(want Spec, have Snapshot, p Policy) bool {
 
 	silent := !have.Kubernetes.Since.IsZero() && have.Time.Sub(have.Kubernetes.Since) > p.DeadAfter
 
-	if !have.Etcd.Known && (silent || len(want.Beside) > 0) && othersGone(want, have) {
+	empty := withoutEtcdData(want, have)
+
+	// Where nobody is known beside it, a machine with data is only the last one once
+	// nobody has answered for long enough.
+	if !have.Etcd.Known && othersGone(want, have) && (silent || empty || len(want.Beside) > 0) {
 		return true
 	}
 
-	return silent && withoutEtcdData(want, have)
+	return silent && empty
 }
 
 // othersInEtcd is true when etcd has members that are not removed.

@@ -223,7 +223,7 @@ func (s *site) fingerprint(t *testing.T, address string) string {
 		t.Fatal(err)
 	}
 
-	defer conn.Close() //nolint:errcheck // nothing was sent
+	defer conn.Close()
 
 	secure, ok := conn.(*tls.Conn)
 	if !ok {
