@@ -33,8 +33,10 @@ type observer struct {
 	// views is what control planes say of etcd, by their names; nil when nobody asks,
 	// because nothing is going to be changed.
 	views map[string]cluster.EtcdView
-	last  cluster.Snapshot
-	begun time.Time
+	// etcdAside is true when etcd is not asked at all.
+	etcdAside bool
+	last      cluster.Snapshot
+	begun     time.Time
 	// peers are the control planes that etcd named and the spec does not know.
 	peers  []cluster.Machine
 	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""
@@ -252,6 +254,9 @@ func withoutEtcd(s cluster.MachineState) bool {
 // one answers.
 func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.EtcdState {
 	state := cluster.EtcdState{}
+	if o.etcdAside {
+		return state
+	}
 
 	for _, m := range o.machines() {
 		s := have.Machines[m.Name]

@@ -64,7 +64,7 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 // left alone and named in the *[IncompleteError] that is returned after all others
 // were reset. It is idempotent.
 func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {
-	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
+	result, err := r.runWith(ctx, want, newObserver(r, want).withoutEtcd(), func(have cluster.Snapshot) cluster.Decision {
 		return cluster.PlanTeardown(want, have, r.Policy)
 	})
 	if err != nil {
@@ -98,8 +98,13 @@ func (r *Runner) Observe(ctx context.Context, want cluster.Spec) cluster.Snapsho
 
 // run is the loop: observe, decide, start what may start, wait for news.
 func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster.Snapshot) cluster.Decision) (Result, error) {
-	watch := newObserver(r, want)
-	watch.views = map[string]cluster.EtcdView{}
+	return r.runWith(ctx, want, newObserver(r, want).withViews(), decide)
+}
+
+// runWith is run with an observer.
+func (r *Runner) runWith(
+	ctx context.Context, want cluster.Spec, watch *observer, decide func(cluster.Snapshot) cluster.Decision,
+) (Result, error) {
 	work := newWork(r, want)
 
 	defer func() {

@@ -10,6 +10,21 @@ import (
 // What etcd looks like from each of its members: asked in runs, where a machine may be
 // taken out of service on the strength of it, and not in reads.
 
+// withViews lets an observer ask.
+func (o *observer) withViews() *observer {
+	o.views = map[string]cluster.EtcdView{}
+
+	return o
+}
+
+// withoutEtcd lets an observer leave etcd alone: where everything goes nothing hangs on it,
+// and one that lost its quorum would answer late, in every observation.
+func (o *observer) withoutEtcd() *observer {
+	o.etcdAside = true
+
+	return o
+}
+
 // view asks a control plane how it sees etcd.
 func (o *observer) view(ctx context.Context, m cluster.Machine, api Machine, s cluster.MachineState) (cluster.EtcdView, bool) {
 	running := s.EtcdService == "" || s.EtcdService == cluster.ServiceRunning
