@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,10 +29,11 @@ const (
 	foreignPatch = `machine: {nodeLabels: {e2e.example.com/by-hand: "yes"}}`
 )
 
-// onTrial lets the quickstart apply configurations on trial.
+// onTrial lets the quickstart apply configurations on trial, and take a snapshot of etcd before it reboots control planes.
 const onTrial = `
 resource "talosop_control_plane" "this" {
-  apply_mode = "try"
+  apply_mode           = "try"
+  etcd_snapshot_folder = "snapshots"
 }
 
 resource "talosop_worker" "this" {
@@ -102,6 +104,10 @@ func (s *site) reboots(t *testing.T, w *clitest.Workspace, before map[string]str
 		if boot == before[name] {
 			t.Errorf("%s was not rebooted for a configuration that takes a reboot", name)
 		}
+	}
+
+	if kept, err := filepath.Glob(filepath.Join(w.Dir, "snapshots", "e2e-etcd-*.snapshot")); err != nil || len(kept) != 1 {
+		t.Errorf("snapshots of etcd are %v (%v), want one from before the reboots", kept, err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
@@ -702,4 +705,50 @@ func TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	}
 
 	s.schedulable()
+}
+
+// TestSnapshotComesBeforeTheRisk: before the first control plane goes out of service there
+// is one snapshot of etcd, from another one; where it cannot be kept nothing goes.
+func TestSnapshotComesBeforeTheRisk(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, talossim.Options{})
+	s.create()
+	s.upgrade(newerTalos)
+
+	occupied := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(occupied, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	runner := s.runner()
+	runner.Snapshots = backup.Folder{Path: occupied, Cluster: "prod"}
+
+	if _, err := runner.Converge(bounded(t), s.want); err == nil || !strings.Contains(err.Error(), "snapshot of etcd first") {
+		t.Fatalf("the error is %v, want one about the snapshot", err)
+	}
+
+	if got := s.rebooted(); len(got) > 0 {
+		t.Fatalf("rebooted %v without a snapshot", got)
+	}
+
+	folder := t.TempDir()
+	runner = s.runner()
+	runner.Snapshots = backup.Folder{Path: folder, Cluster: "prod"}
+
+	if _, err := runner.Converge(bounded(t), s.want); err != nil {
+		t.Fatal(err)
+	}
+
+	kept, err := filepath.Glob(filepath.Join(folder, "prod-etcd-*.snapshot"))
+	if err != nil || len(kept) != 1 {
+		t.Errorf("snapshots %v (%v), want one", kept, err)
+	}
+
+	taken := s.sim.CallsTo("EtcdSnapshot")
+	reboots := s.sim.CallsTo("Reboot")
+
+	if len(taken) != 1 || taken[0].Machine == "cp-1" || taken[0].Seq > reboots[0].Seq {
+		t.Errorf("snapshots were taken by %v, want one from another control plane than the first to go, before it", taken)
+	}
 }

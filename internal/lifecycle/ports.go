@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -51,6 +52,9 @@ type Machine interface {
 	Upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error
 	// EtcdView is etcd as this machine's member sees it. Control plane only.
 	EtcdView(ctx context.Context) (cluster.EtcdView, error)
+	// EtcdSnapshot streams the database of the machine's member, followed by its SHA-256.
+	// A stream that ends without an error may be incomplete: only the sum tells.
+	EtcdSnapshot(ctx context.Context, to io.Writer) error
 	// ForfeitLeadership makes the machine's member hand over the leadership of etcd.
 	// Not to lead, or to be the only member, is not an error.
 	ForfeitLeadership(ctx context.Context) error
@@ -93,6 +97,13 @@ type Kubernetes interface {
 	// after the policy's time, the error names them and the PodDisruptionBudgets in
 	// the way and is permanent, unless the policy says to go on. Safe to repeat.
 	Drain(ctx context.Context, node string, policy cluster.DrainPolicy) error
+}
+
+// Snapshots keeps snapshots of etcd.
+type Snapshots interface {
+	// Keep stores what take streams, once it is verified to be whole, and says where. An
+	// error that repeating cannot cure is marked with wait.Permanent.
+	Keep(at time.Time, take func(io.Writer) error) (where string, err error)
 }
 
 // Lock is held by the one run that may disrupt machines of a cluster, across resources,

@@ -20,6 +20,9 @@ type Runner struct {
 	// Configs is the configuration to send, by machine name.
 	Configs map[string][]byte
 	Policy  cluster.Policy
+	// Snapshots gets one of etcd before the first step of a run that takes a control plane
+	// out of service or out of etcd; nil takes none.
+	Snapshots Snapshots
 	// Lock guards disruptive steps; nil where no other run can be in the way.
 	Lock Lock
 	// Interval between observations; zero is DefaultInterval.

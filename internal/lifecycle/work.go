@@ -32,8 +32,9 @@ type work struct {
 	// for an effect that it does not have.
 	disrupted map[string]bool
 	// times counts how often a step succeeded.
-	times     map[cluster.Step]int
-	turnstile *turnstile
+	times      map[cluster.Step]int
+	turnstile  *turnstile
+	precaution precaution
 	// ending is set when the run gives up: nothing goes out of service any more.
 	ending atomic.Bool
 }
@@ -105,7 +106,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		}
 
 		go func() {
-			w.ended <- outcome{step, w.carryOut(ctx, o, have)}
+			w.ended <- outcome{step, w.carryOut(ctx, o, watch, have)}
 		}()
 	}
 
@@ -113,11 +114,15 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 }
 
 // carryOut runs a step, under the lock where it needs one.
-func (w *work) carryOut(ctx context.Context, o order, have cluster.Snapshot) error {
+func (w *work) carryOut(ctx context.Context, o order, watch *observer, have cluster.Snapshot) error {
 	if locked(o.step, have) {
 		if err := w.turnstile.guarded(ctx); err != nil {
 			return err
 		}
+	}
+
+	if err := w.precaution.take(ctx, w.runner, o, watch); err != nil {
+		return err
 	}
 
 	return w.runner.execute(ctx, o)

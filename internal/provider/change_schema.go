@@ -23,6 +23,7 @@ type changeModel struct {
 	Drain          types.Object `tfsdk:"drain"`
 	UpgradeVia     types.List   `tfsdk:"upgrade_via"`
 	AllowDowngrade types.Bool   `tfsdk:"allow_downgrade"`
+	SnapshotFolder types.String `tfsdk:"etcd_snapshot_folder"`
 }
 
 type drainModel struct {
@@ -80,6 +81,14 @@ func changeAttributes() map[string]schema.Attribute {
 				"version. Talos is upgraded from one minor version to the next, all machines one after the other before the next one. Default: the newest " +
 				"patch this version of the provider knows of (" + knownReleases() + "), and the first release of minor versions that it does not know." + terraformOnly,
 		},
+		"etcd_snapshot_folder": schema.StringAttribute{
+			Optional:   true,
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			MarkdownDescription: "Folder on the computer that runs Terraform for a snapshot of etcd, such as `./snapshots`: each apply writes one there before " +
+				"it takes the first control plane out of service or out of etcd, and takes none when the snapshot cannot be kept whole, " +
+				"with its checksum verified. The files, such as `prod-etcd-20260102T150405Z.snapshot`, hold every Secret of the cluster, are readable by their " +
+				"owner alone, and are never deleted by talosop. Default: no snapshot." + terraformOnly,
+		},
 		"allow_downgrade": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether machines may go back to an older Talos, as far as Talos supports that: one minor version at a time, and for control " +
@@ -121,7 +130,7 @@ func untoldChange() changeModel {
 
 	return changeModel{
 		ApplyMode: types.StringNull(), Drain: types.ObjectNull(objectOf(drain.Attributes).AttrTypes),
-		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(),
+		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), SnapshotFolder: types.StringNull(),
 	}
 }
 
@@ -131,6 +140,8 @@ type changes struct {
 	drain          drainChoice
 	via            []machineconfig.TalosVersion
 	allowDowngrade bool
+	// snapshots is the folder for snapshots of etcd; empty for none.
+	snapshots string
 	// unknown is true when any of it is not known yet.
 	unknown bool
 }
@@ -148,6 +159,7 @@ func (m changeModel) change(ctx context.Context, p *pool) {
 
 	p.changes.try = r.text(m.ApplyMode) == applyTry
 	p.changes.allowDowngrade = r.truth(m.AllowDowngrade, false)
+	p.changes.snapshots = r.text(m.SnapshotFolder)
 
 	for _, text := range r.texts(m.UpgradeVia) {
 		if v, err := machineconfig.ParseTalosVersion(text); err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -84,6 +85,10 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 		Fleet: fleet{machines}, Kubernetes: api, Configs: files.configs, Policy: p.policy(m.policy), Interval: m.interval,
 		Lock:     lockOf(p, bundle, api),
 		Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
+	}
+
+	if p.changes.snapshots != "" {
+		runner.Snapshots = backup.Folder{Path: p.changes.snapshots, Cluster: p.settings.Name}
 	}
 
 	return &session{runner: runner, want: p.spec(recorded, files.digests), close: func() { machines.Close(); api.Close() }}, nil

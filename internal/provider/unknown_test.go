@@ -110,7 +110,7 @@ func poolArguments(name, address string) configuration {
 		"on_destroy":     "reset", "on_incomplete": "warn", "deletion_protection": true,
 		"timeouts":   configuration{"create": "10m"},
 		"apply_mode": "try", "drain": configuration{"enabled": true, "timeout": "10m", "on_timeout": "force"},
-		"upgrade_via": []any{"v1.12.6"}, "allow_downgrade": true,
+		"upgrade_via": []any{"v1.12.6"}, "allow_downgrade": true, "etcd_snapshot_folder": "./snapshots",
 	}
 }
 

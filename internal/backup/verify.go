@@ -1,0 +1,50 @@
+package backup
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+)
+
+// page is what sizes of etcd's databases are multiples of (etcd 3.6, etcdutl snapshot).
+const page = 512
+
+// ErrIncomplete is a stream that is no whole snapshot.
+var ErrIncomplete = errors.New("the snapshot is not complete")
+
+// verifier is an io.Writer that follows a snapshot and knows in the end whether it is
+// whole. It holds back the last bytes, which are the sum if the stream ends there.
+type verifier struct {
+	sum  hash.Hash
+	tail []byte
+	size int64
+}
+
+func newVerifier() *verifier { return &verifier{sum: sha256.New()} }
+
+// Write follows the stream; it never fails.
+func (v *verifier) Write(p []byte) (int, error) {
+	v.size += int64(len(p))
+	v.tail = append(v.tail, p...)
+
+	if surplus := len(v.tail) - sha256.Size; surplus > 0 {
+		v.sum.Write(v.tail[:surplus])
+		v.tail = append(v.tail[:0], v.tail[surplus:]...)
+	}
+
+	return len(p), nil
+}
+
+// verify is nil when what was written is a database and its sum.
+func (v *verifier) verify() error {
+	switch {
+	case v.size <= sha256.Size || v.size%page != sha256.Size:
+		return fmt.Errorf("%w: it has %d bytes, which are not a database and its sum", ErrIncomplete, v.size)
+	case !bytes.Equal(v.sum.Sum(nil), v.tail):
+		return fmt.Errorf("%w: its sum is not that of its %d bytes", ErrIncomplete, v.size-sha256.Size)
+	default:
+		return nil
+	}
+}

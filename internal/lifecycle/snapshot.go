@@ -1,0 +1,86 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// precaution is the snapshot of etcd before the risk, taken once in a run.
+type precaution struct {
+	mu    sync.Mutex
+	taken bool
+}
+
+// risky reports whether a step takes a control plane out of service or out of etcd.
+func risky(step cluster.Step, on cluster.Machine) bool {
+	return cluster.Disruptive(step) && on.Role == cluster.ControlPlane
+}
+
+// take makes the snapshot, unless the run has one. Its error keeps the step from being
+// carried out.
+func (p *precaution) take(ctx context.Context, r *Runner, o order, watch *observer) error {
+	if r.Snapshots == nil || !risky(o.step, o.on) {
+		return nil
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.taken {
+		return nil
+	}
+
+	from, ok := watch.snapshotSource(o.on)
+	if !ok {
+		return errors.New("take a snapshot of etcd first: no control plane has an etcd that works")
+	}
+
+	where, err := r.Snapshots.Keep(time.Now(), func(to io.Writer) error { return r.Fleet.Machine(from).EtcdSnapshot(ctx, to) })
+	if err != nil {
+		return fmt.Errorf("take a snapshot of etcd first: %w", err)
+	}
+
+	p.taken = true
+
+	r.tell("etcd snapshot taken", map[string]any{"machine": from.Name, "where": where})
+
+	return nil
+}
+
+// snapshotSource is the control plane that is asked for a snapshot: one that has a view of
+// etcd, a follower rather than the leader, and another one rather than the machine that is
+// about to go out of service.
+func (o *observer) snapshotSource(leaving cluster.Machine) (best cluster.Machine, ok bool) {
+	rank := -1
+
+	for _, m := range o.machines() {
+		o.mu.Lock()
+		view, seen := o.views[m.Name]
+		o.mu.Unlock()
+
+		if !seen || view.Leader == "" {
+			continue
+		}
+
+		points := 0
+		if view.Leader != view.Member {
+			points++
+		}
+
+		if m.Name != leaving.Name {
+			points += 2
+		}
+
+		if points > rank {
+			best, rank = m, points
+		}
+	}
+
+	return best, rank >= 0
+}
