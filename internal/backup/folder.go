@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ type Folder struct {
 // prod-etcd-20260102T150405Z.snapshot in the folder. The file appears under that name once
 // it is whole, verified and on the disk; otherwise nothing is left. Trouble with the folder
 // is permanent (wait.IsPermanent), trouble with the stream is not.
-func (f Folder) Keep(at time.Time, take func(io.Writer) error) (path string, err error) {
+func (f Folder) Keep(ctx context.Context, at time.Time, take func(context.Context, io.Writer) error) (path string, err error) {
 	if err := os.MkdirAll(f.Path, 0o700); err != nil {
 		return "", wait.Permanent(fmt.Errorf("make the folder for snapshots: %w", err))
 	}
@@ -36,7 +37,7 @@ func (f Folder) Keep(at time.Time, take func(io.Writer) error) (path string, err
 
 	defer func() { err = errors.Join(err, removed(file.Name())) }()
 
-	if err := fill(file, take); err != nil {
+	if err := fill(ctx, file, take); err != nil {
 		return "", errors.Join(err, file.Close())
 	}
 
@@ -55,17 +56,17 @@ func (f Folder) Keep(at time.Time, take func(io.Writer) error) (path string, err
 }
 
 // fill streams a snapshot into a file and verifies it.
-func fill(file *os.File, take func(io.Writer) error) error {
+func fill(ctx context.Context, file *os.File, take func(context.Context, io.Writer) error) error {
 	v := newVerifier()
 
-	if err := take(io.MultiWriter(file, v)); err != nil {
+	if err := take(ctx, io.MultiWriter(file, v)); err != nil {
 		return err
 	}
 
 	return v.verify()
 }
 
-// removed takes the unnamed file away.
+// removed takes the unnamed file away, also after the run was interrupted.
 func removed(path string) error {
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("remove the unnamed snapshot: %w", err)

@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -26,8 +27,8 @@ func snapshot() []byte {
 }
 
 // inPieces streams bytes in pieces of that size.
-func inPieces(data []byte, size int) func(io.Writer) error {
-	return func(to io.Writer) error {
+func inPieces(data []byte, size int) func(context.Context, io.Writer) error {
+	return func(_ context.Context, to io.Writer) error {
 		for piece := range slices.Chunk(data, size) {
 			if _, err := to.Write(piece); err != nil {
 				return err
@@ -44,7 +45,7 @@ func TestKeep(t *testing.T) {
 	for _, size := range []int{1, 31, 32, 33, 4096, 5000} {
 		folder := backup.Folder{Path: filepath.Join(t.TempDir(), "made", "here"), Cluster: "prod"}
 
-		path, err := folder.Keep(taken, inPieces(snapshot(), size))
+		path, err := folder.Keep(t.Context(), taken, inPieces(snapshot(), size))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +61,7 @@ func TestKeep(t *testing.T) {
 
 		left(t, folder.Path, 1)
 
-		if _, err := folder.Keep(taken, inPieces(snapshot(), size)); !wait.IsPermanent(err) || !errors.Is(err, os.ErrExist) {
+		if _, err := folder.Keep(t.Context(), taken, inPieces(snapshot(), size)); !wait.IsPermanent(err) || !errors.Is(err, os.ErrExist) {
 			t.Errorf("a second snapshot of the same second: %v, want one that replaces nothing", err)
 		}
 
@@ -96,7 +97,7 @@ func TestNothingIsKeptThatIsNotWhole(t *testing.T) {
 			t.Parallel()
 
 			folder := backup.Folder{Path: t.TempDir(), Cluster: "prod"}
-			if _, err := folder.Keep(taken, inPieces(data, 100)); !errors.Is(err, backup.ErrIncomplete) || wait.IsPermanent(err) {
+			if _, err := folder.Keep(t.Context(), taken, inPieces(data, 100)); !errors.Is(err, backup.ErrIncomplete) || wait.IsPermanent(err) {
 				t.Errorf("error %v, want that it is not complete, and may be taken again", err)
 			}
 
@@ -111,7 +112,7 @@ func TestTroubleWithTheStreamLeavesNothing(t *testing.T) {
 	folder := backup.Folder{Path: t.TempDir(), Cluster: "prod"}
 	broken := errors.New("the member went away")
 
-	if _, err := folder.Keep(taken, func(io.Writer) error { return broken }); !errors.Is(err, broken) || wait.IsPermanent(err) {
+	if _, err := folder.Keep(t.Context(), taken, func(context.Context, io.Writer) error { return broken }); !errors.Is(err, broken) || wait.IsPermanent(err) {
 		t.Errorf("error %v, want that of the stream", err)
 	}
 
@@ -122,7 +123,7 @@ func TestTroubleWithTheStreamLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := (backup.Folder{Path: occupied}).Keep(taken, inPieces(snapshot(), 100)); !wait.IsPermanent(err) {
+	if _, err := (backup.Folder{Path: occupied}).Keep(t.Context(), taken, inPieces(snapshot(), 100)); !wait.IsPermanent(err) {
 		t.Errorf("error %v, want a permanent one about the folder", err)
 	}
 }

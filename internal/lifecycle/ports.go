@@ -103,7 +103,7 @@ type Kubernetes interface {
 type Snapshots interface {
 	// Keep stores what take streams, once it is verified to be whole, and says where. An
 	// error that repeating cannot cure is marked with wait.Permanent.
-	Keep(at time.Time, take func(io.Writer) error) (where string, err error)
+	Keep(ctx context.Context, at time.Time, take func(context.Context, io.Writer) error) (where string, err error)
 }
 
 // Lock is held by the one run that may disrupt machines of a cluster, across resources,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -41,7 +40,7 @@ func (p *precaution) take(ctx context.Context, r *Runner, o order, watch *observ
 		return errors.New("take a snapshot of etcd first: no control plane has an etcd that works")
 	}
 
-	where, err := r.Snapshots.Keep(time.Now(), func(to io.Writer) error { return r.Fleet.Machine(from).EtcdSnapshot(ctx, to) })
+	where, err := r.Snapshots.Keep(ctx, time.Now(), r.Fleet.Machine(from).EtcdSnapshot)
 	if err != nil {
 		return fmt.Errorf("take a snapshot of etcd first: %w", err)
 	}
