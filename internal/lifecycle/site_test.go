@@ -144,7 +144,7 @@ func (s *site) runner() *lifecycle.Runner {
 func bounded(t testing.TB) context.Context {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 
 	return ctx
