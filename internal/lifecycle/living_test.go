@@ -121,11 +121,15 @@ func (w *writer) lost() []string {
 	return slices.DeleteFunc(slices.Clone(w.acked), func(name string) bool { return have[name] })
 }
 
-// TestAccScaleWhileAClientWrites takes etcd from five real members to three, to one, and
+// TestScaleWhileAClientWrites takes etcd from five real members to three, to one, and
 // back to three while a client writes: nothing acknowledged is lost, and every member
 // leaves while the others hold the quorum of what remains.
-func TestAccScaleWhileAClientWrites(t *testing.T) {
+func TestScaleWhileAClientWrites(t *testing.T) {
 	assets := os.Getenv("TALOSOP_TEST_ASSETS")
+	if assets == "" && os.Getenv("TALOSOP_REQUIRE_ASSETS") == "1" {
+		t.Fatal("TALOSOP_TEST_ASSETS must name a folder that has kube-apiserver and etcd")
+	}
+
 	if assets == "" {
 		t.Skip("TALOSOP_TEST_ASSETS is not set: no real etcd")
 	}
