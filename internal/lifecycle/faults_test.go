@@ -38,7 +38,7 @@ func TestFailAtEveryCall(t *testing.T) {
 // failPoints bounds how many calls of a create are made to fail, and everyCall is the
 // setting with which all of them are (make testeverycall): that takes an hour.
 const (
-	failPoints = 24
+	failPoints = 10
 	everyCall  = "TALOSOP_TEST_EVERY_CALL"
 )
 
