@@ -224,7 +224,7 @@ func TestTrustNodeNames(t *testing.T) {
 		"another node":             {trust: true, uuid: recorded, node: "cp-two", want: m.UUID(), calls: 5},
 		"no UUID recorded":         {trust: true, node: "cp-one", want: m.UUID(), calls: 5},
 		"nothing recorded":         {trust: true, want: m.UUID(), calls: 5},
-		"a fleet that takes steps": {uuid: recorded, node: "cp-one", want: m.UUID(), calls: 6},
+		"a fleet that takes steps": {uuid: recorded, node: "cp-one", want: m.UUID(), calls: 7},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
