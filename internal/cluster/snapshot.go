@@ -144,8 +144,12 @@ type MachineState struct {
 	Role     Role
 	// NodeName is the name of the machine's Kubernetes node.
 	NodeName string
-	// ConfigDigest is the normalised digest of the active configuration.
+	// ConfigDigest is the normalised digest of the active configuration, but for Images.
 	ConfigDigest string
+	// Images are those of Kubernetes in the active configuration; nil when nobody asked.
+	Images Images
+	// Pulled is the version of Kubernetes whose images this run fetched on the machine.
+	Pulled string
 	// RebootFor lists the fields in which the active configuration differs from the
 	// wanted one so that Talos has to reboot; empty when it applies the difference
 	// at once.
@@ -249,6 +253,8 @@ type Node struct {
 type StaticPod struct {
 	// Stamp names the configuration that it runs with, as MachineState.StaticPods does.
 	Stamp string
+	// Image is that of its first container.
+	Image string
 	Ready bool
 }
 
@@ -259,6 +265,9 @@ type KubernetesState struct {
 	// Since is when Reachable last changed, as far as this run saw.
 	Since time.Time
 	Nodes []Node
+	// Manifests is the version of Kubernetes whose bootstrap manifests this run synced last;
+	// empty when it did not.
+	Manifests string
 }
 
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos

@@ -50,12 +50,27 @@ type Spec struct {
 	// Bootstrapped is true when the recorded state says that this cluster had an
 	// etcd before. Such a cluster is never bootstrapped again.
 	Bootstrapped bool
+	// Kubernetes is the version that the cluster is to run; its zero value leaves Kubernetes
+	// alone.
+	Kubernetes KubernetesSpec
 	// NodesBecomeReady is false when no CNI is installed by Talos (cni "none"):
 	// nodes then register and stay NotReady until something else installs one.
 	NodesBecomeReady bool
 
 	// order is set in copies that a plan works with.
 	order *order
+}
+
+// KubernetesSpec is the wanted Kubernetes.
+type KubernetesSpec struct {
+	// Version such as v1.36.3.
+	Version string
+	// Via is one release of each minor version that an upgrade may have to pass on its way
+	// to Version, lowest first.
+	Via []string
+	// Manifests is the version whose bootstrap manifests the cluster has, as recorded; empty
+	// when nobody knows.
+	Manifests string
 }
 
 // Machine is one wanted machine.
@@ -68,8 +83,11 @@ type Machine struct {
 	// UUID is the hardware identity that an earlier apply recorded or the user
 	// gave; empty when none is known yet.
 	UUID string
-	// ConfigDigest is the normalised digest of the wanted configuration.
+	// ConfigDigest is the normalised digest of the wanted configuration, but for Images.
 	ConfigDigest string
+	// Images are the wanted images of Kubernetes, those of [KubernetesSpec.Version]. They are
+	// none of ConfigDigest. Nil leaves them alone.
+	Images Images
 	// Pool names the workers that share a budget; control planes have none.
 	Pool string
 	// PreviousAddress is where an earlier apply reached the machine, when Address
@@ -208,6 +226,9 @@ type Policy struct {
 	KeepNodes bool
 	// Drain is how nodes are emptied before their machines are disrupted.
 	Drain DrainPolicy
+	// DrainForKubelet drains a node before its kubelet is upgraded, too. A kubelet restarts
+	// without its pods, so nothing else asks for that.
+	DrainForKubelet bool
 	// TryConfig gives a member a configuration on trial: it is only kept once the
 	// machine was reached again under it, and reverts by itself otherwise.
 	TryConfig bool

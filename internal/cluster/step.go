@@ -34,6 +34,9 @@ type ApplyConfig struct {
 	Install string
 	// TalosVersion that is installed.
 	TalosVersion string
+	// Kubernetes is the version that a machine joins with when the cluster does not run the
+	// wanted one yet; else empty.
+	Kubernetes string
 	// Reboot names the fields for which a member has to reboot; empty when Talos
 	// applies the configuration at once.
 	Reboot string
@@ -56,12 +59,17 @@ func (s ApplyConfig) String() string {
 		return fmt.Sprintf("apply configuration to %s (no reboot)", s.Machine)
 	}
 
-	if s.Install == "" {
-		return fmt.Sprintf("apply configuration to %s at %s: joins as %s", s.Machine, s.Address, s.Role)
+	joins := "joins as " + s.Role.String()
+	if s.Kubernetes != "" {
+		joins += " with Kubernetes " + s.Kubernetes
 	}
 
-	return fmt.Sprintf("apply configuration to %s at %s: installs Talos %s on %s, reboots, joins as %s",
-		s.Machine, s.Address, s.TalosVersion, s.Install, s.Role)
+	if s.Install == "" {
+		return fmt.Sprintf("apply configuration to %s at %s: %s", s.Machine, s.Address, joins)
+	}
+
+	return fmt.Sprintf("apply configuration to %s at %s: installs Talos %s on %s, reboots, %s",
+		s.Machine, s.Address, s.TalosVersion, s.Install, joins)
 }
 
 // Bootstrap makes a control plane the first member of a new etcd. It happens

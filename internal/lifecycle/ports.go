@@ -41,6 +41,16 @@ type Machine interface {
 	StageConfig(ctx context.Context, config []byte, uuid string) error
 	// Reboot restarts a Member. Returns when the machine went down. Disruptive.
 	Reboot(ctx context.Context, uuid string) error
+	// Configuration reads the active configuration of a Member: the bytes that were applied.
+	Configuration(ctx context.Context) ([]byte, error)
+	// PullComponent makes a Member fetch the image of a component of Kubernetes into the store
+	// that the component runs from; minutes on slow links. Safe to repeat. An image that the
+	// registry does not have is a permanent error.
+	PullComponent(ctx context.Context, component cluster.Component, image string) error
+	// Manifests are the bootstrap manifests that a control plane renders from its
+	// configuration, as decoded JSON objects, for a Kubernetes whose kube-proxy has that
+	// image: while Talos has not rendered them anew yet the error says so.
+	Manifests(ctx context.Context, kubeProxy string) ([]map[string]any, error)
 	// PullImage makes a Member fetch an installer image; minutes on slow links.
 	// A Talos that cannot pull ahead does nothing. Safe to repeat.
 	PullImage(ctx context.Context, image string) error
@@ -97,6 +107,23 @@ type Kubernetes interface {
 	// after the policy's time, the error names them and the PodDisruptionBudgets in
 	// the way and is permanent, unless the policy says to go on. Safe to repeat.
 	Drain(ctx context.Context, node string, policy cluster.DrainPolicy) error
+
+	KubernetesUpgrade
+}
+
+// KubernetesUpgrade is the part of the API of the managed cluster that an upgrade of
+// Kubernetes asks.
+type KubernetesUpgrade interface {
+	// AwaitComponent waits until a component runs on a node with an image: a static pod by
+	// its mirror pod, with that image and Ready, and kube-apiserver by the version that it
+	// tells on the node's own address, too; the kubelet by its node, with the version of the
+	// image and Ready. It waits no longer than a limit of its own; the error names the pod, the
+	// node, what is missing and the last event about it.
+	AwaitComponent(ctx context.Context, node string, component cluster.Component, image string) error
+	// SyncManifests applies bootstrap manifests, in the way of the oldest Talos among the
+	// control planes (talosVersion): by server-side apply with an inventory, after which
+	// what is not among them any more is pruned, from Talos 1.13 on. Safe to repeat.
+	SyncManifests(ctx context.Context, manifests []map[string]any, talosVersion string) error
 }
 
 // Snapshots keeps snapshots of etcd.

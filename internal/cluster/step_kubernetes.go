@@ -1,0 +1,71 @@
+package cluster
+
+import "fmt"
+
+// PullImages makes a machine fetch the images of Kubernetes that it is going to run, before
+// any component changes. It is safe to repeat.
+type PullImages struct {
+	Machine string
+	// Version of Kubernetes.
+	Version string
+}
+
+// On names the machine.
+func (s PullImages) On() string { return s.Machine }
+
+func (s PullImages) String() string {
+	return fmt.Sprintf("pull the images of Kubernetes %s on %s", s.Version, s.Machine)
+}
+
+// UpgradeComponent gives one component of Kubernetes on one machine another image, at once
+// and without a reboot, and ends when the component is seen to run with it. For kube-proxy,
+// which runs elsewhere, it ends with the configuration.
+type UpgradeComponent struct {
+	Machine   string
+	Role      Role
+	Component Component
+	// From is the image that the machine's configuration has, and Image the one that it gets.
+	From, Image string
+	Evacuation
+}
+
+// On names the machine.
+func (s UpgradeComponent) On() string { return s.Machine }
+
+func (s UpgradeComponent) String() string {
+	from, known := ImageVersion(s.From)
+	to, ok := ImageVersion(s.Image)
+
+	text := fmt.Sprintf("upgrade %s on %s: %s -> %s", s.Component, s.Machine, from, to)
+
+	switch {
+	case s.From == s.Image:
+		text = fmt.Sprintf("await %s on %s: %s", s.Component, s.Machine, s.Image)
+	case !known || !ok || from == to:
+		text = fmt.Sprintf("change the image of %s on %s to %s", s.Component, s.Machine, s.Image)
+	case older(to, from):
+		text = fmt.Sprintf("take %s on %s back: %s -> %s", s.Component, s.Machine, from, to)
+	}
+
+	if s.Drain {
+		text += " (drain)"
+	}
+
+	return text
+}
+
+// SyncManifests applies the bootstrap manifests that a control plane renders to the cluster,
+// such as those of kube-proxy and CoreDNS, and prunes what is not among them any more.
+type SyncManifests struct {
+	// Machine whose manifests they are.
+	Machine string
+	// Version of Kubernetes.
+	Version string
+}
+
+// On names the machine.
+func (s SyncManifests) On() string { return s.Machine }
+
+func (s SyncManifests) String() string {
+	return fmt.Sprintf("sync the bootstrap manifests of Kubernetes %s from %s", s.Version, s.Machine)
+}
