@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// Options of a [Fleet]. The zero value of every field but Digest and RebootFor has a
-// default.
+// Options of a [Fleet]. The zero value of every field but Digest, Images and RebootFor
+// has a default.
 type Options struct {
 	// Credentials of the cluster. Without them only maintenance mode can be
 	// spoken to.
@@ -25,6 +25,9 @@ type Options struct {
 	// Digest normalises a machine configuration and hashes it. Without it
 	// [cluster.MachineState] has no ConfigDigest.
 	Digest func(config []byte) (string, error)
+	// Images reads the images of Kubernetes from a machine configuration. Without it
+	// [cluster.MachineState] has no Images.
+	Images func(config []byte) (cluster.Images, error)
 	// RebootFor lists the fields for which a machine, given by its name, has to reboot
 	// to go from its active configuration to the wanted one; none when it takes the
 	// change at once. It is asked when the digests of the two differ. Without it
@@ -60,7 +63,7 @@ type Timeouts struct {
 	// Change bounds a call that changes a machine; 15 s. Bootstrap needs more than
 	// 5 s, after which Talos answers that its time is not in sync.
 	Change time.Duration
-	// Pull bounds the download of an installer image; 10 min.
+	// Pull bounds the download of one image; 10 min.
 	Pull time.Duration
 	// Upgrade bounds the run of an installer, and before Talos 1.13 the download of
 	// its image too; 15 min.
@@ -181,9 +184,25 @@ type Machine struct {
 	wanted cluster.Machine
 }
 
-// dial opens a new session in place of the one that is there: at the machine's address
-// or, when nobody answers there, at the former one.
+// dial opens a new session in place of the one that is there.
 func (m *Machine) dial(ctx context.Context) (*session, error) {
+	s, err := m.reach(ctx)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if m.session != nil {
+		m.session.close()
+	}
+
+	m.session = s
+
+	return s, err
+}
+
+// reach opens a session, for its caller to close: at the machine's address or, when nobody
+// answers there, at the former one.
+func (m *Machine) reach(ctx context.Context) (*session, error) {
 	s, err := m.open(ctx, m.address)
 
 	former, uuid := m.asWanted().PreviousAddress, m.knownUUID()
@@ -197,15 +216,6 @@ func (m *Machine) dial(ctx context.Context) (*session, error) {
 			err = fmt.Errorf("%w; nor is it at %s, where it was before: %s", err, former, elsewhere.Error())
 		}
 	}
-
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	if m.session != nil {
-		m.session.close()
-	}
-
-	m.session = s
 
 	return s, err
 }

@@ -219,8 +219,8 @@ func (m *Machine) observeBoot(ctx context.Context, s *session, out *cluster.Mach
 	return err
 }
 
-// configuration fills in role, digest, and what a change of the configuration needs a
-// reboot for.
+// configuration fills in role, digest, the images of Kubernetes, and what a change of the
+// configuration needs a reboot for.
 func (m *Machine) configuration(ctx context.Context, s *session, out *cluster.MachineState) (machineSection, error) {
 	raw, err := bounded(ctx, m, s.activeConfig)
 	if err != nil {
@@ -234,7 +234,14 @@ func (m *Machine) configuration(ctx context.Context, s *session, out *cluster.Ma
 
 	out.Role = section.role()
 
-	digest, rebootFor := m.fleet.options.Digest, m.fleet.options.RebootFor
+	digest, images, rebootFor := m.fleet.options.Digest, m.fleet.options.Images, m.fleet.options.RebootFor
+
+	if images != nil {
+		if out.Images, err = images(raw); err != nil {
+			return section, fmt.Errorf("find the images of Kubernetes in the machine configuration: %w", err)
+		}
+	}
+
 	if digest == nil {
 		return section, nil
 	}

@@ -52,7 +52,7 @@ func (m *Machine) pullImage(ctx context.Context, image string) error {
 		return err
 	}
 
-	_, err = m.pull(ctx, s, image)
+	_, err = m.pull(ctx, s, imageStore(), image)
 
 	return err
 }
@@ -73,15 +73,20 @@ func upgradesInSteps(version *machineapi.Version) (bool, error) {
 	return parsed.GE(stepwise), nil
 }
 
-// pull fetches an image and returns the name that it has on the machine, which holds
-// its digest.
-func (m *Machine) pull(ctx context.Context, s *session, image string) (string, error) {
+// pullContext bounds the download of one image.
+func (m *Machine) pullContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := m.fleet.options.Timeouts.Pull
 
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: the image was not there within %s", ErrUnreachable, limit))
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: the image was not there within %s", ErrUnreachable, limit))
+}
+
+// pull fetches an image into a store and returns the name that it has there, which holds
+// its digest.
+func (m *Machine) pull(ctx context.Context, s *session, store *common.ContainerdInstance, image string) (string, error) {
+	ctx, cancel := m.pullContext(ctx)
 	defer cancel()
 
-	stream, err := s.images.Pull(ctx, &machineapi.ImageServicePullRequest{Containerd: imageStore(), ImageRef: image})
+	stream, err := s.images.Pull(ctx, &machineapi.ImageServicePullRequest{Containerd: store, ImageRef: image})
 	if err != nil {
 		return "", s.pullFailed(err)
 	}

@@ -95,7 +95,7 @@ func (m *Machine) install(ctx context.Context, s *session, image string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not installed within %s", ErrUnreachable, limit))
 	defer cancel()
 
-	name, err := m.pull(ctx, s, image)
+	name, err := m.pull(ctx, s, imageStore(), image)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,229 @@
+package talos
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Manifests are the objects of the bootstrap manifests of a control plane, in the order of
+// the manifests' IDs, which begin with a priority: those that Talos renders, and then the
+// extra ones of the configuration, which Talos downloads (cni.urls, externalCloudProvider,
+// extraManifests) or takes from it (inlineManifests). The objects are decoded JSON, with all
+// numbers as float64.
+//
+// Since what is missing may be pruned from the cluster, it is ErrInProgress as long as Talos
+// is not done: when kube-proxy is enabled and not rendered, or rendered with another image
+// than kubeProxy where that is not empty, and when an extra manifest is not there. That one
+// may be unknown for good, if its URL answers no more: Talos keeps what it downloaded in
+// memory and has to do so again after each boot (Talos 1.13, ExtraManifestController).
+func (m *Machine) Manifests(ctx context.Context, kubeProxy string) ([]map[string]any, error) {
+	var objects []map[string]any
+
+	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
+		if err := s.expect(cluster.Member); err != nil {
+			return err
+		}
+
+		objects, err = m.manifests(ctx, s, kubeProxy)
+
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the bootstrap manifests of %s: %w", m.address, err)
+	}
+
+	return objects, nil
+}
+
+func (m *Machine) manifests(ctx context.Context, s *session, kubeProxy string) ([]map[string]any, error) {
+	manifests, err := bounded(ctx, m, s.manifests)
+	if err != nil {
+		return nil, err
+	}
+
+	// What is wanted is read after what is there, so that a change in between is waited for.
+	rendered, err := bounded(ctx, m, s.renderedManifests)
+	if err != nil {
+		return nil, err
+	}
+
+	extra, err := bounded(ctx, m, s.extraManifests)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := loaded(extra, manifests); err != nil {
+		return nil, err
+	}
+
+	var objects []map[string]any
+
+	for _, manifest := range manifests {
+		for _, item := range manifest.TypedSpec().Items {
+			objects = append(objects, item.Object)
+		}
+	}
+
+	if rendered.ProxyEnabled {
+		if err := proxyRendered(objects, kubeProxy); err != nil {
+			return nil, err
+		}
+	}
+
+	return objects, nil
+}
+
+// renderedManifests reads what Talos renders manifests from.
+func (s *session) renderedManifests(ctx context.Context) (*k8s.BootstrapManifestsConfigSpec, error) {
+	res, err := get[*k8s.BootstrapManifestsConfig](ctx, s,
+		k8s.ControlPlaneNamespaceName, k8s.BootstrapManifestsConfigType, k8s.BootstrapManifestsConfigID)
+
+	switch {
+	case errors.Is(err, ErrGone):
+		return nil, fmt.Errorf("%w: it renders none, as a control plane does", ErrInProgress)
+	case err != nil:
+		return nil, err
+	default:
+		return res.TypedSpec(), nil
+	}
+}
+
+// extraManifests reads which manifests the configuration adds to those that are rendered;
+// none where Talos has no such list.
+func (s *session) extraManifests(ctx context.Context) ([]k8s.ExtraManifest, error) {
+	res, err := get[*k8s.ExtraManifestsConfig](ctx, s, k8s.ControlPlaneNamespaceName, k8s.ExtraManifestsConfigType, k8s.ExtraManifestsConfigID)
+	if err != nil {
+		return nil, optional(err)
+	}
+
+	return res.TypedSpec().ExtraManifests, nil
+}
+
+// manifests lists the manifests, ordered by their IDs.
+func (s *session) manifests(ctx context.Context) ([]*k8s.Manifest, error) {
+	list, err := safe.ReaderList[*k8s.Manifest](ctx, s.state,
+		resource.NewMetadata(k8s.ControlPlaneNamespaceName, k8s.ManifestType, "", resource.VersionUndefined))
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", k8s.ManifestType, s.failed(err))
+	}
+
+	return slices.SortedFunc(list.All(), func(a, b *k8s.Manifest) int {
+		return cmp.Compare(a.Metadata().ID(), b.Metadata().ID())
+	}), nil
+}
+
+// loaded is an error when an extra manifest is not among the manifests. Talos puts it there
+// once it has its content, as <priority>-<name> (Talos 1.13, extra_manifest.go/process).
+func loaded(extra []k8s.ExtraManifest, manifests []*k8s.Manifest) error {
+	var missing []string
+
+	for _, e := range extra {
+		id := e.Priority + "-" + e.Name
+
+		if !slices.ContainsFunc(manifests, func(m *k8s.Manifest) bool { return m.Metadata().ID() == id }) {
+			missing = append(missing, manifestName(e))
+		}
+	}
+
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: Talos has not loaded %s yet", ErrInProgress, strings.Join(missing, ", "))
+	}
+
+	return nil
+}
+
+// manifestName is the name of an extra manifest without what may be secret in a URL.
+func manifestName(e k8s.ExtraManifest) string {
+	if e.URL == "" {
+		return e.Name
+	}
+
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return "an extra manifest whose URL cannot be read"
+	}
+
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+
+	return u.String()
+}
+
+// proxyRendered is an error unless a DaemonSet kube-proxy is among the objects that has the
+// image, whichever that is when none is named.
+func proxyRendered(objects []map[string]any, image string) error {
+	var images []string
+
+	for _, object := range objects {
+		found, err := proxyImages(object)
+		if err != nil {
+			return err
+		}
+
+		images = append(images, found...)
+	}
+
+	switch {
+	case len(images) == 0:
+		return fmt.Errorf("%w: Talos has not rendered kube-proxy yet", ErrInProgress)
+	case image != "" && !slices.Contains(images, image):
+		return fmt.Errorf("%w: Talos has not rendered kube-proxy with %s yet, it is %s", ErrInProgress, image, strings.Join(images, ", "))
+	default:
+		return nil
+	}
+}
+
+// proxyImages are the images of an object that is the DaemonSet kube-proxy, which has one
+// container (Talos 1.13, k8stemplates/kube-proxy.go).
+func proxyImages(object map[string]any) ([]string, error) {
+	if object["kind"] != "DaemonSet" {
+		return nil, nil
+	}
+
+	var daemonSet struct {
+		Metadata struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Containers []struct {
+						Image string `json:"image"`
+					} `json:"containers"`
+				} `json:"spec"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+
+	encoded, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(encoded, &daemonSet)
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("read a DaemonSet: %w", err)
+	}
+
+	if daemonSet.Metadata.Name != string(cluster.KubeProxy) || daemonSet.Metadata.Namespace != "kube-system" {
+		return nil, nil
+	}
+
+	var images []string
+	for _, container := range daemonSet.Spec.Template.Spec.Containers {
+		images = append(images, container.Image)
+	}
+
+	return images, nil
+}

@@ -1,0 +1,103 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// PullComponent makes a member fetch the image of a component of Kubernetes into the store
+// that the component runs from, so that its upgrade does not wait for the download. It is
+// safe to repeat: an image that is there is not fetched again. Nothing keeps it there until
+// it is used: Talos removes an unused one from the store of the kubelet after an hour
+// (Talos 1.13, ImageGCController), and the kubelet one of pods when the disk is full.
+//
+// For kube-proxy it does nothing, as talosctl: its pods run on every node, whose kubelets
+// fetch it when the manifests change. Nor does it for a Talos without such a call.
+//
+// An image that the registry does not have is a permanent ErrGone; ErrRejected,
+// ErrUnsupported (no component that a machine runs) and ErrNotAuthorised are permanent too.
+// Bounded by Timeouts.Pull.
+func (m *Machine) PullComponent(ctx context.Context, component cluster.Component, image string) error {
+	if component == cluster.KubeProxy {
+		return nil
+	}
+
+	if err := m.pullComponent(ctx, component, image); err != nil {
+		return fmt.Errorf("pull image %s of %s on %s: %w", image, component, m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) pullComponent(ctx context.Context, component cluster.Component, image string) error {
+	store, err := componentStore(component)
+	if err != nil {
+		return err
+	}
+
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
+	}
+
+	version, err := bounded(ctx, m, s.version)
+	if err != nil {
+		return err
+	}
+
+	hasService, err := upgradesInSteps(version)
+	if err != nil {
+		return err
+	}
+
+	if hasService {
+		_, err = m.pull(ctx, s, store, image)
+	} else {
+		err = m.pullAtOnce(ctx, s, store.GetNamespace(), image)
+	}
+
+	// To pull ahead saves time and nothing else, so a machine without the call goes
+	// without (Talos 1.13, talos_managed.go/prePullImages).
+	if errors.Is(err, ErrUnsupported) {
+		return nil
+	}
+
+	return err
+}
+
+// componentStore is where a component finds its image: in the containerd on the disk, from
+// whose namespace "system" Talos runs the kubelet (Talos 1.13, services/kubelet.go/PreFunc),
+// and from whose namespace "k8s.io" the kubelet runs static pods by CRI like all others.
+func componentStore(component cluster.Component) (*common.ContainerdInstance, error) {
+	switch {
+	case component == cluster.Kubelet:
+		return imageStore(), nil
+	case component.StaticPod():
+		return &common.ContainerdInstance{Driver: common.ContainerDriver_CRI, Namespace: common.ContainerdNamespace_NS_CRI}, nil
+	default:
+		return nil, wait.Permanent(fmt.Errorf("%w: a machine runs no %q", ErrUnsupported, component))
+	}
+}
+
+// pullAtOnce is the pull before Talos 1.13: one call that answers at the end. It knows no
+// other containerd than the one on the disk (Talos 1.12, v1alpha1_images.go/ImagePull).
+func (m *Machine) pullAtOnce(ctx context.Context, s *session, namespace common.ContainerdNamespace, image string) error {
+	ctx, cancel := m.pullContext(ctx)
+	defer cancel()
+
+	_, err := s.machine.ImagePull(ctx, &machineapi.ImagePullRequest{ //nolint:staticcheck // the only one before Talos 1.13
+		Namespace: namespace, Reference: image,
+	})
+	if err != nil {
+		return s.pullFailed(err)
+	}
+
+	return nil
+}
