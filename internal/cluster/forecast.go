@@ -70,7 +70,7 @@ func forecast(want Spec, have Snapshot, decide func(Snapshot) Decision) (steps [
 
 	// Each round finishes at least one step of at least one machine; a machine
 	// has few, so the bound is only reached when a rule repeats itself.
-	for range 20 * (len(want.Known()) + 1) {
+	for range 20 * (len(want.Known()) + 1) * (1 + len(want.Kubernetes.Via)) {
 		last = decide(model)
 		if len(last.Steps) == 0 {
 			break
@@ -132,6 +132,17 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	case Reset:
 		s.lose(m)
 		s.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: state.NodeName}
+	case PullImages:
+		state.Pulled = step.Version
+		s.Machines[m.Name] = state
+	case UpgradeComponent:
+		state.Images = maps.Clone(state.Images)
+		state.Images[step.Component] = step.Image
+		s.Machines[m.Name] = state
+		s.runKubelet(m)
+		s.cordon(step.Node, true)
+	case SyncManifests:
+		s.Kubernetes.Manifests = step.Version
 	case DeleteNode:
 		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == step.Node })
 	}
@@ -147,11 +158,27 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 	if fresh {
 		state.Fresh, state.Stage, state.EtcdService = true, StageBooting, ServicePreparing
 		state.TalosVersion, state.Schematic = m.TalosVersion, m.Schematic
+
+		if state.Images = m.Images; step.Kubernetes != "" {
+			state.Images = m.Images.At(want.Kubernetes.Version, step.Kubernetes)
+		}
 	}
 
 	s.Machines[m.Name] = state
 	s.cordon(step.Node, true)
 	s.joinAll(want)
+}
+
+// runKubelet lets the node of a machine of the model run the kubelet of its configuration.
+func (s *Snapshot) runKubelet(m Machine) {
+	version, known := ImageVersion(s.Machines[m.Name].Images[Kubelet])
+	node, ok := s.NodeOf(m)
+
+	for i := range s.Kubernetes.Nodes {
+		if n := &s.Kubernetes.Nodes[i]; ok && known && n.Name == node.Name {
+			n.KubeletVersion = version
+		}
+	}
 }
 
 func (s *Snapshot) cordon(node string, cordoned bool) {
@@ -249,6 +276,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 	node.Ready = node.Ready || want.NodesBecomeReady
 	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }), node)
+	s.runKubelet(m)
 }
 
 // leaveBehind gives the model what the cluster still has of a machine that lost its

@@ -33,6 +33,12 @@ func Objection(want Spec, have Snapshot, p Policy, step Step) string {
 		return q.without(s.Member)
 	case LeaveEtcd:
 		return staysInEtcd(want, have, m, s.Member)
+	case UpgradeComponent:
+		if m.Role == Worker {
+			return staysInService(want, have, m, p)
+		}
+
+		return othersUnfit(want, have, m) // its etcd goes on
 	case Upgrade, ApplyConfig, Reset:
 		if m.Role == Worker {
 			return staysInService(want, have, m, p)

@@ -13,8 +13,8 @@ import (
 // The rules, in the order in which they are asked: who may be talked to at all
 // (identity), what is left of machines that are gone, which machines join, which nodes
 // are given back, what changes on machines that run, where and when etcd is
-// bootstrapped, what META lacks, who leaves, and what has to settle before the cluster
-// counts as Ready.
+// bootstrapped, what META lacks, who leaves, how Kubernetes is upgraded, and what has to
+// settle before the cluster counts as Ready.
 func Plan(want Spec, have Snapshot, p Policy) Decision {
 	d := Decision{named: map[string]bool{}}
 	want, have = want.ordered(), have.indexed()
@@ -33,6 +33,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseStrangers(want, have, d)
 	refuseLostEtcd(want, have, d)
 	refuseUpgrades(want, have, d)
+	refuseKubernetes(want, have, d)
 	refuseLastRemoval(want, have, d)
 
 	if len(d.Refusals) > 0 {
@@ -46,6 +47,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	planBootstrap(want, have, p, d)
 	planMeta(want, have, d)
 	planRemovals(want, have, p, d)
+	planKubernetes(want, have, p, d)
 	holdUntilSettled(want, have, d)
 }
 

@@ -50,7 +50,7 @@ func planJoin(want Spec, have Snapshot, m Machine, d *Decision) {
 
 	d.step(ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
-		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion,
+		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: joinsWith(want, have),
 	})
 }
 

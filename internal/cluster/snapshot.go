@@ -112,6 +112,8 @@ type MachineState struct {
 	Fresh bool
 	// Busy names the step that is running on the machine right now.
 	Busy string
+	// InUpgrade is true while that step is one of an upgrade of Kubernetes.
+	InUpgrade bool
 	// Resetting is true once this run asked the machine to reset, until it comes
 	// back as a member because the reset did not happen.
 	Resetting bool

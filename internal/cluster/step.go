@@ -275,6 +275,8 @@ func Disruptive(s Step) bool {
 		return true
 	case ApplyConfig:
 		return s.Reboot != ""
+	case UpgradeComponent:
+		return s.Node != ""
 	case Reset:
 		return s.Node != "" || s.Shared
 	default:
@@ -292,6 +294,10 @@ func OneByOne(s Step) bool {
 		return s.Access == Member && s.Role == ControlPlane
 	case WriteMeta:
 		return s.changesNetwork()
+	case UpgradeComponent:
+		return s.Role == ControlPlane
+	case SyncManifests:
+		return true
 	default:
 		return false
 	}
@@ -316,6 +322,9 @@ type Decision struct {
 	Holds []Hold
 	// Refusals end the run.
 	Refusals []Refusal
+	// Yields is true when what is left waits for machines of another resource, whose run
+	// needs the lock for that.
+	Yields bool
 
 	// named are the machines of steps and holds, while a plan is made.
 	named map[string]bool

@@ -26,6 +26,9 @@ type UpgradeComponent struct {
 	Component Component
 	// From is the image that the machine's configuration has, and Image the one that it gets.
 	From, Image string
+	// OnNode is the node on which it is seen to run.
+	OnNode string
+	// Evacuation before a kubelet is upgraded, where that was asked for.
 	Evacuation
 }
 
@@ -61,6 +64,8 @@ type SyncManifests struct {
 	Machine string
 	// Version of Kubernetes.
 	Version string
+	// TalosVersion is the oldest one of the control planes, which decides how it is done.
+	TalosVersion string
 }
 
 // On names the machine.
