@@ -22,6 +22,10 @@ type order struct {
 	step    cluster.Step
 	on, via cluster.Machine
 	confirm func(context.Context) error
+	// images are those of Kubernetes in the configuration that the machine has, and version
+	// the wanted Kubernetes.
+	images  cluster.Images
+	version string
 }
 
 // execute runs one step on its machine. Each step has one effect, and is safe to repeat.
@@ -48,6 +52,12 @@ func (r *Runner) execute(ctx context.Context, o order) error {
 		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Reset(ctx, s.Graceful) })
 	case cluster.DeleteNode:
 		return r.Kubernetes.DeleteNode(ctx, s.Node)
+	case cluster.PullImages:
+		return r.pullImages(ctx, o, s)
+	case cluster.UpgradeComponent:
+		return r.upgradeComponent(ctx, o, s)
+	case cluster.SyncManifests:
+		return r.syncManifests(ctx, o, s)
 	default:
 		return wait.Permanent(fmt.Errorf("no way to run step %q", o.step))
 	}
@@ -57,9 +67,9 @@ func (r *Runner) execute(ctx context.Context, o order) error {
 func (r *Runner) configure(ctx context.Context, o order, s cluster.ApplyConfig) error {
 	m := o.on
 
-	config, ok := r.Configs[m.Name]
-	if !ok {
-		return wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", m.Name))
+	config, err := r.configOf(o, s)
+	if err != nil {
+		return err
 	}
 
 	machine := r.Fleet.Machine(m)

@@ -91,7 +91,9 @@ func (t *turnstile) giveBack() {
 	}
 
 	t.release()
-	t.release, t.lost = nil, nil
+	t.cancel()
+
+	t.release, t.lost, t.cancel = nil, nil, nil
 }
 
 // close gives the lock back, or stops waiting for it.

@@ -30,6 +30,8 @@ type observer struct {
 	mu     sync.Mutex
 	states map[string]cluster.MachineState
 	nodes  *cluster.KubernetesState // nil until the first answer
+	// manifests is the version of the bootstrap manifests that this run synced.
+	manifests string
 	// views is what control planes say of etcd, by their names; nil when nobody asks,
 	// because nothing is going to be changed.
 	views map[string]cluster.EtcdView
@@ -226,7 +228,7 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 		fresh.Since = time.Now()
 	}
 
-	fresh.BootstrapSent = old.BootstrapSent
+	fresh.BootstrapSent, fresh.Pulled = old.BootstrapSent, old.Pulled
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
 	fresh.Fresh = (old.Fresh || withoutEtcd(fresh)) && !fresh.BootstrapSent && !fresh.BootstrapRequested && !fresh.EtcdService.ProvesData()
 	// One that went away and is a member again was not reset.
@@ -296,6 +298,8 @@ func (o *observer) snapshot() cluster.Snapshot {
 		have.Kubernetes = *o.nodes
 	}
 
+	have.Kubernetes.Manifests = o.manifests
+
 	return have
 }
 
@@ -317,6 +321,8 @@ func (o *observer) busy(name string, step cluster.Step) {
 			s.BootstrapSent, s.Fresh = true, false
 		case cluster.Upgrade:
 			s.Upgraded = cluster.UpgradeMark{}
+		case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:
+			s.InUpgrade = true
 		}
 	})
 }
@@ -324,8 +330,14 @@ func (o *observer) busy(name string, step cluster.Step) {
 // changed notes that a step ended, and what follows from it before the machine
 // is asked again.
 func (o *observer) changed(name string, step cluster.Step, err error) {
+	if sync, ok := step.(cluster.SyncManifests); ok && err == nil {
+		o.mu.Lock()
+		o.manifests = sync.Version
+		o.mu.Unlock()
+	}
+
 	o.update(name, func(s *cluster.MachineState) {
-		s.Busy = ""
+		s.Busy, s.InUpgrade = "", false
 
 		if err != nil {
 			return
@@ -348,6 +360,11 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			s.BootstrapRequested = true
 		case cluster.Reset:
 			s.Resetting = true
+		case cluster.PullImages:
+			s.Pulled = step.Version
+		case cluster.UpgradeComponent:
+			s.Images = maps.Clone(s.Images)
+			s.Images[step.Component] = step.Image
 		}
 	})
 }

@@ -19,7 +19,10 @@ type Runner struct {
 	Kubernetes Kubernetes
 	// Configs is the configuration to send, by machine name.
 	Configs map[string][]byte
-	Policy  cluster.Policy
+	// Images sets images of Kubernetes in a configuration and leaves all else as it is; nil
+	// where none is ever set.
+	Images func(config []byte, images cluster.Images) ([]byte, error)
+	Policy cluster.Policy
 	// Snapshots gets one of etcd before the first step of a run that takes a control plane
 	// out of service or out of etcd; nil takes none.
 	Snapshots Snapshots
@@ -134,6 +137,10 @@ func (r *Runner) runWith(
 		}
 
 		r.report(decision)
+
+		if decision.Yields && len(decision.Steps) == 0 && work.idle() {
+			work.turnstile.giveBack()
+		}
 
 		if err := work.start(ctx, decision.Steps, watch, have); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)

@@ -16,8 +16,13 @@ type precaution struct {
 	taken bool
 }
 
-// risky reports whether a step takes a control plane out of service or out of etcd.
+// risky reports whether a step takes a control plane out of service or out of etcd, or gives
+// etcd's data to another API server.
 func risky(step cluster.Step, on cluster.Machine) bool {
+	if s, ok := step.(cluster.UpgradeComponent); ok && s.Component == cluster.KubeAPIServer {
+		return s.From != s.Image
+	}
+
 	return cluster.Disruptive(step) && on.Role == cluster.ControlPlane
 }
 

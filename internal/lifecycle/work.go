@@ -96,7 +96,10 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		watch.busy(name, step)
 		w.runner.tell("step started", map[string]any{"step": step.String()})
 
-		o := order{step: step, on: watch.machine(name), confirm: func(context.Context) error { return nil }}
+		o := order{
+			step: step, on: watch.machine(name), images: state.Images, version: w.want.Kubernetes.Version,
+			confirm: func(context.Context) error { return nil },
+		}
 		if s, ok := step.(cluster.RemoveMember); ok {
 			o.via = watch.machine(s.Via)
 		}
@@ -319,11 +322,11 @@ func (w *work) failures() []cluster.Hold {
 }
 
 // showsInState is true for steps whose effect is seen in the state of the machine. That
-// of others is seen in the list of nodes, where an API server that lags behind may still
-// show the old one once more, or in the list of etcd's members.
+// of others is seen in Kubernetes, where an API server that lags behind may still show the
+// old one once more, or in the list of etcd's members.
 func showsInState(step cluster.Step) bool {
 	switch step.(type) {
-	case cluster.DeleteNode, cluster.Uncordon, cluster.LeaveEtcd, cluster.RemoveMember:
+	case cluster.DeleteNode, cluster.Uncordon, cluster.LeaveEtcd, cluster.RemoveMember, cluster.UpgradeComponent, cluster.SyncManifests:
 		return false
 	default:
 		return true

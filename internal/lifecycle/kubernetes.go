@@ -1,0 +1,115 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// configOf is the configuration that a machine is given. Its images of Kubernetes are those
+// that a member has, since they only change in the order of an upgrade, and those that the
+// cluster runs for a machine that joins during one.
+func (r *Runner) configOf(o order, s cluster.ApplyConfig) ([]byte, error) {
+	config, ok := r.Configs[o.on.Name]
+	if !ok {
+		return nil, wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", o.on.Name))
+	}
+
+	images := o.images
+
+	switch {
+	case s.Access == cluster.Member:
+	case s.Kubernetes != "":
+		images = o.on.Images.At(o.version, s.Kubernetes)
+	default:
+		images = nil
+	}
+
+	return r.withImages(config, images)
+}
+
+// withImages sets images in a configuration.
+func (r *Runner) withImages(config []byte, images cluster.Images) ([]byte, error) {
+	if len(images) == 0 {
+		return config, nil
+	}
+
+	if r.Images == nil {
+		return nil, wait.Permanent(errors.New("no way to set the images of Kubernetes in a configuration"))
+	}
+
+	out, err := r.Images(config, images)
+	if err != nil {
+		return nil, wait.Permanent(fmt.Errorf("set the images of Kubernetes in the configuration: %w", err))
+	}
+
+	return out, nil
+}
+
+// pullImages fetches what a machine runs itself, one image after the other.
+func (r *Runner) pullImages(ctx context.Context, o order, s cluster.PullImages) error {
+	images := o.on.Images.At(o.version, s.Version)
+
+	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler, cluster.Kubelet} {
+		if images[c] == "" {
+			continue
+		}
+
+		if err := r.Fleet.Machine(o.on).PullComponent(ctx, c, images[c]); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// upgradeComponent gives a component its image and waits until it runs. What it waits for
+// does not depend on who set the image: after an interruption the same step waits on.
+func (r *Runner) upgradeComponent(ctx context.Context, o order, s cluster.UpgradeComponent) error {
+	effect := func(ctx context.Context) error { return r.setImage(ctx, o.on, s.Component, s.Image) }
+
+	if err := r.changeComponent(ctx, o, s, effect); err != nil || s.Component == cluster.KubeProxy {
+		return err
+	}
+
+	return r.Kubernetes.AwaitComponent(ctx, s.OnNode, s.Component, s.Image)
+}
+
+func (r *Runner) changeComponent(ctx context.Context, o order, s cluster.UpgradeComponent, effect func(context.Context) error) error {
+	if s.Node == "" {
+		return effect(ctx)
+	}
+
+	return r.disrupt(ctx, o, s.Evacuation, effect)
+}
+
+// setImage changes one image in the configuration that the machine has, and nothing else.
+func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c cluster.Component, image string) error {
+	machine := r.Fleet.Machine(m)
+
+	config, err := machine.Configuration(ctx)
+	if err != nil {
+		return err
+	}
+
+	changed, err := r.withImages(config, cluster.Images{c: image})
+	if err != nil || bytes.Equal(config, changed) {
+		return err
+	}
+
+	return machine.ApplyConfig(ctx, changed, cluster.Member, m.UUID)
+}
+
+// syncManifests brings the manifests that a control plane renders now to the cluster.
+func (r *Runner) syncManifests(ctx context.Context, o order, s cluster.SyncManifests) error {
+	manifests, err := r.Fleet.Machine(o.on).Manifests(ctx, o.images[cluster.KubeProxy])
+	if err != nil {
+		return err
+	}
+
+	return r.Kubernetes.SyncManifests(ctx, manifests, s.TalosVersion)
+}
