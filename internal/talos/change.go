@@ -85,6 +85,32 @@ func (m *Machine) settle(ctx context.Context, look func(context.Context) error) 
 	return wait.Until(patience, m.fleet.options.Timeouts.Poll, func(context.Context) error { return look(ctx) })
 }
 
+// orSettled looks for the effect of a call on a member whose answer was lost; any other
+// outcome stays what it is.
+func (m *Machine) orSettled(ctx context.Context, s *session, err error, look func(context.Context, *session) error) error {
+	if err == nil || !s.ambiguous(err) {
+		return err
+	}
+
+	lost := m.settle(ctx, func(ctx context.Context) error {
+		s, _, err := m.connected(ctx)
+		if err != nil {
+			return err
+		}
+
+		if err := s.expect(cluster.Member); err != nil {
+			return err
+		}
+
+		return look(ctx, s)
+	})
+	if lost != nil {
+		return fmt.Errorf("%w, and no trace of it: %w", err, lost)
+	}
+
+	return nil
+}
+
 // gone reports whether a failed attempt to connect shows that the machine stopped
 // answering. The end of the caller's context shows nothing.
 func gone(ctx context.Context, err error) bool {

@@ -406,13 +406,8 @@ func TestAMachineWithoutAUUIDIsAskedAgain(t *testing.T) {
 func TestResetOfAContainer(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
-	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+	api := waitingContainer(t)
 
-	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
-	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	must(t, api.Reset(t.Context(), false))
 	observed(t, api, "ended", func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
 }

@@ -7,10 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -226,25 +224,6 @@ func isClass(err, class error) bool {
 	}
 
 	return errors.Is(err, class)
-}
-
-// machineOf serves an API as a member of a cluster of its own.
-func machineOf(t *testing.T, api *talosAPI) *Machine {
-	t.Helper()
-
-	ca := newTestCA(t)
-	g := serveTLS(t, ca.member(t, nil), "127.0.0.1:0", func(s *grpc.Server) { machineapi.RegisterMachineServiceServer(s, api) })
-	o := testOptions(g.port(), ca.credentials(t))
-	o.Timeouts.Call = 2 * time.Second
-
-	f, err := NewFleet(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(f.Close)
-
-	return f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"})
 }
 
 // A second bootstrap that met a first one has stopped etcd: Talos answers with a

@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -80,7 +78,7 @@ func TestEtcdView(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := etcdOf(t, test.api).EtcdView(t.Context())
+			got, err := machineOf(t, test.api).EtcdView(t.Context())
 			if !isClass(err, test.class) {
 				t.Fatalf("err = %v, want %v", err, test.class)
 			}
@@ -91,24 +89,6 @@ func TestEtcdView(t *testing.T) {
 			}
 		})
 	}
-}
-
-func etcdOf(t *testing.T, api *etcdAPI) *Machine {
-	t.Helper()
-
-	ca := newTestCA(t)
-	g := serveTLS(t, ca.member(t, nil), "127.0.0.1:0", func(s *grpc.Server) { machineapi.RegisterMachineServiceServer(s, api) })
-	o := testOptions(g.port(), ca.credentials(t))
-	o.Timeouts.Call = 2 * time.Second
-
-	f, err := NewFleet(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(f.Close)
-
-	return f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"})
 }
 
 func TestEtcdRefusals(t *testing.T) {

@@ -92,7 +92,7 @@ func (s *session) renderedManifests(ctx context.Context) (*k8s.BootstrapManifest
 
 	switch {
 	case errors.Is(err, ErrGone):
-		return nil, fmt.Errorf("%w: it renders none, as a control plane does", ErrInProgress)
+		return nil, fmt.Errorf("%w: it renders none, which only control planes do", ErrInProgress)
 	case err != nil:
 		return nil, err
 	default:

@@ -153,32 +153,6 @@ func (m *Machine) etcdCall(ctx context.Context, s *session, call func(context.Co
 	return s.etcdFailed(call(ctx))
 }
 
-// orSettled looks for the effect of a call on etcd whose answer was lost; any other
-// outcome stays what it is.
-func (m *Machine) orSettled(ctx context.Context, s *session, err error, look func(context.Context, *session) error) error {
-	if err == nil || !s.ambiguous(err) {
-		return err
-	}
-
-	lost := m.settle(ctx, func(ctx context.Context) error {
-		s, _, err := m.connected(ctx)
-		if err != nil {
-			return err
-		}
-
-		if err := s.expect(cluster.Member); err != nil {
-			return err
-		}
-
-		return look(ctx, s)
-	})
-	if lost != nil {
-		return fmt.Errorf("%w, and no trace of it: %w", err, lost)
-	}
-
-	return nil
-}
-
 // memberGone looks whether a member is in the list no more.
 func (m *Machine) memberGone(id string) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {

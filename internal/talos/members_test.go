@@ -46,6 +46,34 @@ func controlPlanes(t *testing.T, sim *talossim.Simulator, n int) ([]*talossim.Ma
 	return machines, apis
 }
 
+// threePlanes are the control planes of a cluster.
+type threePlanes struct {
+	sim      *talossim.Simulator
+	machines []*talossim.Machine
+	apis     []*talos.Machine
+	// lose makes a machine lose its answer to the call that is tested, if that is tested.
+	lose func(*talossim.Machine)
+}
+
+// answeredOrNot runs a test of a call twice: with all answers, and with the first one lost.
+func answeredOrNot(t *testing.T, method string, test func(*testing.T, threePlanes)) {
+	t.Helper()
+
+	for name, lose := range map[string]func(*talossim.Machine){
+		"an answer":     func(*talossim.Machine) {},
+		"a lost answer": func(m *talossim.Machine) { m.SetFault(talossim.Fault{Method: method, DropResponse: true}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			machines, apis := controlPlanes(t, sim, 3)
+
+			test(t, threePlanes{sim: sim, machines: machines, apis: apis, lose: lose})
+		})
+	}
+}
+
 func viewOf(t *testing.T, api *talos.Machine) cluster.EtcdView {
 	t.Helper()
 
@@ -100,39 +128,28 @@ func TestEtcdViewsAgree(t *testing.T) {
 func TestForfeitLeadership(t *testing.T) {
 	t.Parallel()
 
-	for name, fault := range map[string]talossim.Fault{"an answer": {}, "a lost answer": {DropResponse: true}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	answeredOrNot(t, "EtcdForfeitLeadership", func(t *testing.T, c threePlanes) {
+		leads := slices.IndexFunc(c.apis, func(api *talos.Machine) bool {
+			view := viewOf(t, api)
 
-			sim := site(t, talossim.Options{})
-			machines, apis := controlPlanes(t, sim, 3)
-
-			leads := slices.IndexFunc(apis, func(api *talos.Machine) bool {
-				view := viewOf(t, api)
-
-				return view.Member == view.Leader
-			})
-
-			if fault.DropResponse {
-				fault.Method = "EtcdForfeitLeadership"
-				machines[leads].SetFault(fault)
-			}
-
-			must(t, apis[leads].ForfeitLeadership(t.Context()))
-
-			after := viewOf(t, apis[leads])
-			if after.Leader == "" || after.Leader == after.Member {
-				t.Errorf("view %+v", after)
-			}
-
-			// Again, by one that does not lead.
-			must(t, apis[leads].ForfeitLeadership(t.Context()))
-
-			if again := viewOf(t, apis[leads]); again.Leader != after.Leader {
-				t.Errorf("leader %s, want %s", again.Leader, after.Leader)
-			}
+			return view.Member == view.Leader
 		})
-	}
+
+		c.lose(c.machines[leads])
+		must(t, c.apis[leads].ForfeitLeadership(t.Context()))
+
+		after := viewOf(t, c.apis[leads])
+		if after.Leader == "" || after.Leader == after.Member {
+			t.Errorf("view %+v", after)
+		}
+
+		// Again, by one that does not lead.
+		must(t, c.apis[leads].ForfeitLeadership(t.Context()))
+
+		if again := viewOf(t, c.apis[leads]); again.Leader != after.Leader {
+			t.Errorf("leader %s, want %s", again.Leader, after.Leader)
+		}
+	})
 }
 
 func TestASingleMemberKeepsWhatItIs(t *testing.T) {
@@ -160,61 +177,43 @@ func TestASingleMemberKeepsWhatItIs(t *testing.T) {
 func TestLeaveEtcd(t *testing.T) {
 	t.Parallel()
 
-	for name, fault := range map[string]talossim.Fault{"an answer": {}, "a lost answer": {DropResponse: true}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	answeredOrNot(t, "EtcdLeaveCluster", func(t *testing.T, c threePlanes) {
+		left := viewOf(t, c.apis[2]).Member
 
-			sim := site(t, talossim.Options{})
-			machines, apis := controlPlanes(t, sim, 3)
-			left := viewOf(t, apis[2]).Member
+		c.lose(c.machines[2])
 
-			if fault.DropResponse {
-				fault.Method = "EtcdLeaveCluster"
-				machines[2].SetFault(fault)
-			}
+		for range 2 {
+			must(t, c.apis[2].LeaveEtcd(t.Context(), c.machines[2].UUID()))
+		}
 
-			for range 2 {
-				must(t, apis[2].LeaveEtcd(t.Context(), machines[2].UUID()))
-			}
+		view := viewOf(t, c.apis[0])
+		if len(view.Members) != 2 || slices.Contains(view.Members, left) {
+			t.Errorf("members %v, %s has left", view.Members, left)
+		}
 
-			view := viewOf(t, apis[0])
-			if len(view.Members) != 2 || slices.Contains(view.Members, left) {
-				t.Errorf("members %v, %s has left", view.Members, left)
-			}
-
-			if n := len(sim.CallsTo("EtcdLeaveCluster")); n != 1 {
-				t.Errorf("%d calls, want 1", n)
-			}
-		})
-	}
+		if n := len(c.sim.CallsTo("EtcdLeaveCluster")); n != 1 {
+			t.Errorf("%d calls, want 1", n)
+		}
+	})
 }
 
 func TestRemoveMember(t *testing.T) {
 	t.Parallel()
 
-	for name, fault := range map[string]talossim.Fault{"an answer": {}, "a lost answer": {DropResponse: true}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	answeredOrNot(t, "EtcdRemoveMemberByID", func(t *testing.T, c threePlanes) {
+		dead := viewOf(t, c.apis[2]).Member
+		c.machines[2].PowerOff()
 
-			sim := site(t, talossim.Options{})
-			machines, apis := controlPlanes(t, sim, 3)
-			dead := viewOf(t, apis[2]).Member
-			machines[2].PowerOff()
+		c.lose(c.machines[0])
 
-			if fault.DropResponse {
-				fault.Method = "EtcdRemoveMemberByID"
-				machines[0].SetFault(fault)
-			}
+		for range 2 {
+			must(t, c.apis[0].RemoveMember(t.Context(), dead))
+		}
 
-			for range 2 {
-				must(t, apis[0].RemoveMember(t.Context(), dead))
-			}
-
-			if view := viewOf(t, apis[1]); len(view.Members) != 2 || slices.Contains(view.Members, dead) {
-				t.Errorf("members %v, %s was removed", view.Members, dead)
-			}
-		})
-	}
+		if view := viewOf(t, c.apis[1]); len(view.Members) != 2 || slices.Contains(view.Members, dead) {
+			t.Errorf("members %v, %s was removed", view.Members, dead)
+		}
+	})
 }
 
 func TestRemoveMemberErrors(t *testing.T) {

@@ -118,6 +118,49 @@ func TestObserveFollowsAMachine(t *testing.T) {
 	}
 }
 
+// The images are read from the configuration that is active, and by no call of their own.
+func TestObserveImages(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api, config := waiting(t, sim, o, o.fleet(t, nil))
+
+	if got := api.Observe(t.Context()); got.Images != nil {
+		t.Errorf("images %v, and nobody asked", got.Images)
+	}
+
+	images := func(read func([]byte) (cluster.Images, error)) *talos.Machine {
+		return o.fleet(t, func(o *talos.Options) { o.Digest, o.Images = nil, read }).Machine(wanted(m))
+	}
+
+	sim.ForgetCalls()
+
+	got := images(func(active []byte) (cluster.Images, error) {
+		return cluster.Images{cluster.Kubelet: string(active)}, nil
+	}).Observe(t.Context())
+	if got.Images[cluster.Kubelet] != string(config) {
+		t.Errorf("images %v", got.Images)
+	}
+
+	reads := 0
+
+	for _, call := range sim.Calls() {
+		if strings.HasPrefix(call.Detail, "MachineConfigs") {
+			reads++
+		}
+	}
+
+	if reads != 1 {
+		t.Errorf("%d reads of the configuration, want 1", reads)
+	}
+
+	got = images(func([]byte) (cluster.Images, error) { return nil, errors.New("a document of the future") }).Observe(t.Context())
+	if got.Access != cluster.Unreachable || !strings.Contains(got.Cause, "images of Kubernetes in the machine configuration: a document of the future") {
+		t.Errorf("images that cannot be read: %+v", got)
+	}
+}
+
 func TestObserveWorker(t *testing.T) {
 	t.Parallel()
 

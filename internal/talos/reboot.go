@@ -31,20 +31,9 @@ func (m *Machine) Reboot(ctx context.Context, uuid string) error {
 }
 
 func (m *Machine) reboot(ctx context.Context, uuid string) error {
-	s, err := m.changing(ctx, cluster.Member, uuid)
-	if err != nil {
+	s, begun, err := m.interrupting(ctx, uuid, cluster.StageRebooting)
+	if err != nil || begun {
 		return err
-	}
-
-	stage, _, _, err := m.status(ctx, s)
-
-	switch {
-	case err != nil:
-		return err
-	case stage == cluster.StageRebooting:
-		return nil
-	case !idle(stage):
-		return fmt.Errorf("%w: it is %s", ErrInProgress, stage)
 	}
 
 	boot, err := bounded(ctx, m, s.bootID)
@@ -71,6 +60,27 @@ func (m *Machine) sendReboot(ctx context.Context, s *session) error {
 	}
 
 	return final(s.failed(err))
+}
+
+// interrupting opens a session for a call that takes a member down, as changing does. begun
+// is true when the machine is in the stage of that very call already; in any other one that
+// is not idle it is ErrInProgress.
+func (m *Machine) interrupting(ctx context.Context, uuid string, own cluster.Stage) (s *session, begun bool, err error) {
+	s, err = m.changing(ctx, cluster.Member, uuid)
+	if err != nil {
+		return nil, false, err
+	}
+
+	stage, _, _, err := m.status(ctx, s)
+
+	switch {
+	case err != nil:
+		return nil, false, err
+	case stage != own && !idle(stage):
+		return nil, false, fmt.Errorf("%w: it is %s", ErrInProgress, stage)
+	default:
+		return s, stage == own, nil
+	}
 }
 
 // idle machines run no sequence that a reset, a reboot or an upgrade has to wait for:

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -104,13 +103,7 @@ func TestRebootMeetsAnotherSequence(t *testing.T) {
 func TestContainersCannotRebootOrUpgrade(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
-	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
-
-	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
-	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	api := waitingContainer(t)
 
 	for what, err := range map[string]error{"reboot": api.Reboot(t.Context(), ""), "upgrade": api.Upgrade(t.Context(), newer, "", confirmed)} {
 		if !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
@@ -143,6 +136,7 @@ func TestChangesCompareTheUUID(t *testing.T) {
 		"upgrade": own.Upgrade(ctx, newer, another, confirmed),
 		"leave":   own.LeaveEtcd(ctx, another),
 		"pull":    known.PullImage(ctx, newer),
+		"fetch":   known.PullComponent(ctx, cluster.Kubelet, newKubelet),
 		"forfeit": known.ForfeitLeadership(ctx),
 		"remove":  known.RemoveMember(ctx, "2ac1b0d0b83cb2a4"),
 	} {

@@ -33,21 +33,9 @@ func (m *Machine) Reset(ctx context.Context, graceful bool) error {
 }
 
 func (m *Machine) reset(ctx context.Context, graceful bool) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
-	if err != nil {
+	s, begun, err := m.interrupting(ctx, m.knownUUID(), cluster.StageResetting)
+	if err != nil || begun {
 		return err
-	}
-
-	stage, _, _, err := m.status(ctx, s)
-	if err != nil {
-		return err
-	}
-
-	switch {
-	case stage == cluster.StageResetting:
-		return nil
-	case !idle(stage):
-		return fmt.Errorf("%w: it is %s", ErrInProgress, stage)
 	}
 
 	version, err := bounded(ctx, m, s.version)

@@ -24,6 +24,25 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
+// Resources opens the resources of a member for somebody else's reads, on a connection of
+// its own, which release ends. Nothing can be changed there: Talos takes no writes from
+// clients (Talos 1.13, resources.AccessPolicy). The connection does not
+// outlive a reboot of the machine, and is not replaced; errors of the reads have no class.
+func (m *Machine) Resources(ctx context.Context) (resources state.State, release func(), err error) {
+	s, err := m.reach(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the resources of %s: %w", m.address, err)
+	}
+
+	if err := s.expect(cluster.Member); err != nil {
+		s.close()
+
+		return nil, nil, fmt.Errorf("open the resources of %s: %w", m.address, err)
+	}
+
+	return s.state, s.close, nil
+}
+
 // get reads one resource. One that does not exist is ErrGone.
 func get[T resource.Resource](ctx context.Context, s *session, namespace resource.Namespace, kind resource.Type, id resource.ID) (T, error) {
 	res, err := safe.ReaderGet[T](ctx, s.state, resource.NewMetadata(namespace, kind, id, resource.VersionUndefined))

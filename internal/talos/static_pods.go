@@ -7,6 +7,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -41,7 +42,7 @@ func (s *session) staticPods(ctx context.Context) (map[string]string, error) {
 
 		// Pods that the user adds to machine.pods have no such annotations, and no
 		// configuration of the control plane.
-		if _, ours := manifest.Metadata.Annotations["talos.dev/config-version"]; ours {
+		if _, ours := manifest.Metadata.Annotations[constants.AnnotationStaticPodConfigVersion]; ours {
 			pods[manifest.Metadata.Name] = cluster.StaticPodStamp(manifest.Metadata.Annotations)
 		}
 	}

@@ -48,30 +48,14 @@ func (m *Machine) tryConfig(ctx context.Context, config []byte, uuid string, rev
 	err = m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{
 		Data: config, Mode: machineapi.ApplyConfigurationRequest_TRY, TryModeTimeout: durationpb.New(revert),
 	})
-	if err == nil || !s.ambiguous(err) {
-		return final(err)
-	}
 
 	// A change of the network can cost the answer and not the connection to come.
-	if lost := m.settle(ctx, m.runsWith(config)); lost != nil {
-		return fmt.Errorf("%w, and no trace of it: %w", err, lost)
-	}
-
-	return nil
+	return m.orSettled(ctx, s, final(err), m.runsWith(config))
 }
 
 // runsWith looks whether a configuration is the active one.
-func (m *Machine) runsWith(config []byte) func(context.Context) error {
-	return func(ctx context.Context) error {
-		s, _, err := m.connected(ctx)
-		if err != nil {
-			return err
-		}
-
-		if err := s.expect(cluster.Member); err != nil {
-			return err
-		}
-
+func (m *Machine) runsWith(config []byte) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
 		active, err := bounded(ctx, m, s.activeConfig)
 		if err != nil {
 			return err

@@ -26,6 +26,21 @@ func waiting(t *testing.T, sim *talossim.Simulator, o owner, f *talos.Fleet) (m 
 	return m, api, o.config(t, machinetype.TypeControlPlane)
 }
 
+// waitingContainer is a control plane in a container that waits for its bootstrap.
+func waitingContainer(t *testing.T) *talos.Machine {
+	t.Helper()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
+	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+	return api
+}
+
 func withSysctl(t *testing.T, config []byte) []byte {
 	t.Helper()
 

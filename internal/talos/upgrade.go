@@ -42,20 +42,9 @@ func (m *Machine) Upgrade(ctx context.Context, image, uuid string, confirm func(
 }
 
 func (m *Machine) upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error {
-	s, err := m.changing(ctx, cluster.Member, uuid)
-	if err != nil {
+	s, begun, err := m.interrupting(ctx, uuid, cluster.StageUpgrading)
+	if err != nil || begun {
 		return err
-	}
-
-	stage, _, _, err := m.status(ctx, s)
-
-	switch {
-	case err != nil:
-		return err
-	case stage == cluster.StageUpgrading:
-		return nil
-	case !idle(stage):
-		return fmt.Errorf("%w: it is %s", ErrInProgress, stage)
 	}
 
 	version, err := bounded(ctx, m, s.version)

@@ -27,6 +27,9 @@ const (
 	noBinary = "docker.io/library/nginx:1.2.3"
 )
 
+// newKubelet is the image of a kubelet that no simulated machine runs.
+const newKubelet = "ghcr.io/siderolabs/kubelet:v1.36.9"
+
 // upgradable is a single control plane that is ready.
 func upgradable(t *testing.T, version string, change func(*talos.Options)) (*talossim.Simulator, *talossim.Machine, *talos.Machine) {
 	t.Helper()
@@ -299,6 +302,41 @@ func TestPullImageBefore113(t *testing.T) {
 
 	if got := changes(sim); len(got) != 0 {
 		t.Errorf("calls %v", got)
+	}
+}
+
+func TestPullComponent(t *testing.T) {
+	t.Parallel()
+
+	for version, method := range map[string]string{"v1.13.0": "Pull", "v1.12.6": "ImagePull"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+
+			sim, m, api := upgradable(t, version, nil)
+
+			for range 2 {
+				must(t, api.PullComponent(t.Context(), cluster.Kubelet, newKubelet))
+			}
+
+			if got := m.PulledImages(); !slices.Equal(got, []string{newKubelet}) {
+				t.Errorf("images %v", got)
+			}
+
+			if got := changes(sim); !slices.Equal(got, []string{method, method}) {
+				t.Errorf("calls %v", got)
+			}
+
+			err := api.PullComponent(t.Context(), cluster.KubeAPIServer, noImage)
+			if !errors.Is(err, talos.ErrGone) || !wait.IsPermanent(err) || !strings.Contains(err.Error(), noImage) {
+				t.Errorf("no such image: %v", err)
+			}
+
+			m.SetFault(talossim.Fault{Method: method, DropResponse: true})
+
+			if err := api.PullComponent(t.Context(), cluster.Kubelet, newKubelet); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
+				t.Errorf("a lost answer: %v", err)
+			}
+		})
 	}
 }
 

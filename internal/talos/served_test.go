@@ -1,0 +1,231 @@
+package talos
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// testCA signs like Talos does: Ed25519, organisation talos.
+type testCA struct {
+	cert *x509.Certificate
+	key  ed25519.PrivateKey
+}
+
+func newTestCA(t *testing.T) testCA {
+	t.Helper()
+
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"talos"}},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return testCA{cert, key}
+}
+
+// issue signs a certificate for 127.0.0.1 and changes it first, if asked to.
+func (a testCA) issue(t *testing.T, commonName string, change func(*x509.Certificate)) tls.Certificate {
+	t.Helper()
+
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: commonName},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	if change != nil {
+		change(template)
+	}
+
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, public, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+func (a testCA) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+
+	return pool
+}
+
+func (a testCA) credentials(t *testing.T) Credentials {
+	t.Helper()
+
+	return a.credentialsOf(t, a.issue(t, "", nil))
+}
+
+func (a testCA) credentialsOf(t *testing.T, cert tls.Certificate) Credentials {
+	t.Helper()
+
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return Credentials{
+		CA:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}),
+		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}),
+		Key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}
+}
+
+// member is the TLS side of a configured machine of the cluster.
+func (a testCA) member(t *testing.T, change func(*x509.Certificate)) *tls.Config {
+	t.Helper()
+
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{a.issue(t, "cp-1.example.org", change)},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.pool(), NextProtos: []string{"h2"},
+	}
+}
+
+// maintenance is the TLS side of a machine that waits for a configuration.
+func maintenance(t *testing.T, change func(*x509.Certificate)) *tls.Config {
+	t.Helper()
+
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+		Certificates: []tls.Certificate{newTestCA(t).issue(t, constants.MaintenanceServiceCommonName, change)},
+	}
+}
+
+// gate serves gRPC without any service, and counts connections.
+type gate struct {
+	net.Listener
+	server   *grpc.Server
+	accepted atomic.Int32
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	conn, err := g.Listener.Accept()
+	if err == nil {
+		g.accepted.Add(1)
+	}
+
+	return conn, err
+}
+
+func (g *gate) port() int { return g.Addr().(*net.TCPAddr).Port }
+
+func serveTLS(t *testing.T, config *tls.Config, address string, register ...func(*grpc.Server)) *gate {
+	t.Helper()
+
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	g := &gate{Listener: tls.NewListener(l, config), server: grpc.NewServer(grpc.Creds(insecure.NewCredentials()))}
+	for _, r := range register {
+		r(g.server)
+	}
+
+	done := make(chan struct{})
+
+	go func() {
+		defer close(done)
+
+		_ = g.server.Serve(g)
+	}()
+	t.Cleanup(func() {
+		g.server.Stop()
+		<-done
+	})
+
+	return g
+}
+
+// served is a machine that is a member of a cluster of its own and serves what is
+// registered, for what no simulated one does.
+func served(t *testing.T, register ...func(*grpc.Server)) *Machine {
+	t.Helper()
+
+	ca := newTestCA(t)
+	g := serveTLS(t, ca.member(t, nil), "127.0.0.1:0", register...)
+	o := testOptions(g.port(), ca.credentials(t))
+	o.Timeouts.Call = 2 * time.Second
+
+	f, err := NewFleet(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(f.Close)
+
+	return f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"})
+}
+
+// machineOf serves the machine API.
+func machineOf(t *testing.T, api machineapi.MachineServiceServer) *Machine {
+	t.Helper()
+
+	return served(t, func(s *grpc.Server) { machineapi.RegisterMachineServiceServer(s, api) })
+}
+
+func testOptions(port int, credentials Credentials) Options {
+	return Options{
+		Credentials: credentials, Port: port,
+		Timeouts: Timeouts{Connect: 20 * time.Second, Call: 20 * time.Second, Observe: 40 * time.Second, Poll: 10 * time.Millisecond},
+	}.withDefaults()
+}
+
+func connect(t *testing.T, o Options, fingerprints ...string) (*session, peer, error) {
+	t.Helper()
+
+	id, err := o.Credentials.parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s, p, err := o.open(t.Context(), "127.0.0.1", id, fingerprints)
+	if s != nil {
+		t.Cleanup(s.close)
+	}
+
+	return s, p, err
+}
