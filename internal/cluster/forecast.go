@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -97,8 +98,7 @@ func (s Snapshot) clone() Snapshot {
 // advance changes the model as a step would change the machines, including what
 // they then do by themselves.
 func (s *Snapshot) advance(want Spec, step Step) {
-	known := want.Known()
-	m := known[slices.IndexFunc(known, func(m Machine) bool { return m.Name == step.On() })]
+	m, _ := want.Find(step.On())
 	state := s.Machines[m.Name]
 
 	switch step := step.(type) {
@@ -258,7 +258,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 		state.EtcdService = ServiceRunning
 
 		if _, ok := s.MemberOf(m); !ok {
-			s.Etcd.Members = append(s.Etcd.Members, EtcdMember{ID: memberIn(m), Name: orElse(state.NodeName, m.Name), PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
+			s.Etcd.Members = append(s.Etcd.Members, EtcdMember{ID: memberIn(m), Name: cmp.Or(state.NodeName, m.Name), PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
 			s.agree()
 		}
 	}
@@ -282,7 +282,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 // leaveBehind gives the model what the cluster still has of a machine that lost its
 // configuration or is gone: the member and the node that were recorded for it.
 func leaveBehind(s *Snapshot, m Machine) {
-	name := orElse(s.Machines[m.Name].NodeName, m.NodeName)
+	name := cmp.Or(s.Machines[m.Name].NodeName, m.NodeName)
 
 	if m.MemberID != "" {
 		s.Etcd.Members = append(s.Etcd.Members,
@@ -295,15 +295,7 @@ func leaveBehind(s *Snapshot, m Machine) {
 }
 
 // memberIn is the ID of a machine's member in the model.
-func memberIn(m Machine) string { return orElse(m.MemberID, m.Name) }
-
-func orElse(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-
-	return text
-}
+func memberIn(m Machine) string { return cmp.Or(m.MemberID, m.Name) }
 
 func hostInURL(host string) string {
 	for _, c := range host {

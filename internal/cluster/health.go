@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ func HealthOf(want Spec, have Snapshot) Health {
 	h.Silent = h.Etcd.Silent
 
 	if !have.Kubernetes.Reachable {
-		h.Silent = append(slices.Clone(h.Silent), "Kubernetes API: "+reasonOr(have.Kubernetes.Cause, notInTime))
+		h.Silent = append(slices.Clone(h.Silent), "Kubernetes API: "+cmp.Or(have.Kubernetes.Cause, notInTime))
 	}
 
 	return h
@@ -134,12 +135,12 @@ func planesOf(want Spec, have Snapshot) []plane {
 		}
 
 		member, _ := have.MemberOf(m)
-		planes = append(planes, plane{title: titled(reasonOr(member.Name, state.NodeName), m.Address), state: state, member: member.ID})
+		planes = append(planes, plane{title: titled(cmp.Or(member.Name, state.NodeName), m.Address), state: state, member: member.ID})
 	}
 
 	for _, member := range Unowned(want, have) {
 		planes = append(planes, plane{
-			title: titled(orID(member), member.host()), state: have.Peers[member.ID], member: member.ID,
+			title: titled(orID(member), member.Host()), state: have.Peers[member.ID], member: member.ID,
 		})
 	}
 
@@ -158,14 +159,6 @@ func titled(name, address string) string {
 	default:
 		return name + " (" + address + ")"
 	}
-}
-
-func reasonOr(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-
-	return text
 }
 
 // absence says why a machine is not there as a part of its cluster; empty when it is.
@@ -217,7 +210,7 @@ func controlPlanesReady(planes []plane) Condition {
 		case s.Stage != StageRunning:
 			bad = append(bad, fmt.Sprintf("%s is in stage %s", p.title, s.Stage))
 		case !s.Ready:
-			bad = append(bad, p.title+" is not ready"+inBrackets(strings.Join(s.Unmet, ", ")))
+			bad = append(bad, p.title+" is not ready"+because(strings.Join(s.Unmet, ", ")))
 		}
 	}
 
@@ -248,7 +241,7 @@ func nodesReady(k KubernetesState) Condition {
 		all = append(all, n.ReadySince)
 
 		if !n.Ready {
-			bad = append(bad, n.Name+inBrackets(n.ReadyReason))
+			bad = append(bad, n.Name+because(n.ReadyReason))
 			wrong = append(wrong, n.ReadySince)
 		}
 	}
@@ -283,7 +276,7 @@ func nodesSchedulable(k KubernetesState) Condition {
 			by = "cordoned by talosop"
 		}
 
-		bad = append(bad, n.Name+inBrackets(by))
+		bad = append(bad, n.Name+because(by))
 		wrong = append(wrong, n.UnschedulableSince)
 	}
 
@@ -330,14 +323,6 @@ func listed(parts []string) string {
 	}
 
 	return strings.Join(parts, ", ")
-}
-
-func inBrackets(text string) string {
-	if text == "" {
-		return ""
-	}
-
-	return " (" + text + ")"
 }
 
 // moments are times of which none may be known: a zero one is not.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -64,9 +65,9 @@ func EtcdHealthOf(want Spec, have Snapshot) EtcdHealth {
 	return h
 }
 
-// host is where the machine of the member is, by the first address that it is announced
+// Host is where the machine of the member is, by the first address that it is announced
 // with.
-func (m EtcdMember) host() string {
+func (m EtcdMember) Host() string {
 	for _, peer := range m.PeerURLs {
 		if parsed, err := url.Parse(peer); err == nil && parsed.Hostname() != "" {
 			return parsed.Hostname()
@@ -196,7 +197,7 @@ func silentPlanes(planes []plane, etcd EtcdState) []string {
 
 		cause := p.state.Cause
 		if !known {
-			cause = reasonOr(cause, notInTime)
+			cause = cmp.Or(cause, notInTime)
 		}
 
 		switch {
@@ -334,10 +335,9 @@ func alarms(etcd EtcdState) []string {
 
 // named is the name of a member, or its ID.
 func (s EtcdState) named(id string) string {
-	i := slices.IndexFunc(s.Members, func(m EtcdMember) bool { return m.ID == id })
-	if i < 0 {
-		return id
+	if m, ok := s.member(id); ok {
+		return orID(m)
 	}
 
-	return orID(s.Members[i])
+	return id
 }

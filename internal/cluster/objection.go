@@ -13,12 +13,11 @@ func Objection(want Spec, have Snapshot, p Policy, step Step) string {
 
 	want = want.ordered()
 
-	i := slices.IndexFunc(want.Known(), func(m Machine) bool { return m.Name == step.On() })
-	if i < 0 {
+	m, ok := want.Find(step.On())
+	if !ok {
 		return ""
 	}
 
-	m := want.Known()[i]
 	if m.Role == ControlPlane && !hasEtcd(want, have) {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -105,7 +106,7 @@ func refuseRenames(want Spec, have Snapshot, d *Decision) {
 // same machine, unless it lost everything or has another node.
 func renamed(have Snapshot, removed, m Machine) bool {
 	s := have.Machines[m.Name]
-	uuid := orElse(s.UUID, m.UUID)
+	uuid := cmp.Or(s.UUID, m.UUID)
 
 	switch {
 	case removed.UUID != "" && uuid != "":

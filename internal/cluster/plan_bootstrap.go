@@ -1,7 +1,5 @@
 package cluster
 
-import "slices"
-
 // refuseLostEtcd refuses to go on when the recorded state knows of an etcd that
 // none of the machines has any more. Only a restore can bring its data back; a
 // second bootstrap would put an empty cluster in its place.
@@ -10,7 +8,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 		return
 	}
 
-	for _, m := range slices.Concat(want.controlPlanes(), want.removed(ControlPlane)) {
+	for _, m := range want.everyControlPlane() {
 		s := have.Machines[m.Name]
 		if s.Access != Maintenance && (s.Access != Member || !s.EtcdService.WithoutData() || s.BootstrapRequested || s.BootstrapSent) {
 			return
@@ -29,7 +27,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 // it says so itself, or this run saw it in maintenance mode. Those of other resources
 // count too, and nodes in Kubernetes prove an etcd that nobody listed.
 func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
-	if !want.Founds() || want.Bootstrapped || len(have.Etcd.Members) > 0 || etcdBeginning(slices.Concat(want.controlPlanes(), want.removed(ControlPlane)), have) {
+	if !want.Founds() || want.Bootstrapped || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
 		return
 	}
 
@@ -39,7 +37,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 		return
 	}
 
-	for _, m := range slices.Concat(want.controlPlanes(), want.removed(ControlPlane)) {
+	for _, m := range want.everyControlPlane() {
 		if reason := mayHoldEtcd(have.Machines[m.Name]); reason != "" {
 			d.holdOnce(m.Name, reason, "it may already hold etcd data, so no other machine is bootstrapped")
 

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // rollout is one round of changes to machines that run.
@@ -61,7 +63,7 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 	}
 
 	if len(s.RebootFor) > 0 {
-		step.Reboot, step.Try = reasons(s.RebootFor), false
+		step.Reboot, step.Try = strings.Join(s.RebootFor, ", "), false
 		step.Evacuation = evacuation(r.have, m, r.policy)
 	}
 
@@ -249,8 +251,8 @@ func (r rollout) turn() (turn, wait string) {
 		reason := Unsettled(want, have, m)
 
 		switch {
-		case changes && reason != "" && etcdDown(have.Machines[m.Name]):
-			down = orElse(down, m.Name)
+		case changes && reason != "" && have.Machines[m.Name].EtcdDown():
+			down = cmp.Or(down, m.Name)
 		case changes && reason != "" && sick == "":
 			sick = m.Name
 		case changes && reason == "" && outOfService(want, have, m) == "" && first == "":
@@ -264,7 +266,7 @@ func (r rollout) turn() (turn, wait string) {
 		}
 	}
 
-	sick = orElse(down, sick)
+	sick = cmp.Or(down, sick)
 
 	switch {
 	case sick != "":

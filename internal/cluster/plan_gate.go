@@ -8,7 +8,7 @@ import (
 // gate says why a control plane must not go out of service now; remedy is set when
 // waiting does not help. A machine whose own etcd does not run costs no vote.
 func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string) {
-	if etcdDown(have.Machines[m.Name]) {
+	if have.Machines[m.Name].EtcdDown() {
 		// A list that is answered although the others could not answer it needs this vote:
 		// the etcd that was seen down a moment ago is back.
 		if member, ok := have.MemberOf(m); ok && have.Etcd.Known {
@@ -49,14 +49,11 @@ func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string)
 	return reason, ""
 }
 
-// etcdDown is true for a control plane whose own etcd is known not to run.
-func etcdDown(s MachineState) bool { return s.EtcdService != "" && s.EtcdService != ServiceRunning }
-
 // otherUnderWay names another control plane that is being disrupted, or may be: one that
 // was rebooted and is not back, or that went silent just now. It is asked where nothing
 // can be lost in etcd any more, and one machine at a time still is the rule.
 func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
-	for _, other := range slices.Concat(want.controlPlanes(), want.removed(ControlPlane)) {
+	for _, other := range want.everyControlPlane() {
 		s := have.Machines[other.Name]
 
 		switch {

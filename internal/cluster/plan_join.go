@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // planJoins decides which machines in maintenance mode get their configuration now:
 // all of them at once, since none of them is in service. It also names the machines that
@@ -57,7 +60,7 @@ func planJoin(want Spec, have Snapshot, m Machine, d *Decision) {
 // formerMember is the etcd member that a machine in maintenance mode had in its life
 // before: the one that was recorded, else by its node's name or its address.
 func formerMember(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
-	member, ok := have.memberWith(func(e EtcdMember) bool { return m.MemberID != "" && e.ID == m.MemberID })
+	member, ok := have.Etcd.member(m.MemberID)
 	if !ok {
 		member, ok = have.memberWith(func(e EtcdMember) bool { return m.NodeName != "" && e.Name == m.NodeName })
 	}
@@ -74,7 +77,7 @@ func formerMember(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
 // formerNode is the node that a machine in maintenance mode had in its life before, by the
 // name that was recorded for it.
 func formerNode(want Spec, have Snapshot, m Machine) (Node, bool) {
-	name := orElse(have.Machines[m.Name].NodeName, m.NodeName)
+	name := cmp.Or(have.Machines[m.Name].NodeName, m.NodeName)
 	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n Node) bool { return name != "" && n.Name == name })
 
 	if i < 0 || !have.Kubernetes.Reachable {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // planWorkers changes workers: what needs no reboot at once, the rest within the budget
@@ -211,22 +212,8 @@ func enumerate(names []string) string {
 	case len(names) == 1:
 		return names[0] + " is"
 	case len(names) > most:
-		return fmt.Sprintf("%s and %d more are", joined(names[:most]), len(names)-most)
+		return fmt.Sprintf("%s and %d more are", strings.Join(names[:most], ", "), len(names)-most)
 	default:
-		return joined(names) + " are"
+		return strings.Join(names, ", ") + " are"
 	}
-}
-
-func joined(names []string) string {
-	text := ""
-
-	for i, name := range names {
-		if i > 0 {
-			text += ", "
-		}
-
-		text += name
-	}
-
-	return text
 }

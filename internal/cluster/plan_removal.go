@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -33,7 +34,7 @@ func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
 		return false
 	}
 
-	return have.Machines[m.Name].Access == Maintenance || RemovalLeft(m, have, p) != "" || answersAsOther(want, have, m)
+	return have.Machines[m.Name].Access == Maintenance || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
 }
 
 // planRemovals takes the control planes that are removed out of the cluster. Living ones
@@ -48,11 +49,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		_, isMember := memberOfRemoved(want, have, m)
 
 		switch {
-		case d.concerns(m.Name):
-		case s.Busy != "":
-			d.hold(m.Name, "%s", s.Busy)
-		case s.Resetting && RemovalLeft(m, have, p) == "" && s.Access != Maintenance:
-			d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
+		case d.concerns(m.Name), d.leaving(have, m, p):
 		case departed(want, have, m, p) && have.Etcd.Known:
 			planNodeDeletion(want, have, m, d)
 		case s.Access != Member && !departed(want, have, m, p):
@@ -84,6 +81,23 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 
 		planDeparture(want, have, m, p, d)
 	}
+}
+
+// leaving reports whether a machine that is removed is at work or on its way out, and holds
+// it then.
+func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
+	s := have.Machines[m.Name]
+
+	switch {
+	case s.Busy != "":
+		d.hold(m.Name, "%s", s.Busy)
+	case s.Resetting && TeardownLeft(m, have, p) == "" && s.Access != Maintenance:
+		d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
+	default:
+		return false
+	}
+
+	return true
 }
 
 // mayVote is true for a control plane whose etcd runs, as far as is known. In a run, that
@@ -153,11 +167,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	s := have.Machines[m.Name]
 
 	switch {
-	case d.concerns(m.Name):
-	case s.Busy != "":
-		d.hold(m.Name, "%s", s.Busy)
-	case s.Resetting && RemovalLeft(m, have, p) == "" && s.Access != Maintenance:
-		d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
+	case d.concerns(m.Name), d.leaving(have, m, p):
 	case departed(want, have, m, p):
 		planNodeDeletion(want, have, m, d)
 	case s.Access != Member:
@@ -183,10 +193,6 @@ func planNodeDeletion(want Spec, have Snapshot, m Machine, d *Decision) {
 	}
 }
 
-// RemovalLeft says why a machine that is removed is not reset; empty when it is. Its
-// member and its node are removed all the same.
-func RemovalLeft(m Machine, have Snapshot, p Policy) string { return TeardownLeft(m, have, p) }
-
 // memberOfRemoved finds the member of a removed machine: the recorded one, else by name
 // and address, as long as no wanted machine took these over.
 //
@@ -194,7 +200,7 @@ func RemovalLeft(m Machine, have Snapshot, p Policy) string { return TeardownLef
 // recorded one (Talos 1.13), which only counts where the machine itself answers: its
 // address may belong to another one by now.
 func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
-	if member, ok := have.memberWith(func(e EtcdMember) bool { return m.MemberID != "" && e.ID == m.MemberID }); ok {
+	if member, ok := have.Etcd.member(m.MemberID); ok {
 		return member, !takenOver(want, have, m, member)
 	}
 
@@ -246,7 +252,7 @@ func answersItself(want Spec, have Snapshot, m Machine) bool {
 func nodeOfRemoved(want Spec, have Snapshot, m Machine) (Node, bool) {
 	name := have.Machines[m.Name].NodeName
 	if !answersItself(want, have, m) {
-		name = orElse(m.NodeName, name)
+		name = cmp.Or(m.NodeName, name)
 	}
 
 	if answersAsOther(want, have, m) && m.NodeName == "" {

@@ -245,8 +245,7 @@ func described(version, schematic string) string {
 		return "Talos " + version
 	}
 
-	return fmt.Sprintf("Talos %s (schematic %s)", version, shortID(schematic))
+	return fmt.Sprintf("Talos %s (schematic %s)", version, ShortID(schematic))
 }
 
 // reasons joins what a machine reboots for.
-func reasons(fields []string) string { return strings.Join(fields, ", ") }

@@ -177,6 +177,10 @@ type MachineState struct {
 // before.
 func (s MachineState) goingDown() bool { return s.RebootedFrom != "" && s.RebootedFrom == s.BootID }
 
+// EtcdDown is true for a control plane whose own etcd is known not to run. In a run that of
+// a machine which is running and ready is not asked for.
+func (s MachineState) EtcdDown() bool { return s.EtcdService != "" && s.EtcdService != ServiceRunning }
+
 // inSequence is true for a machine on which Talos runs a sequence that ends in a reboot or
 // in maintenance mode; it takes no other one meanwhile.
 func (s MachineState) inSequence() bool {
@@ -206,6 +210,17 @@ type EtcdState struct {
 	// Views is what each control plane that answered says of etcd, by the ID of its
 	// member. Nil where nobody was asked, as in a read.
 	Views map[string]EtcdView
+}
+
+// member finds a member by its ID; an empty one is nobody's.
+func (s EtcdState) member(id string) (EtcdMember, bool) {
+	for _, m := range s.Members {
+		if id != "" && m.ID == id {
+			return m, true
+		}
+	}
+
+	return EtcdMember{}, false
 }
 
 // EtcdView is etcd as one of its members sees it.
@@ -308,10 +323,8 @@ func (s Snapshot) nodeNamed(name, address string) (Node, bool) {
 func (s Snapshot) MemberOf(m Machine) (EtcdMember, bool) {
 	name := s.Machines[m.Name].NodeName
 
-	if own := s.Machines[m.Name].MemberID; own != "" {
-		if member, ok := s.memberWith(func(e EtcdMember) bool { return e.ID == own }); ok {
-			return member, true
-		}
+	if member, ok := s.Etcd.member(s.Machines[m.Name].MemberID); ok {
+		return member, true
 	}
 
 	return s.memberWith(func(e EtcdMember) bool {

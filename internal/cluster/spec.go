@@ -210,6 +210,24 @@ func (s Spec) Founds() bool { return s.OwnsControlPlane() && !s.Joins }
 // controlPlanes are all control planes that are known, the spec's own first.
 func (s Spec) controlPlanes() []Machine { return slices.Concat(s.sorted(ControlPlane), s.Beside) }
 
+// everyControlPlane are those, and the ones that are given up.
+func (s Spec) everyControlPlane() []Machine {
+	return slices.Concat(s.controlPlanes(), s.removed(ControlPlane))
+}
+
+// Find returns the machine of that name among those that are known.
+func (s Spec) Find(name string) (m Machine, ok bool) {
+	for _, machines := range [][]Machine{s.Machines, s.Removed, s.Beside} {
+		for _, m := range machines {
+			if m.Name == name {
+				return m, true
+			}
+		}
+	}
+
+	return Machine{}, false
+}
+
 // Policy bounds the patience of the planner.
 type Policy struct {
 	// BootPatience is how long the first control plane may take to come up before

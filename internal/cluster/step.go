@@ -131,14 +131,14 @@ func (s Upgrade) String() string {
 	}
 
 	if s.From == s.To {
-		return fmt.Sprintf("upgrade Talos on %s: schematic %s (%s)", s.Machine, shortID(s.Schematic), how)
+		return fmt.Sprintf("upgrade Talos on %s: schematic %s (%s)", s.Machine, ShortID(s.Schematic), how)
 	}
 
 	return fmt.Sprintf("upgrade Talos on %s: %s -> %s (%s)", s.Machine, s.From, s.To, how)
 }
 
-// shortID shortens the SHA-256 of a schematic to what tells two apart.
-func shortID(id string) string {
+// ShortID shortens an id that is a hash, such as that of a schematic, to what tells two apart.
+func ShortID(id string) string {
 	const enough = 12
 	if len(id) <= enough {
 		return id

@@ -16,8 +16,7 @@ import (
 // It changes nothing, and it waits for answers and not for anything to happen. What did
 // not answer when the context ended is missing in the snapshot.
 func (r *Runner) Examine(ctx context.Context, want cluster.Spec) cluster.Snapshot {
-	o := newObserver(r, want)
-	o.views = map[string]cluster.EtcdView{}
+	o := newObserver(r, want).withViews()
 
 	var nodes <-chan struct{} = closed
 	if r.Kubernetes != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // ErrLockLost means that another run took over the right to disrupt machines.
@@ -126,11 +125,7 @@ func locked(step cluster.Step, have cluster.Snapshot) bool {
 		return true
 	}
 
-	etcd := have.Machines[step.On()].EtcdService
 	alone := have.Etcd.Known && len(have.Etcd.Members) == 1
 
-	return !alone && (etcd == "" || etcd == cluster.ServiceRunning)
+	return !alone && !have.Machines[step.On()].EtcdDown()
 }
-
-// lockLost is the error of a run that must not go on.
-func lockLost() error { return wait.Permanent(ErrLockLost) }

@@ -115,7 +115,7 @@ func (r *Runner) runWith(
 
 	defer func() {
 		work.wait(watch)
-		work.unlock()
+		work.turnstile.close()
 	}()
 
 	for {

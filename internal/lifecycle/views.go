@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"net/url"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
@@ -27,8 +26,7 @@ func (o *observer) withoutEtcd() *observer {
 
 // view asks a control plane how it sees etcd.
 func (o *observer) view(ctx context.Context, m cluster.Machine, api Machine, s cluster.MachineState) (cluster.EtcdView, bool) {
-	running := s.EtcdService == "" || s.EtcdService == cluster.ServiceRunning
-	if o.views == nil || m.Role != cluster.ControlPlane || s.Access != cluster.Member || !running {
+	if o.views == nil || m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.EtcdDown() {
 		return cluster.EtcdView{}, false
 	}
 
@@ -81,7 +79,7 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 	peers := o.peers[:0:0]
 
 	for _, member := range cluster.Unowned(o.want, *have) {
-		address := peerAddress(member)
+		address := member.Host()
 		if address == "" {
 			continue
 		}
@@ -97,16 +95,4 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 	if have.Etcd.Known {
 		o.peers = peers
 	}
-}
-
-// peerAddress is where the machine of a member answers: Talos's etcd advertises an
-// address of the machine (Talos 1.13, etcd advertisedSubnets).
-func peerAddress(member cluster.EtcdMember) string {
-	for _, peer := range member.PeerURLs {
-		if parsed, err := url.Parse(peer); err == nil && parsed.Hostname() != "" {
-			return parsed.Hostname()
-		}
-	}
-
-	return ""
 }

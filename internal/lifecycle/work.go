@@ -222,9 +222,6 @@ func (w *work) leave(step cluster.Step) {
 	}
 }
 
-// unlock gives the lock back.
-func (w *work) unlock() { w.turnstile.close() }
-
 // news waits until a step ends, until it is time to observe again, or until the
 // context ends. The error is the one of a step that must not be repeated, or the
 // context's.
@@ -242,7 +239,7 @@ func (w *work) news(ctx context.Context, interval time.Duration, watch *observer
 	case a := <-w.turnstile.acquired:
 		return w.turnstile.take(a)
 	case <-w.turnstile.lost:
-		return lockLost()
+		return wait.Permanent(ErrLockLost)
 	}
 }
 

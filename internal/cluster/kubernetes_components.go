@@ -1,0 +1,101 @@
+package cluster
+
+import "slices"
+
+// image is the one that a component of a machine has to reach now; empty where it has none,
+// or nobody knows what it has.
+func (u kubernetesUpgrade) image(m Machine, c Component) string {
+	if u.have.Machines[m.Name].Images == nil || u.have.Machines[m.Name].Access != Member {
+		return ""
+	}
+
+	return ImageAt(m.Images[c], u.want.Kubernetes.Version, u.target)
+}
+
+// lacks reports whether a component of a machine has to change for the version that is
+// being reached, or is not seen to run with what it was given.
+func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
+	image := u.image(m, c)
+	if image == "" {
+		return false
+	}
+
+	version, known := u.version(m, c)
+
+	switch current := u.have.Machines[m.Name].Images[c]; {
+	case current == image:
+		return !u.runs(m, c, image)
+	case u.back:
+		return known && older(u.target, version)
+	case u.final:
+		return true
+	default:
+		return known && minorsBetween(version, u.target) > 0
+	}
+}
+
+// newer reports whether any component is newer than wanted.
+func (u kubernetesUpgrade) newer() bool {
+	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
+		return slices.ContainsFunc(u.order(), func(c Component) bool {
+			version, known := u.version(m, c)
+
+			return known && u.image(m, c) != "" && u.have.Machines[m.Name].Images[c] != u.image(m, c) && older(u.target, version)
+		})
+	})
+}
+
+// version is that of a component: by its image, else, where the configuration leaves the
+// image to Talos, by what is seen to run.
+func (u kubernetesUpgrade) version(m Machine, c Component) (version string, known bool) {
+	if image := u.have.Machines[m.Name].Images[c]; image != "" {
+		return ImageVersion(image)
+	}
+
+	node, ok := u.have.NodeOf(m)
+
+	switch {
+	case !ok:
+		return "", false
+	case c == Kubelet:
+		return node.KubeletVersion, node.KubeletVersion != ""
+	default:
+		return ImageVersion(node.StaticPods[string(c)].Image)
+	}
+}
+
+// runs reports whether Kubernetes shows a component with its image. kube-proxy runs
+// elsewhere, and where nobody looked the configuration is taken at its word.
+func (u kubernetesUpgrade) runs(m Machine, c Component, image string) bool {
+	node, ok := u.have.NodeOf(m)
+
+	switch {
+	case c == KubeProxy:
+		return true
+	case !ok:
+		return !u.have.Kubernetes.Reachable
+	case c == Kubelet:
+		version, known := ImageVersion(image)
+
+		return !known || node.KubeletVersion == "" || node.KubeletVersion == version
+	case node.StaticPods == nil:
+		return true
+	default:
+		pod := node.StaticPods[string(c)]
+
+		return pod.Image == image && pod.Ready
+	}
+}
+
+func (u kubernetesUpgrade) componentsLeft() bool {
+	return slices.ContainsFunc(u.want.all(), func(m Machine) bool { return u.machineLeft(m) })
+}
+
+func (u kubernetesUpgrade) machineLeft(m Machine) bool {
+	return slices.ContainsFunc(u.order(), func(c Component) bool { return u.lacks(m, c) })
+}
+
+// changes reports whether a component gets another image, rather than being waited for.
+func (u kubernetesUpgrade) changes(m Machine, c Component) bool {
+	return u.lacks(m, c) && u.have.Machines[m.Name].Images[c] != u.image(m, c)
+}
