@@ -21,7 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// defaultPort of the Kubernetes API on a control plane.
+// defaultPort of the Kubernetes API on a control plane (Talos 1.13,
+// constants.DefaultControlPlanePort).
 const defaultPort = "6443"
 
 // Options of a [Client].
@@ -29,11 +30,15 @@ type Options struct {
 	// Endpoint is the URL of the cluster's API, such as https://10.0.0.10:6443.
 	Endpoint string
 	// Fallbacks are control planes to ask when the endpoint does not answer: hosts
-	// or host:port, on port 6443 without one.
+	// or host:port, on Port without one.
 	Fallbacks []string
 	// CA of the cluster, and a client certificate of it with its key; PEM encoded.
 	CA, Cert, Key []byte
-	// Dial makes TCP connections; by default directly.
+	// Port is where an API server listens on its own machine, 6443 by default (Talos:
+	// cluster.controlPlane.localAPIServerPort).
+	Port string
+	// Dial makes TCP connections, which outlive the context they are made with; by default
+	// directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// StaticPods lets an observation include the pods of the control plane: before
 	// anything is changed it has to be known that they run.
@@ -41,6 +46,9 @@ type Options struct {
 	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
 	// request to one server, 5 s; Call a request as a whole, 10 s.
 	Connect, Attempt, Call time.Duration
+	// Await bounds the wait for a component to run, and that for manifests to be reconciled;
+	// 5 min by default, as in talosctl upgrade-k8s.
+	Await time.Duration
 	// Progress is told what is worth knowing and no error: what a drain left behind when
 	// its policy was to go on all the same, and a lock that could not be given back. nil
 	// is allowed; it may be called by several goroutines.
@@ -58,14 +66,19 @@ func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) 
 
 // Client is the API of one cluster. It is safe for concurrent use.
 type Client struct {
-	attempt, call time.Duration
-	servers       []*server
-	progress      func(string)
-	staticPods    bool
+	attempt, call, await time.Duration
+	port                 string
+	// given are the servers of the options, the endpoint first.
+	given      []*server
+	connect    func(base string) (*server, error)
+	progress   func(string)
+	staticPods bool
 	// cluster is the SHA-256 of the CA.
 	cluster string
 
 	mu sync.Mutex
+	// learned are the control planes that the cluster itself names, asked after those given.
+	learned []*server
 	// preferred is the server that answered last.
 	preferred *server
 }
@@ -97,15 +110,21 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 
-	c := &Client{attempt: o.Attempt, call: o.Call, progress: o.Progress, staticPods: o.StaticPods, cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA))}
+	c := &Client{
+		attempt: o.Attempt, call: o.Call, await: o.Await, port: o.Port, progress: o.Progress, staticPods: o.StaticPods,
+		cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA)),
+		connect: func(base string) (*server, error) {
+			return newServer(base, o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})
+		},
+	}
 
 	for _, u := range urls {
-		s, err := newServer(u, o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})
+		s, err := c.connect(u)
 		if err != nil {
 			return nil, err
 		}
 
-		c.servers = append(c.servers, s)
+		c.given = append(c.given, s)
 	}
 
 	return c, nil
@@ -122,6 +141,14 @@ func (o Options) withDefaults() Options {
 
 	if o.Call == 0 {
 		o.Call = 10 * time.Second
+	}
+
+	if o.Await == 0 {
+		o.Await = 5 * time.Minute
+	}
+
+	if o.Port == "" {
+		o.Port = defaultPort
 	}
 
 	if o.Dial == nil {
@@ -146,7 +173,7 @@ func (o Options) urls() ([]string, error) {
 
 	for _, host := range o.Fallbacks {
 		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+			host = net.JoinHostPort(strings.Trim(host, "[]"), o.Port)
 		}
 
 		if u := "https://" + host; !slices.Contains(urls, u) {
@@ -159,7 +186,7 @@ func (o Options) urls() ([]string, error) {
 
 func newServer(base string, o Options, tlsConfig *tls.Config) (*server, error) {
 	transport := &http.Transport{
-		DialContext:         o.Dial,
+		DialContext:         reach(o),
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: o.Connect,
 		ForceAttemptHTTP2:   true,
@@ -185,6 +212,27 @@ func newServer(base string, o Options, tlsConfig *tls.Config) (*server, error) {
 	return &server{url: base, http: transport, api: api}, nil
 }
 
+// unreachableError is the reason why no TCP connection could be made.
+type unreachableError struct{ error }
+
+func (e *unreachableError) Unwrap() error { return e.error }
+
+// reach makes connections within the time that the options give, and marks the errors of
+// doing so.
+func reach(o Options) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, o.Connect, fmt.Errorf("no connection within %s", o.Connect))
+		defer cancel()
+
+		conn, err := o.Dial(ctx, network, address)
+		if err != nil {
+			return nil, &unreachableError{err}
+		}
+
+		return conn, nil
+	}
+}
+
 // impatient hides from client-go how long the server would like it to pause: client-go
 // sleeps through that and repeats, up to ten times, and hides the answer meanwhile. An
 // eviction that a PodDisruptionBudget refuses is such an answer.
@@ -202,7 +250,7 @@ func (t impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Close ends idle connections. The client stays usable.
 func (c *Client) Close() {
-	for _, s := range c.servers {
+	for _, s := range c.order() {
 		s.http.CloseIdleConnections()
 	}
 }
@@ -273,18 +321,17 @@ func unwrapURL(err error) error {
 	return err
 }
 
-// order returns the servers, the one that answered last first.
+// order returns the servers, the one that answered last first and those learned last.
 func (c *Client) order() []*server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if c.preferred == nil {
-		return c.servers
+	out := make([]*server, 0, 1+len(c.given)+len(c.learned))
+	if c.preferred != nil {
+		out = append(out, c.preferred)
 	}
 
-	out := []*server{c.preferred}
-
-	for _, s := range c.servers {
+	for _, s := range slices.Concat(c.given, c.learned) {
 		if s != c.preferred {
 			out = append(out, s)
 		}
@@ -298,4 +345,12 @@ func (c *Client) prefer(s *server) {
 	defer c.mu.Unlock()
 
 	c.preferred = s
+}
+
+// turnFrom makes another server the first to ask, if s is that.
+func (c *Client) turnFrom(s *server) {
+	order := c.order()
+	if len(order) > 1 && order[0] == s {
+		c.prefer(order[1])
+	}
 }

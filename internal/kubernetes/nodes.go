@@ -35,6 +35,8 @@ func (c *Client) Observe(ctx context.Context) cluster.KubernetesState {
 		return cluster.KubernetesState{Cause: oneLine(err)}
 	}
 
+	c.learn(list.Items)
+
 	state := cluster.KubernetesState{Reachable: true}
 	for i := range list.Items {
 		state.Nodes = append(state.Nodes, nodeOf(&list.Items[i]))
@@ -148,18 +150,29 @@ func (c *Client) Ready(ctx context.Context) error {
 
 // Version returns the version of the API server, such as v1.35.2.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	var info version.Info
+	var told string
 
-	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) error {
-		raw, err := api.CoreV1().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
-		if err != nil {
-			return err
-		}
+	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
+		told, err = versionFrom(ctx, api)
 
-		return json.Unmarshal(raw, &info)
+		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("ask the Kubernetes API for its version: %w", err)
+	}
+
+	return told, nil
+}
+
+func versionFrom(ctx context.Context, api clientgo.Interface) (string, error) {
+	raw, err := api.CoreV1().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	var info version.Info
+	if err := json.Unmarshal(raw, &info); err != nil {
+		return "", fmt.Errorf("read the version: %w", err)
 	}
 
 	return info.GitVersion, nil

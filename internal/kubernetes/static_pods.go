@@ -44,7 +44,12 @@ func (c *Client) observeStaticPods(ctx context.Context, nodes []cluster.Node) er
 			pods[p.Spec.NodeName] = map[string]cluster.StaticPod{}
 		}
 
-		pods[p.Spec.NodeName][name] = cluster.StaticPod{Stamp: cluster.StaticPodStamp(p.Annotations), Ready: podReady(p)}
+		pod := cluster.StaticPod{Stamp: cluster.StaticPodStamp(p.Annotations), Ready: podReady(p)}
+		if len(p.Spec.Containers) > 0 {
+			pod.Image = p.Spec.Containers[0].Image
+		}
+
+		pods[p.Spec.NodeName][name] = pod
 	}
 
 	for i := range nodes {

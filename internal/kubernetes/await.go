@@ -1,0 +1,244 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/blang/semver/v4"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgo "k8s.io/client-go/kubernetes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// awaitPause is how often a component is looked at.
+	awaitPause = time.Second
+	// postmortem bounds the look for the last event after a wait that was in vain.
+	postmortem = 5 * time.Second
+)
+
+// AwaitComponent waits until a component of Kubernetes runs on a node with an image, which
+// is the full reference that the machine's configuration has, for [Options.Await].
+//
+// A component of the control plane is its mirror pod: the image is in its specification, its
+// container runs and it is Ready. The API server has to tell the version of the image on the
+// node's own address as well, which no status can be late about; where that address cannot
+// be reached from here, the pod's status decides, which [Options.Progress] is told. The kubelet is its Node: the version of the image, and
+// Ready. An image whose tag is no version is not compared with one. kube-proxy runs on no
+// node of its own, there is nothing to wait for.
+//
+// The error names the pod, the node, what is missing and the last event. It is permanent
+// where waiting is no use: an image reference that the kubelet cannot read, or one that it
+// may not pull. Safe to repeat.
+func (c *Client) AwaitComponent(ctx context.Context, node string, component cluster.Component, image string) error {
+	if component == cluster.KubeProxy {
+		return nil
+	}
+
+	a := &awaited{client: c, node: node, component: component, image: image}
+	a.version, _ = cluster.ImageVersion(image)
+
+	look := a.kubelet
+	if component.StaticPod() {
+		look = a.staticPod
+	}
+
+	bounded, cancel := context.WithTimeoutCause(ctx, c.await, fmt.Errorf("not within %s", c.await))
+	defer cancel()
+
+	err := wait.Until(bounded, awaitPause, look)
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return a.failed(err, "")
+	}
+
+	return a.failed(err, a.lastEvent(ctx))
+}
+
+// awaited is a component that is waited for.
+type awaited struct {
+	client      *Client
+	node, image string
+	component   cluster.Component
+	// version is that of the image, empty when its tag is none.
+	version string
+	// unreachable counts the looks in a row that did not get to the node's own address.
+	unreachable int
+	told        bool
+}
+
+func (a *awaited) pod() string { return string(a.component) + "-" + a.node }
+
+// failed says what was waited for.
+func (a *awaited) failed(err error, event string) error {
+	if err == nil {
+		return nil
+	}
+
+	what := fmt.Sprintf("%s on node %s", a.component, a.node)
+	if a.component.StaticPod() {
+		what += fmt.Sprintf(" (pod %s/%s)", metav1.NamespaceSystem, a.pod())
+	}
+
+	if event != "" {
+		return fmt.Errorf("wait until %s runs %s: %w; last event: %s", what, a.image, err, event)
+	}
+
+	return fmt.Errorf("wait until %s runs %s: %w", what, a.image, err)
+}
+
+// kubelet is nil once the node's kubelet runs the version.
+func (a *awaited) kubelet(ctx context.Context) error {
+	node, err := a.client.node(ctx, a.node, "")
+	if err != nil {
+		return fmt.Errorf("read the node: %w", err)
+	}
+
+	if told := node.Status.NodeInfo.KubeletVersion; !a.isVersion(told) {
+		return fmt.Errorf("the kubelet still reports version %s", told)
+	}
+
+	ready := condition(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+
+	switch {
+	case ready == nil:
+		return errors.New("the node does not say whether it is ready")
+	case ready.Status != corev1.ConditionTrue:
+		return fmt.Errorf("the node is not ready%s", because(ready.Reason, ready.Message))
+	default:
+		return nil
+	}
+}
+
+// staticPod is nil once the mirror pod runs the image, and the API server is it.
+func (a *awaited) staticPod(ctx context.Context) error {
+	var pod *corev1.Pod
+
+	err := a.client.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
+		pod, err = api.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, a.pod(), metav1.GetOptions{})
+
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the pod: %w", err)
+	}
+
+	if err := runs(pod, a.image); err != nil {
+		return err
+	}
+
+	if a.component != cluster.KubeAPIServer || a.version == "" {
+		return nil
+	}
+
+	return a.apiServer(ctx)
+}
+
+// apiServer is nil once the API server of the node tells the version, or when it is out of
+// reach. One look that does not get through is not enough for that: a server that starts
+// refuses connections, too.
+func (a *awaited) apiServer(ctx context.Context) error {
+	node, err := a.client.node(ctx, a.node, "")
+	if err != nil {
+		return fmt.Errorf("read the node: %w", err)
+	}
+
+	var unreachable []error
+
+	before := a.unreachable
+	a.unreachable = 0
+
+	for _, ip := range internalIPs(node) {
+		told, err := a.client.versionOf(ctx, ip)
+
+		var noWay *unreachableError
+
+		switch {
+		case err == nil && a.isVersion(told):
+			return nil
+		case err == nil:
+			return fmt.Errorf("the API server on the node's address %s still tells version %s", ip, told)
+		case errors.As(err, &noWay):
+			unreachable = append(unreachable, err)
+		default:
+			return err
+		}
+	}
+
+	if len(unreachable) == 0 {
+		unreachable = []error{errors.New("the node has none")}
+	}
+
+	if a.unreachable = before + 1; a.unreachable < 2 {
+		return fmt.Errorf("the API server does not answer on the node's own address: %w", errors.Join(unreachable...))
+	}
+
+	if !a.told {
+		a.told = true
+		a.client.progress(fmt.Sprintf("%s: its own address cannot be reached from here (%s), so the status of pod %s/%s decides whether it runs %s",
+			a.node, oneLine(errors.Join(unreachable...)), metav1.NamespaceSystem, a.pod(), a.image))
+	}
+
+	return nil
+}
+
+// versionOf asks one API server, by the address of its machine.
+func (c *Client) versionOf(ctx context.Context, ip string) (told string, err error) {
+	s, _, err := c.serverOf(ip)
+	if err != nil {
+		return "", err
+	}
+
+	err = c.ask(ctx, s, func(ctx context.Context, api clientgo.Interface) (err error) {
+		told, err = versionFrom(ctx, api)
+
+		return err
+	})
+	if err != nil {
+		s.http.CloseIdleConnections()
+
+		return "", fmt.Errorf("ask the API server at %s for its version: %w", s.url, unwrapURL(err))
+	}
+
+	return told, nil
+}
+
+// isVersion reports whether a component that tells a version is the one that is waited for:
+// what comes after the patch is the builder's.
+func (a *awaited) isVersion(told string) bool {
+	if a.version == "" {
+		return true
+	}
+
+	t, err := semver.ParseTolerant(told)
+
+	return err == nil && "v"+t.FinalizeVersion() == a.version
+}
+
+func condition[T any](all []T, is func(T) bool) *T {
+	for i := range all {
+		if is(all[i]) {
+			return &all[i]
+		}
+	}
+
+	return nil
+}
+
+// because puts the reason that Kubernetes gives in words behind a sentence.
+func because(reason, message string) string {
+	switch {
+	case reason == "" && message == "":
+		return ""
+	case message == "":
+		return ": " + reason
+	case reason == "":
+		return ": " + message
+	default:
+		return fmt.Sprintf(": %s (%s)", reason, message)
+	}
+}

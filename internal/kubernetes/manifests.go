@@ -1,0 +1,218 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/siderolabs/go-kubernetes/kubernetes/manifests"
+	"github.com/siderolabs/go-kubernetes/kubernetes/ssa"
+	"github.com/siderolabs/go-kubernetes/kubernetes/ssa/object"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// syncPause is between two attempts to sync manifests, and between two looks at what
+	// was changed (Talos 1.13, syncManifestsSSA).
+	syncPause = 2 * time.Second
+	// syncBound is how long an API that does not answer is asked again to take manifests
+	// (go-kubernetes 0.2.41, ssa Manager.Apply).
+	syncBound = 3 * time.Minute
+)
+
+// SyncManifests brings the bootstrap manifests of Talos, decoded JSON objects, to the
+// cluster and waits for what it changed to be reconciled, for [Options.Await]. talosVersion
+// is that of the oldest control plane.
+//
+// From Talos 1.13 on it is what talosctl upgrade-k8s does by default (Talos 1.13,
+// cmd/talosctl/cmd/talos/upgrade-k8s.go): server-side apply as the field manager of Talos,
+// with the inventory of Talos, adopting objects that are in no inventory; objects with
+// immutable fields that differ are not recreated; what is in the inventory and not among the
+// manifests is deleted; the wait ends early when an object cannot be reconciled. For older
+// ones objects are created or updated, nothing is deleted, and deployments and daemon sets
+// are waited for.
+//
+// Every request goes to the API server that answers. When none does the error may be repeated,
+// everything else is permanent: the API refuses an object, or one is not reconciled in time;
+// the error names it. Idempotent: what is as it should be is neither written nor waited for.
+// Destructive for what it prunes.
+func (c *Client) SyncManifests(ctx context.Context, objects []map[string]any, talosVersion string) error {
+	talos, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: talosVersion})
+	if err != nil {
+		return wait.Permanent(fmt.Errorf("sync manifests: read the version of Talos: %w", err))
+	}
+
+	apply := c.applyManifests
+	if !talos.SupportsSSAManifestSync() {
+		apply = c.updateManifests
+	}
+
+	ctx, cancel := context.WithCancel(logr.NewContext(ctx, logr.Discard()))
+	defer cancel()
+
+	if err := c.syncManifests(ctx, objects, apply); err != nil {
+		return fmt.Errorf("sync manifests: %w", err)
+	}
+
+	return nil
+}
+
+// applyFunc brings objects to the cluster and returns those to wait for, also beside an error.
+type applyFunc func(ctx context.Context, way *everywhere, objects []*unstructured.Unstructured) (object.ObjMetadataSet, error)
+
+func (c *Client) syncManifests(ctx context.Context, objects []map[string]any, apply applyFunc) error {
+	changed := object.ObjMetadataSet{}
+
+	bounded, cancel := context.WithTimeoutCause(ctx, syncBound+c.await, fmt.Errorf("not within %s", syncBound+c.await))
+	defer cancel()
+
+	err := wait.Until(bounded, syncPause, func(ctx context.Context) error {
+		way := &everywhere{client: c, ctx: ctx}
+
+		some, err := apply(ctx, way, manifestsOf(objects))
+		changed = changed.Union(some)
+
+		return way.verdict(err)
+	})
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+
+	return c.reconciled(ctx, changed)
+}
+
+// verdict makes an error permanent unless it is for want of an answer.
+func (e *everywhere) verdict(err error) error {
+	switch {
+	case err == nil, e.ctx.Err() != nil:
+		return err
+	case e.undecided() != nil:
+		return fmt.Errorf("%w; no answer: %w", plain(err), e.undecided())
+	default:
+		return wait.Permanent(plain(err))
+	}
+}
+
+// plain takes the heading off that go-retry puts over a single error.
+func plain(err error) error {
+	return errors.New(strings.ReplaceAll(err.Error(), "1 error(s) occurred:\n\t", ""))
+}
+
+// manifestsOf copies objects, into which go-kubernetes writes.
+func manifestsOf(objects []map[string]any) []*unstructured.Unstructured {
+	out := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, o := range objects {
+		out = append(out, (&unstructured.Unstructured{Object: o}).DeepCopy())
+	}
+
+	return out
+}
+
+func (c *Client) manager(ctx context.Context, way *everywhere) (*ssa.Manager, error) {
+	return ssa.NewManager(ctx, way.config(),
+		constants.KubernetesFieldManagerName, constants.KubernetesInventoryNamespace, constants.KubernetesBootstrapManifestsInventoryName)
+}
+
+// applyManifests is Talos 1.13, pkg/cluster/kubernetes/talos_managed.go syncManifestsSSA.
+func (c *Client) applyManifests(
+	ctx context.Context, way *everywhere, objects []*unstructured.Unstructured,
+) (object.ObjMetadataSet, error) {
+	manager, err := c.manager(ctx, way)
+	if err != nil {
+		return nil, err
+	}
+	defer manager.Close()
+
+	changes, err := manager.Apply(ctx, objects, ssa.ApplyOptions{
+		InventoryPolicy: ssa.InventoryPolicyAdoptIfNoInventory,
+		WaitTimeout:     c.await,
+	})
+
+	var changed object.ObjMetadataSet
+
+	for _, change := range changes {
+		switch change.Action {
+		case ssa.CreatedAction, ssa.ConfiguredAction:
+			changed = append(changed, change.ObjMetadata)
+		case ssa.DeletedAction:
+		default:
+			continue
+		}
+
+		c.progress(fmt.Sprintf("manifest %s: %s", change.Subject, change.Action))
+	}
+
+	return changed, err
+}
+
+// updateManifests is what Talos does before 1.13 (Talos 1.13, talos_managed.go
+// syncManifests), with a wait that can be interrupted.
+func (c *Client) updateManifests(
+	ctx context.Context, way *everywhere, objects []*unstructured.Unstructured,
+) (changed object.ObjMetadataSet, err error) {
+	results, done := make(chan manifests.SyncResult), make(chan error, 1)
+	at := 0
+
+	go func() { done <- manifests.Sync(ctx, objects, way.config(), false, results) }()
+
+	for {
+		select {
+		case r := <-results:
+			at++
+
+			if r.Skipped {
+				continue
+			}
+
+			c.progress(fmt.Sprintf("manifest %s: applied", r.Path))
+
+			if group := r.Object.GroupVersionKind().GroupKind(); group == (schema.GroupKind{Group: "apps", Kind: "Deployment"}) ||
+				group == (schema.GroupKind{Group: "apps", Kind: "DaemonSet"}) {
+				changed = append(changed, object.ObjMetadata{Namespace: r.Object.GetNamespace(), Name: r.Object.GetName(), GroupKind: group})
+			}
+		case err := <-done:
+			if err != nil && at < len(objects) {
+				// Results come in order, so this is the one it was at.
+				err = fmt.Errorf("%s: %w", ssa.FormatObjectPathWithGV(objects[at]), err)
+			}
+
+			return changed, err
+		}
+	}
+}
+
+// reconciled waits for objects as syncManifestsSSA does. Where the API is gone for a while it
+// goes on; what is not reconciled when time is up is a permanent error.
+func (c *Client) reconciled(ctx context.Context, objects object.ObjMetadataSet) error {
+	end := time.Now().Add(c.await)
+
+	return wait.Until(ctx, syncPause, func(ctx context.Context) error {
+		way := &everywhere{client: c, ctx: ctx}
+
+		manager, err := c.manager(ctx, way)
+		if err != nil {
+			return wait.Permanent(err)
+		}
+		defer manager.Close()
+
+		err = manager.Wait(ctx, objects, ssa.WaitOptions{Interval: syncPause, Timeout: time.Until(end), FailFast: true})
+
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() == nil && (way.undecided() == nil || time.Now().After(end)):
+			return wait.Permanent(plain(err))
+		default:
+			return err
+		}
+	})
+}
