@@ -48,8 +48,8 @@ func (c Change) String() string {
 }
 
 // Diff lists what changes between two configurations, by document and path, in a fixed order. Comments,
-// the order of documents and keys, and ways of writing the same value are no changes; see Digest. Two
-// configurations of the same Digest have no differences. What Talos counts as secret shows as Sensitive, and
+// the order of documents and keys, ways of writing the same value and the images of Kubernetes are no changes; see
+// Digest. Two configurations of the same Digest have no differences. What Talos counts as secret shows as Sensitive, and
 // so does what often carries secrets (files, environments, manifests, extension services, passwords in
 // URLs) and every value of a document this build does not know.
 func Diff(before, after []byte) ([]Change, error) {

@@ -42,6 +42,7 @@ func TestWhatTheDigestIgnores(t *testing.T) {
 		"order of keys":       strings.Replace(strings.Replace(base, "{a: \"1\", b: \"2\"}", "{b: \"2\", a: \"1\"}", 1), "{a: b, c: d}", "{c: d, a: b}", 1),
 		"comments":            "# hello\n" + strings.ReplaceAll(base, "\n", " # x\n"),
 		"separators":          "---\n" + base + "---\n---\n# nothing\n",
+		"a directive":         "# hello\n%YAML 1.1\n---\n" + base,
 		"line breaks":         strings.ReplaceAll(base, "\n", "\r\n"),
 		"a duration":          strings.Replace(base, "1m0s", "60s", 1),
 		"a number for a text": strings.Replace(base, `"1"`, "1", 1),

@@ -22,6 +22,10 @@ var ErrNoDocuments = errors.New("no configuration documents")
 // library can load are compared as it understands them. All others, those of unknown kinds or with fields of a
 // newer Talos, are compared as YAML data. The digest reveals nothing of the secrets.
 //
+// The images of Kubernetes (see Images) are no part of it: which version of Kubernetes a machine runs is compared by
+// itself, and the same configuration stays the same when that version changes. A section that has nothing but such an
+// image counts as one that is empty or not there, whatever the role of the machine. So WithImages never changes a digest.
+//
 // It is meant for comparing what is wanted with what a machine has, both computed by the same build.
 func Digest(cfg []byte) (string, error) {
 	documents, err := load(cfg)
@@ -55,9 +59,10 @@ func Digest(cfg []byte) (string, error) {
 // document is one document of a configuration as data.
 type document struct {
 	id identity
-	// content is decoded YAML, normalised by the machinery library where it can load the document.
+	// content is decoded YAML, normalised by the machinery library where it can load the document, and without
+	// the images of Kubernetes.
 	content any
-	// provider is the loaded document; nil when the library cannot load it.
+	// provider is the loaded document, with all it says; nil when the library cannot load it.
 	provider config.Provider
 }
 
@@ -86,6 +91,10 @@ func load(cfg []byte) ([]document, error) {
 			}
 		} else if loaded.content, err = decodeNode(c.node); err != nil {
 			return nil, fmt.Errorf("document %s: %w", loaded.id, err)
+		}
+
+		if loaded.id.kind == "" {
+			loaded.content = withoutImages(loaded.content)
 		}
 
 		documents = append(documents, loaded)

@@ -92,8 +92,7 @@ func splitText(text string) []string {
 	)
 
 	for line := range strings.Lines(text) {
-		// A directive (%YAML 1.2) belongs to the document after the separator that follows it.
-		if isSeparator(line) && current.Len() > 0 && !strings.HasPrefix(current.String(), "%") {
+		if isSeparator(line) && current.Len() > 0 && !isPrologue(current.String()) {
 			parts = append(parts, current.String())
 			current.Reset()
 		}
@@ -106,6 +105,23 @@ func splitText(text string) []string {
 	}
 
 	return parts
+}
+
+// isPrologue reports whether there is nothing but directives (%YAML 1.1) and comments: directives belong to the document
+// after the separator that follows them.
+func isPrologue(text string) bool {
+	directives := false
+
+	for line := range strings.Lines(text) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "%"):
+			directives = true
+		case line != "" && !strings.HasPrefix(line, "#"):
+			return false
+		}
+	}
+
+	return directives
 }
 
 func isSeparator(line string) bool {
