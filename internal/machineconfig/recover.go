@@ -21,8 +21,9 @@ var ErrNotRecoverable = errors.New("no settings can be read from the configurati
 // own default is left at its zero value. Patches cannot be told from settings: where patches or registries were
 // used, the settings make another configuration, and it is for the caller to say what is missing.
 //
-// The contract is the newest one with which the settings make the very configuration, else the newest whose
-// form it has. Errors do not quote the configuration.
+// The contract is the newest one with which the settings make the very configuration, the images of Kubernetes aside,
+// else the newest whose form it has. The version of Kubernetes is that of the kubelet, which an upgrade reaches last;
+// what images the machine has besides is for Images to tell. Errors do not quote the configuration.
 func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
 	documents, err := load(cfg)
 	if err != nil {
@@ -151,15 +152,16 @@ func recoverMachine(main *v1alpha1.Config, hostname *network.HostnameConfigV1Alp
 	return m
 }
 
-// kubeletVersion is the tag of the kubelet's image, which is how Talos knows the version of Kubernetes.
+// kubeletVersion is the tag of the kubelet's image, which is how Talos knows the version of Kubernetes, without the
+// variant of the image (Talos 1.13, pkg/cluster/kubernetes, extractKubeletVersionSuffix) and without a digest.
 func kubeletVersion(machine *v1alpha1.MachineConfig) string {
 	if machine.MachineKubelet == nil {
 		return ""
 	}
 
-	image := machine.MachineKubelet.KubeletImage
+	image, _, _ := strings.Cut(machine.MachineKubelet.KubeletImage, "@")
 	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
-		return image[colon+1:]
+		return strings.TrimSuffix(strings.TrimSuffix(image[colon+1:], "-slim"), "-fat")
 	}
 
 	return ""

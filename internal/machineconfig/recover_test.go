@@ -1,6 +1,8 @@
 package machineconfig
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,6 +109,44 @@ func TestSettingsOfPatchedConfigurationKeepsItsContract(t *testing.T) {
 		got, _ := recovered(t, c, m, bundle)
 		if got.Contract != contract {
 			t.Errorf("contract %s is read as %s", contract, got.Contract)
+		}
+	}
+}
+
+// An upgrade of Kubernetes that is under way, and images from elsewhere, hide neither the version nor the contract.
+func TestSettingsOfConfigurationWithOtherImages(t *testing.T) {
+	t.Parallel()
+
+	bundle, err := throwawayBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c := Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.33.1", Contract: "v1.12"}
+
+	made, err := Generate(c, Machine{Role: ControlPlane, Install: Install{Disk: "/dev/sda"}}, bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, kubelet := range []string{
+		"registry.test:5000/kubelet:v1.33.1", "kubelet:v1.33.1-slim", "kubelet:v1.33.1-fat@sha256:" + strings.Repeat("a", 64),
+	} {
+		images := maps.Clone(otherImages)
+		images["kubelet"] = kubelet
+
+		cfg, err := WithImages(made.Bytes, images)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		got, _, err := SettingsOf(cfg, bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(c, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", kubelet, diff)
 		}
 	}
 }
