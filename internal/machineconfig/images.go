@@ -156,6 +156,12 @@ func (m mainOf) encode() ([]byte, error) {
 		return nil, fmt.Errorf("encode document %s: %w", mainDocument, errNotData)
 	}
 
+	// A machine's whole configuration goes through here, and a value that comes out as another one would be
+	// applied.
+	if again, err := parseDocument(string(encoded)); err != nil || !sameNode(m.root, again) {
+		return nil, fmt.Errorf("encode document %s: %w", mainDocument, errNotSame)
+	}
+
 	var out strings.Builder
 
 	for i, c := range m.chunks {
@@ -199,7 +205,10 @@ func scalarIn(root *yaml.Node, path []string) string {
 	return ""
 }
 
-var errNotSection = errors.New("not a section")
+var (
+	errNotSection = errors.New("not a section")
+	errNotSame    = errors.New("the YAML library does not read what it wrote")
+)
 
 // putScalar sets the value at a path, with the mappings on the way to it that are missing or null.
 func putScalar(node *yaml.Node, path []string, value string) error {
@@ -256,11 +265,21 @@ func copyNode(node *yaml.Node) *yaml.Node {
 	}
 
 	out := &yaml.Node{Kind: node.Kind, Style: node.Style, Tag: node.Tag, Value: node.Value}
+
+	// The library (v4.0.0-rc.4) loses blanks at the start of what it writes as a block.
+	if strings.Contains(node.Value, "\n") && strings.TrimLeft(node.Value, " \t\n") != node.Value {
+		out.Style = yaml.DoubleQuotedStyle
+	}
+
 	for _, inner := range node.Content {
 		out.Content = append(out.Content, copyNode(inner))
 	}
 
 	return out
+}
+
+func sameNode(a, b *yaml.Node) bool {
+	return a != nil && b != nil && a.Kind == b.Kind && a.Tag == b.Tag && a.Value == b.Value && slices.EqualFunc(a.Content, b.Content, sameNode)
 }
 
 // withoutImages takes the images of Kubernetes out of the content of a main document, and the sections around them
