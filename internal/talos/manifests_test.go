@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -173,6 +174,34 @@ func TestManifests(t *testing.T) {
 				t.Errorf("objects %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// Talos's objects have integers and no null (k8s.io's unstructured ones); what arrives has to
+// be the same JSON.
+func TestManifestsAreJSON(t *testing.T) {
+	t.Parallel()
+
+	whole := map[string]any{
+		"replicas": int64(2), "share": 0.5, "large": int64(4294967296), "paused": false, "empty": map[string]any{}, "list": []any{int64(1), "a", true},
+	}
+
+	objects, err := withResources(t, rendered(false), manifest("00-whole", whole)).Manifests(t.Context(), "")
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("objects %v, %v", objects, err)
+	}
+
+	got, err := json.Marshal(objects[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if want := `{"empty":{},"large":4294967296,"list":[1,"a",true],"paused":false,"replicas":2,"share":0.5}`; string(got) != want {
+		t.Errorf("object %s, want %s", got, want)
+	}
+
+	if n, ok := objects[0]["replicas"].(float64); !ok || n != 2 {
+		t.Errorf("an integer arrives as %T", objects[0]["replicas"])
 	}
 }
 
