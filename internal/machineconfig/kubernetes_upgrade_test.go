@@ -1,0 +1,195 @@
+package machineconfig
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func kubernetesOf(t *testing.T, texts ...string) []KubernetesVersion {
+	t.Helper()
+
+	var versions []KubernetesVersion
+
+	for _, text := range texts {
+		v, err := ParseKubernetesVersion(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		versions = append(versions, v)
+	}
+
+	return versions
+}
+
+// No minor version of Kubernetes is skipped, and every step is one that go-kubernetes knows.
+func TestKubernetesPathsPassEveryMinor(t *testing.T) {
+	for _, test := range []struct {
+		from, to string
+		chosen   []string
+		want     string
+	}{
+		{from: "v1.36.3", to: "v1.36.3"},
+		{from: "v1.36.1", to: "v1.36.3", want: "v1.36.3"},
+		{from: "v1.36.3", to: "v1.36.1", want: "v1.36.1"},
+		{from: "v1.35.0", to: "v1.36.3", want: "v1.36.3"},
+		{from: "v1.34.9", to: "v1.36.3", want: "v1.35.4 v1.36.3"},
+		{from: "v1.28.2", to: "v1.36.3", want: "v1.29.6 v1.30.14 v1.31.14 v1.32.13 v1.33.13 v1.34.4 v1.35.4 v1.36.3"},
+		{from: "v1.33.0", to: "v1.36.0", chosen: []string{"v1.35.7", "v1.30.1", "v1.36.9"}, want: "v1.34.4 v1.35.7 v1.36.0"},
+		{from: "v1.35.4", to: "v1.37.0-rc.1", want: "v1.36.3 v1.37.0-rc.1"},
+	} {
+		from, to := kubernetesOf(t, test.from)[0], kubernetesOf(t, test.to)[0]
+
+		var passed []string
+
+		for _, next := range KubernetesPath(from, to, KubernetesReleases(to, kubernetesOf(t, test.chosen...))) {
+			passed = append(passed, next.String())
+
+			if !hopKnown(from, next) {
+				t.Errorf("from %s to %s: the step from %s to %s is not known", test.from, test.to, from, next)
+			}
+
+			from = next
+		}
+
+		if got := strings.Join(passed, " "); got != test.want {
+			t.Errorf("from %s to %s passes %q, want %q", test.from, test.to, got, test.want)
+		}
+	}
+}
+
+// A version that somebody mistyped is refused like any other that is too new, and costs no more.
+func TestKubernetesReleasesEnd(t *testing.T) {
+	to := kubernetesOf(t, "v1.18446744073709551615.0")[0]
+	if releases := KubernetesReleases(to, nil); len(releases) > 100 || releases[0].String() != "v1.28.0" {
+		t.Errorf("%d releases: %v", len(releases), releases)
+	}
+
+	known := map[uint64]bool{}
+	for _, r := range KubernetesReleases(kubernetesOf(t, "v1.37.0")[0], nil) {
+		known[r.Minor] = true
+	}
+
+	for minor := range latestKubernetesPatches {
+		if !known[minor] {
+			t.Errorf("v1.%d is not passed", minor)
+		}
+	}
+}
+
+func TestUpgradesOfKubernetesThatAreRefused(t *testing.T) {
+	const found = `kubernetes_version: found `
+
+	for _, test := range []struct {
+		from, to, talos string
+		reasons         []error
+		want            []string
+	}{
+		{from: "v1.34.0", to: "v1.36.3", talos: "v1.13.0"},
+		{from: "v1.36.3", to: "v1.36.3", talos: "v1.13.0"},
+		{from: "v1.36.0", to: "v1.37.1", talos: "v1.14.0"},
+		{from: "v1.35.4", to: "v1.34.9", talos: "v1.13.0", reasons: []error{ErrMinorDowngrade}, want: []string{
+			found + `"v1.34.9"; allowed: v1.35.4, which runs, or newer; Kubernetes cannot go back from v1.35 to v1.34: what it has stored may be unknown to the ` +
+				`older one; to have the older one, restore a backup of etcd that was taken with it into a new cluster`,
+		}},
+		{from: "v1.35.4", to: "v1.35.1", talos: "v1.13.0", reasons: []error{ErrPatchDowngrade}, want: []string{
+			found + `"v1.35.1"; allowed: v1.35.4, which runs, or newer; set allow_downgrade = true to go back to an older release of v1.35`,
+		}},
+		{from: "v1.35.0", to: "v1.35.0-rc.1", talos: "v1.13.0", reasons: []error{ErrPatchDowngrade}, want: []string{
+			found + `"v1.35.0-rc.1"; allowed: v1.35.0, which runs, or newer; set allow_downgrade = true to go back to an older release of v1.35`,
+		}},
+		{from: "v1.36.0", to: "v1.38.0", talos: "v1.14.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
+			found + `"v1.38.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
+				`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
+		}},
+		{from: "v1.36.0", to: "v2.0.0", talos: "v1.14.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
+			found + `"v2.0.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
+				`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
+		}},
+		{from: "v1.35.4", to: "v1.36.3", talos: "v1.12.4", reasons: []error{ErrKubernetesUnsupported}, want: []string{
+			found + `"v1.36.3"; allowed: v1.30 to v1.35 with Talos v1.12.4, whatever the provider knows; Kubernetes v1.36.3 needs a talos_version of v1.13`,
+		}},
+		{from: "v1.34.4", to: "v1.37.0", talos: "v1.12.4", reasons: []error{ErrKubernetesUnsupported}, want: []string{
+			found + `"v1.37.0", on the way to which the cluster passes v1.36.3; allowed: v1.30 to v1.35 with Talos v1.12.4, whatever the provider knows; ` +
+				`Kubernetes v1.36.3 needs a talos_version of v1.13`,
+		}},
+		{from: "v1.36.3", to: "v1.37.0", talos: "v1.13.2", reasons: []error{ErrKubernetesUnsupported}, want: []string{
+			found + `"v1.37.0"; allowed: v1.31 to v1.36 with Talos v1.13.2, whatever the provider knows; ` +
+				`none of the Talos versions that this version of the provider knows (v1.10.0 to v1.13.x) supports Kubernetes v1.37.0`,
+		}},
+		{from: "v1.29.0", to: "v1.31.2", talos: "v1.13.0", reasons: []error{ErrKubernetesUnsupported}, want: []string{
+			found + `"v1.31.2", on the way to which the cluster passes v1.30.14; allowed: v1.31 to v1.36 with Talos v1.13.0, whatever the provider knows; ` +
+				`Kubernetes v1.30.14 needs a talos_version of v1.10, v1.11 or v1.12`,
+		}},
+		{from: "v1.37.0", to: "v1.38.0", talos: "v1.13.0", reasons: []error{ErrKubernetesNotKnown, ErrKubernetesUnsupported}, want: []string{
+			found + `"v1.38.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
+				`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
+			found + `"v1.38.0"; allowed: v1.31 to v1.36 with Talos v1.13.0, whatever the provider knows; ` +
+				`none of the Talos versions that this version of the provider knows (v1.10.0 to v1.13.x) supports Kubernetes v1.38.0`,
+		}},
+		{from: "v1.26.0", to: "v1.29.6", talos: "v1.10.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
+			found + `"v1.29.6"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
+				`this version of the provider knows no upgrade from v1.26.0 to v1.28.0: upgrade to v1.28.x by other means first`,
+		}},
+	} {
+		v := kubernetesOf(t, test.from, test.to)
+
+		err := CheckKubernetesUpgrade(v[0], v[1], KubernetesReleases(v[1], nil), versionsOf(t, test.talos)[0])
+		if diff := cmp.Diff(test.want, messages(err)); diff != "" {
+			t.Errorf("from %s to %s with Talos %s (-want +got):\n%s", test.from, test.to, test.talos, diff)
+		}
+
+		for _, reason := range []error{ErrMinorDowngrade, ErrPatchDowngrade, ErrKubernetesNotKnown, ErrKubernetesUnsupported} {
+			want := false
+			for _, one := range test.reasons {
+				want = want || errors.Is(one, reason)
+			}
+
+			if errors.Is(err, reason) != want {
+				t.Errorf("from %s to %s with Talos %s: because of %v: %v", test.from, test.to, test.talos, reason, !want)
+			}
+		}
+	}
+}
+
+func TestTalosThatSupportsKubernetes(t *testing.T) {
+	for version, want := range map[string]string{
+		"v1.28.0": "v1.10", "v1.33.13": "v1.10 v1.11 v1.12 v1.13", "v1.36.3": "v1.13", "v1.37.0": "", "v2.0.0": "",
+	} {
+		if got := strings.Join(TalosFor(kubernetesOf(t, version)[0]), " "); got != want {
+			t.Errorf("%s: %q, want %q", version, got, want)
+		}
+	}
+}
+
+func TestImagesThatPassNoMinors(t *testing.T) {
+	const pinned = "kubelet:v1.36.3@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+	images := map[string]string{
+		"kube-apiserver": "registry.test:5000/kube-apiserver:v1.36.3", "kube-scheduler": "kube-scheduler:v1.36.3-slim",
+		"kube-proxy": "kube-proxy:v1.36.2", "kubelet": pinned,
+	}
+	to := kubernetesOf(t, "v1.36.3")[0]
+
+	for from, want := range map[string][]string{
+		"v1.35.4": nil,
+		"v1.33.0": {
+			`kubernetes_version: found "v1.36.3" with the image "kube-proxy:v1.36.2" for kube-proxy; allowed: an image whose tag begins with v1.36.3, ` +
+				`and without a digest, since the cluster passes v1.34.4 and v1.35.4 on the way; ` +
+				`upgrade one minor version at a time: set kubernetes_version to v1.34.x first, and this image to the one of that version`,
+			`kubernetes_version: found "v1.36.3" with the image "` + pinned + `" for kubelet; allowed: an image whose tag begins with v1.36.3, ` +
+				`and without a digest, since the cluster passes v1.34.4 and v1.35.4 on the way; ` +
+				`upgrade one minor version at a time: set kubernetes_version to v1.34.x first, and this image to the one of that version`,
+		},
+	} {
+		path := KubernetesPath(kubernetesOf(t, from)[0], to, KubernetesReleases(to, nil))
+
+		err := CheckImagesFollow(images, to, path)
+		if diff := cmp.Diff(want, messages(err)); diff != "" || errors.Is(err, ErrImagesDoNotFollow) != (want != nil) {
+			t.Errorf("from %s (-want +got):\n%s", from, diff)
+		}
+	}
+}
