@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,16 +19,17 @@ import (
 )
 
 // Manifests are the objects of the bootstrap manifests of a control plane, in the order of
-// the manifests' IDs, which begin with a priority: those that Talos renders, and then the
-// extra ones of the configuration, which Talos downloads (cni.urls, externalCloudProvider,
+// the manifests' IDs, which begin with a priority: those that Talos renders and the extra
+// ones of the configuration, which Talos downloads (cni.urls, externalCloudProvider,
 // extraManifests) or takes from it (inlineManifests). The objects are decoded JSON, with all
 // numbers as float64.
 //
 // Since what is missing may be pruned from the cluster, it is ErrInProgress as long as Talos
-// is not done: when kube-proxy is enabled and not rendered, or rendered with another image
-// than kubeProxy where that is not empty, and when an extra manifest is not there. That one
-// may be unknown for good, if its URL answers no more: Talos keeps what it downloaded in
-// memory and has to do so again after each boot (Talos 1.13, ExtraManifestController).
+// is not done: when nothing is rendered, when kube-proxy is enabled and not rendered, or
+// rendered with another image than kubeProxy where that is not empty, and when an extra
+// manifest is not there. That may last, if its URL answers no more: Talos has what it
+// downloaded in memory, and downloads again after each boot (Talos 1.13,
+// ExtraManifestController).
 func (m *Machine) Manifests(ctx context.Context, kubeProxy string) ([]map[string]any, error) {
 	var objects []map[string]any
 
@@ -64,7 +66,7 @@ func (m *Machine) manifests(ctx context.Context, s *session, kubeProxy string) (
 		return nil, err
 	}
 
-	if err := loaded(extra, manifests); err != nil {
+	if err := complete(manifests, extra); err != nil {
 		return nil, err
 	}
 
@@ -124,24 +126,37 @@ func (s *session) manifests(ctx context.Context) ([]*k8s.Manifest, error) {
 	}), nil
 }
 
-// loaded is an error when an extra manifest is not among the manifests. Talos puts it there
-// once it has its content, as <priority>-<name> (Talos 1.13, extra_manifest.go/process).
-func loaded(extra []k8s.ExtraManifest, manifests []*k8s.Manifest) error {
+// complete is an error when an extra manifest is not among the manifests, or nothing else is.
+// Talos puts an extra one there once it has its content, as <priority>-<name>, and takes all
+// that it rendered away while it has no secrets to render with (Talos 1.13,
+// extra_manifest.go/process and manifest.go/Run).
+func complete(manifests []*k8s.Manifest, extra []k8s.ExtraManifest) error {
+	there := map[resource.ID]bool{}
+	for _, manifest := range manifests {
+		there[manifest.Metadata().ID()] = true
+	}
+
+	rendered := maps.Clone(there)
+
 	var missing []string
 
 	for _, e := range extra {
 		id := e.Priority + "-" + e.Name
+		delete(rendered, id)
 
-		if !slices.ContainsFunc(manifests, func(m *k8s.Manifest) bool { return m.Metadata().ID() == id }) {
+		if !there[id] {
 			missing = append(missing, manifestName(e))
 		}
 	}
 
-	if len(missing) > 0 {
+	switch {
+	case len(missing) > 0:
 		return fmt.Errorf("%w: Talos has not loaded %s yet", ErrInProgress, strings.Join(missing, ", "))
+	case len(rendered) == 0:
+		return fmt.Errorf("%w: Talos has not rendered any yet", ErrInProgress)
+	default:
+		return nil
 	}
-
-	return nil
 }
 
 // manifestName is the name of an extra manifest without what may be secret in a URL.

@@ -104,7 +104,7 @@ func TestManifests(t *testing.T) {
 			want: []string{"Secret bootstrap", "DaemonSet kube-proxy", "ServiceAccount kube-proxy"},
 		},
 		"with extra ones": {
-			resources: append(slices.Clone(loaded), proxy, token, rendered(true), extras(inline, remote)), image: newer,
+			resources: append(slices.Clone(loaded), proxy, token, rendered(true), extras(inline, remote, remote)), image: newer,
 			want: []string{"Secret bootstrap", "DaemonSet cni", "DaemonSet kube-proxy", "ServiceAccount kube-proxy", "ConfigMap motd"},
 		},
 		"whatever the image": {
@@ -114,16 +114,16 @@ func TestManifests(t *testing.T) {
 		"without kube-proxy": {resources: []resource.Resource{token, rendered(false), extras()}, image: newer, want: []string{"Secret bootstrap"}},
 		"a kube-proxy of the user's": {
 			resources: []resource.Resource{
-				manifest("99-motd", object("DaemonSet", "kube-system", "kube-proxy", runs("a.example/proxy:v1"))), rendered(false), extras(inline),
+				manifest("99-motd", object("DaemonSet", "kube-system", "kube-proxy", runs("a.example/proxy:v1"))), token, rendered(false), extras(inline),
 			},
-			want: []string{"DaemonSet kube-proxy"},
+			want: []string{"Secret bootstrap", "DaemonSet kube-proxy"},
 		},
 		"kube-proxy has another image": {
 			resources: []resource.Resource{proxy, token, rendered(true), extras()}, image: older, says: older + " yet, it is " + newer,
 		},
 		"kube-proxy is not rendered": {resources: []resource.Resource{token, rendered(true), extras()}, says: "kube-proxy yet"},
 		"another DaemonSet of that name": {
-			resources: []resource.Resource{manifest("99-motd", object("DaemonSet", "default", "kube-proxy", runs(newer))), rendered(true), extras(inline)},
+			resources: []resource.Resource{manifest("99-motd", object("DaemonSet", "default", "kube-proxy", runs(newer))), token, rendered(true), extras(inline)},
 			image:     newer, says: "kube-proxy yet",
 		},
 		"an extra one is not loaded": {
@@ -133,6 +133,8 @@ func TestManifests(t *testing.T) {
 		"an inline one is not loaded": {
 			resources: []resource.Resource{proxy, token, rendered(true), extras(inline, remote), loaded[1]}, image: newer, says: "has not loaded motd yet",
 		},
+		"nothing but extra ones":  {resources: append(slices.Clone(loaded), rendered(false), extras(inline, remote)), says: "has not rendered any yet"},
+		"nothing at all":          {resources: []resource.Resource{rendered(false), extras()}, says: "has not rendered any yet"},
 		"nothing, as on a worker": {says: "renders none"},
 	}
 	for name, test := range tests {
