@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/blang/semver/v4"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -24,6 +26,8 @@ type changeModel struct {
 	UpgradeVia     types.List   `tfsdk:"upgrade_via"`
 	AllowDowngrade types.Bool   `tfsdk:"allow_downgrade"`
 	SnapshotFolder types.String `tfsdk:"etcd_snapshot_folder"`
+	KubernetesVia  types.List   `tfsdk:"kubernetes_upgrade_via"`
+	DrainKubelet   types.Bool   `tfsdk:"drain_before_kubelet_upgrade"`
 }
 
 type drainModel struct {
@@ -94,7 +98,22 @@ func changeAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Whether machines may go back to an older Talos, as far as Talos supports that: one minor version at a time, and for control " +
 				"planes not across a version of etcd (1.11 to 1.10, 1.14 to 1.13); and never below the version contract of the cluster, with " +
 				"or without it: the configurations follow that. Without it a `talos_version` older than the one that runs is " +
-				"refused. Default: `false`." + terraformOnly,
+				"refused. So is a `kubernetes_version` with a lower patch than the one that runs; the minor version of Kubernetes never goes back, with or " +
+				"without it. Default: `false`." + terraformOnly,
+		},
+		"kubernetes_upgrade_via": schema.ListAttribute{
+			Optional:    true,
+			ElementType: types.StringType,
+			Validators:  []validator.List{kubernetesViaValidator{}},
+			MarkdownDescription: "Kubernetes releases to pass on upgrades across more than one minor version, such as `[\"v1.35.6\"]`; at most one of each " +
+				"minor version, each supported by the `talos_version` of the machines. All machines of the resource run one before the first goes on to the next. " +
+				"A change does nothing to machines that run the wanted version. Default: the newest patch this version of the provider knows of." + terraformOnly,
+		},
+		"drain_before_kubelet_upgrade": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether a node is cordoned and drained, as `drain` says, before the kubelet of its machine changes, and uncordoned afterwards. " +
+				"A kubelet restarts without its pods, so that an upgrade of Kubernetes needs no drain; some storage and device plugins do. A change does nothing to " +
+				"machines by itself. Default: `false`." + terraformOnly,
 		},
 	}
 }
@@ -109,6 +128,22 @@ func knownReleases() string {
 	}
 
 	return strings.Join(names, ", ")
+}
+
+// kubernetesChange says what another version of Kubernetes does.
+const kubernetesChange = "A change upgrades Kubernetes on the machines that run, after Talos, and one minor version after the other: images are pulled " +
+	"everywhere, then kube-apiserver, kube-controller-manager and kube-scheduler change control plane by control plane, then kube-proxy, then the kubelets, " +
+	"those of workers as `max_unavailable` allows, and at last the bootstrap manifests. Nothing reboots, and pods keep running. The repositories and suffixes of images " +
+	"that patches set are kept. A minor version never goes back; `allow_downgrade` permits a lower patch, and what an upgrade began and could not finish is taken back " +
+	"by the version before."
+
+// manifestsAttribute tells which bootstrap manifests a cluster has.
+func manifestsAttribute() schema.StringAttribute {
+	return schema.StringAttribute{
+		Computed: true,
+		MarkdownDescription: "Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, the cluster got last: from Talos when it was made, and " +
+			"from upgrades of `kubernetes_version` afterwards. Null on workers.",
+	}
 }
 
 // maxUnavailableAttribute bounds how many workers are disrupted at once.
@@ -131,6 +166,7 @@ func untoldChange() changeModel {
 	return changeModel{
 		ApplyMode: types.StringNull(), Drain: types.ObjectNull(objectOf(drain.Attributes).AttrTypes),
 		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), SnapshotFolder: types.StringNull(),
+		KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
 	}
 }
 
@@ -142,6 +178,10 @@ type changes struct {
 	allowDowngrade bool
 	// snapshots is the folder for snapshots of etcd; empty for none.
 	snapshots string
+	// kubernetesVia are releases of Kubernetes that upgrades pass, and drainKubelet whether
+	// nodes are drained for their kubelets.
+	kubernetesVia []machineconfig.KubernetesVersion
+	drainKubelet  bool
 	// unknown is true when any of it is not known yet.
 	unknown bool
 }
@@ -160,10 +200,17 @@ func (m changeModel) change(ctx context.Context, p *pool) {
 	p.changes.try = r.text(m.ApplyMode) == applyTry
 	p.changes.allowDowngrade = r.truth(m.AllowDowngrade, false)
 	p.changes.snapshots = r.text(m.SnapshotFolder)
+	p.changes.drainKubelet = r.truth(m.DrainKubelet, false)
 
 	for _, text := range r.texts(m.UpgradeVia) {
 		if v, err := machineconfig.ParseTalosVersion(text); err == nil {
 			p.changes.via = append(p.changes.via, v)
+		}
+	}
+
+	for _, text := range r.texts(m.KubernetesVia) {
+		if v, err := machineconfig.ParseKubernetesVersion(text); err == nil {
+			p.changes.kubernetesVia = append(p.changes.kubernetesVia, v)
 		}
 	}
 
@@ -181,6 +228,7 @@ func (m changeModel) change(ctx context.Context, p *pool) {
 func (p pool) policy(base cluster.Policy) cluster.Policy {
 	base.TryConfig = p.changes.try
 	base.Drain.Skip = p.changes.drain.skip
+	base.DrainForKubelet = p.changes.drainKubelet
 
 	if p.changes.drain.timeout > 0 {
 		base.Drain.Timeout = p.changes.drain.timeout
@@ -270,7 +318,38 @@ func (viaValidator) Description(context.Context) string {
 func (v viaValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
 func (viaValidator) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
-	seen := map[uint64]string{}
+	resp.Diagnostics.Append(validateVia(req, "upgrade_via", func(text string) (semver.Version, error) {
+		v, err := machineconfig.ParseTalosVersion(text)
+
+		return v.Version, err
+	})...)
+}
+
+// kubernetesViaValidator is viaValidator for releases of Kubernetes.
+type kubernetesViaValidator struct{}
+
+func (kubernetesViaValidator) Description(context.Context) string {
+	return "value must be Kubernetes versions such as v1.35.6, at most one of each minor version"
+}
+
+func (v kubernetesViaValidator) MarkdownDescription(ctx context.Context) string {
+	return v.Description(ctx)
+}
+
+func (kubernetesViaValidator) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	resp.Diagnostics.Append(validateVia(req, "kubernetes_upgrade_via", func(text string) (semver.Version, error) {
+		v, err := machineconfig.ParseKubernetesVersion(text)
+
+		return v.Version, err
+	})...)
+}
+
+// validateVia checks that a list has one release of each minor version. Releases that are
+// not known yet are passed over.
+func validateVia(req validator.ListRequest, name string, parse func(string) (semver.Version, error)) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	seen := map[uint64]semver.Version{}
 
 	for i, element := range req.ConfigValue.Elements() {
 		text, ok := element.(types.String)
@@ -280,18 +359,20 @@ func (viaValidator) ValidateList(_ context.Context, req validator.ListRequest, r
 
 		at := req.Path.AtListIndex(i)
 
-		v, err := machineconfig.ParseTalosVersion(text.ValueString())
+		v, err := parse(text.ValueString())
 		if err != nil {
-			resp.Diagnostics.Append(mistakesAt(at, "upgrade_via", err)...)
+			diags.Append(mistakesAt(at, name, err)...)
 
 			continue
 		}
 
 		if other, twice := seen[v.Minor]; twice {
-			resp.Diagnostics.Append(invalid(at, "upgrade_via", fmt.Sprintf("found %s beside %s", v, other),
+			diags.Append(invalid(at, name, fmt.Sprintf("found v%s beside v%s", v, other),
 				"allowed is one release of each minor version", "remove one of the two"))
 		}
 
-		seen[v.Minor] = v.String()
+		seen[v.Minor] = v
 	}
+
+	return diags
 }

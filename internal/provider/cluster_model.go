@@ -31,6 +31,14 @@ type workersModel struct {
 // wholeCluster names the resource in messages.
 const wholeCluster = "cluster"
 
+func (m clusterModel) life() lifeModel {
+	m.lifeModel.manifests = m.Manifests
+
+	return m.lifeModel
+}
+
+func (m *clusterModel) setLife(life lifeModel) { m.lifeModel, m.Manifests = life, life.manifests }
+
 // handle describes the cluster for other resources, as far as the plan knows it.
 func (m clusterModel) handle(ctx context.Context) handleModel {
 	endpoints := types.ListUnknown(types.StringType)
@@ -129,7 +137,9 @@ func (m *clusterModel) seenMeta(ctx context.Context, want cluster.Spec, have clu
 // settleUpdate puts the outcome of an update into the model that is stored, as that
 // of resources with one role does.
 func (m *clusterModel) settleUpdate(ctx context.Context, done run, plan, state clusterModel) diag.Diagnostics {
-	m.settle(done, plan.lifeModel, state.lifeModel)
+	life := m.life()
+	life.settle(done, plan.life(), state.life())
+	m.setLife(life)
 
 	if !done.halted() {
 		return nil

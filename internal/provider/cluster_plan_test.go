@@ -114,8 +114,8 @@ func TestRefusedChangesOfWholeClusters(t *testing.T) {
 			at:     batch + `.AttributeName("talos_version")`, says: []string{"batch/w-1 and batch/w-2 run Talos v1.13.0"},
 		},
 		"Kubernetes version": {
-			config: with(baseCluster(), "v1.36.1", "kubernetes_version"),
-			at:     `AttributeName("kubernetes_version")`, says: []string{"from v1.35.2 to v1.36.1"},
+			config: with(baseCluster(), "v1.34.1", "kubernetes_version"),
+			at:     `AttributeName("kubernetes_version")`, says: []string{"Kubernetes v1.35.2 runs", `kubernetes_version is "v1.34.1"`},
 		},
 		"removal of all control planes": {
 			config: with(baseCluster(), configuration{"cp-7": configuration{"address": "10.0.0.17"}}, "control_plane", "machines"),

@@ -83,7 +83,9 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 		return
 	}
 
-	resp.Diagnostics.Append(r.adopt(ctx, &model.lifeModel, model.pool)...)
+	life := model.life()
+	resp.Diagnostics.Append(r.adopt(ctx, &life, model.pool)...)
+	model.setLife(life)
 	resp.Diagnostics.Append(model.derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }

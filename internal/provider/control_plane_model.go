@@ -16,6 +16,14 @@ type controlPlaneModel struct {
 	settingsModel
 }
 
+func (m controlPlaneModel) life() lifeModel {
+	m.lifeModel.manifests = m.Manifests
+
+	return m.lifeModel
+}
+
+func (m *controlPlaneModel) setLife(life lifeModel) { m.lifeModel, m.Manifests = life, life.manifests }
+
 // handle describes the cluster for other resources, as far as the plan knows it.
 func (m controlPlaneModel) handle(ctx context.Context) handleModel {
 	return m.handleAs(m.TalosVersion, m.Phase, talosEndpoints(ctx, m.Machines))
@@ -48,7 +56,11 @@ func (m *controlPlaneModel) derive(ctx context.Context) diag.Diagnostics {
 }
 
 func (m *controlPlaneModel) settleUpdate(ctx context.Context, done run, plan, state controlPlaneModel) diag.Diagnostics {
-	return m.poolModel.settleUpdate(ctx, done, plan.poolModel, state.poolModel)
+	m.lifeModel, plan.lifeModel, state.lifeModel = m.life(), plan.life(), state.life()
+	diags := m.poolModel.settleUpdate(ctx, done, plan.poolModel, state.poolModel)
+	m.setLife(m.lifeModel)
+
+	return diags
 }
 
 // recordedPhase is the phase in state; empty when there is none.

@@ -60,7 +60,10 @@ func (r *controlPlaneResource) ImportState(ctx context.Context, req resource.Imp
 
 	model, diags := controlPlaneFrom(ctx, request, bundle, found)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(r.adopt(ctx, &model.lifeModel, model.pool)...)
+
+	life := model.life()
+	resp.Diagnostics.Append(r.adopt(ctx, &life, model.pool)...)
+	model.setLife(life)
 
 	if resp.Diagnostics.HasError() {
 		return

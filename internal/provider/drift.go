@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -115,7 +116,7 @@ func driftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]strin
 		case cluster.Maintenance:
 			drift[m.Name] = []string{driftWiped}
 		case cluster.Member:
-			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), places[m.Name], missing(m, have))
+			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state), places[m.Name], missing(m, have))
 		default:
 		}
 	}
@@ -139,7 +140,21 @@ func driftOfTalos(m cluster.Machine, s cluster.MachineState) []string {
 	}
 
 	if m.Schematic != "" && s.Schematic != m.Schematic {
-		drift = append(drift, fmt.Sprintf("schematic: %s runs, not %s", shortened(orElse(s.Schematic, "none")), shortened(m.Schematic)))
+		drift = append(drift, fmt.Sprintf("schematic: %s runs, not %s", cluster.ShortID(cmp.Or(s.Schematic, "none")), cluster.ShortID(m.Schematic)))
+	}
+
+	return drift
+}
+
+// driftOfImages compares the images of Kubernetes with those of the configuration. A
+// configuration that leaves an image to Talos names none.
+func driftOfImages(m cluster.Machine, s cluster.MachineState) []string {
+	var drift []string
+
+	for _, c := range componentsOf(m.Images) {
+		if s.Images != nil && s.Images[c] != m.Images[c] {
+			drift = append(drift, fmt.Sprintf("image of %s: %s, not %s", c, cmp.Or(s.Images[c], "that of Talos"), m.Images[c]))
+		}
 	}
 
 	return drift
@@ -231,7 +246,7 @@ func unknownMembers(p pool, want cluster.Spec, have cluster.Snapshot) []string {
 
 	for _, member := range have.Etcd.Members {
 		if !known[member.ID] {
-			strangers = append(strangers, fmt.Sprintf("%s (%s)", orElse(member.Name, "not started"), member.ID))
+			strangers = append(strangers, fmt.Sprintf("%s (%s)", cmp.Or(member.Name, "not started"), member.ID))
 		}
 	}
 

@@ -222,7 +222,7 @@ func TestOperationsThatRemain(t *testing.T) {
 	tagged.meta.values = map[string]string{"0x0c": "tag"} // which is not written yet
 	p.machines["batch/w-2"] = tagged
 
-	want := p.spec(recordedPool{phase: cluster.Ready}, map[string]string{"batch/w-1": "new", "batch/w-2": "new"})
+	want := p.spec(recordedPool{phase: cluster.Ready}, rendered{digests: map[string]string{"batch/w-1": "new", "batch/w-2": "new"}})
 
 	for i := range want.Machines {
 		want.Machines[i].TalosVersion, want.Machines[i].Installer = "v1.13.2", "installer"

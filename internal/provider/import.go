@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -256,7 +257,7 @@ func belongs(s cluster.MachineState, role cluster.Role) error {
 	case s.Access == cluster.Maintenance:
 		return errors.New("it waits in maintenance mode and belongs to no cluster; list it in the configuration, and apply")
 	case s.Access != cluster.Member:
-		return errors.New(orElse(s.Cause, "it does not answer"))
+		return errors.New(cmp.Or(s.Cause, "it does not answer"))
 	case s.Role != role:
 		return fmt.Errorf("it is a %s, not a %s", s.Role, role)
 	default:
@@ -310,6 +311,7 @@ func (m *machinery) adopt(ctx context.Context, model *lifeModel, read func(conte
 	model.Phase = textOrNull(string(phase))
 	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places))
 	model.Operations = textList(nil)
+	model.manifests = manifestsSeen(want, have, manifestsRunning(want, have))
 
 	return diags
 }

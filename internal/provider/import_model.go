@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 
@@ -44,7 +45,7 @@ func settingsFrom(handle handleModel, file secretsFile, settings machineconfig.C
 		PodCIDRs: handle.PodCIDRs, ServiceCIDRs: handle.ServiceCIDRs, DNSDomain: handle.DNSDomain, CNI: handle.CNI, KubeProxy: handle.KubeProxy,
 		Discovery: handle.Discovery, AirGapped: handle.AirGapped, ImageCache: handle.ImageCache, Registries: handle.Registries,
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: trueOrNull(settings.ScheduleOnControlPlanes),
-		Cluster: types.ObjectNull(handleType()),
+		Cluster: types.ObjectNull(handleType()), Manifests: types.StringNull(),
 	}
 }
 
@@ -67,7 +68,7 @@ func workersFrom(
 	object, more := handleSeen(ctx, settings, file, planes)
 	diags.Append(more...)
 
-	model := workerModel{poolModel: pool, Name: types.StringValue(orElse(request.Name, defaultPoolName)), Cluster: object}
+	model := workerModel{poolModel: pool, Name: types.StringValue(cmp.Or(request.Name, defaultPoolName)), Cluster: object}
 	model.ID = types.StringValue(settings.Name + "/" + model.Name.ValueString())
 
 	return model, diags

@@ -45,6 +45,7 @@ type oneMachineModel struct {
 	Operations         types.List     `tfsdk:"operations"`
 	Observed           types.Object   `tfsdk:"observed"`
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+	Manifests          types.String   `tfsdk:"bootstrap_manifests_version"`
 }
 
 // life has what was observed under the name of the machine.
@@ -53,6 +54,7 @@ func (m oneMachineModel) life() lifeModel {
 		changeModel: m.changeModel,
 		ID:          m.ID, OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete, DeletionProtection: m.DeletionProtection,
 		Phase: m.Phase, Operations: m.Operations, Timeouts: m.Timeouts, Observed: types.MapNull(observedType()),
+		manifests: m.Manifests,
 	}
 
 	switch {
@@ -68,7 +70,7 @@ func (m oneMachineModel) life() lifeModel {
 func (m *oneMachineModel) setLife(life lifeModel) {
 	m.changeModel = life.changeModel
 	m.ID, m.OnDestroy, m.OnIncomplete, m.DeletionProtection = life.ID, life.OnDestroy, life.OnIncomplete, life.DeletionProtection
-	m.Phase, m.Operations, m.Timeouts = life.Phase, life.Operations, life.Timeouts
+	m.Phase, m.Operations, m.Timeouts, m.Manifests = life.Phase, life.Operations, life.Timeouts, life.manifests
 	m.Observed = observedOf(life.Observed, m.Name.ValueString())
 }
 

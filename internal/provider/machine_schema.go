@@ -25,6 +25,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes["talos_version"] = talosVersionAttribute("the machine runs")
 	attributes["config_patches"] = configPatchesOfOne(shared["config_patches"])
 	attributes["observed"] = observedOne()
+	attributes["bootstrap_manifests_version"] = manifestsAttribute()
 
 	maps.Copy(attributes, map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{

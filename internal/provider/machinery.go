@@ -38,7 +38,7 @@ type machinery struct {
 }
 
 func newMachinery() *machinery {
-	return &machinery{policy: cluster.DefaultPolicy(), talos: talos.Options{Digest: machineconfig.Digest}}
+	return &machinery{policy: cluster.DefaultPolicy(), talos: talos.Options{Digest: machineconfig.Digest, Images: imagesIn}}
 }
 
 // fleet makes the adapter of one package fit the port of another.
@@ -74,7 +74,7 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 	}
 
 	api, err := kubernetesOf(p, bundle, kubernetes.Options{
-		StaticPods: !m.talos.TrustNodeNames,
+		StaticPods: !m.talos.TrustNodeNames || p.ownsControlPlane(),
 		Progress:   func(message string) { tflog.Info(ctx, message) },
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 	}
 
 	runner := &lifecycle.Runner{
-		Fleet: fleet{machines}, Kubernetes: api, Configs: files.configs, Policy: p.policy(m.policy), Interval: m.interval,
+		Fleet: fleet{machines}, Kubernetes: api, Configs: files.configs, Images: withImages, Policy: p.policy(m.policy), Interval: m.interval,
 		Lock:     lockOf(p, bundle, api),
 		Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
 	}
@@ -91,7 +91,7 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 		runner.Snapshots = backup.Folder{Path: p.changes.snapshots, Cluster: p.settings.Name}
 	}
 
-	return &session{runner: runner, want: p.spec(recorded, files.digests), close: func() { machines.Close(); api.Close() }}, nil
+	return &session{runner: runner, want: p.spec(recorded, files), close: func() { machines.Close(); api.Close() }}, nil
 }
 
 // withConfigurations is machinery that knows what machines have to reboot for to get the

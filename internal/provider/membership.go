@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,7 +201,7 @@ func (r *recordedPool) remove(name string, m cluster.Machine) {
 	}
 
 	m.NodeName, m.MemberID = known.NodeName, r.members[name]
-	m.UUID = orElse(known.UUID, m.UUID)
+	m.UUID = cmp.Or(known.UUID, m.UUID)
 
 	r.removed = append(r.removed, m)
 }

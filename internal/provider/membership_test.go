@@ -160,7 +160,7 @@ func TestMachinesAreSoughtWhereTheyWereSeen(t *testing.T) {
 
 		r.compare(test.now, before)
 
-		for _, m := range test.now.spec(r, nil).Machines {
+		for _, m := range test.now.spec(r, rendered{}).Machines {
 			if m.Role == cluster.Worker && m.PreviousAddress != test.at {
 				t.Errorf("%s: %s is looked for at %q, too, want %q", name, m.Name, m.PreviousAddress, test.at)
 			}
@@ -188,7 +188,7 @@ func TestNewHardwareIsNotTakenForTheOld(t *testing.T) {
 	r := recordOf(prior)
 	r.compare(now, prior)
 
-	spec := now.spec(r, nil)
+	spec := now.spec(r, rendered{})
 
 	i := slices.IndexFunc(spec.Machines, func(m cluster.Machine) bool { return m.Name == "cp-2" })
 	if m := spec.Machines[i]; m.UUID != other || m.NodeName != "" || m.MemberID != "" || m.PreviousAddress != "" {
@@ -344,7 +344,7 @@ func TestInstallersOnTheWay(t *testing.T) {
 		chosen, _ := machineconfig.ReadTalosVersion("v1.12.6")
 		p := pool{groups: []*group{&g}, machines: map[string]poolMachine{"cp-1": m}, changes: changes{via: []machineconfig.TalosVersion{chosen}}}
 
-		got := p.spec(recordedPool{}, nil).Machines[0]
+		got := p.spec(recordedPool{}, rendered{}).Machines[0]
 		if got.Schematic != test.schematic {
 			t.Errorf("%s: the schematic is %q", name, got.Schematic)
 		}
@@ -382,6 +382,8 @@ func nullRecord() map[string]attr.Value {
 			values[name] = types.BoolNull()
 		case types.StringType:
 			values[name] = types.StringNull()
+		case types.MapType{ElemType: types.StringType}:
+			values[name] = types.MapNull(types.StringType)
 		default:
 			values[name] = types.ListNull(types.StringType)
 		}

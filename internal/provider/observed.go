@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -21,6 +22,10 @@ type recordedPool struct {
 	members   map[string]string
 	addresses map[string]string
 	drift     map[string][]string
+	// kubernetes is the versions that run, by machine and component.
+	kubernetes map[string]map[cluster.Component]string
+	// manifests is the Kubernetes whose bootstrap manifests the cluster has.
+	manifests string
 
 	// What compare finds out. removed are the machines that leave; moved has the former
 	// addresses, renamed the former names of machines; replaced has the names of those
@@ -39,6 +44,12 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 	out := recordedPool{
 		phase: m.recordedPhase(), machines: map[string]cluster.MachineState{},
 		members: map[string]string{}, addresses: map[string]string{}, drift: map[string][]string{},
+		kubernetes: map[string]map[cluster.Component]string{}, manifests: m.manifests.ValueString(),
+	}
+
+	// A state that was written before this was recorded has the version that it applied.
+	if out.manifests == "" && p.ownsControlPlane() && bootstrapped(out.phase) {
+		out.manifests = p.settings.KubernetesVersion
 	}
 
 	for name, o := range objects[observedModel](ctx, r, m.Observed) {
@@ -47,7 +58,8 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 			Access: cluster.Member, Role: role,
 			Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
 			UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
-			Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(), NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(),
+			Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(),
+			NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(), Images: byComponent(o.Images),
 		}
 
 		if state.Stage == cluster.StageMaintenance {
@@ -69,6 +81,7 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 		out.members[name] = o.MemberID.ValueString()
 		out.addresses[name] = o.Address.ValueString()
 		out.drift[name], _ = knownStrings(o.Drift)
+		out.kubernetes[name] = byComponent(o.Kubernetes)
 	}
 
 	return out, r.diags
@@ -114,7 +127,7 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	}
 
 	seen := sight{prior: prior, values: map[string]attr.Value{
-		"address":         types.StringValue(orElse(s.FoundAt, m.Address)),
+		"address":         types.StringValue(cmp.Or(s.FoundAt, m.Address)),
 		"platform":        textOrNull(s.Platform),
 		"drift":           textList(nil),
 		"stage":           textOrNull(string(stage)),
@@ -128,6 +141,8 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"kubelet_version": types.StringNull(),
 		"member_id":       types.StringNull(),
 		"installer":       types.StringNull(),
+		"images":          componentMap(s.Images),
+		"kubernetes":      types.MapNull(types.StringType),
 	}}
 
 	seen.keep("installer")
@@ -161,12 +176,14 @@ func (s sight) node(m cluster.Machine, state cluster.MachineState, have cluster.
 	case registered:
 		s.values["node_name"] = textOrNull(node.Name)
 		s.values["kubelet_version"] = textOrNull(node.KubeletVersion)
+		s.values["kubernetes"] = componentMap(runningOn(node))
 
 		if state.BootID == "" {
 			s.values["boot_id"] = textOrNull(node.BootID)
 		}
 	case !have.Kubernetes.Reachable:
 		s.keep("kubelet_version")
+		s.keep("kubernetes")
 
 		if state.NodeName == "" {
 			s.keep("node_name")
@@ -224,20 +241,12 @@ func silence(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign []s
 
 		switch state.Access {
 		case cluster.Unreachable, cluster.Unobserved:
-			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, orElse(state.Cause, "not asked in time")))
+			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
 		case cluster.Foreign:
-			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, orElse(state.Cause, "answers as somebody else")))
+			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "answers as somebody else")))
 		case cluster.Member, cluster.Maintenance:
 		}
 	}
 
 	return unreachable, foreign
-}
-
-func orElse(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-
-	return text
 }

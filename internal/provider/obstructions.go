@@ -65,11 +65,16 @@ func refusedAlready(ctx context.Context, prior pool, state lifeModel, last clust
 	recorded, diags := state.recorded(ctx, prior)
 	diags.Append(recorded.compare(prior, prior)...)
 
-	_, before, more := recorded.outlook(prior, prior, policy)
+	files, more := prior.renderForPlan()
 	diags.Append(more...)
 
 	if diags.HasError() {
 		return nil // then the change is what makes sense at all
+	}
+
+	_, before, more := recorded.outlook(prior, prior, files, policy)
+	if more.HasError() {
+		return nil
 	}
 
 	return before.Refusals

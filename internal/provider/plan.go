@@ -22,6 +22,7 @@ type forecast struct {
 	phase      types.String
 	operations types.List
 	observed   types.Map
+	manifests  types.String
 }
 
 // planCreate forecasts a create: every machine is taken to wait in maintenance
@@ -32,10 +33,11 @@ func planCreate(p pool, policy cluster.Policy) forecast {
 		phase:      types.StringUnknown(),
 		operations: types.ListUnknown(types.StringType),
 		observed:   types.MapUnknown(observedType()),
+		manifests:  p.manifestsAfter(),
 	}
 
 	if !p.unnamed {
-		want := p.spec(recordedPool{}, nil)
+		want := p.spec(recordedPool{}, rendered{})
 		want.Beside = p.foreseenBeside()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.policy(policy))
 		f.operations = operationsOf(steps)
@@ -64,7 +66,7 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	recorded, diags := state.recorded(ctx, prior)
 	resume := recorded.phase != cluster.Ready
 
-	f := forecast{phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(observedType())}
+	f := forecast{phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(observedType()), manifests: p.manifestsAfter()}
 	if resume {
 		f.phase = types.StringUnknown()
 	}
@@ -75,11 +77,19 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 
 	diags.Append(refuseChanges(p, prior, recorded)...)
 
-	if p.unknown || p.sealed || diags.HasError() {
+	if p.unknown || p.sealed {
 		return f, diags
 	}
 
-	steps, last, more := recorded.outlook(p, prior, policy)
+	files, more := p.renderForPlan()
+	diags.Append(more...)
+	diags.Append(refuseKubernetesVersion(p, recorded, files)...)
+
+	if diags.HasError() {
+		return f, diags
+	}
+
+	steps, last, more := recorded.outlook(p, prior, files, policy)
 	diags.Append(more...)
 
 	if diags.HasError() {
@@ -94,7 +104,7 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	// What is held or refused is no reason to do nothing: the run says what came of it.
 	if len(steps) == 0 && last.Done() && !resume && !recorded.changed() {
 		// No machine is touched: what was observed stays what it is.
-		f.observed = state.Observed
+		f.observed, f.manifests = state.Observed, state.manifests
 
 		switch {
 		case !e.any:
@@ -111,16 +121,11 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 
 // outlook is what an apply would do to the machines of a pool, and what would be left to
 // do or to wait for after that. prior is the pool of the state, which the record has been
-// compared with.
-func (r *recordedPool) outlook(p, prior pool, policy cluster.Policy) ([]cluster.Step, cluster.Decision, diag.Diagnostics) {
-	files, diags := p.renderForPlan()
-	if diags.HasError() {
-		return nil, cluster.Decision{}, diags
-	}
+// compared with, and files is the configurations that are wanted.
+func (r *recordedPool) outlook(p, prior pool, files rendered, policy cluster.Policy) ([]cluster.Step, cluster.Decision, diag.Diagnostics) {
+	diags := r.foreseeReboots(p, prior, files)
 
-	diags.Append(r.foreseeReboots(p, prior, files)...)
-
-	want := p.spec(*r, files.digests)
+	want := p.spec(*r, files)
 	want.Beside = p.foreseenBeside()
 	steps, last := cluster.Forecast(want, cluster.Assume(want, r.machines), p.policy(policy))
 
@@ -149,7 +154,7 @@ func planDestroy(ctx context.Context, kind string, life lifeModel, read func(con
 	policy.KeepNodes = p.takesCluster()
 
 	left := recorded.leftovers(p)
-	want := p.spec(recorded, nil)
+	want := p.spec(recorded, rendered{})
 
 	if p.single != nil {
 		want.Machines, want.Removed = nil, want.Machines
@@ -177,18 +182,50 @@ func (p pool) renderForPlan() (rendered, diag.Diagnostics) {
 	return files, fieldDiagnostics(p, err)
 }
 
+// operationsOf lists steps as a person reads them: the images that many machines pull at
+// once take one line.
 func operationsOf(steps []cluster.Step) types.List {
-	operations := make([]attr.Value, len(steps))
-	for i, s := range steps {
-		operations[i] = types.StringValue(s.String())
+	operations := []attr.Value{}
+
+	for i := 0; i < len(steps); i++ {
+		pull, ok := steps[i].(cluster.PullImages)
+		if !ok {
+			operations = append(operations, types.StringValue(steps[i].String()))
+
+			continue
+		}
+
+		machines := []string{pull.Machine}
+
+		for ; i+1 < len(steps); i++ {
+			next, alike := steps[i+1].(cluster.PullImages)
+			if !alike || next.Version != pull.Version {
+				break
+			}
+
+			machines = append(machines, next.Machine)
+		}
+
+		pull.Machine = describe(machines)
+		operations = append(operations, types.StringValue(pull.String()))
 	}
 
 	return types.ListValueMust(types.StringType, operations)
 }
 
+// manifestsAfter is what a plan that touches machines says of bootstrap manifests: nothing
+// yet, where there are control planes to have any.
+func (p pool) manifestsAfter() types.String {
+	if p.ownsControlPlane() || p.unnamed {
+		return types.StringUnknown()
+	}
+
+	return types.StringNull()
+}
+
 // apply puts a forecast into a planned model.
 func (m *lifeModel) apply(f forecast) {
-	m.Phase, m.Operations, m.Observed = f.phase, f.operations, f.observed
+	m.Phase, m.Operations, m.Observed, m.manifests = f.phase, f.operations, f.observed, f.manifests
 }
 
 // idle reports whether a plan leaves the machines alone: then nothing about them
@@ -200,7 +237,6 @@ func refuseChanges(p, prior pool, recorded recordedPool) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	diags.Append(refuseTalosVersion(p, recorded)...)
-	diags.Append(refuseKubernetesVersion(p, prior, recorded)...)
 	diags.Append(refuseContract(p, prior, recorded)...)
 	diags.Append(refuseLostQuorum(p, prior, recorded)...)
 	diags.Append(refuseNewSecrets(p, prior)...)

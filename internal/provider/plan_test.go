@@ -250,8 +250,8 @@ func TestRefusedChanges(t *testing.T) {
 			says:   []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "the older v1.12.6", "Set talos_version to v1.13.0, or allow_downgrade = true"},
 		},
 		"Kubernetes version": {
-			config: with(baseControlPlane(), "v1.36.1", "kubernetes_version"),
-			at:     `AttributeName("kubernetes_version")`, says: []string{"from v1.35.2 to v1.36.1", "does not upgrade Kubernetes"},
+			config: with(baseControlPlane(), "v1.34.1", "kubernetes_version"),
+			at:     `AttributeName("kubernetes_version")`, says: []string{"Kubernetes v1.35.2 runs", "cannot go back from v1.35 to v1.34"},
 		},
 		"contract": {
 			config: with(baseControlPlane(), "v1.12", "version_contract"),

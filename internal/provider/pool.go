@@ -125,8 +125,8 @@ func (p *pool) share(name string, maxUnavailable types.String) {
 func (p pool) names() []string { return sortedNames(p.machines) }
 
 // spec is what the planner is told. recorded is what state knows of the machines
-// and digests what is wanted of their configuration; both may be empty.
-func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spec {
+// and files what is wanted of their configuration; both may be empty.
+func (p pool) spec(recorded recordedPool, files rendered) cluster.Spec {
 	spec := cluster.Spec{
 		Name:             p.settings.Name,
 		Endpoint:         p.settings.Endpoint,
@@ -135,6 +135,7 @@ func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spe
 		Pools:            map[string]cluster.Budget{},
 		Bootstrapped:     bootstrapped(recorded.phase),
 		NodesBecomeReady: p.settings.CNI.Name != machineconfig.CNINone,
+		Kubernetes:       p.kubernetes(recorded.manifests),
 	}
 
 	for _, g := range p.groups {
@@ -158,8 +159,8 @@ func (p pool) spec(recorded recordedPool, digests map[string]string) cluster.Spe
 		}
 
 		spec.Machines = append(spec.Machines, cluster.Machine{
-			Name: name, Role: m.group.role, Address: m.address, UUID: uuid, ConfigDigest: digests[name],
-			Pool: m.group.pool, PreviousAddress: recorded.moved[name],
+			Name: name, Role: m.group.role, Address: m.address, UUID: uuid, ConfigDigest: files.digests[name],
+			Images: files.images[name], Pool: m.group.pool, PreviousAddress: recorded.moved[name],
 			TalosVersion: m.group.talosVersion.ValueString(), Schematic: m.schematic(), Installer: m.config.Install.Image,
 			Reinstall: reinstalls(m, known),
 			Via:       p.via(m), AllowDowngrade: p.changes.allowDowngrade,
@@ -259,20 +260,22 @@ func (m poolMachine) installerOf(version string) string {
 type rendered struct {
 	configs map[string][]byte
 	digests map[string]string
+	// images are those of Kubernetes in them.
+	images map[string]cluster.Images
 }
 
 // render makes the configuration of every machine. The error holds a fieldError
 // for every mistake that belongs to an attribute.
 func (p pool) render(bundle *pki.Bundle) (rendered, error) {
-	out := rendered{configs: map[string][]byte{}, digests: map[string]string{}}
+	out := rendered{configs: map[string][]byte{}, digests: map[string]string{}, images: map[string]cluster.Images{}}
 
 	generator, err := machineconfig.NewGenerator(p.settings, bundle)
 	if err != nil {
 		return out, p.problems("", err)
 	}
 
-	return out, p.renderMachines(generator, func(name string, config machineconfig.Config) {
-		out.configs[name], out.digests[name] = config.Bytes, config.Digest
+	return out, p.renderMachines(generator, func(name string, config renderedMachine) {
+		out.configs[name], out.digests[name], out.images[name] = config.Bytes, config.Digest, config.images
 	})
 }
 
@@ -284,15 +287,22 @@ func (p pool) check() error {
 		return p.problems("", err)
 	}
 
-	return p.renderMachines(generator, func(string, machineconfig.Config) {})
+	return p.renderMachines(generator, func(string, renderedMachine) {})
+}
+
+// renderedMachine is the configuration of one machine, and the images of Kubernetes in it.
+type renderedMachine struct {
+	machineconfig.Config
+
+	images cluster.Images
 }
 
 // renderMachines renders the machines in the order of their names. Machines that
 // are configured alike get the same configuration, so each kind is made once.
-func (p pool) renderMachines(generator *machineconfig.Generator, use func(string, machineconfig.Config)) error {
+func (p pool) renderMachines(generator *machineconfig.Generator, use func(string, renderedMachine)) error {
 	var problems []error
 
-	made := map[string]machineconfig.Config{}
+	made := map[string]renderedMachine{}
 
 	for _, name := range p.names() {
 		kind, err := json.Marshal(p.machines[name].config)
@@ -302,7 +312,11 @@ func (p pool) renderMachines(generator *machineconfig.Generator, use func(string
 
 		config, ok := made[string(kind)]
 		if !ok {
-			config, err = generator.Machine(p.machines[name].config)
+			config.Config, err = generator.Machine(p.machines[name].config)
+			if err == nil {
+				config.images, err = imagesIn(config.Bytes)
+			}
+
 			if err != nil {
 				problems = append(problems, p.problems(name, err))
 

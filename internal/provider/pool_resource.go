@@ -112,6 +112,7 @@ func guardReplace(ctx context.Context, private privateState, kind string, id typ
 func (m *lifeModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begun bool) {
 	m.Phase = types.StringValue(string(done.phase("")))
 	m.Observed = done.observed(types.MapNull(observedType()))
+	m.manifests = done.manifests(types.StringNull())
 
 	switch {
 	case done.err == nil:
@@ -153,6 +154,7 @@ func (m *machinery) refresh(
 		return append(diags, openFailed(p, "read", err)...)
 	}
 
+	model.manifests = manifestsSeen(want, have, model.manifests)
 	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places))
 	diags.Append(seen(ctx, want, have)...)
 	diags.Append(oddities(p, want, have)...)
@@ -235,6 +237,7 @@ func (m *machinery) update(ctx context.Context, p, prior pool, state lifeModel) 
 func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeModel) (types.List, diag.Diagnostics) {
 	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 	state.Observed = done.observed(state.Observed)
+	state.manifests = done.manifests(state.manifests)
 
 	recorded, diags := state.recorded(ctx, p)
 	if diags.HasError() {
@@ -244,6 +247,7 @@ func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeM
 	want := done.want
 	want.Bootstrapped, want.Beside = bootstrapped(recorded.phase), p.foreseenBeside()
 	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
+	want.Kubernetes.Manifests = recorded.manifests
 
 	for name, machine := range recorded.machines {
 		last := done.result.Snapshot.Machines[name]
@@ -294,6 +298,7 @@ func (m *lifeModel) settle(done run, plan, state lifeModel) {
 	if done.want.Machines != nil {
 		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 		m.Observed = done.observed(state.Observed)
+		m.manifests = done.manifests(state.manifests)
 	}
 }
 

@@ -48,6 +48,9 @@ type lifeModel struct {
 	Operations         types.List     `tfsdk:"operations"`
 	Observed           types.Map      `tfsdk:"observed"`
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+
+	// manifests is the attribute bootstrap_manifests_version of models that have one.
+	manifests types.String
 }
 
 // observedModel is what was last observed of one machine.
@@ -66,6 +69,8 @@ type observedModel struct {
 	Address        types.String `tfsdk:"address"`
 	Platform       types.String `tfsdk:"platform"`
 	Drift          types.List   `tfsdk:"drift"`
+	Images         types.Map    `tfsdk:"images"`
+	Kubernetes     types.Map    `tfsdk:"kubernetes"`
 }
 
 // The choices of on_destroy and on_incomplete.
@@ -221,11 +226,23 @@ func observationAttributes() map[string]schema.Attribute {
 				"config_digest":   observedString("Digest of the active configuration, independent of the order of its documents."),
 				"member_id":       observedString("Id of the machine's etcd member, in hexadecimal; null on workers."),
 				"node_name":       observedString("Name of the Kubernetes node."),
+				"images": schema.MapAttribute{
+					Computed:    true,
+					ElementType: types.StringType,
+					MarkdownDescription: "Images of Kubernetes in the active configuration, by component: `kubelet`, and on control planes `kube-apiserver`, " +
+						"`kube-controller-manager`, `kube-scheduler` and `kube-proxy`.",
+				},
+				"kubernetes": schema.MapAttribute{
+					Computed:    true,
+					ElementType: types.StringType,
+					MarkdownDescription: "Versions of Kubernetes that run, by component: that of the `kubelet` from its node, and on control planes those of " +
+						"`kube-apiserver`, `kube-controller-manager` and `kube-scheduler` from their pods.",
+				},
 				"drift": schema.ListAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
-					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw it: another Talos, another schematic, the " +
-						"places in its configuration (without values), a configuration that is gone, or a missing etcd member or node. The next apply " +
+					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw it: another Talos, another schematic, another " +
+						"image of a component of Kubernetes, the places in its configuration (without values), a configuration that is gone, or a missing etcd member or node. The next apply " +
 						"puts it right. Empty when nothing differs.",
 				},
 			}},

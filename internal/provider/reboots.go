@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -28,12 +29,12 @@ func (r *recordedPool) foreseeReboots(p, prior pool, files rendered) diag.Diagno
 	var out diag.Diagnostics
 
 	for _, name := range changed {
-		before, existed := old.configs[orElse(r.renamed[name], name)]
+		before, existed := old.configs[cmp.Or(r.renamed[name], name)]
 		if !existed {
 			continue
 		}
 
-		fields, err := rebootFor(before, files.configs[name], r.drift[orElse(r.renamed[name], name)])
+		fields, err := rebootFor(before, files.configs[name], r.drift[cmp.Or(r.renamed[name], name)])
 		if err != nil {
 			out.Append(unableAt(p.machinePath(name), "compare", "configurations", report{Cause: []string{name + ": " + err.Error()}}))
 

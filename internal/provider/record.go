@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -93,6 +94,39 @@ func (r run) observed(prior types.Map) types.Map {
 	return types.MapValueMust(observedType(), values)
 }
 
+// manifests is the Kubernetes whose bootstrap manifests the cluster has after the run. A
+// control plane that begins applies its own (Talos 1.13, k8s/manifest_apply.go), and
+// changes none that are there.
+func (r run) manifests(before types.String) types.String {
+	if !r.want.OwnsControlPlane() {
+		return types.StringNull()
+	}
+
+	if synced := manifestsSeen(r.want, r.result.Snapshot, before); !synced.IsNull() {
+		return synced
+	}
+
+	for _, step := range r.result.Done {
+		if s, ok := step.(cluster.UpgradeComponent); ok && s.Component == cluster.KubeAPIServer {
+			if from, known := cluster.ImageVersion(s.From); known {
+				return types.StringValue(from) // it was there before this run
+			}
+		}
+	}
+
+	return textOrNull(r.want.Kubernetes.Version)
+}
+
+// manifestsSeen is the Kubernetes whose bootstrap manifests were synced last, as far as a
+// snapshot shows; otherwise what it was before.
+func manifestsSeen(want cluster.Spec, have cluster.Snapshot, before types.String) types.String {
+	if !want.OwnsControlPlane() || have.Kubernetes.Manifests == "" {
+		return before
+	}
+
+	return types.StringValue(have.Kubernetes.Manifests)
+}
+
 // installed is the images that the run installed, by machine.
 func (r run) installed() map[string]string {
 	installers := map[string]string{}
@@ -142,6 +176,7 @@ func configuredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last at
 		"talos_version": types.StringNull(), "schematic": types.StringNull(), "uuid": types.StringNull(), "boot_id": types.StringNull(),
 		"node_name": types.StringNull(), "kubelet_version": types.StringNull(), "member_id": types.StringNull(),
 		"platform": types.StringNull(), "installer": types.StringNull(),
+		"images": types.MapNull(types.StringType), "kubernetes": types.MapNull(types.StringType),
 	}
 
 	if object, ok := last.(types.Object); ok {
@@ -150,7 +185,7 @@ func configuredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last at
 
 	values["address"] = types.StringValue(address)
 	values["drift"] = textList(nil)
-	values["stage"] = types.StringValue(orElse(string(s.Stage), string(cluster.StageUnknown)))
+	values["stage"] = types.StringValue(cmp.Or(string(s.Stage), string(cluster.StageUnknown)))
 	values["ready"] = types.BoolValue(false)
 	values["config_digest"] = textOrNull(sent.Digest)
 

@@ -11,27 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// notYet begins every refusal of something that is planned for a later version.
-const notYet = "This version of the provider does not "
-
-func refuseKubernetesVersion(p, prior pool, recorded recordedPool) diag.Diagnostics {
-	version, old := p.settings.KubernetesVersion, prior.settings.KubernetesVersion
-	if version == "" || version == old {
-		return nil
-	}
-
-	others := recorded.running(func(m cluster.MachineState) bool { return true })
-	if len(others) == 0 {
-		return nil
-	}
-
-	return diag.Diagnostics{refused(p.clusterPath("kubernetes_version"), "Unsupported change of kubernetes_version",
-		fmt.Sprintf("kubernetes_version would change from %s to %s, and %s %s in the cluster already", old, version,
-			describe(others), verb(others, "is", "are")),
-		notYet+"upgrade Kubernetes on a running cluster",
-		"Keep "+old)}
-}
-
 func refuseContract(p, prior pool, recorded recordedPool) diag.Diagnostics {
 	contract, old := p.settings.Contract, prior.settings.Contract
 	if contract == "" || contract == old || len(recorded.running(func(cluster.MachineState) bool { return true })) == 0 {

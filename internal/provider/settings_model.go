@@ -35,6 +35,7 @@ type settingsModel struct {
 	ClusterPatches    types.List   `tfsdk:"cluster_config_patches"`
 	ScheduleOnPlane   types.Bool   `tfsdk:"allow_scheduling_on_control_planes"`
 	Cluster           types.Object `tfsdk:"cluster"`
+	Manifests         types.String `tfsdk:"bootstrap_manifests_version"`
 }
 
 // handleAs is the handle of the cluster, with what the settings do not say about it.
@@ -135,10 +136,10 @@ func settingsAttributes() map[string]schema.Attribute {
 				"nothing else, so other secrets are refused while the cluster exists.",
 		},
 		"kubernetes_version": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`; it has to be supported by `talos_version`. This version of the provider " +
-				"refuses to change it once the cluster runs.",
+			Required:            true,
+			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`; it has to be supported by `talos_version`. " + kubernetesChange,
 		},
+		"bootstrap_manifests_version": manifestsAttribute(),
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,

@@ -342,6 +342,7 @@ func seenOf(name string, config configuration) configuration {
 	seen := configuration{
 		"address": addressIn(config, name), "stage": "running", "ready": true, "talos_version": config["talos_version"], "platform": "metal",
 		"node_name": name, "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
+		"kubernetes": configuration{"kubelet": kubernetesIn(config)},
 	}
 
 	if strings.HasPrefix(name, "cp-") {
@@ -384,6 +385,8 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 			}
 
 			return valueOf(t, v.Type(), seen), nil
+		case at.String() == `AttributeName("bootstrap_manifests_version")` && !v.IsKnown():
+			return tftypes.NewValue(tftypes.String, kubernetesIn(config)), nil
 		case !v.IsKnown():
 			return tftypes.NewValue(v.Type(), nil), nil
 		default:
@@ -395,4 +398,13 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 	}
 
 	return settled
+}
+
+// kubernetesIn is the version in a configuration, or in its handle.
+func kubernetesIn(config configuration) any {
+	if handle, ok := config["cluster"].(configuration); ok {
+		return handle["kubernetes_version"]
+	}
+
+	return config["kubernetes_version"]
 }

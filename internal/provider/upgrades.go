@@ -29,7 +29,7 @@ func refuseTalosVersion(p pool, recorded recordedPool) diag.Diagnostics {
 		machines := map[obstacle][]string{}
 
 		for _, name := range p.namesOf(g) {
-			problem := p.obstacle(p.machines[name], recorded.machines[name])
+			problem := p.obstacle(p.machines[name], recorded.machines[name], recorded.kubernetesOn(name, nil, machineconfig.KubernetesVersion{}))
 			if problem == (obstacle{}) {
 				continue
 			}
@@ -51,8 +51,9 @@ func refuseTalosVersion(p pool, recorded recordedPool) diag.Diagnostics {
 	return diags
 }
 
-// obstacle says why a machine cannot be brought to the wanted Talos.
-func (p pool) obstacle(m poolMachine, state cluster.MachineState) obstacle {
+// obstacle says why a machine cannot be brought to the wanted Talos. kubernetes is the
+// versions that it runs.
+func (p pool) obstacle(m poolMachine, state cluster.MachineState, kubernetes []machineconfig.KubernetesVersion) obstacle {
 	to, err := machineconfig.ParseTalosVersion(m.group.talosVersion.ValueString())
 	from, known := machineconfig.ReadTalosVersion(state.TalosVersion)
 
@@ -70,9 +71,9 @@ func (p pool) obstacle(m poolMachine, state cluster.MachineState) obstacle {
 	case p.settings.Contract != "" && machineconfig.CheckContract(p.settings.Contract, to) != nil:
 		return p.contractObstacle(from, to)
 	case to.LT(from.Version):
-		return p.downgradeObstacle(from, to, m.group.role)
+		return p.downgradeObstacle(from, to, m.group.role, kubernetes)
 	default:
-		return p.pathObstacle(from, to)
+		return p.pathObstacle(from, to, kubernetes)
 	}
 }
 
@@ -92,10 +93,10 @@ func describeTalos(v machineconfig.TalosVersion, schematic string) string {
 		return v.String()
 	}
 
-	return fmt.Sprintf("%s with schematic %s", v, shortened(schematic))
+	return fmt.Sprintf("%s with schematic %s", v, cluster.ShortID(schematic))
 }
 
-func (p pool) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster.Role) obstacle {
+func (p pool) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster.Role, kubernetes []machineconfig.KubernetesVersion) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is the older %s", from, to)
 
 	if !p.changes.allowDowngrade {
@@ -114,15 +115,17 @@ func (p pool) downgradeObstacle(from, to machineconfig.TalosVersion, role cluste
 		}
 	}
 
-	return p.pathObstacle(from, to)
+	return p.pathObstacle(from, to, kubernetes)
 }
 
 // pathObstacle checks every step of the way: that its installer takes it, and that the
-// Talos in between runs the Kubernetes of the cluster.
-func (p pool) pathObstacle(from, to machineconfig.TalosVersion) obstacle {
+// Talos in between runs the Kubernetes that the machine has, which is upgraded after it.
+func (p pool) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []machineconfig.KubernetesVersion) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is %s", from, to)
 
-	kubernetes, kubernetesErr := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion)
+	if wanted, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion); err == nil && len(kubernetes) == 0 {
+		kubernetes = []machineconfig.KubernetesVersion{wanted}
+	}
 
 	for _, next := range machineconfig.Path(from, to, machineconfig.Releases(to, p.changes.via)) {
 		if err := machineconfig.CheckUpgrade(from, next); err != nil {
@@ -133,12 +136,12 @@ func (p pool) pathObstacle(from, to machineconfig.TalosVersion) obstacle {
 			}
 		}
 
-		if kubernetesErr == nil {
+		for _, version := range kubernetes {
 			var problem *machineconfig.FieldError
-			if errors.As(machineconfig.CheckKubernetesSupported(next, kubernetes), &problem) {
+			if errors.As(machineconfig.CheckKubernetesSupported(next, version), &problem) {
 				return obstacle{
 					found:  found,
-					reason: fmt.Sprintf("Talos %s, which is on the way, does not run Kubernetes %s (allowed: %s)", next, kubernetes, problem.Allowed),
+					reason: fmt.Sprintf("Talos %s, which is on the way, does not run Kubernetes %s (allowed: %s)", next, version, problem.Allowed),
 					remedy: problem.Fix,
 				}
 			}
@@ -148,14 +151,4 @@ func (p pool) pathObstacle(from, to machineconfig.TalosVersion) obstacle {
 	}
 
 	return obstacle{}
-}
-
-// shortened is what tells two schematics apart.
-func shortened(schematic string) string {
-	const enough = 12
-	if len(schematic) <= enough {
-		return schematic
-	}
-
-	return schematic[:enough] + "…"
 }

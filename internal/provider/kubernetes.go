@@ -1,0 +1,138 @@
+package provider
+
+import (
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// The versions of Kubernetes of a resource: the one that is wanted, the images that its
+// machines are given, and what was seen to run.
+
+// runningOn is the versions of Kubernetes that run on a node, by component. An image that
+// names no version says nothing about what runs.
+func runningOn(node cluster.Node) map[cluster.Component]string {
+	running := map[cluster.Component]string{}
+
+	if node.KubeletVersion != "" {
+		running[cluster.Kubelet] = node.KubeletVersion
+	}
+
+	for name, pod := range node.StaticPods {
+		if version, ok := cluster.ImageVersion(pod.Image); ok && cluster.Component(name).StaticPod() {
+			running[cluster.Component(name)] = version
+		}
+	}
+
+	return running
+}
+
+// imagesIn reads the images of Kubernetes from a configuration.
+func imagesIn(config []byte) (cluster.Images, error) {
+	named, err := machineconfig.Images(config)
+	if err != nil {
+		return nil, err
+	}
+
+	images := cluster.Images{}
+	for name, image := range named {
+		images[cluster.Component(name)] = image
+	}
+
+	return images, nil
+}
+
+// withImages is a configuration with other images of Kubernetes.
+func withImages(config []byte, images cluster.Images) ([]byte, error) {
+	named := map[string]string{}
+	for c, image := range images {
+		named[string(c)] = image
+	}
+
+	return machineconfig.WithImages(config, named)
+}
+
+// compareVersions orders versions of Kubernetes; what is none goes first.
+func compareVersions(a, b string) int {
+	older, _ := machineconfig.ParseKubernetesVersion(a)
+	newer, _ := machineconfig.ParseKubernetesVersion(b)
+
+	return older.Compare(newer.Version)
+}
+
+// componentsOf lists the components of a map in the order of their names.
+func componentsOf[M ~map[cluster.Component]string](m M) []cluster.Component {
+	return slices.Sorted(maps.Keys(m))
+}
+
+// componentMap is texts by component as state has them; null when nobody knows.
+func componentMap[M ~map[cluster.Component]string](m M) types.Map {
+	if m == nil {
+		return types.MapNull(types.StringType)
+	}
+
+	values := map[string]attr.Value{}
+	for c, text := range m {
+		values[string(c)] = types.StringValue(text)
+	}
+
+	return types.MapValueMust(types.StringType, values)
+}
+
+// byComponent reads what componentMap wrote; nil for null.
+func byComponent(m types.Map) map[cluster.Component]string {
+	if m.IsNull() || m.IsUnknown() {
+		return nil
+	}
+
+	texts := map[cluster.Component]string{}
+
+	for c, value := range m.Elements() {
+		if text, ok := value.(types.String); ok {
+			texts[cluster.Component(c)] = text.ValueString()
+		}
+	}
+
+	return texts
+}
+
+// kubernetes is the version that the cluster is to run. manifests is the one whose bootstrap
+// manifests it has.
+func (p pool) kubernetes(manifests string) cluster.KubernetesSpec {
+	to, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion)
+	if err != nil {
+		return cluster.KubernetesSpec{}
+	}
+
+	spec := cluster.KubernetesSpec{Version: to.String(), Manifests: manifests}
+	for _, release := range machineconfig.KubernetesReleases(to, p.changes.kubernetesVia) {
+		if release.LT(to.Version) {
+			spec.Via = append(spec.Via, release.String())
+		}
+	}
+
+	return spec
+}
+
+// manifestsRunning is the version of the oldest API server of a cluster that somebody else
+// has made, whose bootstrap manifests it is taken to have.
+func manifestsRunning(want cluster.Spec, have cluster.Snapshot) types.String {
+	var versions []string
+
+	for _, m := range want.Machines {
+		if version, ok := cluster.ImageVersion(have.Machines[m.Name].Images[cluster.KubeAPIServer]); ok && m.Role == cluster.ControlPlane {
+			versions = append(versions, version)
+		}
+	}
+
+	if len(versions) == 0 {
+		return types.StringNull()
+	}
+
+	return types.StringValue(slices.MinFunc(versions, compareVersions))
+}

@@ -1,0 +1,175 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// What plans say of upgrades of Kubernetes; see TestPlansAreAsRecorded.
+func kubernetesScenarios() map[string]planScenario {
+	const (
+		mirror = "cluster:\n  apiServer:\n    image: registry.example.com/kube-apiserver:%[1]s\nmachine:\n  kubelet:\n    image: registry.example.com/kubelet:%[1]s-slim"
+		pinned = "cluster:\n  scheduler:\n    image: registry.example.com/kube-scheduler@sha256:%s"
+	)
+
+	patched := func(base configuration, patch string) configuration {
+		return with(base, []any{patch}, "cluster_config_patches")
+	}
+	controlPlane := func(base configuration, patch string) configuration {
+		return with(base, []any{patch}, "control_plane", "config_patches")
+	}
+	pool := func(version string) configuration {
+		return with(baseWorker(), version, "cluster", "kubernetes_version")
+	}
+	machine := func(version string) configuration {
+		return with(baseMachine(), version, "cluster", "kubernetes_version")
+	}
+
+	return map[string]planScenario{
+		"kubernetes-one-minor": {
+			says:   "Kubernetes goes one minor version up.",
+			before: running("v1.35.2", 2), after: running("v1.36.3", 2),
+		},
+		"kubernetes-two-minors": {
+			says:   "Kubernetes goes two minor versions up, through the newest patch of the one in between.",
+			before: running("v1.34.1", 5), after: running("v1.36.3", 5),
+		},
+		"kubernetes-via": {
+			says:   "The same through a release of one's own choice.",
+			before: running("v1.34.1", 1), after: with(running("v1.36.3", 1), []any{"v1.35.2"}, "kubernetes_upgrade_via"),
+		},
+		"kubernetes-with-talos": {
+			says:   "Talos goes one minor version up, and Kubernetes with it: to one that only the newer Talos runs.",
+			before: with(running("v1.35.2", 1), "v1.12.6", "talos_version"),
+			after:  with(running("v1.36.3", 1), "v1.13.0", "talos_version"),
+		},
+		"kubernetes-workers": {
+			says: "The version in the handle of a pool of workers changes.", kind: "talosop_worker",
+			before: pool("v1.35.2"), after: pool("v1.36.3"),
+		},
+		"kubernetes-machine": {
+			says: "The version in the handle of a control plane of its own changes.", kind: "talosop_machine",
+			before: machine("v1.35.2"), after: machine("v1.36.3"),
+		},
+		"kubernetes-repository": {
+			says:   "The version stays, and its images come from another repository.",
+			before: running("v1.36.3", 1), after: patched(running("v1.36.3", 1), fmt.Sprintf(mirror, "v1.36.3")),
+		},
+		"kubernetes-keeps-repositories": {
+			says:   "Images of one's own go along with the version in their tags.",
+			before: patched(running("v1.34.1", 1), fmt.Sprintf(mirror, "v1.34.1")),
+			after:  patched(running("v1.36.3", 1), fmt.Sprintf(mirror, "v1.36.3")),
+		},
+		"kubernetes-pinned-refused": {
+			says:   "An image that is pinned by a digest says nothing of the version in between.",
+			before: controlPlane(running("v1.34.1", 1), fmt.Sprintf(pinned, strings.Repeat("a", 64))),
+			after:  controlPlane(running("v1.36.3", 1), fmt.Sprintf(pinned, strings.Repeat("b", 64))),
+		},
+		"kubernetes-drain": {
+			says:   "Nodes are drained for their kubelets, where that is asked for.",
+			before: running("v1.35.2", 2), after: with(running("v1.36.3", 2), true, "drain_before_kubelet_upgrade"),
+		},
+		"kubernetes-resumed": {
+			says:   "An upgrade stopped after the first control plane got its API server, and goes on.",
+			before: running("v1.35.2", 1), after: running("v1.36.3", 1),
+			since: hasImage("cp-1", "kube-apiserver", "registry.k8s.io/kube-apiserver:v1.36.3"),
+		},
+		"kubernetes-taken-back": {
+			says:   "An upgrade that broke after the first control plane got its API server is taken back.",
+			before: running("v1.35.2", 1), after: running("v1.35.2", 1),
+			since: hasImage("cp-1", "kube-apiserver", "registry.k8s.io/kube-apiserver:v1.36.3"),
+		},
+		"kubernetes-drift": {
+			says:   "The kubelet of a worker was changed by hand.",
+			before: running("v1.35.2", 2), after: running("v1.35.2", 2),
+			since: hasImage("batch/w-1", "kubelet", "ghcr.io/siderolabs/kubelet:v1.35.1"),
+		},
+		"kubernetes-manifests": {
+			says:   "An upgrade stopped before the bootstrap manifests.",
+			before: running("v1.36.3", 1), after: running("v1.36.3", 1),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return stored(t, state, "bootstrap_manifests_version", "v1.35.2")
+			},
+		},
+		"kubernetes-downgrade-refused": {
+			says:   "Kubernetes does not go back a minor version, not even on purpose.",
+			before: running("v1.36.3", 1), after: with(running("v1.35.2", 1), true, "allow_downgrade"),
+		},
+		"kubernetes-patch-downgrade-refused": {
+			says:   "Kubernetes does not go back to a lower patch unasked.",
+			before: running("v1.36.3", 1), after: running("v1.36.1", 1),
+		},
+		"kubernetes-patch-downgrade-allowed": {
+			says:   "Kubernetes goes back to a lower patch on purpose.",
+			before: running("v1.36.3", 1), after: with(running("v1.36.1", 1), true, "allow_downgrade"),
+		},
+		"kubernetes-unsupported-refused": {
+			says:   "No Kubernetes that the Talos does not run.",
+			before: with(running("v1.34.1", 1), "v1.12.6", "talos_version"), after: with(running("v1.36.3", 1), "v1.12.6", "talos_version"),
+		},
+		"kubernetes-unsupported-hop-refused": {
+			says:   "Talos is upgraded first, and does not run the Kubernetes that runs, nor the next one.",
+			before: with(running("v1.29.4", 1), "v1.11.6", "talos_version"), after: with(running("v1.34.1", 1), "v1.13.0", "talos_version"),
+		},
+		"kubernetes-unknown-refused": {
+			says:   "A Kubernetes that this version of the provider knows nothing of, on a Talos that may run it.",
+			before: running("v1.36.3", 1), after: with(running("v1.48.0", 1), "v1.14.0", "talos_version"),
+		},
+	}
+}
+
+// running is a whole cluster of three control planes and some workers with a Kubernetes.
+func running(kubernetes string, workers int) configuration {
+	config := without(without(with(baseCluster(), kubernetes, "kubernetes_version"), "workers", "gpu"), "workers", "batch", "machines", "w-2")
+
+	for i := 2; i <= workers; i++ {
+		with(config, fmt.Sprintf("10.0.0.2%d", i), "workers", "batch", "machines", fmt.Sprintf("w-%d", i), "address")
+	}
+
+	return config
+}
+
+// hasImage is a state in which a component of a machine was seen to have an image.
+func hasImage(machine, component, image string) func(t *testing.T, state tftypes.Value) tftypes.Value {
+	return func(t *testing.T, state tftypes.Value) tftypes.Value {
+		t.Helper()
+
+		at := tftypes.NewAttributePath().WithAttributeName("observed").WithElementKeyString(machine).WithAttributeName("images").WithElementKeyString(component)
+
+		return put(t, state, at, image)
+	}
+}
+
+// stored is a state with another value of an attribute.
+func stored(t *testing.T, state tftypes.Value, name string, value any) tftypes.Value {
+	t.Helper()
+
+	return put(t, state, tftypes.NewAttributePath().WithAttributeName(name), value)
+}
+
+// put changes a value that is there.
+func put(t *testing.T, state tftypes.Value, at *tftypes.AttributePath, value any) tftypes.Value {
+	t.Helper()
+
+	found := false
+
+	changed, err := tftypes.Transform(state, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if !p.Equal(at) {
+			return v, nil
+		}
+
+		found = true
+
+		return valueOf(t, v.Type(), value), nil
+	})
+	if err != nil || !found {
+		t.Fatalf("there is no %s: %v", at, err)
+	}
+
+	return changed
+}

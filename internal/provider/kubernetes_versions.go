@@ -1,0 +1,155 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// kubernetesPath is the way of a resource from the Kubernetes that its machines run to the
+// one that is wanted.
+type kubernetesPath struct {
+	// lowest and highest are the versions that run, as state knows.
+	lowest, highest machineconfig.KubernetesVersion
+	to              machineconfig.KubernetesVersion
+	// releases are those that may be passed on the way.
+	releases []machineconfig.KubernetesVersion
+}
+
+// running says what runs, as a sentence begins.
+func (k kubernetesPath) running() string {
+	if k.lowest.EQ(k.highest.Version) {
+		return fmt.Sprintf("Kubernetes %s runs", k.lowest)
+	}
+
+	return fmt.Sprintf("Kubernetes %s runs, in parts %s already", k.lowest, k.highest)
+}
+
+// hops are the versions that are passed, the wanted one last; none when every machine runs
+// that or a newer one.
+func (k kubernetesPath) hops() []machineconfig.KubernetesVersion {
+	if k.lowest.GTE(k.to.Version) {
+		return nil
+	}
+
+	return machineconfig.KubernetesPath(k.lowest, k.to, k.releases)
+}
+
+// kubernetesPath finds the way that an upgrade takes; ok is false when nothing is known to run.
+func (p pool) kubernetesPath(recorded recordedPool, files rendered) (k kubernetesPath, ok bool) {
+	to, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion)
+	if err != nil {
+		return k, false
+	}
+
+	k.to, k.releases = to, machineconfig.KubernetesReleases(to, p.changes.kubernetesVia)
+
+	for _, name := range p.names() {
+		for _, version := range recorded.kubernetesOn(name, files.images[name], to) {
+			if !ok || version.LT(k.lowest.Version) {
+				k.lowest = version
+			}
+
+			if !ok || version.GT(k.highest.Version) {
+				k.highest = version
+			}
+
+			ok = true
+		}
+	}
+
+	return k, ok
+}
+
+// kubernetesOn is the versions of Kubernetes on a machine: those of its images or, where its
+// configuration leaves one to Talos, what was seen to run. An image that says nothing of the
+// version and stays is the user's business.
+func (r recordedPool) kubernetesOn(machine string, wanted cluster.Images, to machineconfig.KubernetesVersion) []machineconfig.KubernetesVersion {
+	state := r.machines[machine]
+	if state.Access != cluster.Member {
+		return nil
+	}
+
+	var versions []machineconfig.KubernetesVersion
+
+	for _, c := range []cluster.Component{
+		cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy, cluster.Kubelet,
+	} {
+		text, known := cluster.ImageVersion(state.Images[c])
+		if !known {
+			text = r.kubernetes[machine][c]
+		}
+
+		version, err := machineconfig.ParseKubernetesVersion(text)
+		if err != nil || wanted[c] != "" && wanted[c] == state.Images[c] && !version.EQ(to.Version) {
+			continue
+		}
+
+		versions = append(versions, version)
+	}
+
+	return versions
+}
+
+// refuseKubernetesVersion refuses versions of Kubernetes that machines cannot be brought to,
+// by what state knows to run on them. What an upgrade began and could not finish may be
+// taken back: something still runs the version before then. Talos is upgraded first, so that
+// the wanted one counts.
+func refuseKubernetesVersion(p pool, recorded recordedPool, files rendered) diag.Diagnostics {
+	path, known := p.kubernetesPath(recorded, files)
+	if !known {
+		return nil
+	}
+
+	var problems []error
+
+	for _, g := range p.groups {
+		talos, err := machineconfig.ParseTalosVersion(g.talosVersion.ValueString())
+		if err != nil || len(p.namesOf(g)) == 0 {
+			continue
+		}
+
+		problems = append(problems, machineconfig.CheckKubernetesUpgrade(path.lowest, path.to, path.releases, talos))
+	}
+
+	problems = append(problems, p.imagesThatStay(path, recorded, files)...)
+
+	var diags diag.Diagnostics
+
+	for _, problem := range flatten(errors.Join(problems...)) {
+		var field *machineconfig.FieldError
+		if errors.Is(problem, machineconfig.ErrPatchDowngrade) && p.changes.allowDowngrade || !errors.As(problem, &field) {
+			continue
+		}
+
+		// Many machines have the same problem, which is appended once.
+		diags.Append(refused(p.clusterPath("kubernetes_version"), "Unsupported change of kubernetes_version",
+			fmt.Sprintf("%s, and kubernetes_version is %s", path.running(), field.Found), "Allowed is "+field.Allowed, field.Fix))
+	}
+
+	return diags
+}
+
+// imagesThatStay are the mistakes about images that say nothing of the versions on the way.
+// An image that a machine has already passes them all.
+func (p pool) imagesThatStay(path kubernetesPath, recorded recordedPool, files rendered) []error {
+	var problems []error
+
+	for _, name := range p.names() {
+		state, changing := recorded.machines[name], map[string]string{}
+
+		for c, image := range files.images[name] {
+			if state.Access == cluster.Member && image != state.Images[c] {
+				changing[string(c)] = image
+			}
+		}
+
+		problems = append(problems, machineconfig.CheckImagesFollow(changing, path.to, path.hops()))
+	}
+
+	return problems
+}
