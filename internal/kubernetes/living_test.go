@@ -49,17 +49,24 @@ func onClusters(t *testing.T, test func(t *testing.T, l *living)) {
 	t.Run("kube-apiserver", func(t *testing.T) {
 		t.Parallel()
 
-		folder := os.Getenv("TALOSOP_TEST_ASSETS")
-		if _, err := os.Stat(filepath.Join(folder, "kube-apiserver")); folder == "" || err != nil {
-			if os.Getenv("TALOSOP_REQUIRE_ASSETS") == "1" {
-				t.Fatal("TALOSOP_TEST_ASSETS must name a folder that has kube-apiserver and etcd")
-			}
+		test(t, newLiving(t, assets(t)))
+	})
+}
 
-			t.Skip("set TALOSOP_TEST_ASSETS to a folder that has kube-apiserver and etcd")
+// assets is the folder with the real parts; without one the test is skipped.
+func assets(t *testing.T) string {
+	t.Helper()
+
+	folder := os.Getenv("TALOSOP_TEST_ASSETS")
+	if _, err := os.Stat(filepath.Join(folder, "kube-apiserver")); folder == "" || err != nil {
+		if os.Getenv("TALOSOP_REQUIRE_ASSETS") == "1" {
+			t.Fatal("TALOSOP_TEST_ASSETS must name a folder that has kube-apiserver and etcd")
 		}
 
-		test(t, newLiving(t, folder))
-	})
+		t.Skip("set TALOSOP_TEST_ASSETS to a folder that has kube-apiserver and etcd")
+	}
+
+	return folder
 }
 
 var sharedBundle = sync.OnceValues(pki.Generate)
@@ -95,21 +102,26 @@ func newLivingOf(t *testing.T, assets string, bundle *pki.Bundle) *living {
 	admin, err := bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
 	check(t, err)
 
-	api, err := clientgo.NewForConfig(&rest.Config{
-		Host: endpoint, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key},
-	})
+	l := &living{machine: m, options: kubernetes.Options{Endpoint: endpoint, CA: admin.CA, Cert: admin.Certificate, Key: admin.Key}}
+
+	l.api, err = clientgo.NewForConfig(l.config())
 	check(t, err)
 
 	// Without a controller manager, nobody else makes what every pod refers to.
-	_, err = api.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{
+	_, err = l.api.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Name: "default"},
 	}, metav1.CreateOptions{})
 	check(t, err)
 
-	return &living{machine: m, api: api, options: kubernetes.Options{
-		Endpoint: endpoint, CA: admin.CA, Cert: admin.Certificate, Key: admin.Key,
-	}}
+	return l
+}
+
+// config of the cluster's administrator.
+func (l *living) config() *rest.Config {
+	return &rest.Config{
+		Host: l.options.Endpoint, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: l.options.CA, CertData: l.options.Cert, KeyData: l.options.Key},
+	}
 }
 
 func bootstrap(t *testing.T, bundle *pki.Bundle, m *talossim.Machine) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -81,6 +83,12 @@ func (c *Client) syncManifests(ctx context.Context, objects []map[string]any, ap
 		some, err := apply(ctx, way, manifestsOf(objects))
 		changed = changed.Union(some)
 
+		if defines(objects, err) {
+			// Discovery was read before the definition was there, and is not read again by a
+			// mapper that has it (client-go 0.36, memCacheClient.Fresh).
+			return plain(err)
+		}
+
 		return way.verdict(err)
 	})
 	if err != nil || len(changed) == 0 {
@@ -100,6 +108,21 @@ func (e *everywhere) verdict(err error) error {
 	default:
 		return wait.Permanent(plain(err))
 	}
+}
+
+// defines reports whether an error is about a kind that the objects define themselves.
+func defines(objects []map[string]any, err error) bool {
+	var unknown *meta.NoKindMatchError
+	if !errors.As(err, &unknown) {
+		return false
+	}
+
+	return slices.ContainsFunc(objects, func(o map[string]any) bool {
+		kind, _, _ := unstructured.NestedString(o, "spec", "names", "kind")
+		group, _, _ := unstructured.NestedString(o, "spec", "group")
+
+		return o["kind"] == "CustomResourceDefinition" && unknown.GroupKind == schema.GroupKind{Group: group, Kind: kind}
+	})
 }
 
 // plain takes the heading off that go-retry puts over a single error.

@@ -1,0 +1,570 @@
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// ssaTalos is a Talos that applies its manifests on the server's side, oldTalos one that
+// does not.
+const ssaTalos, oldTalos = "v1.13.0", "v1.12.6"
+
+func manifestsOf(t *testing.T, documents ...string) []map[string]any {
+	t.Helper()
+
+	var out []map[string]any
+
+	for _, d := range documents {
+		var object map[string]any
+
+		check(t, yaml.Unmarshal([]byte(d), &object))
+		out = append(out, object)
+	}
+
+	return out
+}
+
+func configMap(name, key, value string) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: kube-system}, data: {%s: %q}}", name, key, value)
+}
+
+const (
+	widgetDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec:
+  group: example.org
+  scope: Cluster
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+`
+	widget   = "{apiVersion: example.org/v1, kind: Widget, metadata: {name: small}, spec: {size: 1}}"
+	addons   = "{apiVersion: v1, kind: Namespace, metadata: {name: addons}}"
+	inAddons = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: addon, namespace: addons}}"
+	workload = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: workload, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: workload}}
+  template:
+    metadata: {labels: {app: workload}}
+    spec: {containers: [{name: main, image: "example.org/app:1"}]}
+`
+)
+
+func TestSyncManifests(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]func(*testing.T, *living){
+		"create, again, change, prune": testSyncRounds,
+		"adopts what Talos made":       testSyncAdopts,
+		"leaves another inventory":     testSyncLeavesAnotherInventory,
+		"names what is refused":        testSyncNamesWhatIsRefused,
+		"waits for what it changed":    testSyncWaits,
+		"before Talos 1.13":            testSyncBefore113,
+		"endpoint drops half way":      testSyncEndpointDrops,
+		"is interrupted":               testSyncInterrupted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newLiving(t, assets(t)))
+		})
+	}
+}
+
+func testSyncRounds(t *testing.T, l *living) {
+	t.Helper()
+
+	var told []string
+
+	l.options.Progress = func(message string) { told = append(told, message) }
+	client := l.client(t)
+	sync := func(documents ...string) {
+		t.Helper()
+
+		told = nil
+		check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, documents...), ssaTalos))
+		slices.Sort(told)
+	}
+
+	// What somebody else has in the cluster is nobody's to prune.
+	l.configMap(t, "theirs", "a", "1", "somebody")
+
+	sync(widget, inAddons, configMap("ours", "a", "1"), configMap("passing", "a", "1"), addons, widgetDefinition)
+
+	if len(told) != 6 || told[0] != "manifest ConfigMap/kube-system/ours: created" {
+		t.Errorf("told %q", told)
+	}
+
+	ours := l.getConfigMap(t, "ours")
+	if m := ours.ManagedFields; len(m) != 1 || m[0].Manager != "talos" || m[0].Operation != metav1.ManagedFieldsOperationApply {
+		t.Errorf("managed fields %+v, want those of an apply by talos", m)
+	}
+
+	if got := l.inventory(t); got != "_addons__Namespace _small_example.org_Widget "+
+		"_widgets.example.org_apiextensions.k8s.io_CustomResourceDefinition addons_addon__ServiceAccount "+
+		"kube-system_ours__ConfigMap kube-system_passing__ConfigMap" {
+		t.Errorf("inventory %q", got)
+	}
+
+	// Again: nothing is written.
+	versions := l.versions(t)
+	sync(widget, inAddons, configMap("ours", "a", "1"), configMap("passing", "a", "1"), addons, widgetDefinition)
+
+	if got := l.versions(t); got != versions || len(told) != 0 {
+		t.Errorf("a second run wrote: %s, told %q, want %s", got, told, versions)
+	}
+
+	// A field of somebody else's in our object stays, one of ours that changes is changed.
+	ours.Data["theirs"] = "1"
+	_, err := l.api.CoreV1().ConfigMaps("kube-system").Update(t.Context(), ours, metav1.UpdateOptions{FieldManager: "somebody"})
+	check(t, err)
+	sync(widget, inAddons, configMap("ours", "a", "2"), addons, widgetDefinition)
+
+	if got := l.getConfigMap(t, "ours").Data; len(got) != 2 || got["a"] != "2" || got["theirs"] != "1" {
+		t.Errorf("data %v", got)
+	}
+
+	if want := []string{"manifest ConfigMap/kube-system/ours: configured", "manifest ConfigMap/kube-system/passing: deleted"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+
+	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "passing", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what is no manifest any more is still there: %v", err)
+	}
+
+	l.getConfigMap(t, "theirs")
+}
+
+func testSyncAdopts(t *testing.T, l *living) {
+	t.Helper()
+	l.configMap(t, "coredns", "a", "1", "machined")
+
+	check(t, l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("coredns", "a", "2")), ssaTalos))
+
+	got := l.getConfigMap(t, "coredns")
+	if got.Data["a"] != "2" || got.Annotations["config.k8s.io/owning-inventory"] != constants.KubernetesBootstrapManifestsInventoryName {
+		t.Errorf("data %v, annotations %v", got.Data, got.Annotations)
+	}
+}
+
+func testSyncLeavesAnotherInventory(t *testing.T, l *living) {
+	t.Helper()
+
+	_, err := l.api.CoreV1().ConfigMaps("kube-system").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "flux", Annotations: map[string]string{"config.k8s.io/owning-inventory": "another"}},
+		Data:       map[string]string{"a": "1"},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	err = l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("first", "a", "1"), configMap("flux", "a", "2")), ssaTalos)
+	if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "v1.ConfigMap/kube-system/flux") {
+		t.Errorf("error %v, want a permanent one that names the object", err)
+	}
+
+	if got := l.getConfigMap(t, "flux").Data["a"]; got != "1" {
+		t.Errorf("the object of another inventory has a = %s", got)
+	}
+
+	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "first", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("something was applied all the same: %v", err)
+	}
+}
+
+func testSyncNamesWhatIsRefused(t *testing.T, l *living) {
+	t.Helper()
+
+	for name, object := range map[string]string{
+		"invalid":      "{apiVersion: v1, kind: Service, metadata: {name: wrong, namespace: kube-system}, spec: {ports: [{port: 700000}]}}",
+		"unknown kind": "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: wrong, namespace: kube-system}}",
+	} {
+		for _, talos := range []string{ssaTalos, oldTalos} {
+			err := l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("right", "a", "1"), object), talos)
+			if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "wrong") || strings.Contains(fmt.Sprint(err), "\n") {
+				t.Errorf("%s, Talos %s: error %v, want a permanent one that names the object in one line", name, talos, err)
+			}
+		}
+	}
+
+	err := l.client(t).SyncManifests(within(t, time.Minute), nil, "edge")
+	if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "read the version of Talos") {
+		t.Errorf("a Talos without a version: %v", err)
+	}
+}
+
+func testSyncWaits(t *testing.T, l *living) {
+	t.Helper()
+
+	// There is no controller manager, so nothing is reconciled but by the test.
+	l.options.Await = 3 * time.Second
+	err := l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, workload), ssaTalos)
+
+	if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "Deployment/kube-system/workload status: 'InProgress'") {
+		t.Errorf("not reconciled: %v, want a permanent error that names the deployment", err)
+	}
+
+	l.options.Await = time.Minute
+	client, changed := l.client(t), manifestsOf(t, strings.Replace(workload, "app:1", "app:2", 1))
+	done := make(chan error, 1)
+
+	go func() { done <- client.SyncManifests(t.Context(), changed, ssaTalos) }()
+
+	l.roll(t, 2, appsv1.DeploymentCondition{
+		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
+	})
+
+	if err := <-done; !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "Deployment/kube-system/workload status: 'Failed'") {
+		t.Errorf("stalled: %v, want a permanent error that names the deployment", err)
+	}
+
+	for i, talos := range []string{ssaTalos, oldTalos} {
+		next := manifestsOf(t, strings.Replace(workload, "app:1", "app:"+talos, 1))
+
+		go func() { done <- client.SyncManifests(t.Context(), next, talos) }()
+
+		l.roll(t, int64(i+3),
+			appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+			appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"})
+
+		if err := <-done; err != nil {
+			t.Errorf("reconciled, Talos %s: %v", talos, err)
+		}
+	}
+}
+
+func testSyncBefore113(t *testing.T, l *living) {
+	t.Helper()
+
+	client := l.client(t)
+
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("ours", "a", "1"), configMap("passing", "a", "1")), oldTalos))
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("ours", "a", "2")), oldTalos))
+
+	if got := l.getConfigMap(t, "ours").Data["a"]; got != "2" {
+		t.Errorf("a = %s", got)
+	}
+
+	l.getConfigMap(t, "passing")
+
+	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(
+		t.Context(), constants.KubernetesBootstrapManifestsInventoryName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("an older Talos has no inventory: %v", err)
+	}
+
+	versions := l.versions(t)
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("ours", "a", "2")), oldTalos))
+
+	if got := l.versions(t); got != versions {
+		t.Errorf("a second run wrote: %s, want %s", got, versions)
+	}
+}
+
+// droppable is an endpoint that goes away with all its connections after so many writes.
+type droppable struct {
+	address string
+	after   int
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (d *droppable) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil || address != d.address {
+		return conn, err
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	if d.after <= 0 {
+		return nil, errors.Join(errors.New("no route to host"), conn.Close())
+	}
+
+	d.conns = append(d.conns, conn)
+
+	return &dropping{conn, d}, nil
+}
+
+func (d *droppable) gone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return d.after <= 0
+}
+
+type dropping struct {
+	net.Conn
+
+	of *droppable
+}
+
+func (c *dropping) Write(b []byte) (int, error) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+
+	if c.of.after--; c.of.after > 0 {
+		return c.Conn.Write(b)
+	}
+
+	for _, conn := range c.of.conns {
+		_ = conn.Close()
+	}
+
+	return 0, net.ErrClosed
+}
+
+func testSyncEndpointDrops(t *testing.T, l *living) {
+	t.Helper()
+
+	endpoint, err := url.Parse(l.options.Endpoint)
+	check(t, err)
+
+	l.options.Fallbacks = []string{l.machine.Address().String()}
+
+	for _, talos := range []string{ssaTalos, oldTalos} {
+		for _, after := range []int{5, 12, 20, 30} {
+			vip := &droppable{address: endpoint.Host, after: after}
+			l.options.Dial = vip.dial
+			value := fmt.Sprint(talos, after)
+
+			check(t, l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t,
+				configMap("a", "a", value), configMap("b", "a", value), configMap("c", "a", value), configMap("d", "a", value)), talos))
+
+			for _, name := range []string{"a", "b", "c", "d"} {
+				if got := l.getConfigMap(t, name).Data["a"]; got != value {
+					t.Errorf("%s = %s, want %s", name, got, value)
+				}
+			}
+
+			if after < 20 && !vip.gone() {
+				t.Errorf("the endpoint was not asked often enough to go away after %d writes", after)
+			}
+		}
+	}
+}
+
+func testSyncInterrupted(t *testing.T, l *living) {
+	t.Helper()
+
+	for _, talos := range []string{ssaTalos, oldTalos} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		interrupt := errors.New("interrupt")
+		client, objects := l.client(t), manifestsOf(t, strings.ReplaceAll(workload, "app:1", "app:"+talos))
+		done := make(chan error, 1)
+
+		go func() { done <- client.SyncManifests(ctx, objects, talos) }()
+
+		eventually(t, func() error {
+			d, err := l.api.AppsV1().Deployments("kube-system").Get(t.Context(), "workload", metav1.GetOptions{})
+			if err == nil && !strings.HasSuffix(d.Spec.Template.Spec.Containers[0].Image, talos) {
+				return errors.New("not changed yet")
+			}
+
+			return err
+		})
+		cancel(interrupt)
+
+		select {
+		case err := <-done:
+			if !errors.Is(err, interrupt) || wait.IsPermanent(err) {
+				t.Errorf("error %v, want the cause of the interrupt", err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("an interrupt does not end it")
+		}
+	}
+}
+
+// An API that gives no answer is neither an object that is refused, nor a reason to write to
+// the standard error of the process.
+func TestSyncManifestsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+
+	for name, talos := range map[string]string{"apply": ssaTalos, "update": oldTalos} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			ca := newAuthority(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
+
+			err := ca.client(t, ca.apiServer(t, halfBroken).URL).SyncManifests(ctx, manifestsOf(t, configMap("ours", "a", "1")), talos)
+			if err == nil || wait.IsPermanent(err) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "etcd is slow") {
+				t.Errorf("error %v, want one that may be repeated, with the reason", err)
+			}
+		})
+	}
+}
+
+// halfBroken serves discovery, in which one aggregated API is down, and the inventory, but
+// cannot read the object.
+func halfBroken(w http.ResponseWriter, r *http.Request) {
+	list := metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
+
+	switch r.URL.Path {
+	case "/api":
+		answer(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case "/apis":
+		v := metav1.GroupVersionForDiscovery{GroupVersion: "metrics.k8s.io/v1beta1", Version: "v1beta1"}
+		answer(w, http.StatusOK, metav1.APIGroupList{
+			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+			Groups:   []metav1.APIGroup{{Name: "metrics.k8s.io", Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}},
+		})
+	case "/api/v1":
+		answer(w, http.StatusOK, metav1.APIResourceList{TypeMeta: list, GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "configmaps", SingularName: "configmap", Namespaced: true, Kind: "ConfigMap", Verbs: metav1.Verbs{"get", "patch"}},
+		}})
+	case "/api/v1/namespaces/kube-system":
+		answer(w, http.StatusOK, corev1.Namespace{
+			TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "kube-system"},
+		})
+	case "/api/v1/namespaces/kube-system/configmaps/" + constants.KubernetesBootstrapManifestsInventoryName:
+		answer(w, http.StatusOK, corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}})
+	default:
+		answer(w, http.StatusInternalServerError, metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonInternalError, Message: "etcd is slow", Code: http.StatusInternalServerError,
+		})
+	}
+}
+
+func TestSyncManifestsPrintsNothing(t *testing.T) {
+	t.Parallel()
+
+	program, err := os.Executable()
+	check(t, err)
+
+	command := exec.CommandContext(within(t, time.Minute), program, "-test.run=^TestSyncManifestsWithoutAnAnswer$")
+
+	var printed strings.Builder
+
+	command.Stderr = &printed
+
+	if out, err := command.Output(); err != nil || string(out) != "PASS\n" {
+		t.Errorf("error %v, standard output: %s", err, out)
+	}
+
+	if printed.Len() > 0 {
+		t.Errorf("standard error: %s", printed.String())
+	}
+}
+
+func (l *living) configMap(t *testing.T, name, key, value, manager string) {
+	t.Helper()
+
+	_, err := l.api.CoreV1().ConfigMaps("kube-system").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{key: value},
+	}, metav1.CreateOptions{FieldManager: manager})
+	check(t, err)
+}
+
+func (l *living) getConfigMap(t *testing.T, name string) *corev1.ConfigMap {
+	t.Helper()
+
+	got, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), name, metav1.GetOptions{})
+	check(t, err)
+
+	return got
+}
+
+// inventory is what Talos's inventory lists.
+func (l *living) inventory(t *testing.T) string {
+	t.Helper()
+
+	var names []string
+	for name := range l.getConfigMap(t, constants.KubernetesBootstrapManifestsInventoryName).Data {
+		names = append(names, name)
+	}
+
+	slices.Sort(names)
+
+	return strings.Join(names, " ")
+}
+
+// versions are the resource versions of what the tests sync, to see whether it was written.
+func (l *living) versions(t *testing.T) string {
+	t.Helper()
+
+	client, err := dynamic.NewForConfig(l.config())
+	check(t, err)
+
+	var out []string
+
+	for _, resource := range []string{"configmaps.v1.", "serviceaccounts.v1.", "namespaces.v1.", "widgets.v1.example.org"} {
+		gvr, _ := schema.ParseResourceArg(resource)
+
+		list, err := client.Resource(*gvr).List(t.Context(), metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+
+		check(t, err)
+
+		for i := range list.Items {
+			out = append(out, list.Items[i].GetName()+"="+list.Items[i].GetResourceVersion())
+		}
+	}
+
+	return strings.Join(out, " ")
+}
+
+// roll is the deployment controller: it gives the workload a condition once its specification
+// has that generation.
+func (l *living) roll(t *testing.T, generation int64, conditions ...appsv1.DeploymentCondition) {
+	t.Helper()
+
+	deployments := l.api.AppsV1().Deployments("kube-system")
+
+	eventually(t, func() error {
+		d, err := deployments.Get(t.Context(), "workload", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+
+		if d.Generation < generation {
+			return fmt.Errorf("generation %d", d.Generation)
+		}
+
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, Conditions: conditions,
+		}
+		_, err = deployments.UpdateStatus(t.Context(), d, metav1.UpdateOptions{})
+
+		return err
+	})
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, condition func() error) {
+	t.Helper()
+	check(t, wait.Until(within(t, time.Minute), 20*time.Millisecond, func(context.Context) error { return condition() }))
+}
