@@ -3,6 +3,7 @@ package provider
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 
 const (
 	driftConfig = "configuration: "
+	driftImage  = "image of "
 	driftWiped  = "it waits in maintenance mode, without a configuration"
 	driftMember = "it has no member in etcd"
 	driftNode   = "it has no node in Kubernetes"
@@ -66,6 +68,26 @@ func (e *examination) expect(machines []cluster.Machine, recorded recordedPool) 
 
 		if files, err := e.wanted(); err == nil {
 			machines[i].ConfigDigest = files.digests[m.Name]
+		}
+	}
+}
+
+// expectImages says which images of Kubernetes each machine is taken to have: those of state,
+// which need not be known of a machine that has what the last run left it with.
+func (e *examination) expectImages(machines []cluster.Machine, have cluster.Snapshot, recorded recordedPool) {
+	for i, m := range machines {
+		state := have.Machines[m.Name]
+		if state.Access != cluster.Member || state.Images == nil {
+			continue
+		}
+
+		drifted := slices.ContainsFunc(recorded.drift[m.Name], func(d string) bool { return strings.HasPrefix(d, driftImage) })
+		if !drifted && recorded.phase == cluster.Ready && maps.Equal(recorded.machines[m.Name].Images, state.Images) {
+			continue
+		}
+
+		if files, err := e.wanted(); err == nil {
+			machines[i].Images = files.images[m.Name]
 		}
 	}
 }
@@ -153,7 +175,7 @@ func driftOfImages(m cluster.Machine, s cluster.MachineState) []string {
 
 	for _, c := range componentsOf(m.Images) {
 		if s.Images != nil && s.Images[c] != m.Images[c] {
-			drift = append(drift, fmt.Sprintf("image of %s: %s, not %s", c, cmp.Or(s.Images[c], "that of Talos"), m.Images[c]))
+			drift = append(drift, fmt.Sprintf("%s%s: %s, not %s", driftImage, c, cmp.Or(s.Images[c], "that of Talos"), m.Images[c]))
 		}
 	}
 

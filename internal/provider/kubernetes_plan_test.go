@@ -85,7 +85,14 @@ func kubernetesScenarios() map[string]planScenario {
 		"kubernetes-drift": {
 			says:   "The kubelet of a worker was changed by hand.",
 			before: running("v1.35.2", 2), after: running("v1.35.2", 2),
-			since: hasImage("batch/w-1", "kubelet", "ghcr.io/siderolabs/kubelet:v1.35.1"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				state = hasImage("batch/w-1", "kubelet", "ghcr.io/siderolabs/kubelet:v1.35.1")(t, state)
+				drift := []any{"image of kubelet: ghcr.io/siderolabs/kubelet:v1.35.1, not ghcr.io/siderolabs/kubelet:v1.35.2"}
+
+				return seen(t, state, "batch/w-1", "drift", drift)
+			},
 		},
 		"kubernetes-manifests": {
 			says:   "An upgrade stopped before the bootstrap manifests.",
@@ -115,6 +122,14 @@ func kubernetesScenarios() map[string]planScenario {
 		"kubernetes-unsupported-hop-refused": {
 			says:   "Talos is upgraded first, and does not run the Kubernetes that runs, nor the next one.",
 			before: with(running("v1.29.4", 1), "v1.11.6", "talos_version"), after: with(running("v1.34.1", 1), "v1.13.0", "talos_version"),
+		},
+		"kubernetes-unpublished-refused": {
+			says:   "A version that was never released.",
+			before: running("v1.35.2", 1), after: running(unpublished, 1),
+		},
+		"kubernetes-unpublished-in-create": {
+			says:  "A cluster is made with a version that was never released.",
+			after: running(unpublished, 1),
 		},
 		"kubernetes-unknown-refused": {
 			says:   "A Kubernetes that this version of the provider knows nothing of, on a Talos that may run it.",

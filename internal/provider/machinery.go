@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/image/registry"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -35,10 +36,16 @@ type machinery struct {
 	policy   cluster.Policy
 	interval time.Duration
 	talos    talos.Options
+	// registries are asked at plan time whether there is a version of Kubernetes.
+	registries *registries
 }
 
 func newMachinery() *machinery {
-	return &machinery{policy: cluster.DefaultPolicy(), talos: talos.Options{Digest: machineconfig.Digest, Images: imagesIn}}
+	return &machinery{
+		policy:     cluster.DefaultPolicy(),
+		talos:      talos.Options{Digest: machineconfig.Digest, Images: imagesIn},
+		registries: &registries{ask: registry.Exists},
+	}
 }
 
 // fleet makes the adapter of one package fit the port of another.
@@ -201,7 +208,13 @@ func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool, 
 		exam.expect(s.want.Machines, recorded)
 	}
 
-	return s.want, withoutStrangers(s.want, s.runner.Observe(ctx, s.want)), nil
+	have := withoutStrangers(s.want, s.runner.Observe(ctx, s.want))
+
+	if exam != nil {
+		exam.expectImages(s.want.Machines, have, recorded)
+	}
+
+	return s.want, have, nil
 }
 
 // run is how an operation on machines ended. Its snapshot is without strangers.

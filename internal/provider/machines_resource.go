@@ -117,7 +117,13 @@ func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config
 	P(plan).align(config, nil)
 
 	p, diags := P(plan).pool(ctx)
-	r.foresee(plan, planCreate(p, cluster.DefaultPolicy()))
+
+	f := planCreate(p, cluster.DefaultPolicy())
+	r.foresee(plan, f)
+
+	if !diags.HasError() {
+		diags.Append(r.advise(ctx, p, f)...)
+	}
 
 	return diags
 }
@@ -134,7 +140,20 @@ func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state,
 	diags.Append(more...)
 	r.foresee(plan, f)
 
+	if !diags.HasError() {
+		diags.Append(r.advise(ctx, p, f)...)
+	}
+
 	return diags
+}
+
+// advise says of a plan what only the network knows. No planned value depends on it.
+func (r *machinesResource[M, P]) advise(ctx context.Context, p pool, f forecast) diag.Diagnostics {
+	if r.machinery == nil || len(f.releases) == 0 {
+		return nil
+	}
+
+	return r.refuseUnpublished(ctx, p, f.releases)
 }
 
 // foresee puts a forecast into a planned model.

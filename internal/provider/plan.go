@@ -23,6 +23,8 @@ type forecast struct {
 	operations types.List
 	observed   types.Map
 	manifests  types.String
+	// releases are the versions of Kubernetes that machines are brought to.
+	releases []release
 }
 
 // planCreate forecasts a create: every machine is taken to wait in maintenance
@@ -34,6 +36,7 @@ func planCreate(p pool, policy cluster.Policy) forecast {
 		operations: types.ListUnknown(types.StringType),
 		observed:   types.MapUnknown(observedType()),
 		manifests:  p.manifestsAfter(),
+		releases:   p.releasesOfCreate(),
 	}
 
 	if !p.unnamed {
@@ -89,6 +92,10 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 		return f, diags
 	}
 
+	if path, known := p.kubernetesPath(recorded, files); known && p.settings.KubernetesVersion != prior.settings.KubernetesVersion {
+		f.releases = releases(path.hops(), path.to, files.images)
+	}
+
 	steps, last, more := recorded.outlook(p, prior, files, policy)
 	diags.Append(more...)
 
@@ -98,6 +105,7 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 
 	diags.Append(obstructions(ctx, p, prior, state, last, policy)...)
 	diags.Append(forewarn(p, steps)...)
+	diags.Append(recorded.forewarnImages(steps)...)
 
 	f.operations = operationsOf(steps)
 

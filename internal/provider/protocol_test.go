@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/image/registry"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -27,7 +29,10 @@ type unknownValue struct{}
 
 // configured is a provider for tests that leave no trace in it.
 var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
-	server, err := providerserver.NewProtocol6WithError(New("test")())()
+	m := newMachinery()
+	m.registries.ask = publishes(func(reference string) bool { return !strings.Contains(reference, unpublished) })
+
+	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m})()
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +49,16 @@ var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 
 	return server, err
 })
+
+// unpublished is a version that no registry has.
+const unpublished = "v1.36.77"
+
+// publishes answers as registries do that have some images.
+func publishes(has func(reference string) bool) func(context.Context, string, registry.Options) (bool, error) {
+	return func(_ context.Context, reference string, _ registry.Options) (bool, error) {
+		return has(reference), nil
+	}
+}
 
 // providerServer is a configured provider.
 func providerServer(t *testing.T) tfprotov6.ProviderServer {

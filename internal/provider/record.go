@@ -94,15 +94,19 @@ func (r run) observed(prior types.Map) types.Map {
 	return types.MapValueMust(observedType(), values)
 }
 
-// manifests is the Kubernetes whose bootstrap manifests the cluster has after the run. A
-// control plane that begins applies its own (Talos 1.13, k8s/manifest_apply.go), and
-// changes none that are there.
+// manifests is the Kubernetes whose bootstrap manifests the cluster has after the run, as far
+// as this resource has to see to it. A run that succeeded has synced them, or left that to
+// the resource whose API server is the last one to get there. A control plane that begins
+// applies its own (Talos 1.13, k8s/manifest_apply.go), and changes none that are there.
 func (r run) manifests(before types.String) types.String {
-	if !r.want.OwnsControlPlane() {
-		return types.StringNull()
-	}
+	wanted := textOrNull(r.want.Kubernetes.Version)
 
-	if synced := manifestsSeen(r.want, r.result.Snapshot, before); !synced.IsNull() {
+	switch synced := manifestsSeen(r.want, r.result.Snapshot, before); {
+	case !r.want.OwnsControlPlane():
+		return types.StringNull()
+	case r.err == nil && !wanted.IsNull():
+		return wanted
+	case !synced.IsNull():
 		return synced
 	}
 
@@ -114,7 +118,7 @@ func (r run) manifests(before types.String) types.String {
 		}
 	}
 
-	return textOrNull(r.want.Kubernetes.Version)
+	return wanted
 }
 
 // manifestsSeen is the Kubernetes whose bootstrap manifests were synced last, as far as a

@@ -66,6 +66,35 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 	return diags
 }
 
+// forewarnImages names the images of Kubernetes that differ from what was applied last and
+// are put right.
+func (r recordedPool) forewarnImages(steps []cluster.Step) diag.Diagnostics {
+	var lines []string
+
+	for _, step := range steps {
+		s, ok := step.(cluster.UpgradeComponent)
+		if !ok || s.From == s.Image {
+			continue
+		}
+
+		place := fmt.Sprintf("%s%s:", driftImage, s.Component)
+		if slices.ContainsFunc(r.drift[s.Machine], func(d string) bool { return strings.HasPrefix(d, place) }) {
+			lines = append(lines, fmt.Sprintf("%s of %s has image %s instead of %s", s.Component, s.Machine, s.From, s.Image))
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	if more := len(lines) - mostSteps; more > 0 {
+		lines = append(lines[:mostSteps], fmt.Sprintf("%d more", more))
+	}
+
+	return diag.Diagnostics{announced("Images of Kubernetes will be put right",
+		"They are not those that were applied last:\n  - "+strings.Join(lines, "\n  - "))}
+}
+
 // removalOf tells what machines go through that leave; emptied are those that are drained.
 func removalOf(wiped, emptied []string) string {
 	slices.Sort(wiped)
