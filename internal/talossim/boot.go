@@ -43,6 +43,7 @@ type boot struct {
 	etcd      etcdService
 	apply     applyState
 	lifecycle sync.Mutex  // held by the installation that a LifecycleService call runs
+	rendering sync.Mutex  // serializes what follows from the configuration
 	confirmed atomic.Bool // the machine was running and ready once
 
 	// Guarded by sim.mu.
@@ -50,8 +51,12 @@ type boot struct {
 	cluster  *cluster
 	trustdUp bool
 	etcdUp   bool
-	kubeUp   kubeBackend // set while the machine's kube-apiserver answers
+	kubeUp   *kubeClient // set while the machine's kube-apiserver answers
 	images   imageStores // of the containerd instance in memory
+
+	staticPods map[string]*staticPodRun
+	kubeletRun int  // counts the starts of the kubelet; 0 while it does not run
+	etcdRuns   bool // the service runs, healthy or not
 
 	statusMu   sync.Mutex // serializes writes of MachineStatus
 	lastStatus runtime.MachineStatusSpec
@@ -68,6 +73,9 @@ type boot struct {
 	active     config.Provider
 	booting    bool // active is complete, which is dear to find out
 	persistent config.Provider
+	changed    chan struct{} // closed when the active configuration changes; see configChanged
+	rendered   chan struct{} // closed when the kubelet's configuration changes
+	kubelet    kubeletConfig
 	configured chan struct{} // closed when the active configuration is complete
 	apiServed  chan struct{} // closed when the first API listener is open
 	ownServed  chan struct{} // closed when the configured API's listener is open
@@ -84,6 +92,8 @@ func newBoot(m *Machine) (*boot, error) {
 		ended:      make(chan outcome, 1),
 		events:     newEventLog(),
 		configured: make(chan struct{}),
+		changed:    make(chan struct{}),
+		rendered:   make(chan struct{}),
 		apiServed:  make(chan struct{}),
 		ownServed:  make(chan struct{}),
 	}
@@ -280,6 +290,8 @@ func (b *boot) setActive(cfg config.Provider) error {
 	b.mu.Lock()
 	wasComplete, nowComplete := b.booting, complete(cfg)
 	b.active, b.booting = cfg, nowComplete
+	close(b.changed)
+	b.changed = make(chan struct{})
 	b.mu.Unlock()
 
 	if err := b.publishConfig(); err != nil {

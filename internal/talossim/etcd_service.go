@@ -235,6 +235,9 @@ func (b *boot) watchMember(ctx context.Context, node etcdNode) {
 	member := etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID)
 	defer remove(b, member)
 
+	b.sim.update(func() { b.etcdRuns = true })
+	defer b.sim.update(func() { b.etcdRuns = false })
+
 	for {
 		b.sim.mu.Lock()
 		changed := b.sim.changed

@@ -32,6 +32,7 @@ type imageSpace struct {
 // on EPHEMERAL, and the one in memory, which the legacy call uses.
 var (
 	systemSpace   = imageSpace{common.ContainerDriver_CRI, common.ContainerdNamespace_NS_SYSTEM}
+	podSpace      = imageSpace{common.ContainerDriver_CRI, common.ContainerdNamespace_NS_CRI} // what a kubelet runs
 	inMemorySpace = imageSpace{common.ContainerDriver_CONTAINERD, common.ContainerdNamespace_NS_SYSTEM}
 )
 
@@ -116,6 +117,13 @@ var errImageNotFound = errors.New("not found")
 // pullImage brings an image into a store under the names that Talos gives it and
 // returns its pinned name. One that is there already is not asked for again.
 func (b *boot) pullImage(ctx context.Context, space imageSpace, reference string, progress func(done, total int64)) (string, error) {
+	return b.fetchImage(ctx, space, reference, b.m.delays.Pull, progress)
+}
+
+// fetchImage is pullImage that takes as long as given.
+func (b *boot) fetchImage(
+	ctx context.Context, space imageSpace, reference string, delay time.Duration, progress func(done, total int64),
+) (string, error) {
 	ref, err := image.ParseReference(reference)
 	if err != nil {
 		return "", fmt.Errorf("failed to parse image reference %q: %w", reference, err)
@@ -146,7 +154,7 @@ func (b *boot) pullImage(ctx context.Context, space imageSpace, reference string
 
 	progress(0, stored.size())
 
-	if err := pause(ctx, b.m.delays.Pull); err != nil {
+	if err := pause(ctx, delay); err != nil {
 		return "", fmt.Errorf("failed to pull image %q: %w", tagged, err)
 	}
 

@@ -68,7 +68,7 @@ func (s *standIn) serveHealth(w http.ResponseWriter, path string) {
 	_, _ = w.Write([]byte("ok")) // the peer is gone if this fails
 }
 
-func (s *standIn) serveVersion(w http.ResponseWriter) {
+func (s *standInServer) serveVersion(w http.ResponseWriter) {
 	parts := strings.SplitN(strings.TrimPrefix(s.version, "v"), ".", 3)
 	for len(parts) < 2 {
 		parts = append(parts, "0")

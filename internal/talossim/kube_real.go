@@ -15,9 +15,6 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -32,6 +29,7 @@ type realKube struct {
 	ca     *authority
 	proc   *child
 	etcd   *forwarder
+	access *rest.Config
 	client *kubernetes.Clientset
 	nodes  *kubelets
 
@@ -149,11 +147,12 @@ func (k *realKube) writePKI(b *boot) error {
 
 	file := func(name string) string { return filepath.Join(k.dir, name) }
 
-	k.client, err = kubernetes.NewForConfig(&rest.Config{
+	k.access = &rest.Config{
 		Host: "https://" + k.addr.String(), QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: file("ca.crt"), CertFile: file("admin.crt"), KeyFile: file("admin.key")},
-	})
-	if err != nil {
+	}
+
+	if k.client, err = kubernetes.NewForConfig(k.access); err != nil {
 		return fmt.Errorf("make Kubernetes client: %w", err)
 	}
 
@@ -227,7 +226,25 @@ func (k *realKube) args(b *boot) []string {
 	}
 }
 
-func (k *realKube) serve(l net.Listener) func() {
+// serve implements kubeBackend. Whatever version is asked for, it is the one process.
+func (k *realKube) serve(l net.Listener, _ string) (apiServer, error) {
+	return &realServer{realKube: k, stopOwn: k.listen(l)}, nil
+}
+
+// realServer is the kube-apiserver as one machine's.
+type realServer struct {
+	*realKube
+
+	stopOwn func()
+}
+
+func (s *realServer) also(l net.Listener) func() { return s.listen(l) }
+
+func (s *realServer) config() *rest.Config { return rest.CopyConfig(s.access) }
+
+func (s *realServer) stop() { s.stopOwn() }
+
+func (k *realKube) listen(l net.Listener) func() {
 	if host, _, err := net.SplitHostPort(l.Addr().String()); err == nil {
 		k.coverAddress(net.ParseIP(host))
 	}
@@ -260,49 +277,6 @@ func (k *realKube) ready(ctx context.Context) error {
 	_, err := k.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 
 	return err
-}
-
-func (k *realKube) getNode(ctx context.Context, name string) (*corev1.Node, error) {
-	node, err := k.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, errNoSuchNode
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("get node: %w", err)
-	}
-
-	return node, nil
-}
-
-func (k *realKube) createNode(ctx context.Context, node *corev1.Node) error {
-	created, err := k.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create node: %w", err)
-	}
-
-	created.Status = node.Status
-
-	if _, err := k.client.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("update node status: %w", err)
-	}
-
-	return nil
-}
-
-func (k *realKube) updateNode(ctx context.Context, node *corev1.Node) error {
-	updated, err := k.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
-	if err != nil {
-		return fmt.Errorf("update node: %w", err)
-	}
-
-	updated.Status = node.Status
-
-	if _, err := k.client.CoreV1().Nodes().UpdateStatus(ctx, updated, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("update node status: %w", err)
-	}
-
-	return nil
 }
 
 func (k *realKube) close() error {

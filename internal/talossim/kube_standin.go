@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"slices"
@@ -14,9 +12,7 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // standIn is the Kubernetes API without a kube-apiserver: objects in memory behind
@@ -27,7 +23,6 @@ type standIn struct {
 	cluster *cluster
 	store   *objectStore
 	healthy func() bool // of etcd
-	version string
 	tls     *tls.Config
 	clients *x509.CertPool
 	cancel  context.CancelFunc
@@ -44,7 +39,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 	}
 
 	s := &standIn{
-		sim: b.sim, cluster: b.joined(), store: newObjectStore(), version: b.kubeletVersion(), clients: x509.NewCertPool(),
+		sim: b.sim, cluster: b.joined(), store: newObjectStore(), clients: x509.NewCertPool(),
 		healthy: func() bool { return true },
 	}
 	s.clients.AddCert(ca.cert)
@@ -67,7 +62,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 		ClientAuth: tls.RequestClientCert,
 		NextProtos: []string{"h2", "http/1.1"},
 		// Addresses join and leave, so each gets a certificate of its own when it is asked for.
-		GetCertificate: certificates(ca, cluster.CertSANs()),
+		GetCertificate: certificates(ca, append(cluster.CertSANs(), cluster.Endpoint().Hostname())),
 	}
 
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
@@ -119,34 +114,6 @@ func certificates(ca *authority, sans []string) func(*tls.ClientHelloInfo) (*tls
 	}
 }
 
-func (s *standIn) serve(l net.Listener) func() {
-	ctx, cancel := context.WithCancel(s.sim.ctx)
-	srv := &http.Server{
-		Handler:           s,
-		TLSConfig:         s.tls.Clone(),
-		ReadHeaderTimeout: 10 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          log.New(logWriter{s.sim}, "", 0),
-	}
-
-	done := make(chan struct{})
-
-	go func() {
-		defer close(done)
-
-		if err := srv.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			s.sim.logf("Kubernetes API on %s: %v", l.Addr(), err)
-		}
-	}()
-
-	return func() {
-		cancel()
-		// The listener and the connections go; there is nothing to do about an error.
-		_ = srv.Close()
-		<-done
-	}
-}
-
 type logWriter struct{ sim *Simulator }
 
 // Write implements io.Writer.
@@ -156,42 +123,11 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *standIn) ready(context.Context) error {
-	if !s.healthy() {
-		return errTimedOut
-	}
-
-	return nil
-}
-
 func (s *standIn) close() error {
 	s.cancel()
 	s.work.Wait()
 
 	return nil
-}
-
-// ServeHTTP authenticates and authorizes as far as the stand-in does, and dispatches.
-func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	user, groups, ok := s.authenticate(r)
-
-	switch {
-	case !ok:
-		// Talos switches anonymous requests off, so this is the answer even to /livez.
-		writeStatus(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
-	case slices.Contains([]string{"/livez", "/healthz", "/readyz"}, r.URL.Path):
-		s.serveHealth(w, r.URL.Path)
-	case r.URL.Path == "/version":
-		s.serveVersion(w)
-	case !slices.Contains(groups, "system:masters"):
-		writeStatus(w, http.StatusForbidden, "Forbidden",
-			fmt.Sprintf("%s is forbidden: User %q cannot access the resource", strings.TrimPrefix(r.URL.Path, "/"), user))
-	case s.serveDiscovery(w, r):
-	case !s.healthy():
-		writeStatus(w, http.StatusInternalServerError, "InternalError", errTimedOut.Error())
-	default:
-		s.serveResource(w, r)
-	}
 }
 
 // authenticate verifies the client certificate against the Kubernetes CA.
@@ -208,47 +144,4 @@ func (s *standIn) authenticate(r *http.Request) (user string, groups []string, o
 	}
 
 	return cert.Subject.CommonName, cert.Subject.Organization, true
-}
-
-func (s *standIn) getNode(_ context.Context, name string) (*corev1.Node, error) {
-	obj, err := s.store.get(kinds[0], "", name)
-	if err != nil {
-		return nil, errNoSuchNode
-	}
-
-	node := &corev1.Node{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, node); err != nil {
-		return nil, fmt.Errorf("decode node %s: %w", name, err)
-	}
-
-	return node, nil
-}
-
-func (s *standIn) createNode(_ context.Context, node *corev1.Node) error {
-	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
-	if err != nil {
-		return fmt.Errorf("encode node %s: %w", node.Name, err)
-	}
-
-	if _, err := s.store.create(kinds[0], &unstructured.Unstructured{Object: obj}); err != nil {
-		return fmt.Errorf("create node %s: %w", node.Name, err)
-	}
-
-	return nil
-}
-
-func (s *standIn) updateNode(_ context.Context, node *corev1.Node) error {
-	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
-	if err != nil {
-		return fmt.Errorf("encode node %s: %w", node.Name, err)
-	}
-
-	_, err = s.store.update(kinds[0], "", node.Name, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		return &unstructured.Unstructured{Object: obj}, nil
-	})
-	if err != nil {
-		return fmt.Errorf("update node %s: %w", node.Name, err)
-	}
-
-	return nil
 }

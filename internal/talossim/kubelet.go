@@ -10,6 +10,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,30 +23,127 @@ const kubeletRetry = 20 * time.Millisecond
 // cordonTimeout bounds the attempt to cordon a node through an API that may be down.
 const cordonTimeout = 2 * time.Second
 
-// runKubelet keeps the machine's Node object as the kubelet does: it registers the
-// node once per boot, reports it Ready, and leaves it to become lost afterwards.
+// runKubelet runs the machine's kubelet, whose service is up already, and restarts it
+// when its configuration changes.
 func (b *boot) runKubelet(ctx context.Context) {
+	for run := 1; ctx.Err() == nil; run++ {
+		wanted, changed := b.kubeletWanted()
+
+		if run > 1 && !b.startKubelet(ctx, wanted, changed) {
+			continue
+		}
+
+		life, end := context.WithCancel(ctx)
+
+		b.spawn(func(context.Context) {
+			defer end()
+
+			select {
+			case <-life.Done():
+			case <-changed:
+			}
+		})
+		b.serveNode(life, wanted, run)
+		end()
+	}
+}
+
+// serveNode is one run of the kubelet: it registers the node, reports it Ready, and
+// leaves it to become lost when it does not come back.
+func (b *boot) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
+	b.sim.update(func() { b.kubeletRun = run })
+
 	if b.nodeName == "" {
-		return
+		<-ctx.Done()
+	} else {
+		b.keepNode(ctx, imageTag(cfg.image), run == 1)
 	}
 
-	k, err := b.kubernetes(ctx)
-	if err != nil || pause(ctx, b.m.delays.NodeRegister) != nil {
+	b.sim.update(func() { b.kubeletRun = 0 })
+
+	if b.ctx.Err() == nil {
+		b.services.stop("kubelet")
+	}
+
+	if b.nodeName != "" {
+		b.sim.work.Go(b.loseNode)
+	}
+}
+
+// keepNode does for the node what a kubelet of a version does until ctx ends.
+func (b *boot) keepNode(ctx context.Context, version string, first bool) {
+	if _, err := b.kubernetes(ctx); err != nil || pause(ctx, b.m.delays.NodeRegister) != nil {
 		return
 	}
 
 	ready := b.cniReadies()
-	registered := b.reportNode(ctx, k, false)
+	registered := b.reportNode(ctx, version, ready && !first)
 	b.sim.update(func() {}) // who waits for the kubelet looks again
 
-	if registered && ready && pause(ctx, b.m.delays.NodeReady) == nil {
-		b.reportNode(ctx, k, true)
+	if registered && ready && first && pause(ctx, b.m.delays.NodeReady) == nil {
+		b.reportNode(ctx, version, true)
 	}
 
 	<-ctx.Done()
+}
 
-	if registered {
-		b.sim.work.Go(func() { b.loseNode(k) })
+// startKubelet brings the kubelet's service up again. It is given up when the image does
+// not exist, as in Talos (Talos 1.13, containers/image.Pull and system/service_runner.go),
+// and with every change of what is to run.
+func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-chan struct{}) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	b.spawn(func(context.Context) {
+		defer cancel()
+
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	})
+
+	if pause(ctx, b.m.delays.KubeletStart) != nil {
+		return false
+	}
+
+	b.services.set("kubelet", servicePreparing, "Running pre state")
+
+	if err := b.pullKubelet(ctx, cfg.image); err != nil {
+		if ctx.Err() == nil {
+			b.services.set("kubelet", serviceFailed, "failed to run pre stage: "+err.Error())
+		}
+
+		<-ctx.Done()
+
+		return false
+	}
+
+	for b.broken("kubelet", imageTag(cfg.image)) {
+		b.services.set("kubelet", serviceWaiting,
+			`Error running Containerd(kubelet), going to restart forever: task "kubelet" failed: exit code 1`)
+
+		if pause(ctx, crashPause) != nil {
+			return false
+		}
+	}
+
+	b.services.start("kubelet")
+
+	return ctx.Err() == nil
+}
+
+// pullKubelet gets the kubelet's image; what may get better is tried again.
+func (b *boot) pullKubelet(ctx context.Context, image string) error {
+	for {
+		_, err := b.pullImage(ctx, systemSpace, image, func(int64, int64) {})
+		if err == nil || errors.Is(err, errImageNotFound) {
+			return err
+		}
+
+		if err := pause(ctx, crashPause); err != nil {
+			return err
+		}
 	}
 }
 
@@ -76,9 +174,9 @@ func (b *boot) cniReadies() bool {
 }
 
 // reportNode creates or updates the machine's node until it succeeds or ctx ends.
-func (b *boot) reportNode(ctx context.Context, k kubeBackend, ready bool) bool {
+func (b *boot) reportNode(ctx context.Context, version string, ready bool) bool {
 	for {
-		node, err := b.applyNode(ctx, k, ready)
+		node, err := b.applyNode(ctx, version, ready)
 		if err == nil {
 			b.setNode(ctx, true, ready, node.Spec.Unschedulable)
 
@@ -91,16 +189,21 @@ func (b *boot) reportNode(ctx context.Context, k kubeBackend, ready bool) bool {
 	}
 }
 
-func (b *boot) applyNode(ctx context.Context, k kubeBackend, ready bool) (*corev1.Node, error) {
+func (b *boot) applyNode(ctx context.Context, version string, ready bool) (*corev1.Node, error) {
+	k, err := b.kubernetes(ctx)
+	if err != nil {
+		return nil, err
+	}
+
 	node, err := k.getNode(ctx, b.nodeName)
 
 	switch {
-	case errors.Is(err, errNoSuchNode) && ready:
+	case apierrors.IsNotFound(err) && ready && b.runsNode(b.nodeName):
 		// Somebody deleted it. A kubelet registers again only when it starts.
 		return &corev1.Node{}, nil
-	case errors.Is(err, errNoSuchNode):
+	case apierrors.IsNotFound(err):
 		node = b.newNode()
-		b.fillStatus(node, ready)
+		b.fillStatus(node, version, ready)
 
 		return node, k.createNode(ctx, node)
 	case err != nil:
@@ -112,7 +215,7 @@ func (b *boot) applyNode(ctx context.Context, k kubeBackend, ready bool) (*corev
 		node.Spec.Unschedulable = false
 	}
 
-	b.fillStatus(node, ready)
+	b.fillStatus(node, version, ready)
 
 	return node, k.updateNode(ctx, node)
 }
@@ -163,7 +266,7 @@ func (b *boot) newNode() *corev1.Node {
 }
 
 // fillStatus writes what the kubelet reports about the machine.
-func (b *boot) fillStatus(node *corev1.Node, ready bool) {
+func (b *boot) fillStatus(node *corev1.Node, version string, ready bool) {
 	id := strings.ReplaceAll(b.m.uuid, "-", "")
 
 	node.Status.Addresses = []corev1.NodeAddress{
@@ -173,7 +276,7 @@ func (b *boot) fillStatus(node *corev1.Node, ready bool) {
 	node.Status.NodeInfo = corev1.NodeSystemInfo{
 		MachineID: id, SystemUUID: b.m.uuid, BootID: b.id,
 		KernelVersion: "6.18.0-talos", OSImage: fmt.Sprintf("Talos (%s)", b.talosVersion()),
-		ContainerRuntimeVersion: "containerd://2.2.0", KubeletVersion: b.kubeletVersion(),
+		ContainerRuntimeVersion: "containerd://2.2.0", KubeletVersion: version,
 		OperatingSystem: "linux", Architecture: architecture(),
 	}
 
@@ -202,26 +305,22 @@ func setCondition(node *corev1.Node, condition corev1.NodeCondition) {
 	node.Status.Conditions = append(node.Status.Conditions, condition)
 }
 
-// kubeletVersion is the tag of the configured kubelet image, without -slim or -fat.
-func (b *boot) kubeletVersion() string {
-	image, _, _ := strings.Cut(b.config().Machine().Kubelet().Image(), "@")
-
-	_, tag, found := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-	if !found {
-		return DefaultKubeletVersion
-	}
-
-	tag, _, _ = strings.Cut(tag, "-")
-
-	return tag
-}
-
-// loseNode is the node controller: a node whose kubelet stopped posting becomes
-// Unknown after a while, unless a later boot of the machine has reported again.
-func (b *boot) loseNode(k kubeBackend) {
+// loseNode is the node controller: a node whose kubelet stopped posting becomes Unknown
+// after a while, and its pods not ready, unless the kubelet or a later boot of the machine
+// has reported again.
+func (b *boot) loseNode() {
 	ctx := b.sim.ctx
 
 	if pause(ctx, b.m.delays.NodeLost) != nil {
+		return
+	}
+
+	b.sim.mu.Lock()
+	back := b.kubeletRun > 0
+	b.sim.mu.Unlock()
+
+	k := b.anyKubernetes()
+	if k == nil || back {
 		return
 	}
 
@@ -235,7 +334,7 @@ func (b *boot) loseNode(k kubeBackend) {
 		Message: "Kubelet stopped posting node status.",
 	})
 
-	if err := k.updateNode(ctx, node); err != nil && ctx.Err() == nil {
+	if err := errors.Join(k.updateNode(ctx, node), k.losePods(ctx, b.nodeName)); err != nil && ctx.Err() == nil {
 		b.sim.logf("%s: mark node lost: %v", b.m.name, err)
 	}
 }

@@ -120,6 +120,8 @@ func (b *boot) mountEphemeral(ctx context.Context) error {
 
 func (b *boot) startServices(ctx context.Context) error {
 	b.nameNode()
+	b.render()
+	b.spawn(b.runControllers)
 	b.services.set("kubelet", serviceStarting, "Starting service")
 
 	if b.controlPlane() {
@@ -130,7 +132,8 @@ func (b *boot) startServices(ctx context.Context) error {
 
 		b.services.start("trustd")
 		b.sim.update(func() { b.cluster.trustd(b, ca) })
-		b.spawn(b.watchEtcd)
+		b.spawn(b.runStaticPods)
+		b.spawn(b.holdEndpoint)
 		b.etcd.start(b, false)
 	}
 
@@ -139,7 +142,6 @@ func (b *boot) startServices(ctx context.Context) error {
 	}
 
 	b.services.start("cri", "kubelet")
-	b.sim.update(func() {})
 	b.spawn(b.runKubelet)
 
 	// apid is one of the services that the boot waits for. A worker's would be, too, but

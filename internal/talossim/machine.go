@@ -48,6 +48,8 @@ type Machine struct {
 	off   bool // reported as off: StageUnknown
 	hang  bool // the next reboot never returns
 	boots int
+
+	breaks map[component]bool // components of Kubernetes that crash here
 }
 
 // disk is what survives a reboot.

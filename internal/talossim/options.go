@@ -32,8 +32,19 @@ type Delays struct {
 	// EtcdLeave is how long a member that is to leave keeps trying while etcd refuses
 	// because it is not healthy right now (Talos: five minutes).
 	EtcdLeave time.Duration
-	// APIServer runs from a healthy etcd to a kube-apiserver that answers.
+	// APIServer runs from a healthy etcd, or from the replacement of its static pod, to a
+	// kube-apiserver that answers.
 	APIServer time.Duration
+	// Render runs from a changed configuration to the resources and static pods that
+	// follow from it.
+	Render time.Duration
+	// StaticPod runs from a changed static pod to the end of what ran in it: the kubelet
+	// looks for changes now and then (Talos: every 20 seconds).
+	StaticPod time.Duration
+	// StaticPodStart runs from the start of a controller manager or scheduler to its readiness.
+	StaticPodStart time.Duration
+	// KubeletStart runs from the stop of a kubelet whose configuration changed to its restart.
+	KubeletStart time.Duration
 	// NodeRegister runs from a reachable Kubernetes API to the machine's Node object.
 	NodeRegister time.Duration
 	// NodeReady runs from the Node object to its Ready condition (never with CNI none).
@@ -50,16 +61,22 @@ type Delays struct {
 // enough that a cluster is created in well under a second.
 func TestDelays() Delays {
 	return Delays{
-		Install:      30 * time.Millisecond,
-		Pull:         10 * time.Millisecond,
-		Upgrade:      30 * time.Millisecond,
-		Reboot:       30 * time.Millisecond,
-		Boot:         20 * time.Millisecond,
-		EtcdStart:    20 * time.Millisecond,
-		EtcdJoin:     20 * time.Millisecond,
-		EtcdPromote:  30 * time.Millisecond,
-		EtcdLeave:    2 * time.Second,
-		APIServer:    20 * time.Millisecond,
+		Install:     30 * time.Millisecond,
+		Pull:        10 * time.Millisecond,
+		Upgrade:     30 * time.Millisecond,
+		Reboot:      30 * time.Millisecond,
+		Boot:        20 * time.Millisecond,
+		EtcdStart:   20 * time.Millisecond,
+		EtcdJoin:    20 * time.Millisecond,
+		EtcdPromote: 30 * time.Millisecond,
+		EtcdLeave:   2 * time.Second,
+		APIServer:   20 * time.Millisecond,
+
+		Render:         5 * time.Millisecond,
+		StaticPod:      10 * time.Millisecond,
+		StaticPodStart: 10 * time.Millisecond,
+		KubeletStart:   10 * time.Millisecond,
+
 		NodeRegister: 10 * time.Millisecond,
 		NodeReady:    20 * time.Millisecond,
 		NodeLost:     20 * time.Millisecond,

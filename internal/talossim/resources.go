@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/extensions"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
@@ -219,20 +218,6 @@ func (b *boot) publishCluster() {
 	})
 	modify(b, k8s.NewNodeIP(k8s.NamespaceName, k8s.KubeletID), func(r *k8s.NodeIP) {
 		r.TypedSpec().Addresses = []netip.Addr{b.m.Address()}
-	})
-
-	if b.machineType() == machinetype.TypeWorker {
-		return
-	}
-
-	modify(b, k8s.NewBootstrapManifestsConfig(), func(r *k8s.BootstrapManifestsConfig) {
-		s := r.TypedSpec()
-		s.Server = cfg.Cluster().Endpoint().String()
-		s.ClusterDomain = cfg.Cluster().Network().DNSDomain()
-		s.PodCIDRs = cfg.Cluster().Network().PodCIDRs()
-		s.ProxyEnabled = cfg.Cluster().Proxy().Enabled()
-		s.CoreDNSEnabled = cfg.Cluster().CoreDNS().Enabled()
-		s.FlannelEnabled = cfg.Cluster().Network().CNI().Name() == "flannel"
 	})
 }
 

@@ -29,6 +29,8 @@ type Simulator struct {
 	machines []*Machine
 	clusters map[string]*cluster
 	closed   bool
+
+	endpoints endpoints
 }
 
 // New starts an empty site. It ends when ctx ends or Close is called, whichever is
@@ -53,7 +55,10 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		registries: newRegistries(),
 		changed:    make(chan struct{}),
 		clusters:   map[string]*cluster{},
-		calls:      callLog{onCall: opts.OnCall, observe: opts.Observe},
+		endpoints: endpoints{
+			holders: map[netip.AddrPort]*boot{}, dropped: map[netip.AddrPort]bool{}, balancers: map[netip.AddrPort]*forwarder{},
+		},
+		calls: callLog{onCall: opts.OnCall, observe: opts.Observe},
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 
@@ -105,6 +110,7 @@ func (s *Simulator) Close() error {
 	}
 
 	s.cancel()
+	s.stopBalancers()
 	s.work.Wait()
 
 	return errors.Join(s.closeBackends(), s.addrs.release())
@@ -179,18 +185,6 @@ func (s *Simulator) find(match func(*Machine) bool) *Machine {
 	}
 
 	return nil
-}
-
-// Endpoint returns a Kubernetes endpoint URL on a loopback address of its own, like a
-// virtual IP: the site serves the API there while any control-plane machine of a
-// cluster configured with it runs one. Each call returns another address.
-func (s *Simulator) Endpoint() (string, error) {
-	addr, err := s.addrs.nextEndpoint()
-	if err != nil {
-		return "", err
-	}
-
-	return "https://" + netip.AddrPortFrom(addr, 6443).String(), nil
 }
 
 // Network is the block of loopback addresses the site uses.
