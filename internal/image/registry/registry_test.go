@@ -144,7 +144,7 @@ type answer struct {
 	fails string
 }
 
-func (want answer) check(t *testing.T, ctx context.Context, reference string, o Options) {
+func (want answer) check(ctx context.Context, t *testing.T, reference string, o Options) {
 	t.Helper()
 
 	exists, err := Exists(ctx, reference, o)
@@ -177,7 +177,7 @@ func TestExistsAsTheRegistrySays(t *testing.T) {
 		"/kube-apiserver:v1.36.4@" + digest.String():          {exists: true},
 		"/kube-apiserver:v1.36.3@sha256:" + "not hexadecimal": {fails: "invalid image reference"},
 	} {
-		want.check(t, t.Context(), s.host()+image, o)
+		want.check(t.Context(), t, s.host()+image, o)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestExistsDoesNotKnow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, false, test.before)
-			test.want.check(t, t.Context(), s.host()+"/kube-apiserver:v1.36.3", Options{Registries: trusted(s)})
+			test.want.check(t.Context(), t, s.host()+"/kube-apiserver:v1.36.3", Options{Registries: trusted(s)})
 
 			// Once for what it speaks, once with HEAD and perhaps once with GET: nothing is tried again.
 			if asked := s.requests(); len(asked) > 3 {
@@ -239,7 +239,7 @@ func TestExistsUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	answer{fails: "connection refused"}.check(t, t.Context(), listener.Addr().String()+"/kubelet:v1", Options{})
+	answer{fails: "connection refused"}.check(t.Context(), t, listener.Addr().String()+"/kubelet:v1", Options{})
 
 	silent := newSite(t, false, func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -247,7 +247,7 @@ func TestExistsUnreachable(t *testing.T) {
 
 	start := time.Now()
 
-	answer{fails: "deadline exceeded"}.check(t, t.Context(), silent.host()+"/kubelet:v1", Options{Registries: trusted(silent), Timeout: 100 * time.Millisecond})
+	answer{fails: "deadline exceeded"}.check(t.Context(), t, silent.host()+"/kubelet:v1", Options{Registries: trusted(silent), Timeout: 100 * time.Millisecond})
 
 	if took := time.Since(start); took > DefaultTimeout {
 		t.Errorf("it took %s", took)
@@ -256,18 +256,18 @@ func TestExistsUnreachable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	answer{fails: "canceled"}.check(t, ctx, silent.host()+"/kubelet:v1", Options{Registries: trusted(silent)})
+	answer{fails: "canceled"}.check(ctx, t, silent.host()+"/kubelet:v1", Options{Registries: trusted(silent)})
 }
 
 func TestExistsKnowsWhomItTrusts(t *testing.T) {
 	s := newSite(t, false, nil)
 	reference := s.host() + "/kube-apiserver:v1.36.3"
 
-	answer{fails: "certificate"}.check(t, t.Context(), reference, Options{})
+	answer{fails: "certificate"}.check(t.Context(), t, reference, Options{})
 
 	// Not even a registry nearby is asked without encryption.
 	plain := newSite(t, true, nil)
-	answer{fails: "HTTP response to HTTPS client"}.check(t, t.Context(), plain.host()+"/kube-apiserver:v1.36.3", Options{})
+	answer{fails: "HTTP response to HTTPS client"}.check(t.Context(), t, plain.host()+"/kube-apiserver:v1.36.3", Options{})
 
 	if asked := plain.requests(); len(asked) > 0 {
 		t.Errorf("it was asked %q", asked)
@@ -275,11 +275,11 @@ func TestExistsKnowsWhomItTrusts(t *testing.T) {
 
 	broken := trusted(s)
 	broken.TLS[s.host()] = machineconfig.RegistryTLS{CA: "not PEM"}
-	answer{fails: "its CA is no certificate"}.check(t, t.Context(), reference, Options{Registries: broken})
+	answer{fails: "its CA is no certificate"}.check(t.Context(), t, reference, Options{Registries: broken})
 
 	careless := trusted(s)
 	careless.TLS[s.host()] = machineconfig.RegistryTLS{InsecureSkipVerify: true}
-	answer{exists: true}.check(t, t.Context(), reference, Options{Registries: careless})
+	answer{exists: true}.check(t.Context(), t, reference, Options{Registries: careless})
 }
 
 func TestExistsShowsItsCertificate(t *testing.T) {
@@ -299,16 +299,16 @@ func TestExistsShowsItsCertificate(t *testing.T) {
 	registries := trusted(s)
 	reference := s.host() + "/kube-apiserver:v1.36.3"
 
-	answer{fails: "it answered 403"}.check(t, t.Context(), reference, Options{Registries: registries})
+	answer{fails: "it answered 403"}.check(t.Context(), t, reference, Options{Registries: registries})
 
 	settings := registries.TLS[s.host()]
 	settings.ClientCertificate, settings.ClientKey = settings.CA, "not PEM "+password
 	registries.TLS[s.host()] = settings
-	answer{fails: "read its client certificate"}.check(t, t.Context(), reference, Options{Registries: registries})
+	answer{fails: "read its client certificate"}.check(t.Context(), t, reference, Options{Registries: registries})
 
 	settings.ClientKey = keyOf(t, s)
 	registries.TLS[s.host()] = settings
-	answer{exists: true}.check(t, t.Context(), reference, Options{Registries: registries})
+	answer{exists: true}.check(t.Context(), t, reference, Options{Registries: registries})
 }
 
 // basicAuth asks for a user and the password.
@@ -369,8 +369,8 @@ func TestExistsWithCredentials(t *testing.T) {
 					have, lack = answer{fails: "it answered 401"}, answer{fails: "it answered 401"}
 				}
 
-				have.check(t, t.Context(), s.host()+"/kube-apiserver:v1.36.3", Options{Registries: registries})
-				lack.check(t, t.Context(), s.host()+"/kube-apiserver:v1.36.4", Options{Registries: registries})
+				have.check(t.Context(), t, s.host()+"/kube-apiserver:v1.36.3", Options{Registries: registries})
+				lack.check(t.Context(), t, s.host()+"/kube-apiserver:v1.36.4", Options{Registries: registries})
 			})
 		}
 	}
@@ -393,7 +393,7 @@ func TestExistsKeepsCredentialsTogether(t *testing.T) {
 	registries.Auth[first.host()] = machineconfig.RegistryAuth{Username: "puller", Password: password}
 	registries.Auth["registry.test"] = registries.Auth[first.host()]
 
-	answer{}.check(t, t.Context(), "registry.test/kubelet:v1", Options{Registries: registries})
+	answer{}.check(t.Context(), t, "registry.test/kubelet:v1", Options{Registries: registries})
 
 	if len(other.requests()) == 0 {
 		t.Error("the second mirror was not asked")
@@ -424,7 +424,7 @@ func TestExistsAsksMirrorsInOrder(t *testing.T) {
 				s.requests()
 			}
 
-			test.want.check(t, t.Context(), image, Options{Registries: mirrored(test.mirrors...)})
+			test.want.check(t.Context(), t, image, Options{Registries: mirrored(test.mirrors...)})
 
 			if test.unasked != nil {
 				if asked := test.unasked.requests(); len(asked) > 0 {
@@ -440,25 +440,25 @@ func TestExistsAsksMirrorsInOrder(t *testing.T) {
 	registries.Mirrors["registry.test"] = machineconfig.RegistryMirror{Endpoints: []machineconfig.RegistryEndpoint{{URL: lacking.URL}}, SkipFallback: true}
 	registries.TLS[lacking.host()] = machineconfig.RegistryTLS{InsecureSkipVerify: true}
 
-	answer{}.check(t, t.Context(), image, Options{Registries: registries})
-	answer{exists: true}.check(t, t.Context(), "other.test/kube-apiserver:v1.36.3", Options{Registries: registries})
+	answer{}.check(t.Context(), t, image, Options{Registries: registries})
+	answer{exists: true}.check(t.Context(), t, "other.test/kube-apiserver:v1.36.3", Options{Registries: registries})
 
 	// After the mirrors comes the registry itself, unless they exclude it.
 	itself := trusted(full, lacking)
 	itself.Mirrors[full.host()] = machineconfig.RegistryMirror{Endpoints: []machineconfig.RegistryEndpoint{{URL: lacking.URL}}}
-	answer{exists: true}.check(t, t.Context(), full.host()+"/kube-apiserver:v1.36.3", Options{Registries: itself})
+	answer{exists: true}.check(t.Context(), t, full.host()+"/kube-apiserver:v1.36.3", Options{Registries: itself})
 
 	full.requests()
 
 	itself.Mirrors[full.host()] = machineconfig.RegistryMirror{Endpoints: []machineconfig.RegistryEndpoint{{URL: full.URL}}, SkipFallback: true}
-	answer{exists: true}.check(t, t.Context(), full.host()+"/kube-apiserver:v1.36.3", Options{Registries: itself})
+	answer{exists: true}.check(t.Context(), t, full.host()+"/kube-apiserver:v1.36.3", Options{Registries: itself})
 
 	if asked := full.requests(); strings.Contains(asked[len(asked)-1], "?ns=") {
 		t.Errorf("a registry is taken for a mirror of itself: %q", asked)
 	}
 
 	itself.Mirrors[full.host()] = machineconfig.RegistryMirror{SkipFallback: true}
-	answer{fails: "neither mirrors nor a fallback"}.check(t, t.Context(), full.host()+"/kube-apiserver:v1.36.3", Options{Registries: itself})
+	answer{fails: "neither mirrors nor a fallback"}.check(t.Context(), t, full.host()+"/kube-apiserver:v1.36.3", Options{Registries: itself})
 }
 
 // below serves the registry at another path, and nothing elsewhere. pings is whether there is more than images.
@@ -508,14 +508,14 @@ func TestExistsBelowOtherPaths(t *testing.T) {
 				Endpoints: []machineconfig.RegistryEndpoint{{URL: s.URL + test.path, OverridePath: test.override}}, SkipFallback: true,
 			}
 
-			answer{exists: true}.check(t, t.Context(), "nginx:v1.36.3", Options{Registries: registries})
+			answer{exists: true}.check(t.Context(), t, "nginx:v1.36.3", Options{Registries: registries})
 
 			asked := s.requests()
 			if diff := cmp.Diff("HEAD "+test.served+"/library/nginx/manifests/v1.36.3?ns=docker.io", asked[len(asked)-1]); diff != "" {
 				t.Errorf("asked %q:\n%s", asked, diff)
 			}
 
-			answer{}.check(t, t.Context(), "docker.io/nginx:v1.36.4", Options{Registries: registries})
+			answer{}.check(t.Context(), t, "docker.io/nginx:v1.36.4", Options{Registries: registries})
 		})
 	}
 }
@@ -533,7 +533,7 @@ func TestEndpointsWithoutMirrors(t *testing.T) {
 	bad := machineconfig.Registries{Mirrors: map[string]machineconfig.RegistryMirror{
 		"*": {Endpoints: []machineconfig.RegistryEndpoint{{URL: "https://u:" + password + "@h:x/"}}},
 	}}
-	answer{fails: "a mirror of r.test is no URL"}.check(t, t.Context(), "r.test/a:b", Options{Registries: bad})
+	answer{fails: "a mirror of r.test is no URL"}.check(t.Context(), t, "r.test/a:b", Options{Registries: bad})
 }
 
 // keyOf is the key of the certificate of a site, which it may show to itself.
