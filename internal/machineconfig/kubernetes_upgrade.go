@@ -77,13 +77,6 @@ func KubernetesPath(from, to KubernetesVersion, releases []KubernetesVersion) []
 	return append(path, to)
 }
 
-// ReadKubernetesVersion reads a version that a machine reported. ok is false for what is no version.
-func ReadKubernetesVersion(s string) (v KubernetesVersion, ok bool) {
-	parsed, err := semver.ParseTolerant(s)
-
-	return KubernetesVersion{parsed}, err == nil
-}
-
 // CheckKubernetesUpgrade says why a cluster cannot get from one version of Kubernetes to another by way of releases, see
 // KubernetesReleases: because it would be a downgrade (ErrMinorDowngrade, ErrPatchDowngrade), and otherwise because the
 // provider does not know a step of that way (ErrKubernetesNotKnown), because Talos does not support a version on it
@@ -192,7 +185,7 @@ func checkSupported(to KubernetesVersion, path []KubernetesVersion, talos TalosV
 
 // whichTalos says which talos_version would support a version of Kubernetes.
 func whichTalos(kubernetes KubernetesVersion) string {
-	minors := TalosFor(kubernetes)
+	minors := talosFor(kubernetes)
 	if len(minors) == 0 {
 		return fmt.Sprintf("none of the Talos versions that this version of the provider knows (%s) supports Kubernetes %s", talosRange(), kubernetes)
 	}
@@ -200,9 +193,9 @@ func whichTalos(kubernetes KubernetesVersion) string {
 	return fmt.Sprintf("Kubernetes %s needs a talos_version of %s", kubernetes, inWords(minors))
 }
 
-// TalosFor lists the minor versions of Talos that this build knows and that support a version of Kubernetes, such as
+// talosFor lists the minor versions of Talos that this build knows and that support a version of Kubernetes, such as
 // "v1.12", oldest first.
-func TalosFor(kubernetes KubernetesVersion) []string {
+func talosFor(kubernetes KubernetesVersion) []string {
 	var minors []string
 
 	for minor := minTalosMinor; minor <= maxTalosMinor; minor++ {

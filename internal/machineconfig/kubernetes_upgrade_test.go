@@ -159,7 +159,7 @@ func TestTalosThatSupportsKubernetes(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.28.0": "v1.10", "v1.33.13": "v1.10 v1.11 v1.12 v1.13", "v1.36.3": "v1.13", "v1.37.0": "", "v2.0.0": "",
 	} {
-		if got := strings.Join(TalosFor(kubernetesOf(t, version)[0]), " "); got != want {
+		if got := strings.Join(talosFor(kubernetesOf(t, version)[0]), " "); got != want {
 			t.Errorf("%s: %q, want %q", version, got, want)
 		}
 	}
