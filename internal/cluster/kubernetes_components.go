@@ -45,11 +45,12 @@ func (u kubernetesUpgrade) newer() bool {
 	})
 }
 
-// version is that of a component: by its image, else, where the configuration leaves the
-// image to Talos, by what is seen to run.
+// version is that of a component: by its image, else, where the image does not say or the
+// configuration leaves it to Talos, by what is seen to run.
 func (u kubernetesUpgrade) version(m Machine, c Component) (version string, known bool) {
-	if image := u.have.Machines[m.Name].Images[c]; image != "" {
-		return ImageVersion(image)
+	image := u.have.Machines[m.Name].Images[c]
+	if version, known = ImageVersion(image); known {
+		return version, true
 	}
 
 	node, ok := u.have.NodeOf(m)
@@ -59,13 +60,16 @@ func (u kubernetesUpgrade) version(m Machine, c Component) (version string, know
 		return "", false
 	case c == Kubelet:
 		return node.KubeletVersion, node.KubeletVersion != ""
+	case image != "":
+		return "", false
 	default:
 		return ImageVersion(node.StaticPods[string(c)].Image)
 	}
 }
 
-// runs reports whether Kubernetes shows a component with its image. kube-proxy runs
-// elsewhere, and where nobody looked the configuration is taken at its word.
+// runs reports whether Kubernetes shows a component with its image, or any where Talos
+// chooses it. kube-proxy runs elsewhere, and where nobody looked the configuration is taken at
+// its word.
 func (u kubernetesUpgrade) runs(m Machine, c Component, image string) bool {
 	node, ok := u.have.NodeOf(m)
 
@@ -83,8 +87,20 @@ func (u kubernetesUpgrade) runs(m Machine, c Component, image string) bool {
 	default:
 		pod := node.StaticPods[string(c)]
 
-		return pod.Image == image && pod.Ready
+		return pod.Ready && (image == "" || pod.Image == image)
 	}
+}
+
+// ails reports whether Kubernetes shows that a component does not run with the image that
+// the machine's configuration has.
+func (u kubernetesUpgrade) ails(m Machine, c Component) bool {
+	return !u.runs(m, c, u.have.Machines[m.Name].Images[c])
+}
+
+// cures reports whether a machine that does not work may do so again after the upgrade: a
+// component that does not run is still to change.
+func (u kubernetesUpgrade) cures(m Machine) bool {
+	return slices.ContainsFunc(u.order(), func(c Component) bool { return u.lacks(m, c) && u.ails(m, c) })
 }
 
 func (u kubernetesUpgrade) componentsLeft() bool {

@@ -143,7 +143,7 @@ func (u kubernetesUpgrade) upgrade(c Component, d *Decision) (under bool) {
 		}
 
 		if role == ControlPlane {
-			u.upgradeControlPlane(c, u.first(lack), d)
+			u.upgradeControlPlane(c, u.first(lack, c), d)
 		} else {
 			u.upgradeWorkers(lack, d)
 		}
@@ -154,11 +154,11 @@ func (u kubernetesUpgrade) upgrade(c Component, d *Decision) (under bool) {
 	return false
 }
 
-// first is the machine that is changed first: one that does not work, since the change may
-// be its cure.
-func (u kubernetesUpgrade) first(lack []Machine) Machine {
+// first is the machine that is changed first: one whose component does not run, since the
+// change may be its cure.
+func (u kubernetesUpgrade) first(lack []Machine, c Component) Machine {
 	for _, m := range lack {
-		if Unsettled(u.want, u.have, m) != "" {
+		if u.ails(m, c) {
 			return m
 		}
 	}
@@ -250,7 +250,7 @@ func (u kubernetesUpgrade) unfit(m Machine, c Component) string {
 	}
 
 	for _, other := range u.want.all() {
-		if reason := outOfService(u.want, u.have, other); reason != "" && other.Name != m.Name {
+		if reason := outOfService(u.want, u.have, other); reason != "" && (other.Name != m.Name || !u.cures(m)) {
 			return other.Name + " " + reason
 		}
 	}
