@@ -170,7 +170,7 @@ func (m mainOf) encode() ([]byte, error) {
 			out.WriteString(c.text)
 
 			continue
-		case i > 0 || isSeparator(strings.SplitN(c.text, "\n", 2)[0]):
+		case isSeparator(strings.SplitN(c.text, "\n", 2)[0]):
 			out.WriteString("---\n")
 		}
 

@@ -251,6 +251,7 @@ func TestWithImagesThatChangeNothing(t *testing.T) {
 		"an unknown component":  {worker, map[string]string{"etcd": "a"}},
 		"no main document":      {none, otherImages},
 		"no document":           {"# x\n", otherImages},
+		"no role":               {"machine: {type: unknown}\n", otherImages},
 		"a role of later Talos": {"machine: {type: arbiter}\n", otherImages},
 		"no cluster":            {"machine: {type: controlplane}\ncluster: ~\n", only(otherImages, "kube-apiserver", "kube-proxy")},
 	} {
@@ -287,6 +288,14 @@ func TestImagesRefuse(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// What the YAML library would write as another text is not written at all.
+func TestWithImagesReadsWhatItWrote(t *testing.T) {
+	_, err := WithImages([]byte("machine: \n 00:\n"), map[string]string{"kubelet": "\n 0"})
+	if !errors.Is(err, errNotSame) {
+		t.Errorf("%v, want %v", err, errNotSame)
 	}
 }
 

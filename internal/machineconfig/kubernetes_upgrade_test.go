@@ -38,7 +38,7 @@ func TestKubernetesPathsPassEveryMinor(t *testing.T) {
 		{from: "v1.35.0", to: "v1.36.3", want: "v1.36.3"},
 		{from: "v1.34.9", to: "v1.36.3", want: "v1.35.4 v1.36.3"},
 		{from: "v1.28.2", to: "v1.36.3", want: "v1.29.6 v1.30.14 v1.31.14 v1.32.13 v1.33.13 v1.34.4 v1.35.4 v1.36.3"},
-		{from: "v1.33.0", to: "v1.36.0", chosen: []string{"v1.35.7", "v1.30.1", "v1.36.9"}, want: "v1.34.4 v1.35.7 v1.36.0"},
+		{from: "v1.33.0", to: "v1.36.0", chosen: []string{"v2.34.9", "v1.35.7", "v1.30.1", "v1.36.9"}, want: "v1.34.4 v1.35.7 v1.36.0"},
 		{from: "v1.35.4", to: "v1.37.0-rc.1", want: "v1.36.3 v1.37.0-rc.1"},
 	} {
 		from, to := kubernetesOf(t, test.from)[0], kubernetesOf(t, test.to)[0]
@@ -58,6 +58,16 @@ func TestKubernetesPathsPassEveryMinor(t *testing.T) {
 		if got := strings.Join(passed, " "); got != test.want {
 			t.Errorf("from %s to %s passes %q, want %q", test.from, test.to, got, test.want)
 		}
+	}
+}
+
+// Releases may be those of a way that leads further.
+func TestKubernetesPathEnds(t *testing.T) {
+	v := kubernetesOf(t, "v1.33.0", "v1.35.0", "v1.37.0")
+
+	got := KubernetesPath(v[0], v[1], KubernetesReleases(v[2], nil))
+	if diff := cmp.Diff(kubernetesOf(t, "v1.34.4", "v1.35.0"), got); diff != "" {
+		t.Error(diff)
 	}
 }
 
