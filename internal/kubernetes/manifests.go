@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	ssaerrors "github.com/fluxcd/pkg/ssa/errors"
 	"github.com/go-logr/logr"
 	"github.com/siderolabs/go-kubernetes/kubernetes/manifests"
 	"github.com/siderolabs/go-kubernetes/kubernetes/ssa"
@@ -15,6 +16,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,8 +86,9 @@ func (c *Client) syncManifests(ctx context.Context, objects []map[string]any, ap
 		changed = changed.Union(some)
 
 		if defines(objects, err) {
-			// Discovery was read before the definition was there, and is not read again by a
-			// mapper that has it (client-go 0.36, memCacheClient.Fresh).
+			// The API server serves a kind a moment after it took the definition, and a mapper
+			// that read discovery before does not do so again (client-go 0.36,
+			// memCacheClient.Fresh).
 			return plain(err)
 		}
 
@@ -110,20 +113,58 @@ func (e *everywhere) verdict(err error) error {
 	}
 }
 
-// defines reports whether an error is about a kind that the objects define themselves.
+// defines reports whether an error is that the API does not know a kind that the objects
+// define themselves, or knows it and has nobody yet who serves it.
 func defines(objects []map[string]any, err error) bool {
-	var unknown *meta.NoKindMatchError
-	if !errors.As(err, &unknown) {
+	var (
+		unknown *meta.NoKindMatchError
+		dryRun  *ssaerrors.DryRunErr
+		of      *objectError
+		kind    schema.GroupKind
+	)
+
+	switch unserved := pathNotFound(err); {
+	case errors.As(err, &unknown):
+		kind = unknown.GroupKind
+	case unserved && errors.As(err, &dryRun):
+		kind = dryRun.InvolvedObject().GroupVersionKind().GroupKind()
+	case unserved && errors.As(err, &of):
+		kind = of.object.GroupVersionKind().GroupKind()
+	default:
 		return false
 	}
 
 	return slices.ContainsFunc(objects, func(o map[string]any) bool {
-		kind, _, _ := unstructured.NestedString(o, "spec", "names", "kind")
+		defined, _, _ := unstructured.NestedString(o, "spec", "names", "kind")
 		group, _, _ := unstructured.NestedString(o, "spec", "group")
 
-		return o["kind"] == "CustomResourceDefinition" && unknown.GroupKind == schema.GroupKind{Group: group, Kind: kind}
+		return o["kind"] == "CustomResourceDefinition" && kind == schema.GroupKind{Group: group, Kind: defined}
 	})
 }
+
+// pathNotFound reports whether the API has nobody for a path, unlike for an object of a kind
+// that it knows.
+func pathNotFound(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
+		return false
+	}
+
+	details := answer.Status().Details
+
+	return details == nil || details.Kind == ""
+}
+
+// objectError is why an object was not taken.
+type objectError struct {
+	object *unstructured.Unstructured
+	err    error
+}
+
+func (e *objectError) Error() string {
+	return ssa.FormatObjectPathWithGV(e.object) + ": " + e.err.Error()
+}
+func (e *objectError) Unwrap() error { return e.err }
 
 // plain takes the heading off that go-retry puts over a single error.
 func plain(err error) error {
@@ -205,7 +246,7 @@ func (c *Client) updateManifests(
 		case err := <-done:
 			if err != nil && at < len(objects) {
 				// Results come in order, so this is the one it was at.
-				err = fmt.Errorf("%s: %w", ssa.FormatObjectPathWithGV(objects[at]), err)
+				err = &objectError{objects[at], err}
 			}
 
 			return changed, err

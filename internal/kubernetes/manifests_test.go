@@ -265,7 +265,8 @@ func testSyncBefore113(t *testing.T, l *living) {
 
 	client := l.client(t)
 
-	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("ours", "a", "1"), configMap("passing", "a", "1")), oldTalos))
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t,
+		configMap("ours", "a", "1"), configMap("passing", "a", "1"), widgetDefinition, widget), oldTalos))
 	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("ours", "a", "2")), oldTalos))
 
 	if got := l.getConfigMap(t, "ours").Data["a"]; got != "2" {
