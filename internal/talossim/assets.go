@@ -1,25 +1,29 @@
 package talossim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 
+	"github.com/blang/semver/v4"
 	talosx509 "github.com/siderolabs/crypto/x509"
 )
 
 // realParts are the programs and the scratch folder of a site with real etcd and
 // Kubernetes.
 type realParts struct {
-	sim       *Simulator
-	etcd      string
-	apiserver string
-	dir       string
-	nursery   *nursery
+	sim        *Simulator
+	etcd       string
+	kubernetes kubePrograms
+	dir        string
+	nursery    *nursery
 
 	mu   sync.Mutex
 	next netip.Addr // for servers behind the machines' listeners
@@ -33,7 +37,7 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 		return nil, err
 	}
 
-	apiserver, err := findProgram(folder, "kube-apiserver")
+	kubernetes, err := findKubernetes(s.ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +52,7 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 	first[3] = firstHidden
 
 	return &realParts{
-		sim: s, etcd: etcd, apiserver: apiserver, dir: dir, nursery: newNursery(), next: netip.AddrFrom4(first),
+		sim: s, etcd: etcd, kubernetes: kubernetes, dir: dir, nursery: newNursery(), next: netip.AddrFrom4(first),
 	}, nil
 }
 
@@ -67,6 +71,81 @@ func findProgram(folder string, names ...string) (string, error) {
 	}
 
 	return "", fmt.Errorf("folder %s has no %s", folder, names[0])
+}
+
+// kubeProgram is a kube-apiserver of one version.
+type kubeProgram struct {
+	path    string
+	version semver.Version
+}
+
+// kubePrograms are the versions of Kubernetes that a site can run, at most one of a minor.
+type kubePrograms []*kubeProgram
+
+// findKubernetes looks for kube-apiservers in a folder and in the folders in it, and asks
+// each for its version.
+func findKubernetes(ctx context.Context, folder string) (kubePrograms, error) {
+	if _, err := findProgram(folder, "kube-apiserver"); err != nil {
+		return nil, err
+	}
+
+	var programs kubePrograms
+
+	for _, pattern := range []string{"kube-apiserver", "*/kube-apiserver"} {
+		paths, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			return nil, fmt.Errorf("look for kube-apiserver: %w", err)
+		}
+
+		for _, path := range paths {
+			program, err := askVersion(ctx, path)
+			if err != nil {
+				return nil, err
+			}
+
+			if _, err := programs.of(program.version.String()); err != nil {
+				programs = append(programs, program)
+			}
+		}
+	}
+
+	return programs, nil
+}
+
+// askVersion runs a kube-apiserver, which prints "Kubernetes v1.36.3".
+func askVersion(ctx context.Context, path string) (*kubeProgram, error) {
+	said, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+
+	version, err := semver.ParseTolerant(strings.TrimPrefix(strings.TrimSpace(string(said)), "Kubernetes "))
+	if err != nil {
+		return nil, fmt.Errorf("read version of %s: %w", path, err)
+	}
+
+	return &kubeProgram{path: path, version: version}, nil
+}
+
+// of finds the program for a version, which is the one of its minor: patch releases of
+// Kubernetes differ in nothing that a cluster of the simulator shows but their number.
+func (p kubePrograms) of(version string) (*kubeProgram, error) {
+	wanted, err := semver.ParseTolerant(version)
+	if err != nil {
+		return nil, fmt.Errorf("read Kubernetes version %q: %w", version, err)
+	}
+
+	there := make([]string, 0, len(p))
+
+	for _, program := range p {
+		if program.version.Major == wanted.Major && program.version.Minor == wanted.Minor {
+			return program, nil
+		}
+
+		there = append(there, "v"+program.version.String())
+	}
+
+	return nil, fmt.Errorf("no kube-apiserver for Kubernetes %s (there are %s)", version, strings.Join(there, ", "))
 }
 
 // hiddenAddress is a loopback address no machine has.

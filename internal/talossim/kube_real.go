@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,45 +14,39 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
-// realKube is one real kube-apiserver for an etcd cluster. It listens on a hidden
-// address; the machines' listeners and the endpoint forward to it, and it reaches etcd
-// through a forwarder that picks a member that can serve.
+// realKube runs real kube-apiservers on the etcd of a cluster: one process for each minor
+// version that its machines have, which reaches etcd through a forwarder that picks a
+// member that can serve. While machines are upgraded one by one, processes of two
+// versions work on the same objects, as in any cluster with several control planes.
 type realKube struct {
-	parts  *realParts
-	dir    string
-	addr   netip.AddrPort
-	ca     *authority
-	proc   *child
-	etcd   *forwarder
-	access *rest.Config
-	client *kubernetes.Clientset
-	nodes  *kubelets
+	parts   *realParts
+	cluster *cluster
+	dir     string
+	ca      *authority
+	admin   *rest.Config // all but the address
+	args    []string     // that every process has; secrets and keys are the same for all
+	etcd    *forwarder
+	cancel  context.CancelFunc
+	ctx     context.Context //nolint:containedctx // the lifetime of the processes
+	work    sync.WaitGroup
 
-	mu  sync.Mutex
-	ips []net.IP // that the serving certificate covers
-	dns []string
+	mu        sync.Mutex
+	processes []*apiProcess
+	ips       []net.IP // that the serving certificate covers
+	dns       []string
 }
 
-// newRealKube implements backends.kube with a real kube-apiserver.
+// newRealKube implements backends.kube with real kube-apiservers.
 func (p *realParts) newRealKube(ctx context.Context, b *boot, group any) (kubeBackend, error) {
 	g, ok := group.(*realGroup)
 	if !ok {
 		return nil, fmt.Errorf("kube-apiserver on %T", group)
 	}
 
-	addr, err := p.hiddenAddress()
-	if err != nil {
-		return nil, err
-	}
-
-	k := &realKube{
-		parts: p, addr: netip.AddrPortFrom(addr, endpointPort),
-		dir: filepath.Join(p.dir, "kube-apiserver-"+uuid.NewString()[:8]),
-	}
+	k := &realKube{parts: p, cluster: b.joined(), dir: filepath.Join(p.dir, "kube-apiserver-"+uuid.NewString()[:8])}
 
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make kube-apiserver folder: %w", err)
@@ -70,14 +63,8 @@ func (p *realParts) newRealKube(ctx context.Context, b *boot, group any) (kubeBa
 	}
 
 	k.etcd = forward(l, g.dial)
-
-	if k.proc, err = p.nursery.start("kube-apiserver", p.apiserver, filepath.Join(k.dir, "kube-apiserver.log"), k.args(b)...); err != nil {
-		k.etcd.stop()
-
-		return nil, err
-	}
-
-	k.nodes = startKubelets(b.joined(), k.client)
+	k.args = k.commonArgs(b)
+	k.ctx, k.cancel = context.WithCancel(p.sim.ctx)
 
 	return k, nil
 }
@@ -129,7 +116,7 @@ func (k *realKube) writePKI(b *boot) error {
 	}
 
 	k.ca = ca
-	k.cover(b)
+	k.name(b)
 
 	err = errors.Join(
 		writeFile(k.dir, "ca.crt", append(trusted, '\n')),
@@ -147,24 +134,19 @@ func (k *realKube) writePKI(b *boot) error {
 
 	file := func(name string) string { return filepath.Join(k.dir, name) }
 
-	k.access = &rest.Config{
-		Host: "https://" + k.addr.String(), QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: file("ca.crt"), CertFile: file("admin.crt"), KeyFile: file("admin.key")},
-	}
-
-	if k.client, err = kubernetes.NewForConfig(k.access); err != nil {
-		return fmt.Errorf("make Kubernetes client: %w", err)
-	}
+	k.admin = &rest.Config{QPS: -1, TLSClientConfig: rest.TLSClientConfig{
+		CAFile: file("ca.crt"), CertFile: file("admin.crt"), KeyFile: file("admin.key"),
+	}}
 
 	return nil
 }
 
-// cover collects the names of the serving certificate: the configured ones and every
+// name collects the names of the serving certificate: the configured ones and every
 // address of the site it may be reached at.
-func (k *realKube) cover(b *boot) {
+func (k *realKube) name(b *boot) {
 	cluster := b.config().Cluster()
 	k.dns = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
-	k.ips = []net.IP{k.addr.Addr().AsSlice(), net.IPv4(127, 0, 0, 1)}
+	k.ips = []net.IP{net.IPv4(127, 0, 0, 1)}
 
 	for _, san := range append(cluster.CertSANs(), cluster.Endpoint().Hostname()) {
 		if ip := net.ParseIP(san); ip != nil {
@@ -186,16 +168,14 @@ func (k *realKube) writeServing() error {
 	})
 }
 
-// args are Talos's, as far as they mean something without kubelets. Two differ: nothing
-// here would remove the taint that TaintNodesByCondition puts on new nodes, and there
-// is no address that may be published as an endpoint.
-func (k *realKube) args(b *boot) []string {
+// commonArgs are Talos's, as far as they mean something without kubelets. Two differ:
+// nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
+// there is no address that may be published as an endpoint.
+func (k *realKube) commonArgs(b *boot) []string {
 	cluster := b.config().Cluster()
 	file := func(name string) string { return filepath.Join(k.dir, name) }
 
 	return []string{
-		"--bind-address=" + k.addr.Addr().String(),
-		fmt.Sprintf("--secure-port=%d", k.addr.Port()),
 		"--advertise-address=" + b.m.Address().String(),
 		"--endpoint-reconciler-type=none",
 		"--anonymous-auth=false",
@@ -226,62 +206,88 @@ func (k *realKube) args(b *boot) []string {
 	}
 }
 
-// serve implements kubeBackend. Whatever version is asked for, it is the one process.
-func (k *realKube) serve(l net.Listener, _ string) (apiServer, error) {
-	return &realServer{realKube: k, stopOwn: k.listen(l)}, nil
-}
-
-// realServer is the kube-apiserver as one machine's.
-type realServer struct {
-	*realKube
-
-	stopOwn func()
-}
-
-func (s *realServer) also(l net.Listener) func() { return s.listen(l) }
-
-func (s *realServer) config() *rest.Config { return rest.CopyConfig(s.access) }
-
-func (s *realServer) stop() { s.stopOwn() }
-
-func (k *realKube) listen(l net.Listener) func() {
-	if host, _, err := net.SplitHostPort(l.Addr().String()); err == nil {
-		k.coverAddress(net.ParseIP(host))
+// serve implements kubeBackend.
+func (k *realKube) serve(l net.Listener, version string) (apiServer, error) {
+	process, err := k.use(version)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 
-	dialer := &net.Dialer{Timeout: dialTimeout}
+	s := &realServer{process: process}
+	s.close = s.also(l)
 
-	return forward(l, func() (net.Conn, error) {
-		return dialer.DialContext(k.parts.sim.ctx, "tcp4", k.addr.String())
-	}).stop
+	return s, nil
 }
 
-// coverAddress extends the serving certificate by a machine that came later; the
-// server notices the new file.
-func (k *realKube) coverAddress(ip net.IP) {
+// use returns the process for a version, which it starts if need be.
+func (k *realKube) use(version string) (*apiProcess, error) {
+	program, err := k.parts.kubernetes.of(version)
+	if err != nil {
+		return nil, err
+	}
+
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
-	if ip == nil || slices.ContainsFunc(k.ips, ip.Equal) {
+	for _, p := range k.processes {
+		if p.program == program {
+			p.users++
+
+			return p, nil
+		}
+	}
+
+	p, err := k.start(program)
+	if err != nil {
+		return nil, err
+	}
+
+	p.users = 1
+	k.processes = append(k.processes, p)
+
+	return p, nil
+}
+
+// release takes back a use. A process that no machine needs is stopped once another one
+// answers; the last one stays, because what it takes to start is seconds of a processor.
+func (k *realKube) release(p *apiProcess) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	p.users--
+	k.retire()
+}
+
+// retire stops processes without users if one with users answers. mu is held.
+func (k *realKube) retire() {
+	if !slices.ContainsFunc(k.processes, func(p *apiProcess) bool { return p.up && p.users > 0 }) {
 		return
+	}
+
+	k.processes = slices.DeleteFunc(k.processes, func(p *apiProcess) bool {
+		if p.users == 0 {
+			p.cancel()
+		}
+
+		return p.users == 0
+	})
+}
+
+// cover extends the serving certificate by an address; servers notice the new file.
+// mu is held.
+func (k *realKube) cover(ip net.IP) error {
+	if slices.ContainsFunc(k.ips, ip.Equal) {
+		return nil
 	}
 
 	k.ips = append(k.ips, ip)
 
-	if err := k.writeServing(); err != nil {
-		k.parts.sim.logf("kube-apiserver: renew certificate: %v", err)
-	}
-}
-
-func (k *realKube) ready(ctx context.Context) error {
-	_, err := k.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-
-	return err
+	return k.writeServing()
 }
 
 func (k *realKube) close() error {
-	k.nodes.stop()
-	k.proc.stop()
+	k.cancel()
+	k.work.Wait()
 	k.etcd.stop()
 
 	if err := os.RemoveAll(k.dir); err != nil {
