@@ -123,6 +123,10 @@ func kubernetesScenarios() map[string]planScenario {
 			says:   "Talos is upgraded first, and does not run the Kubernetes that runs, nor the next one.",
 			before: with(running("v1.29.4", 1), "v1.11.6", "talos_version"), after: with(running("v1.34.1", 1), "v1.13.0", "talos_version"),
 		},
+		"kubernetes-removals": {
+			says:   "A control plane uses a flag that the wanted version removes.",
+			before: running("v1.35.2", 1), after: running(removing, 1),
+		},
 		"kubernetes-unpublished-refused": {
 			says:   "A version that was never released.",
 			before: running("v1.35.2", 1), after: running(unpublished, 1),

@@ -38,6 +38,9 @@ type machinery struct {
 	talos    talos.Options
 	// registries are asked at plan time whether there is a version of Kubernetes.
 	registries *registries
+	// removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
+	// nobody.
+	removals func(ctx context.Context, m *machinery, p pool, u upgradeOf) (kubernetes.Obstacles, error)
 }
 
 func newMachinery() *machinery {
@@ -45,6 +48,7 @@ func newMachinery() *machinery {
 		policy:     cluster.DefaultPolicy(),
 		talos:      talos.Options{Digest: machineconfig.Digest, Images: imagesIn},
 		registries: &registries{ask: registry.Exists},
+		removals:   askForRemovals,
 	}
 }
 

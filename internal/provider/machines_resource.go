@@ -153,7 +153,12 @@ func (r *machinesResource[M, P]) advise(ctx context.Context, p pool, f forecast)
 		return nil
 	}
 
-	return r.refuseUnpublished(ctx, p, f.releases)
+	diags := r.refuseUnpublished(ctx, p, f.releases)
+	if !diags.HasError() {
+		diags.Append(r.forewarnRemovals(ctx, p, f.upgrade)...)
+	}
+
+	return diags
 }
 
 // foresee puts a forecast into a planned model.

@@ -25,6 +25,8 @@ type forecast struct {
 	manifests  types.String
 	// releases are the versions of Kubernetes that machines are brought to.
 	releases []release
+	// upgrade is what an upgrade of Kubernetes goes through.
+	upgrade upgradeOf
 }
 
 // planCreate forecasts a create: every machine is taken to wait in maintenance
@@ -94,6 +96,7 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 
 	if path, known := p.kubernetesPath(recorded, files); known && p.settings.KubernetesVersion != prior.settings.KubernetesVersion {
 		f.releases = releases(path.hops(), path.to, files.images)
+		f.upgrade = upgradeOf{path: path, machines: p.members(recorded)}
 	}
 
 	steps, last, more := recorded.outlook(p, prior, files, policy)
@@ -125,6 +128,13 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	}
 
 	return f, diags
+}
+
+// members lists the machines of a pool that are known to run as members.
+func (p pool) members(recorded recordedPool) []cluster.Machine {
+	return slices.DeleteFunc(p.spec(recorded, rendered{}).Machines, func(m cluster.Machine) bool {
+		return recorded.machines[m.Name].Access != cluster.Member
+	})
 }
 
 // outlook is what an apply would do to the machines of a pool, and what would be left to

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/image/registry"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -31,6 +32,16 @@ type unknownValue struct{}
 var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 	m := newMachinery()
 	m.registries.ask = publishes(func(reference string) bool { return !strings.Contains(reference, unpublished) })
+
+	m.removals = func(_ context.Context, _ *machinery, _ pool, u upgradeOf) (kubernetes.Obstacles, error) {
+		if u.path.to.String() != removing {
+			return kubernetes.Obstacles{}, nil
+		}
+
+		return kubernetes.Obstacles{Settings: []kubernetes.RemovedSetting{
+			{Kind: "flag", Name: "--a-flag", Component: "kube-apiserver", Nodes: []string{"cp-1"}, RemovedIn: "1.36"},
+		}}, errors.New("a worker did not answer")
+	}
 
 	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m})()
 	if err != nil {
@@ -52,6 +63,9 @@ var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 
 // unpublished is a version that no registry has.
 const unpublished = "v1.36.77"
+
+// removing is a version that removes a flag that is in use.
+const removing = "v1.36.2"
 
 // publishes answers as registries do that have some images.
 func publishes(has func(reference string) bool) func(context.Context, string, registry.Options) (bool, error) {
