@@ -198,9 +198,11 @@ func (c *Client) versionOf(ctx context.Context, ip string) (told string, err err
 
 		return err
 	})
-	if err != nil {
-		s.http.CloseIdleConnections()
 
+	// The next look may be for another process, and the server for this one look.
+	s.http.CloseIdleConnections()
+
+	if err != nil {
 		return "", fmt.Errorf("ask the API server at %s for its version: %w", s.url, unwrapURL(err))
 	}
 

@@ -291,7 +291,7 @@ func TestAwaitComponentSaysWhatIsMissing(t *testing.T) {
 			server := ca.apiServer(t, u.serve)
 			client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) {
 				if !test.permanent {
-					o.Await = 300 * time.Millisecond
+					o.Await = 3 * time.Second
 				}
 			})
 
@@ -337,7 +337,7 @@ func TestAwaitComponentOutOfReach(t *testing.T) {
 
 	// Whoever answers there without being an API server of the cluster is not out of reach.
 	stranger := newAuthority(t).apiServer(t, u.serve)
-	client = ca.clientOf(t, server.URL, stranger, func(o *kubernetes.Options) { o.Await = 1500 * time.Millisecond })
+	client = ca.clientOf(t, server.URL, stranger, func(o *kubernetes.Options) { o.Await = 3 * time.Second })
 
 	err = client.AwaitComponent(t.Context(), "cp-1", cluster.KubeAPIServer, newAPIServer)
 	if err == nil || !strings.Contains(err.Error(), "unknown authority") {

@@ -185,7 +185,7 @@ func TestUpgradeChecksOnAnAPIServer(t *testing.T) {
 	l := newLiving(t, assets(t))
 
 	// It counts this one as deprecated; nobody knows when it goes.
-	_, err := l.api.CoreV1().Endpoints("default").List(t.Context(), metav1.ListOptions{}) //nolint:staticcheck // that it is deprecated is the point
+	_, err := l.api.CoreV1().Endpoints("default").List(t.Context(), metav1.ListOptions{})
 	check(t, err)
 
 	raw, err := l.api.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
