@@ -44,6 +44,9 @@ type boot struct {
 	apply     applyState
 	lifecycle sync.Mutex  // held by the installation that a LifecycleService call runs
 	rendering sync.Mutex  // serializes what follows from the configuration
+	changed   bell        // the active configuration changed
+	rendered  bell        // what the kubelet is to run with changed
+	manifests bell        // the bootstrap manifests were rendered
 	confirmed atomic.Bool // the machine was running and ready once
 
 	// Guarded by sim.mu.
@@ -73,8 +76,6 @@ type boot struct {
 	active     config.Provider
 	booting    bool // active is complete, which is dear to find out
 	persistent config.Provider
-	changed    chan struct{} // closed when the active configuration changes; see configChanged
-	rendered   chan struct{} // closed when the kubelet's configuration changes
 	kubelet    kubeletConfig
 	configured chan struct{} // closed when the active configuration is complete
 	apiServed  chan struct{} // closed when the first API listener is open
@@ -92,8 +93,6 @@ func newBoot(m *Machine) (*boot, error) {
 		ended:      make(chan outcome, 1),
 		events:     newEventLog(),
 		configured: make(chan struct{}),
-		changed:    make(chan struct{}),
-		rendered:   make(chan struct{}),
 		apiServed:  make(chan struct{}),
 		ownServed:  make(chan struct{}),
 	}
@@ -290,9 +289,8 @@ func (b *boot) setActive(cfg config.Provider) error {
 	b.mu.Lock()
 	wasComplete, nowComplete := b.booting, complete(cfg)
 	b.active, b.booting = cfg, nowComplete
-	close(b.changed)
-	b.changed = make(chan struct{})
 	b.mu.Unlock()
+	b.changed.ring()
 
 	if err := b.publishConfig(); err != nil {
 		return err

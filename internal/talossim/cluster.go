@@ -28,6 +28,8 @@ type cluster struct {
 
 	kubeMu sync.Mutex
 	kube   map[any]kubeBackend // by etcd group
+
+	applying sync.Mutex // held by the machine that creates bootstrap manifests
 }
 
 // joinCluster makes the machine known to the other machines of its configuration's cluster.

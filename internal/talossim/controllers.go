@@ -12,19 +12,11 @@ type kubeletConfig struct {
 	version string // of the KubeletSpec resource
 }
 
-// configChanged is closed when the active configuration changes the next time.
-func (b *boot) configChanged() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	return b.changed
-}
-
 // runControllers lets the resources about Kubernetes follow the configuration, as
 // machined's controllers do: a moment after it.
 func (b *boot) runControllers(ctx context.Context) {
 	for {
-		changed := b.configChanged()
+		changed := b.changed.next()
 		b.render()
 
 		select {
@@ -53,7 +45,10 @@ func (b *boot) render() {
 	}
 
 	b.publishControlPlane(cfg)
-	b.publishManifests(cfg)
+
+	if err := b.publishManifests(cfg); err != nil {
+		b.sim.logf("%s: render manifests: %v", b.m.name, err)
+	}
 
 	b.sim.mu.Lock()
 	started := b.staticPods != nil
@@ -95,20 +90,22 @@ func (b *boot) publishKubelet() {
 	}
 
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	changed := b.kubelet.version != version
+	b.kubelet = kubeletConfig{image: kubelet.Image(), version: version}
+	b.mu.Unlock()
 
-	if b.kubelet.version != version {
-		b.kubelet = kubeletConfig{image: kubelet.Image(), version: version}
-		close(b.rendered)
-		b.rendered = make(chan struct{})
+	if changed {
+		b.rendered.ring()
 	}
 }
 
 // kubeletWanted is what the kubelet is to run with, and a channel that is closed when
 // that changes.
 func (b *boot) kubeletWanted() (kubeletConfig, <-chan struct{}) {
+	changed := b.rendered.next()
+
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return b.kubelet, b.rendered
+	return b.kubelet, changed
 }

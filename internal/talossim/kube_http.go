@@ -179,6 +179,17 @@ func writeList(w http.ResponseWriter, r *http.Request, k kind, items []*unstruct
 	})
 }
 
+// initialEventsEnd tells informers that they have seen everything there was.
+func initialEventsEnd(k kind, version int) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetAPIVersion(k.apiVersion())
+	obj.SetKind(k.name)
+	obj.SetResourceVersion(strconv.Itoa(version))
+	obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+
+	return obj
+}
+
 // serveWatch streams changes after the given version, or everything and what follows.
 func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, sel selector) {
 	flusher, ok := w.(http.Flusher)
@@ -196,8 +207,15 @@ func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, s
 		return encoder.Encode(map[string]any{"type": event, "object": obj.Object}) == nil
 	}
 
-	version, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
-	if err != nil || version == 0 {
+	query := r.URL.Query()
+
+	initial, err := strconv.ParseBool(query.Get("sendInitialEvents"))
+	if err != nil {
+		initial = false // as without it
+	}
+
+	version, err := strconv.Atoi(query.Get("resourceVersion"))
+	if err != nil || version == 0 || initial {
 		var items []*unstructured.Unstructured
 
 		items, version = s.store.list(t.kind, t.namespace, sel)
@@ -206,6 +224,10 @@ func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, s
 				return
 			}
 		}
+	}
+
+	if initial && !send("BOOKMARK", initialEventsEnd(t.kind, version)) {
+		return
 	}
 
 	flusher.Flush()

@@ -2,7 +2,6 @@ package talossim
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/yaml"
 )
 
 // target is what a request path names.
@@ -171,6 +169,12 @@ func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 	contentType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	status := t.subresource == "status"
 
+	if types.PatchType(contentType) == types.ApplyPatchType {
+		s.serveApply(w, r, t, body)
+
+		return
+	}
+
 	updated, err := s.store.update(t.kind, t.namespace, t.name, func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		next, err := mergeBody(r.Method, contentType, body, old, t.kind)
 		if err != nil {
@@ -179,19 +183,6 @@ func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 
 		return confine(old, next, t.kind, status), nil
 	})
-
-	if errors.Is(err, errObjectNotFound) && types.PatchType(contentType) == types.ApplyPatchType {
-		obj := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(body, &obj.Object); err != nil {
-			writeStatus(w, http.StatusBadRequest, "BadRequest", err.Error())
-
-			return
-		}
-
-		obj.SetName(t.name)
-		obj.SetNamespace(t.namespace)
-		updated, err = s.store.create(t.kind, obj)
-	}
 
 	if err != nil {
 		writeError(w, t, err)
@@ -226,7 +217,7 @@ func confine(old, next *unstructured.Unstructured, k kind, status bool) *unstruc
 	return old
 }
 
-// mergeBody applies a PUT body or a patch of one of the four kinds.
+// mergeBody applies a PUT body or a patch of one of the kinds that merge into the object.
 func mergeBody(method, contentType string, body []byte, old *unstructured.Unstructured, k kind) (*unstructured.Unstructured, error) {
 	if method == http.MethodPut {
 		return decodeObject(body)
@@ -253,10 +244,6 @@ func mergeBody(method, contentType string, body []byte, old *unstructured.Unstru
 		after, err = strategicMerge(before, body, k)
 	case types.MergePatchType:
 		after, err = jsonpatch.MergePatch(before, body)
-	case types.ApplyPatchType:
-		if body, err = yaml.YAMLToJSON(body); err == nil {
-			after, err = jsonpatch.MergePatch(before, body)
-		}
 	default:
 		return nil, fmt.Errorf("patch type %q is not supported", contentType)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +50,10 @@ var kinds = []kind{
 	{"apps", "v1", "statefulsets", "StatefulSet", true},
 	{"batch", "v1", "cronjobs", "CronJob", true},
 	{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true},
+	{"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", false},
+	{"rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", false},
+	{"rbac.authorization.k8s.io", "v1", "roles", "Role", true},
+	{"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", true},
 	{"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", false},
 }
 
@@ -144,6 +150,8 @@ func (s *objectStore) create(k kind, obj *unstructured.Unstructured) (*unstructu
 	obj.SetKind(k.name)
 	obj.SetUID(types.UID(uuid.NewString()))
 	obj.SetCreationTimestamp(metav1.Now())
+	obj.SetGeneration(1)
+	s.rollOut(obj)
 	s.store(k, key, "ADDED", obj)
 
 	return obj.DeepCopy(), nil
@@ -183,9 +191,44 @@ func (s *objectStore) update(
 	obj.SetNamespace(namespace)
 	obj.SetUID(old.GetUID())
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	obj.SetGeneration(old.GetGeneration())
+
+	if !sameContent(old, obj) {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+
+	s.rollOut(obj)
 	s.store(k, key, "MODIFIED", obj)
 
 	return obj.DeepCopy(), nil
+}
+
+// sameContent compares what counts for an object's generation.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	content := func(obj *unstructured.Unstructured) map[string]any {
+		rest := maps.Clone(obj.Object)
+		for _, field := range []string{"metadata", "status", "apiVersion", "kind"} {
+			delete(rest, field)
+		}
+
+		return rest
+	}
+
+	return reflect.DeepEqual(content(a), content(b))
+}
+
+// rollOut is what controllers do about an object. mu is held.
+func (s *objectStore) rollOut(obj *unstructured.Unstructured) {
+	// Only an object whose numbers are none is an error, and no controller would touch it.
+	_, _ = rollOut(obj, func() (nodes int) {
+		for key := range s.objects {
+			if strings.HasPrefix(key, "/nodes/") {
+				nodes++
+			}
+		}
+
+		return nodes
+	})
 }
 
 func (s *objectStore) remove(k kind, namespace, name string) error {

@@ -134,6 +134,7 @@ func (b *boot) startServices(ctx context.Context) error {
 		b.sim.update(func() { b.cluster.trustd(b, ca) })
 		b.spawn(b.runStaticPods)
 		b.spawn(b.holdEndpoint)
+		b.spawn(b.applyManifests)
 		b.etcd.start(b, false)
 	}
 

@@ -68,6 +68,8 @@ func (b *boot) runMirrorPod(ctx context.Context, id string) {
 		}
 
 		if err := b.mirror(ctx, k, id, next); err != nil {
+			b.sim.logf("%s: %v", b.m.name, err)
+
 			_ = pause(ctx, kubeletRetry) // ends with ctx, as the loop does
 
 			continue
