@@ -24,7 +24,7 @@ func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
 
 	switch current := u.have.Machines[m.Name].Images[c]; {
 	case current == image:
-		return !u.runs(m, c, image)
+		return !u.runs(m, c, image) && !u.unseen(m, c)
 	case u.back:
 		return known && older(u.target, version)
 	case u.final:
@@ -32,6 +32,12 @@ func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
 	default:
 		return known && minorsBetween(version, u.target) > 0
 	}
+}
+
+// unseen reports whether nothing can show that a component runs before the API server of its
+// machine, through which its kubelet tells, is taken back.
+func (u kubernetesUpgrade) unseen(m Machine, c Component) bool {
+	return u.back && c != KubeAPIServer && u.lacks(m, KubeAPIServer) && u.ails(m, KubeAPIServer)
 }
 
 // newer reports whether any component is newer than wanted.

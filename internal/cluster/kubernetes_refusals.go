@@ -13,11 +13,23 @@ func refuseKubernetes(want Spec, have Snapshot, d *Decision) {
 		return
 	}
 
-	lowest, highest, allowed := "", "", true
+	lowest, highest, allowed, silent := "", "", true, false
+
+	var (
+		unknown  Machine
+		nameless Component
+	)
 
 	for _, m := range want.all() {
+		// Nothing is done while one is silent, and it may be the one that is furthest behind.
+		silent = silent || have.Machines[m.Name].Access == Unreachable || have.Machines[m.Name].Access == Unobserved
+
 		for _, c := range u.order() {
 			version, known := u.version(m, c)
+			if !known && u.changes(m, c) {
+				unknown, nameless = m, c
+			}
+
 			if !known || u.image(m, c) == "" {
 				continue
 			}
@@ -32,7 +44,7 @@ func refuseKubernetes(want Spec, have Snapshot, d *Decision) {
 				highest = version
 			}
 
-			if reason := u.gap(m, c, version); reason != "" {
+			if reason := u.gap(m, c, version); reason != "" && u.changes(m, c) {
 				d.refuse(m.Name, reason, fmt.Sprintf("Upgrade Kubernetes one minor version at a time, or name releases in between; %s stays at %s until then", c, version))
 
 				return
@@ -41,7 +53,11 @@ func refuseKubernetes(want Spec, have Snapshot, d *Decision) {
 	}
 
 	switch {
-	case !older(u.target, lowest):
+	case nameless != "" && minorsBetween(lowest, u.target) > 1:
+		d.refuse(unknown.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, does not say what it has to pass on the way to %s",
+			lowest, nameless, have.Machines[unknown.Name].Images[nameless], u.target),
+			"Upgrade Kubernetes one minor version at a time, or name the image by its version")
+	case !older(u.target, lowest) || silent:
 	case minorsBetween(u.target, lowest) > 0:
 		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version", lowest, u.target),
 			"Set kubernetes_version to "+highest+" or later")

@@ -15,6 +15,8 @@ type eye struct {
 	states map[string]cluster.MachineState
 	views  map[string]cluster.EtcdView
 	peers  []cluster.Machine
+	// manifests is the version of the bootstrap manifests that were synced.
+	manifests string
 }
 
 func newEye(s *site, want cluster.Spec) *eye {
@@ -39,6 +41,7 @@ func (e *eye) observe() cluster.Snapshot {
 
 	have.Etcd = e.etcd()
 	have.Kubernetes = e.kubernetes()
+	have.Kubernetes.Manifests = e.manifests
 	have.Etcd.Views = map[string]cluster.EtcdView{}
 
 	for _, m := range e.machines() { // and not of peers that are none any more
@@ -85,7 +88,7 @@ func (e *eye) look(m cluster.Machine) {
 	}
 
 	without := fresh.Access == cluster.Maintenance || fresh.Access == cluster.Member && fresh.EtcdService.WithoutData() && !fresh.BootstrapRequested
-	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom = old.BootstrapSent, old.Upgraded, old.RebootedFrom
+	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom, fresh.Pulled = old.BootstrapSent, old.Upgraded, old.RebootedFrom, old.Pulled
 	fresh.Fresh = (old.Fresh || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested && !fresh.EtcdService.ProvesData()
 	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
 
@@ -122,10 +125,11 @@ func (s *site) answer(m cluster.Machine) cluster.MachineState {
 	state := cluster.MachineState{
 		Access: cluster.Member, Stage: cluster.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot), TalosVersion: b.version,
 		Schematic: b.schematic, Platform: "metal", Role: cluster.Worker, NodeName: b.name, ConfigDigest: b.digest, Ready: s.well(b) && !s.noCNI,
+		Images: b.kube.images,
 	}
 
 	if !state.Ready {
-		state.Unmet = []string{"nodeReady: node is not ready"}
+		state.Unmet = s.unmet(b)
 	}
 
 	if b.needsReboot && b.digest != newDigest {
@@ -134,9 +138,32 @@ func (s *site) answer(m cluster.Machine) cluster.MachineState {
 
 	if b.controlPlane {
 		state.Role, state.EtcdService, state.BootstrapRequested = cluster.ControlPlane, s.etcdService(b), b.asked
+		state.StaticPods = map[string]string{}
+
+		for _, c := range staticPods {
+			state.StaticPods[string(c)] = b.kube.images[c]
+		}
 	}
 
 	return state
+}
+
+// unmet are Talos's own conditions that a machine does not meet.
+func (s *site) unmet(b *box) []string {
+	var unmet []string
+	if b.controlPlane && !b.kube.podsWork() {
+		unmet = append(unmet, "staticPods: kube-system/kube-apiserver-"+b.name+" not ready")
+	}
+
+	if !b.kube.works(cluster.Kubelet) {
+		unmet = append(unmet, "services: kubelet not healthy")
+	}
+
+	if n := s.nodeOf(b); n == nil || !s.ready(n) || len(unmet) == 0 {
+		unmet = append(unmet, "nodeReady: node is not ready")
+	}
+
+	return unmet
 }
 
 func (s *site) etcdService(b *box) cluster.ServiceState {
@@ -208,10 +235,25 @@ func (e *eye) kubernetes() cluster.KubernetesState {
 
 	state := cluster.KubernetesState{Reachable: true}
 	for _, n := range e.site.nodes {
-		state.Nodes = append(state.Nodes, cluster.Node{
+		node := cluster.Node{
 			Name: n.name, Addresses: []string{n.box.addr}, Ready: e.site.ready(n), Unschedulable: n.ours || n.foreign, Cordoned: n.ours,
-			ControlPlane: n.box.controlPlane,
-		})
+			ControlPlane: n.box.controlPlane, KubeletVersion: e.site.versionOf(n.box.kube.shown[cluster.Kubelet].Image),
+		}
+
+		for _, c := range staticPods {
+			pod, shown := n.box.kube.shown[c]
+			if !shown {
+				continue
+			}
+
+			if node.StaticPods == nil {
+				node.StaticPods = map[string]cluster.StaticPod{}
+			}
+
+			node.StaticPods[string(c)] = pod
+		}
+
+		state.Nodes = append(state.Nodes, node)
 	}
 
 	return state

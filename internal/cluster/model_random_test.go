@@ -30,16 +30,19 @@ type trial struct {
 	digest  string
 	reboot  bool
 	created bool
+	kube    kubeChange
 
 	// mistaken is a machine that the user is wrong about.
 	mistaken string
 
 	done []cluster.Step
+	// vain counts how often a component of a machine was waited for in vain.
+	vain map[cluster.UpgradeComponent]int
 }
 
 func newTrial(seed uint64) *trial {
 	random := rand.New(rand.NewPCG(seed, 3))
-	s := &site{random: random, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	s := &site{random: random, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pinned: map[string]string{}, pins: map[naming]string{}}
 	t := &trial{random: random, judge: &judge{site: s, meant: map[string]*box{}, succeeded: map[string]bool{}}}
 
 	t.policy = cluster.DefaultPolicy()
@@ -54,6 +57,7 @@ func newTrial(seed uint64) *trial {
 	}
 
 	t.randomChange()
+	t.randomKubernetes()
 	t.randomCluster()
 
 	for _, n := range t.nodes {
@@ -118,6 +122,10 @@ func (t *trial) randomCluster() {
 	controlPlanes := []int{1, 2, 3, 3, 3, 4, 5}[t.random.IntN(7)]
 	workers := t.random.IntN([]int{1, 4, 8, 16, 45}[t.random.IntN(5)] + 1)
 
+	if !t.kube.alone {
+		workers = min(workers, 12) // an upgrade of Kubernetes has many rounds
+	}
+
 	if t.whole && controlPlanes == 2 {
 		controlPlanes = 3 // two members cannot be spared
 	}
@@ -162,6 +170,7 @@ func (t *trial) randomCluster() {
 
 	if t.created {
 		t.randomRemovals(owned)
+		t.randomDrift()
 		t.randomAilments()
 		t.randomMistakes()
 	}
@@ -193,7 +202,7 @@ func (t *trial) randomMistakes() {
 
 func (t *trial) newBox(name string, role cluster.Role) *box {
 	n := len(t.boxes) + 1
-	b := &box{uuid: fmt.Sprintf("uuid-%d", n), addr: fmt.Sprintf("10.0.0.%d", n), name: name, life: maintenance, controlPlane: role == cluster.ControlPlane}
+	b := &box{uuid: fmt.Sprintf("uuid-%d", n), addr: fmt.Sprintf("10.0.0.%d", n), name: name, life: maintenance, controlPlane: role == cluster.ControlPlane, kube: newKubeBox()}
 	t.boxes = append(t.boxes, b)
 
 	return b
@@ -203,6 +212,7 @@ func (t *trial) newBox(name string, role cluster.Role) *box {
 func (t *trial) live(b *box) {
 	b.life, b.version, b.schematic, b.digest, b.needsReboot = running, t.old.TalosVersion, t.old.Schematic, t.digest, t.reboot
 	t.register(b)
+	t.liveKubernetes(b)
 
 	if b.controlPlane {
 		t.addMember(b, false)
@@ -223,6 +233,10 @@ func (t *trial) addMachine(name string, role cluster.Role) {
 		Schematic: t.new.Schematic, Via: t.mid, AllowDowngrade: t.new.AllowDowngrade,
 	}
 
+	if !t.kube.alone {
+		m.Images = t.images(role, t.kube.final(), t.kube.then)
+	}
+
 	if role == cluster.Worker {
 		m.Pool = []string{"", "a", "a", "b"}[t.random.IntN(4)]
 	}
@@ -230,6 +244,7 @@ func (t *trial) addMachine(name string, role cluster.Role) {
 	grows := len(t.boxes) > 1 && t.random.IntN(10) == 0
 	if t.created && !grows {
 		t.live(b)
+		t.setKubernetes(b, t.reached(role))
 
 		m.UUID, m.NodeName = b.uuid, b.name
 

@@ -18,6 +18,14 @@ type judge struct {
 	// succeeded are the disruptions of this run that ended well.
 	succeeded map[string]bool
 	run       int
+	// wanted is how the images of Kubernetes are called that are wanted, and pulled the
+	// version whose images each machine fetched in this run.
+	wanted naming
+	pulled map[string]string
+	// settled are the control planes that were in the cluster when the run began, of which
+	// downAtFirst had static pods that did not work.
+	settled     map[string]bool
+	downAtFirst int
 }
 
 // check is called before a step begins.
@@ -57,7 +65,15 @@ func (j *judge) check(step cluster.Step) {
 		j.hops(step, b)
 		j.order(step)
 		j.disruption(step, b)
+	case cluster.UpgradeComponent:
+		j.component(step, b)
+	case cluster.SyncManifests:
+		j.synced(step)
 	case cluster.ApplyConfig:
+		if step.Access == cluster.Maintenance {
+			j.joining(step, b)
+		}
+
 		if step.Access == cluster.Member && step.Reboot != "" {
 			j.disruption(step, b)
 		}
@@ -316,6 +332,7 @@ func (j *judge) unreached() []string {
 		}
 	}
 
+	missing = append(missing, j.notUpgraded()...)
 	slices.Sort(missing)
 
 	return missing

@@ -13,6 +13,8 @@ const newDigest = "new"
 var (
 	errAgain = errors.New("try again")
 	errFatal = errors.New("for good")
+	// errInVain is that of a component which was not seen to run in time.
+	errInVain = errors.New("in vain")
 )
 
 // mishap is how a step goes wrong.
@@ -80,6 +82,12 @@ func (s *site) operate(m cluster.Machine, step cluster.Step, how mishap) *operat
 		})
 	case cluster.DeleteNode:
 		s.simply(op, how, func() { s.deleteNode(step.Node) })
+	case cluster.PullImages:
+		s.simply(op, how, func() {})
+	case cluster.UpgradeComponent:
+		s.upgradeComponent(op, b, step, how)
+	case cluster.SyncManifests:
+		s.syncManifests(op, step, how)
 	}
 
 	return op
@@ -161,6 +169,7 @@ func (s *site) configure(op *operation, b *box, step cluster.ApplyConfig, how mi
 		s.simply(op, how, func() {
 			apply()
 			b.version, b.schematic, b.controlPlane = op.machine.TalosVersion, op.machine.Schematic, op.machine.Role == cluster.ControlPlane
+			b.kube.images = s.imagesToJoin(op.machine, step.Kubernetes)
 			s.leaves(b, booting, how)
 		})
 	case step.Reboot == "":
@@ -220,8 +229,11 @@ func (e *eye) began(step cluster.Step) {
 	state := e.states[step.On()]
 	state.Busy = "in progress: " + step.String()
 
-	if _, ok := step.(cluster.Bootstrap); ok {
+	switch step.(type) {
+	case cluster.Bootstrap:
 		state.BootstrapSent, state.Fresh = true, false
+	case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:
+		state.InUpgrade = true
 	}
 
 	e.states[step.On()] = state
@@ -230,7 +242,7 @@ func (e *eye) began(step cluster.Step) {
 // ended is what the observer notes when a step ends.
 func (e *eye) ended(step cluster.Step, err error) {
 	s := e.states[step.On()]
-	s.Busy = ""
+	s.Busy, s.InUpgrade = "", false
 
 	if err == nil {
 		switch step := step.(type) {
@@ -249,6 +261,12 @@ func (e *eye) ended(step cluster.Step, err error) {
 			s.BootstrapRequested = true
 		case cluster.Reset:
 			s.Resetting = true
+		case cluster.PullImages:
+			s.Pulled = step.Version
+		case cluster.UpgradeComponent:
+			s.Images = withImage(s.Images, step.Component, step.Image)
+		case cluster.SyncManifests:
+			e.manifests = step.Version
 		}
 	}
 

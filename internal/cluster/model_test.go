@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
 // This file and its neighbours model_*_test.go are a cluster of their own: machines, an
@@ -32,6 +34,7 @@ type box struct {
 	foreign          bool // belongs to another cluster
 
 	version, schematic, digest string
+	kube                       *kubeBox
 	// needsReboot is whether the old configuration differs so that Talos has to reboot.
 	needsReboot bool
 
@@ -73,6 +76,16 @@ type site struct {
 	apiDown bool
 	alarm   bool
 	split   bool // members disagree about the leader
+	// manifests is the version of the bootstrap manifests in the cluster, and pinned the
+	// versions of images that do not tell theirs.
+	manifests string
+	pinned    map[string]string
+	pins      map[naming]string
+	noProxy   bool
+	// wantedVersion is that of Kubernetes in the spec, and what a machine joins with that is
+	// given no images.
+	wantedVersion, joinVersion string
+	joinNaming                 naming
 	ids     int
 
 	trace  []string
@@ -140,12 +153,12 @@ func (s *site) quorum() bool {
 }
 
 func (s *site) api() bool {
-	return !s.apiDown && s.quorum() &&
-		slices.ContainsFunc(s.boxes, func(b *box) bool { return b.controlPlane && s.etcdUp(b) && b.life == running && !b.foreign })
+	return !s.apiDown && s.quorum() && slices.ContainsFunc(s.boxes, s.servesAPI)
 }
 
 func (s *site) ready(n *kubeNode) bool {
-	return n.box.life == running && !n.box.sick && !s.noCNI && s.nodeOf(n.box) == n
+	return n.box.life == running && !n.box.sick && !s.noCNI && s.nodeOf(n.box) == n &&
+		n.box.kube.works(cluster.Kubelet) && (!n.box.controlPlane || n.box.kube.works(cluster.KubeAPIServer))
 }
 
 func (s *site) nodeOf(b *box) *kubeNode {
@@ -160,7 +173,7 @@ func (s *site) nodeOf(b *box) *kubeNode {
 
 // well is true for a machine that does its part.
 func (s *site) well(b *box) bool {
-	if b.life != running || b.sick || s.nodeOf(b) == nil {
+	if b.life != running || b.sick || s.nodeOf(b) == nil || !b.kube.works(cluster.Kubelet) || b.controlPlane && !b.kube.podsWork() {
 		return false
 	}
 
@@ -198,7 +211,7 @@ func (s *site) tick() (moved bool) {
 			s.memberOf(b).learner, moved = false, true
 		}
 
-		if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && (b.life == running || !b.controlPlane) {
+		if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && b.kube.works(cluster.Kubelet) && (b.life == running || !b.controlPlane) {
 			s.register(b)
 
 			moved = true
@@ -207,7 +220,7 @@ func (s *site) tick() (moved bool) {
 		moved = moved || before != *b
 	}
 
-	return moved
+	return s.tickKubernetes() || moved
 }
 
 // boots is what a configured machine does until it runs.
@@ -265,6 +278,7 @@ func (s *site) goAway(b *box, next life) {
 func (b *box) wipe() {
 	b.digest, b.data, b.left, b.asked, b.member, b.disrupted = "", false, false, false, "", false
 	b.sick, b.etcdBroken, b.stuck = false, false, false
+	b.kube = newKubeBox()
 }
 
 // heal ends an ailment that a change cures.

@@ -13,6 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
+var trials = flag.Int("trials", 4000, "the number of trials of TestRollouts")
+
 var oneSeed = flag.Int64("seed", -1, "run this trial of TestRollouts only, and print it")
 
 // TestRollouts carries out the plans of random clusters and changes on a model of the
@@ -35,7 +37,7 @@ func TestRollouts(t *testing.T) {
 	ends := map[string]int{}
 	failed := 0
 
-	for seed := range uint64(randomClusters) {
+	for seed := range uint64(*trials) {
 		run := newTrial(seed)
 		ends[run.run()]++
 
@@ -51,7 +53,7 @@ func TestRollouts(t *testing.T) {
 	t.Logf("ends: %v", ends)
 
 	// A property that never gets anywhere proves nothing.
-	if ends["done"] < randomClusters/3 || ends["held"] < randomClusters/20 || ends["refused"] < randomClusters/100 {
+	if ends["done"] < *trials/3 || ends["held"] < *trials/20 || ends["refused"] < *trials/100 || ends["stuck"] < *trials/200 {
 		t.Errorf("the trials are one-sided: %v", ends)
 	}
 }
@@ -64,6 +66,8 @@ func (t *trial) String() string {
 	for _, m := range t.want.Known() {
 		fmt.Fprintf(&b, "  %s %s at %s uuid=%q node=%q member=%q pool=%q %s %s via=%v\n", m.Role, m.Name, m.Address, m.UUID, m.NodeName, m.MemberID, m.Pool, m.TalosVersion, m.Schematic, m.Via)
 	}
+
+	fmt.Fprintf(&b, "kubernetes=%+v change=%+v drain=%v\n", t.want.Kubernetes, t.kube, t.policy.DrainForKubelet)
 
 	const most = 120
 
@@ -83,25 +87,34 @@ func (t *trial) String() string {
 func (t *trial) run() string {
 	for _, b := range t.boxes {
 		t.say("%s at %s: %s %s %s %s member=%q sick=%v broken=%v stuck=%v cure=%q", b.name, b.addr, b.life, b.version, b.schematic, b.digest, b.member, b.sick, b.etcdBroken, b.stuck, b.cure)
+		t.say("  %v faulty=%v", b.kube.images, b.kube.faulty)
 	}
 
 	const runs = 4
 
+	end := ""
+
 	for range runs {
-		end := t.apply()
-		if end != "killed" && end != "failed" || len(t.broken) > 0 {
+		end = t.apply()
+
+		switch {
+		case len(t.broken) > 0 || end == "done":
+			return end
+		case end != "refused" && t.mayTakeBack():
+			t.takeBack()
+		case end != "killed" && end != "failed":
 			return end
 		}
 
 		t.say("run %s, applying again", end)
 	}
 
-	return "failed"
+	return end
 }
 
 // apply is one run, with nothing known from those before.
-func (t *trial) apply() string {
-	t.succeeded = map[string]bool{}
+func (t *trial) apply() (end string) {
+	t.succeeded, t.pulled, t.vain = map[string]bool{}, map[string]string{}, map[cluster.UpgradeComponent]int{}
 	watch := newEye(t.site, t.want)
 	operations := map[string]*operation{}
 	quiet := 0
@@ -114,7 +127,15 @@ func (t *trial) apply() string {
 
 	t.recovered(func(*box) bool { return true })
 
-	limit := 200 + 60*len(t.want.Known())
+	limit := 500 + 200*len(t.want.Known())
+
+	t.noteWhoWorks()
+
+	defer func() {
+		if end != "killed" && watch.manifests != "" && t.want.Kubernetes.Manifests != "" {
+			t.want.Kubernetes.Manifests = watch.manifests // as lifecycle has it recorded
+		}
+	}()
 
 	for range limit {
 		have := watch.observe()
@@ -132,6 +153,8 @@ func (t *trial) apply() string {
 				t.fail("done, but %s", missing)
 			}
 
+			t.nothingLeft(watch.manifests)
+
 			return "done"
 		case t.random.Float64() < t.kills:
 			return "killed"
@@ -146,6 +169,11 @@ func (t *trial) apply() string {
 		begun := t.begin(d, watch, operations)
 		failed, ended := t.goOn(watch, operations)
 		moved := t.tick()
+		if quiet > 2 {
+			moved = t.othersGoOn() || moved
+		}
+
+		t.oneAtATime()
 
 		t.recovered(func(b *box) bool {
 			for _, op := range operations {
@@ -159,6 +187,10 @@ func (t *trial) apply() string {
 
 		if failed {
 			return "failed"
+		}
+
+		if t.stuck() {
+			return "stuck"
 		}
 
 		// Where nothing goes on, only time can help.
@@ -175,6 +207,41 @@ func (t *trial) apply() string {
 	t.fail("no end after %d rounds", limit)
 
 	return "endless"
+}
+
+// nothingLeft is that the next run finds nothing to do.
+func (t *trial) nothingLeft(manifests string) {
+	want := t.want
+	want.Removed = nil
+
+	if manifests != "" {
+		want.Kubernetes.Manifests = manifests
+	}
+
+	watch := newEye(t.site, want)
+	watch.observe()
+
+	if d := cluster.Plan(want, watch.observe(), t.policy); !d.Done() {
+		t.fail("done, and then there is:\n%s", render(d))
+	}
+}
+
+// stuck is true once a component was waited for a few times and never ran. There has to be
+// a reason for that in the machine.
+func (t *trial) stuck() bool {
+	for step, times := range t.vain {
+		if times < 3 {
+			continue
+		}
+
+		if b := t.meant[step.Machine]; t.api() && !b.sick && b.life == running && !t.beyondHelp(t.machine(step.Machine), b) || t.whole {
+			t.fail("%q in vain, and nothing is wrong with that", step)
+		}
+
+		return true
+	}
+
+	return false
 }
 
 func (t *trial) wellFormed(d cluster.Decision) {
@@ -233,6 +300,15 @@ func (t *trial) goOn(watch *eye, operations map[string]*operation) (failed, ende
 		if why := purpose(op.step); why != "" && err == nil {
 			t.succeeded[why] = true
 		}
+
+		if pull, ok := op.step.(cluster.PullImages); ok && err == nil {
+			t.pulled[name] = pull.Version
+		}
+
+		if up, ok := op.step.(cluster.UpgradeComponent); ok && err == errInVain {
+			up.From, up.Evacuation = "", cluster.Evacuation{}
+			t.vain[up]++
+		}
 	}
 
 	return failed, ended
@@ -259,9 +335,15 @@ func (t *trial) refused(d cluster.Decision) {
 		case strings.Contains(text, "two members"):
 			ok = voters == 2
 		case strings.Contains(text, "without etcd data"):
-			ok = !slices.ContainsFunc(t.boxes, func(b *box) bool { return b.controlPlane && b.data && b.life != maintenance })
+			ok = !slices.ContainsFunc(t.boxes, func(b *box) bool {
+				replaced := t.at(b.addr) != nil && t.at(b.addr) != b
+
+				return b.controlPlane && b.data && b.life != maintenance && !replaced
+			})
 		case strings.Contains(text, "no release is known"):
 			ok = len(t.machine(r.Machine).Via) == 0
+		default:
+			ok, _ = t.refusedKubernetes(text)
 		}
 
 		if !ok || t.whole {
@@ -328,6 +410,14 @@ func (t *trial) culprits() []string {
 			wrong = append(wrong, m.Name)
 		}
 	}
+
+	for _, m := range t.want.Machines {
+		if b := t.meant[m.Name]; b.up() && !b.foreign && t.beyondHelp(m, b) {
+			wrong = append(wrong, m.Name)
+		}
+	}
+
+	wrong = append(wrong, t.lagging()...)
 
 	for _, b := range t.boxes {
 		waits := b.life == booting && b.controlPlane && !b.data && !t.joinable() // for etcd

@@ -1,0 +1,386 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// What must never happen in an upgrade of Kubernetes.
+
+var inOrder = []cluster.Component{
+	cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy, cluster.Kubelet,
+}
+
+// release is the version of the path that an image belongs to: an image that names no
+// version belongs to the last one.
+func (j *judge) release(image string) string {
+	version, ok := cluster.ImageVersion(image)
+	if !ok || slices.Contains(j.want.Kubernetes.Via, version) {
+		return version
+	}
+
+	return j.want.Kubernetes.Version
+}
+
+// wantedAt is what a component of a machine has to be called at a version of the path.
+func (j *judge) wantedAt(m cluster.Machine, c cluster.Component, version string) string {
+	return j.images(m.Role, version, j.wanted)[c]
+}
+
+// component looks at a change of one component when it begins.
+func (j *judge) component(step cluster.UpgradeComponent, b *box) {
+	if have := b.kube.images[step.Component]; step.From != have {
+		j.fail("%q although it has %s", step, have)
+	}
+
+	if step.From == step.Image {
+		return // nothing changes
+	}
+
+	m := j.machine(step.Machine)
+
+	if right := j.wantedAt(m, step.Component, j.release(step.Image)); step.Image != right {
+		j.fail("%q, which is to be called %s", step, right)
+	}
+
+	j.pulledEverywhere(step)
+	j.direction(step)
+	j.sequence(step, b)
+
+	if step.Role == cluster.ControlPlane {
+		j.othersWork(step, b)
+	} else {
+		j.budget(step, b)
+	}
+
+	j.skew(step, b)
+
+	if step.Component == cluster.Kubelet {
+		b.disrupted, b.inRun = true, j.run
+	}
+}
+
+// changesNow are the components of a machine that change in the same minor version as a
+// step does.
+func (j *judge) changesNow(step cluster.UpgradeComponent, m cluster.Machine) bool {
+	b := j.meant[m.Name]
+	hop := j.release(step.Image)
+	back := minor(j.versionOf(step.Image)) < j.minorOf(step.From)
+
+	return slices.ContainsFunc(b.kube.parts(), func(c cluster.Component) bool {
+		if m.Images[c] == "" {
+			return false
+		}
+
+		has := j.minorOf(b.kube.images[c])
+
+		switch {
+		case back:
+			return has > minor(hop)
+		case hop == j.want.Kubernetes.Version && has >= minor(hop)-1 && has <= minor(hop) && !newer(j.versionOf(step.From), hop):
+			return b.kube.images[c] != m.Images[c]
+		default:
+			return has == minor(hop)-1
+		}
+	})
+}
+
+// pulledEverywhere is that nothing changes before all machines have the images.
+func (j *judge) pulledEverywhere(step cluster.UpgradeComponent) {
+	for _, m := range j.want.Machines {
+		b := j.meant[m.Name]
+		if b.digest == "" || !b.up() || b.foreign || step.Component == cluster.KubeProxy && m.Name == step.Machine {
+			continue
+		}
+
+		if hop := orFinal(j.release(step.Image), j.want); j.changesNow(step, m) && j.pulled[m.Name] != hop {
+			j.fail("%q before %s has the images of %s", step, m.Name, hop)
+		}
+	}
+}
+
+func orFinal(version string, want cluster.Spec) string {
+	if version == "" {
+		return want.Kubernetes.Version
+	}
+
+	return version
+}
+
+// direction is that no minor version is skipped, and that nothing goes back but what an
+// upgrade brought that is taken back.
+func (j *judge) direction(step cluster.UpgradeComponent) {
+	from, to := j.versionOf(step.From), j.versionOf(step.Image)
+	final := j.want.Kubernetes.Version
+
+	if d := minor(to) - minor(from); d > 1 || d < -1 {
+		j.fail("%q skips a minor version (%s -> %s)", step, from, to)
+	}
+
+	if !newer(from, to) || from == "" {
+		return
+	}
+
+	lowest := j.lowest()
+
+	if minor(to) < minor(from) && (!newer(from, final) || newer(lowest, final) && minor(lowest) > minor(final)) {
+		j.fail("%q goes back from %s, and %s is wanted", step, from, final)
+	}
+}
+
+// lowest is the lowest version that any machine of the spec runs.
+func (j *judge) lowest() string {
+	lowest := ""
+
+	for _, m := range j.want.Machines {
+		for c, image := range j.meant[m.Name].kube.images {
+			if v := j.versionOf(image); m.Images[c] != "" && v != "" && (lowest == "" || newer(lowest, v)) {
+				lowest = v
+			}
+		}
+	}
+
+	return lowest
+}
+
+// sequence is the order of an upgrade: all machines finish a minor version, manifests
+// included, before any begins the next, and within one the components have their order.
+func (j *judge) sequence(step cluster.UpgradeComponent, b *box) {
+	from, to := j.minorOf(step.From), j.minorOf(step.Image)
+	if to <= from {
+		return
+	}
+
+	for _, m := range j.want.Machines {
+		other := j.meant[m.Name]
+		if other.digest == "" || other.foreign {
+			continue
+		}
+
+		for c, image := range other.kube.images {
+			if m.Images[c] != "" && j.minorOf(image) < to-1 {
+				j.fail("%q while %s of %s is at %s", step, c, m.Name, image)
+			}
+
+			earlier := slices.Index(inOrder, c) < slices.Index(inOrder, step.Component) || step.Role == cluster.Worker
+			if m.Role == cluster.ControlPlane && earlier && other != b && m.Images[c] != "" && j.minorOf(image) < to {
+				j.fail("%q before %s of %s, which is at %s", step, c, m.Name, image)
+			}
+		}
+	}
+
+	if recorded := j.want.Kubernetes.Manifests; recorded != "" && j.want.OwnsControlPlane() && minor(j.manifests) < to-1 {
+		j.fail("%q while the bootstrap manifests are at %s", step, j.manifests)
+	}
+}
+
+// othersWork is that no control plane changes unless everything else of the spec does its
+// part: the change before is proven by then. An API server that does not run may be
+// changed where there is no API to ask.
+func (j *judge) othersWork(step cluster.UpgradeComponent, b *box) {
+	if step.Component == cluster.KubeAPIServer && !j.api() && !b.kube.works(cluster.KubeAPIServer) {
+		return
+	}
+
+	if !j.api() {
+		j.fail("%q while the Kubernetes API does not answer", step)
+	}
+
+	for _, m := range j.want.Machines {
+		if other := j.meant[m.Name]; other != b && (!j.well(other) || m.Role == cluster.ControlPlane && !j.provenBy(other.kube)) {
+			j.fail("%q while %s does not work (%s)", step, m.Name, other.life)
+		}
+	}
+}
+
+// skew is what versions may run beside each other.
+func (j *judge) skew(step cluster.UpgradeComponent, b *box) {
+	from, to := j.minorOf(step.From), j.minorOf(step.Image)
+	if from == to {
+		return
+	}
+
+	if step.Component == cluster.KubeAPIServer {
+		j.skewOfAPIServer(step, b, from, to)
+
+		return
+	}
+
+	oldest, newest := 0, 0
+
+	for _, other := range j.boxes {
+		api := other.kube.runs[cluster.KubeAPIServer]
+		counts := step.Role == cluster.ControlPlane && other == b || step.Role == cluster.Worker && (!j.want.OwnsControlPlane() || j.owns(other))
+
+		if !counts || !other.controlPlane || other.foreign || api == nil || j.nodeOf(other) == nil {
+			continue
+		}
+
+		if v := j.minorOf(api.image); oldest == 0 || v < oldest {
+			oldest = v
+		}
+
+		newest = max(newest, j.minorOf(api.image))
+	}
+
+	if to > from && oldest > 0 && to > oldest {
+		j.fail("%q is newer than an API server (1.%d)", step, oldest)
+	}
+
+	if to < from && step.Component == cluster.Kubelet && newest-to > 3 {
+		j.fail("%q is more than three minor versions older than an API server (1.%d)", step, newest)
+	}
+}
+
+func (j *judge) owns(b *box) bool {
+	return slices.ContainsFunc(j.want.Machines, func(m cluster.Machine) bool { return j.meant[m.Name] == b })
+}
+
+func (j *judge) skewOfAPIServer(step cluster.UpgradeComponent, b *box, from, to int) {
+	for _, other := range j.boxes {
+		if other.foreign || j.nodeOf(other) == nil {
+			continue
+		}
+
+		kubelet := j.minorOf(other.kube.shown[cluster.Kubelet].Image)
+		api := j.minorOf(other.kube.shown[cluster.KubeAPIServer].Image)
+
+		if to > from && kubelet > 0 && to-kubelet > 3 || to < from && kubelet > to && j.api() {
+			j.fail("%q while the kubelet of %s is at 1.%d", step, other.name, kubelet)
+		}
+
+		if other != b && other.controlPlane && api > 0 && (to > from && to-api > 1 || to < from && api-to > 1) {
+			j.fail("%q while the API server of %s is at 1.%d", step, other.name, api)
+		}
+	}
+
+	for _, c := range []cluster.Component{cluster.KubeControllerManager, cluster.KubeScheduler, cluster.Kubelet} {
+		if j.api() && to < from && j.minorOf(b.kube.images[c]) > to {
+			j.fail("%q while %s of the same machine is at %s", step, c, b.kube.images[c])
+		}
+	}
+}
+
+// joining is that a machine joins with what the cluster runs, as far as the API shows it.
+func (j *judge) joining(step cluster.ApplyConfig, b *box) {
+	m := j.machine(step.Machine)
+	if m.Images == nil || !j.api() {
+		return
+	}
+
+	lowest := ""
+
+	for _, other := range j.boxes {
+		api, shown := other.kube.shown[cluster.KubeAPIServer]
+		if other == b || other.foreign || !shown || j.nodeOf(other) == nil {
+			continue
+		}
+
+		if v := j.versionOf(api.Image); lowest == "" || newer(lowest, v) {
+			lowest = v
+		}
+	}
+
+	with := orFinal(step.Kubernetes, j.want)
+	if _, tagged := cluster.ImageVersion(m.Images[cluster.KubeAPIServer]); tagged && lowest != "" && newer(with, lowest) && minor(with) > minor(lowest) {
+		j.fail("%q with Kubernetes %s, and the oldest API server is %s", step, with, lowest)
+	}
+}
+
+// synced is that manifests are those of what all control planes of the spec run.
+func (j *judge) synced(step cluster.SyncManifests) {
+	for _, m := range j.want.Machines {
+		if m.Role != cluster.ControlPlane {
+			continue
+		}
+
+		for c, image := range j.meant[m.Name].kube.images {
+			if m.Images[c] != "" && j.minorOf(image) != minor(step.Version) {
+				j.fail("%q while %s of %s is at %s", step, c, m.Name, image)
+			}
+		}
+	}
+}
+
+// oneAtATime is that no two control planes of the spec have a pod that does not run, where
+// one at the most had when the run began.
+func (j *judge) oneAtATime() {
+	var down []string
+
+	for _, m := range j.want.Machines {
+		if b := j.meant[m.Name]; m.Role == cluster.ControlPlane && b.life == running && !b.foreign && b.digest != "" && j.settled[m.Name] && !b.kube.podsWork() {
+			down = append(down, m.Name)
+		}
+	}
+
+	if len(down) > max(1, j.downAtFirst) {
+		j.fail("static pods of %v do not run", down)
+	}
+}
+
+// noteWhoWorks remembers which control planes are in the cluster when a run begins.
+func (j *judge) noteWhoWorks() {
+	j.settled, j.downAtFirst = map[string]bool{}, 0
+
+	for _, m := range j.want.Machines {
+		b := j.meant[m.Name]
+		if m.Role != cluster.ControlPlane || b.life != running || b.digest == "" {
+			continue
+		}
+
+		j.settled[m.Name] = true
+
+		if !b.kube.podsWork() || !b.kube.proven() {
+			j.downAtFirst++
+		}
+	}
+}
+
+// notUpgraded lists what of Kubernetes is not as wanted.
+func (j *judge) notUpgraded() []string {
+	var missing []string
+
+	for _, m := range j.want.Machines {
+		b := j.meant[m.Name]
+
+		for c, image := range m.Images {
+			if b.kube.images[c] != image {
+				missing = append(missing, fmt.Sprintf("%s: %s is %s and not %s", m.Name, c, b.kube.images[c], image))
+			}
+		}
+
+		if m.Images != nil && !j.provenBy(b.kube) {
+			missing = append(missing, m.Name+": not everything of Kubernetes runs")
+		}
+	}
+
+	if j.want.Kubernetes.Manifests != "" && j.want.OwnsControlPlane() && j.manifests != j.want.Kubernetes.Version && !j.apiServersBehind() {
+		missing = append(missing, "the bootstrap manifests are those of "+j.manifests)
+	}
+
+	return missing
+}
+
+// apiServersBehind is true while another resource's API server is older than wanted.
+func (j *judge) apiServersBehind() bool {
+	return slices.ContainsFunc(j.boxes, func(b *box) bool {
+		return b.controlPlane && !j.owns(b) && j.nodeOf(b) != nil && minor(j.want.Kubernetes.Version) > j.minorOf(b.kube.shown[cluster.KubeAPIServer].Image)
+	})
+}
+
+// newer compares versions such as v1.35.4.
+func newer(a, b string) bool {
+	var x, y [3]int
+
+	if _, err := fmt.Sscanf(a, "v%d.%d.%d", &x[0], &x[1], &x[2]); err != nil {
+		return false
+	}
+
+	if _, err := fmt.Sscanf(b, "v%d.%d.%d", &y[0], &y[1], &y[2]); err != nil {
+		return false
+	}
+
+	return slices.Compare(x[:], y[:]) > 0
+}

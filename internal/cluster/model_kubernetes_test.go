@@ -1,0 +1,244 @@
+package cluster_test
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// kubeBox is what a machine has of Kubernetes.
+type kubeBox struct {
+	// images are those of its configuration.
+	images cluster.Images
+	// runs is what its kubelet runs, the kubelet itself included, and shown what the API
+	// shows of that: the kubelet tells it through the API server of its own machine.
+	runs  map[cluster.Component]*process
+	shown map[cluster.Component]cluster.StaticPod
+	// faulty are the images, by their components, that never work here.
+	faulty map[cluster.Component]string
+}
+
+// process is a component that runs, or is about to.
+type process struct {
+	image string
+	ready bool
+	timer int
+}
+
+var staticPods = []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler}
+
+func newKubeBox() *kubeBox {
+	return &kubeBox{
+		runs: map[cluster.Component]*process{}, shown: map[cluster.Component]cluster.StaticPod{}, faulty: map[cluster.Component]string{},
+	}
+}
+
+// parts are the components that the machine runs itself.
+func (k *kubeBox) parts() []cluster.Component {
+	return slices.DeleteFunc(append(slices.Clone(staticPods), cluster.Kubelet), func(c cluster.Component) bool { return k.images[c] == "" })
+}
+
+// begin runs everything at once, as a machine does that has been up for long.
+func (k *kubeBox) begin() {
+	for _, c := range k.parts() {
+		k.runs[c] = &process{image: k.images[c], ready: k.faulty[c] != k.images[c]}
+	}
+}
+
+// works is true for a component that runs and serves, with whatever image.
+func (k *kubeBox) works(c cluster.Component) bool { return k.runs[c] != nil && k.runs[c].ready }
+
+// proven is true when everything runs with the image of the configuration.
+func (k *kubeBox) proven() bool {
+	return !slices.ContainsFunc(k.parts(), func(c cluster.Component) bool { return !k.works(c) || k.runs[c].image != k.images[c] })
+}
+
+// provenBy is true when everything is seen to run with the image of the configuration. Of a
+// kubelet Kubernetes shows the version only.
+func (s *site) provenBy(k *kubeBox) bool {
+	return !slices.ContainsFunc(k.parts(), func(c cluster.Component) bool {
+		same := k.works(c) && k.runs[c].image == k.images[c] || c == cluster.Kubelet && k.works(c) && s.versionOf(k.runs[c].image) == s.versionOf(k.images[c])
+
+		return !same
+	})
+}
+
+// podsWork is what Talos's own condition for static pods asks.
+func (k *kubeBox) podsWork() bool {
+	return !slices.ContainsFunc(k.parts(), func(c cluster.Component) bool { return c.StaticPod() && !k.works(c) })
+}
+
+// servesAPI is true for a machine whose API server can be asked.
+func (s *site) servesAPI(b *box) bool {
+	return b.controlPlane && b.life == running && !b.foreign && s.etcdUp(b) && b.kube.works(cluster.KubeAPIServer)
+}
+
+// ticks lets the kubelet of a machine take up what its configuration says, which takes a
+// while in which the old component still runs, and one in which the new one starts.
+func (k *kubeBox) ticks(s *site) (moved bool) {
+	for _, c := range k.parts() {
+		p := k.runs[c]
+		if p == nil {
+			p = &process{image: k.images[c], timer: s.random.IntN(3)}
+			k.runs[c], moved = p, true
+		}
+
+		switch {
+		case p.image != k.images[c] && p.timer == 0:
+			p.timer, moved = 1+s.random.IntN(2), true
+		case p.image != k.images[c] && p.timer == 1:
+			p.image, p.ready, p.timer, moved = k.images[c], false, s.random.IntN(2), true
+		case p.timer > 0:
+			p.timer, moved = p.timer-1, true
+		case !p.ready && k.faulty[c] != p.image:
+			p.ready, moved = true, true
+		}
+	}
+
+	return moved
+}
+
+// shows lets the API show what runs. A node whose kubelet gets through to no API server
+// keeps what it had, but for being ready.
+func (s *site) shows(b *box) (moved bool) {
+	if !s.api() || s.nodeOf(b) == nil {
+		return false
+	}
+
+	through := b.up() && b.kube.works(cluster.Kubelet) && (!b.controlPlane || s.servesAPI(b))
+
+	for _, c := range b.kube.parts() {
+		old, known := b.kube.shown[c]
+		now := old
+		now.Ready = false
+
+		if p := b.kube.runs[c]; through && p != nil {
+			now = cluster.StaticPod{Stamp: p.image, Image: p.image, Ready: p.ready}
+		}
+
+		if known || through {
+			b.kube.shown[c], moved = now, moved || now != old
+		}
+	}
+
+	return moved
+}
+
+// tickKubernetes lets Kubernetes go on by itself on all machines.
+func (s *site) tickKubernetes() (moved bool) {
+	for _, b := range s.boxes {
+		if b.up() && !b.foreign {
+			moved = b.kube.ticks(s) || moved
+		}
+	}
+
+	for _, b := range s.boxes {
+		if !b.foreign {
+			moved = s.shows(b) || moved
+		}
+	}
+
+	return moved
+}
+
+// Patience with a component, in rounds.
+const awaited = 12
+
+// upgradeComponent is the step as lifecycle carries it out: another image in the
+// configuration, and then waiting until Kubernetes shows that it runs.
+func (s *site) upgradeComponent(op *operation, b *box, step cluster.UpgradeComponent, how mishap) {
+	effect := func() {
+		if step.From != step.Image && how == rolledBack {
+			b.kube.faulty[step.Component] = step.Image
+		}
+
+		b.kube.images = withImage(b.kube.images, step.Component, step.Image)
+
+		if how == neverBack {
+			b.life = off
+		}
+	}
+
+	if step.Node != "" {
+		s.disrupt(op, b, step.Evacuation, how, effect)
+	} else {
+		s.simply(op, how, effect)
+	}
+
+	if step.Component == cluster.KubeProxy {
+		return
+	}
+
+	left := awaited
+
+	var await func() error
+
+	await = func() error {
+		left--
+
+		switch n := s.nodeOf(b); {
+		case s.api() && n != nil && n.name == step.OnNode && s.showsImage(b, n, step):
+			return nil
+		case left < 0:
+			return errInVain
+		default:
+			op.phases = append(op.phases, await)
+
+			return nil
+		}
+	}
+
+	op.phases = append(op.phases, await)
+}
+
+// showsImage is what the API has to show of a component that is waited for.
+func (s *site) showsImage(b *box, n *kubeNode, step cluster.UpgradeComponent) bool {
+	shown := b.kube.shown[step.Component]
+	if step.Component == cluster.Kubelet {
+		return s.versionOf(shown.Image) == s.versionOf(step.Image) && s.ready(n)
+	}
+
+	return shown.Image == step.Image && shown.Ready
+}
+
+// syncManifests brings the manifests that a machine renders.
+func (s *site) syncManifests(op *operation, step cluster.SyncManifests, how mishap) {
+	s.simply(op, how, func() { s.manifests = step.Version })
+
+	effect := op.phases[0]
+	op.phases[0] = func() error {
+		if !s.api() {
+			return errAgain
+		}
+
+		return effect()
+	}
+}
+
+// versionOf is the version that an image really has, be it pinned by a digest.
+func (s *site) versionOf(image string) string {
+	if version, ok := s.pinned[image]; ok {
+		return version
+	}
+
+	_, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	version, _, _ := strings.Cut(tag, "-")
+
+	return version
+}
+
+// minorOf is the minor version of an image.
+func (s *site) minorOf(image string) int { return minor(s.versionOf(image)) }
+
+func withImage(images cluster.Images, c cluster.Component, image string) cluster.Images {
+	out := cluster.Images{c: image}
+
+	for other, old := range images {
+		if other != c {
+			out[other] = old
+		}
+	}
+
+	return out
+}

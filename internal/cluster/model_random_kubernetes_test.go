@@ -1,0 +1,375 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// kubeChange is the change of Kubernetes in a trial.
+type kubeChange struct {
+	// versions are the one that runs and all that are passed up to the wanted one.
+	versions []string
+	// held is true where the spec leaves Kubernetes alone, and gap where it names no
+	// releases on the way.
+	alone, gap   bool
+	before, then naming
+	noProxy      bool
+	// hop, next and through say how far an earlier run got: to versions[hop], and of the
+	// components on the way to the next version to those before next on all machines, and to
+	// next on the first few.
+	hop, next, through int
+	placed             int
+	// others is how other resources of the cluster go about their machines.
+	others string
+	// back is true once the user gave up on a version.
+	back bool
+}
+
+// naming is where images come from and what they are called.
+type naming struct {
+	registry, suffix string
+	// pinned is a component whose image is named by its digest.
+	pinned cluster.Component
+	digest string
+}
+
+// images are those of a machine.
+func (s *site) images(role cluster.Role, version string, by naming) cluster.Images {
+	out := cluster.Images{}
+
+	for _, c := range inOrder {
+		switch {
+		case role == cluster.Worker && c != cluster.Kubelet, c == cluster.KubeProxy && s.noProxy:
+		case c == by.pinned:
+			out[c] = fmt.Sprintf("%s/%s@sha256:%s", by.registry, c, by.digest)
+			s.pinned[out[c]] = s.pins[by]
+		case c == cluster.Kubelet:
+			out[c] = by.registry + "/kubelet:" + version + by.suffix
+		default:
+			out[c] = by.registry + "/" + string(c) + ":" + version
+		}
+	}
+
+	return out
+}
+
+// imagesToJoin are those in the configuration that a machine joins with.
+func (s *site) imagesToJoin(m cluster.Machine, version string) cluster.Images {
+	switch {
+	case m.Images == nil:
+		return s.images(m.Role, s.joinVersion, s.joinNaming)
+	case version == "":
+		return m.Images
+	default:
+		return m.Images.At(s.wantedVersion, version)
+	}
+}
+
+// randomKubernetes picks what changes of Kubernetes.
+func (t *trial) randomKubernetes() {
+	k := &t.kube
+	k.before = naming{registry: "registry.k8s.io"}
+	k.then = k.before
+	k.versions = []string{"v1.34.2"}
+	k.alone = t.random.IntN(2) == 0
+
+	switch t.random.IntN(10) {
+	case 0, 1, 2:
+		k.versions = []string{"v1.34.2", "v1.35.4"}
+	case 3, 4, 5:
+		k.versions = []string{"v1.34.2", "v1.35.4", "v1.36.3"}
+	case 6:
+		k.versions = []string{"v1.33.9", "v1.34.2", "v1.35.4", "v1.36.3"}
+		k.gap = !t.whole && t.random.IntN(3) == 0
+	case 7:
+		k.versions = []string{"v1.35.1", "v1.35.4"}
+	case 8:
+		k.versions = []string{"v1.35.4", "v1.35.1"}
+		t.new.AllowDowngrade = t.new.AllowDowngrade || t.whole || t.random.IntN(2) == 0
+	}
+
+	if !t.whole && t.random.IntN(25) == 0 {
+		k.versions = []string{"v1.36.3", "v1.35.4"}
+	}
+
+	t.randomNaming()
+
+	k.noProxy = t.random.IntN(6) == 0
+	t.site.noProxy = k.noProxy
+	t.policy.DrainForKubelet = t.random.IntN(4) == 0
+	k.others = []string{"behind", "ahead", "along", "along"}[t.random.IntN(4)]
+
+	if hops := len(k.versions) - 1; hops > 0 && t.random.IntN(3) == 0 && k.versions[0] < k.versions[1] {
+		k.hop, k.next, k.through = t.random.IntN(hops), t.random.IntN(len(inOrder)), t.random.IntN(8)
+	}
+
+	t.joinVersion, t.joinNaming, t.wantedVersion, t.wanted = k.versions[0], k.before, k.final(), k.then
+	t.manifests = k.versions[k.hop]
+
+	if k.alone {
+		return
+	}
+
+	t.want.Kubernetes.Version = k.final()
+	if n := len(k.versions); n > 2 && !k.gap {
+		t.want.Kubernetes.Via = k.versions[1 : n-1]
+	}
+
+	if t.random.IntN(3) > 0 {
+		t.want.Kubernetes.Manifests = t.manifests
+	}
+}
+
+// randomNaming picks where images come from, before and after.
+func (t *trial) randomNaming() {
+	k := &t.kube
+
+	if t.random.IntN(3) == 0 {
+		k.before.registry = "mirror.local:5000/k8s"
+	}
+
+	k.then = k.before
+
+	if t.random.IntN(6) == 0 {
+		k.then.registry = "other.local/images"
+	}
+
+	if t.random.IntN(6) == 0 {
+		k.then.suffix = "-slim"
+	}
+
+	if t.random.IntN(12) == 0 && (!t.whole || len(k.versions) < 3) {
+		k.before.pinned = []cluster.Component{cluster.KubeScheduler, cluster.Kubelet, cluster.KubeProxy}[t.random.IntN(3)]
+		k.then.pinned = k.before.pinned
+		k.before.digest, k.then.digest = "aaa", "bbb"
+	}
+
+	t.pins[k.before], t.pins[k.then] = k.versions[0], k.final()
+}
+
+func (k *kubeChange) final() string { return k.versions[len(k.versions)-1] }
+
+// reached is what an earlier run made of a machine: of the control planes in their order,
+// and then of the workers.
+func (t *trial) reached(role cluster.Role) cluster.Images {
+	k := &t.kube
+
+	by := k.before
+	if k.hop > 0 {
+		by = k.then
+	}
+
+	images := t.images(role, k.versions[k.hop], by)
+	if k.hop+1 >= len(k.versions) || k.alone || k.versions[k.hop] > k.versions[k.hop+1] {
+		return images
+	}
+
+	for i, c := range inOrder {
+		through := i < k.next || i == k.next && k.placed < k.through
+		if role == cluster.Worker {
+			through = c == cluster.Kubelet && k.next == len(inOrder)-1 && k.placed < k.through
+		}
+
+		if through && images[c] != "" {
+			images[c] = t.images(role, k.versions[k.hop+1], k.then)[c]
+		}
+	}
+
+	k.placed++
+
+	return images
+}
+
+// elsewhereAt is the version of machines of other resources.
+func (t *trial) elsewhereAt() string {
+	k := &t.kube
+
+	ahead := k.hop
+	if k.others == "ahead" && !k.alone && k.versions[0] < k.final() {
+		ahead = min(k.hop+1, len(k.versions)-1)
+		if !t.want.OwnsControlPlane() {
+			ahead = len(k.versions) - 1
+		}
+	}
+
+	return k.versions[ahead]
+}
+
+// liveKubernetes runs what machines of other resources run.
+func (t *trial) liveKubernetes(b *box) {
+	role := cluster.Worker
+	if b.controlPlane {
+		role = cluster.ControlPlane
+	}
+
+	t.setKubernetes(b, t.images(role, t.elsewhereAt(), naming{registry: t.kube.before.registry}))
+}
+
+func (t *trial) setKubernetes(b *box, images cluster.Images) {
+	b.kube.images = images
+	b.kube.begin()
+
+	for _, c := range b.kube.parts() {
+		b.kube.shown[c] = cluster.StaticPod{Stamp: images[c], Image: images[c], Ready: true}
+	}
+}
+
+// othersGoOn lets the runs of other resources upgrade their machines by a version, where
+// this one is not in their way.
+func (t *trial) othersGoOn() (moved bool) {
+	k := &t.kube
+	if k.others != "along" && !t.whole || k.alone || !t.api() {
+		return false
+	}
+
+	lowest := k.final()
+
+	for _, b := range t.boxes {
+		if v := t.versionOf(b.kube.shown[cluster.KubeAPIServer].Image); b.controlPlane && newer(lowest, v) {
+			lowest = v
+		}
+	}
+
+	for _, b := range t.boxes {
+		if t.owns(b) || b.foreign || b.life != running || t.nodeOf(b) == nil || !b.kube.proven() {
+			continue
+		}
+
+		at := slices.Index(k.versions, t.versionOf(b.kube.images[cluster.Kubelet]))
+		if at < 0 || at+1 >= len(k.versions) || minor(k.versions[at+1]) > minor(lowest)+1 || !b.controlPlane && minor(k.versions[at+1]) > minor(lowest) {
+			continue
+		}
+
+		role := cluster.Worker
+		if b.controlPlane {
+			role = cluster.ControlPlane
+		}
+
+		b.kube.images = t.images(role, k.versions[at+1], naming{registry: k.before.registry})
+		moved = true
+
+		t.say("another resource upgrades %s to %s", b.name, k.versions[at+1])
+	}
+
+	return moved
+}
+
+// randomDrift lets somebody change images by hand, and images that never work.
+func (t *trial) randomDrift() {
+	if t.kube.alone {
+		return
+	}
+
+	for _, m := range t.want.Machines {
+		b := t.meant[m.Name]
+		if !b.up() || len(b.kube.parts()) == 0 {
+			continue
+		}
+
+		c := b.kube.parts()[t.random.IntN(len(b.kube.parts()))]
+		version := t.versionOf(b.kube.images[c])
+
+		if c != t.kube.before.pinned && t.random.IntN(12) == 0 {
+			drift := naming{registry: "drift.local/x"}
+			if t.random.IntN(2) == 0 {
+				version = fmt.Sprintf("v1.%d.0", minor(version))
+			}
+
+			b.kube.images = withImage(b.kube.images, c, t.images(cluster.ControlPlane, version, drift)[c])
+			b.kube.begin()
+		}
+
+		if !t.whole && t.random.IntN(30) == 0 {
+			bad := t.kube.versions[t.random.IntN(len(t.kube.versions))]
+			b.kube.faulty[c] = t.images(m.Role, bad, t.kube.then)[c]
+			b.kube.begin()
+		}
+	}
+}
+
+// takeBack lets the user give up on the version that does not work.
+func (t *trial) takeBack() {
+	k := &t.kube
+	to := t.random.IntN(len(k.versions) - 1)
+
+	k.back, k.versions = true, k.versions[:to+1]
+	t.wantedVersion, t.wanted = k.final(), k.then
+	t.want.Kubernetes.Version, t.want.Kubernetes.Via = k.final(), k.versions[min(1, to):to]
+
+	for i, m := range t.want.Machines {
+		t.want.Machines[i].Images = t.images(m.Role, k.final(), k.then)
+	}
+
+	t.say("the user takes Kubernetes back to %s", k.final())
+}
+
+// mayTakeBack is true where an upgrade that did not come to its end can be taken back.
+func (t *trial) mayTakeBack() bool {
+	k := &t.kube
+
+	return !k.alone && !k.back && k.then.pinned == "" && len(k.versions) > 1 && k.versions[0] < k.final() && t.random.IntN(3) == 0
+}
+
+func contains(text string, parts ...string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+}
+
+// refusedKubernetes checks a refusal of what is wanted of Kubernetes.
+func (t *trial) refusedKubernetes(text string) (ok, known bool) {
+	final := t.want.Kubernetes.Version
+
+	switch {
+	case contains(text, "cannot go back to an older minor version"):
+		return minor(t.lowest()) > minor(final), true
+	case contains(text, "Kubernetes", "is older"):
+		return newer(t.lowest(), final), true
+	case contains(text, "no release between"):
+		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back, true
+	case contains(text, "does not say what"):
+		return t.kube.then.pinned != "" && len(t.kube.versions) > 2, true
+	default:
+		return false, false
+	}
+}
+
+// lagging names nodes of other resources that this one waits for.
+func (t *trial) lagging() []string {
+	var names []string
+
+	for _, b := range t.boxes {
+		if t.owns(b) || t.nodeOf(b) == nil || t.kube.alone {
+			continue
+		}
+
+		shown := b.kube.shown
+		if newer(t.kube.final(), t.versionOf(shown[cluster.KubeAPIServer].Image)) || newer(t.kube.final(), t.versionOf(shown[cluster.Kubelet].Image)) ||
+			newer(t.versionOf(shown[cluster.Kubelet].Image), t.kube.final()) {
+			names = append(names, "node "+b.name)
+		}
+	}
+
+	return names
+}
+
+// beyondHelp is true for a machine on which a component never works with the image that it
+// has. Where that is one that an upgrade brought and the user takes back, there is help,
+// unless something else that is wanted comes first.
+func (t *trial) beyondHelp(m cluster.Machine, b *box) bool {
+	return slices.ContainsFunc(b.kube.parts(), func(c cluster.Component) bool {
+		image := b.kube.images[c]
+
+		return b.kube.faulty[c] == image && (!t.kube.back || image == m.Images[c] || t.pendingOnTalos())
+	})
+}
+
+// pendingOnTalos is true while something other than Kubernetes is to change.
+func (t *trial) pendingOnTalos() bool {
+	return slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool {
+		b := t.meant[m.Name]
+
+		return b.digest != newDigest || b.version != m.TalosVersion || m.Schematic != "" && b.schematic != m.Schematic
+	})
+}
