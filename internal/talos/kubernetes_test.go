@@ -1,0 +1,83 @@
+package talos_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// TestManifestsFollowTheConfiguration: an image that was applied is either in the manifests,
+// or they say that it is not yet.
+func TestManifestsFollowTheConfiguration(t *testing.T) {
+	t.Parallel()
+
+	const before, after = "registry.k8s.io/kube-proxy:v1.34.1", "registry.k8s.io/kube-proxy:v1.34.2"
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api, config := waiting(t, sim, o, o.fleet(t, nil))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+
+	rendered := func(image string) {
+		must(t, wait.Until(ctx, 5*time.Millisecond, func(ctx context.Context) error {
+			objects, err := api.Manifests(ctx, image)
+			if err == nil && len(objects) == 0 {
+				err = errors.New("no objects")
+			}
+
+			if err != nil && !errors.Is(err, talos.ErrInProgress) {
+				err = wait.Permanent(err)
+			}
+
+			return err
+		}))
+	}
+
+	rendered(before)
+
+	if _, err := api.Manifests(ctx, after); !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) {
+		t.Errorf("before it is applied: %v", err)
+	}
+
+	must(t, api.ApplyConfig(ctx, replaced(t, config, before, after), cluster.Member, m.UUID()))
+	rendered(after)
+
+	if _, err := api.Manifests(ctx, before); !errors.Is(err, talos.ErrInProgress) {
+		t.Errorf("after another one is applied: %v", err)
+	}
+
+	_, worker := member(t, sim, o, o.fleet(t, nil), machinetype.TypeWorker)
+	observed(t, worker, "was configured", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
+
+	if _, err := worker.Manifests(ctx, ""); !errors.Is(err, talos.ErrInProgress) {
+		t.Errorf("of a worker: %v", err)
+	}
+}
+
+// TestResourcesTakeNoWrites: Talos denies them, which a COSI client takes for a conflict.
+func TestResourcesTakeNoWrites(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	_, api, _ := waiting(t, sim, o, o.fleet(t, nil))
+
+	resources, release, err := api.Resources(t.Context())
+	must(t, err)
+	t.Cleanup(release)
+
+	if err := resources.Create(t.Context(), k8s.NewKubeletSpec(k8s.NamespaceName, "another")); !state.IsOwnerConflictError(err) {
+		t.Errorf("a write: %v", err)
+	}
+}
