@@ -139,7 +139,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		state.Images = maps.Clone(state.Images)
 		state.Images[step.Component] = step.Image
 		s.Machines[m.Name] = state
-		s.runKubelet(m)
+		s.run(m)
 		s.cordon(step.Node, true)
 	case SyncManifests:
 		s.Kubernetes.Manifests = step.Version
@@ -169,14 +169,29 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 	s.joinAll(want)
 }
 
-// runKubelet lets the node of a machine of the model run the kubelet of its configuration.
-func (s *Snapshot) runKubelet(m Machine) {
-	version, known := ImageVersion(s.Machines[m.Name].Images[Kubelet])
+// run lets the node of a machine of the model run the kubelet and the static pods of its
+// configuration, as far as the model has them.
+func (s *Snapshot) run(m Machine) {
+	images := s.Machines[m.Name].Images
+	version, known := ImageVersion(images[Kubelet])
 	node, ok := s.NodeOf(m)
 
 	for i := range s.Kubernetes.Nodes {
-		if n := &s.Kubernetes.Nodes[i]; ok && known && n.Name == node.Name {
+		n := &s.Kubernetes.Nodes[i]
+		if !ok || n.Name != node.Name {
+			continue
+		}
+
+		if known {
 			n.KubeletVersion = version
+		}
+
+		n.StaticPods = maps.Clone(n.StaticPods)
+		for name, pod := range n.StaticPods {
+			if image := images[Component(name)]; image != "" {
+				pod.Image, pod.Ready = image, true
+				n.StaticPods[name] = pod
+			}
 		}
 	}
 }
@@ -276,7 +291,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 	node.Ready = node.Ready || want.NodesBecomeReady
 	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }), node)
-	s.runKubelet(m)
+	s.run(m)
 }
 
 // leaveBehind gives the model what the cluster still has of a machine that lost its

@@ -22,7 +22,7 @@ func TestForecastIsWhatHappens(t *testing.T) {
 		run := newTrial(seed)
 		dead := func(m cluster.Machine) bool { return run.meant[m.Name].life == off } // given up in time, which a forecast has none of
 
-		if !run.whole || slices.ContainsFunc(run.want.Removed, dead) {
+		if !run.whole || slices.ContainsFunc(run.want.Removed, dead) || run.waitsForOthers() {
 			continue
 		}
 
@@ -40,11 +40,19 @@ func TestForecastIsWhatHappens(t *testing.T) {
 			t.Fatalf("seed %d: ended %s\n%s", seed, end, run)
 		}
 
-		done := texts(run.done)
+		done := texts(slices.DeleteFunc(run.done, waitsOnly))
 		if !slices.Equal(foretold, done) {
 			t.Fatalf("seed %d: foretold\n%s\ndone\n%s\n%s", seed, strings.Join(foretold, "\n"), strings.Join(done, "\n"), run)
 		}
 	}
+}
+
+// waitsOnly is true for a step that waits for a component which had its image before: one that
+// is not ready yet after a boot, while others are upgraded.
+func waitsOnly(step cluster.Step) bool {
+	up, ok := step.(cluster.UpgradeComponent)
+
+	return ok && up.From == up.Image
 }
 
 // TestForecastEndsInReady runs every plan on the planner's own model, from what a state

@@ -24,7 +24,9 @@ func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
 
 	switch current := u.have.Machines[m.Name].Images[c]; {
 	case current == image:
-		return !u.runs(m, c, image) && !u.unseen(m, c)
+		_, registered := u.have.NodeOf(m)
+
+		return registered && !u.runs(m, c, image) && !u.unseen(m, c)
 	case u.back:
 		return known && older(u.target, version)
 	case u.final:
@@ -109,12 +111,24 @@ func (u kubernetesUpgrade) cures(m Machine) bool {
 	return slices.ContainsFunc(u.order(), func(c Component) bool { return u.lacks(m, c) && u.ails(m, c) })
 }
 
+// componentsLeft reports whether any component is not through with the version that is being
+// reached. Once all have their images, one that is only not ready is no matter of an upgrade:
+// its machine has not settled, as after any boot.
 func (u kubernetesUpgrade) componentsLeft() bool {
-	return slices.ContainsFunc(u.want.all(), func(m Machine) bool { return u.machineLeft(m) })
+	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
+		return slices.ContainsFunc(u.order(), func(c Component) bool {
+			return u.lacks(m, c) && (!u.final || u.changes(m, c) || u.showsOther(m, c))
+		})
+	})
 }
 
-func (u kubernetesUpgrade) machineLeft(m Machine) bool {
-	return slices.ContainsFunc(u.order(), func(c Component) bool { return u.lacks(m, c) })
+// showsOther reports whether Kubernetes shows a component with another image than the
+// machine's configuration has.
+func (u kubernetesUpgrade) showsOther(m Machine, c Component) bool {
+	node, _ := u.have.NodeOf(m)
+	pod, exists := node.StaticPods[string(c)]
+
+	return c == Kubelet || exists && pod.Image != u.have.Machines[m.Name].Images[c]
 }
 
 // changes reports whether a component gets another image, rather than being waited for.

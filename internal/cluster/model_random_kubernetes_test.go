@@ -213,7 +213,7 @@ func (t *trial) setKubernetes(b *box, images cluster.Images) {
 	b.kube.begin()
 
 	for _, c := range b.kube.parts() {
-		b.kube.shown[c] = cluster.StaticPod{Stamp: images[c], Image: images[c], Ready: true}
+		b.kube.shown[c] = cluster.StaticPod{Stamp: images[c], Image: images[c], Ready: b.kube.works(c)}
 	}
 }
 
@@ -257,6 +257,10 @@ func (t *trial) othersGoOn() (moved bool) {
 	return moved
 }
 
+// waitsForOthers is true where machines of other resources are behind, which no forecast
+// takes further.
+func (t *trial) waitsForOthers() bool { return len(t.lagging()) > 0 }
+
 // randomDrift lets somebody change images by hand, and images that never work.
 func (t *trial) randomDrift() {
 	if t.kube.alone {
@@ -278,14 +282,13 @@ func (t *trial) randomDrift() {
 				version = fmt.Sprintf("v1.%d.0", minor(version))
 			}
 
-			b.kube.images = withImage(b.kube.images, c, t.images(cluster.ControlPlane, version, drift)[c])
-			b.kube.begin()
+			t.setKubernetes(b, withImage(b.kube.images, c, t.images(cluster.ControlPlane, version, drift)[c]))
 		}
 
 		if !t.whole && t.random.IntN(30) == 0 {
 			bad := t.kube.versions[t.random.IntN(len(t.kube.versions))]
 			b.kube.faulty[c] = t.images(m.Role, bad, t.kube.then)[c]
-			b.kube.begin()
+			t.setKubernetes(b, b.kube.images)
 		}
 	}
 }
