@@ -52,6 +52,7 @@ func (b *boot) joinCluster() error {
 		if c == nil {
 			c = &cluster{sim: b.sim, members: newNamespace(clusterres.NamespaceName), kube: map[any]kubeBackend{}}
 			b.sim.clusters[id] = c
+			b.sim.work.Go(func() { c.runWorkloads(b.sim.ctx) })
 		}
 
 		c.boots = append(c.boots, b)

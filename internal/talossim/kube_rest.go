@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -196,7 +197,7 @@ func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 // confine keeps status out of writes to the object and everything else out of writes
 // to the status.
 func confine(old, next *unstructured.Unstructured, k kind, status bool) *unstructured.Unstructured {
-	if k.resource != "nodes" && k.resource != "pods" && k.resource != "poddisruptionbudgets" {
+	if !slices.Contains([]string{"nodes", "pods", "poddisruptionbudgets", "daemonsets", "deployments"}, k.resource) {
 		return next
 	}
 

@@ -151,7 +151,6 @@ func (s *objectStore) create(k kind, obj *unstructured.Unstructured) (*unstructu
 	obj.SetUID(types.UID(uuid.NewString()))
 	obj.SetCreationTimestamp(metav1.Now())
 	obj.SetGeneration(1)
-	s.rollOut(obj)
 	s.store(k, key, "ADDED", obj)
 
 	return obj.DeepCopy(), nil
@@ -197,7 +196,6 @@ func (s *objectStore) update(
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 
-	s.rollOut(obj)
 	s.store(k, key, "MODIFIED", obj)
 
 	return obj.DeepCopy(), nil
@@ -215,20 +213,6 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	}
 
 	return reflect.DeepEqual(content(a), content(b))
-}
-
-// rollOut is what controllers do about an object. mu is held.
-func (s *objectStore) rollOut(obj *unstructured.Unstructured) {
-	// Only an object whose numbers are none is an error, and no controller would touch it.
-	_, _ = rollOut(obj, func() (nodes int) {
-		for key := range s.objects {
-			if strings.HasPrefix(key, "/nodes/") {
-				nodes++
-			}
-		}
-
-		return nodes
-	})
 }
 
 func (s *objectStore) remove(k kind, namespace, name string) error {

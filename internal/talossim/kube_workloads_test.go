@@ -1,0 +1,116 @@
+package talossim_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// template is that of pods which run everywhere, with an image.
+func template(image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}},
+		Spec: corev1.PodSpec{
+			Containers:  []corev1.Container{{Name: "x", Image: image}},
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		},
+	}
+}
+
+func addWorkloads(t *testing.T, kube kubernetes.Interface, pods corev1.PodTemplateSpec) {
+	t.Helper()
+
+	meta := metav1.ObjectMeta{Name: "x", Namespace: "kube-system"}
+	selector := &metav1.LabelSelector{MatchLabels: pods.Labels}
+
+	check(t, second(kube.AppsV1().DaemonSets("kube-system").Create(t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: pods},
+	}, metav1.CreateOptions{})))
+	check(t, second(kube.AppsV1().Deployments("kube-system").Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: selector, Template: pods},
+	}, metav1.CreateOptions{})))
+}
+
+// expectPods waits until the workloads report so many pods wanted, of the present template, and ready.
+func expectPods(t *testing.T, kube kubernetes.Interface, daemonSet, deployment [3]int32) {
+	t.Helper()
+
+	eventually(t, "workloads", func(ctx context.Context) error {
+		set, err := kube.AppsV1().DaemonSets("kube-system").Get(ctx, "x", metav1.GetOptions{})
+		check(t, err)
+
+		d, err := kube.AppsV1().Deployments("kube-system").Get(ctx, "x", metav1.GetOptions{})
+		check(t, err)
+
+		sets := [3]int32{set.Status.DesiredNumberScheduled, set.Status.UpdatedNumberScheduled, set.Status.NumberReady}
+		deployments := [3]int32{d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas}
+
+		if set.Status.ObservedGeneration != set.Generation || d.Status.ObservedGeneration != d.Generation ||
+			sets != daemonSet || deployments != deployment {
+			return fmt.Errorf("daemon set %v, want %v; deployment %v, want %v", sets, daemonSet, deployments, deployment)
+		}
+
+		return nil
+	})
+}
+
+func setImage(t *testing.T, kube kubernetes.Interface, image string) {
+	t.Helper()
+
+	set, err := kube.AppsV1().DaemonSets("kube-system").Get(t.Context(), "x", metav1.GetOptions{})
+	check(t, err)
+
+	set.Spec.Template = template(image)
+	check(t, second(kube.AppsV1().DaemonSets("kube-system").Update(t.Context(), set, metav1.UpdateOptions{})))
+
+	d, err := kube.AppsV1().Deployments("kube-system").Get(t.Context(), "x", metav1.GetOptions{})
+	check(t, err)
+
+	d.Spec.Template = template(image)
+	check(t, second(kube.AppsV1().Deployments("kube-system").Update(t.Context(), d, metav1.UpdateOptions{})))
+}
+
+func TestWorkloadsFollowNodesAndImages(t *testing.T) {
+	rollsOut(t, talossim.Options{})
+}
+
+func TestWorkloadsFollowNodesAndImagesWithRealParts(t *testing.T) {
+	rollsOut(t, talossim.Options{Assets: kubernetesAssets(t)})
+}
+
+func rollsOut(t *testing.T, opts talossim.Options) {
+	t.Helper()
+
+	opts.Log = t.Logf
+	sim := talossim.ForTest(t, opts)
+	cps, workers := addMachines(t, sim, "cp", 1), addMachines(t, sim, "worker", 2)
+	cluster := newTestCluster(t, sim)
+	cluster.create(cps, workers)
+
+	kube := cluster.kubernetes(cps[0])
+	addWorkloads(t, kube, template("registry.k8s.io/x:1"))
+	expectPods(t, kube, [3]int32{3, 3, 3}, [3]int32{2, 2, 2})
+
+	// The DaemonSet's pod on a dead machine is missed, the Deployment's run elsewhere.
+	workers[0].PowerOff()
+	expectPods(t, kube, [3]int32{3, 3, 2}, [3]int32{2, 2, 2})
+	workers[0].PowerOn()
+	check(t, workers[0].AwaitReady(within(t, time.Minute)))
+	expectPods(t, kube, [3]int32{3, 3, 3}, [3]int32{2, 2, 2})
+
+	// An image that nobody has stops the roll-out at the first pod, until it is there.
+	check(t, sim.SetImage("registry.k8s.io/x:2", talossim.Image{Missing: true}))
+	setImage(t, kube, "registry.k8s.io/x:2")
+	expectPods(t, kube, [3]int32{3, 1, 2}, [3]int32{2, 1, 1})
+
+	check(t, sim.SetImage("registry.k8s.io/x:2", talossim.Image{}))
+	expectPods(t, kube, [3]int32{3, 3, 3}, [3]int32{2, 2, 2})
+}
