@@ -19,6 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -27,6 +28,8 @@ const (
 	newAPIServer = "registry.k8s.io/kube-apiserver:v1.36.3"
 	newKubelet   = "ghcr.io/siderolabs/kubelet:v1.36.3-slim"
 )
+
+var _ lifecycle.KubernetesUpgrade = (*kubernetes.Client)(nil)
 
 // upgrading is the API of a cluster with one node, cp-1, which is being upgraded. Its fields
 // may be changed by whoever holds the lock.

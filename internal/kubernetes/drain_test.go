@@ -145,7 +145,8 @@ func testDrainWaitsForTheKubelet(t *testing.T, l *living) {
 	l.pod(t, node, "graceful", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(30)) })
 	check(t, l.client(t).Drain(t.Context(), node, patient))
 
-	if got := l.pods(t, node); got != "" {
+	// The machine runs a control plane of its own.
+	if got := l.pods(t, node); strings.Contains(got, "graceful") {
 		t.Errorf("left on the node: %q", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -358,7 +359,7 @@ func TestLockQueuesWithinTheProcess(t *testing.T) {
 
 	var runs sync.WaitGroup
 
-	for _, name := range []string{"third", "fourth"} {
+	for i, name := range []string{"third", "fourth"} {
 		runs.Go(func() {
 			_, free, err := lock(name).Acquire(within(t, time.Minute), func(holder string) { waits <- holder })
 			if err != nil {
@@ -372,6 +373,7 @@ func TestLockQueuesWithinTheProcess(t *testing.T) {
 			free()
 		})
 		<-waits
+		eventually(t, func() error { return queued(t, i+1) })
 	}
 
 	release()
@@ -381,4 +383,28 @@ func TestLockQueuesWithinTheProcess(t *testing.T) {
 	if got := <-order + " " + <-order; got != "third fourth" {
 		t.Errorf("order %q", got)
 	}
+}
+
+// queued is nil once that many runs of the test stand in the queue, and not only said so.
+func queued(t *testing.T, want int) error {
+	t.Helper()
+
+	var stacks strings.Builder
+
+	check(t, pprof.Lookup("goroutine").WriteTo(&stacks, 2))
+
+	got := 0
+
+	for stack := range strings.SplitSeq(stacks.String(), "\n\n") {
+		state, _, _ := strings.Cut(stack, "\n")
+		if strings.Contains(state, "[select") && strings.Contains(stack, "(*queue).enter") && strings.Contains(stack, t.Name()) {
+			got++
+		}
+	}
+
+	if got < want {
+		return fmt.Errorf("%d wait", got)
+	}
+
+	return nil
 }
