@@ -22,12 +22,14 @@
 // What it is not:
 //   - no operating system: there are no disks, containers, logs or kernel; services
 //     are state machines, images are names without content (every tag that SetImage
-//     does not know exists), manifests are not applied;
+//     does not know exists);
 //   - no discovery service, KubeSpan or SideroLink: machines that hold the same
 //     cluster's certificate authority simply know each other;
-//   - no scheduler or controllers: Kubernetes is an API with nodes in it. With
-//     Options.Assets it is a real kube-apiserver on real etcd members, still
-//     without controllers;
+//   - no scheduler or controllers: Kubernetes is an API with nodes, static pods and
+//     bootstrap manifests in it. DaemonSets and Deployments get the status that would
+//     follow from the nodes and the images, and no pods. With Options.Assets there are
+//     real kube-apiservers on real etcd members, one process for each minor version that
+//     machines have, still without controllers;
 //   - no performance model. Delays are minimums, not distributions.
 //
 // Facts about Talos are those of 1.13 (server code of v1.13.6) unless a comment names

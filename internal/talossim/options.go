@@ -134,8 +134,10 @@ type Options struct {
 	// Network is the /22 of loopback addresses machines get. When it is not set, a
 	// free one is claimed, so that test binaries running side by side never collide.
 	Network netip.Prefix
-	// Assets is a folder with kube-apiserver and etcd (or server) binaries. When it
-	// is set, clusters run real ones; otherwise the in-process stand-ins.
+	// Assets is a folder with kube-apiserver and etcd (or server) binaries, and with
+	// folders that hold kube-apiservers of other minor versions. When it is set,
+	// clusters run real ones; otherwise the in-process stand-ins, which serve any
+	// version of Kubernetes.
 	Assets string
 	// OnCall is asked before every call is served; see Simulator.SetOnCall.
 	OnCall func(Call) error
