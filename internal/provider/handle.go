@@ -127,7 +127,8 @@ func handleAttributes() map[string]schema.Attribute {
 	}
 	attributes["kubernetes_version"] = schema.StringAttribute{
 		Optional:            true,
-		MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`. Needed where the configuration of machines is rendered.",
+		MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`. Needed where the configuration of machines is rendered. Another one upgrades the machines of " +
+			"the resource, once the API servers of the cluster have it.",
 	}
 	attributes["version_contract"] = schema.StringAttribute{
 		Optional:            true,

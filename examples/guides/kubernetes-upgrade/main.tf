@@ -1,0 +1,87 @@
+terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "kubernetes_version" {
+  type    = string
+  default = "v1.36.3" # was v1.34.4
+}
+
+resource "talosop_secrets" "prod" {}
+
+resource "talosop_cluster" "prod" {
+  mode               = "metal"
+  name               = "prod"
+  endpoint           = "https://10.0.0.10:6443"
+  secrets            = talosop_secrets.prod.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = var.kubernetes_version
+
+  # The release of v1.35 that is passed on the way from v1.34, instead of the newest one.
+  kubernetes_upgrade_via = ["v1.35.4"]
+
+  # For pods that do not survive a restart of their kubelet, such as those of some storage plugins.
+  drain_before_kubelet_upgrade = true
+
+  control_plane = {
+    install = { disk = "/dev/sda" }
+
+    machines = {
+      cp-1 = { address = "10.0.0.11" }
+      cp-2 = { address = "10.0.0.12" }
+      cp-3 = { address = "10.0.0.13" }
+    }
+  }
+
+  workers = {
+    batch = {
+      install         = { disk = "/dev/sda" }
+      max_unavailable = "25%"
+
+      machines = {
+        w-1 = { address = "10.0.0.21" }
+        w-2 = { address = "10.0.0.22" }
+        w-3 = { address = "10.0.0.23" }
+        w-4 = { address = "10.0.0.24" }
+      }
+    }
+  }
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The cluster is ${self.phase}. Apply again to continue."
+    }
+  }
+}
+
+# A pool of its own: the handle tells it the version, and it follows in the same apply.
+resource "talosop_worker" "gpu" {
+  name          = "gpu"
+  cluster       = talosop_cluster.prod.cluster
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/nvme0n1" }
+
+  machines = {
+    gpu-1 = { address = "10.0.0.31" }
+  }
+}
+
+data "talosop_cluster_health" "prod" {
+  cluster = talosop_cluster.prod.cluster
+}
+
+# Warns before an upgrade, and after it, when the cluster is not well. It stops neither.
+check "prod" {
+  assert {
+    condition     = data.talosop_cluster_health.prod.healthy
+    error_message = "Cluster prod is ${data.talosop_cluster_health.prod.summary}"
+  }
+}
+
+# The versions that run, by machine and component.
+output "kubernetes" {
+  value = { for name, machine in talosop_cluster.prod.observed : name => machine.kubernetes }
+}
