@@ -139,7 +139,8 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		state.Images = maps.Clone(state.Images)
 		state.Images[step.Component] = step.Image
 		s.Machines[m.Name] = state
-		s.run(m)
+		s.Kubernetes.Reachable = s.Kubernetes.Reachable || step.Component == KubeAPIServer
+		settle(want, s, m)
 		s.cordon(step.Node, true)
 	case SyncManifests:
 		s.Kubernetes.Manifests = step.Version

@@ -19,6 +19,10 @@ func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
 				node.Name, node.KubeletVersion, to, kubeletSkew)
 		}
 
+		if u.back && minorsBetween(to, node.KubeletVersion) > 0 {
+			return fmt.Sprintf("node %s runs kubelet %s, and no kubelet may be newer than kube-apiserver", node.Name, node.KubeletVersion)
+		}
+
 		if api, known := ImageVersion(node.StaticPods[string(KubeAPIServer)].Image); known && minorsBetween(api, to) > 1 {
 			return fmt.Sprintf("node %s runs kube-apiserver %s, and API servers of one cluster are at most one minor version apart", node.Name, api)
 		}

@@ -55,12 +55,17 @@ func (k *kubeBox) proven() bool {
 }
 
 // provenBy is true when everything is seen to run with the image of the configuration. Of a
-// kubelet Kubernetes shows the version only.
+// kubelet Kubernetes shows the version only, and nobody can tell that of a digest.
 func (s *site) provenBy(k *kubeBox) bool {
 	return !slices.ContainsFunc(k.parts(), func(c cluster.Component) bool {
-		same := k.works(c) && k.runs[c].image == k.images[c] || c == cluster.Kubelet && k.works(c) && s.versionOf(k.runs[c].image) == s.versionOf(k.images[c])
-
-		return !same
+		switch image := k.images[c]; {
+		case !k.works(c):
+			return true
+		case c == cluster.Kubelet:
+			return s.pinned[image] == "" && s.versionOf(k.runs[c].image) != s.versionOf(image)
+		default:
+			return k.runs[c].image != image
+		}
 	})
 }
 

@@ -102,7 +102,7 @@ func (t *trial) randomKubernetes() {
 	t.policy.DrainForKubelet = t.random.IntN(4) == 0
 	k.others = []string{"behind", "ahead", "along", "along"}[t.random.IntN(4)]
 
-	if hops := len(k.versions) - 1; hops > 0 && t.random.IntN(3) == 0 && k.versions[0] < k.versions[1] {
+	if hops := len(k.versions) - 1; hops > 0 && (hops == 1 || k.then.pinned == "") && t.random.IntN(3) == 0 && k.versions[0] < k.versions[1] {
 		k.hop, k.next, k.through = t.random.IntN(hops), t.random.IntN(len(inOrder)), t.random.IntN(8)
 	}
 
@@ -133,7 +133,7 @@ func (t *trial) randomNaming() {
 
 	k.then = k.before
 
-	if t.random.IntN(6) == 0 {
+	if t.random.IntN(4) == 0 {
 		k.then.registry = "other.local/images"
 	}
 

@@ -168,6 +168,15 @@ func (t *trial) randomCluster() {
 		t.addMachine(fmt.Sprintf("w-%d", i+1), cluster.Worker)
 	}
 
+	if t.created && !t.whole && !t.kube.alone && t.random.IntN(6) == 0 {
+		b := t.newBox("far", cluster.Worker) // of another resource
+		t.live(b)
+
+		if t.random.IntN(2) == 0 {
+			t.setKubernetes(b, t.images(cluster.Worker, "v1.32.5", t.kube.before))
+		}
+	}
+
 	if t.created {
 		t.randomRemovals(owned)
 		t.randomDrift()
@@ -374,5 +383,5 @@ func (t *trial) randomAilments() {
 		}
 	}
 
-	t.alarm, t.split, t.apiDown = t.random.IntN(20) == 0, t.random.IntN(20) == 0, t.random.IntN(20) == 0
+	t.alarm, t.split, t.apiDown = t.random.IntN(20) == 0, t.random.IntN(20) == 0, t.random.IntN(12) == 0
 }

@@ -86,7 +86,7 @@ type site struct {
 	// given no images.
 	wantedVersion, joinVersion string
 	joinNaming                 naming
-	ids     int
+	ids                        int
 
 	trace  []string
 	broken []string

@@ -71,6 +71,10 @@ func newKubernetesUpgrade(want Spec, have Snapshot, p Policy) (u kubernetesUpgra
 
 	for _, version := range append(slices.Clone(want.Kubernetes.Via), want.Kubernetes.Version) {
 		u.target, u.final = version, version == want.Kubernetes.Version
+		if !u.final && minorsBetween(version, want.Kubernetes.Version) <= 0 {
+			continue
+		}
+
 		if u.componentsLeft() || u.manifestsLeft() {
 			return u, true
 		}
@@ -264,13 +268,16 @@ func (u kubernetesUpgrade) unfit(m Machine, c Component) string {
 	return discord(u.have, member.ID)
 }
 
-// mends reports whether a change may bring back an API that does not answer: it goes back to
-// an older version, or corrects where an image comes from.
+// mends reports whether a change may bring back an API that does not answer: on a machine
+// whose static pods do not run it goes back to an older version, or corrects where an image
+// comes from. Elsewhere the API may only be out of reach from here. Talos knows of the pods
+// from its kubelet, without the API (Talos 1.13, runtime/machine_status.go staticPodsCheck).
 func (u kubernetesUpgrade) mends(m Machine, c Component) bool {
 	from, known := u.version(m, c)
 	to, ok := ImageVersion(u.image(m, c))
+	down := slices.ContainsFunc(u.have.Machines[m.Name].Unmet, func(unmet string) bool { return conditionName(unmet) == "staticPods" })
 
-	return c == KubeAPIServer && u.changes(m, c) && known && ok && !older(from, to)
+	return c == KubeAPIServer && down && u.changes(m, c) && known && ok && !older(from, to)
 }
 
 // beyondCure says what a machine lacks that no image of Kubernetes brings back.

@@ -30,6 +30,8 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 
 	for _, f := range lines(text) {
 		switch f[0] {
+		case "kubernetes":
+			parseKubernetes(t, &spec, f[1:])
 		case "bootstrapped":
 			spec.Bootstrapped = true
 		case "joins":
@@ -44,6 +46,7 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 		case "policy":
 			policy.TryConfig = slices.Contains(f, "try")
 			policy.Drain.Skip = slices.Contains(f, "no-drain")
+			policy.DrainForKubelet = slices.Contains(f, "drain-for-kubelet")
 		case "beside":
 			spec.Beside = append(spec.Beside, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
 		case "removed":
@@ -53,6 +56,11 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 		default:
 			m := defaults
 			m.Name, m.Role, m.Address = f[0], cluster.Role(f[1]), f[2]
+
+			if spec.Kubernetes.Version != "" {
+				m.Images = imagesOf(m.Role, spec.Kubernetes.Version)
+			}
+
 			parseSettings(t, &m, f[3:])
 			spec.Machines = append(spec.Machines, m)
 		}
@@ -88,6 +96,14 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			for version := range strings.SplitSeq(value, ",") {
 				m.Via = append(m.Via, cluster.Release{Version: version})
 			}
+		case "images": // from another registry
+			for c, image := range m.Images {
+				m.Images[c] = strings.Replace(image, "registry.k8s.io", value, 1)
+			}
+		case "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet":
+			m.Images = withImage(m.Images, cluster.Component(key), value)
+		case "no-proxy":
+			delete(m.Images, cluster.KubeProxy)
 		default:
 			t.Fatalf("unknown setting %q", setting)
 		}
@@ -128,6 +144,10 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 			parseEtcd(want, &have, f[1:])
 		case "view":
 			parseView(t, &have, f[1:])
+		case "runs":
+			parseRuns(t, want, &have, f[1:])
+		case "manifests":
+			have.Kubernetes.Manifests = f[1]
 		case "views":
 			for _, member := range have.Etcd.Members {
 				parseView(t, &have, []string{member.ID, "leader=" + f[1]})
@@ -266,6 +286,8 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 		s.BootstrapSent = true
 	case "busy":
 		s.Busy = "in progress"
+	case "in-upgrade":
+		s.Busy, s.InUpgrade = "in progress", true
 	case "resetting":
 		s.Resetting = true
 	default:
@@ -291,6 +313,8 @@ func parseVersions(s *cluster.MachineState, key, value string) bool {
 		s.Platform = value
 	case "found-at":
 		s.FoundAt = value
+	case "pulled":
+		s.Pulled = value
 	default:
 		return false
 	}
