@@ -16,7 +16,7 @@ import (
 // clusters of the model in which nothing is wrong and nothing goes wrong: upgrades,
 // reboots and removals are the same, however differently they interleave.
 func TestForecastIsWhatHappens(t *testing.T) {
-	const clusters = 2000
+	const clusters = 1000
 
 	for seed := range uint64(clusters) {
 		run := newTrial(seed)
@@ -60,10 +60,13 @@ func waitsOnly(step cluster.Step) bool {
 // steps lead to a cluster that needs nothing more, and no machine goes through anything
 // twice.
 func TestForecastEndsInReady(t *testing.T) {
-	for seed := range uint64(randomClusters) {
+	const clusters = 5000
+
+	for seed := range uint64(clusters) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		want := randomSpec(random)
 		recorded := randomRecord(random, &want)
+		hops := recordKubernetes(random, &want, recorded)
 
 		counted := map[string]int{}
 
@@ -76,7 +79,10 @@ func TestForecastEndsInReady(t *testing.T) {
 			counted[fmt.Sprintf("%T on %s", s, s.On())]++
 		}
 
-		if diff := cmp.Diff(expected(want, recorded), counted); diff != "" {
+		expected := expected(want, recorded)
+		expectKubernetes(want, hops, expected)
+
+		if diff := cmp.Diff(expected, counted); diff != "" {
 			t.Fatalf("seed %d: steps differ (-want +got):\n%s", seed, diff)
 		}
 	}
@@ -133,6 +139,66 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 	}
 
 	return recorded
+}
+
+// recordKubernetes is what was recorded of the Kubernetes of the machines: all run the same,
+// and new ones join with it where their spec has control planes to tell. It returns how many
+// minor versions each has before it.
+func recordKubernetes(random *rand.Rand, want *cluster.Spec, recorded map[string]cluster.MachineState) map[string]int {
+	hops := map[string]int{}
+	path := []string{"v1.34.2", "v1.35.4", "v1.36.3"}
+
+	if random.IntN(2) == 0 {
+		return hops
+	}
+
+	at := random.IntN(len(path))
+	want.Kubernetes = cluster.KubernetesSpec{Version: path[2], Via: path[1:2]}
+
+	if want.Bootstrapped && random.IntN(2) == 0 {
+		want.Kubernetes.Manifests = path[at]
+	}
+
+	for i, m := range want.Machines {
+		want.Machines[i].Images = imagesOf(m.Role, path[2])
+
+		s, known := recorded[m.Name]
+		if known {
+			s.Images = imagesOf(m.Role, path[at])
+			recorded[m.Name] = s
+		}
+
+		if known || want.Bootstrapped && want.OwnsControlPlane() {
+			hops[m.Name] = len(path) - 1 - at
+		}
+	}
+
+	return hops
+}
+
+// expectKubernetes adds the steps of that many minor versions.
+func expectKubernetes(want cluster.Spec, hops, steps map[string]int) {
+	first := ""
+
+	for _, m := range want.Machines {
+		components := 1
+		if m.Role == cluster.ControlPlane {
+			components = len(inOrder)
+
+			if first == "" || m.Name < first {
+				first = m.Name
+			}
+		}
+
+		if n := hops[m.Name]; n > 0 {
+			steps[fmt.Sprintf("%T on %s", cluster.PullImages{}, m.Name)] = n
+			steps[fmt.Sprintf("%T on %s", cluster.UpgradeComponent{}, m.Name)] = n * components
+		}
+	}
+
+	if n := hops[first]; n > 0 && want.Kubernetes.Manifests != "" {
+		steps[fmt.Sprintf("%T on %s", cluster.SyncManifests{}, first)] = n
+	}
 }
 
 // expected are the steps that the machines have before them.
