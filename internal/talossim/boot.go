@@ -83,6 +83,8 @@ type boot struct {
 	nodeName   string        // the machine's Kubernetes node; empty until services start
 	nodeSeen   bool
 	nodeReady  bool
+
+	podProblems map[string]string // of static pods' statuses, by component
 }
 
 // newBoot prepares a boot from what is on the machine's disk.

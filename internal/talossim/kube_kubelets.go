@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -24,9 +25,9 @@ func (c *cluster) awaitKubelet(ctx context.Context, node string) error {
 	})
 }
 
-// kubelets are what the kubelets of a cluster do about pods behind a real
-// kube-apiserver: they remove those that are to end, if their machines live. Nothing
-// starts any.
+// kubelets are what kubelets and controllers of a cluster do behind a real
+// kube-apiserver: they remove pods that are to end, if their machines live, and those of
+// nodes that are gone. Nothing starts any pods.
 type kubelets struct {
 	cluster *cluster
 	client  kubernetes.Interface
@@ -38,15 +39,19 @@ func startKubelets(c *cluster, client kubernetes.Interface) *kubelets {
 	ctx, cancel := context.WithCancel(c.sim.ctx)
 	k := &kubelets{cluster: c, client: client, cancel: cancel}
 
-	k.work.Go(func() {
-		ending := map[types.UID]bool{}
+	ending := map[types.UID]bool{}
 
-		for ctx.Err() == nil {
-			k.watch(ctx, ending)
+	for _, follow := range []func(context.Context){
+		func(ctx context.Context) { k.watchPods(ctx, ending) }, k.watchNodes,
+	} {
+		k.work.Go(func() {
+			for ctx.Err() == nil {
+				follow(ctx)
 
-			_ = pause(ctx, healthPeriod) // ends with ctx, as the loop does
-		}
-	})
+				_ = pause(ctx, healthPeriod) // ends with ctx, as the loop does
+			}
+		})
+	}
 
 	return k
 }
@@ -56,8 +61,8 @@ func (k *kubelets) stop() {
 	k.work.Wait()
 }
 
-// watch sees all pods first, so that nothing is missed between two watches.
-func (k *kubelets) watch(ctx context.Context, ending map[types.UID]bool) {
+// watchPods sees all pods first, so that nothing is missed between two watches.
+func (k *kubelets) watchPods(ctx context.Context, ending map[types.UID]bool) {
 	events, err := k.client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		return // it starts, or has lost its etcd
@@ -88,5 +93,26 @@ func (k *kubelets) end(ctx context.Context, pod *corev1.Pod) {
 		}
 
 		_ = pause(ctx, kubeletRetry) // ends with ctx, as the loop does
+	}
+}
+
+// watchNodes removes the pods of nodes that are deleted, as the pod garbage collector does.
+func (k *kubelets) watchNodes(ctx context.Context) {
+	events, err := k.client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return // it starts, or has lost its etcd
+	}
+
+	defer events.Stop()
+
+	for event := range events.ResultChan() {
+		node, ok := event.Object.(*corev1.Node)
+		if !ok || event.Type != watch.Deleted {
+			continue
+		}
+
+		// What is left over after an error stays, as it would for a while.
+		_ = k.client.CoreV1().Pods(metav1.NamespaceSystem).DeleteCollection(ctx,
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
 	}
 }

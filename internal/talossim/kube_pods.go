@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -253,5 +254,18 @@ func gracePeriod(pod *corev1.Pod, options metav1.DeleteOptions) int64 {
 		return *pod.Spec.TerminationGracePeriodSeconds
 	default:
 		return usualGracePeriod
+	}
+}
+
+// collectPods removes the pods of kube-system on a node that was deleted, as the pod
+// garbage collector does.
+func (s *standIn) collectPods(node string) {
+	pods, _ := s.store.list(kindOf("pods"), metav1.NamespaceSystem, selector{
+		labels: labels.Everything(), fields: fields.OneTermEqualSelector("spec.nodeName", node),
+	})
+
+	for _, pod := range pods {
+		// Somebody else may have deleted it in between, which is as good.
+		_ = s.store.remove(kindOf("pods"), pod.GetNamespace(), pod.GetName())
 	}
 }

@@ -138,10 +138,15 @@ func (s *realServer) also(l net.Listener) func() {
 	}
 
 	dialer := &net.Dialer{Timeout: dialTimeout}
+	f := forward(l, func() (net.Conn, error) { return dialer.DialContext(k.ctx, "tcp4", s.process.addr.String()) })
 
-	return forward(l, func() (net.Conn, error) {
-		return dialer.DialContext(k.ctx, "tcp4", s.process.addr.String())
-	}).stop
+	// A kube-apiserver that gets a signal lets requests under way finish.
+	return func() {
+		ctx, cancel := context.WithTimeout(k.ctx, drainTime)
+		defer cancel()
+
+		f.drain(ctx)
+	}
 }
 
 // ready implements apiServer.

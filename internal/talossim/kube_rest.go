@@ -293,6 +293,10 @@ func (s *standIn) serveDelete(w http.ResponseWriter, r *http.Request, t target) 
 }
 
 func (s *standIn) remove(r *http.Request, t target) error {
+	if t.kind.resource == "nodes" {
+		defer s.collectPods(t.name)
+	}
+
 	if t.kind.resource != "pods" {
 		return s.store.remove(t.kind, t.namespace, t.name)
 	}

@@ -109,12 +109,18 @@ func serves(client kubernetes.Interface, version string) error {
 // poller reads an object over and over, from the first API server that answers.
 type poller struct {
 	servers []*kubernetes.Clientset
+	pace    time.Duration
 	reads   int
 	lost    error // of the first read that no server answered
 }
 
 func (p *poller) run(ctx context.Context, namespace, name string) {
+	ticker := time.NewTicker(p.pace)
+	defer ticker.Stop()
+
 	for ctx.Err() == nil && p.lost == nil {
+		<-ticker.C
+
 		var errs []error
 
 		for i, server := range p.servers {
@@ -138,13 +144,18 @@ func (p *poller) run(ctx context.Context, namespace, name string) {
 }
 
 // An upgrade replaces the API server of one machine after the other. In between, two
-// versions work on the same objects, and a client that knows all machines is always served.
+// versions work on the same objects. A client that knows all machines is always served,
+// and so is one behind a load balancer.
 func TestRealAPIServersAreReplacedOneByOne(t *testing.T) {
 	log := &siteLog{t: t}
 	sim := talossim.ForTest(t, talossim.Options{Assets: kubernetesAssets(t), Log: log.logf})
 	cps := addMachines(t, sim, "cp", 3)
 
+	balanced, err := sim.LoadBalancer()
+	check(t, err)
+
 	cluster := newTestCluster(t, sim)
+	cluster.input.ControlPlaneEndpoint = balanced
 	cluster.input.KubernetesVersion = strings.TrimPrefix(previousKubernetes, "v")
 	cluster.create(cps, nil)
 
@@ -169,13 +180,16 @@ func TestRealAPIServersAreReplacedOneByOne(t *testing.T) {
 	polling, stop := context.WithCancel(ctx)
 	defer stop()
 
-	client := &poller{servers: slices.Clone(servers)}
-	done := make(chan struct{})
+	// The second one is slow enough to be between two requests once in a while.
+	clients := []*poller{
+		{servers: slices.Clone(servers), pace: time.Millisecond},
+		{servers: []*kubernetes.Clientset{cluster.kubernetes(cps[0])}, pace: 200 * time.Millisecond},
+	}
 
-	go func() {
-		defer close(done)
-		client.run(polling, "default", "before")
-	}()
+	var work sync.WaitGroup
+	for _, client := range clients {
+		work.Go(func() { client.run(polling, "default", "before") })
+	}
 
 	for i, m := range cps {
 		cluster.setAPIServer(m, currentKubernetes)
@@ -191,10 +205,12 @@ func TestRealAPIServersAreReplacedOneByOne(t *testing.T) {
 	}
 
 	stop()
-	<-done
+	work.Wait()
 
-	if client.lost != nil || client.reads == 0 {
-		t.Errorf("a client of all machines was refused after %d reads: %v", client.reads, client.lost)
+	for _, client := range clients {
+		if client.lost != nil || client.reads == 0 {
+			t.Errorf("a client of %d addresses was refused after %d reads: %v", len(client.servers), client.reads, client.lost)
+		}
 	}
 
 	read(servers[1], "before")

@@ -72,6 +72,7 @@ func (b *boot) runStaticPods(ctx context.Context) {
 	for _, id := range staticPodIDs {
 		b.spawn(func(context.Context) { b.runStaticPod(ctx, id) })
 		b.spawn(func(context.Context) { b.runMirrorPod(ctx, id) })
+		b.spawn(func(context.Context) { b.runPodStatus(ctx, id) })
 	}
 }
 

@@ -27,6 +27,7 @@ func (b *boot) conditions() (Stage, []runtime.UnmetCondition) {
 	b.mu.Lock()
 	stage := b.stage
 	name, seen, ready := b.nodeName, b.nodeSeen, b.nodeReady
+	pods := b.staticPodProblems()
 	b.mu.Unlock()
 
 	if stage != StageBooting && stage != StageRunning {
@@ -42,6 +43,10 @@ func (b *boot) conditions() (Stage, []runtime.UnmetCondition) {
 
 	if problems := b.services.problems(required); len(problems) > 0 {
 		unmet = append(unmet, runtime.UnmetCondition{Name: "services", Reason: strings.Join(problems, ", ")})
+	}
+
+	if pods != "" {
+		unmet = append(unmet, runtime.UnmetCondition{Name: "staticPods", Reason: pods})
 	}
 
 	switch {
