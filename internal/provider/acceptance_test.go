@@ -57,7 +57,7 @@ func choose(t *testing.T, cli clitest.CLI) {
 func impatient() map[string]func() (tfprotov6.ProviderServer, error) {
 	m := newMachinery()
 	m.interval = 10 * time.Millisecond
-	m.registries.ask = nil
+	m.registries.ask = nil // the images of simulated machines are in no registry
 	m.policy.DeadAfter = time.Second
 	m.talos.Timeouts = talos.Timeouts{
 		Connect: 2 * time.Second, Call: 2 * time.Second, Observe: 2 * time.Second, Settle: 5 * time.Second, Poll: 10 * time.Millisecond,

@@ -127,8 +127,7 @@ func handleAttributes() map[string]schema.Attribute {
 	}
 	attributes["kubernetes_version"] = schema.StringAttribute{
 		Optional:            true,
-		MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`. Needed where the configuration of machines is rendered. Another one upgrades the machines of " +
-			"the resource, once the API servers of the cluster have it.",
+		MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`. Needed where the configuration of machines is rendered.",
 	}
 	attributes["version_contract"] = schema.StringAttribute{
 		Optional:            true,

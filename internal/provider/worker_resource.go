@@ -67,6 +67,11 @@ func workerHandleAttributes() map[string]schema.Attribute {
 		attributes["name"] = name
 	}
 
+	if version, ok := attributes["kubernetes_version"].(schema.StringAttribute); ok {
+		version.MarkdownDescription += " Another one upgrades the machines of the resource, their kubelets once the API servers of the cluster have it."
+		attributes["kubernetes_version"] = version
+	}
+
 	return attributes
 }
 
