@@ -447,3 +447,35 @@ func TestAwaitComponentInterrupted(t *testing.T) {
 		t.Errorf("error %v, want the interrupt and the last reason, at once", err)
 	}
 }
+
+// A cluster as Talos makes it, with its own port and pods.
+func TestAwaitComponentOnClusters(t *testing.T) {
+	t.Parallel()
+	onClusters(t, func(t *testing.T, l *living) {
+		t.Helper()
+
+		l.options.Await = 10 * time.Second
+		client, node := l.client(t), l.machine.Hostname()
+		images := cluster.Images{
+			cluster.KubeScheduler: "registry.k8s.io/kube-scheduler:v1.35.2", cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.35.2",
+		}
+
+		// A real API server may be of another version than the configuration says.
+		version, err := client.Version(t.Context())
+		check(t, err)
+
+		api := "registry.k8s.io/kube-apiserver:v1.35.2"
+
+		if version == "v1.35.2" {
+			images[cluster.KubeAPIServer] = api
+		} else if err := client.AwaitComponent(t.Context(), node, cluster.KubeAPIServer, api); err == nil || !strings.Contains(err.Error(), version) {
+			t.Errorf("an API server of %s: %v", version, err)
+		}
+
+		for component, image := range images {
+			if err := client.AwaitComponent(t.Context(), node, component, image); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

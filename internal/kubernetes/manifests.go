@@ -104,8 +104,10 @@ func (c *Client) syncManifests(ctx context.Context, objects []map[string]any, ap
 // verdict makes an error permanent unless it is for want of an answer.
 func (e *everywhere) verdict(err error) error {
 	switch {
-	case err == nil, e.ctx.Err() != nil:
-		return err
+	case err == nil:
+		return nil
+	case e.ctx.Err() != nil:
+		return plain(err)
 	case e.undecided() != nil:
 		return fmt.Errorf("%w; no answer: %w", plain(err), e.undecided())
 	default:
@@ -276,7 +278,7 @@ func (c *Client) reconciled(ctx context.Context, objects object.ObjMetadataSet) 
 		case ctx.Err() == nil && (way.undecided() == nil || time.Now().After(end)):
 			return wait.Permanent(plain(err))
 		default:
-			return err
+			return plain(err)
 		}
 	})
 }

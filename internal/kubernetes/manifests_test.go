@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
@@ -63,7 +63,8 @@ spec:
     - name: v1
       served: true
       storage: true
-      schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+      subresources: {status: {}}
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 	widget   = "{apiVersion: example.org/v1, kind: Widget, metadata: {name: small}, spec: {size: 1}}"
 	addons   = "{apiVersion: v1, kind: Namespace, metadata: {name: addons}}"
@@ -73,6 +74,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: workload, namespace: kube-system}
 spec:
+  replicas: 1
   selector: {matchLabels: {app: workload}}
   template:
     metadata: {labels: {app: workload}}
@@ -95,8 +97,31 @@ func TestSyncManifests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newLiving(t, assets(t)))
+
+			l := newLiving(t, assets(t))
+			l.withoutManifests(t)
+			test(t, l)
 		})
+	}
+}
+
+// withoutManifests takes away what Talos brought to the cluster by itself, as what is no
+// manifest any more.
+func (l *living) withoutManifests(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		inventory, err := l.api.CoreV1().ConfigMaps("kube-system").Get(
+			t.Context(), constants.KubernetesBootstrapManifestsInventoryName, metav1.GetOptions{})
+		if err == nil && len(inventory.Data) == 0 {
+			return errors.New("the inventory is empty")
+		}
+
+		return err
+	})
+	check(t, l.client(t).SyncManifests(within(t, time.Minute), nil, ssaTalos))
+
+	if got := l.inventory(t); got != "" {
+		t.Fatalf("left in the inventory: %s", got)
 	}
 }
 
@@ -223,39 +248,41 @@ func testSyncNamesWhatIsRefused(t *testing.T, l *living) {
 func testSyncWaits(t *testing.T, l *living) {
 	t.Helper()
 
-	// There is no controller manager, so nothing is reconciled but by the test.
-	l.options.Await = 3 * time.Second
-	err := l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, workload), ssaTalos)
+	// Nobody has this image, so the workload does not get ready.
+	for _, talos := range []string{ssaTalos, oldTalos} {
+		l.options.Await = 3 * time.Second
+		err := l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, strings.ReplaceAll(workload, "app:1", "app:"+talos)), talos)
 
-	if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "Deployment/kube-system/workload status: 'InProgress'") {
-		t.Errorf("not reconciled: %v, want a permanent error that names the deployment", err)
+		if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "Deployment/kube-system/workload status: 'InProgress'") {
+			t.Errorf("not reconciled, Talos %s: %v, want a permanent error that names the deployment", talos, err)
+		}
 	}
 
 	l.options.Await = time.Minute
-	client, changed := l.client(t), manifestsOf(t, strings.Replace(workload, "app:1", "app:2", 1))
+	client := l.client(t)
+
+	// Without pods there is nothing to wait for.
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, strings.Replace(workload, "replicas: 1", "replicas: 0", 1)), oldTalos))
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, widgetDefinition, widget), ssaTalos))
+
+	// The test is the controller of widgets.
 	done := make(chan error, 1)
 
-	go func() { done <- client.SyncManifests(t.Context(), changed, ssaTalos) }()
+	for i, status := range []string{"Stalled", "Ready"} {
+		size := i + 2
+		changed := manifestsOf(t, widgetDefinition, strings.Replace(widget, "size: 1", fmt.Sprint("size: ", size), 1))
 
-	l.roll(t, 2, appsv1.DeploymentCondition{
-		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
-	})
+		l.reconcileWidget(t, 0, "Ready")
 
-	if err := <-done; !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "Deployment/kube-system/workload status: 'Failed'") {
-		t.Errorf("stalled: %v, want a permanent error that names the deployment", err)
-	}
+		go func() { done <- client.SyncManifests(t.Context(), changed, ssaTalos) }()
 
-	for i, talos := range []string{ssaTalos, oldTalos} {
-		next := manifestsOf(t, strings.Replace(workload, "app:1", "app:"+talos, 1))
+		l.reconcileWidget(t, int64(size), status)
 
-		go func() { done <- client.SyncManifests(t.Context(), next, talos) }()
-
-		l.roll(t, int64(i+3),
-			appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
-			appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"})
-
-		if err := <-done; err != nil {
-			t.Errorf("reconciled, Talos %s: %v", talos, err)
+		err := <-done
+		if stalled := status == "Stalled"; stalled && (!wait.IsPermanent(err) || !strings.Contains(err.Error(), "Widget/small status: 'Failed'")) {
+			t.Errorf("stalled: %v, want a permanent error that names the widget", err)
+		} else if !stalled && err != nil {
+			t.Errorf("reconciled: %v", err)
 		}
 	}
 }
@@ -275,9 +302,8 @@ func testSyncBefore113(t *testing.T, l *living) {
 
 	l.getConfigMap(t, "passing")
 
-	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(
-		t.Context(), constants.KubernetesBootstrapManifestsInventoryName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("an older Talos has no inventory: %v", err)
+	if got := l.inventory(t); got != "" {
+		t.Errorf("an older Talos keeps no inventory, but it has %s", got)
 	}
 
 	versions := l.versions(t)
@@ -538,27 +564,30 @@ func (l *living) versions(t *testing.T) string {
 	return strings.Join(out, " ")
 }
 
-// roll is the deployment controller: it gives the workload a condition once its specification
-// has that generation.
-func (l *living) roll(t *testing.T, generation int64, conditions ...appsv1.DeploymentCondition) {
+// reconcileWidget is the controller of widgets: it gives the widget a condition once it has a
+// size, 0 for any.
+func (l *living) reconcileWidget(t *testing.T, size int64, condition string) {
 	t.Helper()
 
-	deployments := l.api.AppsV1().Deployments("kube-system")
+	client, err := dynamic.NewForConfig(l.config())
+	check(t, err)
+
+	widgets := client.Resource(schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "widgets"})
 
 	eventually(t, func() error {
-		d, err := deployments.Get(t.Context(), "workload", metav1.GetOptions{})
+		w, err := widgets.Get(t.Context(), "small", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 
-		if d.Generation < generation {
-			return fmt.Errorf("generation %d", d.Generation)
+		if got, _, err := unstructured.NestedInt64(w.Object, "spec", "size"); err != nil || size != 0 && got != size {
+			return errors.Join(fmt.Errorf("size %d", got), err)
 		}
 
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, Conditions: conditions,
+		w.Object["status"] = map[string]any{
+			"observedGeneration": w.GetGeneration(), "conditions": []any{map[string]any{"type": condition, "status": "True"}},
 		}
-		_, err = deployments.UpdateStatus(t.Context(), d, metav1.UpdateOptions{})
+		_, err = widgets.UpdateStatus(t.Context(), w, metav1.UpdateOptions{})
 
 		return err
 	})
