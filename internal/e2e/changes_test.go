@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -134,22 +133,9 @@ func (s site) applied(t *testing.T, w *clitest.Workspace, what string) {
 func bootIDs(t *testing.T, w *clitest.Workspace) map[string]string {
 	t.Helper()
 
-	encoded, err := json.Marshal(observed(t, w))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var resources map[string]map[string]struct {
-		BootID string `json:"boot_id"`
-	}
-
-	if err := json.Unmarshal(encoded, &resources); err != nil {
-		t.Fatal(err)
-	}
-
 	boots := map[string]string{}
 
-	for _, machines := range resources {
+	for _, machines := range seenOf(t, w) {
 		for name, m := range machines {
 			boots[name] = m.BootID
 		}

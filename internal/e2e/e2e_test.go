@@ -18,6 +18,8 @@ var scenarios = []struct {
 	{"killed", site.killed},
 	{"interrupted", site.interrupted},
 	{"changes", site.changes},
+	{"upgrade", site.upgrade},
+	{"upgrade killed", site.upgradeKilled},
 	{"stopped", site.stopped},
 }
 
@@ -84,6 +86,8 @@ func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 		kubernetes:    "v1.36.3",
 		disk:          "/dev/sda",
 		boot:          time.Minute,
+
+		kubernetesBefore: "v1.35.4",
 	}
 }
 

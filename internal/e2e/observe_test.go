@@ -144,19 +144,7 @@ func (s site) members(ctx context.Context, b *pki.Bundle) (names []string, err e
 
 // nodes returns the names of the Kubernetes nodes, and an error while one is not Ready.
 func (s site) nodes(ctx context.Context, b *pki.Bundle) ([]string, error) {
-	config, err := b.Kubeconfig(pki.KubeconfigInput{
-		Cluster: "e2e", Server: s.endpoint, User: "e2e", Groups: []string{"system:masters"}, TTL: time.Hour,
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	rest, err := clientcmd.RESTConfigFromKubeConfig(config)
-	if err != nil {
-		return nil, err
-	}
-
-	clientset, err := kubernetes.NewForConfig(rest)
+	clientset, err := s.clientset(b)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +169,23 @@ func (s site) nodes(ctx context.Context, b *pki.Bundle) ([]string, error) {
 	}
 
 	return names, nil
+}
+
+// clientset is the Kubernetes API through the cluster's endpoint, with the rights of an administrator.
+func (s site) clientset(b *pki.Bundle) (*kubernetes.Clientset, error) {
+	config, err := b.Kubeconfig(pki.KubeconfigInput{
+		Cluster: "e2e", Server: s.endpoint, User: "e2e", Groups: []string{"system:masters"}, TTL: time.Hour,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	rest, err := clientcmd.RESTConfigFromKubeConfig(config)
+	if err != nil {
+		return nil, err
+	}
+
+	return kubernetes.NewForConfig(rest)
 }
 
 func ready(node corev1.Node) bool {

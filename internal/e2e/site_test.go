@@ -16,6 +16,7 @@ type site struct {
 	controlPlanes, workers   []string
 	endpoint                 string
 	talosVersion, kubernetes string
+	kubernetesBefore         string // the version that upgrades come from
 	disk                     string
 	patches                  []string
 	cannot                   []string
@@ -27,13 +28,14 @@ func siteFromEnvironment(t *testing.T) site {
 	t.Helper()
 
 	s := site{
-		controlPlanes: addresses("TALOSOP_E2E_CONTROL_PLANES"),
-		workers:       addresses("TALOSOP_E2E_WORKERS"),
-		talosVersion:  setting("TALOSOP_E2E_TALOS_VERSION", "v1.13.0"),
-		kubernetes:    setting("TALOSOP_E2E_KUBERNETES_VERSION", "v1.36.3"),
-		disk:          setting("TALOSOP_E2E_DISK", "/dev/sda"),
-		cannot:        addresses("TALOSOP_E2E_CANNOT"),
-		boot:          10 * time.Minute,
+		controlPlanes:    addresses("TALOSOP_E2E_CONTROL_PLANES"),
+		workers:          addresses("TALOSOP_E2E_WORKERS"),
+		talosVersion:     setting("TALOSOP_E2E_TALOS_VERSION", "v1.13.0"),
+		kubernetes:       setting("TALOSOP_E2E_KUBERNETES_VERSION", "v1.36.3"),
+		kubernetesBefore: setting("TALOSOP_E2E_KUBERNETES_BEFORE", "v1.35.4"),
+		disk:             setting("TALOSOP_E2E_DISK", "/dev/sda"),
+		cannot:           addresses("TALOSOP_E2E_CANNOT"),
+		boot:             10 * time.Minute,
 	}
 
 	if len(s.controlPlanes) == 0 {

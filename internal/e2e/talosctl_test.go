@@ -62,10 +62,11 @@ type seen struct {
 	Stage        string `json:"stage"`
 	MemberID     string `json:"member_id"`
 	Schematic    string `json:"schematic"`
+	BootID       string `json:"boot_id"`
 }
 
-// agrees compares what the state says with what talosctl reads: the member list, versions and stages.
-func (s site) agrees(t *testing.T, w *clitest.Workspace) {
+// seenOf is what the state says of all machines, by resource and name.
+func seenOf(t *testing.T, w *clitest.Workspace) map[string]map[string]seen {
 	t.Helper()
 
 	encoded, err := json.Marshal(observed(t, w))
@@ -78,6 +79,14 @@ func (s site) agrees(t *testing.T, w *clitest.Workspace) {
 		t.Fatal(err)
 	}
 
+	return resources
+}
+
+// agrees compares what the state says with what talosctl reads: the member list, versions and stages.
+func (s site) agrees(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	resources := seenOf(t, w)
 	c := s.talosctl(t, bundle(t, w))
 
 	var members []string

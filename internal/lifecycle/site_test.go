@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -28,6 +29,10 @@ type site struct {
 	want    cluster.Spec
 	configs map[string][]byte
 	policy  cluster.Policy
+	// fallbacks are control planes that are asked where the endpoint does not answer, and
+	// await is how long one component is waited for; the default where it is zero.
+	fallbacks []string
+	await     time.Duration
 	// timeouts of the Talos API; the defaults where they are zero.
 	timeouts talos.Timeouts
 }
@@ -61,6 +66,10 @@ func (s *site) add(prefix string, n int, role cluster.Role) {
 	}
 
 	for _, m := range machines {
+		if role == cluster.ControlPlane {
+			s.fallbacks = append(s.fallbacks, m.Address().String())
+		}
+
 		config := s.render(role)
 		s.configs[m.Name()] = config.Bytes
 		s.want.Machines = append(s.want.Machines, cluster.Machine{
@@ -81,9 +90,14 @@ func (s *site) render(role cluster.Role, patches ...string) machineconfig.Config
 func (s *site) renderFor(role cluster.Role, contract, version string, patches ...string) machineconfig.Config {
 	s.t.Helper()
 
-	kubernetes := "v1.35.2"
-	if contract == "v1.11" {
+	kubernetes := s.want.Kubernetes.Version
+
+	switch {
+	case kubernetes != "":
+	case contract == "v1.11":
 		kubernetes = "v1.34.1"
+	default:
+		kubernetes = "v1.35.2"
 	}
 
 	config, err := machineconfig.Generate(
@@ -111,6 +125,7 @@ func (s *site) runner() *lifecycle.Runner {
 	api, err := talos.NewFleet(talos.Options{
 		Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key},
 		Digest:      machineconfig.Digest,
+		Images:      images,
 		RebootFor: func(machine string, active []byte) ([]string, error) {
 			_, fields, err := machineconfig.NeedsReboot(active, s.configs[machine])
 
@@ -129,13 +144,19 @@ func (s *site) runner() *lifecycle.Runner {
 		s.t.Fatal(err)
 	}
 
-	nodes, err := kubernetes.New(kubernetes.Options{Endpoint: s.want.Endpoint, CA: client.CA, Cert: client.Certificate, Key: client.Key})
+	nodes, err := kubernetes.New(kubernetes.Options{
+		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key, StaticPods: true, Await: s.await,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
 	return &lifecycle.Runner{
-		Fleet: fleet{api}, Kubernetes: nodes, Lock: nodes.Lock(kubernetes.LockOptions{Cluster: s.want.Endpoint, Name: s.t.Name()}), Configs: s.configs, Policy: s.policy, Interval: 20 * time.Millisecond,
+		Fleet: fleet{api}, Kubernetes: nodes, Lock: nodes.Lock(kubernetes.LockOptions{Cluster: s.want.Endpoint, Name: s.t.Name()}), Configs: s.configs,
+		Images: func(config []byte, images cluster.Images) ([]byte, error) {
+			return machineconfig.WithImages(config, named(images))
+		},
+		Policy: s.policy, Interval: 20 * time.Millisecond,
 		Progress: func(message string, fields map[string]any) { s.t.Logf("%s %v", message, fields) },
 	}
 }
@@ -165,6 +186,9 @@ func (s *site) create() {
 // record remembers what state would: which machines these are, and that there is an etcd.
 func (s *site) record(have cluster.Snapshot) {
 	s.want.Bootstrapped = true
+
+	// Talos applies its manifests itself when a cluster begins.
+	s.want.Kubernetes.Manifests = cmp.Or(have.Kubernetes.Manifests, s.want.Kubernetes.Manifests, s.want.Kubernetes.Version)
 
 	for i, m := range s.want.Machines {
 		seen := have.Machines[m.Name]

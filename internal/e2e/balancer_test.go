@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// balance is a load balancer in front of the Kubernetes API of control planes, on an address of this computer that they reach. It gives a
+// connection to the first of them, in turn, that takes it. It returns the URL of the endpoint.
+func balance(t *testing.T, controlPlanes []string) string {
+	t.Helper()
+
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", net.JoinHostPort(ownAddress(t, controlPlanes[0]), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var (
+		connections sync.WaitGroup
+		turn        atomic.Uint64
+	)
+
+	connections.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+
+			connections.Go(func() { carry(t.Context(), client, controlPlanes, int(turn.Add(1)%uint64(len(controlPlanes)))) }) //nolint:gosec // less than their number
+		}
+	})
+
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Errorf("close the load balancer: %v", err)
+		}
+
+		connections.Wait()
+	})
+
+	return "https://" + l.Addr().String()
+}
+
+// ownAddress is the address of this computer that a machine sees it under.
+func ownAddress(t *testing.T, machine string) string {
+	t.Helper()
+
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "udp4", net.JoinHostPort(machine, "6443")) // sends nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	own, _, err := net.SplitHostPort(c.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	return own
+}
+
+// carry takes a connection to a control plane until either side ends it, or the test does.
+func carry(ctx context.Context, client net.Conn, controlPlanes []string, first int) {
+	defer client.Close() //nolint:errcheck // either side may have closed it
+
+	for i := range controlPlanes {
+		server, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp4", net.JoinHostPort(controlPlanes[(first+i)%len(controlPlanes)], "6443"))
+		if err != nil {
+			continue
+		}
+
+		defer server.Close() //nolint:errcheck // as above
+
+		stop := context.AfterFunc(ctx, func() {
+			_ = client.Close()
+			_ = server.Close()
+		})
+		defer stop()
+
+		done := make(chan struct{}, 2) //nolint:mnd // one for each direction
+
+		for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+			go func() {
+				_, _ = io.Copy(way[0], way[1]) // ends when either side does
+				done <- struct{}{}
+			}()
+		}
+
+		<-done
+
+		return
+	}
+}

@@ -1,0 +1,371 @@
+package lifecycle_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// images and named turn the images of package machineconfig into those of the planner, and back.
+func images(config []byte) (cluster.Images, error) {
+	found, err := machineconfig.Images(config)
+	if err != nil {
+		return nil, err
+	}
+
+	out := cluster.Images{}
+	for name, image := range found {
+		out[cluster.Component(name)] = image
+	}
+
+	return out, nil
+}
+
+func named(images cluster.Images) map[string]string {
+	out := map[string]string{}
+	for component, image := range images {
+		out[string(component)] = image
+	}
+
+	return out
+}
+
+// kubernetes wants a version of Kubernetes on every machine, with patches on top, after the version that was wanted before.
+func (s *site) kubernetes(version string, patches ...string) {
+	s.t.Helper()
+
+	before := cmp.Or(s.want.Kubernetes.Manifests, s.want.Kubernetes.Version)
+	s.want.Kubernetes = cluster.KubernetesSpec{Version: version, Manifests: before}
+
+	if version >= "v1.36" {
+		s.want.Kubernetes.Via = []string{"v1.34.5", "v1.35.4"}
+	}
+
+	for i, m := range s.want.Machines {
+		config := s.render(m.Role, patches...)
+		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
+
+		var err error
+		if s.want.Machines[i].Images, err = images(config.Bytes); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// kubernetesSite is a cluster that runs a version of Kubernetes.
+func kubernetesSite(t *testing.T, controlPlanes, workers int, version string, patches ...string) *site {
+	t.Helper()
+
+	s := newSite(t, controlPlanes, workers, talossim.Options{})
+	s.kubernetes(version, patches...)
+	s.create()
+
+	return s
+}
+
+// runsKubernetes checks what Kubernetes itself shows of every component.
+func (s *site) runsKubernetes(version string) {
+	s.t.Helper()
+
+	have := s.runner().Observe(bounded(s.t), s.want)
+
+	for _, m := range s.want.Machines {
+		node, ok := have.NodeOf(m)
+		if !ok || node.KubeletVersion != version {
+			s.t.Errorf("the kubelet of %s runs %q, want %s", m.Name, node.KubeletVersion, version)
+		}
+
+		if m.Role != cluster.ControlPlane {
+			continue
+		}
+
+		for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler} {
+			if pod := node.StaticPods[string(c)]; pod.Image != m.Images[c] || !pod.Ready {
+				s.t.Errorf("%s of %s runs %q (ready: %t), want %s", c, m.Name, pod.Image, pod.Ready, m.Images[c])
+			}
+		}
+	}
+}
+
+// settled checks that nothing is left to do.
+func (s *site) settled() {
+	s.t.Helper()
+
+	have := s.runner().Observe(bounded(s.t), s.want)
+	if d := cluster.Plan(s.want, have, s.policy); len(d.Steps) > 0 || len(d.Refusals) > 0 {
+		s.t.Errorf("a second plan has steps %v and refusals %v", d.Steps, d.Refusals)
+	}
+}
+
+// TestKubernetesUpgradeInTwoHops goes through two minor versions in one run: each hop is complete before the next, in the order of Talos's own
+// upgrade, and what was done is what was foretold.
+func TestKubernetesUpgradeInTwoHops(t *testing.T) {
+	t.Parallel()
+
+	s := kubernetesSite(t, 3, 2, "v1.34.5")
+	s.kubernetes("v1.36.3")
+
+	foretold, last := cluster.Forecast(s.want, s.runner().Observe(bounded(t), s.want), s.policy)
+	if !last.Done() {
+		t.Fatalf("after everything that is foretold, there is %v %v", last.Steps, last.Holds)
+	}
+
+	result := s.converge()
+
+	if got, want := stepTexts(result.Done), stepTexts(foretold); !slices.Equal(sortedPulls(got), sortedPulls(want)) {
+		t.Errorf("done:\n%s\nforetold:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+
+	if want := hop("v1.34.5", "v1.35.4"); !slices.Equal(sortedPulls(stepTexts(result.Done))[:len(want)], want) {
+		t.Errorf("the first hop is\n%s\nwant\n%s", strings.Join(stepTexts(result.Done)[:len(want)], "\n"), strings.Join(want, "\n"))
+	}
+
+	s.runsKubernetes("v1.36.3")
+	s.settled()
+}
+
+// hop is an upgrade of three control planes and two workers by one minor version.
+func hop(from, to string) []string {
+	planes, machines := []string{"cp-1", "cp-2", "cp-3"}, []string{"cp-1", "cp-2", "cp-3", "w-1", "w-2"}
+
+	var steps []string
+
+	for _, m := range machines {
+		steps = append(steps, fmt.Sprintf("pull the images of Kubernetes %s on %s", to, m))
+	}
+
+	for _, c := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
+		for _, m := range planes {
+			steps = append(steps, fmt.Sprintf("upgrade %s on %s: %s -> %s", c, m, from, to))
+		}
+	}
+
+	for _, m := range machines {
+		steps = append(steps, fmt.Sprintf("upgrade kubelet on %s: %s -> %s", m, from, to))
+	}
+
+	return append(steps, fmt.Sprintf("sync the bootstrap manifests of Kubernetes %s from cp-1", to))
+}
+
+func stepTexts(steps []cluster.Step) []string {
+	var out []string
+	for _, s := range steps {
+		out = append(out, s.String())
+	}
+
+	return out
+}
+
+// sortedPulls puts pulls that follow each other in order: they run side by side.
+func sortedPulls(steps []string) []string {
+	out := slices.Clone(steps)
+
+	for i := 0; i < len(out); {
+		j := i
+		for j < len(out) && strings.HasPrefix(out[j], "pull ") {
+			j++
+		}
+
+		slices.Sort(out[i:j])
+		i = j + 1
+	}
+
+	return out
+}
+
+// TestKubernetesUpgradeKeepsImages upgrades components from repositories of the user's own, with a suffix: nothing but their versions changes.
+func TestKubernetesUpgradeKeepsImages(t *testing.T) {
+	t.Parallel()
+
+	own := func(version string) string {
+		return `
+machine: {kubelet: {image: "registry.example.com:5000/mirror/kubelet:` + version + `-slim"}}
+`
+	}
+	plane := func(version string) string {
+		return `
+cluster:
+  apiServer: {image: "registry.example.com:5000/k8s/kube-apiserver:` + version + `"}
+  scheduler: {image: "registry.example.com:5000/k8s/kube-scheduler:` + version + `"}
+`
+	}
+
+	s := newSite(t, 1, 1, talossim.Options{})
+	s.kubernetesWith("v1.35.4", own("v1.35.4"), plane("v1.35.4"))
+	s.create()
+	s.kubernetesWith("v1.36.3", own("v1.36.3"), plane("v1.36.3"))
+	s.converge()
+	s.runsKubernetes("v1.36.3")
+	s.settled()
+
+	// Back to the usual places, the version stays.
+	s.kubernetesWith("v1.36.3", "", "")
+
+	for _, step := range s.converge().Done {
+		if c, ok := step.(cluster.UpgradeComponent); ok && !strings.Contains(c.From, "registry.example.com") {
+			t.Errorf("%q changes an image that was as wanted: %s", step, c.From)
+		}
+	}
+
+	s.runsKubernetes("v1.36.3")
+}
+
+// kubernetesWith is kubernetes with a patch for all machines, and one for control planes.
+func (s *site) kubernetesWith(version, all, planes string) {
+	s.t.Helper()
+	s.kubernetes(version)
+
+	for i, m := range s.want.Machines {
+		patches := []string{}
+		for _, p := range []string{all, planes} {
+			if p != "" && (p == all || m.Role == cluster.ControlPlane) {
+				patches = append(patches, p)
+			}
+		}
+
+		config := s.render(m.Role, patches...)
+		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
+
+		var err error
+		if s.want.Machines[i].Images, err = images(config.Bytes); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// TestKubernetesUpgradeHoldsForAMachineThatIsDown changes nothing while a machine is down, says so, and goes on when it is back.
+func TestKubernetesUpgradeHoldsForAMachineThatIsDown(t *testing.T) {
+	t.Parallel()
+
+	s := kubernetesSite(t, 3, 1, "v1.35.4")
+	s.kubernetes("v1.36.3")
+
+	down := s.sim.Machine("w-1")
+	down.PowerOff()
+
+	ctx, cancel := context.WithTimeout(bounded(t), 4*time.Second)
+	defer cancel()
+
+	_, err := s.runner().Converge(ctx, s.want)
+
+	var incomplete *lifecycle.IncompleteError
+	if !errors.As(err, &incomplete) || !strings.Contains(err.Error(), "w-1") {
+		t.Fatalf("the run ended with %v, want one that names w-1", err)
+	}
+
+	if len(incomplete.Done) > 0 {
+		t.Errorf("done with a machine down: %v", incomplete.Done)
+	}
+
+	down.PowerOn()
+
+	s.converge()
+	s.runsKubernetes("v1.36.3")
+}
+
+// TestBrokenComponentStopsTheUpgrade: a component that does not come up in the new version stops the upgrade at its machine. The error names the pod, the node and
+// the last event, and the version can be set back.
+func TestBrokenComponentStopsTheUpgrade(t *testing.T) {
+	t.Parallel()
+
+	s := kubernetesSite(t, 3, 1, "v1.35.4")
+	s.sim.Machine("cp-2").BreakComponent("kube-controller-manager", "v1.36.3")
+	s.await = 2 * time.Second
+	s.kubernetes("v1.36.3")
+
+	ctx, cancel := context.WithTimeout(bounded(t), 15*time.Second)
+	defer cancel()
+
+	_, err := s.runner().Converge(ctx, s.want)
+	if err == nil {
+		t.Fatal("the upgrade went through with a component that does not run")
+	}
+
+	for _, word := range []string{"kube-controller-manager-cp-2", "BackOff"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error does not have %q: %v", word, err)
+		}
+	}
+
+	have := s.runner().Observe(bounded(t), s.want)
+	if image := have.Machines["cp-3"].Images[cluster.KubeControllerManager]; !strings.HasSuffix(image, "v1.35.4") {
+		t.Errorf("cp-3 was given %s although the one of cp-2 does not run", image)
+	}
+
+	s.kubernetes("v1.35.4")
+	s.converge()
+	s.runsKubernetes("v1.35.4")
+	s.settled()
+}
+
+// TestKubernetesUpgradeSurvivesFailures fails, cuts and stops an upgrade at its calls: the end is the same.
+func TestKubernetesUpgradeSurvivesFailures(t *testing.T) {
+	t.Parallel()
+
+	upgrade := func(s *site) { s.kubernetes("v1.36.3") }
+
+	counted := kubernetesSite(t, 2, 1, "v1.35.4")
+	upgrade(counted)
+
+	before := len(counted.sim.Calls())
+	counted.converge()
+
+	total := len(counted.sim.Calls()) - before
+	stride := strideOf(total, failPoints)
+
+	t.Logf("an upgrade makes %d calls, every %d. fails", total, stride)
+
+	for n := 1; n <= total; n += stride {
+		for name, disturb := range map[string]func(s *site){
+			"unavailable": func(s *site) { s.inject(n, talossim.Fault{Code: 14, Message: "injected"}) },
+			"answer lost": func(s *site) { s.inject(n, talossim.Fault{DropResponse: true}) },
+			"stopped": func(s *site) {
+				s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
+			},
+		} {
+			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
+				t.Parallel()
+
+				s := kubernetesSite(t, 2, 1, "v1.35.4")
+				upgrade(s)
+				disturb(s)
+				s.converge()
+				s.runsKubernetes("v1.36.3")
+				s.settled()
+			})
+		}
+	}
+}
+
+// TestMachineJoinsDuringAnUpgrade lets a worker join with the version that the cluster runs, and upgrades it with the others.
+func TestMachineJoinsDuringAnUpgrade(t *testing.T) {
+	t.Parallel()
+
+	s := kubernetesSite(t, 1, 1, "v1.35.4")
+	s.add("w-new", 1, cluster.Worker)
+	s.kubernetes("v1.36.3")
+
+	result := s.converge()
+
+	joined := slices.IndexFunc(result.Done, func(step cluster.Step) bool {
+		apply, ok := step.(cluster.ApplyConfig)
+
+		return ok && strings.HasPrefix(apply.Machine, "w-new") && apply.Kubernetes == "v1.35.4"
+	})
+	if joined != 0 {
+		t.Errorf("the new worker did not join first and with v1.35.4: %v", stepTexts(result.Done))
+	}
+
+	s.runsKubernetes("v1.36.3")
+	s.settled()
+}
