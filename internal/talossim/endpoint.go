@@ -149,6 +149,23 @@ func (s *Simulator) RestoreEndpoint(endpoint string) error {
 	return s.balance(at)
 }
 
+// EndpointHolder is the machine that has the virtual IP of an endpoint, nil when none has.
+func (s *Simulator) EndpointHolder(endpoint string) *Machine {
+	at, err := endpointOf(endpoint)
+	if err != nil {
+		return nil // nobody has what is no endpoint
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if holder := s.endpoints.holders[at]; holder != nil {
+		return holder.m
+	}
+
+	return nil
+}
+
 func endpointOf(endpoint string) (netip.AddrPort, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {

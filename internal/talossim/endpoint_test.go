@@ -1,0 +1,132 @@
+package talossim_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// restConfig leads to the cluster's endpoint.
+func (c *testCluster) restConfig(m *talossim.Machine) *rest.Config {
+	c.t.Helper()
+
+	raw, err := c.secure(m).Kubeconfig(c.t.Context())
+	check(c.t, err)
+
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	check(c.t, err)
+
+	return config
+}
+
+// asked waits for some more answers, good or bad ones.
+func asked(t *testing.T, p *talossim.Poller, failed bool) {
+	t.Helper()
+
+	requests, failures := p.Count()
+	good := requests - len(failures)
+
+	eventually(t, "more answers", func(context.Context) error {
+		now, bad := p.Count()
+		if failed && len(bad) < len(failures)+3 || !failed && now-len(bad) < good+3 {
+			return errors.New("too few")
+		}
+
+		return nil
+	})
+}
+
+// A load balancer passes on to whoever answers: while the API servers of a cluster are
+// replaced one by one, nobody notices.
+func TestLoadBalancerIsAlwaysThere(t *testing.T) {
+	sim := talossim.ForTest(t, talossim.Options{Log: t.Logf})
+	cps := addMachines(t, sim, "cp", 3)
+	cluster := newTestCluster(t, sim)
+
+	endpoint, err := sim.LoadBalancer()
+	check(t, err)
+
+	cluster.input.ControlPlaneEndpoint = endpoint
+	cluster.create(cps, nil)
+	kube := cluster.kubernetes(cps[0])
+
+	for _, m := range cps {
+		eventually(t, "API server", func(context.Context) error { return serves(cluster.apiOf(m), "v1.35.2") })
+	}
+
+	poller, err := talossim.Poll(t.Context(), cluster.restConfig(cps[0]), 2*time.Millisecond, 10*time.Second)
+	check(t, err)
+	t.Cleanup(poller.Stop)
+
+	for _, m := range cps {
+		cluster.setImage(m, apiServerImage, "v1.36.0")
+		eventually(t, "new API server", func(context.Context) error { return serves(cluster.apiOf(m), "v1.36.0") })
+		cluster.settled(kube, m, k8s.APIServerID, apiServerImage+":v1.36.0")
+	}
+
+	asked(t, poller, false)
+
+	if requests, failures := poller.Count(); len(failures) > 0 {
+		t.Errorf("%d of %d requests failed, the first with %v", len(failures), requests, failures[0])
+	}
+
+	check(t, sim.DropEndpoint(endpoint))
+	asked(t, poller, true)
+	check(t, sim.RestoreEndpoint(endpoint))
+	asked(t, poller, false)
+}
+
+// A virtual IP stays where it is while the API server behind it is broken, and moves
+// with its holder's kubelet.
+func TestVirtualIPMovesWithTheKubelet(t *testing.T) {
+	sim := talossim.ForTest(t, talossim.Options{Log: t.Logf})
+	cps := addMachines(t, sim, "cp", 3)
+	cluster := newTestCluster(t, sim)
+	endpoint := cluster.input.ControlPlaneEndpoint
+	cluster.create(cps, nil)
+
+	for _, m := range cps {
+		eventually(t, "API server", func(context.Context) error { return serves(cluster.apiOf(m), "v1.35.2") })
+	}
+
+	poller, err := talossim.Poll(t.Context(), cluster.restConfig(cps[0]), 2*time.Millisecond, 10*time.Second)
+	check(t, err)
+	t.Cleanup(poller.Stop)
+	asked(t, poller, false)
+
+	for _, m := range cps {
+		m.BreakComponent(k8s.APIServerID, "v1.35.2")
+
+		if sim.EndpointHolder(endpoint) == m {
+			break
+		}
+
+		m.MendComponent(k8s.APIServerID, "v1.35.2")
+	}
+
+	holder := sim.EndpointHolder(endpoint)
+	asked(t, poller, true)
+
+	if now := sim.EndpointHolder(endpoint); now != holder {
+		t.Errorf("the virtual IP moved from %s to %s", holder.Name(), now.Name())
+	}
+
+	cluster.setImage(holder, kubeletImage, "v1.36.0")
+	asked(t, poller, false)
+
+	if sim.EndpointHolder(endpoint) == holder {
+		t.Errorf("the virtual IP is still at %s", holder.Name())
+	}
+
+	check(t, sim.DropEndpoint(endpoint))
+	asked(t, poller, true)
+	check(t, sim.RestoreEndpoint(endpoint))
+	asked(t, poller, false)
+}
