@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -78,7 +78,7 @@ func ImageVersion(image string) (version string, ok bool) {
 		return "", false
 	}
 
-	return fmt.Sprintf("v%d.%d.%d", v.Major, v.Minor, v.Patch), true
+	return "v" + strconv.FormatUint(v.Major, 10) + "." + strconv.FormatUint(v.Minor, 10) + "." + strconv.FormatUint(v.Patch, 10), true
 }
 
 // cutTag splits a reference without a digest; the colon of a registry's port is none of a

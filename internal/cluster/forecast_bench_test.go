@@ -59,3 +59,26 @@ func BenchmarkForecast(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkForecastKubernetes is an upgrade over two minor versions.
+func BenchmarkForecastKubernetes(b *testing.B) {
+	for name, budget := range budgets {
+		want, recorded := fleet(500, budget)
+		want.Kubernetes = cluster.KubernetesSpec{Version: "v1.36.3", Via: []string{"v1.35.4"}}
+
+		for i, m := range want.Machines {
+			s := recorded[m.Name]
+			s.TalosVersion, s.Images = m.TalosVersion, imagesOf(m.Role, "v1.34.2")
+			want.Machines[i].Images, recorded[m.Name] = imagesOf(m.Role, "v1.36.3"), s
+		}
+
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				steps, _ := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
+				if want := 2 * (500 + 500 + 3*4); len(steps) != want {
+					b.Fatalf("%d steps, want %d", len(steps), want)
+				}
+			}
+		})
+	}
+}

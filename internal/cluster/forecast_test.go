@@ -60,7 +60,7 @@ func waitsOnly(step cluster.Step) bool {
 // steps lead to a cluster that needs nothing more, and no machine goes through anything
 // twice.
 func TestForecastEndsInReady(t *testing.T) {
-	const clusters = 5000
+	const clusters = 2500
 
 	for seed := range uint64(clusters) {
 		random := rand.New(rand.NewPCG(seed, 2))

@@ -20,20 +20,22 @@ func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
 		return false
 	}
 
-	version, known := u.version(m, c)
-
-	switch current := u.have.Machines[m.Name].Images[c]; {
-	case current == image:
+	if u.have.Machines[m.Name].Images[c] == image {
 		_, registered := u.have.NodeOf(m)
 
 		return registered && !u.runs(m, c, image) && !u.unseen(m, c)
-	case u.back:
-		return known && older(u.target, version)
-	case u.final:
-		return true
-	default:
-		return known && minorsBetween(version, u.target) > 0
 	}
+
+	if u.final && !u.back {
+		return true
+	}
+
+	version, known := u.version(m, c)
+	if u.back {
+		return known && older(u.target, version)
+	}
+
+	return known && minorsBetween(version, u.target) > 0
 }
 
 // unseen reports whether nothing can show that a component runs before the API server of its
@@ -46,9 +48,13 @@ func (u kubernetesUpgrade) unseen(m Machine, c Component) bool {
 func (u kubernetesUpgrade) newer() bool {
 	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
 		return slices.ContainsFunc(u.order(), func(c Component) bool {
+			if image := u.image(m, c); image == "" || image == u.have.Machines[m.Name].Images[c] {
+				return false
+			}
+
 			version, known := u.version(m, c)
 
-			return known && u.image(m, c) != "" && u.have.Machines[m.Name].Images[c] != u.image(m, c) && older(u.target, version)
+			return known && older(u.target, version)
 		})
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-var trials = flag.Int("trials", 4000, "the number of trials of TestRollouts")
+var trials = flag.Int("trials", 3000, "the number of trials of TestRollouts")
 
 var oneSeed = flag.Int64("seed", -1, "run this trial of TestRollouts only, and print it")
 
