@@ -19,9 +19,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 )
 
-// workloadShare bounds the processor time of controllers: after they looked, they pause
-// for this many times as long.
-const workloadShare = 20
+// After controllers looked, they pause for so many times as long, up to a limit: large
+// sites should spend their time on something else.
+const (
+	workloadShare = 20
+	workloadPause = 500 * time.Millisecond
+)
 
 // runWorkloads reports DaemonSets and Deployments rolled out, until ctx ends. That is
 // what their controllers, the scheduler and the kubelets do together, as far as clients
@@ -46,7 +49,7 @@ func (c *cluster) runWorkloads(ctx context.Context) {
 			c.sim.logf("kube-controller-manager: %v", err)
 		}
 
-		if pause(ctx, workloadShare*time.Since(began)) != nil {
+		if pause(ctx, min(workloadShare*time.Since(began), workloadPause)) != nil {
 			return
 		}
 
@@ -174,22 +177,24 @@ func (s *Simulator) canPull(pod *corev1.PodSpec) bool {
 type podCounts struct{ wanted, updated, ready int32 }
 
 // rollOut is what becomes of a workload's pods. able is how many of the wanted can run
-// where machines live; changed says that the template may be another one than before.
-func (old podCounts) rollOut(wanted, able int32, changed, canPull bool) podCounts {
+// where machines live; changed says that the template may be another one than before;
+// canStart that a new pod finds its image and a place.
+func (old podCounts) rollOut(wanted, able int32, changed, canStart bool) podCounts {
 	next := podCounts{wanted: wanted}
 
 	switch {
-	case canPull:
-		next.updated, next.ready = able, able
-		if !changed { // pods of machines that went away still are of this template
-			next.updated = max(able, min(old.updated, wanted))
-		}
-	case !changed: // what runs has its image
+	case !changed && !canStart: // what runs has its image and its place
 		next.updated, next.ready = min(old.updated, wanted), min(old.ready, able)
-	case old.ready > 0: // the first replaced pod holds up the rest
+	case old.ready > 0 && !canStart: // the first replaced pod holds up the rest
 		next.updated, next.ready = min(1, wanted), max(0, min(old.ready, able, wanted-1))
-	default:
+	case !canStart:
 		next.updated = wanted
+	case old.wanted == 0:
+		next.updated, next.ready = wanted, able
+	case changed: // but for pods of machines that are away
+		next.updated, next.ready = able, able
+	default:
+		next.updated, next.ready = max(able, min(old.updated, wanted)), able
 	}
 
 	return next
@@ -232,19 +237,19 @@ func deploymentStatus(deployment *appsv1.Deployment, nodes []corev1.Node, canPul
 	old := podCounts{status.Replicas, status.UpdatedReplicas, status.ReadyReplicas}
 
 	// Pods on cordoned nodes stay; new ones need a node that is not.
-	able := int32(0)
+	able, open := int32(0), false
 
 	for _, node := range nodes {
 		switch {
 		case !suits(&node, &deployment.Spec.Template.Spec) || !runs(&node, &deployment.Spec.Template.Spec):
 		case !node.Spec.Unschedulable:
-			able = wanted
+			able, open = wanted, true
 		default:
 			able = max(able, min(old.ready, wanted))
 		}
 	}
 
-	pods := old.rollOut(wanted, able, status.ObservedGeneration != deployment.Generation, canPull)
+	pods := old.rollOut(wanted, able, status.ObservedGeneration != deployment.Generation, canPull && open)
 
 	status.ObservedGeneration = deployment.Generation
 	status.Replicas, status.UpdatedReplicas = wanted, pods.updated

@@ -6,9 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
@@ -62,19 +67,19 @@ func expectPods(t *testing.T, kube kubernetes.Interface, daemonSet, deployment [
 	})
 }
 
-func setImage(t *testing.T, kube kubernetes.Interface, image string) {
+func setTemplate(t *testing.T, kube kubernetes.Interface, pods corev1.PodTemplateSpec) {
 	t.Helper()
 
 	set, err := kube.AppsV1().DaemonSets("kube-system").Get(t.Context(), "x", metav1.GetOptions{})
 	check(t, err)
 
-	set.Spec.Template = template(image)
+	set.Spec.Template = pods
 	check(t, second(kube.AppsV1().DaemonSets("kube-system").Update(t.Context(), set, metav1.UpdateOptions{})))
 
 	d, err := kube.AppsV1().Deployments("kube-system").Get(t.Context(), "x", metav1.GetOptions{})
 	check(t, err)
 
-	d.Spec.Template = template(image)
+	d.Spec.Template = pods
 	check(t, second(kube.AppsV1().Deployments("kube-system").Update(t.Context(), d, metav1.UpdateOptions{})))
 }
 
@@ -108,9 +113,51 @@ func rollsOut(t *testing.T, opts talossim.Options) {
 
 	// An image that nobody has stops the roll-out at the first pod, until it is there.
 	check(t, sim.SetImage("registry.k8s.io/x:2", talossim.Image{Missing: true}))
-	setImage(t, kube, "registry.k8s.io/x:2")
+	setTemplate(t, kube, template("registry.k8s.io/x:2"))
 	expectPods(t, kube, [3]int32{3, 1, 2}, [3]int32{2, 1, 1})
 
 	check(t, sim.SetImage("registry.k8s.io/x:2", talossim.Image{}))
 	expectPods(t, kube, [3]int32{3, 3, 3}, [3]int32{2, 2, 2})
+}
+
+// Pods of a DaemonSet go to cordoned nodes, too. Those of a Deployment only stay there.
+func TestWorkloadsOnACordonedNode(t *testing.T) {
+	m, _, kube := oneNode(t)
+	cordon := func(yes bool) {
+		check(t, second(kube.CoreV1().Nodes().Patch(t.Context(), m.Hostname(), types.StrategicMergePatchType,
+			fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, yes), metav1.PatchOptions{})))
+	}
+
+	addWorkloads(t, kube, template("registry.k8s.io/x:1"))
+	expectPods(t, kube, [3]int32{1, 1, 1}, [3]int32{2, 2, 2})
+
+	cordon(true)
+	setTemplate(t, kube, template("registry.k8s.io/x:2"))
+	expectPods(t, kube, [3]int32{1, 1, 1}, [3]int32{2, 1, 1})
+
+	cordon(false)
+	expectPods(t, kube, [3]int32{1, 1, 1}, [3]int32{2, 2, 2})
+}
+
+// Without a CNI only pods on the host's network run.
+func TestWorkloadsWithoutANetwork(t *testing.T) {
+	sim := talossim.ForTest(t, talossim.Options{})
+	m := addMachines(t, sim, "cp", 1)[0]
+	cluster := newTestCluster(t, sim, generate.WithClusterCNIConfig(&v1alpha1.CNIConfig{CNIName: constants.NoneCNI}))
+
+	cluster.apply(m, machinetype.TypeControlPlane)
+	cluster.bootstrap(m)
+
+	kube := cluster.kubernetes(m)
+	eventually(t, "a node", func(ctx context.Context) error {
+		return second(kube.CoreV1().Nodes().Get(ctx, m.Hostname(), metav1.GetOptions{}))
+	})
+
+	pods := template("registry.k8s.io/x:1")
+	addWorkloads(t, kube, pods)
+	expectPods(t, kube, [3]int32{1, 1, 0}, [3]int32{2, 2, 0})
+
+	pods.Spec.HostNetwork = true
+	setTemplate(t, kube, pods)
+	expectPods(t, kube, [3]int32{1, 1, 1}, [3]int32{2, 2, 2})
 }
