@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
@@ -205,25 +206,49 @@ func updates(addresses ...string) []plancheck.PlanCheck {
 // Control planes and workers that are resources of their own are upgraded side by side: they
 // take turns, none leaves the others behind, and all are content afterwards.
 func TestAccUpgradeKubernetesOfMachines(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
-		s := newSite(t, 3, 1)
-		config := func(version string) string { return withKubernetes(s.oneByOneHCL(s.Machines()), version) }
+	t.Parallel()
 
-		resource.UnitTest(t, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
-			Steps: []resource.TestStep{
-				{Config: config(oldKubernetes), ConfigPlanChecks: emptyAfterwards()},
-				{
-					Config:           config(newKubernetes),
-					ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: slices.Concat(
-						runsKubernetes(machineAt("cp-1"), tfjsonpath.New("observed"), true, newKubernetes),
-						runsKubernetes(machineAt("cp-3"), tfjsonpath.New("observed"), true, newKubernetes),
-						runsKubernetes(machineAt("w-1"), tfjsonpath.New("observed"), false, newKubernetes),
-						[]statecheck.StateCheck{manifestsAre(machineAt("cp-1"), newKubernetes), manifestsAre(machineAt("cp-2"), newKubernetes)},
-					),
-				},
-			},
-		})
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 1)
+		w := clitest.NewWorkspace(t, cli)
+		write := func(version string) {
+			patient := strings.Replace(s.oneByOneHCL(s.Machines()), "for_each ", "timeouts      = { update = \"120s\" }\n  for_each ", 1)
+			w.Write("main.tf", secretsProvider+withKubernetes(patient, version))
+		}
+
+		write(oldKubernetes)
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+		write(newKubernetes)
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after the upgrade")
+
+		for _, m := range s.Machines() {
+			record, _ := w.Attribute(machineAt(m.Name()), "observed").(map[string]any)
+			running, _ := record["kubernetes"].(map[string]any)
+
+			want := 1
+			if slices.Contains(s.controlPlane, m) {
+				want = 4
+			}
+
+			if len(running) != want {
+				t.Errorf("%s runs %v", m.Name(), running)
+			}
+
+			for component, version := range running {
+				if version != newKubernetes {
+					t.Errorf("%s of %s is at %v", component, m.Name(), version)
+				}
+			}
+		}
+
+		for _, m := range s.controlPlane {
+			if got := w.Attribute(machineAt(m.Name()), "bootstrap_manifests_version"); got != newKubernetes {
+				t.Errorf("the bootstrap manifests of %s are those of %v", m.Name(), got)
+			}
+		}
+
+		w.MustRun("destroy", "-auto-approve")
 	})
 }
