@@ -30,8 +30,8 @@
 // # What is left behind
 //
 // Three things are left in a cluster, besides the manifests and their inventory, which are
-// Talos's: the annotation talosop.dev/cordoned on nodes that
-// were cordoned from here, which is what may be uncordoned from here; the evictions of a
-// drain, which is kubectl's selection of pods in a loop that says who is in the way; and
-// the Lease kube-system/talosop, which whoever disrupts machines holds: see [Lock].
+// Talos's: the annotation talosop.dev/cordoned on nodes that were cordoned from here, which
+// is what may be uncordoned from here; the evictions of a drain, which is kubectl's selection
+// of pods in a loop that says who is in the way; and the Lease kube-system/talosop, which
+// whoever disrupts machines holds: see [Lock].
 package kubernetes
