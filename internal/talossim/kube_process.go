@@ -56,7 +56,7 @@ func (k *realKube) start(program *kubeProgram) (*apiProcess, error) {
 func (p *apiProcess) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := p.serve(ctx); err != nil && ctx.Err() == nil {
-			p.kube.parts.sim.logf("kube-apiserver %s: %v", p.program.version, err)
+			p.kube.parts.sim.logf("kube-apiserver v%s: %v", p.program.version, err)
 		}
 
 		_ = pause(ctx, healthPeriod) // ends with ctx, as the loop does
