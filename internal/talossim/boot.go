@@ -58,6 +58,7 @@ type boot struct {
 	images   imageStores // of the containerd instance in memory
 
 	staticPods map[string]*staticPodRun
+	kubeletRan bool // it was started before
 	kubeletRun int  // counts the starts of the kubelet; 0 while it does not run
 	etcdRuns   bool // the service runs, healthy or not
 

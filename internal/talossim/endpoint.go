@@ -27,7 +27,7 @@ type endpoints struct {
 // stops, not when only the kube-apiserver is replaced or crashes: the election is between
 // the etcd members, and nobody asks for a kube-apiserver that answers (Talos 1.13,
 // network/operator/vip.go: campaign; the status of static pods that it watches goes away
-// with the kubelet). See LoadBalancer for an endpoint without such gaps.
+// with the kubelet, and it takes part again although the kubelet does not run). See LoadBalancer for an endpoint without such gaps.
 func (s *Simulator) Endpoint() (string, error) {
 	addr, err := s.addrs.nextEndpoint()
 	if err != nil {
@@ -206,7 +206,7 @@ func (b *boot) holdEndpoint(ctx context.Context) {
 
 		if b.sim.await(ctx, func() bool {
 			at, ok := b.virtualIP()
-			if !ok || !b.etcdUp || b.kubeletRun == 0 || b.sim.endpoints.holders[at] != nil {
+			if !ok || !b.etcdUp || !b.kubeletRan || b.sim.endpoints.holders[at] != nil {
 				return false
 			}
 
@@ -241,6 +241,10 @@ func (b *boot) virtualIP() (netip.AddrPort, bool) {
 // address.
 func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
 	resigned := func() bool {
+		if run == 0 {
+			run = b.kubeletRun // it came up meanwhile
+		}
+
 		at, ok := b.virtualIP()
 
 		return !ok || at != vip || !b.etcdRuns || b.kubeletRun != run

@@ -51,7 +51,7 @@ func (b *boot) runKubelet(ctx context.Context) {
 // serveNode is one run of the kubelet: it registers the node, reports it Ready, and
 // leaves it to become lost when it does not come back.
 func (b *boot) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
-	b.sim.update(func() { b.kubeletRun = run })
+	b.sim.update(func() { b.kubeletRun, b.kubeletRan = run, true })
 
 	if b.nodeName == "" {
 		<-ctx.Done()

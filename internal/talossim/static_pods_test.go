@@ -252,23 +252,23 @@ func TestMissingImageOfAComponent(t *testing.T) {
 	sim := cluster.sim
 	cluster.settled(kube, cp, k8s.ControllerManagerID, managerImage+":v1.35.2")
 
-	check(t, sim.SetImage(managerImage+":v1.99.0", talossim.Image{Missing: true}))
-	check(t, sim.SetImage(kubeletImage+":v1.99.0", talossim.Image{Missing: true}))
+	check(t, sim.SetImage(managerImage+":v1.36.9", talossim.Image{Missing: true}))
+	check(t, sim.SetImage(kubeletImage+":v1.36.9", talossim.Image{Missing: true}))
 
 	for namespace, image := range map[common.ContainerdNamespace]string{
 		common.ContainerdNamespace_NS_CRI: managerImage, common.ContainerdNamespace_NS_SYSTEM: kubeletImage,
 	} {
-		if _, err := cluster.pullLegacy(cp, namespace, image+":v1.99.0"); status.Code(err) != codes.NotFound {
+		if _, err := cluster.pullLegacy(cp, namespace, image+":v1.36.9"); status.Code(err) != codes.NotFound {
 			t.Errorf("pull of %s that is missing: %v", image, err)
 		}
 
 		check(t, second(cluster.pullLegacy(cp, namespace, image+":v1.36.0")))
 	}
 
-	cluster.setImage(cp, managerImage, "v1.99.0")
+	cluster.setImage(cp, managerImage, "v1.36.9")
 	waiting(t, kube, cp, k8s.ControllerManagerID, "ImagePullBackOff", "Failed")
 
-	cluster.setImage(cp, kubeletImage, "v1.99.0")
+	cluster.setImage(cp, kubeletImage, "v1.36.9")
 	eventually(t, "the kubelet to fail", func(ctx context.Context) error { return kubeletIn(ctx, cluster, cp, "Failed") })
 
 	cluster.setImage(cp, managerImage, "v1.36.0")
