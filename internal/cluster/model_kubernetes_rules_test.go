@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,7 +18,7 @@ var inOrder = []cluster.Component{
 // version belongs to the last one.
 func (j *judge) release(image string) string {
 	version, ok := cluster.ImageVersion(image)
-	if !ok || slices.Contains(j.want.Kubernetes.Via, version) {
+	if ok && slices.Contains(j.want.Kubernetes.Via, version) {
 		return version
 	}
 
@@ -95,18 +96,10 @@ func (j *judge) pulledEverywhere(step cluster.UpgradeComponent) {
 			continue
 		}
 
-		if hop := orFinal(j.release(step.Image), j.want); j.changesNow(step, m) && j.pulled[m.Name] != hop {
+		if hop := j.release(step.Image); j.changesNow(step, m) && j.pulled[m.Name] != hop {
 			j.fail("%q before %s has the images of %s", step, m.Name, hop)
 		}
 	}
-}
-
-func orFinal(version string, want cluster.Spec) string {
-	if version == "" {
-		return want.Kubernetes.Version
-	}
-
-	return version
 }
 
 // direction is that no minor version is skipped, and that nothing goes back but what an
@@ -283,7 +276,7 @@ func (j *judge) joining(step cluster.ApplyConfig, b *box) {
 		}
 	}
 
-	with := orFinal(step.Kubernetes, j.want)
+	with := cmp.Or(step.Kubernetes, j.want.Kubernetes.Version)
 	if _, tagged := cluster.ImageVersion(m.Images[cluster.KubeAPIServer]); tagged && lowest != "" && newer(with, lowest) && minor(with) > minor(lowest) {
 		j.fail("%q with Kubernetes %s, and the oldest API server is %s", step, with, lowest)
 	}

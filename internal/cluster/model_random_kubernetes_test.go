@@ -12,7 +12,7 @@ import (
 type kubeChange struct {
 	// versions are the one that runs and all that are passed up to the wanted one.
 	versions []string
-	// held is true where the spec leaves Kubernetes alone, and gap where it names no
+	// alone is true where the spec leaves Kubernetes alone, and gap where it names no
 	// releases on the way.
 	alone, gap   bool
 	before, then naming
@@ -21,8 +21,10 @@ type kubeChange struct {
 	// components on the way to the next version to those before next on all machines, and to
 	// next on the first few.
 	hop, next, through int
-	placed             int
-	// others is how other resources of the cluster go about their machines.
+	// placed counts the machines that were made that far.
+	placed int
+	// others is where other resources have their machines: behind this one for good, ahead of
+	// it, or going along with it.
 	others string
 	// back is true once the user gave up on a version.
 	back bool
@@ -321,20 +323,20 @@ func contains(text string, parts ...string) bool {
 }
 
 // refusedKubernetes checks a refusal of what is wanted of Kubernetes.
-func (t *trial) refusedKubernetes(text string) (ok, known bool) {
+func (t *trial) refusedKubernetes(text string) bool {
 	final := t.want.Kubernetes.Version
 
 	switch {
 	case contains(text, "cannot go back to an older minor version"):
-		return minor(t.lowest()) > minor(final), true
+		return minor(t.lowest()) > minor(final)
 	case contains(text, "Kubernetes", "is older"):
-		return newer(t.lowest(), final), true
+		return newer(t.lowest(), final) && slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
 	case contains(text, "no release between"):
-		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back, true
+		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back
 	case contains(text, "does not say what"):
-		return t.kube.then.pinned != "" && len(t.kube.versions) > 2, true
+		return t.kube.then.pinned != "" && len(t.kube.versions) > 2
 	default:
-		return false, false
+		return false
 	}
 }
 

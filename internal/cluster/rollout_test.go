@@ -322,7 +322,7 @@ func (t *trial) refused(d cluster.Decision) {
 		b := t.meant[r.Machine]
 		voters, _ := t.votes(nil)
 
-		ok := false
+		var ok bool
 
 		switch text := r.Reason; {
 		case strings.Contains(text, "not as a machine of cluster"), strings.Contains(text, "answers as another machine"),
@@ -343,7 +343,7 @@ func (t *trial) refused(d cluster.Decision) {
 		case strings.Contains(text, "no release is known"):
 			ok = len(t.machine(r.Machine).Via) == 0
 		default:
-			ok, _ = t.refusedKubernetes(text)
+			ok = t.refusedKubernetes(text)
 		}
 
 		if !ok || t.whole {
