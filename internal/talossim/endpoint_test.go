@@ -7,24 +7,9 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
-
-// restConfig leads to the cluster's endpoint.
-func (c *testCluster) restConfig(m *talossim.Machine) *rest.Config {
-	c.t.Helper()
-
-	raw, err := c.secure(m).Kubeconfig(c.t.Context())
-	check(c.t, err)
-
-	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
-	check(c.t, err)
-
-	return config
-}
 
 // asked waits for some more answers, good or bad ones.
 func asked(t *testing.T, p *talossim.Poller, failed bool) {

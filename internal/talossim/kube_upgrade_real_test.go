@@ -1,7 +1,6 @@
 package talossim_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
@@ -60,30 +57,11 @@ func (l *siteLog) has(text string) bool {
 	return slices.ContainsFunc(l.lines, func(line string) bool { return strings.Contains(line, text) })
 }
 
-// setAPIServer gives a machine another version of kube-apiserver, as an upgrade does.
-func (c *testCluster) setAPIServer(m *talossim.Machine, version string) {
-	c.t.Helper()
-
-	image := []byte("registry.k8s.io/kube-apiserver:")
-	data := bytes.Replace(c.config(machinetype.TypeControlPlane),
-		append(image, "v"+c.input.KubernetesVersion...), append(image, version...), 1)
-
-	_, err := c.secure(m).ApplyConfiguration(c.t.Context(), &machine.ApplyConfigurationRequest{
-		Data: data, Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
-	})
-	check(c.t, err)
-}
-
 // apiOf is a client of one machine's own API server.
 func (c *testCluster) apiOf(m *talossim.Machine) *kubernetes.Clientset {
 	c.t.Helper()
 
-	raw, err := c.secure(m).Kubeconfig(c.t.Context())
-	check(c.t, err)
-
-	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
-	check(c.t, err)
-
+	config := c.restConfig(m)
 	config.Host = "https://" + m.Address().String() + ":6443"
 	config.QPS = -1
 
@@ -192,7 +170,7 @@ func TestRealAPIServersAreReplacedOneByOne(t *testing.T) {
 	}
 
 	for i, m := range cps {
-		cluster.setAPIServer(m, currentKubernetes)
+		cluster.setImage(m, apiServerImage, currentKubernetes)
 		eventually(t, "the current version", func(context.Context) error { return serves(servers[i], currentKubernetes) })
 
 		if i == 0 {
@@ -251,6 +229,6 @@ func TestRealAPIServerOfAVersionThatWasNotBuilt(t *testing.T) {
 		t.Errorf("the machine is ready without an API server (unmet: %v)", unmet)
 	}
 
-	cluster.setAPIServer(cps[0], currentKubernetes)
+	cluster.setImage(cps[0], apiServerImage, currentKubernetes)
 	check(t, cps[0].AwaitReady(within(t, time.Minute)))
 }

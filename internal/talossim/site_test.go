@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
@@ -154,16 +155,23 @@ func (c *testCluster) bootstrap(m *talossim.Machine) {
 func (c *testCluster) kubernetes(m *talossim.Machine) *kubernetes.Clientset {
 	c.t.Helper()
 
-	raw, err := c.secure(m).Kubeconfig(c.t.Context())
-	check(c.t, err)
-
-	rest, err := clientcmd.RESTConfigFromKubeConfig(raw)
-	check(c.t, err)
-
-	clientset, err := kubernetes.NewForConfig(rest)
+	clientset, err := kubernetes.NewForConfig(c.restConfig(m))
 	check(c.t, err)
 
 	return clientset
+}
+
+// restConfig leads to the cluster's endpoint.
+func (c *testCluster) restConfig(m *talossim.Machine) *rest.Config {
+	c.t.Helper()
+
+	raw, err := c.secure(m).Kubeconfig(c.t.Context())
+	check(c.t, err)
+
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	check(c.t, err)
+
+	return config
 }
 
 func addMachines(t *testing.T, sim *talossim.Simulator, prefix string, n int) []*talossim.Machine {

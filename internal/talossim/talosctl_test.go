@@ -50,8 +50,15 @@ func (c *talosctl) try(ctx context.Context, args ...string) (string, error) {
 func (c *talosctl) run(args ...string) string {
 	c.t.Helper()
 
+	return c.within(time.Minute, args...)
+}
+
+// within is run for commands that may take a while.
+func (c *talosctl) within(limit time.Duration, args ...string) string {
+	c.t.Helper()
+
 	start := time.Now()
-	out, err := c.try(within(c.t, time.Minute), args...)
+	out, err := c.try(within(c.t, limit), args...)
 	check(c.t, err)
 	c.t.Logf("%s talosctl %s", time.Since(start).Round(time.Millisecond), strings.Join(args, " "))
 
