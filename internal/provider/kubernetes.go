@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"maps"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // The versions of Kubernetes of a resource: the one that is wanted, the images that its

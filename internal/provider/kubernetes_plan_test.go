@@ -12,6 +12,7 @@ import (
 func kubernetesScenarios() map[string]planScenario {
 	const (
 		mirror = "cluster:\n  apiServer:\n    image: registry.example.com/kube-apiserver:%[1]s\nmachine:\n  kubelet:\n    image: registry.example.com/kubelet:%[1]s-slim"
+		proxy  = "cluster:\n  proxy:\n    image: registry.example.com/kube-proxy:v1.31.0"
 		pinned = "cluster:\n  scheduler:\n    image: registry.example.com/kube-scheduler@sha256:%s"
 	)
 
@@ -67,6 +68,10 @@ func kubernetesScenarios() map[string]planScenario {
 			says:   "An image that is pinned by a digest says nothing of the version in between.",
 			before: controlPlane(running("v1.34.1", 1), fmt.Sprintf(pinned, strings.Repeat("a", 64))),
 			after:  controlPlane(running("v1.36.3", 1), fmt.Sprintf(pinned, strings.Repeat("b", 64))),
+		},
+		"kubernetes-own-tag-stays": {
+			says:   "An image with a tag of its own stays as it is, whatever the others go through.",
+			before: controlPlane(running("v1.34.1", 1), proxy), after: controlPlane(running("v1.36.3", 1), proxy),
 		},
 		"kubernetes-drain": {
 			says:   "Nodes are drained for their kubelets, where that is asked for.",

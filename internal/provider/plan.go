@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -200,36 +199,7 @@ func (p pool) renderForPlan() (rendered, diag.Diagnostics) {
 	return files, fieldDiagnostics(p, err)
 }
 
-// operationsOf lists steps as a person reads them: the images that many machines pull at
-// once take one line.
-func operationsOf(steps []cluster.Step) types.List {
-	operations := []attr.Value{}
-
-	for i := 0; i < len(steps); i++ {
-		pull, ok := steps[i].(cluster.PullImages)
-		if !ok {
-			operations = append(operations, types.StringValue(steps[i].String()))
-
-			continue
-		}
-
-		machines := []string{pull.Machine}
-
-		for ; i+1 < len(steps); i++ {
-			next, alike := steps[i+1].(cluster.PullImages)
-			if !alike || next.Version != pull.Version {
-				break
-			}
-
-			machines = append(machines, next.Machine)
-		}
-
-		pull.Machine = describe(machines)
-		operations = append(operations, types.StringValue(pull.String()))
-	}
-
-	return types.ListValueMust(types.StringType, operations)
-}
+func operationsOf(steps []cluster.Step) types.List { return textList(linesOf(steps)) }
 
 // manifestsAfter is what a plan that touches machines says of bootstrap manifests: nothing
 // yet, where there are control planes to have any.

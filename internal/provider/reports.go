@@ -76,14 +76,16 @@ const mostSteps = 20
 func (r run) standing() []string {
 	var lines []string
 
-	for i, step := range r.result.Done {
+	done := linesOf(r.result.Done)
+
+	for i, line := range done {
 		if i == mostSteps {
-			lines = append(lines, fmt.Sprintf("done: %d more steps", len(r.result.Done)-i))
+			lines = append(lines, fmt.Sprintf("done: %d more steps", len(done)-i))
 
 			break
 		}
 
-		lines = append(lines, "done: "+step.String())
+		lines = append(lines, "done: "+line)
 	}
 
 	var states []string
@@ -101,6 +103,37 @@ func (r run) standing() []string {
 
 	for _, state := range states {
 		lines = append(lines, describe(alike[state])+": "+state)
+	}
+
+	return lines
+}
+
+// linesOf lists steps as a person reads them: the images that many machines pull at once take
+// one line.
+func linesOf(steps []cluster.Step) []string {
+	lines := make([]string, 0, len(steps))
+
+	for i := 0; i < len(steps); i++ {
+		pull, ok := steps[i].(cluster.PullImages)
+		if !ok {
+			lines = append(lines, steps[i].String())
+
+			continue
+		}
+
+		machines := []string{pull.Machine}
+
+		for ; i+1 < len(steps); i++ {
+			next, alike := steps[i+1].(cluster.PullImages)
+			if !alike || next.Version != pull.Version {
+				break
+			}
+
+			machines = append(machines, next.Machine)
+		}
+
+		pull.Machine = describe(machines)
+		lines = append(lines, pull.String())
 	}
 
 	return lines

@@ -1,0 +1,258 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/image/registry"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// mirroredIn is registries with a mirror for one of them.
+func mirroredIn(host string) machineconfig.Registries {
+	return machineconfig.Registries{Mirrors: map[string]machineconfig.RegistryMirror{
+		host: {Endpoints: []machineconfig.RegistryEndpoint{{URL: "https://mirror.example.com"}}},
+	}}
+}
+
+// Only a registry that says so makes a version one that does not exist, and nobody is asked
+// about registries that machines do not reach.
+func TestRefusedIsWhatRegistriesSayTheyDoNotHave(t *testing.T) {
+	t.Parallel()
+
+	to, err := machineconfig.ParseKubernetesVersion(newKubernetes)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	planned := []release{{version: to, images: []string{"registry.k8s.io/kube-apiserver:" + newKubernetes, "ghcr.io/siderolabs/kubelet:" + newKubernetes}}}
+
+	for name, test := range map[string]struct {
+		settings machineconfig.Cluster
+		exists   bool
+		err      error
+		asked    int32
+		refused  bool
+	}{
+		"all there":                    {exists: true, asked: 2},
+		"not there":                    {asked: 2, refused: true},
+		"nobody answers":               {err: errors.New("no route"), asked: 2},
+		"air-gapped":                   {settings: machineconfig.Cluster{AirGapped: true}},
+		"air-gapped with a mirror":     {settings: machineconfig.Cluster{AirGapped: true, Registries: mirroredIn("ghcr.io")}, asked: 1, refused: true},
+		"air-gapped with a mirror all": {settings: machineconfig.Cluster{AirGapped: true, Registries: mirroredIn("*")}, asked: 2, refused: true},
+	} {
+		var asked atomic.Int32
+
+		m := newMachinery()
+		m.registries.ask = func(context.Context, string, registry.Options) (bool, error) {
+			asked.Add(1)
+
+			return test.exists, test.err
+		}
+
+		test.settings.KubernetesVersion = newKubernetes
+		p := pool{settings: test.settings}
+
+		for range 2 { // what was asked once is known
+			if got := m.refuseUnpublished(t.Context(), p, planned).HasError(); got != test.refused {
+				t.Errorf("%s: refused %t", name, got)
+			}
+		}
+
+		if got := asked.Load(); got != test.asked {
+			t.Errorf("%s: registries were asked %d times", name, got)
+		}
+	}
+}
+
+// A plan asks for the images of each version on the way under their own names.
+func TestReleasesOfAWayAreNamedByTheImagesOfMachines(t *testing.T) {
+	t.Parallel()
+
+	to, _ := machineconfig.ParseKubernetesVersion(newKubernetes)
+	via, _ := machineconfig.ParseKubernetesVersion(oldKubernetes)
+
+	got := releases([]machineconfig.KubernetesVersion{via, to}, to, map[string]cluster.Images{
+		"cp-1": {cluster.KubeAPIServer: "registry.k8s.io/kube-apiserver:v1.36.3", cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3-slim", cluster.KubeProxy: "proxy:v1.36.3"},
+		"w-1":  {cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3-slim"},
+	})
+
+	want := [][]string{
+		{"registry.k8s.io/kube-apiserver:v1.35.4", "ghcr.io/siderolabs/kubelet:v1.35.4-slim"},
+		{"registry.k8s.io/kube-apiserver:v1.36.3", "ghcr.io/siderolabs/kubelet:v1.36.3-slim"},
+	}
+
+	for i, r := range got {
+		if !slices.Equal(r.images, want[i]) {
+			t.Errorf("%s is asked for as %q", r.version, r.images)
+		}
+	}
+}
+
+// What was seen of Kubernetes on a machine is recorded and read back; while the API is away
+// the versions that ran are kept, and the images are those that the machine told.
+func TestKubernetesOfMachinesIsRecorded(t *testing.T) {
+	t.Parallel()
+
+	want, have := sightOf()
+	images := cluster.Images{cluster.KubeAPIServer: "api@sha256:1", cluster.Kubelet: "kubelet:v1.36.3"}
+	state := have.Machines["cp-1"]
+	state.Images = images
+	have.Machines["cp-1"] = state
+	have.Kubernetes.Nodes[0] = cluster.Node{Name: "cp-1", KubeletVersion: "v1.36.3", StaticPods: map[string]cluster.StaticPod{
+		"kube-apiserver": {Image: "registry.k8s.io/kube-apiserver:v1.36.3", Ready: true}, "kube-scheduler": {Image: "scheduler@sha256:1"}, "other": {Image: "other:v1.0.0"},
+	}}
+
+	seen := observed(want, have, types.MapNull(observedType()))
+	running := map[cluster.Component]string{cluster.KubeAPIServer: "v1.36.3", cluster.Kubelet: "v1.36.3"}
+
+	expect := func(when string, record types.Map, images cluster.Images) {
+		t.Helper()
+
+		recorded, diags := (lifeModel{Phase: types.StringValue("Ready"), Observed: record}).recorded(t.Context(), pool{})
+		if diags.HasError() {
+			t.Fatal(diags)
+		}
+
+		if got := recorded.machines["cp-1"].Images; !maps.Equal(got, images) {
+			t.Errorf("%s: the images are %v", when, got)
+		}
+
+		if got := recorded.kubernetes["cp-1"]; !maps.Equal(got, running) {
+			t.Errorf("%s: what runs is %v", when, got)
+		}
+
+		if recorded.machines["w-1"].Images != nil {
+			t.Errorf("%s: a machine that was not asked has images %v", when, recorded.machines["w-1"].Images)
+		}
+	}
+
+	expect("seen", seen, images)
+
+	images = cluster.Images{}
+	state.Images = images
+	have.Machines["cp-1"] = state
+	have.Kubernetes = cluster.KubernetesState{}
+	expect("without Kubernetes", observed(want, have, seen), images)
+}
+
+// The record of bootstrap manifests is behind until they were synced: a run that stopped
+// before leaves the version that was there.
+func TestBootstrapManifestsAreRecordedOnceSynced(t *testing.T) {
+	t.Parallel()
+
+	planes, _ := sightOf()
+	planes.Kubernetes.Version = newKubernetes
+
+	workers := planes
+	workers.Machines = planes.Machines[1:]
+
+	api := cluster.UpgradeComponent{Machine: "cp-1", Component: cluster.KubeAPIServer, From: "api:" + oldKubernetes, Image: "api:" + newKubernetes}
+
+	for name, test := range map[string]struct {
+		want   cluster.Spec
+		err    error
+		done   []cluster.Step
+		synced string
+		before types.String
+		after  types.String
+	}{
+		"created":                        {want: planes, before: types.StringNull(), after: types.StringValue(newKubernetes)},
+		"create not finished":            {want: planes, err: errStopped, before: types.StringNull(), after: types.StringValue(newKubernetes)},
+		"create took over an older one":  {want: planes, err: errStopped, done: []cluster.Step{api}, before: types.StringNull(), after: types.StringValue(oldKubernetes)},
+		"upgraded":                       {want: planes, before: types.StringValue(oldKubernetes), after: types.StringValue(newKubernetes)},
+		"upgrade not finished":           {want: planes, err: errStopped, before: types.StringValue("v1.34.1"), after: types.StringValue("v1.34.1")},
+		"upgrade stopped after one step": {want: planes, err: errStopped, synced: oldKubernetes, before: types.StringValue("v1.34.1"), after: types.StringValue(oldKubernetes)},
+		"workers have none":              {want: workers, before: types.StringNull(), after: types.StringNull()},
+	} {
+		done := run{want: test.want, err: test.err, result: lifecycle.Result{Done: test.done}}
+		done.result.Snapshot.Kubernetes.Manifests = test.synced
+
+		if got := done.manifests(test.before); !got.Equal(test.after) {
+			t.Errorf("%s: recorded is %s", name, got)
+		}
+	}
+}
+
+// A configuration is only rendered for the images of machines that have others than the last
+// run left them with.
+func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
+	t.Parallel()
+
+	const is, was = "kubelet:v1.36.3", "kubelet:v1.35.4"
+
+	for name, test := range map[string]struct {
+		recorded recordedPool
+		drift    []string
+	}{
+		"as recorded": {recorded: recordedPool{phase: cluster.Ready, machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}}},
+		"changed": {
+			recorded: recordedPool{phase: cluster.Ready, machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: was}}}},
+			drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+		},
+		"told before": {
+			recorded: recordedPool{
+				phase: cluster.Ready, machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}},
+				drift: map[string][]string{"w-1": {driftImage + "kubelet: " + is}},
+			},
+			drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+		},
+		"after an update that failed": {
+			recorded: recordedPool{phase: cluster.Degraded, machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}},
+			drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+		},
+	} {
+		want, have := sightOf()
+		state := have.Machines["w-1"]
+		state.Images = cluster.Images{cluster.Kubelet: is}
+		have.Machines["w-1"] = state
+
+		exam := &examination{wanted: func() (rendered, error) {
+			return rendered{images: map[string]cluster.Images{"w-1": {cluster.Kubelet: was}}}, nil
+		}}
+		exam.expectImages(want.Machines, have, test.recorded)
+
+		if got := driftOf(want, have, nil)["w-1"]; !slices.Equal(got, test.drift) {
+			t.Errorf("%s: drift is %q", name, got)
+		}
+	}
+}
+
+// The steps of minor versions are what is asked about removals; patches remove nothing.
+func TestRemovalsAreAskedForByMinorVersion(t *testing.T) {
+	t.Parallel()
+
+	parse := func(text string) machineconfig.KubernetesVersion {
+		v, err := machineconfig.ParseKubernetesVersion(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return v
+	}
+
+	for name, test := range map[string]struct {
+		from, to string
+		want     [][2]string
+	}{
+		"two minors": {"v1.34.1", "v1.36.3", [][2]string{{"v1.34.1", "v1.35.4"}, {"v1.35.4", "v1.36.3"}}},
+		"a patch":    {"v1.36.1", "v1.36.3", nil},
+		"none":       {"v1.36.3", "v1.36.3", nil},
+		"back":       {"v1.36.3", "v1.36.1", nil},
+	} {
+		to := parse(test.to)
+		u := upgradeOf{path: kubernetesPath{lowest: parse(test.from), to: to, releases: machineconfig.KubernetesReleases(to, []machineconfig.KubernetesVersion{parse("v1.35.4")})}}
+
+		if got := u.minors(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: asked is %q", name, got)
+		}
+	}
+}
