@@ -18,17 +18,24 @@ const randomClusters = 10_000
 // TestInvariantsOnRandomClusters checks, on clusters of 1 to 50 machines in any
 // mix of states, what must never happen.
 func TestInvariantsOnRandomClusters(t *testing.T) {
+	upgraded := 0
+
 	for seed := range uint64(randomClusters) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		want := randomSpec(random)
 		have := randomSnapshot(random, want)
 		policy := cluster.DefaultPolicy()
 
+		if random.IntN(2) == 0 {
+			randomKubernetesState(random, &want, &have)
+		}
+
 		decision := cluster.Plan(want, have, policy)
+		upgraded += countUpgrades(decision)
 
 		for _, broken := range slices.Concat(
 			generalInvariants(decision), configInvariants(want, have, decision), bootstrapInvariants(want, have, decision), metaInvariants(want, have, decision),
-			teardownInvariants(want, have, cluster.PlanTeardown(want, have, policy)),
+			kubernetesInvariants(want, have, decision), teardownInvariants(want, have, cluster.PlanTeardown(want, have, policy)),
 		) {
 			t.Errorf("seed %d: %s\n%+v\n%s", seed, broken, have, render(decision))
 		}
@@ -47,6 +54,14 @@ func TestInvariantsOnRandomClusters(t *testing.T) {
 			return
 		}
 	}
+
+	if upgraded < randomClusters/50 {
+		t.Errorf("only %d components were upgraded", upgraded)
+	}
+}
+
+func countUpgrades(d cluster.Decision) int {
+	return len(slices.DeleteFunc(slices.Clone(d.Steps), func(s cluster.Step) bool { _, ok := s.(cluster.UpgradeComponent); return !ok }))
 }
 
 func generalInvariants(d cluster.Decision) []string {

@@ -21,8 +21,9 @@ func refuseKubernetes(want Spec, have Snapshot, d *Decision) {
 	)
 
 	for _, m := range want.all() {
-		// Nothing is done while one is silent, and it may be the one that is furthest behind.
-		silent = silent || have.Machines[m.Name].Access == Unreachable || have.Machines[m.Name].Access == Unobserved
+		// One that this run rebooted may be the one that is furthest behind, and nothing of
+		// Kubernetes is done before it is back.
+		silent = silent || have.Machines[m.Name].RebootedFrom != "" && have.Machines[m.Name].Access != Member
 
 		for _, c := range u.order() {
 			version, known := u.version(m, c)
@@ -57,6 +58,10 @@ func refuseKubernetes(want Spec, have Snapshot, d *Decision) {
 		d.refuse(unknown.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, does not say what it has to pass on the way to %s",
 			lowest, nameless, have.Machines[unknown.Name].Images[nameless], u.target),
 			"Upgrade Kubernetes one minor version at a time, or name the image by its version")
+	case minorsBetween(u.target, highest) > 1:
+		// No upgrade that is under way leaves more than one minor version to take back.
+		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version", highest, u.target),
+			"Set kubernetes_version to "+highest+" or later")
 	case !older(u.target, lowest) || silent:
 	case minorsBetween(u.target, lowest) > 0:
 		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version", lowest, u.target),

@@ -116,18 +116,22 @@ func (j *judge) direction(step cluster.UpgradeComponent) {
 		return
 	}
 
-	lowest := j.lowest()
+	lowest := j.lowest(func(*box) bool { return true })
 
 	if minor(to) < minor(from) && (!newer(from, final) || newer(lowest, final) && minor(lowest) > minor(final)) {
 		j.fail("%q goes back from %s, and %s is wanted", step, from, final)
 	}
 }
 
-// lowest is the lowest version that any machine of the spec runs.
-func (j *judge) lowest() string {
+// lowest is the lowest version that any machine of the spec runs which counts.
+func (j *judge) lowest(counts func(*box) bool) string {
 	lowest := ""
 
 	for _, m := range j.want.Machines {
+		if !counts(j.meant[m.Name]) {
+			continue
+		}
+
 		for c, image := range j.meant[m.Name].kube.images {
 			if v := j.versionOf(image); m.Images[c] != "" && v != "" && (lowest == "" || newer(lowest, v)) {
 				lowest = v

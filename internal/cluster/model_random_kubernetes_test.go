@@ -328,9 +328,9 @@ func (t *trial) refusedKubernetes(text string) bool {
 
 	switch {
 	case contains(text, "cannot go back to an older minor version"):
-		return minor(t.lowest()) > minor(final)
+		return minor(t.lowest(t.answers)) > minor(final) || minor(t.highest()) > minor(final)+1
 	case contains(text, "Kubernetes", "is older"):
-		return newer(t.lowest(), final) && slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
+		return newer(t.lowest(t.answers), final) && slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
 	case contains(text, "no release between"):
 		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back
 	case contains(text, "does not say what"):
@@ -377,4 +377,22 @@ func (t *trial) pendingOnTalos() bool {
 
 		return b.digest != newDigest || b.version != m.TalosVersion || m.Schematic != "" && b.schematic != m.Schematic
 	})
+}
+
+// answers is true for a machine whose configuration can be read.
+func (t *trial) answers(b *box) bool { return b.up() && !b.foreign && t.at(b.addr) == b }
+
+// highest is the highest version that any machine of the spec runs.
+func (t *trial) highest() string {
+	highest := ""
+
+	for _, m := range t.want.Machines {
+		for c, image := range t.meant[m.Name].kube.images {
+			if v := t.versionOf(image); m.Images[c] != "" && (highest == "" || newer(v, highest)) {
+				highest = v
+			}
+		}
+	}
+
+	return highest
 }

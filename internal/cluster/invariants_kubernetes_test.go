@@ -1,0 +1,106 @@
+package cluster_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// kubernetesInvariants: no component changes beside anything else that happens, while any
+// machine of the spec is away or at work, before its machine has the images, or where nobody
+// can ask Kubernetes, but for an API server that goes no further.
+func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
+	var broken []string
+
+	for _, step := range d.Steps {
+		up, ok := step.(cluster.UpgradeComponent)
+		if !ok {
+			continue
+		}
+
+		for _, other := range d.Steps {
+			if also, ok := other.(cluster.UpgradeComponent); other != step && (!ok || up.Role == cluster.ControlPlane || also.Role == cluster.ControlPlane) {
+				broken = append(broken, fmt.Sprintf("%q beside %q", step, other))
+			}
+		}
+
+		for _, m := range want.Machines {
+			if s := have.Machines[m.Name]; s.Access != cluster.Member || s.Busy != "" {
+				broken = append(broken, fmt.Sprintf("%q while %s is %s %s", step, m.Name, s.Access, s.Busy))
+			}
+		}
+
+		if version, _ := cluster.ImageVersion(up.Image); up.From != up.Image && up.Component != cluster.KubeProxy && have.Machines[up.Machine].Pulled != version {
+			broken = append(broken, fmt.Sprintf("%q before the images were pulled", step))
+		}
+
+		if !have.Kubernetes.Reachable && (up.Component != cluster.KubeAPIServer || newer(up.Image[len(up.Image)-7:], up.From[len(up.From)-7:])) {
+			broken = append(broken, fmt.Sprintf("%q while Kubernetes does not answer", step))
+		}
+	}
+
+	return broken
+}
+
+// randomKubernetesState gives machines any images of three minor versions, and lets some of
+// their pods not run.
+func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.Snapshot) {
+	path := []string{"v1.34.2", "v1.35.4", "v1.36.3"}
+	pick := func() string { return path[random.IntN(len(path))] }
+
+	want.Kubernetes = cluster.KubernetesSpec{Version: pick(), Via: path[1:2], Manifests: []string{"", pick()}[random.IntN(2)]}
+	calm, ill, at := random.IntN(3) > 0, random.IntN(2), pick() // else hardly anything would be upgraded
+	pulled := []string{"", want.Kubernetes.Version, want.Kubernetes.Version, path[1]}[random.IntN(4)]
+
+	if calm {
+		have.Etcd.Known, have.Etcd.Members, have.Kubernetes.Reachable = true, nil, random.IntN(8) > 0
+	}
+
+	for i, m := range want.Machines {
+		want.Machines[i].Images = imagesOf(m.Role, want.Kubernetes.Version)
+		s := have.Machines[m.Name]
+
+		if calm {
+			s = cluster.MachineState{
+				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, EtcdService: cluster.ServiceRunning, ConfigDigest: "new",
+				TalosVersion: m.TalosVersion, NodeName: m.Name, Meta: m.Meta, Busy: []string{"", "in progress"}[max(0, random.IntN(100)-98)],
+			}
+			if ill*random.IntN(8) == 1 {
+				s.Ready, s.Unmet = false, []string{"staticPods: kube-system/kube-apiserver not ready"}
+			}
+		}
+
+		s.Images, s.Pulled = imagesOf(m.Role, at), pulled
+		if ill*random.IntN(4) == 1 {
+			s.Images, s.Pulled = imagesOf(m.Role, pick()), pick()
+		}
+
+		have.Machines[m.Name] = s
+
+		if calm {
+			randomNode(random, m, s, have)
+		}
+	}
+}
+
+// randomNode is the node, and the member of etcd, of a machine that is in the cluster.
+func randomNode(random *rand.Rand, m cluster.Machine, s cluster.MachineState, have *cluster.Snapshot) {
+	version, _ := cluster.ImageVersion(s.Images[cluster.Kubelet])
+	node := cluster.Node{
+		Name: m.Name, Addresses: []string{m.Address}, Ready: s.Ready, ControlPlane: m.Role == cluster.ControlPlane, KubeletVersion: version,
+	}
+
+	if node.ControlPlane {
+		have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: m.Name, Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
+		node.StaticPods = map[string]cluster.StaticPod{}
+
+		for _, c := range staticPods {
+			node.StaticPods[string(c)] = cluster.StaticPod{Image: s.Images[c], Ready: s.Ready}
+		}
+	}
+
+	if have.Kubernetes.Reachable {
+		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, node)
+	}
+}
