@@ -1,6 +1,7 @@
 package talossim
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -231,7 +232,13 @@ func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, s
 	}
 
 	flusher.Flush()
+	s.followChanges(r.Context(), t, sel, version, send, flusher)
+}
 
+// followChanges sends what changes after a version, until the client goes.
+func (s *standIn) followChanges(
+	ctx context.Context, t target, sel selector, version int, send func(string, *unstructured.Unstructured) bool, flusher http.Flusher,
+) {
 	for {
 		changes, changed := s.store.since(t.kind, version)
 
@@ -250,7 +257,7 @@ func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, s
 		flusher.Flush()
 
 		select {
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return
 		case <-changed:
 		}
