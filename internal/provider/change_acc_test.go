@@ -386,6 +386,37 @@ func TestAccDrift(t *testing.T) {
 			t.Errorf("after an apply the plan is\n%s", plan)
 		}
 
+		s.expectImageDrift(t, w, bundle)
 		w.MustRun("destroy", "-auto-approve")
 	})
+}
+
+// expectImageDrift checks that a kubelet which somebody exchanged is named, and put back.
+func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.Bundle) {
+	t.Helper()
+
+	images, err := imagesIn(s.workers[0].Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	meant := images[cluster.Kubelet]
+	version, _ := cluster.ImageVersion(meant)
+	other := cluster.ImageAt(meant, version, version+"-slim")
+	s.byHand(t, bundle, s.workers[0], func(config string) string { return strings.Replace(config, meant, other, 1) })
+
+	empty, plan := w.PlanIsEmpty()
+	if empty || !strings.Contains(plan, fmt.Sprintf("kubelet of w-1 has image %s instead of %s", other, meant)) {
+		t.Errorf("with another kubelet on w-1 the plan is\n%s", plan)
+	}
+
+	w.MustRun("apply", "-auto-approve")
+
+	if images, err = imagesIn(s.workers[0].Config()); err != nil || images[cluster.Kubelet] != meant {
+		t.Errorf("after an apply w-1 has kubelet %s (%v)", images[cluster.Kubelet], err)
+	}
+
+	if empty, plan := w.PlanIsEmpty(); !empty {
+		t.Errorf("with the kubelet put back the plan is\n%s", plan)
+	}
 }
