@@ -16,7 +16,9 @@
 // What it is for: tests and the demonstration. Time is a parameter (Delays), every
 // call is recorded (Simulator.Calls), every call can be made to fail (Fault,
 // Options.OnCall), images can be missing or broken (Simulator.SetImage), etcd can raise
-// alarms (Machine.RaiseEtcdAlarm), and machines can be switched off, wiped, moved to
+// alarms (Machine.RaiseEtcdAlarm), components of Kubernetes can crash in a version
+// (Machine.BreakComponent), the cluster's endpoint can go away (Simulator.DropEndpoint),
+// and machines can be switched off, wiped, moved to
 // another address, made to panic, or told never to come back.
 //
 // What it is not:

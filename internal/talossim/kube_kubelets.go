@@ -89,6 +89,10 @@ func (k *kubelets) end(ctx context.Context, pod *corev1.Pod) {
 
 		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *options)
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			if pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+				k.cluster.repeatReports(pod.Spec.NodeName)
+			}
+
 			return
 		}
 

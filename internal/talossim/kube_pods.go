@@ -241,6 +241,10 @@ func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
 	if err := s.store.remove(t.kind, t.namespace, t.name); err != nil && !errors.Is(err, errObjectNotFound) {
 		s.sim.logf("remove pod %s/%s: %v", t.namespace, t.name, err)
 	}
+
+	if now.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+		s.cluster.repeatReports(node)
+	}
 }
 
 // gracePeriod is what a kube-apiserver makes of a request to delete a pod.

@@ -29,6 +29,7 @@ type podReport struct {
 	event   *podEvent
 
 	restarts int32 // of its containers in this boot
+	repeated int   // somebody deleted the mirror pod
 }
 
 // podEvent is a warning about a pod.
@@ -38,8 +39,24 @@ type podEvent struct{ reason, message string }
 func (b *boot) report(id string, r podReport) {
 	b.sim.update(func() {
 		run := b.staticPodRun(id)
-		r.restarts = run.restarts
+		r.restarts, r.repeated = run.restarts, run.shown.repeated
 		run.shown = r
+	})
+}
+
+// repeatReports lets the kubelet of a node make its mirror pods again, after somebody
+// deleted one.
+func (c *cluster) repeatReports(node string) {
+	c.sim.update(func() {
+		for _, b := range c.boots {
+			if !b.runsNode(node) {
+				continue
+			}
+
+			for _, run := range b.staticPods {
+				run.shown.repeated++
+			}
+		}
 	})
 }
 

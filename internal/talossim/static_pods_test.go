@@ -118,8 +118,10 @@ func waiting(t *testing.T, kube kubernetes.Interface, m *talossim.Machine, id, r
 			return err
 		}
 
-		if w := pod.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != reason || podReady(pod) {
-			return fmt.Errorf("it is %v", pod.Status.ContainerStatuses[0].State)
+		if !slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+			return c.State.Waiting != nil && c.State.Waiting.Reason == reason && !c.Ready
+		}) {
+			return fmt.Errorf("it is %v", pod.Status.ContainerStatuses)
 		}
 
 		events, err := kube.CoreV1().Events("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod.Name})
@@ -151,6 +153,16 @@ func TestStaticPodsFollowTheConfiguration(t *testing.T) {
 		pod.Annotations[corev1.MirrorPodAnnotationKey] == "" || pod.OwnerReferences[0].Name != cp.Hostname() {
 		t.Errorf("mirror pod %+v", pod)
 	}
+
+	check(t, kube.CoreV1().Pods("kube-system").Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
+	eventually(t, "another mirror pod", func(ctx context.Context) error {
+		again, err := mirror(ctx, kube, cp, k8s.SchedulerID)
+		if err == nil && again.UID == pod.UID {
+			err = errors.New("it is the same")
+		}
+
+		return err
+	})
 
 	before := cluster.served(cp, k8s.APIServerID)
 	version := schedulerVersion(t, cluster, cp)
