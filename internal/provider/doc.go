@@ -15,6 +15,7 @@
 //
 // Three rules hold everywhere. State is built from the plan and from what was
 // observed, never from the configuration. A plan is computed from configuration
-// and state alone, so that planning twice gives the same plan. Read never removes
+// and state alone, so that planning twice gives the same plan; registries and the cluster
+// are only asked for reasons against another version of Kubernetes. Read never removes
 // what it could not reach.
 package provider

@@ -14,7 +14,8 @@ import (
 )
 
 // A plan is worked out from configuration and state alone. No machine is asked:
-// the second planning pass, at apply time, has to come to the same values.
+// the second planning pass, at apply time, has to come to the same values. What only the
+// network knows, where Kubernetes is to be upgraded, is said beside it; see advise.
 
 // forecast is what a plan says about the computed attributes.
 type forecast struct {

@@ -111,6 +111,7 @@ func poolArguments(name, address string) configuration {
 		"timeouts":   configuration{"create": "10m"},
 		"apply_mode": "try", "drain": configuration{"enabled": true, "timeout": "10m", "on_timeout": "force"},
 		"upgrade_via": []any{"v1.12.6"}, "allow_downgrade": true, "etcd_snapshot_folder": "./snapshots",
+		"kubernetes_upgrade_via": []any{"v1.34.4"}, "drain_before_kubelet_upgrade": true,
 	}
 }
 

@@ -189,6 +189,14 @@ func TestMistakesInControlPlanes(t *testing.T) {
 			config: with(baseControlPlane(), "0s", "drain", "timeout"),
 			at:     `AttributeName("drain").AttributeName("timeout")`, says: []string{`"0s"`},
 		},
+		"two Kubernetes releases of one minor version": {
+			config: with(baseControlPlane(), []any{"v1.34.1", "v1.34.4"}, "kubernetes_upgrade_via"),
+			at:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(1)`, says: []string{"v1.34.4 beside v1.34.1"},
+		},
+		"no Kubernetes release to pass": {
+			config: with(baseControlPlane(), []any{"1.34.1"}, "kubernetes_upgrade_via"),
+			at:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(0)`, says: []string{`"1.34.1"`, "Write v1.34.1"},
+		},
 		"two releases of one minor version": {
 			config: with(baseControlPlane(), []any{"v1.12.4", "v1.11.2", "v1.12.6"}, "upgrade_via"),
 			at:     `AttributeName("upgrade_via").ElementKeyInt(2)`, says: []string{"v1.12.6 beside v1.12.4"},
