@@ -291,13 +291,15 @@ func TestBrokenComponentStopsTheUpgrade(t *testing.T) {
 		t.Fatal("the upgrade went through with a component that does not run")
 	}
 
-	for _, word := range []string{"kube-controller-manager-cp-2", "BackOff"} {
+	have := s.runner().Observe(bounded(t), s.want)
+	node, _ := have.NodeOf(s.want.Machines[1])
+
+	for _, word := range []string{"kube-controller-manager-" + node.Name, node.Name, "BackOff"} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("the error does not have %q: %v", word, err)
 		}
 	}
 
-	have := s.runner().Observe(bounded(t), s.want)
 	if image := have.Machines["cp-3"].Images[cluster.KubeControllerManager]; !strings.HasSuffix(image, "v1.35.4") {
 		t.Errorf("cp-3 was given %s although the one of cp-2 does not run", image)
 	}

@@ -337,6 +337,10 @@ func (b *boot) loseNode() {
 	if err := errors.Join(k.updateNode(ctx, node), k.losePods(ctx, b.nodeName)); err != nil && ctx.Err() == nil {
 		b.sim.logf("%s: mark node lost: %v", b.m.name, err)
 	}
+
+	// A kubelet that comes back corrects what the API says of its pods (Kubernetes 1.36,
+	// kubelet/status/status_manager.go needsReconcile).
+	b.sim.update(b.repeatReports)
 }
 
 // cordonNode marks the node unschedulable before the machine goes, as machined does in

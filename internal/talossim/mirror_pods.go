@@ -49,15 +49,18 @@ func (b *boot) report(id string, r podReport) {
 func (c *cluster) repeatReports(node string) {
 	c.sim.update(func() {
 		for _, b := range c.boots {
-			if !b.runsNode(node) {
-				continue
-			}
-
-			for _, run := range b.staticPods {
-				run.shown.repeated++
+			if b.runsNode(node) {
+				b.repeatReports()
 			}
 		}
 	})
+}
+
+// repeatReports lets the mirror pods follow once more. Callers hold sim.mu.
+func (b *boot) repeatReports() {
+	for _, run := range b.staticPods {
+		run.shown.repeated++
+	}
 }
 
 // mirrorName is the name of a static pod in the Kubernetes API.
