@@ -11,11 +11,14 @@ import (
 // image, then the kubelets, control planes first, and at last the bootstrap manifests. All
 // machines finish one minor version before the first goes on to the next.
 //
-// A resource changes its own machines only. That is enough for control planes: their
-// components talk to the API server of their own machine (Talos 1.13, secrets/kubernetes.go,
-// LocalEndpoint). What crosses machines is asked of the whole cluster: API servers are at most
-// one minor version apart, and no kubelet of a worker is newer than any of them, or more than
-// three minor versions older (Kubernetes version skew policy).
+// A resource changes its own machines only. What crosses machines is asked of the whole
+// cluster, where waiting for other resources cannot last for ever: API servers are at most one
+// minor version apart, and no kubelet of a worker is newer than any of them, or more than three
+// minor versions older (Kubernetes version skew policy). With KubePrism the components of a
+// control plane may talk to any API server (Talos 1.13, secrets/root.go), and those beside may
+// be of resources that wait for this one; so only the spec's own API servers all go before its
+// controller managers, schedulers and kubelets, as kubeadm goes from one control plane to the
+// next.
 
 // kubernetesUpgrade is one round of an upgrade of Kubernetes.
 type kubernetesUpgrade struct {

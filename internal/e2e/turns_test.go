@@ -187,9 +187,10 @@ func TestAccChangesKilled(t *testing.T) {
 		calls int // that change machines
 		make  func(s *site)
 	}{
-		"upgrade": {9, func(s *site) { s.talosVersion = "v1.13.2" }},
-		"reboot":  {6, func(s *site) { s.patches = append(s.patches, rebootPatch) }},
-		"shrink":  {2, func(s *site) { s.controlPlanes = s.controlPlanes[:2] }},
+		"upgrade":    {9, func(s *site) { s.talosVersion = "v1.13.2" }},
+		"reboot":     {6, func(s *site) { s.patches = append(s.patches, rebootPatch) }},
+		"kubernetes": {16, func(s *site) { s.kubernetes = "v1.36.3" }},
+		"shrink":     {2, func(s *site) { s.controlPlanes = s.controlPlanes[:2] }},
 	} {
 		stride := 3
 		if os.Getenv("TALOSOP_TEST_EVERY_CALL") != "" {

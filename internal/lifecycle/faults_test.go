@@ -78,10 +78,17 @@ func failOnce(t *testing.T, n int, fault talossim.Fault) {
 
 // inject makes the n-th call from now on fail.
 func (s *site) inject(n int, fault talossim.Fault) {
+	s.injectAt(n, fault, func(talossim.Call) bool { return true })
+}
+
+// injectChange makes the n-th call from now on that changes a machine fail.
+func (s *site) injectChange(n int, fault talossim.Fault) { s.injectAt(n, fault, talossim.Call.Mutates) }
+
+func (s *site) injectAt(n int, fault talossim.Fault, counts func(talossim.Call) bool) {
 	var calls atomic.Int64
 
 	s.sim.SetOnCall(func(c talossim.Call) error {
-		if calls.Add(1) != int64(n) {
+		if !counts(c) || calls.Add(1) != int64(n) {
 			return nil
 		}
 
@@ -124,13 +131,24 @@ func TestStopAtEveryCall(t *testing.T) {
 // stopAt cancels a run at its n-th call; the call itself may take effect.
 func (s *site) stopAt(n int, run func(context.Context) error) {
 	s.t.Helper()
+	s.stopWhen(n, func(talossim.Call) bool { return true }, run)
+}
+
+// stopAtChange cancels a run at its n-th call that changes a machine.
+func (s *site) stopAtChange(n int, run func(context.Context) error) {
+	s.t.Helper()
+	s.stopWhen(n, talossim.Call.Mutates, run)
+}
+
+func (s *site) stopWhen(n int, counts func(talossim.Call) bool, run func(context.Context) error) {
+	s.t.Helper()
 
 	ctx, stop := context.WithCancel(bounded(s.t))
 
 	var calls atomic.Int64
 
-	s.sim.SetOnCall(func(talossim.Call) error {
-		if calls.Add(1) == int64(n) {
+	s.sim.SetOnCall(func(c talossim.Call) error {
+		if counts(c) && calls.Add(1) == int64(n) {
 			stop()
 		}
 

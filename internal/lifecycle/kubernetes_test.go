@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -112,8 +116,18 @@ func (s *site) settled() {
 func TestKubernetesUpgradeInTwoHops(t *testing.T) {
 	t.Parallel()
 
-	s := kubernetesSite(t, 3, 2, "v1.34.5")
+	s := newSite(t, 3, 2, talossim.Options{})
+
+	var err error
+	if s.want.Endpoint, err = s.sim.LoadBalancer(); err != nil {
+		t.Fatal(err)
+	}
+
+	s.kubernetes("v1.34.5")
+	s.create()
 	s.kubernetes("v1.36.3")
+
+	polling := s.poll()
 
 	foretold, last := cluster.Forecast(s.want, s.runner().Observe(bounded(t), s.want), s.policy)
 	if !last.Done() {
@@ -121,6 +135,12 @@ func TestKubernetesUpgradeInTwoHops(t *testing.T) {
 	}
 
 	result := s.converge()
+
+	polling.Stop()
+
+	if asked, failed := polling.Count(); asked == 0 || len(failed) > 0 {
+		t.Errorf("of %d requests through the endpoint %d were not answered: %v", asked, len(failed), errors.Join(failed...))
+	}
 
 	if got, want := stepTexts(result.Done), stepTexts(foretold); !slices.Equal(sortedPulls(got), sortedPulls(want)) {
 		t.Errorf("done:\n%s\nforetold:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -132,6 +152,25 @@ func TestKubernetesUpgradeInTwoHops(t *testing.T) {
 
 	s.runsKubernetes("v1.36.3")
 	s.settled()
+}
+
+// poll asks the API through the endpoint all the time.
+func (s *site) poll() *talossim.Poller {
+	s.t.Helper()
+
+	client, err := s.bundle.KubernetesClient("poller", []string{"system:masters"}, time.Hour)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	polling, err := talossim.Poll(bounded(s.t), &rest.Config{
+		Host: s.want.Endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: client.CA, CertData: client.Certificate, KeyData: client.Key},
+	}, 10*time.Millisecond, 10*time.Second)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	return polling
 }
 
 // hop is an upgrade of three control planes and two workers by one minor version.
@@ -273,6 +312,55 @@ func TestKubernetesUpgradeHoldsForAMachineThatIsDown(t *testing.T) {
 	s.runsKubernetes("v1.36.3")
 }
 
+// TestKubernetesUpgradeWithoutTheEndpoint takes the virtual IP away half way: the upgrade goes on through the control planes' own addresses.
+func TestKubernetesUpgradeWithoutTheEndpoint(t *testing.T) {
+	t.Parallel()
+
+	s := kubernetesSite(t, 3, 1, "v1.35.4")
+	s.kubernetes("v1.36.3")
+
+	var once sync.Once
+
+	s.sim.SetOnCall(func(c talossim.Call) error {
+		if c.Method == "ApplyConfiguration" && c.Machine == "cp-2" {
+			once.Do(func() {
+				if err := s.sim.DropEndpoint(s.want.Endpoint); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+
+		return nil
+	})
+
+	s.converge()
+	s.runsKubernetes("v1.36.3")
+
+	if holder := s.sim.EndpointHolder(s.want.Endpoint); holder != nil {
+		t.Errorf("%s has the endpoint that was taken away", holder.Name())
+	}
+}
+
+// TestKubernetesOfAVersionThatIsNotThere changes nothing when an image of the new version is nowhere to be had.
+func TestKubernetesOfAVersionThatIsNotThere(t *testing.T) {
+	t.Parallel()
+
+	s := kubernetesSite(t, 1, 1, "v1.35.4")
+	if err := s.sim.SetImage("registry.k8s.io/kube-scheduler:v1.36.3", talossim.Image{Missing: true}); err != nil {
+		t.Fatal(err)
+	}
+
+	s.kubernetes("v1.36.3")
+
+	if _, err := s.runner().Converge(bounded(t), s.want); err == nil || !strings.Contains(err.Error(), "registry.k8s.io/kube-scheduler:v1.36.3") {
+		t.Errorf("the run ended with %v, want one that names the image", err)
+	}
+
+	s.kubernetes("v1.35.4")
+	s.settled()
+	s.runsKubernetes("v1.35.4")
+}
+
 // TestBrokenComponentStopsTheUpgrade: a component that does not come up in the new version stops the upgrade at its machine. The error names the pod, the node and
 // the last event, and the version can be set back.
 func TestBrokenComponentStopsTheUpgrade(t *testing.T) {
@@ -319,20 +407,21 @@ func TestKubernetesUpgradeSurvivesFailures(t *testing.T) {
 	counted := kubernetesSite(t, 2, 1, "v1.35.4")
 	upgrade(counted)
 
-	before := len(counted.sim.Calls())
+	before := len(counted.changes())
 	counted.converge()
 
-	total := len(counted.sim.Calls()) - before
+	// Two control planes with four components and two, three kubelets: what they are asked beside that is asked again.
+	total := len(counted.changes()) - before
 	stride := strideOf(total, failPoints)
 
-	t.Logf("an upgrade makes %d calls, every %d. fails", total, stride)
+	t.Logf("an upgrade makes %d calls that change machines, every %d. fails", total, stride)
 
 	for n := 1; n <= total; n += stride {
 		for name, disturb := range map[string]func(s *site){
-			"unavailable": func(s *site) { s.inject(n, talossim.Fault{Code: 14, Message: "injected"}) },
-			"answer lost": func(s *site) { s.inject(n, talossim.Fault{DropResponse: true}) },
+			"unavailable": func(s *site) { s.injectChange(n, talossim.Fault{Code: codes.Unavailable, Message: "injected"}) },
+			"answer lost": func(s *site) { s.injectChange(n, talossim.Fault{DropResponse: true}) },
 			"stopped": func(s *site) {
-				s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
+				s.stopAtChange(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
 			},
 		} {
 			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
