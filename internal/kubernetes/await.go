@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/blang/semver/v4"
@@ -28,8 +29,9 @@ const (
 // A component of the control plane is its mirror pod: the image is in its specification, its
 // container runs and it is Ready. The API server has to tell the version of the image on the
 // node's own address as well, which no status can be late about; where that address cannot
-// be reached from here, the pod's status decides, which [Options.Progress] is told. The kubelet is its Node: the version of the image, and
-// Ready. An image whose tag is no version is not compared with one. kube-proxy runs on no
+// be reached from here, the pod's status decides, which [Options.Progress] is told, once it
+// was the same for [Options.Steady]. The kubelet is its Node: the version of the image, and
+// Ready, if any node of the cluster is. An image whose tag is no version is not compared with one. kube-proxy runs on no
 // node of its own, there is nothing to wait for.
 //
 // The error names the pod, the node, what is missing and the last event. It is permanent
@@ -66,9 +68,10 @@ type awaited struct {
 	component   cluster.Component
 	// version is that of the image, empty when its tag is none.
 	version string
-	// unreachable counts the looks in a row that did not get to the node's own address.
-	unreachable int
-	told        bool
+	// container is the one that was seen to run last, and since when without a break.
+	container string
+	since     time.Time
+	told      bool
 }
 
 func (a *awaited) pod() string { return string(a.component) + "-" + a.node }
@@ -107,11 +110,22 @@ func (a *awaited) kubelet(ctx context.Context) error {
 	switch {
 	case ready == nil:
 		return errors.New("the node does not say whether it is ready")
-	case ready.Status != corev1.ConditionTrue:
-		return fmt.Errorf("the node is not ready%s", because(ready.Reason, ready.Message))
-	default:
+	case ready.Status == corev1.ConditionTrue:
 		return nil
+	default:
+		return a.withoutNetwork(ctx, fmt.Errorf("the node is not ready%s", because(ready.Reason, ready.Message)))
 	}
+}
+
+// withoutNetwork is nil in a cluster that has no pod network yet, where no node is ready, and
+// else what keeps the node from it.
+func (a *awaited) withoutNetwork(ctx context.Context, cause error) error {
+	state := a.client.Observe(ctx)
+	if !state.Reachable || slices.ContainsFunc(state.Nodes, func(n cluster.Node) bool { return n.Ready }) {
+		return cause
+	}
+
+	return nil
 }
 
 // staticPod is nil once the mirror pod runs the image, and the API server is it.
@@ -128,7 +142,13 @@ func (a *awaited) staticPod(ctx context.Context) error {
 	}
 
 	if err := runs(pod, a.image); err != nil {
+		a.container = ""
+
 		return err
+	}
+
+	if container := containerOf(pod); container != a.container || a.since.IsZero() {
+		a.container, a.since = container, time.Now()
 	}
 
 	if a.component != cluster.KubeAPIServer || a.version == "" {
@@ -138,9 +158,21 @@ func (a *awaited) staticPod(ctx context.Context) error {
 	return a.apiServer(ctx)
 }
 
+// containerOf tells one run of a pod's container from another.
+func containerOf(pod *corev1.Pod) string {
+	id := string(pod.UID)
+
+	for _, s := range pod.Status.ContainerStatuses {
+		id += fmt.Sprintf(" %s %d", s.ContainerID, s.RestartCount)
+	}
+
+	return id
+}
+
 // apiServer is nil once the API server of the node tells the version, or when it is out of
-// reach. One look that does not get through is not enough for that: a server that starts
-// refuses connections, too.
+// reach and its container has run for long enough: its pod has no probes, so it is Ready as
+// soon as the process runs, and a server that starts, or crashes again and again, refuses
+// connections, too (Talos 1.13, k8s/control_plane_static_pod.go).
 func (a *awaited) apiServer(ctx context.Context) error {
 	node, err := a.client.node(ctx, a.node, "")
 	if err != nil {
@@ -148,9 +180,6 @@ func (a *awaited) apiServer(ctx context.Context) error {
 	}
 
 	var unreachable []error
-
-	before := a.unreachable
-	a.unreachable = 0
 
 	for _, ip := range internalIPs(node) {
 		told, err := a.client.versionOf(ctx, ip)
@@ -173,7 +202,7 @@ func (a *awaited) apiServer(ctx context.Context) error {
 		unreachable = []error{errors.New("the node has none")}
 	}
 
-	if a.unreachable = before + 1; a.unreachable < 2 {
+	if time.Since(a.since) < a.client.steady {
 		return fmt.Errorf("the API server does not answer on the node's own address: %w", errors.Join(unreachable...))
 	}
 

@@ -37,6 +37,7 @@ type upgrading struct {
 	sync.Mutex
 
 	node    corev1.Node
+	others  []corev1.Node
 	pod     *corev1.Pod
 	events  []corev1.Event
 	version string
@@ -81,7 +82,7 @@ func (u *upgrading) serve(w http.ResponseWriter, r *http.Request) {
 	case "/version":
 		answer(w, http.StatusOK, map[string]string{"gitVersion": u.version})
 	case "/api/v1/nodes":
-		answer(w, http.StatusOK, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: []corev1.Node{u.node}})
+		answer(w, http.StatusOK, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: append([]corev1.Node{u.node}, u.others...)})
 	case "/api/v1/nodes/cp-1":
 		answer(w, http.StatusOK, u.node)
 	case "/api/v1/namespaces/kube-system/pods/kube-apiserver-cp-1":
@@ -266,6 +267,7 @@ func TestAwaitComponentSaysWhatIsMissing(t *testing.T) {
 			component: cluster.Kubelet,
 			change: func(u *upgrading) {
 				u.node.Status.Conditions[0].Status, u.node.Status.Conditions[0].Message = corev1.ConditionFalse, "no network plugin"
+				u.others = readyWorker()
 			},
 			want: []string{"the node is not ready: no network plugin"},
 		},
@@ -326,16 +328,26 @@ func TestAwaitComponentOutOfReach(t *testing.T) {
 	var told []string
 
 	client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) {
-		o.Port, o.Progress = port, func(message string) { told = append(told, message) }
+		o.Port, o.Progress, o.Steady = port, func(message string) { told = append(told, message) }, 3*time.Second
 	})
+
+	// Its pod is ready from the beginning; that it crashes and starts again shows in its restarts.
+	u.looked = func() {
+		if u.looks.Load() <= 2 {
+			u.status().RestartCount++
+		}
+	}
+
+	began := time.Now()
 	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer, newAPIServer))
 
 	if len(told) != 1 || !strings.Contains(told[0], "its own address cannot be reached from here (") || !strings.Contains(told[0], "refused") {
 		t.Errorf("told %q, want once that the pod's status decides, and why", told)
 	}
 
-	if n := u.looks.Load(); n != 2 {
-		t.Errorf("%d looks, want a second one: a server that starts refuses connections, too", n)
+	// Two looks saw restarts, a second apart.
+	if waited := time.Since(began); waited < 4*time.Second {
+		t.Errorf("waited %s, want the time of Steady after the last restart", waited)
 	}
 
 	// Whoever answers there without being an API server of the cluster is not out of reach.
@@ -348,7 +360,7 @@ func TestAwaitComponentOutOfReach(t *testing.T) {
 	}
 }
 
-// A server that refused a connection once is asked for its version when it answers.
+// A server that refused connections for a while is asked for its version when it answers.
 func TestAwaitComponentWhileTheServerStarts(t *testing.T) {
 	t.Parallel()
 
@@ -367,7 +379,7 @@ func TestAwaitComponentWhileTheServerStarts(t *testing.T) {
 
 	client := ca.clientOf(t, server.URL, own, func(o *kubernetes.Options) {
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			if address == own.Listener.Addr().String() && refused.Add(1) == 1 {
+			if address == own.Listener.Addr().String() && refused.Add(1) <= 3 {
 				return nil, errors.New("connection refused")
 			}
 
@@ -377,7 +389,7 @@ func TestAwaitComponentWhileTheServerStarts(t *testing.T) {
 	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer, newAPIServer))
 
 	if n := u.looks.Load(); n != 4 {
-		t.Errorf("%d looks, want 4: the version was wrong until then", n)
+		t.Errorf("%d looks, want 4: it refused connections, or told the old version, until then", n)
 	}
 }
 
@@ -423,6 +435,36 @@ func TestAwaitComponentSurvivesTheEndpoint(t *testing.T) {
 
 	if got := client.Observe(t.Context()); got.Reachable || strings.Contains(got.Cause, own.URL) {
 		t.Errorf("a node that is no control plane was asked: %+v", got)
+	}
+}
+
+func readyWorker() []corev1.Node {
+	return []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}}
+}
+
+// Without a pod network no node is ready, and no kubelet is waited for because of that.
+func TestAwaitComponentWithoutANetwork(t *testing.T) {
+	t.Parallel()
+
+	u := newUpgrading()
+	u.node.Status.Conditions[0].Status = corev1.ConditionFalse
+
+	ca := newAuthority(t)
+	server := ca.apiServer(t, u.serve)
+	client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.Await = 10 * time.Second })
+	check(t, client.AwaitComponent(t.Context(), "cp-1", cluster.Kubelet, newKubelet))
+
+	u.Lock()
+	u.others = readyWorker()
+	u.Unlock()
+
+	client = ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.Await = 2 * time.Second })
+
+	err := client.AwaitComponent(t.Context(), "cp-1", cluster.Kubelet, newKubelet)
+	if err == nil || !strings.Contains(err.Error(), "the node is not ready") {
+		t.Errorf("with another node that is ready: %v", err)
 	}
 }
 

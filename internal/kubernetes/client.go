@@ -49,6 +49,9 @@ type Options struct {
 	// Await bounds the wait for a component to run, and that for manifests to be reconciled;
 	// 5 min by default, as in talosctl upgrade-k8s.
 	Await time.Duration
+	// Steady is how long the container of an API server that cannot be asked on its node's own
+	// address has to run, without a restart, before that counts as running; 1 min by default.
+	Steady time.Duration
 	// Progress is told what is worth knowing and no error: what a drain left behind when
 	// its policy was to go on all the same, and a lock that could not be given back. nil
 	// is allowed; it may be called by several goroutines.
@@ -66,8 +69,9 @@ func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) 
 
 // Client is the API of one cluster. It is safe for concurrent use.
 type Client struct {
-	attempt, call, await time.Duration
-	port                 string
+	attempt, call time.Duration
+	await, steady time.Duration
+	port          string
 	// given are the servers of the options, the endpoint first.
 	given      []*server
 	connect    func(base string) (*server, error)
@@ -111,7 +115,7 @@ func New(o Options) (*Client, error) {
 	}
 
 	c := &Client{
-		attempt: o.Attempt, call: o.Call, await: o.Await, port: o.Port, progress: o.Progress, staticPods: o.StaticPods,
+		attempt: o.Attempt, call: o.Call, await: o.Await, steady: o.Steady, port: o.Port, progress: o.Progress, staticPods: o.StaticPods,
 		cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA)),
 		connect: func(base string) (*server, error) {
 			return newServer(base, o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})
@@ -141,6 +145,10 @@ func (o Options) withDefaults() Options {
 
 	if o.Call == 0 {
 		o.Call = 10 * time.Second
+	}
+
+	if o.Steady == 0 {
+		o.Steady = time.Minute
 	}
 
 	if o.Await == 0 {
