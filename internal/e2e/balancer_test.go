@@ -32,7 +32,7 @@ func balance(t *testing.T, controlPlanes []string) string {
 				return
 			}
 
-			connections.Go(func() { carry(t.Context(), client, controlPlanes, int(turn.Add(1)%uint64(len(controlPlanes)))) }) //nolint:gosec // less than their number
+			connections.Go(func() { carry(t.Context(), client, controlPlanes, int(turn.Add(1)%uint64(len(controlPlanes)))) })
 		}
 	})
 
@@ -70,7 +70,7 @@ func ownAddress(t *testing.T, machine string) string {
 
 // carry takes a connection to a control plane until either side ends it, or the test does.
 func carry(ctx context.Context, client net.Conn, controlPlanes []string, first int) {
-	defer client.Close() //nolint:errcheck // either side may have closed it
+	defer client.Close() // an error says that either side closed it
 
 	for i := range controlPlanes {
 		server, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp4", net.JoinHostPort(controlPlanes[(first+i)%len(controlPlanes)], "6443"))
@@ -78,7 +78,7 @@ func carry(ctx context.Context, client net.Conn, controlPlanes []string, first i
 			continue
 		}
 
-		defer server.Close() //nolint:errcheck // as above
+		defer server.Close()
 
 		stop := context.AfterFunc(ctx, func() {
 			_ = client.Close()
@@ -86,7 +86,7 @@ func carry(ctx context.Context, client net.Conn, controlPlanes []string, first i
 		})
 		defer stop()
 
-		done := make(chan struct{}, 2) //nolint:mnd // one for each direction
+		done := make(chan struct{}, 2) // one for each direction
 
 		for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
 			go func() {

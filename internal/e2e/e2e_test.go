@@ -64,7 +64,8 @@ func TestAccWithoutReset(t *testing.T) {
 	}
 }
 
-// simulated starts machines in maintenance mode, with the real etcd and kube-apiserver of a folder or, without one, with stand-ins. Reboots take a second, so that what is waited for between two stages is there to see.
+// simulated starts machines in maintenance mode, with the real etcd and kube-apiserver of a folder or, without one, with stand-ins. Reboots
+// take a second, so that what is waited for between two stages is there to see.
 func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 	t.Helper()
 

@@ -100,8 +100,8 @@ func (s site) runs(t *testing.T, w *clitest.Workspace, version string) {
 	}
 
 	for resource, machines := range observed(t, w) {
-		for name, machine := range machines.(map[string]any) { //nolint:forcetypeassert // a map of objects by its schema
-			for component, running := range machine.(map[string]any)["kubernetes"].(map[string]any) { //nolint:forcetypeassert // as above
+		for name, machine := range machines.(map[string]any) {
+			for component, running := range machine.(map[string]any)["kubernetes"].(map[string]any) {
 				if running != version {
 					t.Errorf("%s says that %s of %s runs %v, want %s", resource, component, name, running, version)
 				}
