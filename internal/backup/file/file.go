@@ -1,0 +1,287 @@
+// Package file keeps backups as files of a folder, readable by their owner alone: a database
+// of etcd holds every Secret of its cluster.
+package file
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+)
+
+// partial is how names of files begin that are still written.
+const partial = ".talosop-partial-"
+
+var _ store.Store = Store{}
+
+// Store keeps each object as a file of that path below a folder.
+type Store struct {
+	// Path of the folder; it is made when it is missing.
+	Path string
+}
+
+// Put writes a file that appears under its name once it is whole and on the disk. The file
+// system must have hard links.
+func (s Store) Put(ctx context.Context, key string, body io.Reader) (object store.Object, err error) {
+	path, err := s.path(key)
+	if err != nil {
+		return store.Object{}, err
+	}
+
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return store.Object{}, fmt.Errorf("make the folder for backups: %w", err)
+	}
+
+	// Temporary files are made for their owner alone (os.CreateTemp).
+	file, err := os.CreateTemp(filepath.Dir(path), partial+"*")
+	if err != nil {
+		return store.Object{}, fmt.Errorf("make a file for the backup: %w", err)
+	}
+
+	defer func() { err = errors.Join(err, removed(file.Name())) }()
+
+	sum := sha256.New()
+
+	size, err := io.Copy(io.MultiWriter(file, sum), &bounded{ctx: ctx, from: body})
+	if err = errors.Join(err, synced(file, err)); err != nil {
+		return store.Object{}, fmt.Errorf("write %s: %w", key, err)
+	}
+
+	// A link fails where a rename would replace.
+	if err := os.Link(file.Name(), path); errors.Is(err, fs.ErrExist) {
+		return store.Object{}, fmt.Errorf("name %s: %w: %w", key, store.ErrExists, err)
+	} else if err != nil {
+		return store.Object{}, fmt.Errorf("name %s: %w", key, err)
+	}
+
+	object, err = s.confirmed(ctx, key, size, hex.EncodeToString(sum.Sum(nil)))
+	if err != nil {
+		return store.Object{}, errors.Join(err, removed(path))
+	}
+
+	return object, nil
+}
+
+// confirmed reads what the folder has now and compares it with what was written.
+func (s Store) confirmed(ctx context.Context, key string, size int64, sum string) (store.Object, error) {
+	object, err := s.Head(ctx, key)
+	if err != nil {
+		return store.Object{}, err
+	}
+
+	if object.Size != size || object.Checksum != sum {
+		return store.Object{}, fmt.Errorf("%w: %s has %d bytes of %d", store.ErrDiffers, key, object.Size, size)
+	}
+
+	path, err := s.path(key)
+	if err != nil {
+		return store.Object{}, err
+	}
+
+	object.SHA256 = sum
+
+	return object, syncedFolder(filepath.Dir(path))
+}
+
+// Head reads the whole file to know its sum, which is its SHA-256.
+func (s Store) Head(ctx context.Context, key string) (object store.Object, err error) {
+	path, err := s.path(key)
+	if err != nil {
+		return store.Object{}, err
+	}
+
+	file, err := opened(path)
+	if err != nil {
+		return store.Object{}, err
+	}
+
+	defer func() { err = errors.Join(err, file.Close()) }()
+
+	info, err := file.Stat()
+	if err != nil {
+		return store.Object{}, err
+	}
+
+	sum := sha256.New()
+
+	size, err := io.Copy(sum, &bounded{ctx: ctx, from: file})
+	if err != nil {
+		return store.Object{}, fmt.Errorf("read %s: %w", key, err)
+	}
+
+	return store.Object{Key: key, Size: size, Checksum: hex.EncodeToString(sum.Sum(nil)), Modified: info.ModTime()}, nil
+}
+
+// Open reads a file.
+func (s Store) Open(ctx context.Context, key string, part store.Range) (io.ReadCloser, error) {
+	path, err := s.path(key)
+	if err != nil {
+		return nil, err
+	}
+
+	file, err := opened(path)
+	if err != nil {
+		return nil, err
+	}
+
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+
+	length := info.Size() - part.Offset
+	if part.Length > 0 {
+		length = min(length, part.Length)
+	}
+
+	return struct {
+		io.Reader
+		io.Closer
+	}{&bounded{ctx: ctx, from: io.NewSectionReader(file, part.Offset, length)}, file}, nil
+}
+
+// List walks the folder; one that does not exist holds nothing.
+func (s Store) List(ctx context.Context, prefix string) ([]store.Object, error) {
+	var objects []store.Object
+
+	err := s.walk(ctx, func(key string, info fs.FileInfo) error {
+		if strings.HasPrefix(key, prefix) && !strings.HasPrefix(info.Name(), partial) {
+			objects = append(objects, store.Object{Key: key, Size: info.Size(), Modified: info.ModTime()})
+		}
+
+		return nil
+	})
+
+	slices.SortFunc(objects, func(a, b store.Object) int { return strings.Compare(a.Key, b.Key) })
+
+	return objects, err
+}
+
+// Delete removes a file. Its folders stay.
+func (s Store) Delete(_ context.Context, key string) error {
+	path, err := s.path(key)
+	if err != nil {
+		return err
+	}
+
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete %s: %w", key, err)
+	}
+
+	return nil
+}
+
+// Sweep removes files that have no name yet.
+func (s Store) Sweep(ctx context.Context, prefix string, before time.Time) (int, error) {
+	swept := 0
+
+	err := s.walk(ctx, func(key string, info fs.FileInfo) error {
+		folder, name := filepath.Split(key)
+		if !strings.HasPrefix(name, partial) || !strings.HasPrefix(folder, prefix[:strings.LastIndex(prefix, "/")+1]) || !info.ModTime().Before(before) {
+			return nil
+		}
+
+		swept++
+
+		return removed(filepath.Join(s.Path, filepath.FromSlash(key)))
+	})
+
+	return swept, err
+}
+
+// walk calls f with each file below the folder.
+func (s Store) walk(ctx context.Context, f func(key string, info fs.FileInfo) error) error {
+	return fs.WalkDir(os.DirFS(s.Path), ".", func(key string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return fmt.Errorf("list the backups: %w", err)
+		}
+
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("list the backups: %w", err)
+		}
+
+		return f(key, info)
+	})
+}
+
+// path of a key. A key must not leave the folder.
+func (s Store) path(key string) (string, error) {
+	if !fs.ValidPath(key) || key == "." {
+		return "", fmt.Errorf("%q is no key of a backup", key)
+	}
+
+	return filepath.Join(s.Path, filepath.FromSlash(key)), nil
+}
+
+// bounded reads until its context ends.
+type bounded struct {
+	ctx  context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled, and it lives for one call
+	from io.Reader
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, context.Cause(b.ctx)
+	}
+
+	return b.from.Read(p)
+}
+
+// opened is a file to read, or ErrNotFound.
+func opened(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+
+	return file, err
+}
+
+// synced closes a file whose content is on the disk, unless it was not written to the end.
+func synced(file *os.File, written error) error {
+	if written != nil {
+		return file.Close()
+	}
+
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// syncedFolder makes a new name last over a loss of power.
+func syncedFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// removed takes a file away, also after the run was interrupted.
+func removed(path string) error {
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("remove the unnamed backup: %w", err)
+	}
+
+	return nil
+}

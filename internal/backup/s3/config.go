@@ -1,0 +1,185 @@
+package s3
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+)
+
+// Config says which bucket, and how it is reached. Everything but Bucket may be empty.
+type Config struct {
+	Bucket string
+	// Region of the bucket; without one that of the environment or the profile, and
+	// us-east-1 for an Endpoint, which most other servers call themselves.
+	Region string
+	// Endpoint is the URL of a server that is not AWS.
+	Endpoint string
+	// PathStyle puts the bucket into the path instead of the host name.
+	PathStyle bool
+	// CA is PEM that is trusted besides the certificates of the system.
+	CA string
+	// InsecureSkipTLSVerify trusts any certificate.
+	InsecureSkipTLSVerify bool
+
+	Credentials Credentials
+	Encryption  Encryption
+	Lock        Lock
+}
+
+// Credentials are those of a key, of a profile or, when both are empty, what the default
+// chain of the AWS SDK finds. A role is assumed with them.
+type Credentials struct {
+	AccessKeyID, SecretAccessKey, SessionToken string
+	Profile                                    string
+	Role                                       Role
+}
+
+// Role is assumed when ARN is set.
+type Role struct {
+	ARN, ExternalID, SessionName string
+	// Endpoint of the token service where it is not that of AWS.
+	Endpoint string
+}
+
+// Encryption is what the server is asked to do, besides what was encrypted before it came.
+type Encryption struct {
+	// Algorithm is AES256, aws:kms, aws:kms:dsse or empty for what the bucket does.
+	Algorithm string
+	// KMSKey names the key of aws:kms.
+	KMSKey string
+}
+
+// Lock keeps objects from being deleted, as the bucket's object lock allows.
+type Lock struct {
+	Mode string // GOVERNANCE, COMPLIANCE or empty
+	// Until is when it ends.
+	Until time.Time
+}
+
+// attempts of one request, which the SDK spreads over some 10 seconds.
+const attempts = 6
+
+// New makes a store of a bucket. It reads configuration and credentials of the environment
+// and does not ask the server.
+func New(ctx context.Context, c Config) (*Store, error) {
+	if c.Bucket == "" {
+		return nil, errors.New("the name of the bucket is empty")
+	}
+
+	if (c.Lock.Mode == "") != c.Lock.Until.IsZero() {
+		return nil, errors.New("an object lock needs both a mode and a time until which it holds")
+	}
+
+	client, err := c.httpClient()
+	if err != nil {
+		return nil, err
+	}
+
+	loaded, err := config.LoadDefaultConfig(ctx, c.options(client)...)
+	if err != nil {
+		return nil, fmt.Errorf("load the configuration for S3: %w", err)
+	}
+
+	if loaded.Region == "" && c.Endpoint != "" {
+		loaded.Region = "us-east-1"
+	}
+
+	if c.Credentials.Role.ARN != "" {
+		loaded.Credentials = aws.NewCredentialsCache(c.Credentials.Role.provider(loaded))
+	}
+
+	return &Store{config: c, client: s3.NewFromConfig(loaded, func(o *s3.Options) {
+		o.UsePathStyle = c.PathStyle
+		if c.Endpoint != "" {
+			o.BaseEndpoint = &c.Endpoint
+		}
+	})}, nil
+}
+
+func (c Config) options(client *awshttp.BuildableClient) []func(*config.LoadOptions) error {
+	options := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(client),
+		config.WithRetryer(func() aws.Retryer { return newRetryer() }),
+	}
+
+	if c.Region != "" {
+		options = append(options, config.WithRegion(c.Region))
+	}
+
+	if c.Credentials.Profile != "" {
+		options = append(options, config.WithSharedConfigProfile(c.Credentials.Profile))
+	}
+
+	if key := c.Credentials; key.AccessKeyID != "" || key.SecretAccessKey != "" {
+		options = append(options, config.WithCredentialsProvider(
+			credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, key.SessionToken)))
+	}
+
+	return options
+}
+
+// newRetryer repeats what a server or a network may do better the next time: answers of 5xx
+// and cut connections. The SDK's own list has more, such as expired credentials.
+func newRetryer() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = attempts
+		o.MaxBackoff = 5 * time.Second
+		o.Retryables = []retry.IsErrorRetryable{
+			retry.NoRetryCanceledError{},
+			retry.RetryableConnectionError{},
+			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{
+				http.StatusInternalServerError: {}, http.StatusBadGateway: {}, http.StatusServiceUnavailable: {}, http.StatusGatewayTimeout: {},
+			}},
+			// CompleteMultipartUpload reports these in the body of an answer of 200.
+			retry.RetryableErrorCode{Codes: map[string]struct{}{"InternalError": {}, "SlowDown": {}, "ServiceUnavailable": {}}},
+		}
+	})
+}
+
+func (c Config) httpClient() (*awshttp.BuildableClient, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("read the certificates of the system: %w", err)
+	}
+
+	if c.CA != "" && !roots.AppendCertsFromPEM([]byte(c.CA)) {
+		return nil, errors.New("the CA of the S3 server is no certificate in PEM")
+	}
+
+	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		// A server that accepts a request and never answers would hold an apply until its deadline.
+		t.ResponseHeaderTimeout = 2 * time.Minute
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: c.InsecureSkipTLSVerify}
+	}), nil
+}
+
+func (r Role) provider(loaded aws.Config) aws.CredentialsProvider {
+	client := sts.NewFromConfig(loaded, func(o *sts.Options) {
+		if r.Endpoint != "" {
+			o.BaseEndpoint = &r.Endpoint
+		}
+	})
+
+	return stscreds.NewAssumeRoleProvider(client, r.ARN, func(o *stscreds.AssumeRoleOptions) {
+		if r.SessionName != "" {
+			o.RoleSessionName = r.SessionName
+		}
+
+		if r.ExternalID != "" {
+			o.ExternalID = &r.ExternalID
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package s3
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	tmtypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+)
+
+const (
+	// partSize in bytes: 10,000 parts, S3's limit, make 78 GiB, ten times what etcd
+	// supports; the transfer manager holds concurrency + 1 of them in memory.
+	partSize    = 8 << 20
+	concurrency = 4
+	// mark is the metadata that tells the object of one call from every other.
+	mark = "talosop-upload"
+	// cleanup is how long removing what an interrupted call left may take.
+	cleanup = time.Minute
+)
+
+// Put uploads an object, in parts when it is larger than one.
+func (s *Store) Put(ctx context.Context, key string, body io.Reader) (store.Object, error) {
+	sent := &upload{ctx: ctx, from: body, nonce: rand.Text(), whole: sha256.New(), part: sha256.New(), parts: sha256.New()}
+
+	_, err := s.transfer().UploadObject(ctx, s.input(key, sent))
+
+	object, err := s.settled(ctx, key, sent, classified("store", key, err))
+	if err != nil {
+		return store.Object{}, errors.Join(err, s.cleanedUp(ctx, key, sent, err))
+	}
+
+	return object, nil
+}
+
+func (s *Store) transfer() *transfermanager.Client {
+	return transfermanager.New(s.client, func(o *transfermanager.Options) {
+		o.PartSizeBytes, o.MultipartUploadThreshold = partSize, partSize
+		o.Concurrency = concurrency
+		o.FailTimeout = cleanup
+		o.ChecksumAlgorithm = tmtypes.ChecksumAlgorithmSha256
+	})
+}
+
+func (s *Store) input(key string, body *upload) *transfermanager.UploadObjectInput {
+	in := &transfermanager.UploadObjectInput{
+		Bucket: &s.config.Bucket, Key: &key, Body: body, IfNoneMatch: aws.String("*"),
+		Metadata: map[string]string{mark: body.nonce},
+	}
+
+	if e := s.config.Encryption; e.Algorithm != "" {
+		in.ServerSideEncryption = tmtypes.ServerSideEncryption(e.Algorithm)
+		if e.KMSKey != "" {
+			in.SSEKMSKeyID = &e.KMSKey
+		}
+	}
+
+	if l := s.config.Lock; l.Mode != "" {
+		in.ObjectLockMode = tmtypes.ObjectLockMode(l.Mode)
+		in.ObjectLockRetainUntilDate = &l.Until
+	}
+
+	return in
+}
+
+// settled compares what the server holds with what was sent. It asks after a failure, too:
+// an answer that was lost makes the SDK repeat a request that had worked, and the second
+// one is refused because of the first.
+func (s *Store) settled(ctx context.Context, key string, sent *upload, failed error) (store.Object, error) {
+	if failed != nil && (!sent.ended || ctx.Err() != nil) {
+		return store.Object{}, failed
+	}
+
+	head, err := s.head(ctx, key)
+	if err != nil {
+		return store.Object{}, errors.Join(failed, ignored(err, failed != nil && errors.Is(err, store.ErrNotFound)))
+	}
+
+	if head.Metadata[mark] != sent.nonce {
+		if failed == nil {
+			failed = fmt.Errorf("%w: %s was replaced at once", store.ErrDiffers, key)
+		}
+
+		return store.Object{}, failed
+	}
+
+	object := store.Object{
+		Key: key, Size: aws.ToInt64(head.ContentLength), Checksum: aws.ToString(head.ChecksumSHA256),
+		SHA256: hex.EncodeToString(sent.whole.Sum(nil)), Modified: aws.ToTime(head.LastModified),
+	}
+
+	if object.Size != sent.size {
+		return store.Object{}, fmt.Errorf("%w: %s has %d bytes of %d", store.ErrDiffers, key, object.Size, sent.size)
+	}
+
+	return object, s.compared(ctx, object, sent)
+}
+
+// compared checks the sum that the server made when it stored the object. A server that
+// makes none is asked for the bytes.
+func (s *Store) compared(ctx context.Context, object store.Object, sent *upload) error {
+	if object.Checksum != "" {
+		if object.Checksum != sent.checksum() {
+			return fmt.Errorf("%w: %s has the checksum %s instead of %s", store.ErrDiffers, object.Key, object.Checksum, sent.checksum())
+		}
+
+		return nil
+	}
+
+	body, err := s.Open(ctx, object.Key, store.Range{})
+	if err != nil {
+		return err
+	}
+
+	sum := sha256.New()
+	if _, err := io.Copy(sum, body); err != nil {
+		return errors.Join(err, body.Close())
+	}
+
+	if got := hex.EncodeToString(sum.Sum(nil)); got != object.SHA256 {
+		return errors.Join(fmt.Errorf("%w: %s has the SHA-256 %s instead of %s", store.ErrDiffers, object.Key, got, object.SHA256), body.Close())
+	}
+
+	return body.Close()
+}
+
+// cleanedUp removes what a failed call may have left: the object of a completion whose
+// answer was lost or that did not bear out, and an upload whose id was lost. The transfer
+// manager has aborted the one it knew.
+func (s *Store) cleanedUp(ctx context.Context, key string, sent *upload, failed error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanup)
+	defer cancel()
+
+	head, err := s.head(ctx, key)
+
+	switch {
+	case err == nil && head.Metadata[mark] == sent.nonce:
+		return s.Delete(ctx, key)
+	case err == nil, errors.Is(failed, store.ErrExists):
+		return nil // another's object, and no upload where the server refused the name
+	case !errors.Is(err, store.ErrNotFound):
+		// A bucket that refuses everything has been reported.
+		return nil //nolint:nilerr // says what the error of the call says already
+	}
+
+	if _, err := s.abort(ctx, key, func(u types.MultipartUpload) bool { return aws.ToString(u.Key) == key }); err != nil && sent.size >= partSize {
+		return err
+	}
+
+	return nil
+}
+
+// ignored is nil when an error says nothing new.
+func ignored(err error, known bool) error {
+	if known {
+		return nil
+	}
+
+	return err
+}
+
+// upload is a body on its way: it knows what was sent.
+type upload struct {
+	ctx   context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled, and it lives for one call
+	from  io.Reader
+	nonce string
+	size  int64
+	ended bool // everything was read
+	whole hash.Hash
+	part  hash.Hash // of the part that is being read
+	parts hash.Hash // over the sums of the parts before it
+	count int
+}
+
+// Read never reads over the end of a part at once.
+func (u *upload) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+
+	if u.ended {
+		return 0, io.EOF
+	}
+
+	n, err := u.from.Read(p[:min(int64(len(p)), partSize-u.size%partSize)])
+	u.size += int64(n)
+	u.whole.Write(p[:n])
+	u.part.Write(p[:n])
+
+	u.ended = errors.Is(err, io.EOF)
+	if full := u.size%partSize == 0; n > 0 && full || u.ended && !full {
+		u.parts.Write(u.part.Sum(nil))
+		u.part.Reset()
+		u.count++
+	}
+
+	return n, err
+}
+
+// checksum is what S3 answers as SHA-256: that of the bytes for an object that came in one
+// piece, and that of the sums of the parts with their number for one that came in parts
+// (AWS, "Checking object integrity": composite checksums).
+func (u *upload) checksum() string {
+	if u.size < partSize {
+		return base64.StdEncoding.EncodeToString(u.whole.Sum(nil))
+	}
+
+	return fmt.Sprintf("%s-%d", base64.StdEncoding.EncodeToString(u.parts.Sum(nil)), u.count)
+}

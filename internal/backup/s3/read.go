@@ -1,0 +1,100 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// reading is an object that is read to its end over more than one connection if need be.
+type reading struct {
+	ctx   context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled
+	store *Store
+	key   string
+	etag  *string // of the object as it was opened; another one must not go on from its middle
+	body  io.ReadCloser
+	next  int64 // the byte that is read next
+	end   int64 // the byte after the last; 0 is not known yet
+	cuts  int   // in a row, without a byte in between
+}
+
+// open asks for the rest of the object.
+func (r *reading) open() error {
+	span := fmt.Sprintf("bytes=%d-", r.next)
+	if r.end > 0 {
+		span = fmt.Sprintf("bytes=%d-%d", r.next, r.end-1)
+	}
+
+	in := &s3.GetObjectInput{Bucket: &r.store.config.Bucket, Key: &r.key, IfMatch: r.etag}
+	if r.next > 0 || r.end > 0 {
+		in.Range = &span
+	}
+
+	out, err := r.store.client.GetObject(r.ctx, in)
+	if err != nil {
+		return classified("read", r.key, err)
+	}
+
+	// A range may reach past the object; what the server says it sends is what must come.
+	r.body, r.etag, r.end = out.Body, out.ETag, r.next+aws.ToInt64(out.ContentLength)
+
+	return nil
+}
+
+// Read goes on after a cut connection, as often as bytes came since the last one and a few
+// times without.
+func (r *reading) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+
+	for {
+		if r.next >= r.end {
+			return 0, io.EOF
+		}
+
+		n, err := r.body.Read(p)
+		r.next += int64(n)
+
+		if n > 0 {
+			r.cuts = 0
+			return n, nil
+		}
+
+		if err == nil {
+			continue
+		}
+
+		if err := r.again(err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// again opens the rest after the connection broke with that error.
+func (r *reading) again(cut error) error {
+	if r.ctx.Err() != nil {
+		return fmt.Errorf("read %s: %w", r.key, context.Cause(r.ctx))
+	}
+
+	if r.cuts++; r.cuts >= attempts {
+		return fmt.Errorf("read %s: %d of %d bytes came: %w", r.key, r.next, r.end, unexpected(cut))
+	}
+
+	return errors.Join(r.body.Close(), r.open())
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+
+	return err
+}
+
+// Close ends the reading.
+func (r *reading) Close() error { return r.body.Close() }

@@ -1,0 +1,144 @@
+// Package s3 keeps backups as objects of a bucket on AWS or a server that speaks its protocol.
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+)
+
+var _ store.Store = (*Store)(nil)
+
+// Store keeps each object as one of a bucket.
+type Store struct {
+	client *s3.Client
+	config Config
+}
+
+// Head asks for size, checksum and time of an object.
+func (s *Store) Head(ctx context.Context, key string) (store.Object, error) {
+	head, err := s.head(ctx, key)
+	if err != nil {
+		return store.Object{}, err
+	}
+
+	return store.Object{
+		Key: key, Size: aws.ToInt64(head.ContentLength), Checksum: aws.ToString(head.ChecksumSHA256), Modified: aws.ToTime(head.LastModified),
+	}, nil
+}
+
+func (s *Store) head(ctx context.Context, key string) (*s3.HeadObjectOutput, error) {
+	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
+
+	return head, classified("ask for", key, err)
+}
+
+// List tells of all objects below a prefix, a page of the server's after the other.
+func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error) {
+	var objects []store.Object
+
+	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.config.Bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classified("list", prefix, err)
+		}
+
+		for _, o := range page.Contents {
+			objects = append(objects, store.Object{Key: aws.ToString(o.Key), Size: aws.ToInt64(o.Size), Modified: aws.ToTime(o.LastModified)})
+		}
+	}
+
+	return objects, nil
+}
+
+// Delete removes an object. A bucket with versions keeps it as a former one.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.config.Bucket, Key: &key})
+	if err = classified("delete", key, err); errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+
+	return err
+}
+
+// Sweep aborts multipart uploads, whose parts cost money and are in no listing.
+func (s *Store) Sweep(ctx context.Context, prefix string, before time.Time) (int, error) {
+	return s.abort(ctx, prefix, func(u types.MultipartUpload) bool { return aws.ToTime(u.Initiated).Before(before) })
+}
+
+// abort ends the multipart uploads below a prefix that are meant.
+func (s *Store) abort(ctx context.Context, prefix string, meant func(types.MultipartUpload) bool) (int, error) {
+	var (
+		aborted int
+		errs    []error
+	)
+
+	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.config.Bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return aborted, errors.Join(append(errs, classified("list uploads of", prefix, err))...)
+		}
+
+		for _, u := range page.Uploads {
+			if !strings.HasPrefix(aws.ToString(u.Key), prefix) || !meant(u) {
+				continue
+			}
+
+			_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.config.Bucket, Key: u.Key, UploadId: u.UploadId})
+			if err = classified("abort the upload of", aws.ToString(u.Key), err); err != nil && !errors.Is(err, store.ErrNotFound) {
+				errs = append(errs, err)
+				continue
+			}
+
+			aborted++
+		}
+	}
+
+	return aborted, errors.Join(errs...)
+}
+
+// Open reads an object. A reading that the network cuts goes on where it ended.
+func (s *Store) Open(ctx context.Context, key string, part store.Range) (io.ReadCloser, error) {
+	r := &reading{ctx: ctx, store: s, key: key, next: part.Offset}
+	if part.Length > 0 {
+		r.end = part.Offset + part.Length
+	}
+
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+
+	return r, nil
+}
+
+// classified gives an error its verb and object, and what the other stores call it.
+func classified(verb, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		switch api.ErrorCode() {
+		case "NoSuchKey", "NotFound", "NoSuchUpload":
+			return fmt.Errorf("%s %s: %w: %w", verb, key, store.ErrNotFound, err)
+		// 409 is what AWS answers when two conditional writes of a key meet.
+		case "PreconditionFailed", "ConditionalRequestConflict":
+			return fmt.Errorf("%s %s: %w: %w", verb, key, store.ErrExists, err)
+		}
+	}
+
+	return fmt.Errorf("%s %s: %w", verb, key, err)
+}

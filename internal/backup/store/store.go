@@ -1,0 +1,59 @@
+// Package store is what the stores of backups have in common. A store holds whole objects
+// under keys and never replaces one: an object is there with all its bytes, or not at all.
+// It knows nothing of etcd; internal/backup decides what is stored.
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+var (
+	// ErrNotFound is a key without an object.
+	ErrNotFound = errors.New("there is no such object")
+	// ErrExists is a key that has an object already; it was not touched.
+	ErrExists = errors.New("there is an object of this key already")
+	// ErrDiffers is an object that is not what was written.
+	ErrDiffers = errors.New("the store holds other bytes than were written")
+)
+
+// Object is what a store says of an object.
+type Object struct {
+	Key  string
+	Size int64 // bytes
+	// Checksum is the store's own sum over the stored bytes, comparable between answers of
+	// one store alone. A listing leaves it empty, and some S3 servers know none.
+	Checksum string
+	// SHA256 of the stored bytes in hexadecimal. Only Put knows it.
+	SHA256 string
+	// Modified is when the object was stored, by the store's clock.
+	Modified time.Time
+}
+
+// Range is a part of an object in bytes; the zero value is the whole. Length 0 reaches to
+// the end.
+type Range struct{ Offset, Length int64 }
+
+// Store keeps objects. Keys are paths with slashes, without a leading one and without dot
+// segments. All methods may be called side by side.
+type Store interface {
+	// Put stores what body gives until io.EOF. It reports success once the store has
+	// confirmed size and checksum. After an error, that of body or of ctx included, nothing
+	// of the body is left, or the error says what is. A taken key is ErrExists. Two calls
+	// must not share a key at the same time. An error of body is found by errors.Is.
+	Put(ctx context.Context, key string, body io.Reader) (Object, error)
+	// Head tells of one object, or ErrNotFound.
+	Head(ctx context.Context, key string) (Object, error)
+	// Open reads an object or a part of it, or ErrNotFound. A reading that ends early ends
+	// with an error, never with io.EOF.
+	Open(ctx context.Context, key string, part Range) (io.ReadCloser, error)
+	// List tells of all objects whose keys begin with prefix, sorted by key.
+	List(ctx context.Context, prefix string) ([]Object, error)
+	// Delete removes an object. It is idempotent: a missing one is removed.
+	Delete(ctx context.Context, key string) error
+	// Sweep removes what killed calls of Put left below prefix and began before that time,
+	// and returns how many. It must not run while a Put that began earlier still does.
+	Sweep(ctx context.Context, prefix string, before time.Time) (int, error)
+}
