@@ -202,9 +202,11 @@ func (a *awaited) apiServer(ctx context.Context) error {
 		unreachable = []error{errors.New("the node has none")}
 	}
 
-	if time.Since(a.since) < a.client.steady {
+	if time.Since(a.since) < a.client.steady && !a.client.isSteady(a.container) {
 		return fmt.Errorf("the API server does not answer on the node's own address: %w", errors.Join(unreachable...))
 	}
+
+	a.client.steadies(a.container)
 
 	if !a.told {
 		a.told = true
@@ -213,6 +215,25 @@ func (a *awaited) apiServer(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// isSteady reports whether a container ran for long enough already, in an earlier wait.
+func (c *Client) isSteady(container string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.steadied[container]
+}
+
+func (c *Client) steadies(container string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.steadied == nil {
+		c.steadied = map[string]bool{}
+	}
+
+	c.steadied[container] = true
 }
 
 // versionOf asks one API server, by the address of its machine.

@@ -81,6 +81,8 @@ type Client struct {
 	cluster string
 
 	mu sync.Mutex
+	// steadied are the containers of API servers that were seen to run for long enough.
+	steadied map[string]bool
 	// learned are the control planes that the cluster itself names, asked after those given.
 	learned []*server
 	// preferred is the server that answered last.

@@ -26,6 +26,8 @@ type order struct {
 	// the wanted Kubernetes.
 	images  cluster.Images
 	version string
+	// have is the observation that the step was decided on.
+	have cluster.Snapshot
 }
 
 // execute runs one step on its machine. Each step has one effect, and is safe to repeat.

@@ -72,11 +72,35 @@ func (r *Runner) pullImages(ctx context.Context, o order, s cluster.PullImages) 
 func (r *Runner) upgradeComponent(ctx context.Context, o order, s cluster.UpgradeComponent) error {
 	effect := func(ctx context.Context) error { return r.setImage(ctx, o.on, s.Component, s.Image) }
 
+	if s.Component == cluster.KubeAPIServer && s.From != s.Image {
+		if err := r.awaitOthers(ctx, o.have, s.OnNode); err != nil {
+			return err
+		}
+	}
+
 	if err := r.changeComponent(ctx, o, s, effect); err != nil || s.Component == cluster.KubeProxy {
 		return err
 	}
 
 	return r.Kubernetes.AwaitComponent(ctx, s.OnNode, s.Component, s.Image)
+}
+
+// awaitOthers waits until the API servers of all other control planes answer. Their pods do
+// not tell: they are Ready as soon as their processes run, so a run that goes on where
+// another one was killed may find one that only begins to start.
+func (r *Runner) awaitOthers(ctx context.Context, have cluster.Snapshot, node string) error {
+	for _, other := range have.Kubernetes.Nodes {
+		image := other.StaticPods[string(cluster.KubeAPIServer)].Image
+		if other.Name == node || image == "" {
+			continue
+		}
+
+		if err := r.Kubernetes.AwaitComponent(ctx, other.Name, cluster.KubeAPIServer, image); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 func (r *Runner) changeComponent(ctx context.Context, o order, s cluster.UpgradeComponent, effect func(context.Context) error) error {

@@ -97,7 +97,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		w.runner.tell("step started", map[string]any{"step": step.String()})
 
 		o := order{
-			step: step, on: watch.machine(name), images: state.Images, version: w.want.Kubernetes.Version,
+			step: step, on: watch.machine(name), images: state.Images, version: w.want.Kubernetes.Version, have: have,
 			confirm: func(context.Context) error { return nil },
 		}
 		if s, ok := step.(cluster.RemoveMember); ok {
