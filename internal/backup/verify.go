@@ -9,7 +9,10 @@ import (
 )
 
 // page is what sizes of etcd's databases are multiples of (etcd 3.6, etcdutl snapshot).
-const page = 512
+const (
+	page    = 512
+	sumSize = sha256.Size
+)
 
 // ErrIncomplete is a stream that is no whole snapshot.
 var ErrIncomplete = errors.New("the snapshot is not complete")

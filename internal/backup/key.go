@@ -1,0 +1,60 @@
+package backup
+
+import (
+	"crypto/rand"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// recordSuffix is what the name of a snapshot's record has more than that of the snapshot.
+const recordSuffix = ".json"
+
+// names of snapshots: the time of the start in UTC, the mark of the cluster, some letters
+// that no other run of the same second has, and what the snapshot was sealed with.
+var names = regexp.MustCompile(`^etcd-snapshot-(\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}Z)-([0-9a-f]{8,64})-([a-z0-9]{6})\.db(\.zst)?(\.age)?$`)
+
+// timeFormat has no colon, which file systems and shells do not like; talos-operator writes
+// the same.
+const timeFormat = "2006-01-02T15-04-05Z"
+
+// Name is what the key of a snapshot says.
+type Name struct {
+	At   time.Time
+	Mark string
+	// Compressed and Encrypted are what the extensions say, for people; readers look at how
+	// the bytes begin.
+	Compressed, Encrypted bool
+}
+
+// newKey is a key that no other call returns.
+func newKey(folder string, at time.Time, mark string, sealing Sealing) string {
+	name := fmt.Sprintf("etcd-snapshot-%s-%s-%s.db", at.UTC().Format(timeFormat), mark, strings.ToLower(rand.Text()[:6]))
+
+	if sealing.Compression() != "" {
+		name += ".zst"
+	}
+
+	if sealing.Encryption() != "" {
+		name += ".age"
+	}
+
+	return path.Join(folder, name)
+}
+
+// ParseKey reads the key of a snapshot; ok is false for what is not named by this package.
+func ParseKey(key string) (name Name, ok bool) {
+	parts := names.FindStringSubmatch(path.Base(key))
+	if parts == nil {
+		return Name{}, false
+	}
+
+	at, err := time.Parse(timeFormat, parts[1])
+	if err != nil {
+		return Name{}, false
+	}
+
+	return Name{At: at, Mark: parts[2], Compressed: parts[4] != "", Encrypted: parts[5] != ""}, true
+}
