@@ -41,13 +41,17 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestAccSimulated runs the scenarios on simulated machines with a real etcd and kube-apiserver, each under one CLI as well.
+// TestAccSimulated runs the scenarios on simulated machines with a real etcd and kube-apiserver, each under one CLI as well. They wait more
+// than they compute, so they run side by side.
 func TestAccSimulated(t *testing.T) {
 	assets := filepath.Dir(clitest.Asset(t, "kube-apiserver"))
 	clis := clitest.All(t)
 
 	for i, scenario := range simulatedScenarios {
-		t.Run(scenario.name, func(t *testing.T) { scenario.run(simulated(t, assets, 3, 1), t, clis[i%len(clis)]) })
+		t.Run(scenario.name, func(t *testing.T) {
+			t.Parallel()
+			scenario.run(simulated(t, assets, 3, 1), t, clis[i%len(clis)])
+		})
 	}
 }
 
