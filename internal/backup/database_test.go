@@ -1,0 +1,209 @@
+package backup_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+)
+
+const (
+	fixtureKeys = 500
+	pageSize    = 4096
+)
+
+// fixture is a snapshot as etcd makes them: the buckets that matter here, branch and leaf
+// pages, values that span pages, free pages, and the sum.
+var fixture = sync.OnceValues(func() ([]byte, error) {
+	folder, err := os.MkdirTemp("", "talosop-fixture-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+
+	db, err := bolt.Open(filepath.Join(folder, "db"), 0o600, &bolt.Options{PageSize: pageSize, NoSync: true})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+
+	if err := db.Update(fillFixture); err != nil {
+		return nil, err
+	}
+
+	// What is deleted leaves free pages.
+	if err := db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("lease")) }); err != nil {
+		return nil, err
+	}
+
+	var data bytes.Buffer
+
+	err = db.View(func(tx *bolt.Tx) error {
+		_, err := tx.WriteTo(&data)
+		return err
+	})
+
+	return summed(data.Bytes()), err
+})
+
+func fillFixture(tx *bolt.Tx) error {
+	for _, name := range []string{"key", "lease", "meta"} {
+		bucket, err := tx.CreateBucket([]byte(name))
+		if err != nil {
+			return err
+		}
+
+		for i := range fixtureKeys {
+			revision := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(i+2)), 0)
+			revision = append(append(revision[:8:8], '_'), revision[8:]...)
+
+			value := bytes.Repeat(fmt.Appendf(nil, "value %d ", i), 3)
+			if i%250 == 0 {
+				value = bytes.Repeat(value, 400)
+			}
+
+			if name != "meta" {
+				if err := bucket.Put(revision, value); err != nil {
+					return err
+				}
+			}
+		}
+
+		if name == "meta" {
+			if err := bucket.Put([]byte("storageVersion"), []byte("3.6.0")); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// summed is a database with its sum at the end.
+func summed(database []byte) []byte {
+	sum := sha256.Sum256(database)
+
+	return append(bytes.Clone(database), sum[:]...)
+}
+
+func whole(tb testing.TB) []byte {
+	tb.Helper()
+
+	data, err := fixture()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return data
+}
+
+// written is a file of that content.
+func written(tb testing.TB, data []byte) string {
+	tb.Helper()
+
+	path := filepath.Join(tb.TempDir(), "db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+
+	return path
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+
+	snapshot := whole(t)
+	database := snapshot[:len(snapshot)-sha256.Size]
+
+	with, err := backup.Inspect(t.Context(), written(t, snapshot))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	without, err := backup.Inspect(t.Context(), written(t, database))
+	if err != nil || with != without {
+		t.Errorf("a database without a sum is %+v (%v), with one %+v", without, err, with)
+	}
+
+	if with.Revision != fixtureKeys+1 || with.Size != int64(len(database)) || with.Hash == 0 || with.Version != "3.6.0" {
+		t.Errorf("the database is %+v, want revision %d and %d bytes", with, fixtureKeys+1, len(database))
+	}
+}
+
+// Databases whose sum is right and whose pages are not: the member was damaged, not the
+// stream. Offsets are those of bbolt's page header: id 0, flags 8, count 10, overflow 12.
+func TestInspectRefusesDamagedPages(t *testing.T) {
+	t.Parallel()
+
+	snapshot := whole(t)
+	database := snapshot[:len(snapshot)-sha256.Size]
+	refused := map[string]int{}
+	path := filepath.Join(t.TempDir(), "db")
+
+	for page := 0; page*pageSize < len(database); page++ {
+		kind := binary.LittleEndian.Uint16(database[page*pageSize+8:])
+
+		for what, at := range map[string]int{"id": 0, "high id": 7, "flags": 8, "count": 10, "high count": 11, "overflow": 12, "element": 16, "position": 20} {
+			damaged := bytes.Clone(database)
+			damaged[page*pageSize+at] ^= 0x55
+
+			if err := os.WriteFile(path, summed(damaged), 0o600); err != nil {
+				t.Fatal(err)
+			}
+
+			_, err := backup.Inspect(t.Context(), path)
+			if err != nil && !errors.Is(err, backup.ErrDamaged) {
+				t.Fatalf("%s of page %d: %v, want that it is damaged", what, page, err)
+			}
+
+			if err != nil {
+				refused[fmt.Sprintf("%s of kind %d", what, kind)]++
+			}
+		}
+	}
+
+	for _, want := range []string{"id of kind 1", "id of kind 2", "flags of kind 1", "flags of kind 2", "count of kind 1", "count of kind 2", "element of kind 1"} {
+		if refused[want] == 0 {
+			t.Errorf("no page was refused for %s: %v", want, refused)
+		}
+	}
+}
+
+func TestInspectRefusesWhatIsNoDatabaseOfEtcd(t *testing.T) {
+	t.Parallel()
+
+	snapshot := whole(t)
+
+	other := filepath.Join(t.TempDir(), "other")
+
+	db, err := bolt.Open(other, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, path := range map[string]string{
+		"empty": written(t, nil), "no database": written(t, bytes.Repeat([]byte("x"), 1<<16)), "cut at a page": written(t, snapshot[:20*pageSize]),
+		"cut in a page": written(t, snapshot[:20*pageSize+100]), "longer": written(t, append(bytes.Clone(snapshot), 0)), "of another program": other,
+	} {
+		if _, err := backup.Inspect(t.Context(), path); !errors.Is(err, backup.ErrDamaged) {
+			t.Errorf("%s: %v, want that it is damaged", name, err)
+		}
+	}
+
+	if _, err := backup.Inspect(t.Context(), filepath.Join(t.TempDir(), "missing")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
