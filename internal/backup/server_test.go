@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -69,7 +70,7 @@ func newBucketServer(t *testing.T) *bucketServer {
 	}
 
 	b.proxy = httptest.NewUnstartedServer(http.HandlerFunc(b.serve))
-	b.proxy.Config.ErrorLog = nil
+	b.proxy.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are meant to fail
 	b.proxy.StartTLS()
 	t.Cleanup(b.proxy.Close)
 

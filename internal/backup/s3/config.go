@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 )
 
 // Config says which bucket, and how it is reached. Everything but Bucket may be empty.
@@ -112,6 +113,8 @@ func New(ctx context.Context, c Config) (*Store, error) {
 func (c Config) options(client *awshttp.BuildableClient) []func(*config.LoadOptions) error {
 	options := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
+		// The SDK would write to standard error, which Terraform records.
+		config.WithLogger(logging.Nop{}),
 		config.WithRetryer(func() aws.Retryer { return newRetryer() }),
 	}
 
@@ -139,6 +142,7 @@ func newRetryer() aws.Retryer {
 		o.MaxBackoff = 5 * time.Second
 		o.Retryables = []retry.IsErrorRetryable{
 			retry.NoRetryCanceledError{},
+			retry.IsErrorRetryableFunc(distrusted),
 			retry.RetryableConnectionError{},
 			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{
 				http.StatusInternalServerError: {}, http.StatusBadGateway: {}, http.StatusServiceUnavailable: {}, http.StatusGatewayTimeout: {},
@@ -147,6 +151,17 @@ func newRetryer() aws.Retryer {
 			retry.RetryableErrorCode{Codes: map[string]struct{}{"InternalError": {}, "SlowDown": {}, "ServiceUnavailable": {}}},
 		}
 	})
+}
+
+// distrusted keeps a certificate that is not trusted from being asked for again; to the SDK
+// it is a broken connection.
+func distrusted(err error) aws.Ternary {
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return aws.FalseTernary
+	}
+
+	return aws.UnknownTernary
 }
 
 func (c Config) httpClient() (*awshttp.BuildableClient, error) {

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,9 +11,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	tmtypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -85,7 +88,7 @@ func (s *Store) settled(ctx context.Context, key string, sent *upload, failed er
 
 	head, err := s.head(ctx, key)
 	if err != nil {
-		return store.Object{}, errors.Join(failed, ignored(err, failed != nil && errors.Is(err, store.ErrNotFound)))
+		return store.Object{}, cmp.Or(failed, err)
 	}
 
 	if head.Metadata[mark] != sent.nonce {
@@ -143,32 +146,33 @@ func (s *Store) cleanedUp(ctx context.Context, key string, sent *upload, failed 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanup)
 	defer cancel()
 
-	head, err := s.head(ctx, key)
+	var errs []error
 
-	switch {
-	case err == nil && head.Metadata[mark] == sent.nonce:
-		return s.Delete(ctx, key)
-	case err == nil, errors.Is(failed, store.ErrExists):
-		return nil // another's object, and no upload where the server refused the name
-	case !errors.Is(err, store.ErrNotFound):
-		// A bucket that refuses everything has been reported.
-		return nil //nolint:nilerr // says what the error of the call says already
+	if sent.ended && !denied(failed) {
+		head, err := s.head(ctx, key)
+
+		switch {
+		case err == nil && head.Metadata[mark] == sent.nonce:
+			errs = append(errs, s.Delete(ctx, key))
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			errs = append(errs, fmt.Errorf("see whether it was stored after all: %w", err))
+		}
 	}
 
-	if _, err := s.abort(ctx, key, func(u types.MultipartUpload) bool { return aws.ToString(u.Key) == key }); err != nil && sent.size >= partSize {
-		return err
+	if sent.size >= partSize && !errors.Is(failed, store.ErrExists) {
+		_, err := s.abort(ctx, key, func(u types.MultipartUpload) bool { return aws.ToString(u.Key) == key })
+		errs = append(errs, err)
 	}
 
-	return nil
+	return errors.Join(errs...)
 }
 
-// ignored is nil when an error says nothing new.
-func ignored(err error, known bool) error {
-	if known {
-		return nil
-	}
+// denied is true for a request that a server would not have from this caller, so that there
+// is nothing to look for and no right to.
+func denied(err error) bool {
+	var answer *awshttp.ResponseError
 
-	return err
+	return errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusBadRequest && answer.HTTPStatusCode() <= http.StatusNotFound
 }
 
 // upload is a body on its way: it knows what was sent.

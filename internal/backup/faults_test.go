@@ -1,0 +1,395 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+)
+
+// What a server or the network does once is repeated, also where the request had worked and
+// only its answer was lost.
+func TestS3BearsPassingFaults(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		size int
+		kind func(*http.Request) bool
+	}{
+		"put": {100, isPut}, "create": {20 * mib, isCreate}, "part": {20 * mib, isPart}, "complete": {20 * mib, isComplete}, "head": {100, isHead},
+	} {
+		for fate, f := range map[string]fault{"unavailable": unavailable, "cut": cut, "lost": lost} {
+			t.Run(name+" "+fate, func(t *testing.T) {
+				t.Parallel()
+
+				b := newBucketServer(t)
+				s := opened(t, b.config())
+
+				b.failing(first(1, test.kind, f))
+
+				object, err := s.Put(t.Context(), "prod/x", bytes.NewReader(content(test.size)))
+				if err != nil || object.Size != int64(test.size) {
+					t.Fatalf("stored %+v, %v", object, err)
+				}
+
+				b.failing(nil)
+
+				if got := read(t, s, "prod/x", store.Range{}); !bytes.Equal(got, content(test.size)) {
+					t.Error("other bytes came back")
+				}
+			})
+		}
+	}
+}
+
+func TestS3ReadsOnAfterACut(t *testing.T) {
+	t.Parallel()
+
+	b := newBucketServer(t)
+	s := opened(t, b.config())
+
+	if _, err := s.Put(t.Context(), "prod/x", bytes.NewReader(content(3*mib))); err != nil {
+		t.Fatal(err)
+	}
+
+	b.failing(first(3, isGet, halved))
+
+	if got := read(t, s, "prod/x", store.Range{}); !bytes.Equal(got, content(3*mib)) {
+		t.Error("other bytes came back")
+	}
+
+	b.failing(first(2, isGet, halved))
+
+	if got := read(t, s, "prod/x", store.Range{Offset: mib, Length: mib}); !bytes.Equal(got, content(3 * mib)[mib:2*mib]) {
+		t.Error("other bytes of a part came back")
+	}
+
+	// Every answer ends half way, down to the last byte, of which half is none.
+	b.failing(func(r *http.Request) fault {
+		if isGet(r) {
+			return halved
+		}
+
+		return passed
+	})
+
+	body, err := s.Open(t.Context(), "prod/x", store.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := io.Copy(io.Discard, body); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a reading that never ends: %v", err)
+	}
+
+	if err := body.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that fails for good, at each request of an upload in turn.
+func TestS3KeepsNothingWhereTheServerFails(t *testing.T) {
+	t.Parallel()
+
+	b := newBucketServer(t)
+	s := opened(t, b.config())
+
+	for name, kind := range map[string]func(*http.Request) bool{"create": isCreate, "part": isPart, "complete": isComplete} {
+		b.failing(func(r *http.Request) fault {
+			if kind(r) {
+				return refused
+			}
+
+			return passed
+		})
+
+		if _, err := s.Put(t.Context(), "prod/"+name, bytes.NewReader(content(40*mib))); err == nil {
+			t.Errorf("%s: stored by a server that is full", name)
+		}
+
+		b.failing(nil)
+		untouched(t, s, 0)
+	}
+
+	if n := len(b.seen(isComplete)); n != 1 {
+		t.Errorf("a full server was asked %d times to complete, want once: only what may pass is repeated", n)
+	}
+}
+
+// A completion that worked without an answer, and a user who stopped waiting for one.
+func TestS3KeepsNothingOfACompletionThatWasCancelled(t *testing.T) {
+	t.Parallel()
+
+	b := newBucketServer(t)
+	s := opened(t, b.config())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	b.failing(func(r *http.Request) fault {
+		if isHead(r) && ctx.Err() == nil {
+			cancel()
+		}
+
+		return passed
+	})
+
+	if _, err := s.Put(ctx, "prod/x", bytes.NewReader(content(20*mib))); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that it was cancelled", err)
+	}
+
+	b.failing(nil)
+	untouched(t, s, 0)
+}
+
+// A killed run cannot clean up; the next one does.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+
+	t.Run("s3", func(t *testing.T) {
+		t.Parallel()
+
+		b := newBucketServer(t)
+		s := opened(t, b.config())
+
+		// From the first part on nothing reaches the server any more, as after a kill.
+		var dead bool
+
+		b.failing(func(r *http.Request) fault {
+			if dead = dead || isPart(r); dead {
+				return refused
+			}
+
+			return passed
+		})
+
+		if _, err := s.Put(t.Context(), "prod/etcd-x", bytes.NewReader(content(20*mib))); err == nil {
+			t.Fatal("stored by a dead server")
+		}
+
+		b.failing(nil)
+		sweeps(t, s)
+	})
+
+	t.Run("file", func(t *testing.T) {
+		t.Parallel()
+
+		s := file.Store{Path: t.TempDir()}
+		if _, err := s.Put(t.Context(), "prod/keep", strings.NewReader("x")); err != nil {
+			t.Fatal(err)
+		}
+
+		left := filepath.Join(s.Path, "prod", ".talosop-partial-123")
+		if err := os.WriteFile(left, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		sweeps(t, s)
+
+		if err := s.Delete(t.Context(), "prod/keep"); err != nil {
+			t.Error(err)
+		}
+
+		untouched(t, s, 0)
+	})
+}
+
+// sweeps checks that a store with one rest below prod/etcd- removes that one alone.
+func sweeps(t *testing.T, s store.Store) {
+	t.Helper()
+
+	for _, test := range []struct {
+		prefix string
+		before time.Time
+		want   int
+	}{
+		{"other/", time.Now().Add(time.Hour), 0}, {"prod/etcd-", time.Now().Add(-time.Hour), 0}, {"prod/etcd-", time.Now().Add(time.Hour), 1},
+		{"prod/etcd-", time.Now().Add(time.Hour), 0},
+	} {
+		if swept, err := s.Sweep(t.Context(), test.prefix, test.before); err != nil || swept != test.want {
+			t.Errorf("%d swept below %s (%v), want %d", swept, test.prefix, err, test.want)
+		}
+	}
+}
+
+func TestS3RefusesAnObjectThatIsNotWhatWasSent(t *testing.T) {
+	t.Parallel()
+
+	b := newBucketServer(t)
+	s := opened(t, b.config())
+
+	for name, size := range map[string]int{"single": 100, "parts": 9 * mib} {
+		// The disk of the server loses bytes before it is asked.
+		b.failing(func(r *http.Request) fault {
+			if isHead(r) {
+				if err := os.Truncate(filepath.Join(b.data, "prod", name), 50); err != nil && !os.IsNotExist(err) {
+					t.Error(err)
+				}
+			}
+
+			return passed
+		})
+
+		if _, err := s.Put(t.Context(), "prod/"+name, bytes.NewReader(content(size))); !errors.Is(err, store.ErrDiffers) {
+			t.Errorf("%s: %v, want that it differs", name, err)
+		}
+	}
+
+	b.failing(nil)
+	untouched(t, s, 0)
+}
+
+func TestS3AsksForTheCallersEncryptionAndLock(t *testing.T) {
+	t.Parallel()
+
+	b := newBucketServer(t)
+	c := b.config()
+	c.Encryption = s3.Encryption{Algorithm: "aws:kms", KMSKey: "key-1"}
+	c.Lock = s3.Lock{Mode: "GOVERNANCE", Until: time.Now().Add(time.Hour)}
+
+	// This server has no object lock and may refuse; what it is asked for counts.
+	for _, size := range []int{100, 9 * mib} {
+		_, _ = opened(t, c).Put(t.Context(), "prod/x", bytes.NewReader(content(size)))
+	}
+
+	for name, kind := range map[string]func(*http.Request) bool{"put": isPut, "create": isCreate} {
+		requests := b.seen(kind)
+		if len(requests) == 0 {
+			t.Fatalf("no request to %s", name)
+		}
+
+		for header, want := range map[string]string{
+			"X-Amz-Server-Side-Encryption": "aws:kms", "X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id": "key-1", "X-Amz-Object-Lock-Mode": "GOVERNANCE",
+			"X-Amz-Object-Lock-Retain-Until-Date": c.Lock.Until.UTC().Format("2006-01-02T15:04:05"),
+		} {
+			if got := requests[0].Header.Get(header); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
+			}
+		}
+	}
+}
+
+func TestS3Refuses(t *testing.T) {
+	t.Parallel()
+
+	b := newBucketServer(t)
+	other := httptest.NewUnstartedServer(http.NotFoundHandler())
+	other.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	other.StartTLS()
+	t.Cleanup(other.Close)
+
+	for name, change := range map[string]func(*s3.Config){
+		"wrong secret":   func(c *s3.Config) { c.Credentials.SecretAccessKey = "other" },
+		"unknown key":    func(c *s3.Config) { c.Credentials.AccessKeyID = "other" },
+		"missing bucket": func(c *s3.Config) { c.Bucket = "missing" },
+		"unknown CA":     func(c *s3.Config) { c.CA = "" },
+	} {
+		c := b.config()
+		change(&c)
+
+		_, err := opened(t, c).Put(t.Context(), "prod/x", strings.NewReader("x"))
+		if err == nil || strings.Contains(err.Error(), secretKey) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	for name, change := range map[string]func(*s3.Config){
+		"no bucket": func(c *s3.Config) { c.Bucket = "" }, "no CA": func(c *s3.Config) { c.CA = "x" },
+		"half a lock": func(c *s3.Config) { c.Lock.Mode = "COMPLIANCE" },
+	} {
+		c := b.config()
+		change(&c)
+
+		if _, err := s3.New(t.Context(), c); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+
+	untouched(t, opened(t, b.config()), 0)
+
+	c := b.config()
+	c.CA, c.InsecureSkipTLSVerify = "", true
+	untouched(t, opened(t, c), 0)
+}
+
+// tokenService hands out the keys of the bucket for a role.
+func tokenService(t *testing.T, asked *sync.Map) *httptest.Server {
+	t.Helper()
+
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil {
+			t.Error(err)
+		}
+
+		asked.Store(r.Form.Get("RoleArn"), r.Form.Get("ExternalId"))
+		_, _ = io.WriteString(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>`+accessKey+
+			`</AccessKeyId><SecretAccessKey>`+secretKey+`</SecretAccessKey><SessionToken>token</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>`+
+			`</Credentials></AssumeRoleResult></AssumeRoleResponse>`)
+	}))
+	t.Cleanup(service.Close)
+
+	return service
+}
+
+func TestS3Credentials(t *testing.T) {
+	b := newBucketServer(t)
+
+	shared := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(shared, []byte("[backups]\naws_access_key_id = "+accessKey+"\naws_secret_access_key = "+secretKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", shared)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+	var asked sync.Map
+
+	service := tokenService(t, &asked)
+	role := s3.Role{ARN: "arn:aws:iam::123456789012:role/backups", ExternalID: "prod", Endpoint: service.URL}
+
+	for name, test := range map[string]struct {
+		environment bool
+		credentials s3.Credentials
+		token       string
+	}{
+		"profile":       {credentials: s3.Credentials{Profile: "backups"}},
+		"default chain": {environment: true},
+		"role":          {credentials: s3.Credentials{AccessKeyID: "other", SecretAccessKey: "other", Role: role}, token: "token"},
+		"session":       {credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey, SessionToken: "mine"}, token: "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.environment {
+				t.Setenv("AWS_ACCESS_KEY_ID", accessKey)
+				t.Setenv("AWS_SECRET_ACCESS_KEY", secretKey)
+			}
+
+			c := b.config()
+			c.Credentials = test.credentials
+
+			// This server knows no sessions; what it is asked with counts.
+			if _, err := opened(t, c).Put(t.Context(), "prod/"+name, strings.NewReader(name)); (err != nil) != (test.token != "") {
+				t.Error(err)
+			}
+
+			requests := b.seen(isPut)
+			if got := requests[len(requests)-1].Header.Get("X-Amz-Security-Token"); got != test.token {
+				t.Errorf("the session's token is %q, want %q", got, test.token)
+			}
+		})
+	}
+
+	if id, ok := asked.Load(role.ARN); !ok || id != "prod" {
+		t.Errorf("the role was asked for with the external id %v", id)
+	}
+}

@@ -1,0 +1,133 @@
+package backup_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+)
+
+const (
+	ours   = "0123456789ab"
+	theirs = "ba9876543210"
+)
+
+// key of a snapshot that old.
+func key(mark string, age time.Duration, suffix string) string {
+	return fmt.Sprintf("x/prod/etcd-snapshot-%s-%s-%s.db", taken.Add(-age).Format("2006-01-02T15-04-05Z"), mark, suffix)
+}
+
+func TestExpired(t *testing.T) {
+	t.Parallel()
+
+	day := 24 * time.Hour
+	three := []string{key(ours, 0, "aaaaaa"), key(ours, day, "aaaaaa"), key(ours, 2*day, "aaaaaa")}
+
+	for name, test := range map[string]struct {
+		retention backup.Retention
+		keys      []string
+		want      []string
+	}{
+		"nothing asked for":  {backup.Retention{}, three, nil},
+		"age alone":          {backup.Retention{MinAge: day}, three, nil},
+		"count":              {backup.Retention{Count: 1}, three, []string{three[2], three[1]}},
+		"count of all":       {backup.Retention{Count: 3}, three, nil},
+		"count below one":    {backup.Retention{Count: -1}, three, nil},
+		"young ones stay":    {backup.Retention{Count: 1, MinAge: 2 * day}, three, []string{three[2]}},
+		"last one":           {backup.Retention{Count: 1}, three[2:], nil},
+		"others do not go":   {backup.Retention{Count: 1}, []string{three[0], key(theirs, 9*day, "aaaaaa")}, nil},
+		"others do not stay": {backup.Retention{Count: 1}, []string{three[1], three[2], key(theirs, 0, "aaaaaa")}, []string{three[2]}},
+		"records and files of others": {
+			backup.Retention{Count: 1}, []string{three[0], three[2] + ".json", "x/prod/state.yaml", "x/prod/etcd-snapshot-2020-01-02T15-04-05Z.db"}, nil,
+		},
+		"one second": {backup.Retention{Count: 1}, []string{key(ours, 0, "bbbbbb"), key(ours, 0, "aaaaaa")}, []string{key(ours, 0, "aaaaaa")}},
+	} {
+		var objects []store.Object
+		for _, key := range test.keys {
+			objects = append(objects, store.Object{Key: key})
+		}
+
+		if got := test.retention.Expired(objects, ours, taken); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v go, want %v", name, got, test.want)
+		}
+	}
+
+	if got := (backup.Retention{Count: 1}).Expired([]store.Object{{Key: three[0]}, {Key: three[1]}}, "", taken); got != nil {
+		t.Errorf("without a mark %v go", got)
+	}
+}
+
+// On random stores: what goes is ours, old enough, older than all of ours that stay, and
+// enough stay.
+func TestExpiredAlways(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 2))
+
+	for range 5000 {
+		objects, retention := randomStore(random), backup.Retention{Count: random.IntN(5), MinAge: time.Duration(random.IntN(50)) * time.Hour}
+		gone := retention.Expired(objects, ours, taken)
+
+		if !slices.IsSortedFunc(gone, strings.Compare) {
+			t.Fatalf("%v go, not oldest first", gone)
+		}
+
+		var left []string
+
+		for _, o := range objects {
+			name, ok := backup.ParseKey(o.Key)
+
+			switch goes := slices.Contains(gone, o.Key); {
+			case goes && (!ok || name.Mark != ours || taken.Sub(name.At) < retention.MinAge):
+				t.Fatalf("%s goes by %+v", o.Key, retention)
+			case !goes && ok && name.Mark == ours:
+				left = append(left, o.Key)
+			}
+		}
+
+		if len(gone) > 0 && (len(left) < max(retention.Count, 1) || slices.Min(left) < slices.Max(gone)) {
+			t.Fatalf("%v go and %v stay by %+v", gone, left, retention)
+		}
+
+		// What goes once does not make more go.
+		rest := slices.DeleteFunc(slices.Clone(objects), func(o store.Object) bool { return slices.Contains(gone, o.Key) })
+		if again := retention.Expired(rest, ours, taken); len(again) > 0 {
+			t.Fatalf("%v go only the second time", again)
+		}
+	}
+}
+
+func randomStore(random *rand.Rand) []store.Object {
+	var objects []store.Object
+
+	for i := range random.IntN(12) {
+		mark := []string{ours, ours, theirs}[random.IntN(3)]
+		name := key(mark, time.Duration(random.IntN(100)-5)*time.Hour, fmt.Sprintf("aaaa%02d", i)) + []string{"", "", ".zst", ".json"}[random.IntN(4)]
+		objects = append(objects, store.Object{Key: name, Modified: taken.Add(time.Duration(random.IntN(100)) * time.Hour)})
+	}
+
+	return objects
+}
+
+func TestParseKey(t *testing.T) {
+	t.Parallel()
+
+	name, ok := backup.ParseKey("x/prod/etcd-snapshot-2026-01-02T15-04-05Z-0123456789ab-abc234.db.zst.age")
+	if want := (backup.Name{At: taken, Mark: ours, Compressed: true, Encrypted: true}); !ok || name != want {
+		t.Errorf("the key says %+v (%t), want %+v", name, ok, want)
+	}
+
+	for _, key := range []string{
+		"", "etcd-snapshot-2026-01-02T15-04-05Z.db", "etcd-snapshot-2026-13-02T15-04-05Z-0123456789ab-abc234.db",
+		"etcd-snapshot-2026-01-02T15-04-05Z-0123456789ab-abc234.db.json", "etcd-snapshot-2026-01-02T15-04-05Z-0123456789ab-abc234.db.age.zst",
+	} {
+		if name, ok := backup.ParseKey(key); ok {
+			t.Errorf("%q is read as %+v", key, name)
+		}
+	}
+}
