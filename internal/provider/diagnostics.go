@@ -97,8 +97,8 @@ func doubtful(at path.Path, what, found, consequence, remedy string) diag.Diagno
 }
 
 // refused is the error about a change that cannot be made, or not in one go.
-func refused(at path.Path, what, found, reason, remedy string) diag.Diagnostic {
-	return diag.NewAttributeErrorDiagnostic(at, what, sentences(found, reason, remedy))
+func refused(at path.Path, what, found, reason string, remedies ...string) diag.Diagnostic {
+	return diag.NewAttributeErrorDiagnostic(at, what, sentences(append([]string{found, reason}, remedies...)...))
 }
 
 // protected is the error about a removal that deletion_protection forbids.

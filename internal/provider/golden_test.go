@@ -244,7 +244,12 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 
 	var lines []string
 
-	for _, name := range []string{"phase", "observed"} {
+	names := []string{"phase", "observed"}
+	if object, ok := plan.Type().(tftypes.Object); ok && object.AttributeTypes["bootstrap_manifests_version"] != nil {
+		names = append(names, "bootstrap_manifests_version")
+	}
+
+	for _, name := range names {
 		switch value := attributeOf(t, plan, name); {
 		case !value.IsKnown():
 			lines = append(lines, name+" is known after the apply")

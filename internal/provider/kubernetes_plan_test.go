@@ -22,6 +22,9 @@ func kubernetesScenarios() map[string]planScenario {
 	controlPlane := func(base configuration, patch string) configuration {
 		return with(base, []any{patch}, "control_plane", "config_patches")
 	}
+	kubelet := func(base configuration, version string) configuration {
+		return with(base, []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:" + version}, "workers", "batch", "config_patches")
+	}
 	pool := func(version string) configuration {
 		return with(baseWorker(), version, "cluster", "kubernetes_version")
 	}
@@ -99,6 +102,77 @@ func kubernetesScenarios() map[string]planScenario {
 				return seen(t, state, "batch/w-1", "drift", drift)
 			},
 		},
+		"kubernetes-pinned-worker-downgrade-refused": {
+			says:   "The kubelet of a worker was kept at an older minor version by a patch, which makes no downgrade of the cluster an upgrade to take back.",
+			before: kubelet(running("v1.36.3", 1), "v1.35.2"), after: kubelet(running("v1.35.2", 1), "v1.35.2"),
+		},
+		"kubernetes-laggard-worker-downgrade-refused": {
+			says:   "A worker that was left behind by an upgrade makes no downgrade of the cluster an upgrade to take back.",
+			before: running("v1.36.3", 1), after: running("v1.35.2", 1),
+			since: hasImage("batch/w-1", "kubelet", "ghcr.io/siderolabs/kubelet:v1.35.2"),
+		},
+		"kubernetes-back-from-the-second-hop-refused": {
+			says:   "An upgrade across two minor versions stopped in the second one. The way back ends at the release in between.",
+			before: running("v1.34.1", 1), after: running("v1.34.1", 1),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return hasImage("cp-1", "kube-apiserver", "registry.k8s.io/kube-apiserver:v1.36.3")(t, hasKubernetes(t, state, "v1.35.4"))
+			},
+		},
+		"kubernetes-kubelet-ahead-refused": {
+			says:   "A patch makes a kubelet newer than the API servers.",
+			before: running("v1.35.2", 2), after: kubelet(running("v1.35.2", 2), "v1.36.3"),
+		},
+		"kubernetes-scheduler-ahead-refused": {
+			says:  "A patch makes the schedulers of a new cluster newer than its API servers.",
+			after: patched(running("v1.35.2", 1), "cluster:\n  scheduler:\n    image: registry.k8s.io/kube-scheduler:v1.36.3"),
+		},
+		"kubernetes-worker-ahead-refused": {
+			says: "A patch makes kubelets newer than the version in the handle.", kind: "talosop_worker",
+			before: pool("v1.35.2"),
+			after:  with(pool("v1.35.2"), []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:v1.36.3"}, "config_patches"),
+		},
+		"kubernetes-worker-not-ready": {
+			says:   "A worker is down when Kubernetes is to be upgraded.",
+			before: running("v1.35.2", 2), after: with(running("v1.36.3", 2), "2", "workers", "batch", "max_unavailable"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return seen(t, seen(t, state, "batch/w-1", "ready", false), "batch/w-1", "stage", "booting")
+			},
+		},
+		"kubernetes-images-unknown": {
+			says: "Nobody saw yet which images the machines of a pool have.", kind: "talosop_worker",
+			before: pool("v1.35.2"), after: pool("v1.36.3"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return seen(t, seen(t, state, "w-1", "images", nil), "w-2", "images", nil)
+			},
+		},
+		"kubernetes-via-not-passed": {
+			says:   "Releases to pass are named that the upgrade does not pass.",
+			before: running("v1.34.1", 1), after: with(running("v1.36.3", 1), []any{"v1.33.9", "v1.35.2"}, "kubernetes_upgrade_via"),
+		},
+		"kubernetes-via-unpublished-refused": {
+			says:   "A release to pass was never released.",
+			before: running("v1.35.2", 1),
+			after:  with(with(running("v1.37.0", 1), []any{unpublished}, "kubernetes_upgrade_via"), "v1.14.0", "talos_version"),
+		},
+		"kubernetes-patch-downgrade-unpublished-refused": {
+			says:   "Kubernetes goes back to a patch that was never released.",
+			before: running("v1.36.99", 1), after: with(running(unpublished, 1), true, "allow_downgrade"),
+		},
+		"kubernetes-label": {
+			says:   "A label is applied, and Kubernetes stays.",
+			before: running("v1.36.3", 1), after: patched(running("v1.36.3", 1), "machine:\n  nodeLabels:\n    rack: b2"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return stored(t, state, "bootstrap_manifests_version", "v1.36.3")
+			},
+		},
 		"kubernetes-manifests": {
 			says:   "An upgrade stopped before the bootstrap manifests.",
 			before: running("v1.36.3", 1), after: running("v1.36.3", 1),
@@ -167,6 +241,29 @@ func hasImage(machine, component, image string) func(t *testing.T, state tftypes
 
 		return put(t, state, at, image)
 	}
+}
+
+// hasKubernetes is a state in which every machine was seen with the images of a version.
+func hasKubernetes(t *testing.T, state tftypes.Value, version string) tftypes.Value {
+	t.Helper()
+
+	changed, err := tftypes.Transform(state, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		var image string
+
+		steps := p.Steps()
+		if len(steps) != 4 || steps[0] != tftypes.AttributeName("observed") || steps[2] != tftypes.AttributeName("images") || v.As(&image) != nil {
+			return v, nil
+		}
+
+		at := strings.LastIndex(image, ":")
+
+		return tftypes.NewValue(tftypes.String, image[:at+1]+version), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return changed
 }
 
 // stored is a state with another value of an attribute.

@@ -5,12 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
@@ -73,21 +76,38 @@ func (r *registries) lacks(ctx context.Context, reference string, settings machi
 // of the components without which nothing begins.
 type release struct {
 	version machineconfig.KubernetesVersion
-	images  []string
+	images  []pulled
 }
 
-// releases lists what machines are brought to on a way, by the images that they want.
-func releases(hops []machineconfig.KubernetesVersion, to machineconfig.KubernetesVersion, wanted map[string]cluster.Images) []release {
+// pulled is an image and the registries by which machines pull it.
+type pulled struct {
+	reference  string
+	registries machineconfig.Registries
+}
+
+// releases lists what machines are brought to on a way, by the images that they want. Of
+// machines whose registries cannot be read nothing is asked.
+func releases(hops []machineconfig.KubernetesVersion, to machineconfig.KubernetesVersion, files rendered) []release {
+	settings := map[string]machineconfig.Registries{}
+
+	if len(hops) > 0 {
+		for name, config := range files.configs {
+			if read, err := machineconfig.RegistriesOf(config); err == nil {
+				settings[name] = read
+			}
+		}
+	}
+
 	var out []release
 
 	for _, hop := range hops {
 		found := release{version: hop}
 
-		for _, name := range sortedNames(wanted) {
+		for _, name := range sortedNames(settings) {
 			for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.Kubelet} {
-				reference := cluster.ImageAt(wanted[name][c], to.String(), hop.String())
-				if reference != "" && !slices.Contains(found.images, reference) {
-					found.images = append(found.images, reference)
+				image := pulled{reference: cluster.ImageAt(files.images[name][c], to.String(), hop.String()), registries: settings[name]}
+				if image.reference != "" && !slices.ContainsFunc(found.images, func(other pulled) bool { return reflect.DeepEqual(image, other) }) {
+					found.images = append(found.images, image)
 				}
 			}
 		}
@@ -98,28 +118,43 @@ func releases(hops []machineconfig.KubernetesVersion, to machineconfig.Kubernete
 	return out
 }
 
-// releasesOfCreate is what a create brings machines to. It needs no secrets.
-func (p pool) releasesOfCreate() []release {
-	to, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion)
-	if err != nil || p.unknown {
-		return nil
+// releasesOf lists what an update brings the machines of a pool to: the versions on the way,
+// or the wanted one where only images change, as they do on a way back.
+func (p pool) releasesOf(path kubernetesPath, recorded recordedPool, files rendered) []release {
+	hops := path.hops()
+
+	change := slices.ContainsFunc(p.members(recorded), func(m cluster.Machine) bool {
+		have := recorded.machines[m.Name].Images
+
+		return have != nil && !maps.Equal(have, files.images[m.Name])
+	})
+	if len(hops) == 0 && change {
+		hops = []machineconfig.KubernetesVersion{path.to}
 	}
+
+	return releases(hops, path.to, files)
+}
+
+// filesOfCreate is the configurations of a create, as far as they say anything of
+// Kubernetes. They need no secrets.
+func (p pool) filesOfCreate() rendered {
+	files := rendered{configs: map[string][]byte{}, images: map[string]cluster.Images{}}
 
 	generator, err := machineconfig.NewChecker(p.settings)
-	if err != nil {
-		return nil // the validation says what is wrong
+	if err != nil || p.unknown {
+		return rendered{} // the validation says what is wrong
 	}
 
-	wanted := map[string]cluster.Images{}
-	if p.renderMachines(generator, func(name string, m renderedMachine) { wanted[name] = m.images }) != nil {
-		return nil
+	if p.renderMachines(generator, func(name string, m renderedMachine) { files.configs[name], files.images[name] = m.Bytes, m.images }) != nil {
+		return rendered{}
 	}
 
-	return releases([]machineconfig.KubernetesVersion{to}, to, wanted)
+	return files
 }
 
 // refuseUnpublished refuses versions whose images the registries of the machines do not have.
-// Where machines reach no public registry, only mirrors are asked.
+// Where machines reach no public registry, only mirrors are asked, and nobody where they bring
+// their images along.
 func (m *machinery) refuseUnpublished(ctx context.Context, p pool, planned []release) diag.Diagnostics {
 	var (
 		asking  sync.WaitGroup
@@ -128,18 +163,18 @@ func (m *machinery) refuseUnpublished(ctx context.Context, p pool, planned []rel
 	)
 
 	for _, r := range planned {
-		for _, reference := range r.images {
-			if p.settings.AirGapped && !mirrored(reference, p.settings.Registries) {
+		for _, image := range r.images {
+			if p.settings.ImageCache || p.settings.AirGapped && !mirrored(image.reference, image.registries) {
 				continue
 			}
 
 			asking.Go(func() {
-				lacks := m.registries.lacks(ctx, reference, p.settings.Registries)
+				lacks := m.registries.lacks(ctx, image.reference, image.registries)
 
 				mu.Lock()
 				defer mu.Unlock()
 
-				missing[reference] = lacks
+				missing[image.reference] = missing[image.reference] || lacks
 			})
 		}
 	}
@@ -149,21 +184,37 @@ func (m *machinery) refuseUnpublished(ctx context.Context, p pool, planned []rel
 	var diags diag.Diagnostics
 
 	for _, r := range planned {
-		absent := slices.DeleteFunc(slices.Clone(r.images), func(reference string) bool { return !missing[reference] })
-		if len(absent) == 0 {
-			continue
+		var absent []string
+
+		for _, image := range r.images {
+			if missing[image.reference] && !slices.Contains(absent, image.reference) {
+				absent = append(absent, image.reference)
+			}
 		}
 
-		remedy := "Choose a version that was released, or put its images there first"
-		if r.version.String() != p.settings.KubernetesVersion {
-			remedy = "Name another release to pass in kubernetes_upgrade_via, or put its images there first"
+		if len(absent) > 0 {
+			diags.Append(p.unpublished(r.version, absent))
 		}
-
-		diags.Append(invalid(p.clusterPath("kubernetes_version"), "kubernetes_version", "found Kubernetes "+r.version.String()+" to run",
-			"the registries that the machines use have no image "+strings.Join(absent, ", "), remedy))
 	}
 
 	return diags
+}
+
+// unpublished is the error about a version that registries do not have.
+func (p pool) unpublished(version machineconfig.KubernetesVersion, absent []string) diag.Diagnostic {
+	at, name, remedy := p.clusterPath("kubernetes_version"), "kubernetes_version", "Choose a version that was released, or put its images there first"
+
+	if version.String() != p.settings.KubernetesVersion {
+		remedy = "Name another release to pass in kubernetes_upgrade_via, or put its images there first"
+
+		chosen := func(v machineconfig.KubernetesVersion) bool { return v.EQ(version.Version) }
+		if i := slices.IndexFunc(p.changes.kubernetesVia, chosen); i >= 0 {
+			at, name = path.Root("kubernetes_upgrade_via").AtListIndex(i), "kubernetes_upgrade_via"
+		}
+	}
+
+	return invalid(at, name, "found Kubernetes "+version.String()+" to run",
+		"the registries that the machines use have no image "+strings.Join(absent, ", "), remedy)
 }
 
 // mirrored reports whether an image comes from a mirror.

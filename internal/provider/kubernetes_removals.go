@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -45,8 +45,16 @@ func (u upgradeOf) minors() [][2]string {
 	return steps
 }
 
-// forewarnRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses. It
-// says nothing about what does not answer in time.
+// impediments are what an upgrade of Kubernetes meets in a cluster.
+type impediments struct {
+	kubernetes.Obstacles
+
+	// behind are the nodes of other resources whose kubelets are too old for the wanted version.
+	behind []cluster.Node
+}
+
+// forewarnRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
+// for nodes that would be left behind. What does not answer in time is told, and stops nothing.
 func (m *machinery) forewarnRemovals(ctx context.Context, p pool, u upgradeOf) diag.Diagnostics {
 	if m.removals == nil || len(u.minors()) == 0 || len(u.machines) == 0 {
 		return nil
@@ -56,46 +64,76 @@ func (m *machinery) forewarnRemovals(ctx context.Context, p pool, u upgradeOf) d
 	defer cancel()
 
 	found, err := m.removals(ctx, m, p, u)
+
+	var diags diag.Diagnostics
+
 	if err != nil {
-		tflog.Info(ctx, "not everything was asked for what an upgrade of Kubernetes removes", map[string]any{"cause": err.Error()})
+		diags.Append(announced("Not everything was asked for what the upgrade removes", "What an upgrade of Kubernetes removes and the cluster uses is told as far "+
+			"as the cluster answers the plan within seconds. The apply goes on all the same.\n  - "+strings.Join(strings.Split(err.Error(), "\n"), "\n  - ")))
 	}
 
 	// What concerns the whole cluster is told once, beside its control planes.
 	if !p.ownsControlPlane() {
-		found.Resources, found.Requests = nil, nil
+		found.Resources, found.Requests, found.behind = nil, nil, nil
 	}
+
+	diags.Append(forewarnBehind(u, found.behind)...)
 
 	lines := found.Lines()
 	if len(lines) == 0 {
-		return nil
+		return diags
 	}
 
 	if more := len(lines) - mostSteps; more > 0 {
 		lines = append(lines[:mostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return diag.Diagnostics{announced("The upgrade of Kubernetes removes what is in use",
+	return append(diags, announced("The upgrade of Kubernetes removes what is in use",
 		fmt.Sprintf("On the way from %s to %s these are removed. The apply goes on all the same: change them before it, or make sure that nothing needs them any more."+
-			"\n  - %s", u.path.lowest, u.path.to, strings.Join(lines, "\n  - ")))}
+			"\n  - %s", u.path.lowest, u.path.to, strings.Join(lines, "\n  - "))))
+}
+
+// forewarnBehind names nodes of other resources that have to be upgraded before an upgrade
+// comes to its end.
+func forewarnBehind(u upgradeOf, nodes []cluster.Node) diag.Diagnostics {
+	var lines []string
+
+	for i, node := range nodes {
+		if i == mostSteps {
+			lines = append(lines, fmt.Sprintf("%d more", len(nodes)-i))
+
+			break
+		}
+
+		lines = append(lines, fmt.Sprintf("the upgrade waits for node %s, which runs kubelet %s: upgrade it first", node.Name, node.KubeletVersion))
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return diag.Diagnostics{announced("Kubelets of other resources are too old for the wanted Kubernetes",
+		fmt.Sprintf("kube-apiserver %s supports no kubelet that is more than three minor versions older. Where their resource waits for this one, go to a version in "+
+			"between first.\n  - %s", u.path.to, strings.Join(lines, "\n  - ")))}
 }
 
 // askForRemovals asks the machines and the API of Kubernetes.
-func askForRemovals(ctx context.Context, m *machinery, p pool, u upgradeOf) (kubernetes.Obstacles, error) {
+func askForRemovals(ctx context.Context, m *machinery, p pool, u upgradeOf) (impediments, error) {
 	bundle, err := pki.Parse([]byte(p.secrets))
 	if err != nil {
-		return kubernetes.Obstacles{}, err
+		return impediments{}, err
 	}
 
 	fleet, err := m.fleetOf(p, bundle)
 	if err != nil {
-		return kubernetes.Obstacles{}, err
+		return impediments{}, err
 	}
 
 	defer fleet.Close()
 
 	api, err := kubernetesOf(p, bundle, kubernetes.Options{})
 	if err != nil {
-		return kubernetes.Obstacles{}, err
+		return impediments{}, err
 	}
 
 	defer api.Close()
@@ -113,7 +151,21 @@ func askForRemovals(ctx context.Context, m *machinery, p pool, u upgradeOf) (kub
 	opened := &openedResources{fleet: fleet, machines: u.machines}
 	defer opened.close()
 
-	return api.UpgradeChecks(ctx, u.minors(), controlPlanes, workers, opened.of)
+	removed, err := api.UpgradeChecks(ctx, u.minors(), controlPlanes, workers, opened.of)
+	found := impediments{Obstacles: removed}
+
+	if !p.ownsControlPlane() {
+		return found, err
+	}
+
+	seen := api.Observe(ctx)
+	if !seen.Reachable {
+		return found, errors.Join(err, errors.New("the kubelets of other resources: "+seen.Cause))
+	}
+
+	found.behind = cluster.LeftBehind(u.machines, seen.Nodes, u.path.to.String())
+
+	return found, err
 }
 
 // openedResources are the resources of machines while they are asked.

@@ -33,10 +33,9 @@ func TestRefusedIsWhatRegistriesSayTheyDoNotHave(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	planned := []release{{version: to, images: []string{"registry.k8s.io/kube-apiserver:" + newKubernetes, "ghcr.io/siderolabs/kubelet:" + newKubernetes}}}
-
 	for name, test := range map[string]struct {
 		settings machineconfig.Cluster
+		pulls    machineconfig.Registries
 		exists   bool
 		err      error
 		asked    int32
@@ -46,8 +45,9 @@ func TestRefusedIsWhatRegistriesSayTheyDoNotHave(t *testing.T) {
 		"not there":                    {asked: 2, refused: true},
 		"nobody answers":               {err: errors.New("no route"), asked: 2},
 		"air-gapped":                   {settings: machineconfig.Cluster{AirGapped: true}},
-		"air-gapped with a mirror":     {settings: machineconfig.Cluster{AirGapped: true, Registries: mirroredIn("ghcr.io")}, asked: 1, refused: true},
-		"air-gapped with a mirror all": {settings: machineconfig.Cluster{AirGapped: true, Registries: mirroredIn("*")}, asked: 2, refused: true},
+		"air-gapped with a mirror":     {settings: machineconfig.Cluster{AirGapped: true}, pulls: mirroredIn("ghcr.io"), asked: 1, refused: true},
+		"air-gapped with a mirror all": {settings: machineconfig.Cluster{AirGapped: true}, pulls: mirroredIn("*"), asked: 2, refused: true},
+		"images in the installer":      {settings: machineconfig.Cluster{ImageCache: true}},
 	} {
 		var asked atomic.Int32
 
@@ -60,6 +60,10 @@ func TestRefusedIsWhatRegistriesSayTheyDoNotHave(t *testing.T) {
 
 		test.settings.KubernetesVersion = newKubernetes
 		p := pool{settings: test.settings}
+		planned := []release{{version: to, images: []pulled{
+			{reference: "registry.k8s.io/kube-apiserver:" + newKubernetes, registries: test.pulls},
+			{reference: "ghcr.io/siderolabs/kubelet:" + newKubernetes, registries: test.pulls},
+		}}}
 
 		for range 2 { // what was asked once is known
 			if got := m.refuseUnpublished(t.Context(), p, planned).HasError(); got != test.refused {
@@ -80,19 +84,33 @@ func TestReleasesOfAWayAreNamedByTheImagesOfMachines(t *testing.T) {
 	to, _ := machineconfig.ParseKubernetesVersion(newKubernetes)
 	via, _ := machineconfig.ParseKubernetesVersion(oldKubernetes)
 
-	got := releases([]machineconfig.KubernetesVersion{via, to}, to, map[string]cluster.Images{
+	const mirror = "apiVersion: v1alpha1\nkind: RegistryMirrorConfig\nname: ghcr.io\nendpoints:\n  - url: https://mirror.example.com\n"
+
+	got := releases([]machineconfig.KubernetesVersion{via, to}, to, rendered{images: map[string]cluster.Images{
 		"cp-1": {cluster.KubeAPIServer: "registry.k8s.io/kube-apiserver:v1.36.3", cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3-slim", cluster.KubeProxy: "proxy:v1.36.3"},
 		"w-1":  {cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3-slim"},
-	})
+		"w-2":  {cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3-slim"},
+		"w-3":  {cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3"},
+	}, configs: map[string][]byte{"cp-1": nil, "w-1": nil, "w-2": []byte(mirror), "w-3": []byte("machine: [")}})
 
 	want := [][]string{
-		{"registry.k8s.io/kube-apiserver:v1.35.4", "ghcr.io/siderolabs/kubelet:v1.35.4-slim"},
-		{"registry.k8s.io/kube-apiserver:v1.36.3", "ghcr.io/siderolabs/kubelet:v1.36.3-slim"},
+		{"registry.k8s.io/kube-apiserver:v1.35.4", "ghcr.io/siderolabs/kubelet:v1.35.4-slim", "ghcr.io/siderolabs/kubelet:v1.35.4-slim by ghcr.io"},
+		{"registry.k8s.io/kube-apiserver:v1.36.3", "ghcr.io/siderolabs/kubelet:v1.36.3-slim", "ghcr.io/siderolabs/kubelet:v1.36.3-slim by ghcr.io"},
 	}
 
 	for i, r := range got {
-		if !slices.Equal(r.images, want[i]) {
-			t.Errorf("%s is asked for as %q", r.version, r.images)
+		var asked []string
+
+		for _, image := range r.images {
+			for mirror := range image.registries.Mirrors {
+				image.reference += " by " + mirror
+			}
+
+			asked = append(asked, image.reference)
+		}
+
+		if !slices.Equal(asked, want[i]) {
+			t.Errorf("%s is asked for as %q", r.version, asked)
 		}
 	}
 }

@@ -15,6 +15,10 @@ import (
 type kubernetesPath struct {
 	// lowest and highest are the versions that run, as state knows.
 	lowest, highest machineconfig.KubernetesVersion
+	// base is the lowest that nothing goes back from but by a downgrade: a component of the
+	// control plane that still runs an older version tells of an upgrade that did not finish, a
+	// worker that was left behind does not. Without control planes it is lowest.
+	base machineconfig.KubernetesVersion
 	to              machineconfig.KubernetesVersion
 	// releases are those that may be passed on the way.
 	releases []machineconfig.KubernetesVersion
@@ -48,8 +52,11 @@ func (p pool) kubernetesPath(recorded recordedPool, files rendered) (k kubernete
 
 	k.to, k.releases = to, machineconfig.KubernetesReleases(to, p.changes.kubernetesVia)
 
+	based := false
+
 	for _, name := range p.names() {
-		for _, version := range recorded.kubernetesOn(name, files.images[name], to) {
+		for _, running := range recorded.kubernetesOn(name, files.images[name], to) {
+			version := running.version
 			if !ok || version.LT(k.lowest.Version) {
 				k.lowest = version
 			}
@@ -59,22 +66,44 @@ func (p pool) kubernetesPath(recorded recordedPool, files rendered) (k kubernete
 			}
 
 			ok = true
+
+			follows := p.machines[name].group.role == cluster.ControlPlane && follows(files.images[name][running.component], to)
+			if follows && (!based || version.LT(k.base.Version)) {
+				k.base, based = version, true
+			}
 		}
+	}
+
+	if !based {
+		k.base = k.lowest
 	}
 
 	return k, ok
 }
 
+// follows reports whether an image is that of a version, rather than pinned to another one.
+func follows(image string, version machineconfig.KubernetesVersion) bool {
+	named, known := cluster.ImageVersion(image)
+
+	return known && compareVersions(named, version.String()) == 0
+}
+
+// runningComponent is a component of Kubernetes on a machine with its version.
+type runningComponent struct {
+	component cluster.Component
+	version   machineconfig.KubernetesVersion
+}
+
 // kubernetesOn is the versions of Kubernetes on a machine: those of its images or, where its
 // configuration leaves one to Talos, what was seen to run. An image that says nothing of the
 // version and stays is the user's business.
-func (r recordedPool) kubernetesOn(machine string, wanted cluster.Images, to machineconfig.KubernetesVersion) []machineconfig.KubernetesVersion {
+func (r recordedPool) kubernetesOn(machine string, wanted cluster.Images, to machineconfig.KubernetesVersion) []runningComponent {
 	state := r.machines[machine]
 	if state.Access != cluster.Member {
 		return nil
 	}
 
-	var versions []machineconfig.KubernetesVersion
+	var versions []runningComponent
 
 	for _, c := range []cluster.Component{
 		cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy, cluster.Kubelet,
@@ -89,7 +118,7 @@ func (r recordedPool) kubernetesOn(machine string, wanted cluster.Images, to mac
 			continue
 		}
 
-		versions = append(versions, version)
+		versions = append(versions, runningComponent{component: c, version: version})
 	}
 
 	return versions
@@ -97,8 +126,8 @@ func (r recordedPool) kubernetesOn(machine string, wanted cluster.Images, to mac
 
 // refuseKubernetesVersion refuses versions of Kubernetes that machines cannot be brought to,
 // by what state knows to run on them. What an upgrade began and could not finish may be
-// taken back: something still runs the version before then. Talos is upgraded first, so that
-// the wanted one counts.
+// taken back: something of the control plane still runs the version before then. Talos is
+// upgraded first, so that the wanted one counts.
 func refuseKubernetesVersion(p pool, recorded recordedPool, files rendered) diag.Diagnostics {
 	path, known := p.kubernetesPath(recorded, files)
 	if !known {
@@ -113,7 +142,7 @@ func refuseKubernetesVersion(p pool, recorded recordedPool, files rendered) diag
 			continue
 		}
 
-		problems = append(problems, machineconfig.CheckKubernetesUpgrade(path.lowest, path.to, path.releases, talos))
+		problems = append(problems, machineconfig.CheckKubernetesUpgrade(path.from(), path.to, path.releases, talos))
 	}
 
 	problems = append(problems, p.imagesThatStay(path, recorded, files)...)
@@ -128,10 +157,32 @@ func refuseKubernetesVersion(p pool, recorded recordedPool, files rendered) diag
 
 		// Many machines have the same problem, which is appended once.
 		diags.Append(refused(p.clusterPath("kubernetes_version"), "Unsupported change of kubernetes_version",
-			fmt.Sprintf("%s, and kubernetes_version is %s", path.running(), field.Found), "Allowed is "+field.Allowed, field.Fix))
+			fmt.Sprintf("%s, and kubernetes_version is %s", path.running(), field.Found), "Allowed is "+field.Allowed, field.Fix, path.wayOut(problem)))
 	}
 
 	return diags
+}
+
+// from is the version that decides whether the wanted one is a downgrade, and which way there
+// is to it otherwise.
+func (k kubernetesPath) from() machineconfig.KubernetesVersion {
+	if k.to.LT(k.base.Version) {
+		return k.base
+	}
+
+	return k.lowest
+}
+
+// wayOut says which versions are possible instead of one that is refused as a downgrade.
+func (k kubernetesPath) wayOut(problem error) string {
+	switch {
+	case !errors.Is(problem, machineconfig.ErrMinorDowngrade) && !errors.Is(problem, machineconfig.ErrPatchDowngrade):
+		return ""
+	case k.base.LT(k.highest.Version):
+		return fmt.Sprintf("Set kubernetes_version to %s to take back what is newer, or to %s to go on", k.base, k.highest)
+	default:
+		return fmt.Sprintf("Set kubernetes_version to %s to keep what runs", k.highest)
+	}
 }
 
 // imagesThatStay are the mistakes about images that say nothing of the versions on the way.

@@ -40,7 +40,7 @@ type machinery struct {
 	registries *registries
 	// removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
 	// nobody.
-	removals func(ctx context.Context, m *machinery, p pool, u upgradeOf) (kubernetes.Obstacles, error)
+	removals func(ctx context.Context, m *machinery, p pool, u upgradeOf) (impediments, error)
 }
 
 func newMachinery() *machinery {

@@ -118,7 +118,8 @@ func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config
 
 	p, diags := P(plan).pool(ctx)
 
-	f := planCreate(p, cluster.DefaultPolicy())
+	f, more := planCreate(p, cluster.DefaultPolicy())
+	diags.Append(more...)
 	r.foresee(plan, f)
 
 	if !diags.HasError() {

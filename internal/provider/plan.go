@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -32,13 +33,14 @@ type forecast struct {
 // planCreate forecasts a create: every machine is taken to wait in maintenance
 // mode. It only needs to know which machines there are, so that the plan names
 // the operations even while the secrets are still to be generated.
-func planCreate(p pool, policy cluster.Policy) forecast {
+func planCreate(p pool, policy cluster.Policy) (forecast, diag.Diagnostics) {
+	files := p.filesOfCreate()
+
 	f := forecast{
 		phase:      types.StringUnknown(),
 		operations: types.ListUnknown(types.StringType),
 		observed:   types.MapUnknown(observedType()),
 		manifests:  p.manifestsAfter(),
-		releases:   p.releasesOfCreate(),
 	}
 
 	if !p.unnamed {
@@ -48,7 +50,11 @@ func planCreate(p pool, policy cluster.Policy) forecast {
 		f.operations = operationsOf(steps)
 	}
 
-	return f
+	if to, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion); err == nil {
+		f.releases = releases([]machineconfig.KubernetesVersion{to}, to, files)
+	}
+
+	return f, p.refuseAhead(recordedPool{}, files)
 }
 
 // edit is what a plan changes in a resource, whether it concerns machines or not.
@@ -89,14 +95,16 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	files, more := p.renderForPlan()
 	diags.Append(more...)
 	diags.Append(refuseKubernetesVersion(p, recorded, files)...)
+	diags.Append(p.refuseAhead(recorded, files)...)
 
 	if diags.HasError() {
 		return f, diags
 	}
 
-	if path, known := p.kubernetesPath(recorded, files); known && p.settings.KubernetesVersion != prior.settings.KubernetesVersion {
-		f.releases = releases(path.hops(), path.to, files.images)
-		f.upgrade = upgradeOf{path: path, machines: p.members(recorded)}
+	way, known := p.kubernetesPath(recorded, files)
+	if known {
+		f.releases = p.releasesOf(way, recorded, files)
+		f.upgrade = upgradeOf{path: way, machines: p.members(recorded)}
 	}
 
 	steps, last, more := recorded.outlook(p, prior, files, policy)
@@ -110,7 +118,22 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	diags.Append(forewarn(p, steps)...)
 	diags.Append(recorded.forewarnImages(steps)...)
 
+	if known {
+		diags.Append(p.forewarnKubernetes(way, recorded, steps)...)
+	}
+
 	f.operations = operationsOf(steps)
+
+	if state.manifests.ValueString() == p.settings.KubernetesVersion && !resume && !touchesKubernetes(steps) {
+		f.manifests = state.manifests
+	}
+
+	if p.settings.KubernetesVersion != prior.settings.KubernetesVersion && recorded.unseenImages(p) {
+		// What the machines have to go through for it is found out by the run.
+		f.operations = types.ListUnknown(types.StringType)
+
+		return f, diags
+	}
 
 	// What is held or refused is no reason to do nothing: the run says what came of it.
 	if len(steps) == 0 && last.Done() && !resume && !recorded.changed() {
@@ -128,6 +151,11 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	}
 
 	return f, diags
+}
+
+// unseenImages reports whether a member was not seen with its images of Kubernetes yet.
+func (r recordedPool) unseenImages(p pool) bool {
+	return slices.ContainsFunc(p.members(r), func(m cluster.Machine) bool { return r.machines[m.Name].Images == nil })
 }
 
 // members lists the machines of a pool that are known to run as members.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/image/registry"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -33,14 +34,17 @@ var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 	m := newMachinery()
 	m.registries.ask = publishes(func(reference string) bool { return !strings.Contains(reference, unpublished) })
 
-	m.removals = func(_ context.Context, _ *machinery, _ pool, u upgradeOf) (kubernetes.Obstacles, error) {
+	m.removals = func(_ context.Context, _ *machinery, _ pool, u upgradeOf) (impediments, error) {
 		if u.path.to.String() != removing {
-			return kubernetes.Obstacles{}, nil
+			return impediments{}, nil
 		}
 
-		return kubernetes.Obstacles{Settings: []kubernetes.RemovedSetting{
-			{Kind: "flag", Name: "--a-flag", Component: "kube-apiserver", Nodes: []string{"cp-1"}, RemovedIn: "1.36"},
-		}}, errors.New("a worker did not answer")
+		return impediments{
+			Obstacles: kubernetes.Obstacles{Settings: []kubernetes.RemovedSetting{
+				{Kind: "flag", Name: "--a-flag", Component: "kube-apiserver", Nodes: []string{"cp-1"}, RemovedIn: "1.36"},
+			}},
+			behind: []cluster.Node{{Name: "elsewhere", KubeletVersion: "v1.32.1"}},
+		}, errors.New("a worker did not answer")
 	}
 
 	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m})()

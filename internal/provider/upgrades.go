@@ -53,7 +53,7 @@ func refuseTalosVersion(p pool, recorded recordedPool) diag.Diagnostics {
 
 // obstacle says why a machine cannot be brought to the wanted Talos. kubernetes is the
 // versions that it runs.
-func (p pool) obstacle(m poolMachine, state cluster.MachineState, kubernetes []machineconfig.KubernetesVersion) obstacle {
+func (p pool) obstacle(m poolMachine, state cluster.MachineState, kubernetes []runningComponent) obstacle {
 	to, err := machineconfig.ParseTalosVersion(m.group.talosVersion.ValueString())
 	from, known := machineconfig.ReadTalosVersion(state.TalosVersion)
 
@@ -96,7 +96,7 @@ func describeTalos(v machineconfig.TalosVersion, schematic string) string {
 	return fmt.Sprintf("%s with schematic %s", v, cluster.ShortID(schematic))
 }
 
-func (p pool) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster.Role, kubernetes []machineconfig.KubernetesVersion) obstacle {
+func (p pool) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster.Role, kubernetes []runningComponent) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is the older %s", from, to)
 
 	if !p.changes.allowDowngrade {
@@ -120,11 +120,11 @@ func (p pool) downgradeObstacle(from, to machineconfig.TalosVersion, role cluste
 
 // pathObstacle checks every step of the way: that its installer takes it, and that the
 // Talos in between runs the Kubernetes that the machine has, which is upgraded after it.
-func (p pool) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []machineconfig.KubernetesVersion) obstacle {
+func (p pool) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runningComponent) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is %s", from, to)
 
 	if wanted, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion); err == nil && len(kubernetes) == 0 {
-		kubernetes = []machineconfig.KubernetesVersion{wanted}
+		kubernetes = []runningComponent{{version: wanted}}
 	}
 
 	for _, next := range machineconfig.Path(from, to, machineconfig.Releases(to, p.changes.via)) {
@@ -136,7 +136,9 @@ func (p pool) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []mac
 			}
 		}
 
-		for _, version := range kubernetes {
+		for _, running := range kubernetes {
+			version := running.version
+
 			var problem *machineconfig.FieldError
 			if errors.As(machineconfig.CheckKubernetesSupported(next, version), &problem) {
 				return obstacle{
