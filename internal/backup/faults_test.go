@@ -29,7 +29,7 @@ func TestS3BearsPassingFaults(t *testing.T) {
 		size int
 		kind func(*http.Request) bool
 	}{
-		"put": {100, isPut}, "create": {20 * mib, isCreate}, "part": {20 * mib, isPart}, "complete": {20 * mib, isComplete}, "head": {100, isHead},
+		"put": {100, isPut}, "create": {9 * mib, isCreate}, "part": {9 * mib, isPart}, "complete": {9 * mib, isComplete}, "head": {100, isHead},
 	} {
 		for fate, f := range map[string]fault{"unavailable": unavailable, "cut": cut, "lost": lost} {
 			t.Run(name+" "+fate, func(t *testing.T) {
@@ -50,6 +50,8 @@ func TestS3BearsPassingFaults(t *testing.T) {
 				if got := read(t, s, "prod/x", store.Range{}); !bytes.Equal(got, content(test.size)) {
 					t.Error("other bytes came back")
 				}
+
+				untouched(t, s, 1)
 			})
 		}
 	}
@@ -116,7 +118,7 @@ func TestS3KeepsNothingWhereTheServerFails(t *testing.T) {
 			return passed
 		})
 
-		if _, err := s.Put(t.Context(), "prod/"+name, bytes.NewReader(content(40*mib))); err == nil {
+		if _, err := s.Put(t.Context(), "prod/"+name, bytes.NewReader(content(17*mib))); err == nil {
 			t.Errorf("%s: stored by a server that is full", name)
 		}
 

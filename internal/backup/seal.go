@@ -107,7 +107,8 @@ func (s Sealing) recipients() ([]age.Recipient, error) {
 	if s.Passphrase == "" {
 		recipients, err := age.ParseRecipients(strings.NewReader(strings.Join(s.Recipients, "\n")))
 		if err != nil {
-			return nil, fmt.Errorf("read the recipients of age: %w", err)
+			// The error of age quotes the line, which is a secret when keys were mixed up.
+			return nil, errors.New("the recipients are not those of age (age1...)")
 		}
 
 		return recipients, nil
@@ -185,7 +186,7 @@ func (k Keys) decrypt(r io.Reader) (io.Reader, error) {
 	if len(k.Identities) > 0 {
 		parsed, err := age.ParseIdentities(strings.NewReader(strings.Join(k.Identities, "\n")))
 		if err != nil {
-			// The error of age may quote the line, which is a secret.
+			// As above: it may quote a secret.
 			return nil, errors.New("the identities are not those of age (AGE-SECRET-KEY-1...)")
 		}
 

@@ -12,12 +12,15 @@ import (
 	"hash"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	tmtypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
@@ -38,9 +41,15 @@ const (
 func (s *Store) Put(ctx context.Context, key string, body io.Reader) (store.Object, error) {
 	sent := &upload{ctx: ctx, from: body, nonce: rand.Text(), whole: sha256.New(), part: sha256.New(), parts: sha256.New()}
 
-	_, err := s.transfer().UploadObject(ctx, s.input(key, sent))
+	client := &counting{Client: s.client}
+
+	_, err := transfer(client).UploadObject(ctx, s.input(key, sent))
 
 	object, err := s.settled(ctx, key, sent, classified("store", key, err))
+	if err == nil && client.again.Load() {
+		_, err = s.abort(ctx, key, func(u types.MultipartUpload) bool { return aws.ToString(u.Key) == key })
+	}
+
 	if err != nil {
 		return store.Object{}, errors.Join(err, s.cleanedUp(ctx, key, sent, err))
 	}
@@ -48,8 +57,30 @@ func (s *Store) Put(ctx context.Context, key string, body io.Reader) (store.Obje
 	return object, nil
 }
 
-func (s *Store) transfer() *transfermanager.Client {
-	return transfermanager.New(s.client, func(o *transfermanager.Options) {
+// counting notices when an upload was begun more than once: an answer that was lost took
+// the id of an upload with it, which would stay for ever.
+type counting struct {
+	*s3.Client
+	again atomic.Bool
+}
+
+// CreateMultipartUpload begins an upload.
+func (c *counting) CreateMultipartUpload(
+	ctx context.Context, in *s3.CreateMultipartUploadInput, options ...func(*s3.Options),
+) (*s3.CreateMultipartUploadOutput, error) {
+	out, err := c.Client.CreateMultipartUpload(ctx, in, options...)
+	if err != nil {
+		return nil, err
+	}
+
+	attempts, ok := retry.GetAttemptResults(out.ResultMetadata)
+	c.again.Store(!ok || len(attempts.Results) > 1)
+
+	return out, nil
+}
+
+func transfer(client transfermanager.S3APIClient) *transfermanager.Client {
+	return transfermanager.New(client, func(o *transfermanager.Options) {
 		o.PartSizeBytes, o.MultipartUploadThreshold = partSize, partSize
 		o.Concurrency = concurrency
 		o.FailTimeout = cleanup
