@@ -107,13 +107,14 @@ func changeAttributes() map[string]schema.Attribute {
 			Validators:  []validator.List{kubernetesViaValidator{}},
 			MarkdownDescription: "Kubernetes releases to pass on upgrades across more than one minor version, such as `[\"v1.35.6\"]`; at most one of each " +
 				"minor version, each supported by the `talos_version` of the machines. All machines of the resource run one before the first goes on to the next. " +
-				"A change does nothing to machines that run the wanted version. Default: the newest patch this version of the provider knows of." + terraformOnly,
+				"A change does nothing to machines that run the wanted version. It counts for the machines of this resource: set it on those of the workers, too. Default: the newest " +
+				"patch this version of the provider knows of (" + knownKubernetesReleases() + "), and the first release of minor versions that it does not know." + terraformOnly,
 		},
 		"drain_before_kubelet_upgrade": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether a node is cordoned and drained, as `drain` says, before the kubelet of its machine changes, and uncordoned afterwards. " +
-				"A kubelet restarts without its pods, so that an upgrade of Kubernetes needs no drain; some storage and device plugins do. A change does nothing to " +
-				"machines by itself. Default: `false`." + terraformOnly,
+				"A kubelet that restarts leaves its pods running, so that an upgrade of Kubernetes needs no drain; some storage and device plugins do. A change does nothing to " +
+				"machines by itself, and it counts for the machines of this resource alone. Default: `false`." + terraformOnly,
 		},
 	}
 }
@@ -130,10 +131,21 @@ func knownReleases() string {
 	return strings.Join(names, ", ")
 }
 
+// knownKubernetesReleases is knownReleases for Kubernetes.
+func knownKubernetesReleases() string {
+	var names []string
+
+	for _, release := range machineconfig.KnownKubernetesReleases() {
+		names = append(names, "`"+release.String()+"`")
+	}
+
+	return strings.Join(names, ", ")
+}
+
 // kubernetesChange says what another version of Kubernetes does.
 const kubernetesChange = "A change upgrades Kubernetes on the machines that run, after Talos, and one minor version after the other: images are pulled " +
 	"everywhere, then kube-apiserver, kube-controller-manager and kube-scheduler change control plane by control plane, then kube-proxy, then the kubelets, " +
-	"those of workers as `max_unavailable` allows, and at last the bootstrap manifests. Nothing reboots, and pods keep running. The repositories and suffixes of images " +
+	"those of workers as `max_unavailable` allows, and at last the bootstrap manifests. Nothing reboots: static pods, kube-proxy and add-ons whose manifests changed restart, all other pods keep running. The repositories and suffixes of images " +
 	"that patches set are kept. A minor version never goes back; `allow_downgrade` permits a lower patch, and what an upgrade began and could not finish is taken back " +
 	"by the version before."
 

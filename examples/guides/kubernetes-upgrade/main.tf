@@ -22,7 +22,7 @@ resource "talosop_cluster" "prod" {
   # The release of v1.35 that is passed on the way from v1.34, instead of the newest one.
   kubernetes_upgrade_via = ["v1.35.4"]
 
-  # For pods that do not survive a restart of their kubelet, such as those of some storage plugins.
+  # Pods outlive a restart of their kubelet. Some storage and device plugins ask for an empty node all the same.
   drain_before_kubelet_upgrade = true
 
   control_plane = {
@@ -57,12 +57,15 @@ resource "talosop_cluster" "prod" {
   }
 }
 
-# A pool of its own: the handle tells it the version, and it follows in the same apply.
+# A pool of its own: the handle tells it the version, and it follows in the same apply. How it gets there is set on each resource.
 resource "talosop_worker" "gpu" {
   name          = "gpu"
   cluster       = talosop_cluster.prod.cluster
   talos_version = "v1.13.0"
   install       = { disk = "/dev/nvme0n1" }
+
+  kubernetes_upgrade_via       = ["v1.35.4"]
+  drain_before_kubelet_upgrade = true
 
   machines = {
     gpu-1 = { address = "10.0.0.31" }
@@ -73,7 +76,7 @@ data "talosop_cluster_health" "prod" {
   cluster = talosop_cluster.prod.cluster
 }
 
-# Warns before an upgrade, and after it, when the cluster is not well. It stops neither.
+# Warns when the cluster is not well: in plans without pending changes, and after each apply. It stops neither.
 check "prod" {
   assert {
     condition     = data.talosop_cluster_health.prod.healthy
