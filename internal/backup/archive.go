@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -28,7 +26,8 @@ type Archive struct {
 	// of lower-case hexadecimal. It is part of the keys.
 	Mark string
 	// Scratch is the folder for the copy of the database whose pages are checked, as large
-	// as the database and removed in the end; empty for that of the system.
+	// as the database; empty for that of the system. The copy has no name, so that a killed
+	// run leaves nothing there.
 	Scratch string
 }
 
@@ -88,12 +87,12 @@ func (a Archive) Take(ctx context.Context, at time.Time, facts Facts, sealing Se
 		return Record{}, err
 	}
 
-	scratch, err := os.MkdirTemp(a.Scratch, "talosop-etcd-snapshot-*")
+	scratch, err := unnamed(a.Scratch)
 	if err != nil {
-		return Record{}, fmt.Errorf("make a folder for the check of the database: %w", err)
+		return Record{}, err
 	}
 
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	defer func() { err = errors.Join(err, scratch.Close()) }()
 
 	var (
 		key      = newKey(a.folder(), at, a.Mark, sealing)
@@ -101,7 +100,7 @@ func (a Archive) Take(ctx context.Context, at time.Time, facts Facts, sealing Se
 	)
 
 	object, err := piped(ctx, func(ctx context.Context, to io.Writer) (err error) {
-		database, err = stream(ctx, filepath.Join(scratch, "db"), sealing, source, to)
+		database, err = stream(ctx, scratch, sealing, source, to)
 		return err
 	}, func(body io.Reader) (store.Object, error) { return a.Store.Put(ctx, key, body) })
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash"
 	"hash/crc32"
+	"io"
 	"os"
 )
 
@@ -49,7 +50,11 @@ func Inspect(ctx context.Context, path string) (database Database, err error) {
 		return Database{}, err
 	}
 
-	p, m, err := openPages(ctx, file, info.Size())
+	return inspect(ctx, file, info.Size())
+}
+
+func inspect(ctx context.Context, file io.ReaderAt, length int64) (database Database, err error) {
+	p, m, err := openPages(ctx, file, length)
 	if err != nil {
 		return Database{}, err
 	}

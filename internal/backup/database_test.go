@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"sync"
@@ -63,16 +64,13 @@ func fillFixture(tx *bolt.Tx) error {
 		}
 
 		for i := range fixtureKeys {
-			revision := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(i+2)), 0)
-			revision = append(append(revision[:8:8], '_'), revision[8:]...)
-
 			value := bytes.Repeat(fmt.Appendf(nil, "value %d ", i), 3)
 			if i%250 == 0 {
 				value = bytes.Repeat(value, 400)
 			}
 
 			if name != "meta" {
-				if err := bucket.Put(revision, value); err != nil {
+				if err := bucket.Put(revision(i+2), value); err != nil {
 					return err
 				}
 			}
@@ -86,6 +84,13 @@ func fillFixture(tx *bolt.Tx) error {
 	}
 
 	return nil
+}
+
+// revision is the key of an entry of etcd.
+func revision(main int) []byte {
+	key := append(binary.BigEndian.AppendUint64(nil, uint64(main)), '_')
+
+	return binary.BigEndian.AppendUint64(key, 0)
 }
 
 // summed is a database with its sum at the end.
@@ -134,9 +139,44 @@ func TestInspect(t *testing.T) {
 		t.Errorf("a database without a sum is %+v (%v), with one %+v", without, err, with)
 	}
 
-	if with.Revision != fixtureKeys+1 || with.Size != int64(len(database)) || with.Hash == 0 || with.Version != "3.6.0" {
-		t.Errorf("the database is %+v, want revision %d and %d bytes", with, fixtureKeys+1, len(database))
+	want := backup.Database{Revision: fixtureKeys + 1, Size: int64(len(database)), Hash: reference(t, database), Version: "3.6.0"}
+	if with != want {
+		t.Errorf("the database is %+v, want %+v", with, want)
 	}
+}
+
+// reference is the hash as etcdutl makes it, by means of bbolt (etcd 3.6, etcdutl/snapshot, Status).
+func reference(t *testing.T, database []byte) uint32 {
+	t.Helper()
+
+	db, err := bolt.Open(written(t, database), 0o400, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+
+	if err := db.View(func(tx *bolt.Tx) error {
+		for err := range tx.Check() {
+			t.Error(err)
+		}
+
+		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
+			sum.Write(name)
+
+			return bucket.ForEach(func(k, v []byte) error {
+				sum.Write(k)
+				sum.Write(v)
+
+				return nil
+			})
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	return sum.Sum32()
 }
 
 // Databases whose sum is right and whose pages are not: the member was damaged, not the

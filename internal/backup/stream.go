@@ -59,24 +59,45 @@ func piped[T any](ctx context.Context, write func(context.Context, io.Writer) er
 	}
 }
 
+// scratch is a file that goes when it is closed, or with the process.
+type scratch struct {
+	*os.File
+	named bool
+}
+
+// unnamed makes a file that has lost its name already. Windows does not let go of the name
+// of an open file; there it goes on closing.
+func unnamed(folder string) (*scratch, error) {
+	file, err := os.CreateTemp(folder, "talosop-etcd-snapshot-*")
+	if err != nil {
+		return nil, fmt.Errorf("make a file for the check of the database: %w", err)
+	}
+
+	return &scratch{File: file, named: os.Remove(file.Name()) != nil}, nil
+}
+
+// Close removes the file.
+func (s *scratch) Close() error {
+	err := s.File.Close()
+	if s.named {
+		err = errors.Join(err, os.Remove(s.Name()))
+	}
+
+	return err
+}
+
 // stream writes a sealed snapshot to a store and a plain one to a file, and returns once
 // both the stream and the database in the file are verified. The sealing is finished only
 // then; what was written before does not open.
-func stream(ctx context.Context, scratch string, sealing Sealing, source Source, to io.Writer) (_ Database, err error) {
-	file, err := os.OpenFile(scratch, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return Database{}, fmt.Errorf("make a file for the check of the database: %w", err)
-	}
-
+func stream(ctx context.Context, copied *scratch, sealing Sealing, source Source, to io.Writer) (Database, error) {
 	sealed, err := sealing.seal(to)
 	if err != nil {
-		return Database{}, errors.Join(err, file.Close())
+		return Database{}, err
 	}
 
 	v := newVerifier()
 
-	err = source(ctx, io.MultiWriter(v, file, sealed))
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := source(ctx, io.MultiWriter(v, copied, sealed)); err != nil {
 		return Database{}, err
 	}
 
@@ -84,7 +105,7 @@ func stream(ctx context.Context, scratch string, sealing Sealing, source Source,
 		return Database{}, err
 	}
 
-	database, err := Inspect(ctx, scratch)
+	database, err := inspect(ctx, copied, v.size)
 	if err != nil {
 		return Database{}, err
 	}
