@@ -63,8 +63,8 @@ func ImageAt(image, version, other string) string {
 	return name + ":" + other + rest
 }
 
-// ImageVersion is the version of Kubernetes that an image names by its tag, such as v1.36.3;
-// ok is false for tags that are no version and for digests without a tag.
+// ImageVersion is the release of Kubernetes that an image names by its tag, such as v1.36.3;
+// ok is false for tags that name none, such as a date or v1.36, and for digests without a tag.
 func ImageVersion(image string) (version string, ok bool) {
 	image, _, _ = strings.Cut(image, "@")
 
@@ -73,12 +73,31 @@ func ImageVersion(image string) (version string, ok bool) {
 		return "", false
 	}
 
-	v, err := parse(tag)
-	if err != nil {
+	return ReleaseOf(tag)
+}
+
+// ReleaseOf is the release of Kubernetes that a version belongs to: v1.36.3 of v1.36.3+fips.1,
+// which a component may tell. ok is false for what has not all three numbers.
+func ReleaseOf(version string) (release string, ok bool) {
+	numbers := strings.TrimPrefix(version, "v")
+
+	if end := strings.IndexAny(numbers, "-+_"); end >= 0 {
+		numbers = numbers[:end]
+	}
+
+	minor, patch, ok := strings.Cut(strings.TrimPrefix(numbers, "1."), ".")
+	if !ok || !strings.HasPrefix(numbers, "1.") || !isNumber(minor) || !isNumber(patch) {
 		return "", false
 	}
 
-	return "v" + strconv.FormatUint(v.Major, 10) + "." + strconv.FormatUint(v.Minor, 10) + "." + strconv.FormatUint(v.Patch, 10), true
+	return "v" + numbers, true
+}
+
+// isNumber is true for numbers as versions have them: without leading zeros.
+func isNumber(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+
+	return err == nil && strconv.FormatUint(n, 10) == text
 }
 
 // cutTag splits a reference without a digest; the colon of a registry's port is none of a

@@ -136,6 +136,10 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		state.Pulled = step.Version
 		s.Machines[m.Name] = state
 	case UpgradeComponent:
+		if step.Component == KubeProxy {
+			s.Kubernetes.KubeProxy = cmp.Or(s.Kubernetes.KubeProxy, step.From) // until the manifests are synced
+		}
+
 		state.Images = maps.Clone(state.Images)
 		state.Images[step.Component] = step.Image
 		s.Machines[m.Name] = state
@@ -143,7 +147,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		settle(want, s, m)
 		s.cordon(step.Node, true)
 	case SyncManifests:
-		s.Kubernetes.Manifests = step.Version
+		s.Kubernetes.Manifests, s.Kubernetes.KubeProxy = step.Version, state.Images[KubeProxy]
 	case DeleteNode:
 		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == step.Node })
 	}
@@ -154,15 +158,25 @@ func (s *Snapshot) advance(want Spec, step Step) {
 func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 	state := s.Machines[m.Name]
 	fresh := state.Access == Maintenance
+	named := m.Images
+
+	if step.Kubernetes != "" {
+		named = m.Images.At(want.Kubernetes.Version, step.Kubernetes)
+	}
+
 	state.Access, state.ConfigDigest, state.Role, state.RebootFor = Member, step.Digest, m.Role, nil
 
 	if fresh {
 		state.Fresh, state.Stage, state.EtcdService = true, StageBooting, ServicePreparing
 		state.TalosVersion, state.Schematic = m.TalosVersion, m.Schematic
 
-		if state.Images = m.Images; step.Kubernetes != "" {
-			state.Images = m.Images.At(want.Kubernetes.Version, step.Kubernetes)
-		}
+		state.Images = named
+	}
+
+	if !fresh && state.Images != nil && len(state.Images) < len(named) {
+		named = maps.Clone(named)
+		maps.Copy(named, state.Images)
+		state.Images = named
 	}
 
 	s.Machines[m.Name] = state

@@ -20,6 +20,10 @@ func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
 		return false
 	}
 
+	if !u.final && image == m.Images[c] && image == u.have.Machines[m.Name].Images[c] {
+		return false // it is as wanted whatever the version
+	}
+
 	if u.have.Machines[m.Name].Images[c] == image {
 		_, registered := u.have.NodeOf(m)
 
@@ -73,7 +77,7 @@ func (u kubernetesUpgrade) version(m Machine, c Component) (version string, know
 	case !ok:
 		return "", false
 	case c == Kubelet:
-		return node.KubeletVersion, node.KubeletVersion != ""
+		return ReleaseOf(node.KubeletVersion)
 	case image != "":
 		return "", false
 	default:
@@ -94,8 +98,9 @@ func (u kubernetesUpgrade) runs(m Machine, c Component, image string) bool {
 		return !u.have.Kubernetes.Reachable
 	case c == Kubelet:
 		version, known := ImageVersion(image)
+		running, told := ReleaseOf(node.KubeletVersion)
 
-		return !known || node.KubeletVersion == "" || node.KubeletVersion == version
+		return !known || !told || running == version
 	case node.StaticPods == nil:
 		return true
 	default:

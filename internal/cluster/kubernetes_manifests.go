@@ -1,6 +1,9 @@
 package cluster
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // manifestsLeft reports whether the manifests of the version that is being reached have to be
 // synced: where every API server has it, and no component a newer one, so that what the
@@ -8,11 +11,9 @@ import "cmp"
 func (u kubernetesUpgrade) manifestsLeft() bool {
 	synced := cmp.Or(u.have.Kubernetes.Manifests, u.want.Kubernetes.Manifests)
 
-	if !u.want.OwnsControlPlane() || synced == "" || synced == u.target {
-		return false
-	}
+	behind := synced != "" && synced != u.target && (u.final || minorsBetween(synced, u.target) > 0)
 
-	if !u.final && minorsBetween(synced, u.target) <= 0 {
+	if !u.want.OwnsControlPlane() || !behind && !u.proxyStale() {
 		return false
 	}
 
@@ -30,6 +31,18 @@ func (u kubernetesUpgrade) manifestsLeft() bool {
 	}
 
 	return true
+}
+
+// proxyStale reports whether kube-proxy runs with another image than the control planes have
+// in their configurations, which only the manifests bring to it.
+func (u kubernetesUpgrade) proxyStale() bool {
+	running := u.have.Kubernetes.KubeProxy
+
+	return u.final && running != "" && slices.ContainsFunc(u.want.sorted(ControlPlane), func(m Machine) bool {
+		image := u.image(m, KubeProxy)
+
+		return image != "" && image == u.have.Machines[m.Name].Images[KubeProxy] && image != running
+	})
 }
 
 // sync brings the bootstrap manifests of a control plane to the cluster.
@@ -56,16 +69,41 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 			return
 		}
 
-		if step.Machine == "" {
-			step.Machine = m.Name
+		// What a machine renders while it boots is not all there yet, and what is missing is
+		// pruned.
+		if reason := outOfService(u.want, u.have, m); reason != "" {
+			d.hold(m.Name, "the bootstrap manifests of Kubernetes %s have to wait: it %s", u.target, reason)
+
+			return
 		}
 
-		if step.TalosVersion == "" || older(s.TalosVersion, step.TalosVersion) {
-			step.TalosVersion = s.TalosVersion
-		}
+		step.Machine = cmp.Or(step.Machine, m.Name)
 	}
+
+	step.TalosVersion = u.oldestTalos()
 
 	if step.Machine != "" {
 		d.step(step)
 	}
+}
+
+// oldestTalos is the Talos of the control plane that has the oldest one.
+func (u kubernetesUpgrade) oldestTalos() string {
+	oldest := ""
+
+	note := func(s MachineState) {
+		if s.TalosVersion != "" && (oldest == "" || older(s.TalosVersion, oldest)) {
+			oldest = s.TalosVersion
+		}
+	}
+
+	for _, m := range u.want.controlPlanes() {
+		note(u.have.Machines[m.Name])
+	}
+
+	for _, s := range u.have.Peers {
+		note(s)
+	}
+
+	return oldest
 }

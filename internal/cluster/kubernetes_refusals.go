@@ -1,75 +1,146 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
 
-// refuseKubernetes names what no upgrade of Kubernetes does: go back a minor version, and
-// pass minor versions without a release, or without an image, for each of them.
+// refuseKubernetes names what no upgrade of Kubernetes does: go back a minor version, pass
+// minor versions without a release, or without an image, for each of them, and make a
+// component newer than the API servers.
 func refuseKubernetes(want Spec, have Snapshot, d *Decision) {
 	u := kubernetesUpgrade{want: want, have: have, target: want.Kubernetes.Version, final: true}
 	if u.target == "" {
 		return
 	}
 
-	lowest, highest, allowed, silent := "", "", true, false
+	u.refuseGaps(d)
+	u.refuseAhead(d)
+	u.refuseDowngrade(d)
+}
 
-	var (
-		unknown  Machine
-		nameless Component
-	)
+// refuseGaps refuses ways that cannot be gone one minor version at a time.
+func (u kubernetesUpgrade) refuseGaps(d *Decision) {
+	lowest := u.span(func(Machine, Component) bool { return true }).lowest
 
-	for _, m := range want.all() {
-		// One that this run rebooted may be the one that is furthest behind, and nothing of
-		// Kubernetes is done before it is back.
-		silent = silent || have.Machines[m.Name].RebootedFrom != "" && have.Machines[m.Name].Access != Member
-
+	for _, m := range u.want.all() {
 		for _, c := range u.order() {
-			version, known := u.version(m, c)
-			if !known && u.changes(m, c) {
-				unknown, nameless = m, c
-			}
-
-			if !known || u.image(m, c) == "" {
+			if !u.changes(m, c) {
 				continue
 			}
 
-			allowed = allowed && m.AllowDowngrade
+			version, known := u.version(m, c)
 
-			if lowest == "" || older(version, lowest) {
-				lowest = version
-			}
-
-			if older(highest, version) || highest == "" {
-				highest = version
-			}
-
-			if reason := u.gap(m, c, version); reason != "" && u.changes(m, c) {
+			if reason := u.gap(m, c, version); known && reason != "" {
 				d.refuse(m.Name, reason, fmt.Sprintf("Upgrade Kubernetes one minor version at a time, or name releases in between; %s stays at %s until then", c, version))
+
+				return
+			}
+
+			if !known && minorsBetween(lowest, u.target) > 1 {
+				d.refuse(m.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, does not say what it has to pass on the way to %s",
+					lowest, c, u.have.Machines[m.Name].Images[c], u.target),
+					"Upgrade Kubernetes one minor version at a time, or name the image by its version")
 
 				return
 			}
 		}
 	}
+}
+
+// refuseAhead refuses images that would make a component newer than the API servers of the
+// spec are going to be, as a patch can that names one of them by a version of its own.
+func (u kubernetesUpgrade) refuseAhead(d *Decision) {
+	oldest, of := "", ""
+
+	for _, m := range u.want.sorted(ControlPlane) {
+		if version, known := ImageVersion(m.Images[KubeAPIServer]); known && (oldest == "" || older(version, oldest)) {
+			oldest, of = version, m.Name
+		}
+	}
+
+	for _, m := range u.want.all() {
+		for _, c := range []Component{KubeControllerManager, KubeScheduler, KubeProxy, Kubelet} {
+			if version, known := ImageVersion(m.Images[c]); known && minorsBetween(oldest, version) > 0 && u.changes(m, c) {
+				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s, which is to run %s", c, version, of, oldest),
+					"Name both images by the same version of Kubernetes, or leave the version to kubernetes_version")
+
+				return
+			}
+		}
+	}
+}
+
+// span is the lowest and the highest version of components, and whether all of their machines
+// may go back to an older patch release.
+type span struct {
+	lowest, highest string
+	allowed         bool
+}
+
+// span finds those of the components that count and that change.
+func (u kubernetesUpgrade) span(counts func(Machine, Component) bool) span {
+	s := span{allowed: true}
+
+	for _, m := range u.want.all() {
+		for _, c := range u.order() {
+			version, known := u.version(m, c)
+			if !known || u.image(m, c) == "" || !counts(m, c) {
+				continue
+			}
+
+			s.allowed = s.allowed && m.AllowDowngrade
+
+			if s.lowest == "" || older(version, s.lowest) {
+				s.lowest = version
+			}
+
+			if s.highest == "" || older(s.highest, version) {
+				s.highest = version
+			}
+		}
+	}
+
+	return s
+}
+
+// refuseDowngrade refuses to go back, but for what a broken upgrade began: as long as a
+// component of the control plane still runs the older version, the upgrade is not through, and
+// what is newer can be taken back. A worker that was left behind proves nothing of the kind.
+// Where the spec has no control plane, its kubelets are what tells.
+func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
+	all := u.span(u.changes)
+	base := u.span(func(m Machine, c Component) bool {
+		return !u.pinned(m, c) && (m.Role == ControlPlane || !u.want.OwnsControlPlane())
+	})
 
 	switch {
-	case nameless != "" && minorsBetween(lowest, u.target) > 1:
-		d.refuse(unknown.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, does not say what it has to pass on the way to %s",
-			lowest, nameless, have.Machines[unknown.Name].Images[nameless], u.target),
-			"Upgrade Kubernetes one minor version at a time, or name the image by its version")
-	case minorsBetween(u.target, highest) > 1:
+	case minorsBetween(u.target, all.highest) > 1, minorsBetween(u.target, base.lowest) > 0 && !u.silent():
 		// No upgrade that is under way leaves more than one minor version to take back.
-		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version", highest, u.target),
-			"Set kubernetes_version to "+highest+" or later")
-	case !older(u.target, lowest) || silent:
-	case minorsBetween(u.target, lowest) > 0:
-		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version", lowest, u.target),
-			"Set kubernetes_version to "+highest+" or later")
-	case !allowed:
-		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is older", lowest, u.target),
-			"Set kubernetes_version to "+highest+" or later, or allow_downgrade to go back to an older patch release")
+		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version", cmp.Or(all.highest, base.lowest), u.target),
+			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+" or later")
+	case older(u.target, base.lowest) && !u.silent() && !base.allowed:
+		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is older", base.lowest, u.target),
+			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+" or later, or allow_downgrade to go back to an older patch release")
 	}
+}
+
+// pinned reports whether a component is wanted with another version than the cluster's.
+func (u kubernetesUpgrade) pinned(m Machine, c Component) bool {
+	version, known := ImageVersion(m.Images[c])
+
+	return !known || version != u.target
+}
+
+// silent reports whether a machine that this run rebooted does not answer: it may be the one
+// that is furthest behind, and nothing of Kubernetes is done before it is back.
+func (u kubernetesUpgrade) silent() bool {
+	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
+		s := u.have.Machines[m.Name]
+
+		return s.RebootedFrom != "" && s.Access != Member
+	})
 }
 
 // gap says why a component cannot pass each minor version on its way: there is no release of

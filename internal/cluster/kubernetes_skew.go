@@ -1,6 +1,9 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // kubeletSkew is how many minor versions a kubelet may be behind an API server.
 const kubeletSkew = 3
@@ -15,11 +18,11 @@ func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
 
 	for _, node := range u.have.Kubernetes.Nodes {
 		if minorsBetween(node.KubeletVersion, to) > kubeletSkew {
-			return fmt.Sprintf("node %s runs kubelet %s, and kube-apiserver %s supports none that is more than %d minor versions older",
-				node.Name, node.KubeletVersion, to, kubeletSkew)
+			return fmt.Sprintf("node %s runs kubelet %s, and kube-apiserver %s supports none that is more than %d minor versions older; "+
+				"where it is another resource's that waits for this one, go %d minor versions at a time", node.Name, node.KubeletVersion, to, kubeletSkew, kubeletSkew)
 		}
 
-		if u.back && minorsBetween(to, node.KubeletVersion) > 0 {
+		if u.back && !node.ControlPlane && minorsBetween(to, node.KubeletVersion) > 0 {
 			return fmt.Sprintf("node %s runs kubelet %s, and no kubelet may be newer than kube-apiserver", node.Name, node.KubeletVersion)
 		}
 
@@ -31,16 +34,35 @@ func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
 	return ""
 }
 
-// kubeletsSkewed names an API server that is older than what the kubelets of workers are to
+// LeftBehind are the nodes, but for those of the given machines, whose kubelets are too old
+// for a version of kube-apiserver.
+func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
+	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: KubernetesState{Nodes: nodes}}
+	ours := map[string]bool{}
+
+	for _, m := range machines {
+		have.Machines[m.Name] = MachineState{NodeName: m.NodeName}
+		if node, ok := have.NodeOf(m); ok {
+			ours[node.Name] = true
+		}
+	}
+
+	return slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool {
+		return ours[n.Name] || minorsBetween(n.KubeletVersion, version) <= kubeletSkew
+	})
+}
+
+// kubeletsSkewed names an API server that is older than what the kubelet of a worker is to
 // become. Where the control planes are the spec's own they went first, and those beside,
 // which may wait for this resource, are not waited for.
-func (u kubernetesUpgrade) kubeletsSkewed() string {
-	if u.want.OwnsControlPlane() {
+func (u kubernetesUpgrade) kubeletsSkewed(m Machine) string {
+	to, known := ImageVersion(u.image(m, Kubelet))
+	if u.want.OwnsControlPlane() || !known {
 		return ""
 	}
 
 	for _, node := range u.have.Kubernetes.Nodes {
-		if api, known := ImageVersion(node.StaticPods[string(KubeAPIServer)].Image); known && minorsBetween(api, u.target) > 0 {
+		if api, known := ImageVersion(node.StaticPods[string(KubeAPIServer)].Image); known && minorsBetween(api, to) > 0 {
 			return fmt.Sprintf("kube-apiserver of node %s runs %s, and no kubelet may be newer", node.Name, api)
 		}
 	}
@@ -48,9 +70,20 @@ func (u kubernetesUpgrade) kubeletsSkewed() string {
 	return ""
 }
 
-// joinsWith is the version that a machine joins with when the cluster runs an older one than
-// is wanted: that of its oldest API server; else empty.
+// joinsWith is the version that a machine is configured with, as far as its configuration says
+// nothing else, when the cluster runs an older one than is wanted; else empty.
 func joinsWith(want Spec, have Snapshot) string {
+	if running := KubernetesRunning(want, have); older(running, want.Kubernetes.Version) {
+		return running
+	}
+
+	return ""
+}
+
+// KubernetesRunning is the version of the oldest API server of a cluster, by the
+// configurations of the spec's own control planes and the pods on all of them; empty when
+// nobody knows.
+func KubernetesRunning(want Spec, have Snapshot) string {
 	lowest := ""
 
 	note := func(version string, known bool) {
@@ -69,9 +102,5 @@ func joinsWith(want Spec, have Snapshot) string {
 		note(ImageVersion(node.StaticPods[string(KubeAPIServer)].Image))
 	}
 
-	if older(lowest, want.Kubernetes.Version) {
-		return lowest
-	}
-
-	return ""
+	return lowest
 }

@@ -42,6 +42,10 @@ func (e *eye) observe() cluster.Snapshot {
 	have.Etcd = e.etcd()
 	have.Kubernetes = e.kubernetes()
 	have.Kubernetes.Manifests = e.manifests
+
+	if have.Kubernetes.Reachable {
+		have.Kubernetes.KubeProxy = e.site.proxy
+	}
 	have.Etcd.Views = map[string]cluster.EtcdView{}
 
 	for _, m := range e.machines() { // and not of peers that are none any more

@@ -208,8 +208,11 @@ func (s *site) showsImage(b *box, n *kubeNode, step cluster.UpgradeComponent) bo
 }
 
 // syncManifests brings the manifests that a machine renders.
-func (s *site) syncManifests(op *operation, step cluster.SyncManifests, how mishap) {
-	s.simply(op, how, func() { s.manifests = step.Version })
+func (s *site) syncManifests(op *operation, b *box, step cluster.SyncManifests, how mishap) {
+	s.simply(op, how, func() {
+		s.manifests = step.Version
+		s.proxy = b.kube.images[cluster.KubeProxy]
+	})
 
 	effect := op.phases[0]
 	op.phases[0] = func() error {

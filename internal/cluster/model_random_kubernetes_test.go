@@ -328,9 +328,9 @@ func (t *trial) refusedKubernetes(text string) bool {
 
 	switch {
 	case contains(text, "cannot go back to an older minor version"):
-		return minor(t.lowest(t.answers)) > minor(final) || minor(t.highest()) > minor(final)+1
+		return minor(t.lowest(t.tells)) > minor(final) || minor(t.highest()) > minor(final)+1
 	case contains(text, "Kubernetes", "is older"):
-		return newer(t.lowest(t.answers), final) && slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
+		return newer(t.lowest(t.tells), final) && slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
 	case contains(text, "no release between"):
 		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back
 	case contains(text, "does not say what"):
@@ -381,6 +381,21 @@ func (t *trial) pendingOnTalos() bool {
 
 // answers is true for a machine whose configuration can be read.
 func (t *trial) answers(b *box) bool { return b.up() && !b.foreign && t.at(b.addr) == b }
+
+// tells is true for machines that show whether an upgrade is through: the control planes, of
+// a spec that has any.
+func (t *trial) tells(b *box) bool {
+	return t.answers(b) && (b.controlPlane || !t.want.OwnsControlPlane())
+}
+
+// beginProxy gives the DaemonSet of kube-proxy the image that the control planes have.
+func (t *trial) beginProxy() {
+	for _, b := range t.boxes {
+		if image := b.kube.images[cluster.KubeProxy]; b.controlPlane && image != "" && t.proxy == "" {
+			t.proxy = image
+		}
+	}
+}
 
 // highest is the highest version that any machine of the spec runs.
 func (t *trial) highest() string {

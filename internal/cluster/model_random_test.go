@@ -64,6 +64,8 @@ func newTrial(seed uint64) *trial {
 		n.ours = n.ours && !(t.whole && t.elsewhere(n))
 	}
 
+	t.beginProxy()
+
 	return t
 }
 

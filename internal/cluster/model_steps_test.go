@@ -87,7 +87,7 @@ func (s *site) operate(m cluster.Machine, step cluster.Step, how mishap) *operat
 	case cluster.UpgradeComponent:
 		s.upgradeComponent(op, b, step, how)
 	case cluster.SyncManifests:
-		s.syncManifests(op, step, how)
+		s.syncManifests(op, b, step, how)
 	}
 
 	return op

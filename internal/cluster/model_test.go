@@ -79,9 +79,11 @@ type site struct {
 	// manifests is the version of the bootstrap manifests in the cluster, and pinned the
 	// versions of images that do not tell theirs.
 	manifests string
-	pinned    map[string]string
-	pins      map[naming]string
-	noProxy   bool
+	// proxy is the image of kube-proxy's DaemonSet; empty where there is none.
+	proxy   string
+	pinned  map[string]string
+	pins    map[naming]string
+	noProxy bool
 	// wantedVersion is that of Kubernetes in the spec, and what a machine joins with that is
 	// given no images.
 	wantedVersion, joinVersion string

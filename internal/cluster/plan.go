@@ -42,7 +42,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 
 	planDepartures(want, have, p, d)
-	planJoins(want, have, d)
+	planJoins(want, have, p, d)
 	planUncordons(want, have, d)
 	planChanges(want, have, p, d)
 	planBootstrap(want, have, p, d)

@@ -14,12 +14,14 @@ type rollout struct {
 	policy Policy
 	// upgrades are those that machines have before them next.
 	upgrades map[string]Upgrade
+	// kubernetes is the version that configurations have where machines name no images.
+	kubernetes string
 	// up and down are the hops that come first among upgrades and among downgrades.
 	up, down hop
 }
 
 func newRollout(want Spec, have Snapshot, p Policy) rollout {
-	r := rollout{want: want, have: have, policy: p, upgrades: map[string]Upgrade{}}
+	r := rollout{want: want, have: have, policy: p, upgrades: map[string]Upgrade{}, kubernetes: joinsWith(want, have)}
 
 	for _, m := range want.all() {
 		if upgrade, ok := upgradeOf(have, m, p); ok {
@@ -59,7 +61,7 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 
 	step := ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
-		Access: Member, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Try: r.policy.TryConfig,
+		Access: Member, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: r.kubernetes, Try: r.policy.TryConfig,
 	}
 
 	if len(s.RebootFor) > 0 {

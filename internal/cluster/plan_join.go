@@ -8,7 +8,7 @@ import (
 // planJoins decides which machines in maintenance mode get their configuration now:
 // all of them at once, since none of them is in service. It also names the machines that
 // nothing can be decided about, because they are at work or silent.
-func planJoins(want Spec, have Snapshot, d *Decision) {
+func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
 
@@ -22,7 +22,7 @@ func planJoins(want Spec, have Snapshot, d *Decision) {
 		case s.goingDown():
 			d.hold(m.Name, "is about to reboot")
 		case s.Access == Maintenance:
-			planJoin(want, have, m, d)
+			planJoin(want, have, m, p, d)
 		}
 	}
 }
@@ -30,7 +30,7 @@ func planJoins(want Spec, have Snapshot, d *Decision) {
 // planJoin configures a machine. A control plane that comes back without its data, or
 // as other hardware, first loses the member that it was: etcd counts that one as down,
 // and adds nobody while a member is (etcd 3.6, mayAddMember).
-func planJoin(want Spec, have Snapshot, m Machine, d *Decision) {
+func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	if other, ok := predecessor(want, have, m); ok {
 		d.hold(m.Name, "joins once %s is out of the cluster, whose place it takes", other.Name)
 
@@ -51,10 +51,24 @@ func planJoin(want Spec, have Snapshot, m Machine, d *Decision) {
 		return
 	}
 
+	if versionUnknown(want, have, p) {
+		d.hold(m.Name, "joins once the Kubernetes API tells which version it has to have%s", because(have.Kubernetes.Cause))
+
+		return
+	}
+
 	d.step(ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
 		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: joinsWith(want, have),
 	})
+}
+
+// versionUnknown reports whether nobody says which Kubernetes an existing cluster runs, while
+// its API may just be away for a moment: a kubelet that is newer cannot go back.
+func versionUnknown(want Spec, have Snapshot, p Policy) bool {
+	away := !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() && have.Time.Sub(have.Kubernetes.Since) <= p.BootPatience
+
+	return away && want.Bootstrapped && want.Kubernetes.Version != "" && KubernetesRunning(want, have) == ""
 }
 
 // formerMember is the etcd member that a machine in maintenance mode had in its life

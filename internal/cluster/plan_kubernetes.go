@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -112,10 +113,19 @@ func (u kubernetesUpgrade) order() []Component {
 	return order
 }
 
+// mostPulls is how many machines fetch images at once, since they may all ask one registry.
+const mostPulls = 32
+
 // pull fetches images on all machines that get any. Nothing is changed before they have them.
 func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
+	pulling := 0
+
 	for _, m := range u.want.all() {
 		s := u.have.Machines[m.Name]
+
+		if s.Busy != "" && s.Pulled != u.target {
+			pulling++
+		}
 
 		gets := slices.ContainsFunc(u.order(), func(c Component) bool { return c != KubeProxy && u.changes(m, c) })
 		if !gets || s.Pulled == u.target {
@@ -124,8 +134,10 @@ func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
 
 		under = true
 
-		if s.Busy == "" {
+		if s.Busy == "" && pulling < mostPulls {
 			d.step(PullImages{Machine: m.Name, Version: u.target})
+
+			pulling++
 		}
 	}
 
@@ -196,12 +208,8 @@ func (u kubernetesUpgrade) upgradeControlPlane(c Component, m Machine, d *Decisi
 
 // upgradeWorkers upgrades kubelets within the budgets of their pools.
 func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
-	stay, skew := workersMustStay(u.want, u.have), u.kubeletsSkewed()
+	stay := workersMustStay(u.want, u.have)
 	budgets := map[string]*budget{}
-
-	if stay == "" && skew != "" {
-		stay, d.Yields = skew, true
-	}
 
 	for _, m := range lack {
 		if budgets[m.Pool] == nil {
@@ -212,6 +220,9 @@ func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
 		case u.have.Machines[m.Name].Busy != "":
 		case stay != "":
 			d.hold(m.Name, "keeps its kubelet for now: %s", stay)
+		case u.kubeletsSkewed(m) != "":
+			d.Yields = true
+			d.hold(m.Name, "keeps its kubelet for now: %s", u.kubeletsSkewed(m))
 		case u.beyondCure(m) != "":
 			d.hold(m.Name, "keeps its kubelet for now: it %s", u.beyondCure(m))
 		case !budgets[m.Pool].take(m.Name):
@@ -229,9 +240,9 @@ func (u kubernetesUpgrade) step(m Machine, c Component) UpgradeComponent {
 		From: u.have.Machines[m.Name].Images[c], Image: u.image(m, c),
 	}
 
-	if node, ok := u.have.NodeOf(m); ok {
-		s.OnNode = node.Name
-	}
+	// Without an API its name is what the machine tells, or what was recorded.
+	node, _ := u.have.NodeOf(m)
+	s.OnNode = cmp.Or(node.Name, u.have.Machines[m.Name].NodeName, m.NodeName)
 
 	if c == Kubelet && u.policy.DrainForKubelet && s.From != s.Image {
 		s.Evacuation = evacuation(u.have, m, u.policy)
@@ -272,15 +283,15 @@ func (u kubernetesUpgrade) unfit(m Machine, c Component) string {
 }
 
 // mends reports whether a change may bring back an API that does not answer: on a machine
-// whose static pods do not run it goes back to an older version, or corrects where an image
-// comes from. Elsewhere the API may only be out of reach from here. Talos knows of the pods
+// whose static pods do not run it goes back to an older version or to another patch, or corrects
+// where an image comes from. Elsewhere the API may only be out of reach from here. Talos knows of the pods
 // from its kubelet, without the API (Talos 1.13, runtime/machine_status.go staticPodsCheck).
 func (u kubernetesUpgrade) mends(m Machine, c Component) bool {
 	from, known := u.version(m, c)
 	to, ok := ImageVersion(u.image(m, c))
 	down := slices.ContainsFunc(u.have.Machines[m.Name].Unmet, func(unmet string) bool { return conditionName(unmet) == "staticPods" })
 
-	return c == KubeAPIServer && down && u.changes(m, c) && known && ok && !older(from, to)
+	return c == KubeAPIServer && down && u.changes(m, c) && known && ok && minorsBetween(from, to) <= 0
 }
 
 // beyondCure says what a machine lacks that no image of Kubernetes brings back.

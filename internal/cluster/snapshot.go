@@ -285,6 +285,9 @@ type KubernetesState struct {
 	// Manifests is the version of Kubernetes whose bootstrap manifests this run synced last;
 	// empty when it did not.
 	Manifests string
+	// KubeProxy is the image that the DaemonSet kube-proxy has; empty where there is none, or
+	// nobody asked.
+	KubeProxy string
 }
 
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos

@@ -34,8 +34,8 @@ type ApplyConfig struct {
 	Install string
 	// TalosVersion that is installed.
 	TalosVersion string
-	// Kubernetes is the version that a machine joins with when the cluster does not run the
-	// wanted one yet; else empty.
+	// Kubernetes is the version that a machine joins with, or that a member keeps where its
+	// configuration names none, when the cluster does not run the wanted one yet; else empty.
 	Kubernetes string
 	// Reboot names the fields for which a member has to reboot; empty when Talos
 	// applies the configuration at once.

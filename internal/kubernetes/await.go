@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/blang/semver/v4"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgo "k8s.io/client-go/kubernetes"
@@ -262,13 +261,9 @@ func (c *Client) versionOf(ctx context.Context, ip string) (told string, err err
 // isVersion reports whether a component that tells a version is the one that is waited for:
 // what comes after the patch is the builder's.
 func (a *awaited) isVersion(told string) bool {
-	if a.version == "" {
-		return true
-	}
+	release, ok := cluster.ReleaseOf(told)
 
-	t, err := semver.ParseTolerant(told)
-
-	return err == nil && "v"+t.FinalizeVersion() == a.version
+	return a.version == "" || ok && release == a.version
 }
 
 func condition[T any](all []T, is func(T) bool) *T {

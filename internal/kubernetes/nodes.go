@@ -19,8 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Observe lists the nodes, with one request, ordered by name, and with another one the
-// pods of the control plane on them, if [Options.StaticPods] asks for it. An API that does not
+// Observe lists the nodes, with one request, ordered by name, and with two more the
+// pods of the control plane on them and kube-proxy's image, if [Options.StaticPods] asks for it. An API that does not
 // answer, or refuses, is described by Reachable and Cause. The list may be a moment
 // old: it comes from the API server's cache, which costs etcd nothing.
 func (c *Client) Observe(ctx context.Context) cluster.KubernetesState {
@@ -44,6 +44,10 @@ func (c *Client) Observe(ctx context.Context) cluster.KubernetesState {
 
 	if c.staticPods {
 		if err := c.observeStaticPods(ctx, state.Nodes); err != nil {
+			return cluster.KubernetesState{Cause: oneLine(err)}
+		}
+
+		if state.KubeProxy, err = c.kubeProxy(ctx); err != nil {
 			return cluster.KubernetesState{Cause: oneLine(err)}
 		}
 	}

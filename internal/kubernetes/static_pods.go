@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgo "k8s.io/client-go/kubernetes"
 
@@ -57,6 +59,29 @@ func (c *Client) observeStaticPods(ctx context.Context, nodes []cluster.Node) er
 	}
 
 	return nil
+}
+
+// kubeProxy is the image of the DaemonSet that Talos's bootstrap manifests make of kube-proxy
+// (Talos 1.13, k8s/templates.go); empty where there is none.
+func (c *Client) kubeProxy(ctx context.Context) (string, error) {
+	var daemons *appsv1.DaemonSet
+
+	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
+		daemons, err = api.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, string(cluster.KubeProxy), metav1.GetOptions{ResourceVersion: "0"})
+
+		return err
+	})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read the DaemonSet %s: %w", cluster.KubeProxy, err)
+	case len(daemons.Spec.Template.Spec.Containers) == 0:
+		return "", nil
+	default:
+		return daemons.Spec.Template.Spec.Containers[0].Image, nil
+	}
 }
 
 func podReady(p *corev1.Pod) bool {

@@ -5,28 +5,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // configOf is the configuration that a machine is given. Its images of Kubernetes are those
-// that a member has, since they only change in the order of an upgrade, and those that the
-// cluster runs for a machine that joins during one.
+// that a member has, since they only change in the order of an upgrade; where it names none, and
+// for a machine that joins, those of the version that the cluster runs.
 func (r *Runner) configOf(o order, s cluster.ApplyConfig) ([]byte, error) {
 	config, ok := r.Configs[o.on.Name]
 	if !ok {
 		return nil, wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", o.on.Name))
 	}
 
-	images := o.images
+	images := cluster.Images{}
 
-	switch {
-	case s.Access == cluster.Member:
-	case s.Kubernetes != "":
-		images = o.on.Images.At(o.version, s.Kubernetes)
-	default:
-		images = nil
+	if s.Kubernetes != "" {
+		maps.Copy(images, o.on.Images.At(o.version, s.Kubernetes))
+	}
+
+	if s.Access == cluster.Member {
+		maps.Copy(images, o.images)
 	}
 
 	return r.withImages(config, images)

@@ -63,6 +63,8 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	o.askAll(ctx)
 
 	have := o.snapshot()
+	o.manifestsOf(&have)
+
 	have.Etcd = o.etcd(ctx, have)
 	have.Time = time.Now()
 
@@ -73,6 +75,18 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	o.mu.Unlock()
 
 	return have
+}
+
+// manifestsOf notes, when nothing is recorded, which bootstrap manifests a cluster has that
+// was there before this run: those of the version that it runs.
+func (o *observer) manifestsOf(have *cluster.Snapshot) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if o.begun.IsZero() && o.want.Kubernetes.Manifests == "" {
+		o.manifests = cluster.KubernetesRunning(o.want, *have)
+		have.Kubernetes.Manifests = o.manifests
+	}
 }
 
 // latest is the last snapshot, and when its observation was begun.
