@@ -86,9 +86,24 @@ func (s *site) upgradeWorkers(version, maxUnavailable string) {
 
 // mostAway watches the workers until it is asked how many were not ready at once.
 func (s *site) mostAway() (most func() int) {
+	return highest(func() int {
+		away := 0
+
+		for _, m := range s.sim.Machines() {
+			if ready, _ := m.Ready(); !ready {
+				away++
+			}
+		}
+
+		return away
+	})
+}
+
+// highest looks again and again until it is stopped, which tells the most that it saw.
+func highest(look func() int) (stop func() int) {
 	var (
-		count int
-		wg    sync.WaitGroup
+		most int
+		wg   sync.WaitGroup
 	)
 
 	done := make(chan struct{})
@@ -102,17 +117,8 @@ func (s *site) mostAway() (most func() int) {
 			case <-done:
 				return
 			case <-ticker.C:
+				most = max(most, look())
 			}
-
-			away := 0
-
-			for _, m := range s.sim.Machines() {
-				if ready, _ := m.Ready(); !ready {
-					away++
-				}
-			}
-
-			count = max(count, away)
 		}
 	})
 
@@ -120,7 +126,7 @@ func (s *site) mostAway() (most func() int) {
 		close(done)
 		wg.Wait()
 
-		return count
+		return most
 	}
 }
 
@@ -143,33 +149,7 @@ func machines(b *testing.B, sim *talossim.Simulator, prefix string, n int) strin
 // peak watches the provider processes of a workspace until stop is called, which
 // returns the most resident memory that one of them had, in MiB.
 func peak(w *clitest.Workspace) (stop func() int) {
-	var (
-		most int
-		wg   sync.WaitGroup
-	)
-
-	done := make(chan struct{})
-
-	wg.Go(func() {
-		ticker := time.NewTicker(20 * time.Millisecond)
-		defer ticker.Stop()
-
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				most = max(most, residentMiB(w.Dir))
-			}
-		}
-	})
-
-	return func() int {
-		close(done)
-		wg.Wait()
-
-		return most
-	}
+	return highest(func() int { return residentMiB(w.Dir) })
 }
 
 // residentMiB is the largest high-water mark of the providers that run in a
