@@ -46,8 +46,9 @@ type Options struct {
 	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
 	// request to one server, 5 s; Call a request as a whole, 10 s.
 	Connect, Attempt, Call time.Duration
-	// Await bounds the wait for a component to run, and that for manifests to be reconciled;
-	// 5 min by default, as in talosctl upgrade-k8s.
+	// Await bounds the wait for a component to run, that for manifests to be reconciled, and
+	// the time without progress of the workloads among them; 5 min by default, as in talosctl
+	// upgrade-k8s.
 	Await time.Duration
 	// Steady is how long the container of an API server that cannot be asked on its node's own
 	// address has to run, without a restart, before that counts as running; 1 min by default.

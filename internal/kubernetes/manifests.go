@@ -34,21 +34,25 @@ const (
 )
 
 // SyncManifests brings the bootstrap manifests of Talos, decoded JSON objects, to the
-// cluster and waits for what it changed to be reconciled, for [Options.Await]. talosVersion
-// is that of the oldest control plane.
+// cluster and waits for what it changed to be reconciled, for [Options.Await], and for the
+// Deployments and DaemonSets among them, changed or not, to be rolled out, as long as they
+// make progress: at most [Options.Await] without any. A DaemonSet misses nothing on nodes that
+// are not ready, and where no node is ready no workload is waited for. talosVersion is that of
+// the oldest control plane.
 //
 // From Talos 1.13 on it is what talosctl upgrade-k8s does by default (Talos 1.13,
 // cmd/talosctl/cmd/talos/upgrade-k8s.go): server-side apply as the field manager of Talos,
 // with the inventory of Talos, adopting objects that are in no inventory; objects with
 // immutable fields that differ are not recreated; what is in the inventory and not among the
-// manifests is deleted; the wait ends early when an object cannot be reconciled. For older
-// ones objects are created or updated, nothing is deleted, and deployments and daemon sets
-// are waited for.
+// manifests is deleted; the wait ends early when an object other than a workload cannot be
+// reconciled. For older ones objects are created or updated, nothing is deleted, and only
+// workloads are waited for.
 //
 // Every request goes to the API server that answers. When none does the error may be repeated,
-// everything else is permanent: the API refuses an object, or one is not reconciled in time;
-// the error names it. Idempotent: what is as it should be is neither written nor waited for.
-// Destructive for what it prunes.
+// and so may that about a workload that is not rolled out, since the next call waits for it
+// again. Everything else is permanent: the API refuses an object, or one that is no workload
+// is not reconciled in time. The error names it. Idempotent: what is as it should be is neither
+// written nor waited for. Destructive for what it prunes.
 func (c *Client) SyncManifests(ctx context.Context, objects []map[string]any, talosVersion string) error {
 	talos, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: talosVersion})
 	if err != nil {
@@ -70,7 +74,8 @@ func (c *Client) SyncManifests(ctx context.Context, objects []map[string]any, ta
 	return nil
 }
 
-// applyFunc brings objects to the cluster and returns those to wait for, also beside an error.
+// applyFunc brings objects to the cluster and returns those it changed that are waited for
+// because of that, also beside an error.
 type applyFunc func(ctx context.Context, way *everywhere, objects []*unstructured.Unstructured) (object.ObjMetadataSet, error)
 
 func (c *Client) syncManifests(ctx context.Context, objects []map[string]any, apply applyFunc) error {
@@ -94,11 +99,15 @@ func (c *Client) syncManifests(ctx context.Context, objects []map[string]any, ap
 
 		return way.verdict(err)
 	})
-	if err != nil || len(changed) == 0 {
+	if err == nil && len(changed) > 0 {
+		err = c.reconciled(ctx, changed)
+	}
+
+	if err != nil {
 		return err
 	}
 
-	return c.reconciled(ctx, changed)
+	return c.rolledOut(ctx, workloadsOf(objects))
 }
 
 // verdict makes an error permanent unless it is for want of an answer.
@@ -208,7 +217,9 @@ func (c *Client) applyManifests(
 	for _, change := range changes {
 		switch change.Action {
 		case ssa.CreatedAction, ssa.ConfiguredAction:
-			changed = append(changed, change.ObjMetadata)
+			if !isWorkload(change.ObjMetadata.GroupKind) {
+				changed = append(changed, change.ObjMetadata)
+			}
 		case ssa.DeletedAction:
 		default:
 			continue
@@ -224,7 +235,7 @@ func (c *Client) applyManifests(
 // syncManifests), with a wait that can be interrupted.
 func (c *Client) updateManifests(
 	ctx context.Context, way *everywhere, objects []*unstructured.Unstructured,
-) (changed object.ObjMetadataSet, err error) {
+) (object.ObjMetadataSet, error) {
 	results, done := make(chan manifests.SyncResult), make(chan error, 1)
 	at := 0
 
@@ -235,15 +246,8 @@ func (c *Client) updateManifests(
 		case r := <-results:
 			at++
 
-			if r.Skipped {
-				continue
-			}
-
-			c.progress(fmt.Sprintf("manifest %s: applied", r.Path))
-
-			if group := r.Object.GroupVersionKind().GroupKind(); group == (schema.GroupKind{Group: "apps", Kind: "Deployment"}) ||
-				group == (schema.GroupKind{Group: "apps", Kind: "DaemonSet"}) {
-				changed = append(changed, object.ObjMetadata{Namespace: r.Object.GetNamespace(), Name: r.Object.GetName(), GroupKind: group})
+			if !r.Skipped {
+				c.progress(fmt.Sprintf("manifest %s: applied", r.Path))
 			}
 		case err := <-done:
 			if err != nil && at < len(objects) {
@@ -251,7 +255,7 @@ func (c *Client) updateManifests(
 				err = &objectError{objects[at], err}
 			}
 
-			return changed, err
+			return nil, err
 		}
 	}
 }

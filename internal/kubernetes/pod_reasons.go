@@ -91,22 +91,25 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text + because(t.Reason, strings.TrimSpace(t.Message))
 }
 
-// lastEvent is the last one about the pod, or about the node of a kubelet. What cannot be
-// read is said instead. It has time of its own, since it is looked for when that of ctx may
-// be up.
+// lastEvent is the last one about the pod, or about the node of a kubelet. It has time of
+// its own, since it is looked for when that of ctx may be up.
 func (a *awaited) lastEvent(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
 	defer cancel()
 
-	// Events about nodes are in the namespace default (client-go 0.36, tools/record makeEvent).
-	namespace, kind, name := metav1.NamespaceDefault, "Node", a.node
 	if a.component.StaticPod() {
-		namespace, kind, name = metav1.NamespaceSystem, "Pod", a.pod()
+		return a.client.lastEvent(ctx, metav1.NamespaceSystem, "Pod", a.pod())
 	}
 
+	// Events about nodes are in the namespace default (client-go 0.36, tools/record makeEvent).
+	return a.client.lastEvent(ctx, metav1.NamespaceDefault, "Node", a.node)
+}
+
+// lastEvent is the last one about an object. What cannot be read is said instead.
+func (c *Client) lastEvent(ctx context.Context, namespace, kind, name string) string {
 	var list *corev1.EventList
 
-	err := a.client.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
+	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
 		list, err = api.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
 			FieldSelector: fields.Set{"involvedObject.kind": kind, "involvedObject.name": name}.String(),
 		})
