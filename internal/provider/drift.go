@@ -138,7 +138,7 @@ func driftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]strin
 		case cluster.Maintenance:
 			drift[m.Name] = []string{driftWiped}
 		case cluster.Member:
-			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state), places[m.Name], missing(m, have))
+			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state), driftOfRunning(m, have), places[m.Name], missing(m, have))
 		default:
 		}
 	}
@@ -177,6 +177,25 @@ func driftOfImages(m cluster.Machine, s cluster.MachineState) []string {
 		if s.Images != nil && s.Images[c] != m.Images[c] {
 			drift = append(drift, fmt.Sprintf("%s%s: %s, not %s", driftImage, c, cmp.Or(s.Images[c], "that of Talos"), m.Images[c]))
 		}
+	}
+
+	return drift
+}
+
+// driftOfRunning tells which components run in another version than their images have.
+func driftOfRunning(m cluster.Machine, have cluster.Snapshot) []string {
+	var drift []string
+
+	node, registered := have.NodeOf(m)
+	if !registered {
+		return nil
+	}
+
+	images := have.Machines[m.Name].Images
+	other := runningOtherwise(images, runningOn(node))
+
+	for _, c := range componentsOf(other) {
+		drift = append(drift, fmt.Sprintf("%s: %s runs, and its image is %s", c, other[c], images[c]))
 	}
 
 	return drift

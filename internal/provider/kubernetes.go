@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -30,6 +31,68 @@ func runningOn(node cluster.Node) map[cluster.Component]string {
 	}
 
 	return running
+}
+
+// runningOtherwise is the versions that run where the images of a machine name others.
+func runningOtherwise(images cluster.Images, running map[cluster.Component]string) map[cluster.Component]string {
+	other := map[cluster.Component]string{}
+
+	for c, version := range running {
+		release, told := cluster.ReleaseOf(version)
+		if named, known := cluster.ImageVersion(images[c]); told && known && release != named {
+			other[c] = release
+		}
+	}
+
+	return other
+}
+
+// assume is the cluster that a forecast begins with: as state knows it, and with what runs
+// where that is not what the images say.
+func (r recordedPool) assume(want cluster.Spec) cluster.Snapshot {
+	have := cluster.Assume(want, r.machines)
+
+	for _, m := range want.Machines {
+		images := r.machines[m.Name].Images
+
+		other := runningOtherwise(images, r.kubernetes[m.Name])
+		if len(other) == 0 || r.machines[m.Name].Access != cluster.Member {
+			continue
+		}
+
+		node, _ := have.NodeOf(m)
+
+		i := slices.IndexFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == node.Name })
+		if i < 0 {
+			continue
+		}
+
+		have.Kubernetes.Nodes[i].KubeletVersion = cmp.Or(other[cluster.Kubelet], node.KubeletVersion)
+
+		if m.Role == cluster.ControlPlane {
+			have.Kubernetes.Nodes[i].StaticPods = podsOf(images, other)
+		}
+	}
+
+	return have
+}
+
+// podsOf is the pods of a control plane that runs with its images, but for those that run in
+// other versions.
+func podsOf(images cluster.Images, other map[cluster.Component]string) map[string]cluster.StaticPod {
+	pods := map[string]cluster.StaticPod{}
+
+	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler} {
+		pod := cluster.StaticPod{Image: images[c], Ready: true}
+
+		if named, known := cluster.ImageVersion(images[c]); known && other[c] != "" {
+			pod.Image = cluster.ImageAt(images[c], named, other[c])
+		}
+
+		pods[string(c)] = pod
+	}
+
+	return pods
 }
 
 // imagesIn reads the images of Kubernetes from a configuration.

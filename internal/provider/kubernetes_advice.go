@@ -89,6 +89,7 @@ func laterMinor(version, other string) bool {
 func (p pool) forewarnKubernetes(way kubernetesPath, recorded recordedPool, steps []cluster.Step) diag.Diagnostics {
 	diags := p.forewarnUnready(recorded, len(way.hops()) > 0 || touchesKubernetes(steps))
 	diags.Append(forewarnTakenBack(way, steps)...)
+	diags.Append(recorded.forewarnRunning(steps)...)
 	diags.Append(p.forewarnNotPassed(way)...)
 
 	return diags
@@ -157,6 +158,30 @@ func forewarnTakenBack(way kubernetesPath, steps []cluster.Step) diag.Diagnostic
 	}
 
 	return diag.Diagnostics{announced("Kubernetes will be taken back", why+"\n  - "+strings.Join(lines, "\n  - "))}
+}
+
+// forewarnRunning names components that run in another version than their images have, and
+// that an apply waits for.
+func (r recordedPool) forewarnRunning(steps []cluster.Step) diag.Diagnostics {
+	var lines []string
+
+	for _, step := range steps {
+		s, ok := step.(cluster.UpgradeComponent)
+		if running := r.kubernetes[s.Machine][s.Component]; ok && s.From == s.Image && running != "" {
+			lines = append(lines, fmt.Sprintf("%s of %s runs %s, and its image is %s", s.Component, s.Machine, running, s.Image))
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	if more := len(lines) - mostSteps; more > 0 {
+		lines = append(lines[:mostSteps], fmt.Sprintf("%d more", more))
+	}
+
+	return diag.Diagnostics{announced("Kubernetes runs otherwise than its images say",
+		"The apply waits until these run with the images that their machines have, and says what keeps them from it.\n  - "+strings.Join(lines, "\n  - "))}
 }
 
 // forewarnNotPassed names releases of kubernetes_upgrade_via that an upgrade does not pass.

@@ -173,6 +173,18 @@ func kubernetesScenarios() map[string]planScenario {
 				return stored(t, state, "bootstrap_manifests_version", "v1.36.3")
 			},
 		},
+		"kubernetes-runs-otherwise": {
+			says:   "A kubelet and an API server were seen to run in other versions than the images that their machines have.",
+			before: running("v1.35.2", 2), after: running("v1.35.2", 2),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				state = seen(t, state, "batch/w-1", "kubernetes", configuration{"kubelet": "v1.35.1"})
+				state = seen(t, state, "batch/w-2", "kubernetes", configuration{"kubelet": "v1.35.2+fips.1"})
+
+				return seen(t, state, "cp-2", "kubernetes", configuration{"kubelet": "v1.35.2", "kube-apiserver": "v1.35.1", "kube-scheduler": "v1.35.2"})
+			},
+		},
 		"kubernetes-manifests": {
 			says:   "An upgrade stopped before the bootstrap manifests.",
 			before: running("v1.36.3", 1), after: running("v1.36.3", 1),
@@ -248,11 +260,14 @@ func hasKubernetes(t *testing.T, state tftypes.Value, version string) tftypes.Va
 	t.Helper()
 
 	changed, err := tftypes.Transform(state, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		var image string
-
 		steps := p.Steps()
-		if len(steps) != 4 || steps[0] != tftypes.AttributeName("observed") || steps[2] != tftypes.AttributeName("images") || v.As(&image) != nil {
+		if len(steps) != 4 || steps[0] != tftypes.AttributeName("observed") || steps[2] != tftypes.AttributeName("images") {
 			return v, nil
+		}
+
+		var image string
+		if err := v.As(&image); err != nil {
+			return v, err
 		}
 
 		at := strings.LastIndex(image, ":")

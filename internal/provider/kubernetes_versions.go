@@ -19,7 +19,7 @@ type kubernetesPath struct {
 	// control plane that still runs an older version tells of an upgrade that did not finish, a
 	// worker that was left behind does not. Without control planes it is lowest.
 	base machineconfig.KubernetesVersion
-	to              machineconfig.KubernetesVersion
+	to   machineconfig.KubernetesVersion
 	// releases are those that may be passed on the way.
 	releases []machineconfig.KubernetesVersion
 }

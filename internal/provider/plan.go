@@ -124,33 +124,33 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 
 	f.operations = operationsOf(steps)
 
-	if state.manifests.ValueString() == p.settings.KubernetesVersion && !resume && !touchesKubernetes(steps) {
+	switch {
+	case p.settings.KubernetesVersion != prior.settings.KubernetesVersion && recorded.unseenImages(p):
+		// What the machines have to go through for it is found out by the run.
+		f.operations = types.ListUnknown(types.StringType)
+	case len(steps) == 0 && last.Done() && !resume && !recorded.changed():
+		f.rest(state, e)
+	case state.manifests.ValueString() == p.settings.KubernetesVersion && !resume && !touchesKubernetes(steps):
 		f.manifests = state.manifests
 	}
 
-	if p.settings.KubernetesVersion != prior.settings.KubernetesVersion && recorded.unseenImages(p) {
-		// What the machines have to go through for it is found out by the run.
-		f.operations = types.ListUnknown(types.StringType)
-
-		return f, diags
-	}
-
-	// What is held or refused is no reason to do nothing: the run says what came of it.
-	if len(steps) == 0 && last.Done() && !resume && !recorded.changed() {
-		// No machine is touched: what was observed stays what it is.
-		f.observed, f.manifests = state.Observed, state.manifests
-
-		switch {
-		case !e.any:
-			f.operations = state.Operations
-		case !e.known:
-			// A value that is unknown may turn out to be the old one; then nothing
-			// changes at all, and the list of operations must not either.
-			f.operations = types.ListUnknown(types.StringType)
-		}
-	}
-
 	return f, diags
+}
+
+// rest is a forecast of an update that has nothing to do. What is held or refused is no
+// reason to do nothing: the run says what came of it.
+func (f *forecast) rest(state lifeModel, e edit) {
+	// No machine is touched: what was observed stays what it is.
+	f.observed, f.manifests = state.Observed, state.manifests
+
+	switch {
+	case !e.any:
+		f.operations = state.Operations
+	case !e.known:
+		// A value that is unknown may turn out to be the old one; then nothing
+		// changes at all, and the list of operations must not either.
+		f.operations = types.ListUnknown(types.StringType)
+	}
 }
 
 // unseenImages reports whether a member was not seen with its images of Kubernetes yet.
@@ -173,7 +173,7 @@ func (r *recordedPool) outlook(p, prior pool, files rendered, policy cluster.Pol
 
 	want := p.spec(*r, files)
 	want.Beside = p.foreseenBeside()
-	steps, last := cluster.Forecast(want, cluster.Assume(want, r.machines), p.policy(policy))
+	steps, last := cluster.Forecast(want, r.assume(want), p.policy(policy))
 
 	return steps, last, diags
 }

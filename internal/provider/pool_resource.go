@@ -260,7 +260,7 @@ func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeM
 		recorded.machines[name] = machine
 	}
 
-	steps, _ := cluster.Forecast(want, cluster.Assume(want, recorded.machines), p.policy(m.policy))
+	steps, _ := cluster.Forecast(want, recorded.assume(want), p.policy(m.policy))
 
 	return operationsOf(steps), diags
 }
