@@ -83,6 +83,14 @@ func (r *Runner) upgradeComponent(ctx context.Context, o order, s cluster.Upgrad
 		return err
 	}
 
+	// A node tells its kubelet's version only, which is that of the one before, too, when
+	// another image of it is wanted.
+	if s.Component == cluster.Kubelet {
+		if err := r.Fleet.Machine(o.on).AwaitKubelet(ctx, s.Image); err != nil {
+			return err
+		}
+	}
+
 	return r.Kubernetes.AwaitComponent(ctx, s.OnNode, s.Component, s.Image)
 }
 

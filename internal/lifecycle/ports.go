@@ -47,6 +47,10 @@ type Machine interface {
 	// that the component runs from; minutes on slow links. Safe to repeat. An image that the
 	// registry does not have is a permanent error.
 	PullComponent(ctx context.Context, component cluster.Component, image string) error
+	// AwaitKubelet waits until a Member has started its kubelet with that image, whoever set
+	// it, and found it healthy: what the cluster shows of a kubelet tells one image of a version
+	// from another one by nothing. It waits no longer than a limit of its own. Safe to repeat.
+	AwaitKubelet(ctx context.Context, image string) error
 	// Manifests are the bootstrap manifests that a control plane renders from its
 	// configuration, as decoded JSON objects, for a Kubernetes whose kube-proxy has that
 	// image: while Talos has not rendered them anew yet the error says so.
@@ -122,7 +126,10 @@ type KubernetesUpgrade interface {
 	AwaitComponent(ctx context.Context, node string, component cluster.Component, image string) error
 	// SyncManifests applies bootstrap manifests, in the way of the oldest Talos among the
 	// control planes (talosVersion): by server-side apply with an inventory, after which
-	// what is not among them any more is pruned, from Talos 1.13 on. Safe to repeat.
+	// what is not among them any more is pruned, from Talos 1.13 on. It waits until the
+	// workloads among them, changed or not, are rolled out on the nodes that are ready, as long
+	// as they make progress; that they are not yet is an error that may be repeated. Safe to
+	// repeat.
 	SyncManifests(ctx context.Context, manifests []map[string]any, talosVersion string) error
 }
 

@@ -82,20 +82,28 @@ func (s *session) listEtcdMembers(ctx context.Context, own bool) ([]cluster.Etcd
 // etcdService returns the state of the etcd service; empty before Talos has loaded
 // it, and on workers.
 func (s *session) etcdService(ctx context.Context) (cluster.ServiceState, error) {
+	service, err := s.service(ctx, etcdServiceID)
+
+	return cluster.ServiceState(service.GetState()), err
+}
+
+// service returns what Talos tells about one of its services; nil before it has loaded it,
+// and where it never does.
+func (s *session) service(ctx context.Context, id string) (*machineapi.ServiceInfo, error) {
 	answer, err := s.machine.ServiceList(ctx, &emptypb.Empty{})
 	if err != nil {
-		return "", fmt.Errorf("list services: %w", s.failed(err))
+		return nil, fmt.Errorf("list services: %w", s.failed(err))
 	}
 
 	for _, message := range answer.GetMessages() {
 		for _, service := range message.GetServices() {
-			if service.GetId() == etcdServiceID {
-				return cluster.ServiceState(service.GetState()), nil
+			if service.GetId() == id {
+				return service, nil
 			}
 		}
 	}
 
-	return "", nil
+	return nil, nil
 }
 
 // The states of an etcd that has the data of an earlier boot and is Preparing to

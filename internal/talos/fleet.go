@@ -71,11 +71,14 @@ type Timeouts struct {
 	// Leave bounds what a machine takes to leave etcd; 9 min. Talos waits up to 3 min
 	// for its own member, and 5 min for an etcd that is not well (Talos 1.13).
 	Leave time.Duration
+	// Kubelet bounds what a kubelet takes to run with another image, the download of one
+	// that is not there included; 5 min.
+	Kubelet time.Duration
 	// Settle is how long the effect of a change is looked for: the end of
 	// maintenance mode after a configuration, the trace of a bootstrap whose
 	// answer was lost, the begin of a reset or of a reboot; 15 s.
 	Settle time.Duration
-	// Poll is the pause between two looks in that time; 250 ms.
+	// Poll is the pause between two looks for an effect; 250 ms.
 	Poll time.Duration
 }
 
@@ -97,6 +100,7 @@ func (o Options) withDefaults() Options {
 		&t.Pull:    10 * time.Minute,
 		&t.Upgrade: 15 * time.Minute,
 		&t.Leave:   9 * time.Minute,
+		&t.Kubelet: 5 * time.Minute,
 		&t.Settle:  15 * time.Second,
 		&t.Poll:    250 * time.Millisecond,
 	} {

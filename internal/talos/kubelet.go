@@ -1,0 +1,124 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// kubeletServiceID is the service that runs the kubelet (Talos 1.13, services/kubelet.go/ID).
+const kubeletServiceID = "kubelet"
+
+// AwaitKubelet waits until a member's kubelet runs an image, the full reference that its
+// configuration has: until Talos wants that image, has started the kubelet since it last
+// changed what it wants, and found it healthy. That holds for every image, also one of
+// the same version, and whoever set it, and when. An image that another one replaces
+// meanwhile is waited for in vain.
+//
+// Bounded by Timeouts.Kubelet; the error says what is missing, and the last that Talos tells
+// about the service. Safe to repeat; it changes nothing.
+func (m *Machine) AwaitKubelet(ctx context.Context, image string) error {
+	limit := m.fleet.options.Timeouts.Kubelet
+
+	patience, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
+	defer cancel()
+
+	err := wait.Until(patience, m.fleet.options.Timeouts.Poll, func(ctx context.Context) error {
+		return m.read(ctx, func(ctx context.Context, s *session) error {
+			if err := s.expect(cluster.Member); err != nil {
+				return err
+			}
+
+			return m.kubeletRuns(ctx, s, image)
+		})
+	})
+
+	switch {
+	case err == nil:
+		return nil
+	case wait.IsPermanent(err) || errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("wait until the kubelet of %s runs %s: %w", m.address, image, err)
+	default:
+		return fmt.Errorf("wait until the kubelet of %s runs %s: %w; %s", m.address, image, err, m.kubeletNews(ctx))
+	}
+}
+
+// kubeletRuns is nil once the kubelet runs what Talos wants, and that is the image.
+//
+// Talos stops the kubelet and starts it anew whenever its KubeletSpec changes (Talos 1.13,
+// k8s/kubelet_service.go/Run), and the Service is there only while it runs: every other state
+// destroys it, so it is created with each start (Talos 1.13, v1alpha1/service.go/Run). One that
+// was created after the last change therefore runs that, and one beside a KubeletSpec that
+// never changed in this boot does, too, whatever the clock was before it was set: the kubelet
+// does not start before (Talos 1.13, services/kubelet.go/Condition). Both times are the
+// machine's own.
+func (m *Machine) kubeletRuns(ctx context.Context, s *session, image string) error {
+	spec, err := bounded(ctx, m, func(ctx context.Context) (*k8s.KubeletSpec, error) {
+		return get[*k8s.KubeletSpec](ctx, s, k8s.NamespaceName, k8s.KubeletSpecType, k8s.KubeletID)
+	})
+	if err != nil {
+		return err
+	}
+
+	if wanted := spec.TypedSpec().Image; wanted != image {
+		return fmt.Errorf("%w: Talos still wants %s", ErrInProgress, wanted)
+	}
+
+	service, err := bounded(ctx, m, func(ctx context.Context) (*v1alpha1.Service, error) {
+		return get[*v1alpha1.Service](ctx, s, v1alpha1.NamespaceName, v1alpha1.ServiceType, kubeletServiceID)
+	})
+
+	switch {
+	case errors.Is(err, ErrGone):
+		return fmt.Errorf("%w: it does not run", ErrInProgress)
+	case err != nil:
+		return err
+	}
+
+	changed := spec.Metadata().Version().Value() > 1
+
+	switch started, state := service.Metadata().Created(), service.TypedSpec(); {
+	case changed && !started.After(spec.Metadata().Updated()):
+		return fmt.Errorf("%w: Talos has not restarted it yet", ErrInProgress)
+	case !state.Running || !state.Healthy:
+		return fmt.Errorf("%w: it runs and is not healthy", ErrInProgress)
+	default:
+		return nil
+	}
+}
+
+// kubeletNews is the last that Talos tells about the kubelet's service; what cannot be read
+// is said instead. It has time of its own, since that of ctx may be up.
+func (m *Machine) kubeletNews(ctx context.Context) string {
+	ctx, cancel := m.callContext(context.WithoutCancel(ctx))
+	defer cancel()
+
+	var news string
+
+	err := m.read(ctx, func(ctx context.Context, s *session) error {
+		service, err := s.service(ctx, kubeletServiceID)
+		if err != nil {
+			return err
+		}
+
+		news = "its service is not known to Talos"
+
+		if events := service.GetEvents().GetEvents(); len(events) > 0 {
+			last := events[len(events)-1]
+			news = fmt.Sprintf("its service is %s: %s", last.GetState(), last.GetMsg())
+		}
+
+		return nil
+	})
+	if err != nil {
+		return fmt.Sprintf("what became of its service is unknown: %s", err)
+	}
+
+	return news
+}

@@ -1,0 +1,106 @@
+package talos_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	kubeletBefore = "ghcr.io/siderolabs/kubelet:v1.34.1"
+	kubeletSlim   = "registry.example.org/kubelet:v1.34.1-slim"
+	noKubelet     = "ghcr.io/siderolabs/kubelet:v1.34.1-nowhere"
+)
+
+// started is when the machine's kubelet started, by its own clock.
+func started(t *testing.T, api *talos.Machine) time.Time {
+	t.Helper()
+
+	resources, release, err := api.Resources(t.Context())
+	must(t, err)
+
+	defer release()
+
+	service, err := safe.StateGet[*v1alpha1.Service](t.Context(), resources, v1alpha1.NewService("kubelet").Metadata())
+	must(t, err)
+
+	return service.Metadata().Created()
+}
+
+// TestAwaitKubeletOfTheSameVersion: the node looks the same before and after, so only the
+// machine itself can tell.
+func TestAwaitKubeletOfTheSameVersion(t *testing.T) {
+	t.Parallel()
+
+	for _, version := range []string{"v1.13.0", "v1.12.6"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{TalosVersion: version})
+			o := newOwner(t, sim)
+			m, api, config := waiting(t, sim, o, o.fleet(t, nil))
+
+			must(t, api.Bootstrap(t.Context()))
+			observed(t, api, "became ready", settled)
+			must(t, api.AwaitKubelet(t.Context(), kubeletBefore))
+
+			before := started(t, api)
+			must(t, api.ApplyConfig(t.Context(), replaced(t, config, kubeletBefore, kubeletSlim), cluster.Member, m.UUID()))
+			must(t, api.AwaitKubelet(t.Context(), kubeletSlim))
+
+			if after := started(t, api); !after.After(before) {
+				t.Errorf("the kubelet runs since %s, as before", after)
+			}
+
+			// Another run finds the image set.
+			must(t, o.fleet(t, nil).Machine(wanted(m)).AwaitKubelet(t.Context(), kubeletSlim))
+
+			// So it does after a reboot.
+			must(t, api.Reboot(t.Context(), m.UUID()))
+			must(t, api.AwaitKubelet(t.Context(), kubeletSlim))
+		})
+	}
+}
+
+// TestAwaitKubeletThatDoesNotStart: the error says what Talos says.
+func TestAwaitKubeletThatDoesNotStart(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api, config := waiting(t, sim, o, o.fleet(t, func(o *talos.Options) { o.Timeouts.Kubelet = 3 * time.Second }))
+
+	must(t, api.Bootstrap(t.Context()))
+	observed(t, api, "became ready", settled)
+	must(t, sim.SetImage(noKubelet, talossim.Image{Missing: true}))
+	must(t, api.ApplyConfig(t.Context(), replaced(t, config, kubeletBefore, noKubelet), cluster.Member, m.UUID()))
+
+	err := api.AwaitKubelet(t.Context(), noKubelet)
+	if !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) {
+		t.Fatalf("error %v, want one that may be repeated", err)
+	}
+
+	for _, part := range []string{m.Address().String(), noKubelet, "it does not run", "its service is Failed: failed to run pre stage"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v, want %q in it", err, part)
+		}
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	interrupt := errors.New("interrupt")
+	cancel(interrupt)
+
+	if err := api.AwaitKubelet(ctx, noKubelet); !errors.Is(err, interrupt) {
+		t.Errorf("error %v, want the cause of the interrupt", err)
+	}
+}
