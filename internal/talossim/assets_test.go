@@ -37,6 +37,8 @@ func asset(t *testing.T, name string) string {
 }
 
 func TestClusterWithRealEtcdAndKubernetes(t *testing.T) {
+	t.Parallel()
+
 	folder := filepath.Dir(asset(t, "kube-apiserver"))
 
 	sim := talossim.ForTest(t, talossim.Options{Assets: folder, Log: t.Logf})

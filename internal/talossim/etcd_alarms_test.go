@@ -35,6 +35,8 @@ func TestEtcdAlarmsAreRaisedListedAndDisarmed(t *testing.T) {
 }
 
 func TestEtcdAlarmsOfRealMembers(t *testing.T) {
+	t.Parallel()
+
 	folder := filepath.Dir(asset(t, "etcd"))
 	cluster, cps := upgradeSite(t, 2, talossim.Options{Assets: folder})
 	alarmsComeAndGo(t, cluster, cps)

@@ -125,6 +125,8 @@ func (p *poller) run(ctx context.Context, namespace, name string) {
 // versions work on the same objects. A client that knows all machines is always served,
 // and so is one behind a load balancer.
 func TestRealAPIServersAreReplacedOneByOne(t *testing.T) {
+	t.Parallel()
+
 	log := &siteLog{t: t}
 	sim := talossim.ForTest(t, talossim.Options{Assets: kubernetesAssets(t), Log: log.logf})
 	cps := addMachines(t, sim, "cp", 3)
@@ -208,6 +210,8 @@ func TestRealAPIServersAreReplacedOneByOne(t *testing.T) {
 
 // Real parts run what was built; any other version is an API server that never starts.
 func TestRealAPIServerOfAVersionThatWasNotBuilt(t *testing.T) {
+	t.Parallel()
+
 	log := &siteLog{t: t}
 	sim := talossim.ForTest(t, talossim.Options{Assets: kubernetesAssets(t), Log: log.logf})
 	cps := addMachines(t, sim, "cp", 1)

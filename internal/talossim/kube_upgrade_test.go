@@ -15,6 +15,8 @@ import (
 // images, replaces the components one by one, waits for each as it does on real machines,
 // and brings the bootstrap manifests up to date.
 func TestTalosctlUpgradesKubernetes(t *testing.T) {
+	t.Parallel()
+
 	ctl := newTalosctl(t)
 	sim := talossim.ForTest(t, talossim.Options{Log: t.Logf})
 	cps, workers := addMachines(t, sim, "cp", 3), addMachines(t, sim, "worker", 1)

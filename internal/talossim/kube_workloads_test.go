@@ -88,6 +88,8 @@ func TestWorkloadsFollowNodesAndImages(t *testing.T) {
 }
 
 func TestWorkloadsFollowNodesAndImagesWithRealParts(t *testing.T) {
+	t.Parallel()
+
 	rollsOut(t, talossim.Options{Assets: kubernetesAssets(t)})
 }
 

@@ -26,6 +26,8 @@ func TestMachineMovesToAnotherAddress(t *testing.T) {
 }
 
 func TestMachineWithRealPartsMoves(t *testing.T) {
+	t.Parallel()
+
 	folder := filepath.Dir(asset(t, "kube-apiserver"))
 	cluster, cps := upgradeSite(t, 1, talossim.Options{Assets: folder})
 	moves(t, cluster, cps[0], cps[0])

@@ -105,6 +105,8 @@ func at(m *talossim.Machine, args ...string) []string {
 // TestTalosctlIsSatisfied walks a cluster's whole life with the real talosctl: what it
 // does on real machines it must be able to do here, and be refused alike.
 func TestTalosctlIsSatisfied(t *testing.T) {
+	t.Parallel()
+
 	ctl := newTalosctl(t)
 	sim := talossim.ForTest(t, talossim.Options{Log: t.Logf})
 	cps := addMachines(t, sim, "cp", 3)
@@ -239,6 +241,8 @@ func (c *talosctl) away(cps []*talossim.Machine, worker *talossim.Machine) {
 // TestTalosctlUpgrades upgrades and rolls back a cluster with the real talosctl, which
 // follows every reboot by events and checks that the boot id changed.
 func TestTalosctlUpgrades(t *testing.T) {
+	t.Parallel()
+
 	ctl := newTalosctl(t)
 	delays := talossim.TestDelays()
 	delays.Reboot = 2 * time.Second
@@ -276,6 +280,8 @@ func TestTalosctlUpgrades(t *testing.T) {
 
 // TestTalosctlLooksAfterEtcd uses talosctl's etcd commands on a cluster of three.
 func TestTalosctlLooksAfterEtcd(t *testing.T) {
+	t.Parallel()
+
 	ctl := newTalosctl(t)
 	cluster, cps := upgradeSite(t, 3, talossim.Options{})
 	ctl.config = cluster.talosconfig(ctl.dir)
