@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -13,6 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
@@ -146,6 +151,59 @@ func BenchmarkTake(b *testing.B) {
 
 			for b.Loop() {
 				if _, err := a.Take(b.Context(), taken, backup.Facts{}, sealing, fromFile(path)); err != nil {
+					b.Fatal(err)
+				}
+			}
+
+			b.ReportMetric(float64(int64(after())-int64(before))/mib, "MiB-more")
+		})
+	}
+}
+
+// BenchmarkS3 compares a snapshot with the AWS SDK's own copy of the same file to the same server, and reports memory as BenchmarkTake does.
+func BenchmarkS3(b *testing.B) {
+	path := database(b)
+
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	server := newBucketServer(b)
+	c := server.config()
+	c.Endpoint = server.direct
+	a := backup.Archive{Store: opened(b, c), Cluster: "prod", Mark: ours, Scratch: b.TempDir()}
+	sdk := transfermanager.New(awss3.New(awss3.Options{
+		BaseEndpoint: &server.direct, Region: c.Region, UsePathStyle: true, HTTPClient: server.proxy.Client(),
+		Credentials: credentials.NewStaticCredentialsProvider(accessKey, secretKey, ""),
+	}))
+
+	for name, store := range map[string]func(ctx context.Context) error{
+		"copy": func(ctx context.Context) error {
+			file, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+
+			_, err = sdk.UploadObject(ctx, &transfermanager.UploadObjectInput{Bucket: &c.Bucket, Key: aws.String(rand.Text()), Body: file})
+
+			return err
+		},
+		"take": func(ctx context.Context) error {
+			_, err := a.Take(ctx, taken, backup.Facts{}, backup.Sealing{}, fromFile(path))
+			return err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(info.Size())
+			runtime.GC()
+
+			before := peak()()
+			after := peak()
+
+			for b.Loop() {
+				if err := store(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 			}

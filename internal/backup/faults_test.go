@@ -131,6 +131,35 @@ func TestS3KeepsNothingWhereTheServerFails(t *testing.T) {
 	}
 }
 
+// A server that takes requests and does not answer holds nobody beyond the deadline.
+func TestS3KeepsNothingWhereTheServerStalls(t *testing.T) {
+	t.Parallel()
+
+	b := newBucketServer(t)
+	s := opened(t, b.config())
+
+	for name, kind := range map[string]func(*http.Request) bool{"part": isPart, "complete": isComplete} {
+		ctx, cancel := context.WithCancel(t.Context())
+
+		b.failing(func(r *http.Request) fault {
+			if !kind(r) {
+				return passed
+			}
+
+			cancel()
+
+			return stalled
+		})
+
+		if _, err := s.Put(ctx, "prod/"+name, bytes.NewReader(content(9*mib))); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want that it was given up", name, err)
+		}
+
+		b.failing(nil)
+		untouched(t, s, 0)
+	}
+}
+
 // A completion that worked without an answer, and a user who stopped waiting for one.
 func TestS3KeepsNothingOfACompletionThatWasCancelled(t *testing.T) {
 	t.Parallel()

@@ -40,6 +40,7 @@ const (
 	refused           // answered with 507 as a full disk would be
 	cut               // the connection ends before the request is passed on
 	lost              // the request is passed on, and the connection ends instead of the answer
+	stalled           // the request is read and never answered
 	halved            // half of the answer's body comes
 )
 
@@ -56,7 +57,7 @@ type bucketServer struct {
 }
 
 // newBucketServer starts a server with an empty bucket.
-func newBucketServer(t *testing.T) *bucketServer {
+func newBucketServer(t testing.TB) *bucketServer {
 	t.Helper()
 
 	program := clitest.Asset(t, "versitygw")
@@ -109,7 +110,7 @@ func newBucketServer(t *testing.T) *bucketServer {
 	return b
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,7 +124,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // await returns when the server answers.
-func (b *bucketServer) await(t *testing.T) {
+func (b *bucketServer) await(t testing.TB) {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -186,6 +187,9 @@ func (b *bucketServer) serve(w http.ResponseWriter, r *http.Request) {
 	case lost:
 		forward.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
+	case stalled:
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
 	case halved:
 		answer := httptest.NewRecorder()
 		forward.ServeHTTP(answer, r)
@@ -227,7 +231,7 @@ func (b *bucketServer) config() s3.Config {
 }
 
 // opened is a store of a configuration.
-func opened(t *testing.T, c s3.Config) *s3.Store {
+func opened(t testing.TB, c s3.Config) *s3.Store {
 	t.Helper()
 
 	s, err := s3.New(t.Context(), c)
@@ -254,9 +258,6 @@ func isPut(r *http.Request) bool {
 func isHead(r *http.Request) bool { return r.Method == http.MethodHead }
 func isGet(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Get("x-id") == "GetObject"
-}
-func isAbort(r *http.Request) bool {
-	return r.Method == http.MethodDelete && r.URL.Query().Has("uploadId")
 }
 
 // first makes the first n requests of a kind fail.
