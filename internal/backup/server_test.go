@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,17 +112,32 @@ func newBucketServer(t testing.TB) *bucketServer {
 	return b
 }
 
+// ports that were handed out by this process.
+var ports atomic.Uint32
+
+// freeAddress is one that nothing listens on and that the system gives to nobody: the
+// connections of all tests take ports from 32768 on (Linux, ip_local_port_range).
 func freeAddress(t testing.TB) string {
 	t.Helper()
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 20000 + (uint32(os.Getpid())*100+ports.Add(1))%12000
+
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		return listener.Addr().String()
 	}
 
-	defer listener.Close()
+	t.Fatal("no port is free")
 
-	return listener.Addr().String()
+	return ""
 }
 
 // await returns when the server answers.
