@@ -398,8 +398,8 @@ func TestBrokenComponentStopsTheUpgrade(t *testing.T) {
 	s.settled()
 }
 
-// TestKubernetesUpgradeSurvivesFailures fails, cuts and stops an upgrade at its calls: the end is the same.
-func TestKubernetesUpgradeSurvivesFailures(t *testing.T) {
+// TestKubernetesUpgradesSurviveFailures fails, cuts and stops an upgrade at its calls: the end is the same.
+func TestKubernetesUpgradesSurviveFailures(t *testing.T) {
 	t.Parallel()
 
 	upgrade := func(s *site) { s.kubernetes("v1.36.3") }
