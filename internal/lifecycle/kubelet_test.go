@@ -1,0 +1,63 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// slimKubelets wants another image of the same version for all kubelets.
+const slimKubelets = `
+machine: {kubelet: {image: "ghcr.io/siderolabs/kubelet:v1.35.4-slim"}}
+`
+
+// TestKubeletsOfTheSameVersion: nothing in the cluster tells the images apart, and yet a kubelet that does not come up with the other one stops the change at its
+// machine, in the run that set the image and in the next one.
+func TestKubeletsOfTheSameVersion(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 2, talossim.Options{})
+	s.timeouts = talos.Timeouts{Kubelet: 2 * time.Second}
+	s.kubernetesWith("v1.35.4", "", "")
+	s.create()
+	s.kubernetesWith("v1.35.4", slimKubelets, "")
+	s.sim.Machine("w-1").BreakComponent("kubelet", "v1.35.4")
+
+	for run, patience := range []time.Duration{8 * time.Second, 4 * time.Second} {
+		ctx, cancel := context.WithTimeout(bounded(t), patience)
+		_, err := s.runner().Converge(ctx, s.want)
+
+		cancel()
+
+		var incomplete *lifecycle.IncompleteError
+		if !errors.As(err, &incomplete) {
+			t.Fatalf("run %d ended with %v, and a kubelet does not run", run+1, err)
+		}
+
+		for _, step := range incomplete.Done {
+			if c, ok := step.(cluster.UpgradeComponent); ok && c.On() == "w-1" {
+				t.Errorf("run %d took this for done: %s", run+1, step)
+			}
+		}
+
+		have := s.runner().Observe(bounded(t), s.want)
+
+		for machine, slim := range map[string]bool{"cp-1": true, "w-1": true, "w-2": false} {
+			if image := have.Machines[machine].Images[cluster.Kubelet]; strings.HasSuffix(image, "-slim") != slim {
+				t.Errorf("after run %d %s has %s: %v", run+1, machine, image, err)
+			}
+		}
+	}
+
+	s.sim.Machine("w-1").MendComponent("kubelet", "v1.35.4")
+	s.converge()
+	s.runsKubernetes("v1.35.4")
+	s.settled()
+}
