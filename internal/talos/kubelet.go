@@ -29,7 +29,8 @@ func (m *Machine) AwaitKubelet(ctx context.Context, image string) error {
 	patience, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
 	defer cancel()
 
-	err := wait.Until(patience, m.fleet.options.Timeouts.Poll, func(ctx context.Context) error {
+	// A look that has begun is not cut short, as in settle.
+	err := wait.Until(patience, m.fleet.options.Timeouts.Poll, func(context.Context) error {
 		return m.read(ctx, func(ctx context.Context, s *session) error {
 			if err := s.expect(cluster.Member); err != nil {
 				return err
