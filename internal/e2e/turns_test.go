@@ -178,8 +178,8 @@ func guard(sim *talossim.Simulator) (violations func() []string) {
 }
 
 // TestAccChangesKilled kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every kind of change
-// and every third such call (all of them in make testeverycall), before the machine carries it out or after. Applying again ends where an undisturbed apply does, and no machine is
-// rebooted more often than the change asks for.
+// and every third such call (all of them in make testeverycall), before the machine carries it out or after. Applying again ends where an
+// undisturbed apply does, and no machine is rebooted more often than the change asks for.
 func TestAccChangesKilled(t *testing.T) {
 	clis := clitest.All(t)
 
