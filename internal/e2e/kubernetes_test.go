@@ -18,18 +18,10 @@ import (
 // upgrade: Kubernetes goes from one minor version to the next on a whole cluster, behind a load balancer through which a client always gets
 // an answer.
 func (s site) upgrade(t *testing.T, cli clitest.CLI) {
-	s.needs(t, "reset")
-
-	s.endpoint = balance(t, s.controlPlanes)
+	w := s.createdBefore(t, cli)
+	s.runs(t, w, s.kubernetesBefore)
 
 	to := s.kubernetes
-	s.kubernetes = s.kubernetesBefore
-
-	w := s.workspace(t, cli)
-	s.applied(t, w, "create with Kubernetes "+s.kubernetes)
-	s.runs(t, w, s.kubernetes)
-
-	s.kubernetes = to
 	polling := s.poll(t, w)
 
 	s.applied(t, w, "the upgrade to Kubernetes "+to)
@@ -41,17 +33,9 @@ func (s site) upgrade(t *testing.T, cli clitest.CLI) {
 // upgradeKilled: the provider process is killed with SIGKILL when the first API server of the new version runs, and again when the first
 // kubelet does. The next apply goes on from there.
 func (s site) upgradeKilled(t *testing.T, cli clitest.CLI) {
-	s.needs(t, "reset")
-
-	s.endpoint = balance(t, s.controlPlanes)
-
+	w := s.createdBefore(t, cli)
 	to := s.kubernetes
-	s.kubernetes = s.kubernetesBefore
 
-	w := s.workspace(t, cli)
-	s.applied(t, w, "create with Kubernetes "+s.kubernetes)
-
-	s.kubernetes = to
 	w.Write(variables, s.variables(t, false))
 
 	polling := s.poll(t, w)
@@ -79,6 +63,22 @@ func (s site) upgradeKilled(t *testing.T, cli clitest.CLI) {
 	polling.stop(t)
 	s.runs(t, w, to)
 	s.destroy(t, w)
+}
+
+// createdBefore makes a cluster behind a load balancer with the version that upgrades come from.
+func (s *site) createdBefore(t *testing.T, cli clitest.CLI) *clitest.Workspace {
+	t.Helper()
+	s.needs(t, "reset")
+
+	s.endpoint = balance(t, s.controlPlanes)
+
+	before := *s
+	before.kubernetes = s.kubernetesBefore
+
+	w := before.workspace(t, cli)
+	before.applied(t, w, "create with Kubernetes "+before.kubernetes)
+
+	return w
 }
 
 // runs checks around the provider that every component has a version, and that the state says so.
