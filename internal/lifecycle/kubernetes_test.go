@@ -412,7 +412,7 @@ func TestKubernetesUpgradesSurviveFailures(t *testing.T) {
 
 	// Two control planes with four components and two, three kubelets: what they are asked beside that is asked again.
 	total := len(counted.changes()) - before
-	stride := strideOf(total, failPoints)
+	stride := strideOf(total, failPoints/2)
 
 	t.Logf("an upgrade makes %d calls that change machines, every %d. fails", total, stride)
 
