@@ -157,6 +157,8 @@ type poller struct {
 	ended  chan struct{}
 	asked  int
 	failed []string
+	// alone is true for one control plane, whose API is away while it is replaced.
+	alone bool
 }
 
 // poll lists nodes through the endpoint until it is stopped, as a client does that tries again at once when its connection is lost.
@@ -166,7 +168,7 @@ func (s site) poll(t *testing.T, w *clitest.Workspace) *poller {
 	api := s.kubernetesAPI(t, w)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &poller{cancel: cancel, ended: make(chan struct{})}
+	p := &poller{cancel: cancel, ended: make(chan struct{}), alone: len(s.controlPlanes) == 1}
 
 	go func() {
 		defer close(p.ended)
@@ -218,9 +220,9 @@ func (p *poller) stop(t *testing.T) {
 	p.cancel()
 	<-p.ended
 
-	if len(p.failed) > 0 || p.asked == 0 {
+	if len(p.failed) > 0 && !p.alone || p.asked == 0 {
 		t.Errorf("%d of %d requests through the endpoint had no answer:\n%s", len(p.failed), p.asked, strings.Join(p.failed, "\n"))
 	}
 
-	t.Logf("requests through the endpoint meanwhile: %d", p.asked)
+	t.Logf("requests through the endpoint meanwhile: %d, without an answer: %d", p.asked, len(p.failed))
 }
