@@ -12,6 +12,18 @@ func (u kubernetesUpgrade) image(m Machine, c Component) string {
 	return ImageAt(m.Images[c], u.want.Kubernetes.Version, u.target)
 }
 
+// has is the image of a component in the configuration that a machine has.
+func (u kubernetesUpgrade) has(m Machine, c Component) string {
+	return u.have.Machines[m.Name].Images[c]
+}
+
+// anywhere reports whether something is so of any component on any machine.
+func (u kubernetesUpgrade) anywhere(is func(Machine, Component) bool) bool {
+	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
+		return slices.ContainsFunc(u.order(), func(c Component) bool { return is(m, c) })
+	})
+}
+
 // lacks reports whether a component of a machine has to change for the version that is
 // being reached, or is not seen to run with what it was given.
 func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
@@ -20,11 +32,11 @@ func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
 		return false
 	}
 
-	if !u.final && image == m.Images[c] && image == u.have.Machines[m.Name].Images[c] {
+	if !u.final && image == m.Images[c] && image == u.has(m, c) {
 		return false // it is as wanted whatever the version
 	}
 
-	if u.have.Machines[m.Name].Images[c] == image {
+	if u.has(m, c) == image {
 		_, registered := u.have.NodeOf(m)
 
 		return registered && !u.runs(m, c, image) && !u.unseen(m, c)
@@ -50,23 +62,21 @@ func (u kubernetesUpgrade) unseen(m Machine, c Component) bool {
 
 // newer reports whether any component is newer than wanted.
 func (u kubernetesUpgrade) newer() bool {
-	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
-		return slices.ContainsFunc(u.order(), func(c Component) bool {
-			if image := u.image(m, c); image == "" || image == u.have.Machines[m.Name].Images[c] {
-				return false
-			}
+	return u.anywhere(func(m Machine, c Component) bool {
+		if image := u.image(m, c); image == "" || image == u.has(m, c) {
+			return false
+		}
 
-			version, known := u.version(m, c)
+		version, known := u.version(m, c)
 
-			return known && older(u.target, version)
-		})
+		return known && older(u.target, version)
 	})
 }
 
 // version is that of a component: by its image, else, where the image does not say or the
 // configuration leaves it to Talos, by what is seen to run.
 func (u kubernetesUpgrade) version(m Machine, c Component) (version string, known bool) {
-	image := u.have.Machines[m.Name].Images[c]
+	image := u.has(m, c)
 	if version, known = ImageVersion(image); known {
 		return version, true
 	}
@@ -113,7 +123,7 @@ func (u kubernetesUpgrade) runs(m Machine, c Component, image string) bool {
 // ails reports whether Kubernetes shows that a component does not run with the image that
 // the machine's configuration has.
 func (u kubernetesUpgrade) ails(m Machine, c Component) bool {
-	return !u.runs(m, c, u.have.Machines[m.Name].Images[c])
+	return !u.runs(m, c, u.has(m, c))
 }
 
 // cures reports whether a machine that does not work may do so again after the upgrade: a
@@ -126,10 +136,8 @@ func (u kubernetesUpgrade) cures(m Machine) bool {
 // reached. Once all have their images, one that is only not ready is no matter of an upgrade:
 // its machine has not settled, as after any boot.
 func (u kubernetesUpgrade) componentsLeft() bool {
-	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
-		return slices.ContainsFunc(u.order(), func(c Component) bool {
-			return u.lacks(m, c) && (!u.final || u.changes(m, c) || u.showsOther(m, c))
-		})
+	return u.anywhere(func(m Machine, c Component) bool {
+		return u.lacks(m, c) && (!u.final || u.changes(m, c) || u.showsOther(m, c))
 	})
 }
 
@@ -139,10 +147,10 @@ func (u kubernetesUpgrade) showsOther(m Machine, c Component) bool {
 	node, _ := u.have.NodeOf(m)
 	pod, exists := node.StaticPods[string(c)]
 
-	return c == Kubelet || exists && pod.Image != u.have.Machines[m.Name].Images[c]
+	return c == Kubelet || exists && pod.Image != u.has(m, c)
 }
 
 // changes reports whether a component gets another image, rather than being waited for.
 func (u kubernetesUpgrade) changes(m Machine, c Component) bool {
-	return u.lacks(m, c) && u.have.Machines[m.Name].Images[c] != u.image(m, c)
+	return u.lacks(m, c) && u.has(m, c) != u.image(m, c)
 }

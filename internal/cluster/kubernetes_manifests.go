@@ -25,7 +25,7 @@ func (u kubernetesUpgrade) manifestsLeft() bool {
 	}
 
 	for _, node := range u.have.Kubernetes.Nodes {
-		if api, known := ImageVersion(node.StaticPods[string(KubeAPIServer)].Image); known && minorsBetween(api, u.target) > 0 {
+		if api, known := node.apiServer(); known && minorsBetween(api, u.target) > 0 {
 			return false
 		}
 	}
@@ -41,7 +41,7 @@ func (u kubernetesUpgrade) proxyStale() bool {
 	return u.final && running != "" && slices.ContainsFunc(u.want.sorted(ControlPlane), func(m Machine) bool {
 		image := u.image(m, KubeProxy)
 
-		return image != "" && image == u.have.Machines[m.Name].Images[KubeProxy] && image != running
+		return image != "" && image == u.has(m, KubeProxy) && image != running
 	})
 }
 
@@ -89,21 +89,15 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 
 // oldestTalos is the Talos of the control plane that has the oldest one.
 func (u kubernetesUpgrade) oldestTalos() string {
-	oldest := ""
-
-	note := func(s MachineState) {
-		if s.TalosVersion != "" && (oldest == "" || older(s.TalosVersion, oldest)) {
-			oldest = s.TalosVersion
-		}
-	}
+	version := ""
 
 	for _, m := range u.want.controlPlanes() {
-		note(u.have.Machines[m.Name])
+		version = oldest(version, u.have.Machines[m.Name].TalosVersion)
 	}
 
 	for _, s := range u.have.Peers {
-		note(s)
+		version = oldest(version, s.TalosVersion)
 	}
 
-	return oldest
+	return version
 }

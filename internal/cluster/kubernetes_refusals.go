@@ -40,7 +40,7 @@ func (u kubernetesUpgrade) refuseGaps(d *Decision) {
 
 			if !known && minorsBetween(lowest, u.target) > 1 {
 				d.refuse(m.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, does not say what it has to pass on the way to %s",
-					lowest, c, u.have.Machines[m.Name].Images[c], u.target),
+					lowest, c, u.has(m, c), u.target),
 					"Upgrade Kubernetes one minor version at a time, or name the image by its version")
 
 				return
@@ -52,18 +52,18 @@ func (u kubernetesUpgrade) refuseGaps(d *Decision) {
 // refuseAhead refuses images that would make a component newer than the API servers of the
 // spec are going to be, as a patch can that names one of them by a version of its own.
 func (u kubernetesUpgrade) refuseAhead(d *Decision) {
-	oldest, of := "", ""
+	lowest, of := "", ""
 
 	for _, m := range u.want.sorted(ControlPlane) {
-		if version, known := ImageVersion(m.Images[KubeAPIServer]); known && (oldest == "" || older(version, oldest)) {
-			oldest, of = version, m.Name
+		if version, known := ImageVersion(m.Images[KubeAPIServer]); known && (lowest == "" || older(version, lowest)) {
+			lowest, of = version, m.Name
 		}
 	}
 
 	for _, m := range u.want.all() {
 		for _, c := range []Component{KubeControllerManager, KubeScheduler, KubeProxy, Kubelet} {
-			if version, known := ImageVersion(m.Images[c]); known && minorsBetween(oldest, version) > 0 && u.changes(m, c) {
-				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s, which is to run %s", c, version, of, oldest),
+			if version, known := ImageVersion(m.Images[c]); known && minorsBetween(lowest, version) > 0 && u.changes(m, c) {
+				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s, which is to run %s", c, version, of, lowest),
 					"Name both images by the same version of Kubernetes, or leave the version to kubernetes_version")
 
 				return
@@ -92,9 +92,7 @@ func (u kubernetesUpgrade) span(counts func(Machine, Component) bool) span {
 
 			s.allowed = s.allowed && m.AllowDowngrade
 
-			if s.lowest == "" || older(version, s.lowest) {
-				s.lowest = version
-			}
+			s.lowest = oldest(s.lowest, version)
 
 			if s.highest == "" || older(s.highest, version) {
 				s.highest = version

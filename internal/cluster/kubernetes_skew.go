@@ -26,7 +26,7 @@ func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
 			return fmt.Sprintf("node %s runs kubelet %s, and no kubelet may be newer than kube-apiserver", node.Name, node.KubeletVersion)
 		}
 
-		if api, known := ImageVersion(node.StaticPods[string(KubeAPIServer)].Image); known && minorsBetween(api, to) > 1 {
+		if api, known := node.apiServer(); known && minorsBetween(api, to) > 1 {
 			return fmt.Sprintf("node %s runs kube-apiserver %s, and API servers of one cluster are at most one minor version apart", node.Name, api)
 		}
 	}
@@ -62,7 +62,7 @@ func (u kubernetesUpgrade) kubeletsSkewed(m Machine) string {
 	}
 
 	for _, node := range u.have.Kubernetes.Nodes {
-		if api, known := ImageVersion(node.StaticPods[string(KubeAPIServer)].Image); known && minorsBetween(api, to) > 0 {
+		if api, known := node.apiServer(); known && minorsBetween(api, to) > 0 {
 			return fmt.Sprintf("kube-apiserver of node %s runs %s, and no kubelet may be newer", node.Name, api)
 		}
 	}
@@ -86,20 +86,16 @@ func joinsWith(want Spec, have Snapshot) string {
 func KubernetesRunning(want Spec, have Snapshot) string {
 	lowest := ""
 
-	note := func(version string, known bool) {
-		if known && (lowest == "" || older(version, lowest)) {
-			lowest = version
-		}
-	}
-
 	for _, m := range want.sorted(ControlPlane) {
 		if s := have.Machines[m.Name]; s.Access == Member {
-			note(ImageVersion(s.Images[KubeAPIServer]))
+			version, _ := ImageVersion(s.Images[KubeAPIServer])
+			lowest = oldest(lowest, version)
 		}
 	}
 
 	for _, node := range have.Kubernetes.Nodes {
-		note(ImageVersion(node.StaticPods[string(KubeAPIServer)].Image))
+		version, _ := node.apiServer()
+		lowest = oldest(lowest, version)
 	}
 
 	return lowest

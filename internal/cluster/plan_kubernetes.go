@@ -237,7 +237,7 @@ func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
 func (u kubernetesUpgrade) step(m Machine, c Component) UpgradeComponent {
 	s := UpgradeComponent{
 		Machine: m.Name, Role: m.Role, Component: c,
-		From: u.have.Machines[m.Name].Images[c], Image: u.image(m, c),
+		From: u.has(m, c), Image: u.image(m, c),
 	}
 
 	// Without an API its name is what the machine tells, or what was recorded.

@@ -197,6 +197,15 @@ func older(a, b string) bool {
 	return errA == nil && errB == nil && va.LT(vb)
 }
 
+// oldest is the older one of two versions; an empty one is none.
+func oldest(a, b string) string {
+	if a == "" || b != "" && older(b, a) {
+		return b
+	}
+
+	return a
+}
+
 // downgrades reports whether the machine is to run an older Talos.
 func downgrades(m Machine, s MachineState) bool { return older(m.TalosVersion, s.TalosVersion) }
 

@@ -266,6 +266,11 @@ type Node struct {
 	StaticPods map[string]StaticPod
 }
 
+// apiServer is the version of the API server on the node, by the image of its pod.
+func (n Node) apiServer() (version string, known bool) {
+	return ImageVersion(n.StaticPods[string(KubeAPIServer)].Image)
+}
+
 // StaticPod is a pod of the control plane as Kubernetes shows it.
 type StaticPod struct {
 	// Stamp names the configuration that it runs with, as MachineState.StaticPods does.
