@@ -58,9 +58,16 @@ func TestManifestsFollowTheConfiguration(t *testing.T) {
 	}
 
 	_, worker := member(t, sim, o, o.fleet(t, nil), machinetype.TypeWorker)
-	observed(t, worker, "was configured", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
+	err := wait.Until(ctx, 5*time.Millisecond, func(ctx context.Context) error {
+		// It installs itself and reboots first.
+		_, err := worker.Manifests(ctx, "")
+		if err != nil && !errors.Is(err, talos.ErrUnreachable) && !errors.Is(err, talos.ErrMaintenance) {
+			err = wait.Permanent(err)
+		}
 
-	if _, err := worker.Manifests(ctx, ""); !errors.Is(err, talos.ErrInProgress) {
+		return err
+	})
+	if !errors.Is(err, talos.ErrInProgress) {
 		t.Errorf("of a worker: %v", err)
 	}
 }
