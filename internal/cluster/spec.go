@@ -50,6 +50,9 @@ type Spec struct {
 	// Bootstrapped is true when the recorded state says that this cluster had an
 	// etcd before. Such a cluster is never bootstrapped again.
 	Bootstrapped bool
+	// RestoreFrom is the snapshot that etcd is to begin with, as a person would name it:
+	// asked for, and not recorded as done. Empty begins with no data.
+	RestoreFrom string
 	// Kubernetes is the version that the cluster is to run; its zero value leaves Kubernetes
 	// alone.
 	Kubernetes KubernetesSpec

@@ -83,6 +83,29 @@ func (s Bootstrap) On() string { return s.Machine }
 
 func (s Bootstrap) String() string { return "bootstrap etcd on " + s.Machine }
 
+// Restore makes a control plane the first member of a new etcd that begins with the data of
+// a snapshot. Like [Bootstrap], it happens while no control plane holds data of etcd.
+type Restore struct {
+	Machine string
+	// From is the snapshot, as a person would name it.
+	From string
+}
+
+// On names the machine.
+func (s Restore) On() string { return s.Machine }
+
+func (s Restore) String() string { return fmt.Sprintf("restore etcd on %s from %s", s.Machine, s.From) }
+
+// Founding reports whether a step makes a control plane the first member of a new etcd.
+func Founding(step Step) bool {
+	switch step.(type) {
+	case Bootstrap, Restore:
+		return true
+	default:
+		return false
+	}
+}
+
 // WriteMeta writes values to a machine's META, the small store beside its system
 // disk's boot partition that survives resets and upgrades. Nothing reboots; a network
 // configuration takes effect at once.

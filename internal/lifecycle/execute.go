@@ -44,6 +44,8 @@ func (r *Runner) execute(ctx context.Context, o order) error {
 		return r.Kubernetes.Uncordon(ctx, s.Node)
 	case cluster.Bootstrap:
 		return machine.Bootstrap(ctx)
+	case cluster.Restore:
+		return machine.Restore(ctx, r.Restoration.Reader())
 	case cluster.WriteMeta:
 		return machine.WriteMeta(ctx, m.Meta)
 	case cluster.LeaveEtcd:

@@ -331,7 +331,7 @@ func (o *observer) busy(name string, step cluster.Step) {
 		s.Busy = "in progress: " + step.String()
 
 		switch step.(type) {
-		case cluster.Bootstrap:
+		case cluster.Bootstrap, cluster.Restore:
 			s.BootstrapSent, s.Fresh = true, false
 		case cluster.Upgrade:
 			s.Upgraded = cluster.UpgradeMark{}
@@ -370,7 +370,7 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: step.To, Schematic: step.Schematic}
 			s.RebootedFrom = s.BootID
 			unseen(s, "it just rebooted for its upgrade")
-		case cluster.Bootstrap:
+		case cluster.Bootstrap, cluster.Restore:
 			s.BootstrapRequested = true
 		case cluster.Reset:
 			s.Resetting = true

@@ -31,6 +31,10 @@ type Machine interface {
 	// accepted in this boot, because on Talos a second call before etcd has data
 	// stops etcd for good. Data that is already there is not an error.
 	Bootstrap(ctx context.Context) error
+	// Restore is Bootstrap with the data of a snapshot, which is sent to the machine first.
+	// Talos checks and restores it after the call, so a snapshot that is damaged shows in
+	// the machine's etcd service only.
+	Restore(ctx context.Context, snapshot io.Reader) error
 	// EtcdMembers lists the members as this machine sees them. Control plane only.
 	EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error)
 	// TryConfig gives a Member a configuration that reverts by itself after the given
@@ -131,6 +135,15 @@ type KubernetesUpgrade interface {
 	// as they make progress; that they are not yet is an error that may be repeated. Safe to
 	// repeat.
 	SyncManifests(ctx context.Context, manifests []map[string]any, talosVersion string) error
+}
+
+// Restoration is the snapshot that etcd begins with.
+type Restoration interface {
+	// Fetch gets the snapshot and verifies it. It is called before the first step of a
+	// run that needs it. An error that repeating cannot cure is marked with wait.Permanent.
+	Fetch(ctx context.Context) error
+	// Reader reads the fetched snapshot from its beginning.
+	Reader() io.Reader
 }
 
 // Snapshots keeps snapshots of etcd.

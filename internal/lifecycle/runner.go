@@ -26,6 +26,8 @@ type Runner struct {
 	// Snapshots gets one of etcd before the first step of a run that takes a control plane
 	// out of service or out of etcd; nil takes none.
 	Snapshots Snapshots
+	// Restoration is what a cluster.Restore restores; nil where none is wanted.
+	Restoration Restoration
 	// Lock guards disruptive steps; nil where no other run can be in the way.
 	Lock Lock
 	// Interval between observations; zero is DefaultInterval.

@@ -13,6 +13,8 @@
 package pki
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -70,6 +72,14 @@ func (b *Bundle) YAML() ([]byte, error) {
 // ClusterID is the identity of the cluster at the discovery service (cluster.id of its machine
 // configurations). It is not secret and it never changes.
 func (b *Bundle) ClusterID() string { return b.secrets.Cluster.ID }
+
+// Mark tells this cluster from all others, those of its name included: 16 digits of lower-case
+// hexadecimal that are no secret. It stays the same while certificates and keys are rotated.
+func (b *Bundle) Mark() string {
+	sum := sha256.Sum256([]byte(b.secrets.Cluster.ID))
+
+	return hex.EncodeToString(sum[:8])
+}
 
 // Secrets gives the bundle to the configuration generator of the machinery library. The result is shared
 // and must not be modified.

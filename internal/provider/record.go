@@ -49,9 +49,7 @@ func (r run) sawEtcd() bool {
 	}
 
 	return slices.ContainsFunc(r.result.Done, func(s cluster.Step) bool {
-		_, ok := s.(cluster.Bootstrap)
-
-		return ok
+		return cluster.Founding(s)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/grpc/codes"
@@ -21,21 +22,44 @@ import (
 // lost the event log tells whether it was accepted. A nil error means that etcd was told
 // to begin, in this call or in an earlier one; whether it did is a matter of observation.
 func (m *Machine) Bootstrap(ctx context.Context) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
-	if err != nil {
-		return fmt.Errorf("bootstrap etcd on %s: %w", m.address, err)
-	}
-
-	wanted, err := m.wantsBootstrap(ctx, s)
-	if err == nil && wanted {
-		err = m.bootstrap(ctx, s)
-	}
-
-	if err != nil {
+	if err := m.beginEtcd(ctx, nil); err != nil {
 		return fmt.Errorf("bootstrap etcd on %s: %w", m.address, err)
 	}
 
 	return nil
+}
+
+// Restore is [Machine.Bootstrap] with the data of a snapshot, the database of a member
+// followed by its SHA-256. Talos checks the sum and restores after the call was answered
+// (Talos 1.13, recoverFromSnapshot): what is wrong with the snapshot shows in the
+// machine's etcd service only.
+func (m *Machine) Restore(ctx context.Context, snapshot io.Reader) error {
+	if err := m.beginEtcd(ctx, snapshot); err != nil {
+		return fmt.Errorf("restore etcd on %s: %w", m.address, err)
+	}
+
+	return nil
+}
+
+// beginEtcd bootstraps etcd, with the data of a snapshot where there is one.
+func (m *Machine) beginEtcd(ctx context.Context, snapshot io.Reader) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
+	}
+
+	wanted, err := m.wantsBootstrap(ctx, s)
+	if err != nil || !wanted {
+		return err
+	}
+
+	if snapshot != nil {
+		if err := m.uploadSnapshot(ctx, s, snapshot); err != nil {
+			return err
+		}
+	}
+
+	return m.bootstrap(ctx, s, &machineapi.BootstrapRequest{RecoverEtcd: snapshot != nil})
 }
 
 // wantsBootstrap is false when there is nothing to do any more.
@@ -78,11 +102,11 @@ func (m *Machine) withoutEtcd(ctx context.Context, s *session) error {
 	return fmt.Errorf("%w: its etcd service is not loaded yet", ErrInProgress)
 }
 
-func (m *Machine) bootstrap(ctx context.Context, s *session) error {
+func (m *Machine) bootstrap(ctx context.Context, s *session, request *machineapi.BootstrapRequest) error {
 	callCtx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
 	defer cancel()
 
-	_, err := s.machine.Bootstrap(callCtx, &machineapi.BootstrapRequest{})
+	_, err := s.machine.Bootstrap(callCtx, request)
 
 	switch code := status.Code(err); {
 	case err == nil, code == codes.AlreadyExists:
