@@ -54,7 +54,7 @@ func Any(tb testing.TB) CLI {
 	return All(tb)[0]
 }
 
-// Asset returns the path of a program that tools/testbed/build makes: etcd, kube-apiserver, talosctl, versitygw or tofu. Without it the test is
+// Asset returns the path of a program that tools/testbed/build makes: such as etcd, talosctl or tofu. Without it the test is
 // skipped, or fails when TALOSOP_REQUIRE_ASSETS is set.
 func Asset(tb testing.TB, name string) string {
 	tb.Helper()
