@@ -104,8 +104,10 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	switch step := step.(type) {
 	case ApplyConfig:
 		s.configure(want, m, step)
-	case Bootstrap:
+	case Bootstrap, Restore:
 		s.Etcd.Known, s.Kubernetes.Reachable = true, true
+		state.BootstrapSent = true
+		s.Machines[m.Name] = state
 		settle(want, s, m)
 		s.joinAll(want)
 	case WriteMeta:

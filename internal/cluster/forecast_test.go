@@ -95,6 +95,10 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 	old := []string{"v1.13.0", "v1.12.3", "v1.11.6", "v1.13.1"}[random.IntN(4)]
 	controlPlanes := 0
 
+	if want.Bootstrapped {
+		want.RestoreFrom = "" // which is for control planes that lost everything
+	}
+
 	for i, m := range want.Machines {
 		if m.Role == cluster.ControlPlane {
 			controlPlanes++
@@ -234,11 +238,13 @@ func expected(want cluster.Spec, recorded map[string]cluster.MachineState) map[s
 		add(cluster.Uncordon{}, m.Name, hops)
 		add(cluster.WriteMeta{}, m.Name, min(1, len(m.Meta)))
 
-		if founds {
+		if founds && want.RestoreFrom != "" {
+			add(cluster.Restore{}, m.Name, 1)
+		} else if founds {
 			add(cluster.Bootstrap{}, m.Name, 1)
-
-			founds = false
 		}
+
+		founds = false
 	}
 
 	for _, m := range want.Removed {

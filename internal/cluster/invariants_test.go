@@ -108,7 +108,7 @@ func configInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decisi
 // bootstrapInvariants is item 1 of what must never happen: a bootstrap needs
 // every control plane to be provably without etcd data.
 func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
-	bootstraps := slices.DeleteFunc(slices.Clone(d.Steps), func(s cluster.Step) bool { _, ok := s.(cluster.Bootstrap); return !ok })
+	bootstraps := slices.DeleteFunc(slices.Clone(d.Steps), func(s cluster.Step) bool { return !cluster.Founding(s) })
 	if len(bootstraps) == 0 {
 		return nil
 	}
@@ -118,8 +118,12 @@ func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Dec
 		broken = append(broken, "two bootstraps")
 	}
 
-	if len(have.Etcd.Members) > 0 || want.Bootstrapped {
+	if len(have.Etcd.Members) > 0 || want.Bootstrapped && want.RestoreFrom == "" {
 		broken = append(broken, "bootstrap of a cluster that has an etcd")
+	}
+
+	if _, restore := bootstraps[0].(cluster.Restore); restore != (want.RestoreFrom != "") {
+		broken = append(broken, "etcd begins otherwise than it was asked for")
 	}
 
 	for _, m := range want.Machines {
@@ -244,6 +248,10 @@ func randomSpec(random *rand.Rand) cluster.Spec {
 
 	want.Bootstrapped = random.IntN(3) == 0
 
+	if random.IntN(4) == 0 {
+		want.RestoreFrom = "key"
+	}
+
 	return want
 }
 
@@ -297,6 +305,10 @@ func randomState(random *rand.Rand, now time.Time, m cluster.Machine) cluster.Ma
 
 	if random.IntN(10) == 0 {
 		s.Busy = "in progress"
+	}
+
+	if random.IntN(10) == 0 {
+		s.RestoredAt = now
 	}
 
 	if random.IntN(100) == 0 {

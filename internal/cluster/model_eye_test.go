@@ -142,6 +142,10 @@ func (s *site) answer(m cluster.Machine) cluster.MachineState {
 
 	if b.controlPlane {
 		state.Role, state.EtcdService, state.BootstrapRequested = cluster.ControlPlane, s.etcdService(b), b.asked
+		if b.data {
+			state.RestoredAt = b.restored
+		}
+
 		state.StaticPods = map[string]string{}
 
 		for _, c := range staticPods {

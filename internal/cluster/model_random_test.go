@@ -135,6 +135,10 @@ func (t *trial) randomCluster() {
 	t.created = kind > 0
 	if !t.created {
 		t.want.Bootstrapped = false
+
+		if t.random.IntN(2) == 0 { // every machine is fresh, and may have been part of a cluster before
+			t.want.RestoreFrom, t.want.Bootstrapped = "key", t.random.IntN(2) == 0
+		}
 	}
 
 	owned := controlPlanes

@@ -44,7 +44,7 @@ func (j *judge) check(step cluster.Step) {
 	}
 
 	switch step := step.(type) {
-	case cluster.Bootstrap:
+	case cluster.Bootstrap, cluster.Restore:
 		for _, other := range j.boxes {
 			if other.data || other.asked {
 				j.fail("%q although %s has an etcd", step, other.name)

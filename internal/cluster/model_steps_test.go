@@ -65,6 +65,8 @@ func (s *site) operate(m cluster.Machine, step cluster.Step, how mishap) *operat
 		s.simply(op, how, func() { s.cordon(step.Node, false) })
 	case cluster.Bootstrap:
 		s.simply(op, how, func() { b.asked = true })
+	case cluster.Restore:
+		s.simply(op, how, func() { b.asked, b.restored = true, s.now })
 	case cluster.WriteMeta:
 		s.simply(op, how, func() {})
 	case cluster.LeaveEtcd:
@@ -230,7 +232,7 @@ func (e *eye) began(step cluster.Step) {
 	state.Busy = "in progress: " + step.String()
 
 	switch step.(type) {
-	case cluster.Bootstrap:
+	case cluster.Bootstrap, cluster.Restore:
 		state.BootstrapSent, state.Fresh = true, false
 	case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:
 		state.InUpgrade = true
@@ -257,7 +259,7 @@ func (e *eye) ended(step cluster.Step, err error) {
 			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: step.To, Schematic: step.Schematic}
 			s.RebootedFrom = s.BootID
 			unseen(&s)
-		case cluster.Bootstrap:
+		case cluster.Bootstrap, cluster.Restore:
 			s.BootstrapRequested = true
 		case cluster.Reset:
 			s.Resetting = true

@@ -45,6 +45,7 @@ type box struct {
 
 	data, left, asked bool // of etcd: has data, left it, was told to begin one
 	member            string
+	restored          time.Time // when the data began as a snapshot
 
 	// disrupted is set from the moment a step takes the machine out of service until it
 	// works again.
@@ -278,7 +279,7 @@ func (s *site) goAway(b *box, next life) {
 
 // wipe takes everything from a machine that it got from its cluster.
 func (b *box) wipe() {
-	b.digest, b.data, b.left, b.asked, b.member, b.disrupted = "", false, false, false, "", false
+	b.digest, b.data, b.left, b.asked, b.member, b.disrupted, b.restored = "", false, false, false, "", false, time.Time{}
 	b.sick, b.etcdBroken, b.stuck = false, false, false
 	b.kube = newKubeBox()
 }

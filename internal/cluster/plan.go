@@ -33,6 +33,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseStrangers(want, have, d)
 	refuseLostEtcd(want, have, d)
+	refuseRestore(want, have, d)
 	refuseUpgrades(want, have, d)
 	refuseKubernetes(want, have, d)
 	refuseLastRemoval(want, have, d)

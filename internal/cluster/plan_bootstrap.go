@@ -1,10 +1,10 @@
 package cluster
 
 // refuseLostEtcd refuses to go on when the recorded state knows of an etcd that
-// none of the machines has any more. Only a restore can bring its data back; a
-// second bootstrap would put an empty cluster in its place.
+// none of the machines has any more. Only a restore can bring its data back, when
+// it is asked for; a second bootstrap would put an empty cluster in its place.
 func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
-	if !want.Bootstrapped || !want.Founds() {
+	if !want.Bootstrapped || !want.Founds() || want.RestoreFrom != "" {
 		return
 	}
 
@@ -16,10 +16,40 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 	}
 
 	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
-		"Its data cannot come back by bootstrapping again. Restore etcd from a snapshot, or destroy the resource and create the cluster anew")
+		"Its data cannot come back by bootstrapping again. Set bootstrap.restore_from to a snapshot of it, or destroy the resource and create the cluster anew")
 }
 
-// planBootstrap decides where etcd begins, and that it begins only once.
+// refuseRestore refuses to restore a snapshot into a cluster that lives: it would be ignored
+// there, and who asks for it means to go back. An etcd that began as a restored snapshot,
+// other than the one on record, is what an interrupted run made.
+func refuseRestore(want Spec, have Snapshot, d *Decision) {
+	if want.RestoreFrom == "" || !want.Founds() {
+		return
+	}
+
+	var holder string
+
+	for _, m := range want.everyControlPlane() {
+		s := have.Machines[m.Name]
+		_, member := have.MemberOf(m)
+
+		switch {
+		case s.BootstrapSent, !s.RestoredAt.IsZero() && !s.RestoredAt.Equal(want.RestoredAt):
+			return
+		case holder == "" && s.Access == Member && !s.BootstrapRequested && (member || s.EtcdService.ProvesData()):
+			holder = m.Name
+		}
+	}
+
+	if holder != "" {
+		d.refuse(holder, "it holds the data of an etcd that lives, so "+want.RestoreFrom+" is not restored",
+			"A restore begins with control planes that were all reset, and loses what was written since the snapshot. Reset every one of them "+
+				"with talosctl reset, or take bootstrap.restore_from away")
+	}
+}
+
+// planBootstrap decides where etcd begins, with the data of a snapshot where that is wanted,
+// and that it begins only once.
 //
 // On Talos nothing stops a second bootstrap on another control plane: it makes a
 // second cluster (Talos 1.13, Bootstrap checks its own data directory only). So
@@ -27,7 +57,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 // it says so itself, or this run saw it in maintenance mode. Those of other resources
 // count too, and nodes in Kubernetes prove an etcd that nobody listed.
 func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
-	if !want.Founds() || want.Bootstrapped || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
+	if !want.Founds() || want.Bootstrapped && want.RestoreFrom == "" || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
 		return
 	}
 
@@ -53,7 +83,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 			return // it is held already, and nobody else's turn comes meanwhile
 		case readyForBootstrap(s):
 			if !d.concerns(m.Name) {
-				d.step(Bootstrap{Machine: m.Name})
+				d.step(founding(want, m))
 			}
 
 			return
@@ -63,6 +93,15 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 			return
 		}
 	}
+}
+
+// founding is the step with which etcd begins on a machine.
+func founding(want Spec, m Machine) Step {
+	if want.RestoreFrom != "" {
+		return Restore{Machine: m.Name, From: want.RestoreFrom}
+	}
+
+	return Bootstrap{Machine: m.Name}
 }
 
 // asked is the one machine that this run already asked to bootstrap, else all of

@@ -160,7 +160,7 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member EtcdMember, d *De
 func (d *Decision) membershipChange() string {
 	for _, s := range d.Steps {
 		switch s.(type) {
-		case LeaveEtcd, RemoveMember, Bootstrap:
+		case LeaveEtcd, RemoveMember, Bootstrap, Restore:
 			return s.On()
 		}
 	}

@@ -22,6 +22,9 @@ func lines(text string) [][]string {
 	return out
 }
 
+// clock is what time it is in every scenario.
+var clock = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
 func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 	t.Helper()
 
@@ -34,6 +37,12 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			parseKubernetes(t, &spec, f[1:])
 		case "bootstrapped":
 			spec.Bootstrapped = true
+		case "restore": // such as "key", or "key recorded=1h"
+			spec.RestoreFrom = f[1]
+
+			if len(f) > 2 {
+				spec.RestoredAt = clock.Add(-age(t, strings.TrimPrefix(f[2], "recorded=")))
+			}
 		case "joins":
 			spec.Joins = true
 		case "no-cni":
@@ -130,7 +139,7 @@ func parseBudget(t *testing.T, text string) cluster.Budget {
 func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapshot {
 	t.Helper()
 
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	now := clock
 	have := cluster.Snapshot{
 		Time: now, Machines: map[string]cluster.MachineState{}, Peers: map[string]cluster.MachineState{},
 		Kubernetes: cluster.KubernetesState{Reachable: true},
@@ -348,6 +357,8 @@ func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value
 		s.Cause = strings.ReplaceAll(value, "_", " ")
 	case "since":
 		s.Since = now.Add(-age(t, value))
+	case "restored":
+		s.RestoredAt = now.Add(-age(t, value))
 	default:
 		t.Fatalf("unknown field %q", key)
 	}

@@ -33,6 +33,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	budget a 20%                    view cp-1 leader=cp-1 alarm=NOSPACE
 //	policy try                      peer cp-7 member stage=running ready
 //	w-3 worker 10.0.0.7 pool=a      nodes w-3(NotReady,cordoned) w-4(foreign)
+//	restore key recorded=1h         cp-2 member stage=running restored=1h
 //
 // version and talos say what all machines want and run that are not told otherwise, views
 // which member leads as all others see it; a foreign cordon is not talosop's.

@@ -53,6 +53,8 @@ type Spec struct {
 	// RestoreFrom is the snapshot that etcd is to begin with, as a person would name it:
 	// asked for, and not recorded as done. Empty begins with no data.
 	RestoreFrom string
+	// RestoredAt is the [MachineState.RestoredAt] of an earlier restore, as it was recorded.
+	RestoredAt time.Time
 	// Kubernetes is the version that the cluster is to run; its zero value leaves Kubernetes
 	// alone.
 	Kubernetes KubernetesSpec
