@@ -63,7 +63,7 @@ func TestTakeAndFetch(t *testing.T) {
 	for extension, sealing := range sealings(t) {
 		a, s := archive(t)
 
-		record, err := a.Take(t.Context(), taken, facts, sealing.Sealing, inPieces(whole(t), 5000))
+		record, err := a.Take(t.Context(), backup.Request{At: taken, Facts: facts, Sealing: sealing.Sealing, Source: inPieces(whole(t), 5000)})
 		if err != nil {
 			t.Fatal(extension, err)
 		}
@@ -84,39 +84,30 @@ func TestTakeAndFetch(t *testing.T) {
 			t.Errorf("%s: listed %+v (%v), want %+v", extension, entries, err, record)
 		}
 
-		to := filepath.Join(t.TempDir(), "snapshot")
-
-		database, err := a.Fetch(t.Context(), record.Key, sealing.keys, to)
-		if err != nil || database != record.Database {
-			t.Errorf("%s: fetched %+v (%v), want %+v", extension, database, err, record.Database)
+		snapshot, err := a.Fetch(t.Context(), record.Key, sealing.keys)
+		if err != nil || snapshot.Database != record.Database || *snapshot.Record != record {
+			t.Fatalf("%s: fetched %+v (%v), want %+v", extension, snapshot, err, record)
 		}
 
-		same(t, to, whole(t))
-
-		if _, err := a.Fetch(t.Context(), record.Key, sealing.keys, to); !errors.Is(err, os.ErrExist) {
-			t.Errorf("a second file of that name: %v", err)
-		}
-
-		same(t, to, whole(t))
+		left(t, a.Scratch, 0)
+		same(t, snapshot)
 		untouched(t, s, 2)
-
-		if left, err := os.ReadDir(a.Scratch); err != nil || len(left) > 0 {
-			t.Errorf("%v was left of the check (%v)", left, err)
-		}
 	}
 }
 
-// same checks a file, which must be for its owner alone.
-func same(t *testing.T, path string, want []byte) {
+// same checks that a snapshot is that of the fixture, however often it is read, and closes it.
+func same(t *testing.T, snapshot *backup.Snapshot) {
 	t.Helper()
 
-	data, err := os.ReadFile(path)
-	if err != nil || !bytes.Equal(data, want) {
-		t.Errorf("%s has %d bytes (%v), want the snapshot", path, len(data), err)
+	for range 2 {
+		data, err := io.ReadAll(snapshot.Reader())
+		if err != nil || !bytes.Equal(data, whole(t)) || snapshot.Size() != int64(len(data)) {
+			t.Errorf("the snapshot has %d bytes and says %d (%v)", len(data), snapshot.Size(), err)
+		}
 	}
 
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%s is %v (%v)", path, info, err)
+	if err := snapshot.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -125,12 +116,10 @@ func TestPassphrase(t *testing.T) {
 
 	a, _ := archive(t)
 
-	record, err := a.Take(t.Context(), taken, backup.Facts{}, backup.Sealing{Passphrase: "correct horse"}, inPieces(whole(t), 5000))
+	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: backup.Sealing{Passphrase: "correct horse"}, Source: inPieces(whole(t), 5000)})
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	to := filepath.Join(t.TempDir(), "snapshot")
 
 	other, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -138,20 +127,18 @@ func TestPassphrase(t *testing.T) {
 	}
 
 	for name, keys := range map[string]backup.Keys{"none": {}, "another": {Passphrase: "wrong horse"}, "an identity": {Identities: []string{other.String()}}} {
-		if _, err := a.Fetch(t.Context(), record.Key, keys, to); !errors.Is(err, backup.ErrLocked) || strings.Contains(err.Error(), "horse") {
+		if _, err := a.Fetch(t.Context(), record.Key, keys); !errors.Is(err, backup.ErrLocked) || strings.Contains(err.Error(), "horse") {
 			t.Errorf("%s: %v, want that it is locked", name, err)
 		}
 	}
 
-	if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file is left: %v", err)
-	}
-
-	if _, err := a.Fetch(t.Context(), record.Key, backup.Keys{Passphrase: "correct horse"}, to); err != nil {
+	snapshot, err := a.Fetch(t.Context(), record.Key, backup.Keys{Passphrase: "correct horse"})
+	if err != nil {
 		t.Fatal(err)
 	}
 
-	same(t, to, whole(t))
+	same(t, snapshot)
+	left(t, a.Scratch, 0)
 }
 
 func TestKeysThatAreNone(t *testing.T) {
@@ -160,7 +147,7 @@ func TestKeysThatAreNone(t *testing.T) {
 	a, s := archive(t)
 
 	for _, sealing := range []backup.Sealing{{Recipients: []string{"age1no"}}, {Recipients: []string{"AGE-SECRET-KEY-1SECRET"}}, {Recipients: []string{"x"}, Passphrase: "y"}} {
-		if _, err := a.Take(t.Context(), taken, backup.Facts{}, sealing, inPieces(whole(t), 5000)); err == nil || strings.Contains(err.Error(), "SECRET") {
+		if _, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing, Source: inPieces(whole(t), 5000)}); err == nil || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%v: %v", sealing.Recipients, err)
 		}
 	}
@@ -208,85 +195,13 @@ func TestTakeStoresNothingThatIsNotSound(t *testing.T) {
 	} {
 		for extension, sealing := range sealings(t) {
 			a, s := archive(t)
-			if _, err := a.Take(t.Context(), taken, backup.Facts{}, sealing.Sealing, test.source); !errors.Is(err, test.want) {
+			if _, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Source: test.source}); !errors.Is(err, test.want) {
 				t.Errorf("%s%s: %v, want %v", name, extension, err, test.want)
 			}
 
 			untouched(t, s, 0)
 		}
 	}
-}
-
-// Each place of what is stored, with and without its record: a header, ciphertext or pages,
-// a trailer.
-func TestFetchRefusesEveryFlippedByte(t *testing.T) {
-	t.Parallel()
-
-	for extension, sealing := range sealings(t) {
-		t.Run(extension, func(t *testing.T) {
-			t.Parallel()
-
-			a, s := archive(t)
-
-			record, err := a.Take(t.Context(), taken, backup.Facts{}, sealing.Sealing, inPieces(whole(t), 5000))
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			path, to := filepath.Join(s.Path, filepath.FromSlash(record.Key)), filepath.Join(t.TempDir(), "snapshot")
-			stored := read(t, s, record.Key, store.Range{})
-
-			refuses := func(what string, at int, data []byte, recorded bool) {
-				if err := os.WriteFile(path, data, 0o600); err != nil {
-					t.Fatal(err)
-				}
-
-				_, err := a.Fetch(t.Context(), record.Key, sealing.keys, to)
-				if err == nil && !recorded && bytes.Equal(contents(t, to), whole(t)) {
-					err = os.Remove(to) // a byte that nothing depends on, such as a flag without a meaning
-				} else if err == nil {
-					t.Fatalf("%s %d of %d bytes is opened", what, at, len(stored))
-				}
-
-				if _, gone := os.Stat(to); !errors.Is(gone, os.ErrNotExist) {
-					t.Fatalf("%s %d: a file is left, and %v", what, at, err)
-				}
-			}
-
-			for _, recorded := range []bool{true, false} {
-				for at := range stored {
-					if at >= 300 && at < len(stored)-100 && at%997 != 0 {
-						continue
-					}
-
-					data := bytes.Clone(stored)
-					data[at] ^= 1
-					refuses("byte", at, data, recorded)
-				}
-
-				for _, length := range []int{0, 10, 100, len(stored) / 2, len(stored) - 33, len(stored) - 32, len(stored) - 1} {
-					refuses("the end at", length, stored[:length], recorded)
-				}
-
-				refuses("one more than", 0, append(bytes.Clone(stored), 0), recorded)
-
-				if err := s.Delete(t.Context(), record.Key+".json"); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func contents(t *testing.T, path string) []byte {
-	t.Helper()
-
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return data
 }
 
 // What `talosctl etcd snapshot` wrote has no record and another name.
@@ -298,12 +213,60 @@ func TestFetchOpensASnapshotOfTalosctl(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	to := filepath.Join(t.TempDir(), "snapshot")
-	if database, err := a.Fetch(t.Context(), "db.snapshot", backup.Keys{}, to); err != nil || database.Revision != fixtureKeys+1 {
-		t.Errorf("fetched %+v (%v)", database, err)
+	snapshot, err := a.Fetch(t.Context(), "db.snapshot", backup.Keys{})
+	if err != nil || snapshot.Database.Revision != fixtureKeys+1 || snapshot.Record != nil {
+		t.Fatalf("fetched %+v (%v)", snapshot, err)
 	}
 
-	same(t, to, whole(t))
+	same(t, snapshot)
+
+	// The same as a file that no store knows.
+	if snapshot, err = (backup.Archive{Mark: ours, Scratch: a.Scratch}).FetchFile(t.Context(), filepath.Join(s.Path, "db.snapshot"), backup.Keys{}); err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, snapshot)
+}
+
+// A database that was copied from a member's disk has no sum, and may have been written to
+// meanwhile.
+func TestFetchRefusesACopyOfADatabase(t *testing.T) {
+	t.Parallel()
+
+	database := written(t, whole(t)[:len(whole(t))-sha256.Size])
+
+	_, err := backup.Archive{Scratch: t.TempDir()}.FetchFile(t.Context(), database, backup.Keys{})
+	if !errors.Is(err, backup.ErrIncomplete) || !strings.Contains(err.Error(), "talosctl etcd snapshot") {
+		t.Errorf("error %v, want one that says how to take a snapshot", err)
+	}
+}
+
+// A stored snapshot that was copied to another folder with its record is opened with it.
+func TestFetchFileReadsTheRecordBesideIt(t *testing.T) {
+	t.Parallel()
+
+	for extension, sealing := range sealings(t) {
+		a, s := archive(t)
+
+		record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Source: inPieces(whole(t), 5000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		folder := t.TempDir()
+		for _, key := range []string{record.Key, record.Key + ".json"} {
+			if err := os.WriteFile(filepath.Join(folder, filepath.Base(key)), read(t, s, key, store.Range{}), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		snapshot, err := a.FetchFile(t.Context(), filepath.Join(folder, filepath.Base(record.Key)), sealing.keys)
+		if err != nil || snapshot.Record == nil || *snapshot.Record != record {
+			t.Fatalf("%s: opened %+v (%v), want %+v", extension, snapshot, err, record)
+		}
+
+		same(t, snapshot)
+	}
 }
 
 // The command line of zstd, where it is installed, opens what was stored.
@@ -317,7 +280,7 @@ func TestZstdCommandLine(t *testing.T) {
 
 	a, s := archive(t)
 
-	record, err := a.Take(t.Context(), taken, backup.Facts{}, backup.Sealing{Compress: true}, inPieces(whole(t), 5000))
+	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: backup.Sealing{Compress: true}, Source: inPieces(whole(t), 5000)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +299,7 @@ func TestRetain(t *testing.T) {
 	other.Mark = theirs
 
 	for i, of := range []backup.Archive{a, other, a, a, other} {
-		if _, err := of.Take(t.Context(), taken.Add(time.Duration(i)*time.Hour), backup.Facts{}, backup.Sealing{}, inPieces(whole(t), 5000)); err != nil {
+		if _, err := of.Take(t.Context(), backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Source: inPieces(whole(t), 5000)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -372,7 +335,7 @@ func TestASnapshotWithoutARecordIsListed(t *testing.T) {
 
 	a, s := archive(t)
 
-	record, err := a.Take(t.Context(), taken, backup.Facts{}, backup.Sealing{}, inPieces(whole(t), 5000))
+	record, err := a.Take(t.Context(), backup.Request{At: taken, Source: inPieces(whole(t), 5000)})
 	if err = errors.Join(err, s.Delete(t.Context(), record.Key+".json")); err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +356,7 @@ func TestArchiveRefusesNamesThatJoinClusters(t *testing.T) {
 		a, s := archive(t)
 		change(&a)
 
-		if _, err := a.Take(t.Context(), taken, backup.Facts{}, backup.Sealing{}, inPieces(whole(t), 5000)); err == nil {
+		if _, err := a.Take(t.Context(), backup.Request{At: taken, Source: inPieces(whole(t), 5000)}); err == nil {
 			t.Errorf("%+v is accepted", a)
 		}
 
@@ -403,4 +366,67 @@ func TestArchiveRefusesNamesThatJoinClusters(t *testing.T) {
 
 		untouched(t, s, 0)
 	}
+}
+
+// The secrets of etcd's database are of use with the cluster's own keys alone.
+func TestASnapshotOfAnotherClusterIsNotFetched(t *testing.T) {
+	t.Parallel()
+
+	a, s := archive(t)
+	other := a
+	other.Mark = theirs
+
+	record, err := other.Take(t.Context(), backup.Request{At: taken, Source: inPieces(whole(t), 5000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := a.Fetch(t.Context(), record.Key, backup.Keys{}); !errors.Is(err, backup.ErrForeign) {
+		t.Errorf("error %v, want that it is of another cluster", err)
+	}
+
+	// The record tells when the key does not.
+	if err := backup.Belongs("renamed", &record, ours); !errors.Is(err, backup.ErrForeign) {
+		t.Errorf("by its record: %v", err)
+	}
+
+	if err := errors.Join(backup.Belongs("renamed", nil, ours), backup.Belongs(record.Key, &record, theirs)); err != nil {
+		t.Error(err)
+	}
+
+	unmarked := backup.Archive{Store: s, Scratch: a.Scratch}
+
+	snapshot, err := unmarked.Fetch(t.Context(), record.Key, backup.Keys{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, snapshot)
+}
+
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s store.Store) {
+		a := backup.Archive{Store: s, Cluster: "prod", Mark: ours, Scratch: t.TempDir()}
+
+		record, err := a.Take(t.Context(), backup.Request{At: taken, Source: inPieces(whole(t), 5000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for name, test := range map[string]struct {
+			key      string
+			size     int64
+			checksum string
+			want     error
+		}{
+			"as recorded": {record.Key, record.Size, record.Checksum, nil}, "no checksum known": {record.Key, record.Size, "", nil},
+			"missing":      {record.Key + "x", record.Size, record.Checksum, store.ErrNotFound},
+			"another size": {record.Key, record.Size + 1, record.Checksum, store.ErrDiffers}, "other bytes": {record.Key, record.Size, "x", store.ErrDiffers},
+		} {
+			if err := a.Confirm(t.Context(), test.key, test.size, test.checksum); !errors.Is(err, test.want) {
+				t.Errorf("%s: %v, want %v", name, err, test.want)
+			}
+		}
+	})
 }

@@ -150,7 +150,7 @@ func BenchmarkTake(b *testing.B) {
 			after := peak()
 
 			for b.Loop() {
-				if _, err := a.Take(b.Context(), taken, backup.Facts{}, sealing, fromFile(path)); err != nil {
+				if _, err := a.Take(b.Context(), backup.Request{At: taken, Sealing: sealing, Source: fromFile(path)}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -191,7 +191,7 @@ func BenchmarkS3(b *testing.B) {
 			return err
 		},
 		"take": func(ctx context.Context) error {
-			_, err := a.Take(ctx, taken, backup.Facts{}, backup.Sealing{}, fromFile(path))
+			_, err := a.Take(ctx, backup.Request{At: taken, Source: fromFile(path)})
 			return err
 		},
 	} {

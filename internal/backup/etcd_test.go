@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -151,7 +150,7 @@ func TestSnapshotOfARealMember(t *testing.T) {
 
 	a := backup.Archive{Store: file.Store{Path: t.TempDir()}, Cluster: "prod", Mark: ours, Scratch: t.TempDir()}
 
-	record, err := a.Take(t.Context(), taken, backup.Facts{}, backup.Sealing{Compress: true}, m.snapshot)
+	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: backup.Sealing{Compress: true}, Source: m.snapshot})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +159,12 @@ func TestSnapshotOfARealMember(t *testing.T) {
 		t.Errorf("recorded %+v, want revision %d", record.Database, revision)
 	}
 
-	database, err := a.Fetch(t.Context(), record.Key, backup.Keys{}, filepath.Join(t.TempDir(), "snapshot"))
-	if err != nil || database != record.Database {
-		t.Errorf("fetched %+v (%v), want %+v", database, err, record.Database)
+	snapshot, err := a.Fetch(t.Context(), record.Key, backup.Keys{})
+	if err != nil || snapshot.Database != record.Database {
+		t.Fatalf("fetched %+v (%v), want %+v", snapshot, err, record.Database)
+	}
+
+	if err := snapshot.Close(); err != nil {
+		t.Error(err)
 	}
 }

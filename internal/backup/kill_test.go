@@ -51,7 +51,7 @@ func die() error {
 		a.Store = s
 	}
 
-	_, err := a.Take(context.Background(), taken, backup.Facts{}, backup.Sealing{}, func(ctx context.Context, to io.Writer) error {
+	_, err := a.Take(context.Background(), backup.Request{At: taken, Source: func(ctx context.Context, to io.Writer) error {
 		if err := inPieces(content(large), mib)(ctx, to); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func die() error {
 		<-ctx.Done()
 
 		return ctx.Err()
-	})
+	}})
 
 	return err
 }
@@ -129,7 +129,7 @@ func again(t *testing.T, s store.Store) {
 		t.Errorf("%d rests were swept (%v), want that of the killed run", swept, err)
 	}
 
-	if _, err := a.Take(t.Context(), taken, backup.Facts{}, backup.Sealing{}, inPieces(whole(t), 5000)); err != nil {
+	if _, err := a.Take(t.Context(), backup.Request{At: taken, Source: inPieces(whole(t), 5000)}); err != nil {
 		t.Error(err)
 	}
 

@@ -3,15 +3,10 @@ package backup
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-
-	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
 // errStopped ends a stream whose reader has gone without an error of its own.
@@ -111,81 +106,4 @@ func stream(ctx context.Context, copied *scratch, sealing Sealing, source Source
 	}
 
 	return database, sealed.Close()
-}
-
-// Fetch writes the snapshot of a key, opened and verified, to a new file that only its owner
-// can read, and returns what it holds. The file has the sum at its end, as Talos wants it
-// (Talos 1.13, EtcdRecover). It need not be one of this cluster or of this package: what
-// `talosctl etcd snapshot` wrote is one, too. After an error there is no file. What does not
-// bear out is ErrIncomplete or ErrDamaged, an encrypted one without the right key ErrLocked,
-// and one that differs from its record store.ErrDiffers.
-func (a Archive) Fetch(ctx context.Context, key string, keys Keys, to string) (_ Database, err error) {
-	want, err := a.Recorded(ctx, key)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return Database{}, err
-	}
-
-	stored, err := a.Store.Open(ctx, key, store.Range{})
-	if err != nil {
-		return Database{}, err
-	}
-
-	defer func() { err = errors.Join(err, stored.Close()) }()
-
-	file, err := os.OpenFile(filepath.Clean(to), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return Database{}, fmt.Errorf("make a file for the snapshot: %w", err)
-	}
-
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(to))
-		}
-	}()
-
-	err = want.fill(file, stored, keys)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return Database{}, fmt.Errorf("open %s: %w", key, err)
-	}
-
-	database, err := Inspect(ctx, to)
-	if err != nil {
-		return Database{}, fmt.Errorf("open %s: %w", key, err)
-	}
-
-	return database, nil
-}
-
-// fill writes the snapshot of a stored stream and compares the stream with its record, if
-// there is one.
-func (r *Record) fill(to io.Writer, stored io.Reader, keys Keys) (err error) {
-	sum := sha256.New()
-	stored = io.TeeReader(stored, sum)
-
-	opened, err := keys.unseal(stored)
-	if err != nil {
-		return err
-	}
-
-	defer func() { err = errors.Join(err, opened.Close()) }()
-
-	v := newVerifier()
-	if _, err := io.Copy(io.MultiWriter(to, v), opened); err != nil {
-		return fmt.Errorf("%w: %w", ErrIncomplete, err)
-	}
-
-	if err := v.verify(); err != nil {
-		return err
-	}
-
-	// What follows the end of the stream is read, so that the sum covers it.
-	if _, err := io.Copy(io.Discard, stored); err != nil {
-		return err
-	}
-
-	if got := hex.EncodeToString(sum.Sum(nil)); r != nil && got != r.SHA256 {
-		return fmt.Errorf("%w: SHA-256 %s instead of %s", store.ErrDiffers, got, r.SHA256)
-	}
-
-	return nil
 }

@@ -43,6 +43,9 @@ func (v *verifier) Write(p []byte) (int, error) {
 // verify is nil when what was written is a database and its sum.
 func (v *verifier) verify() error {
 	switch {
+	case v.size > 0 && v.size%page == 0:
+		return fmt.Errorf("%w: it has %d bytes and no sum at its end, as a stream that was cut or a plain copy of a member's database; "+
+			"take it with `talosctl etcd snapshot`", ErrIncomplete, v.size)
 	case v.size <= sha256.Size || v.size%page != sha256.Size:
 		return fmt.Errorf("%w: it has %d bytes, which are not a database and its sum", ErrIncomplete, v.size)
 	case !bytes.Equal(v.sum.Sum(nil), v.tail):

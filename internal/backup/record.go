@@ -1,0 +1,148 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+)
+
+// Facts are recorded with a snapshot, as whoever takes it knows them.
+type Facts struct {
+	Member            string `json:"member,omitempty"`
+	TalosVersion      string `json:"talos_version,omitempty"`
+	KubernetesVersion string `json:"kubernetes_version,omitempty"`
+}
+
+// Record is what is known of a snapshot. It is stored beside the snapshot, in clear text,
+// under the snapshot's key with .json.
+type Record struct {
+	Key     string    `json:"key"`
+	Cluster string    `json:"cluster"`
+	Mark    string    `json:"mark"`
+	At      time.Time `json:"time"`
+	// Size, SHA256 and Checksum are those of the stored bytes; Checksum is the store's own.
+	Size     int64  `json:"size"`
+	SHA256   string `json:"sha256"`
+	Checksum string `json:"checksum,omitempty"`
+
+	Compression string   `json:"compression,omitempty"`
+	Encryption  string   `json:"encryption,omitempty"`
+	Database    Database `json:"database"`
+	Facts
+	// Secrets are those stored beside the snapshot, if any.
+	Secrets Secrets `json:"secrets,omitzero"`
+}
+
+// Secrets are what is stored sealed beside a snapshot. SHA256 is that of the stored bytes.
+type Secrets struct {
+	Key    string `json:"key"`
+	SHA256 string `json:"sha256"`
+}
+
+var (
+	// ErrRecord is a record that is not as it was written.
+	ErrRecord = errors.New("the record of the snapshot is damaged")
+	// ErrForeign is a snapshot of a cluster with other secrets: those of Kubernetes in it are
+	// encrypted and its tokens signed with keys that only the other cluster has.
+	ErrForeign = errors.New("the snapshot is of another cluster")
+)
+
+// recordLimit is more bytes than any record has.
+const recordLimit = 1 << 16
+
+// recordSum is what follows the members of a record: the SHA-256 of all bytes before it.
+// Nobody rewrites a record, so it covers the text and not its meaning.
+const recordSum = ",\n  \"sum\": \"%x\"\n}\n"
+
+// encoded is the record as it is stored.
+func (r Record) encoded() ([]byte, error) {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+
+	data = bytes.TrimSuffix(data, []byte("\n}"))
+
+	return fmt.Appendf(data, recordSum, sha256.Sum256(data)), nil
+}
+
+// decoded is the record of what was stored. Members that it does not know are those of a
+// later version.
+func decoded(data []byte) (*Record, error) {
+	end := len(data) - len(fmt.Sprintf(recordSum, [sha256.Size]byte{}))
+	if end < 0 || !bytes.Equal(data[end:], fmt.Appendf(nil, recordSum, sha256.Sum256(data[:end]))) {
+		return nil, fmt.Errorf("%w: its sum is wrong", ErrRecord)
+	}
+
+	var record Record
+	if err := json.Unmarshal(data, &record); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+
+	return &record, nil
+}
+
+// Recorded reads the record of a snapshot. There is none: store.ErrNotFound. It is not as it
+// was written, or that of another snapshot: ErrRecord.
+func (a Archive) Recorded(ctx context.Context, key string) (*Record, error) {
+	data, err := a.small(ctx, key+recordSuffix, recordLimit)
+	if err != nil {
+		return nil, err
+	}
+
+	record, err := decoded(data)
+	if err != nil {
+		return nil, fmt.Errorf("read the record of %s: %w", key, err)
+	}
+
+	// The folder may be another one: snapshots are copied.
+	if path.Base(record.Key) != path.Base(key) {
+		return nil, fmt.Errorf("read the record of %s: %w: it is that of %s", key, ErrRecord, record.Key)
+	}
+
+	return record, nil
+}
+
+// small reads an object that has at most so many bytes.
+func (a Archive) small(ctx context.Context, key string, limit int64) (_ []byte, err error) {
+	body, err := a.Store.Open(ctx, key, store.Range{})
+	if err != nil {
+		return nil, err
+	}
+
+	defer func() { err = errors.Join(err, body.Close()) }()
+
+	data, err := io.ReadAll(io.LimitReader(body, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("read %s: it has more than %d bytes", key, limit)
+	}
+
+	return data, nil
+}
+
+// Belongs is nil when nothing says that a snapshot is of another cluster than the one with
+// that mark, and ErrForeign otherwise. The record may be nil. What `talosctl etcd snapshot`
+// wrote says nothing of its cluster.
+func Belongs(key string, record *Record, mark string) error {
+	if name, ok := ParseKey(key); ok && name.Mark != mark {
+		return fmt.Errorf("%w: its key has the mark %s, this cluster's is %s", ErrForeign, name.Mark, mark)
+	}
+
+	if record != nil && record.Mark != mark {
+		return fmt.Errorf("%w: its record has the mark %s, this cluster's is %s", ErrForeign, record.Mark, mark)
+	}
+
+	return nil
+}

@@ -1,0 +1,93 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+)
+
+// secretsLimit is more bytes than any bundle of secrets has.
+const secretsLimit = 1 << 20
+
+// secretsKey is the key of the secrets beside a snapshot.
+func secretsKey(key string) string {
+	name := strings.LastIndex(key, "/") + 1
+	stem, _, _ := strings.Cut(key[name:], ".db")
+
+	return key[:name] + stem + ".secrets.yaml.age"
+}
+
+// sealedSecrets are the secrets as they are stored, or nil.
+func (r Request) sealedSecrets() ([]byte, error) {
+	if r.Secrets == nil {
+		return nil, nil
+	}
+
+	if r.Sealing.Encryption() == "" {
+		return nil, errors.New("secrets are stored with encryption only: give recipients of age or a passphrase")
+	}
+
+	// What was encrypted must be small enough to be read again.
+	if len(r.Secrets) > secretsLimit/2 {
+		return nil, fmt.Errorf("the secrets have %d bytes, more than any bundle", len(r.Secrets))
+	}
+
+	var sealed bytes.Buffer
+
+	w, err := Sealing{Recipients: r.Sealing.Recipients, Passphrase: r.Sealing.Passphrase}.seal(&sealed)
+	if err != nil {
+		return nil, err
+	}
+
+	if _, err := w.Write(r.Secrets); err != nil {
+		return nil, fmt.Errorf("encrypt the secrets: %w", err)
+	}
+
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("encrypt the secrets: %w", err)
+	}
+
+	return sealed.Bytes(), nil
+}
+
+// Secrets opens the secrets that were stored beside the snapshot of a key. There are none:
+// store.ErrNotFound. The keys do not open them: ErrLocked. They are not those that were
+// recorded: store.ErrDiffers.
+func (a Archive) Secrets(ctx context.Context, key string, keys Keys) ([]byte, error) {
+	record, err := a.Recorded(ctx, key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+
+	if err := a.admit(key, record); err != nil {
+		return nil, err
+	}
+
+	sealed, err := a.small(ctx, secretsKey(key), secretsLimit)
+	if err != nil {
+		return nil, err
+	}
+
+	if sum := sha256.Sum256(sealed); record != nil && hex.EncodeToString(sum[:]) != record.Secrets.SHA256 {
+		return nil, fmt.Errorf("%w: the secrets of %s have the SHA-256 %x", store.ErrDiffers, key, sum)
+	}
+
+	opened, err := keys.decrypt(bytes.NewReader(sealed))
+	if err != nil {
+		return nil, fmt.Errorf("open the secrets of %s: %w", key, err)
+	}
+
+	secrets, err := io.ReadAll(opened)
+	if err != nil {
+		return nil, fmt.Errorf("open the secrets of %s: %w: %w", key, ErrIncomplete, err)
+	}
+
+	return secrets, nil
+}

@@ -1,0 +1,111 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+)
+
+// Source streams a snapshot of a member of etcd.
+type Source func(ctx context.Context, to io.Writer) error
+
+// Request is a snapshot that is to be taken.
+type Request struct {
+	// At is the time in the key.
+	At      time.Time
+	Facts   Facts
+	Sealing Sealing
+	// Secrets are stored in an object of their own, sealed for the same keys as the snapshot,
+	// so only with encryption; nil for none.
+	Secrets []byte
+	Source  Source
+}
+
+// cleanup is how long removing what a failed call left may take.
+const cleanup = time.Minute
+
+// Take stores a new snapshot, the secrets beside it and its record. When it returns no
+// error, the stream's sum and the pages of the database were verified and the store holds
+// what was sent. After an error nothing is stored. A stream that is not whole is
+// ErrIncomplete, a database that is not sound ErrDamaged.
+func (a Archive) Take(ctx context.Context, r Request) (Record, error) {
+	if err := a.valid(); err != nil {
+		return Record{}, err
+	}
+
+	secrets, err := r.sealedSecrets()
+	if err != nil {
+		return Record{}, err
+	}
+
+	record, err := a.stored(ctx, r)
+	if err != nil {
+		return Record{}, fmt.Errorf("store a snapshot of etcd: %w", err)
+	}
+
+	if err := a.accompany(ctx, &record, secrets); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanup)
+		defer cancel()
+
+		return Record{}, errors.Join(err, a.Remove(ctx, record.Key))
+	}
+
+	return record, nil
+}
+
+// stored is the record of a snapshot that was stored, as yet alone.
+func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
+	scratch, err := unnamed(a.Scratch)
+	if err != nil {
+		return Record{}, err
+	}
+
+	defer func() { err = errors.Join(err, scratch.Close()) }()
+
+	var (
+		key      = newKey(a.folder(), r.At, a.Mark, r.Sealing)
+		database Database
+	)
+
+	object, err := piped(ctx, func(ctx context.Context, to io.Writer) (err error) {
+		database, err = stream(ctx, scratch, r.Sealing, r.Source, to)
+		return err
+	}, func(body io.Reader) (store.Object, error) { return a.Store.Put(ctx, key, body) })
+	if err != nil {
+		return Record{}, err
+	}
+
+	return Record{
+		Key: key, Cluster: a.Cluster, Mark: a.Mark, At: r.At.UTC().Truncate(time.Second), Size: object.Size, SHA256: object.SHA256,
+		Checksum: object.Checksum, Compression: r.Sealing.Compression(), Encryption: r.Sealing.Encryption(), Database: database, Facts: r.Facts,
+	}, nil
+}
+
+// accompany stores what is beside a snapshot: the secrets, and last the record, which names
+// them.
+func (a Archive) accompany(ctx context.Context, record *Record, secrets []byte) error {
+	if secrets != nil {
+		object, err := a.Store.Put(ctx, secretsKey(record.Key), bytes.NewReader(secrets))
+		if err != nil {
+			return fmt.Errorf("store the secrets of a cluster: %w", err)
+		}
+
+		record.Secrets = Secrets{Key: object.Key, SHA256: object.SHA256}
+	}
+
+	data, err := record.encoded()
+	if err != nil {
+		return err
+	}
+
+	if _, err := a.Store.Put(ctx, record.Key+recordSuffix, bytes.NewReader(data)); err != nil {
+		return fmt.Errorf("store the record of a snapshot: %w", err)
+	}
+
+	return nil
+}
