@@ -35,8 +35,7 @@ func look(t *testing.T, name string, config configuration) (tftypes.Value, []*tf
 		t.Fatal(err)
 	}
 
-	empty := tftypes.NewValue(tftypes.Object{}, map[string]tftypes.Value{})
-	if _, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: dynamic(t, empty)}); err != nil {
+	if err := configure(server); err != nil {
 		t.Fatal(err)
 	}
 

@@ -38,6 +38,8 @@ type machinery struct {
 	talos    talos.Options
 	// registries are asked at plan time whether there is a version of Kubernetes.
 	registries *registries
+	// stores are the provider's credentials for buckets.
+	stores storeCredentials
 	// removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
 	// nobody.
 	removals func(ctx context.Context, m *machinery, p pool, u upgradeOf) (impediments, error)

@@ -52,18 +52,35 @@ var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 		return nil, err
 	}
 
-	empty, err := tfprotov6.NewDynamicValue(tftypes.Object{}, tftypes.NewValue(tftypes.Object{}, map[string]tftypes.Value{}))
+	return server, configure(server)
+})
+
+// configure gives a provider a configuration that says nothing.
+func configure(server tfprotov6.ProviderServer) error {
+	told, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 
-	resp, err := server.ConfigureProvider(context.Background(), &tfprotov6.ConfigureProviderRequest{Config: &empty})
+	nothing := map[string]tftypes.Value{}
+	for _, a := range told.Provider.Block.Attributes {
+		nothing[a.Name] = tftypes.NewValue(a.ValueType(), nil)
+	}
+
+	typ := told.Provider.ValueType()
+
+	config, err := tfprotov6.NewDynamicValue(typ, tftypes.NewValue(typ, nothing))
+	if err != nil {
+		return err
+	}
+
+	resp, err := server.ConfigureProvider(context.Background(), &tfprotov6.ConfigureProviderRequest{Config: &config})
 	if err == nil && len(resp.Diagnostics) > 0 {
 		err = errors.New(show(resp.Diagnostics))
 	}
 
-	return server, err
-})
+	return err
+}
 
 // unpublished is a version that no registry has.
 const unpublished = "v1.36.77"

@@ -23,9 +23,9 @@ func New(version string) func() provider.Provider {
 	}
 }
 
-// talosopProvider has no configuration of its own: every resource carries the
-// addresses and secrets it needs, so nothing about a cluster has to be known
-// before the provider starts.
+// talosopProvider has no configuration but credentials for buckets, all of them optional:
+// every resource carries the addresses and secrets it needs, so nothing about a cluster
+// has to be known before the provider starts.
 type talosopProvider struct {
 	version   string
 	machinery *machinery
@@ -40,14 +40,23 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos Linux](https://www.talos.dev) Kubernetes clusters. " +
 			"It talks to the Talos API of the machines and needs no management cluster; Terraform state holds the secrets and what was " +
-			"observed.\n\nThe provider itself has nothing to configure: every resource carries the addresses and credentials it needs.",
+			"observed.\n\nThe provider itself has nothing that has to be configured: every resource carries the addresses and credentials it needs. " +
+			"Backups in buckets may share credentials.",
+		Attributes: map[string]schema.Attribute{"s3": providerStore()},
 	}
 }
 
-func (p *talosopProvider) Configure(_ context.Context, _ provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	resp.ResourceData = p.machinery
-	resp.DataSourceData = p.machinery
-	resp.EphemeralResourceData = p.machinery
+// Configure hands out a machinery of this configuration: another one may be in use while
+// it does.
+func (p *talosopProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+	var config providerModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	m := *p.machinery
+	m.stores = config.storeCredentials()
+
+	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = &m, &m, &m
 }
 
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {

@@ -1,0 +1,72 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+var _ provider.ProviderWithValidateConfig = (*talosopProvider)(nil)
+
+type providerModel struct {
+	S3 types.Object `tfsdk:"s3"`
+}
+
+// providerStore describes the credentials for buckets of all resources and data sources.
+func providerStore() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "Credentials for the buckets of `talosop_etcd_backup`, `talosop_etcd_backups` and `restore_from`, where these have none of their " +
+			"own. Unlike theirs, which are write-only, they are also there when a resource is read or destroyed. They are stored nowhere, and may come " +
+			"from ephemeral resources. Without any, the default chain of the AWS SDK is asked: the environment, shared files, the identity of the machine.",
+		Attributes: map[string]schema.Attribute{
+			"access_key_id": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Id of the access key, together with `secret_access_key`.",
+			},
+			"secret_access_key": schema.StringAttribute{
+				Optional: true, Sensitive: true,
+				MarkdownDescription: "The access key itself.",
+			},
+			"session_token": schema.StringAttribute{
+				Optional: true, Sensitive: true,
+				MarkdownDescription: "Session token of temporary credentials, which come with one.",
+			},
+			"profile": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Not together with an access key.",
+			},
+			"role": schema.SingleNestedAttribute{
+				Optional:            true,
+				MarkdownDescription: "Role that is assumed with the credentials, or with those that the default chain finds.",
+				Attributes: map[string]schema.Attribute{
+					"arn":          schema.StringAttribute{Required: true, MarkdownDescription: roleARN},
+					"external_id":  schema.StringAttribute{Optional: true, MarkdownDescription: roleExternalID},
+					"session_name": schema.StringAttribute{Optional: true, MarkdownDescription: roleSessionName},
+					"endpoint":     schema.StringAttribute{Optional: true, MarkdownDescription: roleEndpoint},
+				},
+			},
+		},
+	}
+}
+
+func (p *talosopProvider) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
+	var config providerModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if !config.S3.IsNull() && !config.S3.IsUnknown() {
+		validateCredentials(path.Root("s3"), fields{&reader{}, config.S3}, &resp.Diagnostics)
+	}
+}
+
+// storeCredentials reads the credentials of the provider's configuration.
+func (m providerModel) storeCredentials() storeCredentials {
+	r := &reader{unknown: m.S3.IsUnknown()}
+	credentials := credentialsIn(fields{r, m.S3})
+
+	return storeCredentials{Credentials: credentials, unknown: r.unknown}
+}
