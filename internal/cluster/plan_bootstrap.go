@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // refuseLostEtcd refuses to go on when the recorded state knows of an etcd that
 // none of the machines has any more. Only a restore can bring its data back, when
 // it is asked for; a second bootstrap would put an empty cluster in its place.
@@ -34,7 +36,7 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 		_, member := have.MemberOf(m)
 
 		switch {
-		case s.BootstrapSent, !s.RestoredAt.IsZero() && !s.RestoredAt.Equal(want.RestoredAt):
+		case restoredAnew(want, s):
 			return
 		case holder == "" && s.Access == Member && !s.BootstrapRequested && (member || s.EtcdService.ProvesData()):
 			holder = m.Name
@@ -93,6 +95,20 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 			return
 		}
 	}
+}
+
+// AwaitsRestore reports whether etcd has yet to begin with the snapshot that is wanted.
+func AwaitsRestore(want Spec, have Snapshot) bool {
+	if want.RestoreFrom == "" || !want.Founds() || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
+		return false
+	}
+
+	return !slices.ContainsFunc(want.everyControlPlane(), func(m Machine) bool { return restoredAnew(want, have.Machines[m.Name]) })
+}
+
+// restoredAnew is true for a machine whose etcd began as a snapshot that is not on record yet.
+func restoredAnew(want Spec, s MachineState) bool {
+	return s.BootstrapSent || !s.RestoredAt.IsZero() && !s.RestoredAt.Equal(want.RestoredAt)
 }
 
 // founding is the step with which etcd begins on a machine.

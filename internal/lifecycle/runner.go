@@ -140,6 +140,13 @@ func (r *Runner) runWith(
 
 		r.report(decision)
 
+		// What cannot be restored is better known before the first machine is touched.
+		if fetched, err := work.fetch(ctx, decision, have); err != nil {
+			return r.giveUp(ctx, want, watch, work, decision, err)
+		} else if fetched {
+			continue
+		}
+
 		if decision.Yields && len(decision.Steps) == 0 && work.idle() {
 			work.turnstile.giveBack()
 		}

@@ -35,6 +35,8 @@ type work struct {
 	times      map[cluster.Step]int
 	turnstile  *turnstile
 	precaution precaution
+	// fetched is set once the snapshot to restore is there.
+	fetched bool
 	// ending is set when the run gives up: nothing goes out of service any more.
 	ending atomic.Bool
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"syscall"
+	"time"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
@@ -126,12 +127,39 @@ var withData = map[cluster.ServiceState]cluster.ServiceState{
 // Talos lists directories for every role that may read the rest of what is observed
 // here (List, Talos 1.10 to 1.13), so a refusal is an error, not an empty directory.
 func (s *session) etcdHasData(ctx context.Context) (bool, error) {
+	entry, err := s.findFile(ctx, constants.EtcdDataPath, func(*machineapi.FileInfo) bool { return true })
+
+	return entry != nil, err
+}
+
+// restoredSnapshot is the first snapshot of raft in the data of an etcd that was made from a
+// snapshot of the database: its index is the number of members, one, and its term is 1
+// (etcd 3.6, etcdutl saveWALAndSnap; Talos 1.13 restores with itself as the only member). Any
+// other etcd makes its first one after thousands of writes, and a member that joins gets that
+// of its leader. etcd purges it after five more.
+const restoredSnapshot = "0000000000000001-0000000000000001.snap"
+
+// restoredAt is when the machine's etcd began as a restored snapshot; zero when it did not.
+func (s *session) restoredAt(ctx context.Context) (time.Time, error) {
+	entry, err := s.findFile(ctx, constants.EtcdDataPath+"/member/snap", func(f *machineapi.FileInfo) bool {
+		return f.GetRelativeName() == restoredSnapshot
+	})
+	if entry == nil {
+		return time.Time{}, err
+	}
+
+	return time.Unix(entry.GetModified(), 0).UTC(), nil
+}
+
+// findFile is the first file of a directory that is looked for, or nil. A directory that is
+// not there is an empty one to Talos.
+func (s *session) findFile(ctx context.Context, root string, wanted func(*machineapi.FileInfo) bool) (*machineapi.FileInfo, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	stream, err := s.machine.List(ctx, &machineapi.ListRequest{Root: constants.EtcdDataPath})
+	stream, err := s.machine.List(ctx, &machineapi.ListRequest{Root: root})
 	if err != nil {
-		return false, s.unlisted(err)
+		return nil, s.unlisted(root, err)
 	}
 
 	for {
@@ -139,29 +167,27 @@ func (s *session) etcdHasData(ctx context.Context) (bool, error) {
 
 		switch {
 		case errors.Is(err, io.EOF):
-			return false, nil
+			return nil, nil //nolint:nilnil // there is no such file, which is an answer
 		case err != nil:
-			return false, s.unlisted(err)
+			return nil, s.unlisted(root, err)
 		case notThere(entry.GetError()):
 			// It went while the directory was read.
 			continue
 		case entry.GetError() != "":
-			return false, fmt.Errorf("list %s: %s", constants.EtcdDataPath, entry.GetError())
-		case entry.GetRelativeName() == ".":
-			continue
-		default:
-			return true, nil
+			return nil, fmt.Errorf("list %s: %s", root, entry.GetError())
+		case entry.GetRelativeName() != "." && wanted(entry):
+			return entry, nil
 		}
 	}
 }
 
-// unlisted is nil for a directory that is not there, which is an empty one to Talos.
-func (s *session) unlisted(err error) error {
+// unlisted is nil for a directory that is not there.
+func (s *session) unlisted(root string, err error) error {
 	if status.Code(err) == codes.Unknown && notThere(status.Convert(err).Message()) {
 		return nil
 	}
 
-	return fmt.Errorf("list %s: %w", constants.EtcdDataPath, s.failed(err))
+	return fmt.Errorf("list %s: %w", root, s.failed(err))
 }
 
 // notThere recognises the text of ENOENT. Talos passes the error of lstat on as it

@@ -48,6 +48,9 @@ type Options struct {
 	// machine itself reports in either case. For the same reason the id of the boot is
 	// left out then.
 	TrustNodeNames bool
+	// Restores lets an observation look when the etcd of a control plane began as a restored
+	// snapshot.
+	Restores bool
 	// Timeouts bound every call beside its context.
 	Timeouts Timeouts
 }

@@ -161,15 +161,22 @@ func settled(have *cluster.MachineState) bool {
 	return have.Stage == cluster.StageRunning && have.Ready
 }
 
-// observeEtcd asks a control plane that is on its way how far its etcd is.
-func (m *Machine) observeEtcd(ctx context.Context, s *session, out *cluster.MachineState) error {
-	if settled(out) || out.Role != cluster.ControlPlane {
+// observeEtcd asks a control plane that is on its way how far its etcd is, and where that is
+// wanted what it began as: in this order, because a member that runs has its first snapshot.
+func (m *Machine) observeEtcd(ctx context.Context, s *session, out *cluster.MachineState) (err error) {
+	if out.Role != cluster.ControlPlane {
 		return nil
 	}
 
-	var err error
+	if !settled(out) {
+		if out.EtcdService, out.BootstrapRequested, err = m.etcdProgress(ctx, s); err != nil {
+			return err
+		}
+	}
 
-	out.EtcdService, out.BootstrapRequested, err = m.etcdProgress(ctx, s)
+	if m.fleet.options.Restores {
+		out.RestoredAt, err = bounded(ctx, m, s.restoredAt)
+	}
 
 	return err
 }
