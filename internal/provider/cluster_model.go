@@ -31,13 +31,12 @@ type workersModel struct {
 // wholeCluster names the resource in messages.
 const wholeCluster = "cluster"
 
-func (m clusterModel) life() lifeModel {
-	m.lifeModel.manifests = m.Manifests
+func (m clusterModel) life() lifeModel { return m.withSettings(m.lifeModel) }
 
-	return m.lifeModel
+func (m *clusterModel) setLife(life lifeModel) {
+	m.lifeModel = life
+	m.setFrom(life)
 }
-
-func (m *clusterModel) setLife(life lifeModel) { m.lifeModel, m.Manifests = life, life.manifests }
 
 // handle describes the cluster for other resources, as far as the plan knows it.
 func (m clusterModel) handle(ctx context.Context) handleModel {
@@ -74,6 +73,8 @@ func (m clusterModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	p, diags := poolOf(ctx, m.handle(ctx), groups...)
 	m.schedule(&p)
 	m.change(ctx, &p)
+
+	diags = append(diags, m.restore(ctx, &p)...)
 
 	p.object = wholeCluster
 	p.unnamed = p.unnamed || r.unknown

@@ -16,13 +16,12 @@ type controlPlaneModel struct {
 	settingsModel
 }
 
-func (m controlPlaneModel) life() lifeModel {
-	m.lifeModel.manifests = m.Manifests
+func (m controlPlaneModel) life() lifeModel { return m.withSettings(m.lifeModel) }
 
-	return m.lifeModel
+func (m *controlPlaneModel) setLife(life lifeModel) {
+	m.lifeModel = life
+	m.setFrom(life)
 }
-
-func (m *controlPlaneModel) setLife(life lifeModel) { m.lifeModel, m.Manifests = life, life.manifests }
 
 // handle describes the cluster for other resources, as far as the plan knows it.
 func (m controlPlaneModel) handle(ctx context.Context) handleModel {
@@ -36,7 +35,7 @@ func (m controlPlaneModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	m.schedule(&p)
 	p.object = "control plane"
 
-	return p, diags
+	return p, append(diags, m.restore(ctx, &p)...)
 }
 
 func (m *controlPlaneModel) align(given controlPlaneModel, state *controlPlaneModel) {

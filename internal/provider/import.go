@@ -312,6 +312,7 @@ func (m *machinery) adopt(ctx context.Context, model *lifeModel, read func(conte
 	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places))
 	model.Operations = textList(nil)
 	model.manifests = manifestsSeen(want, have, manifestsRunning(want, have))
+	model.restored.at = restoredAt(have)
 
 	return diags
 }

@@ -46,6 +46,7 @@ func settingsFrom(handle handleModel, file secretsFile, settings machineconfig.C
 		Discovery: handle.Discovery, AirGapped: handle.AirGapped, ImageCache: handle.ImageCache, Registries: handle.Registries,
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: trueOrNull(settings.ScheduleOnControlPlanes),
 		Cluster: types.ObjectNull(handleType()), Manifests: types.StringNull(),
+		Bootstrap: types.ObjectNull(bootstrapType()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
 	}
 }
 

@@ -81,7 +81,9 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 		}
 	}
 
-	machines, err := m.withConfigurations(files).fleetOf(p, bundle)
+	want := p.spec(recorded, files)
+
+	machines, err := m.withConfigurations(files).lookingFor(want).fleetOf(p, bundle)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +106,10 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 		runner.Snapshots = backup.Folder{Path: p.changes.snapshots, Cluster: p.settings.Name}
 	}
 
-	return &session{runner: runner, want: p.spec(recorded, files), close: func() { machines.Close(); api.Close() }}, nil
+	s := &session{runner: runner, want: want, close: func() { machines.Close(); api.Close() }}
+	s.restore(ctx, &restoring{pool: p, mark: bundle.Mark(), fallback: m.stores})
+
+	return s, nil
 }
 
 // withConfigurations is machinery that knows what machines have to reboot for to get the
@@ -127,6 +132,18 @@ func (m *machinery) withConfigurations(files rendered) *machinery {
 	}
 
 	return &informed
+}
+
+// lookingFor is machinery that sees restores where one is wanted.
+func (m *machinery) lookingFor(want cluster.Spec) *machinery {
+	if want.RestoreFrom == "" {
+		return m
+	}
+
+	looking := *m
+	looking.talos.Restores = true
+
+	return &looking
 }
 
 // unpinned is a pool whose machines are not told by their fingerprints in maintenance mode:
@@ -198,6 +215,7 @@ func machineryOf(data any) (*machinery, error) {
 func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool, exam *examination) (cluster.Spec, cluster.Snapshot, error) {
 	reading := *m
 	reading.talos.TrustNodeNames = true
+	reading.talos.Restores = p.takesCluster()
 
 	if exam != nil {
 		reading.talos.RebootFor = exam.look

@@ -181,6 +181,7 @@ func (r *machinesResource[M, P]) Create(ctx context.Context, req resource.Create
 
 	p, diags := P(&plan).pool(ctx)
 	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 
 	if resp.Diagnostics.HasError() {
 		return
@@ -237,6 +238,7 @@ func (r *machinesResource[M, P]) Update(ctx context.Context, req resource.Update
 
 	p, diags := P(&plan).pool(ctx)
 	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 
 	prior, diags := P(&state).pool(ctx)
 	resp.Diagnostics.Append(diags...)

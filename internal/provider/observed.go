@@ -26,6 +26,8 @@ type recordedPool struct {
 	kubernetes map[string]map[cluster.Component]string
 	// manifests is the Kubernetes whose bootstrap manifests the cluster has.
 	manifests string
+	// restored is the snapshot that etcd began with last.
+	restored restored
 
 	// What compare finds out. removed are the machines that leave; moved has the former
 	// addresses, renamed the former names of machines; replaced has the names of those
@@ -45,6 +47,7 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 		phase: m.recordedPhase(), machines: map[string]cluster.MachineState{},
 		members: map[string]string{}, addresses: map[string]string{}, drift: map[string][]string{},
 		kubernetes: map[string]map[cluster.Component]string{}, manifests: m.manifests.ValueString(),
+		restored: m.restored,
 	}
 
 	// A state that was written before this was recorded has the version that it applied.
@@ -60,6 +63,7 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 			UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
 			Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(),
 			NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(), Images: byComponent(o.Images),
+			RestoredAt: timeIn(o.RestoredAt),
 		}
 
 		if state.Stage == cluster.StageMaintenance {
@@ -143,6 +147,8 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"installer":       types.StringNull(),
 		"images":          componentMap(s.Images),
 		"kubernetes":      types.MapNull(types.StringType),
+
+		"etcd_restored_at": timeOrNull(s.RestoredAt),
 	}}
 
 	seen.keep("installer")
@@ -199,6 +205,11 @@ func (s sight) node(m cluster.Machine, state cluster.MachineState, have cluster.
 func (s sight) member(m cluster.Machine, have cluster.Snapshot) {
 	if m.Role != cluster.ControlPlane {
 		return
+	}
+
+	// Not every look is for it, and etcd forgets: a boot is about one etcd.
+	if s.values["etcd_restored_at"].IsNull() && s.prior["boot_id"] != nil && s.prior["boot_id"].Equal(s.values["boot_id"]) {
+		s.keep("etcd_restored_at")
 	}
 
 	if member, ok := have.MemberOf(m); ok {

@@ -24,6 +24,7 @@ type forecast struct {
 	operations types.List
 	observed   types.Map
 	manifests  types.String
+	restored   restored
 	// releases are the versions of Kubernetes that machines are brought to.
 	releases []release
 	// upgrade is what an upgrade of Kubernetes goes through.
@@ -41,9 +42,10 @@ func planCreate(p pool, policy cluster.Policy) (forecast, diag.Diagnostics) {
 		operations: types.ListUnknown(types.StringType),
 		observed:   types.MapUnknown(observedType()),
 		manifests:  p.manifestsAfter(),
+		restored:   p.restore.after(restored{}),
 	}
 
-	if !p.unnamed {
+	if !p.unnamed && !p.restore.unknown {
 		want := p.spec(recordedPool{}, rendered{})
 		want.Beside = p.foreseenBeside()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.policy(policy))
@@ -77,7 +79,11 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	recorded, diags := state.recorded(ctx, prior)
 	resume := recorded.phase != cluster.Ready
 
-	f := forecast{phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(observedType()), manifests: p.manifestsAfter()}
+	f := forecast{
+		phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(observedType()),
+		manifests: p.manifestsAfter(), restored: p.restore.after(state.restored),
+	}
+
 	if resume {
 		f.phase = types.StringUnknown()
 	}
@@ -128,7 +134,7 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	case p.settings.KubernetesVersion != prior.settings.KubernetesVersion && recorded.unseenImages(p):
 		// What the machines have to go through for it is found out by the run.
 		f.operations = types.ListUnknown(types.StringType)
-	case len(steps) == 0 && last.Done() && !resume && !recorded.changed():
+	case len(steps) == 0 && last.Done() && !resume && !recorded.changed() && !f.restored.from.IsUnknown():
 		f.rest(state, e)
 	case state.manifests.ValueString() == p.settings.KubernetesVersion && !resume && !touchesKubernetes(steps):
 		f.manifests = state.manifests
@@ -242,7 +248,7 @@ func (p pool) manifestsAfter() types.String {
 
 // apply puts a forecast into a planned model.
 func (m *lifeModel) apply(f forecast) {
-	m.Phase, m.Operations, m.Observed, m.manifests = f.phase, f.operations, f.observed, f.manifests
+	m.Phase, m.Operations, m.Observed, m.manifests, m.restored = f.phase, f.operations, f.observed, f.manifests, f.restored
 }
 
 // idle reports whether a plan leaves the machines alone: then nothing about them

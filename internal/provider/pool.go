@@ -36,6 +36,8 @@ type pool struct {
 	single *single
 	// changes is how machines that run are changed.
 	changes changes
+	// restore is the snapshot that etcd is to begin with.
+	restore restoration
 
 	// unknown is true when any value that shapes a configuration, other than the
 	// secrets, is unknown.
@@ -136,6 +138,8 @@ func (p pool) spec(recorded recordedPool, files rendered) cluster.Spec {
 		Bootstrapped:     bootstrapped(recorded.phase),
 		NodesBecomeReady: p.settings.CNI.Name != machineconfig.CNINone,
 		Kubernetes:       p.kubernetes(recorded.manifests),
+		RestoreFrom:      p.restore.asked(recorded.restored.from.ValueString()),
+		RestoredAt:       recorded.restored.when(),
 	}
 
 	for _, g := range p.groups {

@@ -113,12 +113,15 @@ func (m *lifeModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begu
 	m.Phase = types.StringValue(string(done.phase("")))
 	m.Observed = done.observed(types.MapNull(observedType()))
 	m.manifests = done.manifests(types.StringNull())
+	m.restored = done.restored(restored{})
 
 	switch {
 	case done.err == nil:
 		return nil, true
 	case done.want.Machines == nil:
 		return openFailed(p, "create", done.err), false
+	case done.unrestorable() != nil:
+		return diag.Diagnostics{done.unrestorable().diagnostic(p)}, false
 	case !done.result.Touched:
 		return diag.Diagnostics{unable("create", p.object, done.report(p, "create "+p.object, nothingStored))}, false
 	}
@@ -225,6 +228,8 @@ func (m *machinery) update(ctx context.Context, p, prior pool, state lifeModel) 
 	case done.err == nil:
 	case done.want.Machines == nil:
 		diags.Append(openFailed(p, "update", done.err)...)
+	case done.unrestorable() != nil:
+		diags.Append(done.unrestorable().diagnostic(p))
 	default:
 		diags.Append(unable("update", p.object, done.report(p, "update "+p.object, applyAgain)))
 	}
@@ -237,7 +242,7 @@ func (m *machinery) update(ctx context.Context, p, prior pool, state lifeModel) 
 func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeModel) (types.List, diag.Diagnostics) {
 	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 	state.Observed = done.observed(state.Observed)
-	state.manifests = done.manifests(state.manifests)
+	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
 
 	recorded, diags := state.recorded(ctx, p)
 	if diags.HasError() {
@@ -248,6 +253,7 @@ func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeM
 	want.Bootstrapped, want.Beside = bootstrapped(recorded.phase), p.foreseenBeside()
 	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
 	want.Kubernetes.Manifests = recorded.manifests
+	want.RestoreFrom, want.RestoredAt = p.restore.asked(recorded.restored.from.ValueString()), recorded.restored.when()
 
 	for name, machine := range recorded.machines {
 		last := done.result.Snapshot.Machines[name]
@@ -298,7 +304,7 @@ func (m *lifeModel) settle(done run, plan, state lifeModel) {
 	if done.want.Machines != nil {
 		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 		m.Observed = done.observed(state.Observed)
-		m.manifests = done.manifests(state.manifests)
+		m.manifests, m.restored = done.manifests(state.manifests), done.restored(state.restored)
 	}
 }
 

@@ -51,6 +51,8 @@ type lifeModel struct {
 
 	// manifests is the attribute bootstrap_manifests_version of models that have one.
 	manifests types.String
+	// restored is the attributes restored_from and restored_at of models that have them.
+	restored restored
 }
 
 // observedModel is what was last observed of one machine.
@@ -71,6 +73,7 @@ type observedModel struct {
 	Drift          types.List   `tfsdk:"drift"`
 	Images         types.Map    `tfsdk:"images"`
 	Kubernetes     types.Map    `tfsdk:"kubernetes"`
+	RestoredAt     types.String `tfsdk:"etcd_restored_at"`
 }
 
 // The choices of on_destroy and on_incomplete.
@@ -226,6 +229,8 @@ func observationAttributes() map[string]schema.Attribute {
 				"config_digest":   observedString("Digest of the active configuration, independent of the order of its documents."),
 				"member_id":       observedString("Id of the machine's etcd member, in hexadecimal; null on workers."),
 				"node_name":       observedString("Name of the Kubernetes node."),
+				"etcd_restored_at": observedString("When the etcd of the machine began with a snapshot that was restored, whoever did that; null when it did not, or so long ago " +
+					"that etcd does not tell any more."),
 				"images": schema.MapAttribute{
 					Computed:    true,
 					ElementType: types.StringType,

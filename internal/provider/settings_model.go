@@ -36,6 +36,9 @@ type settingsModel struct {
 	ScheduleOnPlane   types.Bool   `tfsdk:"allow_scheduling_on_control_planes"`
 	Cluster           types.Object `tfsdk:"cluster"`
 	Manifests         types.String `tfsdk:"bootstrap_manifests_version"`
+	Bootstrap         types.Object `tfsdk:"bootstrap"`
+	RestoredFrom      types.String `tfsdk:"restored_from"`
+	RestoredAt        types.String `tfsdk:"restored_at"`
 }
 
 // handleAs is the handle of the cluster, with what the settings do not say about it.
@@ -67,6 +70,18 @@ func (m *settingsModel) pinContract(given settingsModel, state *settingsModel, t
 	default:
 		m.VersionContract = contractOf(talosVersion)
 	}
+}
+
+// withSettings is the life of a resource with what its settings have of it, and
+// setFrom stores that.
+func (m settingsModel) withSettings(life lifeModel) lifeModel {
+	life.manifests, life.restored = m.Manifests, restored{from: m.RestoredFrom, at: m.RestoredAt}
+
+	return life
+}
+
+func (m *settingsModel) setFrom(life lifeModel) {
+	m.Manifests, m.RestoredFrom, m.RestoredAt = life.manifests, life.restored.from, life.restored.at
 }
 
 // schedule puts the one setting of the cluster that no handle has into a pool.
@@ -140,6 +155,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`; it has to be supported by `talos_version`. " + kubernetesChange,
 		},
 		"bootstrap_manifests_version": manifestsAttribute(),
+		"bootstrap":                   bootstrapAttribute(),
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
@@ -175,6 +191,7 @@ func settingsAttributes() map[string]schema.Attribute {
 
 	all := clusterAttributes()
 	maps.Copy(all, attributes)
+	maps.Copy(all, restoredAttributes())
 
 	return all
 }

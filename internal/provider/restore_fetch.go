@@ -1,0 +1,186 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// restoring is a snapshot on its way from a store to a machine, as lifecycle.Restoration
+// has it.
+type restoring struct {
+	pool pool
+	// mark is that of the cluster, and fallback the credentials of the provider.
+	mark     string
+	fallback storeCredentials
+
+	fetched *backup.Snapshot
+}
+
+// Fetch gets the snapshot into a file without a name, and verifies that it is whole, sound,
+// and one of this cluster which its versions can read. Stores repeat what repeating cures,
+// so that all errors are permanent. It is idempotent.
+func (r *restoring) Fetch(ctx context.Context) error {
+	if r.fetched != nil {
+		return nil
+	}
+
+	keys := r.pool.restore.keys()
+	if masks := nonEmpty(append(keys.Identities, keys.Passphrase)...); len(masks) > 0 {
+		ctx = tflog.MaskLogStrings(ctx, masks...)
+	}
+
+	ctx, from, key, err := placeOf(r.pool.restore.S3, r.pool.restore.File).snapshot(ctx, r.fallback)
+	if err != nil {
+		return wait.Permanent(r.because(err))
+	}
+
+	archive := backup.Archive{Store: from, Mark: r.mark}
+
+	record, err := archive.Recorded(ctx, key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return wait.Permanent(r.because(err))
+	}
+
+	if record != nil {
+		if problem := r.pool.tooNew(record.Facts); problem != nil {
+			return wait.Permanent(problem)
+		}
+	}
+
+	if r.fetched, err = archive.Fetch(ctx, key, keys); err != nil {
+		return wait.Permanent(r.because(err))
+	}
+
+	return nil
+}
+
+// Reader reads the fetched snapshot from its beginning.
+func (r *restoring) Reader() io.Reader { return r.fetched.Reader() }
+
+// close removes what was fetched.
+func (r *restoring) close() error {
+	if r.fetched == nil {
+		return nil
+	}
+
+	return r.fetched.Close()
+}
+
+// restoreError is why a snapshot cannot be restored, at the attribute that it is about.
+type restoreError struct {
+	at     path.Path
+	from   string
+	cause  error
+	remedy string
+}
+
+func (e *restoreError) Error() string { return fmt.Sprintf("fetch %s: %s", e.from, e.cause) }
+func (e *restoreError) Unwrap() error { return e.cause }
+
+// diagnostic is the error as the user sees it.
+func (e *restoreError) diagnostic(p pool) diag.Diagnostic {
+	return unableAt(e.at, "restore", "etcd", report{
+		Attempted: fmt.Sprintf("fetch and verify %s, with which etcd of cluster %q is to begin", e.from, p.settings.Name),
+		Cause:     []string{e.cause.Error()},
+		Now:       []string{"nothing was sent to any machine"},
+		Next:      e.remedy,
+	})
+}
+
+// because finds the attribute for what came of fetching the snapshot.
+func (r *restoring) because(err error) error {
+	asked := r.pool.restore
+	problem := &restoreError{at: asked.keyPath(), from: asked.from, cause: err}
+
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, store.ErrNotFound):
+		problem.remedy = "Correct the name, or choose another snapshot: the data source talosop_etcd_backups lists those of a cluster."
+	case errors.Is(err, backup.ErrForeign):
+		problem.remedy = "Choose a snapshot of this cluster, or give the secrets of the cluster that this one was taken of."
+	case errors.Is(err, backup.ErrLocked):
+		problem.at, problem.remedy = restorePath(), "Give the identity of one of the recipients in identities, or the passphrase."
+
+		switch {
+		case !asked.Passphrase.IsNull():
+			problem.at = restorePath().AtName("passphrase")
+		case !asked.Identities.IsNull():
+			problem.at = restorePath().AtName("identities")
+		}
+	case errors.Is(err, backup.ErrIncomplete), errors.Is(err, backup.ErrDamaged), errors.Is(err, store.ErrDiffers), errors.Is(err, backup.ErrRecord):
+		problem.remedy = "Choose another snapshot: this one cannot be trusted."
+	default:
+		problem.remedy = "Correct the cause and apply again."
+	}
+
+	return problem
+}
+
+// tooNew says why the versions that are wanted do not read what others wrote. A snapshot
+// without a record tells nothing about it.
+func (p pool) tooNew(facts backup.Facts) error {
+	wanted, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion)
+	written, unknown := machineconfig.ParseKubernetesVersion(facts.KubernetesVersion)
+
+	if err == nil && unknown == nil && (written.Major > wanted.Major || written.Major == wanted.Major && written.Minor > wanted.Minor) {
+		return &restoreError{
+			at: p.clusterPath("kubernetes_version"), from: p.restore.from,
+			cause:  fmt.Errorf("Kubernetes %s wrote it, and kubernetes_version is the older %s, which may not read it", written, wanted), //nolint:staticcheck // a name
+			remedy: fmt.Sprintf("Set kubernetes_version to v%d.%d or newer, or choose an older snapshot.", written.Major, written.Minor),
+		}
+	}
+
+	return p.etcdTooNew(facts)
+}
+
+// etcdTooNew is the same for etcd, whose version is that of Talos.
+func (p pool) etcdTooNew(facts backup.Facts) error {
+	written, known := machineconfig.ReadTalosVersion(facts.TalosVersion)
+
+	for _, name := range p.names() {
+		g := p.machines[name].group
+
+		wanted, err := machineconfig.ParseTalosVersion(g.talosVersion.ValueString())
+		if err != nil || !known || !machineconfig.LosesEtcd(written, wanted) {
+			continue
+		}
+
+		return &restoreError{
+			at: g.versionAt, from: p.restore.from,
+			cause:  fmt.Errorf("the etcd of Talos %s wrote it, and that of the older %s does not read it", written, wanted),
+			remedy: fmt.Sprintf("Set talos_version to v%d.%d or newer, or choose an older snapshot.", written.Major, written.Minor),
+		}
+	}
+
+	return nil
+}
+
+// restore lets a session restore the snapshot that its spec asks for.
+func (s *session) restore(ctx context.Context, snapshot *restoring) {
+	if s.want.RestoreFrom == "" {
+		return
+	}
+
+	s.runner.Restoration = snapshot
+	closeRest := s.close
+
+	s.close = func() {
+		closeRest()
+
+		if err := snapshot.close(); err != nil {
+			tflog.Warn(ctx, "the fetched snapshot could not be removed", map[string]any{"error": err.Error()})
+		}
+	}
+}

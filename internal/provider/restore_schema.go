@@ -1,0 +1,85 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// bootstrapModel is how the etcd of a cluster begins.
+type bootstrapModel struct {
+	RestoreFrom types.Object `tfsdk:"restore_from"`
+}
+
+// restoreModel is the snapshot that it begins with. Identities and passphrase are
+// write-only: they are in configurations, and null in plans and states.
+type restoreModel struct {
+	S3         types.Object `tfsdk:"s3"`
+	File       types.Object `tfsdk:"file"`
+	Identities types.List   `tfsdk:"identities"`
+	Passphrase types.String `tfsdk:"passphrase"`
+}
+
+// bootstrapAttribute is on resources that make a cluster.
+func bootstrapAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "How etcd begins. Without it, empty. A change of anything in it touches no machine that runs." + terraformOnly,
+		Attributes: map[string]schema.Attribute{
+			"restore_from": schema.SingleNestedAttribute{
+				Optional: true,
+				MarkdownDescription: "Snapshot of etcd that the cluster begins with: one of `talosop_etcd_backup`, or any that `talosctl etcd snapshot` wrote. The secrets have to be " +
+					"those of the cluster that it was taken of, and `kubernetes_version` not older. It is fetched, opened and verified before the first machine is touched, and restored " +
+					"on one control plane; the others join.\n\nIt counts when the cluster is made, and when every control plane was reset since: a plan then has the operation " +
+					"`restore etcd on cp-1 from …`. A control plane that holds data of etcd is never overwritten: asking for another snapshot than `restored_from` while the cluster " +
+					"lives is refused, and the same one is not restored again. Everything that was written since the snapshot is gone. Taking this argument out later changes nothing.",
+				Attributes: restoreAttributes(),
+			},
+		},
+	}
+}
+
+// restoreAttributes are those of restoreModel.
+func restoreAttributes() map[string]schema.Attribute {
+	attributes := restoresBackup("")
+
+	attributes["identities"] = schema.ListAttribute{
+		Optional:            true,
+		Sensitive:           true,
+		WriteOnly:           true,
+		ElementType:         types.StringType,
+		Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
+		MarkdownDescription: "Identities of age, such as `AGE-SECRET-KEY-1…`, of which one opens a snapshot that was encrypted for recipients." + writeOnlyText,
+	}
+	attributes["passphrase"] = schema.StringAttribute{
+		Optional:            true,
+		Sensitive:           true,
+		WriteOnly:           true,
+		Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+		MarkdownDescription: "Passphrase that opens a snapshot that was encrypted with one." + writeOnlyText,
+	}
+
+	return attributes
+}
+
+// restoredAttributes tell what the etcd of a cluster began with.
+func restoredAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"restored_from": schema.StringAttribute{
+			Computed: true,
+			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key` or the path of a file. Null when it never was, as far as this resource knows. " +
+				"To restore that same snapshot once more, after another loss, give it another name: copy the object or the file.",
+		},
+		"restored_at": schema.StringAttribute{
+			Computed: true,
+			MarkdownDescription: "When etcd began with that snapshot, by the clock of the control plane on which it did. By it talosop knows a restore whose run was interrupted " +
+				"from an etcd that lives.",
+		},
+	}
+}
+
+// bootstrapType is the type of the bootstrap attribute.
+func bootstrapType() map[string]attr.Type { return objectOf(bootstrapAttribute().Attributes).AttrTypes }
