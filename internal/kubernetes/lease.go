@@ -34,6 +34,7 @@ const (
 // to one API server.
 type tenure struct {
 	client   *Client
+	lease    string
 	holder   string
 	duration time.Duration
 	lost     chan struct{}
@@ -153,10 +154,10 @@ func (t *tenure) renew(ctx context.Context) error {
 // else it names who holds it. Every write is on the condition that the lease is what
 // was read; a conflict is an error, after which the claim may be repeated.
 func (t *tenure) claim(ctx context.Context, take func(*coordinationv1.Lease) bool) (other string, err error) {
-	lease, err := t.client.lease(ctx)
+	lease, err := t.client.lease(ctx, t.lease)
 	if apierrors.IsNotFound(err) {
 		return "", t.client.createLease(ctx, t.write(&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: t.lease},
 		}))
 	}
 
@@ -200,7 +201,7 @@ func (t *tenure) free(ctx context.Context) {
 	defer cancel()
 
 	err := wait.Until(ctx, settle, func(ctx context.Context) error {
-		lease, err := t.client.lease(ctx)
+		lease, err := t.client.lease(ctx, t.lease)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -227,9 +228,9 @@ func holderOf(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-func (c *Client) lease(ctx context.Context) (lease *coordinationv1.Lease, err error) {
+func (c *Client) lease(ctx context.Context, name string) (lease *coordinationv1.Lease, err error) {
 	err = c.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
-		lease, err = api.CoordinationV1().Leases(leaseNamespace).Get(ctx, leaseName, metav1.GetOptions{})
+		lease, err = api.CoordinationV1().Leases(leaseNamespace).Get(ctx, name, metav1.GetOptions{})
 
 		return err
 	})

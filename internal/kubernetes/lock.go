@@ -20,6 +20,9 @@ type LockOptions struct {
 	// Cluster tells clusters apart within this process; by default the cluster's CA
 	// does, as addresses and endpoints of one cluster have several spellings.
 	Cluster string
+	// Lease is the name of the Lease, by default that of the right to disrupt machines.
+	// Locks of different Leases have nothing to do with each other.
+	Lease string
 	// Name of the run for whoever waits for it, such as the name of its resource.
 	Name string
 	// Duration after which a holder that went away loses the lock to the next one;
@@ -27,9 +30,9 @@ type LockOptions struct {
 	Duration time.Duration
 }
 
-// Lock is the right to disrupt machines of a cluster. Across processes and computers
-// it is the Lease kube-system/talosop in the cluster itself; the runs of one process
-// queue up for it, first come, first served.
+// Lock is the right to disrupt machines of a cluster, or another one that is told by its
+// Lease. Across processes and computers it is the Lease kube-system/talosop in the cluster
+// itself; the runs of one process queue up for it, first come, first served.
 //
 // A holder is taken for gone when its Lease was seen unchanged, in an API that
 // answered all the while, for as long as the Lease says; clocks are never compared.
@@ -42,6 +45,7 @@ type LockOptions struct {
 // A Lock may be acquired again once it was released. It is safe for concurrent use.
 type Lock struct {
 	client   *Client
+	lease    string
 	name     string
 	duration time.Duration
 	queue    *queue
@@ -65,8 +69,12 @@ func (c *Client) Lock(o LockOptions) *Lock {
 		o.Name = "talosop"
 	}
 
+	if o.Lease == "" {
+		o.Lease = leaseName
+	}
+
 	return &Lock{
-		client: c, name: o.Name, queue: queueOf(o.Cluster),
+		client: c, lease: o.Lease, name: o.Name, queue: queueOf(o.Cluster + "/" + o.Lease),
 		duration: o.Duration,
 	}
 }
@@ -96,7 +104,7 @@ func (l *Lock) Acquire(ctx context.Context, waiting func(holder string)) (lost <
 		waiting = func(string) {}
 	}
 
-	t := &tenure{client: l.client, holder: l.identity(), duration: l.duration, lost: make(chan struct{})}
+	t := &tenure{client: l.client, lease: l.lease, holder: l.identity(), duration: l.duration, lost: make(chan struct{})}
 
 	leave, err := l.queue.enter(ctx, t.holder, waiting)
 	if err != nil {
@@ -106,7 +114,7 @@ func (l *Lock) Acquire(ctx context.Context, waiting func(holder string)) (lost <
 	if err := t.acquire(ctx, waiting); err != nil {
 		leave()
 
-		return nil, nil, fmt.Errorf("acquire the lock of the cluster (lease %s/%s): %w", leaseNamespace, leaseName, err)
+		return nil, nil, fmt.Errorf("acquire the lock of the cluster (lease %s/%s): %w", leaseNamespace, l.lease, err)
 	}
 
 	// What is under way when ctx ends is still to be finished under the lock.
@@ -163,7 +171,7 @@ type queue struct {
 
 // queues are global because what they order is: a process serves several resources,
 // and several configurations of the provider, that may mean the same cluster. One
-// queue for each cluster stays for the life of the process.
+// queue for each cluster and lease stays for the life of the process.
 var queues = struct {
 	sync.Mutex
 	by map[string]*queue

@@ -65,6 +65,7 @@ func TestLock(t *testing.T) {
 		t.Run("is lost", func(t *testing.T) { testLockIsLost(t, l) })
 		t.Run("expires", func(t *testing.T) { testLockExpires(t, l) })
 		t.Run("deleted", func(t *testing.T) { testLockDeleted(t, l) })
+		t.Run("of another lease", func(t *testing.T) { testLockOfAnotherLease(t, l) })
 	})
 }
 
@@ -114,6 +115,36 @@ func testLockIsGivenBack(t *testing.T, l *living) {
 
 	if err := first.Held(t.Context()); !wait.IsPermanent(err) {
 		t.Errorf("a lock that was given back: %v", err)
+	}
+}
+
+// Who takes backups does not wait for who disrupts machines, in this process or another one.
+func testLockOfAnotherLease(t *testing.T, l *living) {
+	t.Helper()
+
+	c := l.client(t)
+
+	_, release, err := c.Lock(kubernetes.LockOptions{Name: "rollout"}).Acquire(within(t, time.Minute), nil)
+	check(t, err)
+
+	defer release()
+
+	backups := c.Lock(kubernetes.LockOptions{Lease: "talosop-backup", Name: "backup"})
+
+	_, free, err := backups.Acquire(within(t, time.Minute), func(holder string) { t.Errorf("waits for %s", holder) })
+	check(t, err)
+
+	defer free()
+
+	lease, err := l.api.CoordinationV1().Leases("kube-system").Get(t.Context(), "talosop-backup", metav1.GetOptions{})
+	check(t, err)
+
+	if holder := *lease.Spec.HolderIdentity; !strings.HasPrefix(holder, "backup@") {
+		t.Errorf("the lease of backups is held by %s", holder)
+	}
+
+	if holder := *l.lease(t).Spec.HolderIdentity; !strings.HasPrefix(holder, "rollout@") {
+		t.Errorf("the lease of rollouts is held by %s", holder)
 	}
 }
 
