@@ -112,7 +112,7 @@ func (a Archive) Remove(ctx context.Context, key string) error {
 
 // Confirm asks the store whether it still holds a snapshot as it was recorded, without
 // reading it where the store knows the sums of its objects: nil, store.ErrNotFound or
-// store.ErrDiffers. An empty checksum on either side leaves the size to compare.
+// store.ErrDiffers. Where no checksum was recorded, only the size is compared.
 func (a Archive) Confirm(ctx context.Context, key string, size int64, checksum string) error {
 	object, err := a.Store.Head(ctx, key)
 
@@ -121,8 +121,8 @@ func (a Archive) Confirm(ctx context.Context, key string, size int64, checksum s
 		return err
 	case object.Size != size:
 		return fmt.Errorf("%w: %s has %d bytes instead of %d", store.ErrDiffers, key, object.Size, size)
-	case object.Checksum != checksum && object.Checksum != "" && checksum != "":
-		return fmt.Errorf("%w: %s has the checksum %s instead of %s", store.ErrDiffers, key, object.Checksum, checksum)
+	case checksum != "" && object.Checksum != checksum:
+		return fmt.Errorf("%w: %s has the checksum %q instead of %q", store.ErrDiffers, key, object.Checksum, checksum)
 	default:
 		return nil
 	}

@@ -31,7 +31,7 @@ func archive(t *testing.T) (backup.Archive, file.Store) {
 }
 
 // sealings are all ways to store a snapshot, with what opens it.
-func sealings(t *testing.T) map[string]struct {
+func sealings(t testing.TB) map[string]struct {
 	backup.Sealing
 	keys backup.Keys
 } {

@@ -1,15 +1,17 @@
 package backup_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/metrics"
+	"runtime/debug"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,21 +26,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-// benchSize in MiB of the database that BenchmarkTake stores: large beside all buffers
-// together.
-const benchSize = 256
+// memoryLimit is what taking or fetching a snapshot may have resident beyond idle, however
+// large the database is.
+const memoryLimit = 128 * mib
 
-// blackhole is a store that reads and forgets.
-type blackhole struct{ store.Store }
-
-func (blackhole) Put(_ context.Context, key string, body io.Reader) (store.Object, error) {
-	size, err := io.Copy(io.Discard, body)
-
-	return store.Object{Key: key, Size: size}, err
-}
-
-// database is a file of benchSize and what bbolt adds, as etcd makes them.
-func database(b *testing.B) string {
+// benchSnapshot is a file of that many MiB as etcd makes them, with its sum.
+func benchSnapshot(b *testing.B, size int) string {
 	b.Helper()
 
 	path := filepath.Join(b.TempDir(), "db")
@@ -48,15 +41,20 @@ func database(b *testing.B) string {
 		b.Fatal(err)
 	}
 
-	for i := range benchSize {
+	// Objects of Kubernetes have some KiB.
+	values := content(mib)
+
+	for i := range size {
 		if err := db.Update(func(tx *bolt.Tx) error {
 			bucket, err := tx.CreateBucketIfNotExists([]byte("key"))
 			if err != nil {
 				return err
 			}
 
-			for j := range 64 {
-				if err := bucket.Put(revision(i*64+j+2), content(16<<10)); err != nil {
+			bucket.FillPercent = 1 // keys come in order
+
+			for j := range 512 {
+				if err := bucket.Put(revision(i*512+j+2), values[j*1900:(j+1)*1900]); err != nil {
 					return err
 				}
 			}
@@ -67,47 +65,79 @@ func database(b *testing.B) string {
 		}
 	}
 
-	// A snapshot has no pages beyond the last one in use, unlike the file.
-	if err := errors.Join(db.View(func(tx *bolt.Tx) error { return tx.CopyFile(path+".snapshot", 0o600) }), db.Close()); err != nil {
+	to, err := os.Create(path + ".snapshot")
+	if err != nil {
 		b.Fatal(err)
 	}
 
-	return path + ".snapshot"
+	// A snapshot has no pages beyond the last one in use, unlike the file.
+	sum := sha256.New()
+	err = db.View(func(tx *bolt.Tx) error {
+		_, err := tx.WriteTo(io.MultiWriter(to, sum))
+		return err
+	})
+
+	_, wrote := to.Write(sum.Sum(nil))
+	if err := errors.Join(err, wrote, to.Close(), db.Close(), os.Remove(path)); err != nil {
+		b.Fatal(err)
+	}
+
+	return to.Name()
 }
 
-// peak follows how much memory the process has in use, until the result is called.
-func peak() func() uint64 {
-	var most atomic.Uint64
+// resident is how many bytes of the process are in memory, or 0 where the system does not
+// say so.
+func resident() uint64 {
+	var pages, inMemory uint64
 
-	done, ended := make(chan struct{}), make(chan struct{})
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+
+	if _, err := fmt.Sscan(string(data), &pages, &inMemory); err != nil {
+		return 0
+	}
+
+	return inMemory * uint64(os.Getpagesize())
+}
+
+// more is how much more memory f had resident at most than there was before it.
+func more(f func()) uint64 {
+	debug.FreeOSMemory()
+
+	var (
+		idle        = resident()
+		most        atomic.Uint64
+		done, ended = make(chan struct{}), make(chan struct{})
+	)
 
 	go func() {
 		defer close(ended)
 
-		sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
 
-		for tick := time.NewTicker(5 * time.Millisecond); ; {
-			metrics.Read(sample)
-			most.Store(max(most.Load(), sample[0].Value.Uint64()-sample[1].Value.Uint64()))
+		for {
+			most.Store(max(most.Load(), resident()))
 
 			select {
 			case <-done:
-				tick.Stop()
 				return
 			case <-tick.C:
 			}
 		}
 	}()
 
-	return func() uint64 {
-		close(done)
-		<-ended
+	f()
+	close(done)
+	<-ended
 
-		return most.Load()
-	}
+	return max(most.Load(), idle) - idle
 }
 
-// fromFile streams a database with its sum.
+// fromFile streams a snapshot in the pieces that etcd sends (etcd 3.6, maintenance.go,
+// snapshotSendBufferSize).
 func fromFile(path string) backup.Source {
 	return func(_ context.Context, to io.Writer) (err error) {
 		file, err := os.Open(path)
@@ -116,53 +146,28 @@ func fromFile(path string) backup.Source {
 		}
 		defer file.Close()
 
-		sum := sha256.New()
-		if _, err := io.Copy(io.MultiWriter(to, sum), file); err != nil {
-			return err
-		}
-
-		_, err = to.Write(sum.Sum(nil))
+		_, err = bufio.NewReaderSize(file, 32<<10).WriteTo(struct{ io.Writer }{to})
 
 		return err
 	}
 }
 
-// BenchmarkTake reports speed, and the memory of the process beyond what it had before, in
-// MiB.
-func BenchmarkTake(b *testing.B) {
-	path := database(b)
+// BenchmarkSnapshot takes a snapshot and, after each, copies the same file to the same server with
+// the AWS SDK alone: copy/take is the ratio of the two speeds. It fails when taking or fetching needs more memory than allowed.
+//
+//	TALOSOP_BENCH_MIB=2048 go test -run '^$' -bench Snapshot ./internal/backup
+func BenchmarkSnapshot(b *testing.B) {
+	size := 256
+	if given := os.Getenv("TALOSOP_BENCH_MIB"); given != "" {
+		parsed, err := strconv.Atoi(given)
+		if err != nil {
+			b.Fatal(err)
+		}
 
-	info, err := os.Stat(path)
-	if err != nil {
-		b.Fatal(err)
+		size = parsed
 	}
 
-	for name, sealing := range map[string]backup.Sealing{
-		"plain": {}, "zstd": {Compress: true}, "zstd and age": {Compress: true, Recipients: []string{"age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"}},
-	} {
-		b.Run(name, func(b *testing.B) {
-			a := backup.Archive{Store: blackhole{}, Cluster: "prod", Mark: ours, Scratch: b.TempDir()}
-
-			b.SetBytes(info.Size())
-			runtime.GC()
-
-			before := peak()()
-			after := peak()
-
-			for b.Loop() {
-				if _, err := a.Take(b.Context(), backup.Request{At: taken, Sealing: sealing, Source: fromFile(path)}); err != nil {
-					b.Fatal(err)
-				}
-			}
-
-			b.ReportMetric(float64(int64(after())-int64(before))/mib, "MiB-more")
-		})
-	}
-}
-
-// BenchmarkS3 compares a snapshot with the AWS SDK's own copy of the same file to the same server, and reports memory as BenchmarkTake does.
-func BenchmarkS3(b *testing.B) {
-	path := database(b)
+	path := benchSnapshot(b, size)
 
 	info, err := os.Stat(path)
 	if err != nil {
@@ -178,37 +183,75 @@ func BenchmarkS3(b *testing.B) {
 		Credentials: credentials.NewStaticCredentialsProvider(accessKey, secretKey, ""),
 	}))
 
-	for name, store := range map[string]func(ctx context.Context) error{
-		"copy": func(ctx context.Context) error {
-			file, err := os.Open(path)
-			if err != nil {
-				return err
-			}
-			defer file.Close()
-
-			_, err = sdk.UploadObject(ctx, &transfermanager.UploadObjectInput{Bucket: &c.Bucket, Key: aws.String(rand.Text()), Body: file})
-
-			return err
-		},
-		"take": func(ctx context.Context) error {
-			_, err := a.Take(ctx, backup.Request{At: taken, Source: fromFile(path)})
-			return err
-		},
-	} {
-		b.Run(name, func(b *testing.B) {
+	for _, test := range []struct {
+		name    string
+		sealing string
+	}{{"plain", ".db"}, {"zstd", ".db.zst"}, {"zstd and age", ".db.zst.age"}} {
+		b.Run(test.name, func(b *testing.B) {
+			sealing := sealings(b)[test.sealing]
 			b.SetBytes(info.Size())
-			runtime.GC()
 
-			before := peak()()
-			after := peak()
+			var (
+				memory, fetching uint64
+				taking, copying  time.Duration
+			)
 
 			for b.Loop() {
-				if err := store(b.Context()); err != nil {
+				var record backup.Record
+
+				memory = max(memory, more(func() {
+					start := time.Now()
+					record, err = a.Take(b.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Source: fromFile(path)})
+					taking += time.Since(start)
+				}))
+
+				if err != nil {
 					b.Fatal(err)
 				}
+
+				fetching = max(fetching, more(func() {
+					var snapshot *backup.Snapshot
+					if snapshot, err = a.Fetch(b.Context(), record.Key, sealing.keys); err == nil {
+						err = snapshot.Close()
+					}
+				}))
+
+				if err := errors.Join(err, a.Remove(b.Context(), record.Key)); err != nil {
+					b.Fatal(err)
+				}
+
+				copying += copied(b, sdk, a.Store, path)
 			}
 
-			b.ReportMetric(float64(int64(after())-int64(before))/mib, "MiB-more")
+			b.ReportMetric(float64(info.Size())*float64(b.N)/mib/taking.Seconds(), "take-MiB/s")
+			b.ReportMetric(float64(info.Size())*float64(b.N)/mib/copying.Seconds(), "copy-MiB/s")
+			b.ReportMetric(copying.Seconds()/taking.Seconds(), "take/copy")
+			b.ReportMetric(float64(memory)/mib, "take-MiB-more")
+			b.ReportMetric(float64(fetching)/mib, "fetch-MiB-more")
+
+			if max(memory, fetching) > memoryLimit {
+				b.Errorf("%d MiB more were resident, want at most %d", max(memory, fetching)/mib, memoryLimit/mib)
+			}
 		})
 	}
+}
+
+// copied is how long the SDK takes to store a file, which is removed again.
+func copied(b *testing.B, sdk *transfermanager.Client, s store.Store, path string) time.Duration {
+	b.Helper()
+
+	file, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	key, start := rand.Text(), time.Now()
+	_, err = sdk.UploadObject(b.Context(), &transfermanager.UploadObjectInput{Bucket: aws.String(bucket), Key: &key, Body: file})
+	took := time.Since(start)
+
+	if err := errors.Join(err, file.Close(), s.Delete(b.Context(), key)); err != nil {
+		b.Fatal(err)
+	}
+
+	return took
 }

@@ -3,8 +3,6 @@ package backup_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -56,13 +54,12 @@ func TestStoreKeepsWhatItWasGiven(t *testing.T) {
 				t.Fatal(size, err)
 			}
 
-			sum := sha256.Sum256(data)
-			if put.Key != key || put.Size != int64(size) || put.SHA256 != hex.EncodeToString(sum[:]) || put.Checksum == "" {
-				t.Errorf("stored %+v, want %d bytes of %x and a checksum", put, size, sum)
+			if put.Key != key || put.Size != int64(size) || put.Checksum == "" {
+				t.Errorf("stored %+v, want %d bytes and a checksum", put, size)
 			}
 
 			head, err := s.Head(t.Context(), key)
-			if put.SHA256 = ""; err != nil || !head.Modified.Equal(put.Modified) {
+			if err != nil || !head.Modified.Equal(put.Modified) {
 				t.Errorf("the store has %+v (%v), put said %+v", head, err, put)
 			}
 

@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -81,29 +82,46 @@ func (s *scratch) Close() error {
 	return err
 }
 
+// streamed is what is known of a snapshot that went into a store.
+type streamed struct {
+	database Database
+	sum      []byte // SHA-256 of what was written to the store
+}
+
 // stream writes a sealed snapshot to a store and a plain one to a file, and returns once
 // both the stream and the database in the file are verified. The sealing is finished only
 // then; what was written before does not open.
-func stream(ctx context.Context, copied *scratch, sealing Sealing, source Source, to io.Writer) (Database, error) {
-	sealed, err := sealing.seal(to)
-	if err != nil {
-		return Database{}, err
-	}
-
+func stream(ctx context.Context, copied *scratch, sealing Sealing, source Source, to io.Writer) (streamed, error) {
 	v := newVerifier()
 
+	// What is stored as it is has been hashed by the verifier already.
+	sum := v.all
+	if sealing.Compression() != "" || sealing.Encryption() != "" {
+		stored := sha256.New()
+		to, sum = io.MultiWriter(stored, to), func() []byte { return stored.Sum(nil) }
+	}
+
+	sealed, err := sealing.seal(to)
+	if err != nil {
+		return streamed{}, err
+	}
+
 	if err := source(ctx, io.MultiWriter(v, copied, sealed)); err != nil {
-		return Database{}, err
+		return streamed{}, err
 	}
 
 	if err := v.verify(); err != nil {
-		return Database{}, err
+		return streamed{}, err
 	}
 
 	database, err := inspect(ctx, copied, v.size)
 	if err != nil {
-		return Database{}, err
+		return streamed{}, err
 	}
 
-	return database, sealed.Close()
+	if err := sealed.Close(); err != nil {
+		return streamed{}, err
+	}
+
+	return streamed{database: database, sum: sum()}, nil
 }

@@ -3,6 +3,8 @@ package backup
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -68,12 +70,12 @@ func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
 	defer func() { err = errors.Join(err, scratch.Close()) }()
 
 	var (
-		key      = newKey(a.folder(), r.At, a.Mark, r.Sealing)
-		database Database
+		key  = newKey(a.folder(), r.At, a.Mark, r.Sealing)
+		sent streamed
 	)
 
 	object, err := piped(ctx, func(ctx context.Context, to io.Writer) (err error) {
-		database, err = stream(ctx, scratch, r.Sealing, r.Source, to)
+		sent, err = stream(ctx, scratch, r.Sealing, r.Source, to)
 		return err
 	}, func(body io.Reader) (store.Object, error) { return a.Store.Put(ctx, key, body) })
 	if err != nil {
@@ -81,8 +83,8 @@ func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
 	}
 
 	return Record{
-		Key: key, Cluster: a.Cluster, Mark: a.Mark, At: r.At.UTC().Truncate(time.Second), Size: object.Size, SHA256: object.SHA256,
-		Checksum: object.Checksum, Compression: r.Sealing.Compression(), Encryption: r.Sealing.Encryption(), Database: database, Facts: r.Facts,
+		Key: key, Cluster: a.Cluster, Mark: a.Mark, At: r.At.UTC().Truncate(time.Second), Size: object.Size, SHA256: hex.EncodeToString(sent.sum),
+		Checksum: object.Checksum, Compression: r.Sealing.Compression(), Encryption: r.Sealing.Encryption(), Database: sent.database, Facts: r.Facts,
 	}, nil
 }
 
@@ -95,7 +97,8 @@ func (a Archive) accompany(ctx context.Context, record *Record, secrets []byte) 
 			return fmt.Errorf("store the secrets of a cluster: %w", err)
 		}
 
-		record.Secrets = Secrets{Key: object.Key, SHA256: object.SHA256}
+		sum := sha256.Sum256(secrets)
+		record.Secrets = Secrets{Key: object.Key, SHA256: hex.EncodeToString(sum[:])}
 	}
 
 	data, err := record.encoded()

@@ -30,14 +30,30 @@ func newVerifier() *verifier { return &verifier{sum: sha256.New()} }
 // Write follows the stream; it never fails.
 func (v *verifier) Write(p []byte) (int, error) {
 	v.size += int64(len(p))
-	v.tail = append(v.tail, p...)
 
-	if surplus := len(v.tail) - sha256.Size; surplus > 0 {
+	// Large pieces are hashed where they are.
+	if len(p) >= sumSize {
+		v.sum.Write(v.tail)
+		v.sum.Write(p[:len(p)-sumSize])
+		v.tail = append(v.tail[:0], p[len(p)-sumSize:]...)
+
+		return len(p), nil
+	}
+
+	v.tail = append(v.tail, p...)
+	if surplus := len(v.tail) - sumSize; surplus > 0 {
 		v.sum.Write(v.tail[:surplus])
 		v.tail = append(v.tail[:0], v.tail[surplus:]...)
 	}
 
 	return len(p), nil
+}
+
+// all is the SHA-256 of the whole stream, its last bytes included. The stream has ended.
+func (v *verifier) all() []byte {
+	v.sum.Write(v.tail)
+
+	return v.sum.Sum(nil)
 }
 
 // verify is nil when what was written is a database and its sum.
@@ -46,10 +62,10 @@ func (v *verifier) verify() error {
 	case v.size > 0 && v.size%page == 0:
 		return fmt.Errorf("%w: it has %d bytes and no sum at its end, as a stream that was cut or a plain copy of a member's database; "+
 			"take it with `talosctl etcd snapshot`", ErrIncomplete, v.size)
-	case v.size <= sha256.Size || v.size%page != sha256.Size:
+	case v.size <= sumSize || v.size%page != sumSize:
 		return fmt.Errorf("%w: it has %d bytes, which are not a database and its sum", ErrIncomplete, v.size)
 	case !bytes.Equal(v.sum.Sum(nil), v.tail):
-		return fmt.Errorf("%w: its sum is not that of its %d bytes", ErrIncomplete, v.size-sha256.Size)
+		return fmt.Errorf("%w: its sum is not that of its %d bytes", ErrIncomplete, v.size-sumSize)
 	default:
 		return nil
 	}

@@ -88,8 +88,6 @@ func (s Store) confirmed(ctx context.Context, key string, size int64, sum string
 		return store.Object{}, err
 	}
 
-	object.SHA256 = sum
-
 	return object, syncedFolder(filepath.Dir(path))
 }
 

@@ -4,23 +4,17 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	tmtypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
@@ -39,13 +33,12 @@ const (
 
 // Put uploads an object, in parts when it is larger than one.
 func (s *Store) Put(ctx context.Context, key string, body io.Reader) (store.Object, error) {
-	sent := &upload{ctx: ctx, from: body, nonce: rand.Text(), whole: sha256.New(), part: sha256.New(), parts: sha256.New()}
-
-	client := &counting{Client: s.client}
+	sent := &upload{ctx: ctx, from: body, nonce: rand.Text(), whole: newCRC()}
+	client := &sender{Client: s.client, unsigned: s.config.secure(), parts: map[int32][]byte{}}
 
 	_, err := transfer(client).UploadObject(ctx, s.input(key, sent))
 
-	object, err := s.settled(ctx, key, sent, classified("store", key, err))
+	object, err := s.settled(ctx, key, sent, client, classified("store", key, err))
 	if err == nil && client.again.Load() {
 		_, err = s.abort(ctx, key, func(u types.MultipartUpload) bool { return aws.ToString(u.Key) == key })
 	}
@@ -57,34 +50,12 @@ func (s *Store) Put(ctx context.Context, key string, body io.Reader) (store.Obje
 	return object, nil
 }
 
-// counting notices when an upload was begun more than once: an answer that was lost took
-// the id of an upload with it, which would stay for ever.
-type counting struct {
-	*s3.Client
-	again atomic.Bool
-}
-
-// CreateMultipartUpload begins an upload.
-func (c *counting) CreateMultipartUpload(
-	ctx context.Context, in *s3.CreateMultipartUploadInput, options ...func(*s3.Options),
-) (*s3.CreateMultipartUploadOutput, error) {
-	out, err := c.Client.CreateMultipartUpload(ctx, in, options...)
-	if err != nil {
-		return nil, err
-	}
-
-	attempts, ok := retry.GetAttemptResults(out.ResultMetadata)
-	c.again.Store(!ok || len(attempts.Results) > 1)
-
-	return out, nil
-}
-
 func transfer(client transfermanager.S3APIClient) *transfermanager.Client {
 	return transfermanager.New(client, func(o *transfermanager.Options) {
 		o.PartSizeBytes, o.MultipartUploadThreshold = partSize, partSize
 		o.Concurrency = concurrency
 		o.FailTimeout = cleanup
-		o.ChecksumAlgorithm = tmtypes.ChecksumAlgorithmSha256
+		o.ChecksumAlgorithm = tmtypes.ChecksumAlgorithmCrc32c
 	})
 }
 
@@ -112,7 +83,7 @@ func (s *Store) input(key string, body *upload) *transfermanager.UploadObjectInp
 // settled compares what the server holds with what was sent. It asks after a failure, too:
 // an answer that was lost makes the SDK repeat a request that had worked, and the second
 // one is refused because of the first.
-func (s *Store) settled(ctx context.Context, key string, sent *upload, failed error) (store.Object, error) {
+func (s *Store) settled(ctx context.Context, key string, sent *upload, client *sender, failed error) (store.Object, error) {
 	if failed != nil && (!sent.ended || ctx.Err() != nil) {
 		return store.Object{}, failed
 	}
@@ -130,44 +101,46 @@ func (s *Store) settled(ctx context.Context, key string, sent *upload, failed er
 		return store.Object{}, failed
 	}
 
-	object := store.Object{
-		Key: key, Size: aws.ToInt64(head.ContentLength), Checksum: aws.ToString(head.ChecksumSHA256),
-		SHA256: hex.EncodeToString(sent.whole.Sum(nil)), Modified: aws.ToTime(head.LastModified),
-	}
-
+	object := described(key, head)
 	if object.Size != sent.size {
 		return store.Object{}, fmt.Errorf("%w: %s has %d bytes of %d", store.ErrDiffers, key, object.Size, sent.size)
 	}
 
-	return object, s.compared(ctx, object, sent)
+	return object, s.compared(ctx, object, sent.whole, client)
 }
 
-// compared checks the sum that the server made when it stored the object. A server that
-// makes none is asked for the bytes.
-func (s *Store) compared(ctx context.Context, object store.Object, sent *upload) error {
-	if object.Checksum != "" {
-		if object.Checksum != sent.checksum() {
-			return fmt.Errorf("%w: %s has the checksum %s instead of %s", store.ErrDiffers, object.Key, object.Checksum, sent.checksum())
+// compared checks the sum that the server made when it stored the object: over all bytes, or
+// over the sums of the parts. A server that makes none is asked for the bytes.
+func (s *Store) compared(ctx context.Context, object store.Object, whole hash.Hash32, client *sender) error {
+	want := checksum(whole.Sum(nil))
+
+	got := object.Checksum
+	if got == "" {
+		sum := newCRC()
+		if err := s.read(ctx, object.Key, sum); err != nil {
+			return err
 		}
 
-		return nil
+		got = checksum(sum.Sum(nil))
 	}
 
-	body, err := s.Open(ctx, object.Key, store.Range{})
+	if got != want && got != client.composite() {
+		return fmt.Errorf("%w: %s has the checksum %s instead of %s", store.ErrDiffers, object.Key, got, want)
+	}
+
+	return nil
+}
+
+// read copies an object.
+func (s *Store) read(ctx context.Context, key string, to io.Writer) error {
+	body, err := s.Open(ctx, key, store.Range{})
 	if err != nil {
 		return err
 	}
 
-	sum := sha256.New()
-	if _, err := io.Copy(sum, body); err != nil {
-		return errors.Join(err, body.Close())
-	}
+	_, err = io.Copy(to, body)
 
-	if got := hex.EncodeToString(sum.Sum(nil)); got != object.SHA256 {
-		return errors.Join(fmt.Errorf("%w: %s has the SHA-256 %s instead of %s", store.ErrDiffers, object.Key, got, object.SHA256), body.Close())
-	}
-
-	return body.Close()
+	return errors.Join(err, body.Close())
 }
 
 // cleanedUp removes what a failed call may have left: the object of a completion whose
@@ -213,13 +186,9 @@ type upload struct {
 	nonce string
 	size  int64
 	ended bool // everything was read
-	whole hash.Hash
-	part  hash.Hash // of the part that is being read
-	parts hash.Hash // over the sums of the parts before it
-	count int
+	whole hash.Hash32
 }
 
-// Read never reads over the end of a part at once.
 func (u *upload) Read(p []byte) (int, error) {
 	if u.ctx.Err() != nil {
 		return 0, context.Cause(u.ctx)
@@ -229,28 +198,10 @@ func (u *upload) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 
-	n, err := u.from.Read(p[:min(int64(len(p)), partSize-u.size%partSize)])
+	n, err := u.from.Read(p)
 	u.size += int64(n)
 	u.whole.Write(p[:n])
-	u.part.Write(p[:n])
-
 	u.ended = errors.Is(err, io.EOF)
-	if full := u.size%partSize == 0; n > 0 && full || u.ended && !full {
-		u.parts.Write(u.part.Sum(nil))
-		u.part.Reset()
-		u.count++
-	}
 
 	return n, err
-}
-
-// checksum is what S3 answers as SHA-256: that of the bytes for an object that came in one
-// piece, and that of the sums of the parts with their number for one that came in parts
-// (AWS, "Checking object integrity": composite checksums).
-func (u *upload) checksum() string {
-	if u.size < partSize {
-		return base64.StdEncoding.EncodeToString(u.whole.Sum(nil))
-	}
-
-	return fmt.Sprintf("%s-%d", base64.StdEncoding.EncodeToString(u.parts.Sum(nil)), u.count)
 }

@@ -32,9 +32,25 @@ func (s *Store) Head(ctx context.Context, key string) (store.Object, error) {
 		return store.Object{}, err
 	}
 
-	return store.Object{
-		Key: key, Size: aws.ToInt64(head.ContentLength), Checksum: aws.ToString(head.ChecksumSHA256), Modified: aws.ToTime(head.LastModified),
-	}, nil
+	return described(key, head), nil
+}
+
+// described is an object as the server tells of it. One that was put there by something else
+// may have a sum of another kind, which tells it from ours.
+func described(key string, head *s3.HeadObjectOutput) store.Object {
+	object := store.Object{Key: key, Size: aws.ToInt64(head.ContentLength), Modified: aws.ToTime(head.LastModified)}
+
+	for _, sum := range []struct {
+		name  string
+		value *string
+	}{{"CRC32C", head.ChecksumCRC32C}, {"CRC64NVME", head.ChecksumCRC64NVME}, {"SHA256", head.ChecksumSHA256}, {"CRC32", head.ChecksumCRC32}} {
+		if sum.value != nil {
+			object.Checksum = sum.name + ":" + *sum.value
+			break
+		}
+	}
+
+	return object
 }
 
 func (s *Store) head(ctx context.Context, key string) (*s3.HeadObjectOutput, error) {

@@ -26,8 +26,6 @@ type Object struct {
 	// Checksum is the store's own sum over the stored bytes, comparable between answers of
 	// one store alone. A listing leaves it empty, and some S3 servers know none.
 	Checksum string
-	// SHA256 of the stored bytes in hexadecimal. Only Put knows it.
-	SHA256 string
 	// Modified is when the object was stored, by the store's clock.
 	Modified time.Time
 }

@@ -1,0 +1,285 @@
+package schedule
+
+import (
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Facts are what the cluster tells of a schedule's runs, those on demand included.
+type Facts struct {
+	// LastRun is when the last run was due or began, LastSuccess when the last good one ended;
+	// zero for never, as far as the cluster still knows.
+	LastRun, LastSuccess time.Time
+	// LastFailure is of the Jobs that are still there.
+	LastFailure Failure
+	// Active counts the runs that have not ended.
+	Active int64
+}
+
+// Failure is a run that did not succeed.
+type Failure struct {
+	At          time.Time
+	Job, Reason string
+}
+
+// String is such as "2026-01-02T03:04:05Z Job nightly-29123: BackoffLimitExceeded", and empty
+// for none.
+func (f Failure) String() string {
+	if f.Job == "" {
+		return ""
+	}
+
+	return fmt.Sprintf("%s Job %s: %s", f.At.UTC().Format(time.RFC3339), f.Job, f.Reason)
+}
+
+// FactsOf reads the facts of a CronJob and its Jobs, as the API has them.
+func FactsOf(cronJob map[string]any, jobs []map[string]any) (Facts, error) {
+	var facts Facts
+
+	if cronJob != nil {
+		c, err := typed[batchv1.CronJob](cronJob)
+		if err != nil {
+			return Facts{}, err
+		}
+
+		if c.Status.LastScheduleTime != nil {
+			facts.LastRun = c.Status.LastScheduleTime.UTC()
+		}
+
+		if c.Status.LastSuccessfulTime != nil {
+			facts.LastSuccess = c.Status.LastSuccessfulTime.UTC()
+		}
+	}
+
+	for _, o := range jobs {
+		job, err := typed[batchv1.Job](o)
+		if err != nil {
+			return Facts{}, err
+		}
+
+		facts.count(job)
+	}
+
+	return facts, nil
+}
+
+func (f *Facts) count(job batchv1.Job) {
+	if begun := job.CreationTimestamp.UTC(); begun.After(f.LastRun) {
+		f.LastRun = begun
+	}
+
+	end := endOf(job)
+
+	switch {
+	case !end.Done:
+		f.Active++
+	case end.Failure == "":
+		if end.At.After(f.LastSuccess) {
+			f.LastSuccess = end.At
+		}
+	default:
+		if !end.At.Before(f.LastFailure.At) {
+			f.LastFailure = Failure{At: end.At, Job: job.Name, Reason: end.Failure}
+		}
+	}
+}
+
+// End is how a Job ended.
+type End struct {
+	Done bool
+	At   time.Time
+	// Failure is empty for a Job that succeeded.
+	Failure string
+}
+
+// EndOf reads how a Job ended, if it did.
+func EndOf(job map[string]any) (End, error) {
+	j, err := typed[batchv1.Job](job)
+	if err != nil {
+		return End{}, err
+	}
+
+	return endOf(j), nil
+}
+
+func endOf(job batchv1.Job) End {
+	for _, c := range job.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+
+		switch c.Type {
+		case batchv1.JobComplete:
+			return End{Done: true, At: c.LastTransitionTime.UTC()}
+		case batchv1.JobFailed:
+			return End{Done: true, At: c.LastTransitionTime.UTC(), Failure: cmp.Or(strings.Trim(c.Reason+": "+c.Message, ": "), "it failed")}
+		default:
+		}
+	}
+
+	return End{}
+}
+
+// Refusal is why Talos gives no credentials to a ServiceAccount, as the API has it; empty when
+// Talos says nothing.
+func Refusal(account map[string]any) string {
+	reason, _ := nested(account, "status")["failureReason"].(string)
+
+	return reason
+}
+
+// Altered says what somebody changed in the content of the schedule's Secret, as the API has
+// it; empty for nothing. No value is in it.
+func Altered(secret map[string]any) string {
+	content := map[string]string{}
+
+	for key, value := range nested(secret, "data") {
+		content[key], _ = value.(string)
+	}
+
+	if nested(secret, "metadata", "annotations")[contentAnnotation] != digest(content) {
+		return "data is another one"
+	}
+
+	return ""
+}
+
+// SpecOf reads the schedule of a CronJob that this package rendered, as the API has it. What is in
+// the Secret is not in it but for the certificates; mark is that of the cluster. The error says
+// what about it no Spec can have.
+func SpecOf(cronJob, secret map[string]any, cluster, mark string) (Spec, error) {
+	c, err := typed[batchv1.CronJob](cronJob)
+	if err != nil {
+		return Spec{}, err
+	}
+
+	pod := c.Spec.JobTemplate.Spec.Template.Spec
+	if len(pod.Containers) != 1 {
+		return Spec{}, fmt.Errorf("it has %d containers instead of one", len(pod.Containers))
+	}
+
+	s := Spec{
+		Namespace: c.Namespace, Name: c.Name, Cluster: cluster, Mark: mark,
+		Schedule: c.Spec.Schedule, TimeZone: deref(c.Spec.TimeZone), Suspend: deref(c.Spec.Suspend),
+		Successful: int64(deref(c.Spec.SuccessfulJobsHistoryLimit)), Failed: int64(deref(c.Spec.FailedJobsHistoryLimit)),
+		StartingDeadline: time.Duration(deref(c.Spec.StartingDeadlineSeconds)) * time.Second,
+		RunTimeout:       time.Duration(deref(c.Spec.JobTemplate.Spec.ActiveDeadlineSeconds)) * time.Second,
+		Image:            imageOf(pod), NodeSelector: pod.NodeSelector, Tolerations: tolerationsOf(pod.Tolerations),
+		Requests: quantities(pod.Containers[0].Resources.Requests), Limits: quantities(pod.Containers[0].Resources.Limits),
+	}
+
+	ca, err := base64.StdEncoding.DecodeString(textIn(nested(secret, "data"), caKey))
+	if err != nil {
+		return Spec{}, fmt.Errorf("read the certificates of its Secret: %w", err)
+	}
+
+	s.Bucket.CA = string(ca)
+
+	return s, s.readEnvironment(pod.Containers[0].Env)
+}
+
+func (s *Spec) readEnvironment(variables []corev1.EnvVar) error {
+	values := map[string]string{}
+	for _, v := range variables {
+		values[v.Name] = v.Value
+	}
+
+	s.Bucket.Name, s.Bucket.Region, s.Bucket.Endpoint = values["BUCKET"], values["AWS_REGION"], values["CUSTOM_S3_ENDPOINT"]
+	s.Bucket.PathStyle = values["USE_PATH_STYLE"] != ""
+	s.Recipient, s.Compress = values["AGE_X25519_PUBLIC_KEY"], values["ENABLE_COMPRESSION"] == "true"
+
+	// The prefix is what the folder has before its own names.
+	own := s.Folder()
+
+	switch folder := values["S3_PREFIX"]; {
+	case folder == own:
+	case strings.HasSuffix(folder, "/"+own):
+		s.Bucket.Prefix = strings.TrimSuffix(folder, "/"+own)
+	default:
+		return fmt.Errorf("its snapshots go to %s and not to a folder %s", folder, own)
+	}
+
+	if found := values["CLUSTER_NAME"]; found != s.stem() {
+		return fmt.Errorf("its snapshots are named %s and not %s: it is of another cluster", found, s.stem())
+	}
+
+	return nil
+}
+
+func imageOf(pod corev1.PodSpec) Image {
+	// A tag has no slash, and a registry may have a port.
+	reference, digest, _ := strings.Cut(pod.Containers[0].Image, "@")
+
+	i := Image{Repository: reference}
+	if at := strings.LastIndex(reference, ":"); at > strings.LastIndex(reference, "/") {
+		i.Repository, i.Tag = reference[:at], reference[at+1:]
+	}
+
+	if digest != "" {
+		i.Tag += "@" + digest
+	}
+
+	if len(pod.ImagePullSecrets) > 0 {
+		i.PullSecret = pod.ImagePullSecrets[0].Name
+	}
+
+	return i
+}
+
+func tolerationsOf(list []corev1.Toleration) []Toleration {
+	var out []Toleration
+
+	for _, t := range list {
+		out = append(out, Toleration{
+			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect), Seconds: t.TolerationSeconds,
+		})
+	}
+
+	return out
+}
+
+func quantities(list corev1.ResourceList) map[string]string {
+	var out map[string]string
+
+	for name, quantity := range list {
+		if out == nil {
+			out = map[string]string{}
+		}
+
+		out[string(name)] = quantity.String()
+	}
+
+	return out
+}
+
+func textIn(o object, key string) string {
+	text, _ := o[key].(string)
+
+	return text
+}
+
+func deref[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
+	}
+
+	return value
+}
+
+var errNotTyped = errors.New("it is not as Kubernetes describes it")
+
+func typed[T any](o map[string]any) (out T, err error) {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, &out); err != nil {
+		return out, fmt.Errorf("read an object of the Kubernetes API: %w: %w", errNotTyped, err)
+	}
+
+	return out, nil
+}

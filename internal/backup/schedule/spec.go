@@ -1,0 +1,136 @@
+package schedule
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// The image that is known to do all that a Spec says. Releases of talos-backup are rare:
+// v0.1.0-beta.3, the newest, cannot compress, and its S3 client is refused by some servers
+// (talos-backup commit 0b3984d). This is a build of its main branch, as every commit has one
+// (talos-backup issue 52), and the one that github.com/hcloud-k8s/terraform-hcloud-kubernetes
+// runs by default (variables.tf, talos_backup_version).
+const (
+	DefaultRepository = "ghcr.io/siderolabs/talos-backup"
+	DefaultTag        = "v0.1.0-beta.3-3-g38dad7c"
+)
+
+// Role is what Talos has to grant.
+const Role = "os:etcd:backup"
+
+// LongestName is how long the name of a schedule may be: Kubernetes adds eleven characters for
+// the names of Jobs (Kubernetes 1.36, ValidateCronJobCreate).
+const LongestName = 52
+
+// Spec is a schedule.
+type Spec struct {
+	Namespace, Name string
+	// Cluster and Mark are in the keys; Mark tells the cluster from all others of its name.
+	Cluster, Mark string
+	// Schedule is a cron expression as Kubernetes takes it, in TimeZone or, when that is empty,
+	// in that of the kube-controller-manager, which is UTC on Talos.
+	Schedule, TimeZone string
+	Suspend            bool
+	Bucket             Bucket
+	// Recipient of age; empty for no encryption.
+	Recipient string
+	Compress  bool
+	Image     Image
+	// Successful and Failed are how many Jobs of each kind are kept.
+	Successful, Failed int64
+	// StartingDeadline is how late a run may begin; 0 for any time. RunTimeout ends a run.
+	StartingDeadline, RunTimeout time.Duration
+	// Requests and Limits are quantities by resource, such as memory.
+	Requests, Limits map[string]string
+	NodeSelector     map[string]string
+	Tolerations      []Toleration
+}
+
+// Bucket says where the snapshots go, as seen from the cluster.
+type Bucket struct {
+	Name, Region, Endpoint, Prefix string
+	PathStyle                      bool
+	// CA is PEM that is trusted besides the certificates of the image.
+	CA string
+}
+
+// Image of talos-backup.
+type Image struct {
+	Repository, Tag string
+	// PullSecret names a Secret of the namespace; empty for none.
+	PullSecret string
+}
+
+// Toleration as in the specification of a pod.
+type Toleration struct {
+	Key, Operator, Value, Effect string
+	Seconds                      *int64
+}
+
+// Credentials of the bucket; the zero value leaves the pod to its own identity: instance
+// metadata, or what a webhook puts into the pod.
+type Credentials struct{ AccessKeyID, SecretAccessKey, SessionToken string }
+
+// String hides the credentials.
+func (Credentials) String() string { return "credentials" }
+
+// GoString hides the credentials from %#v.
+func (Credentials) GoString() string { return "credentials" }
+
+// Reference is the image with its tag.
+func (i Image) Reference() string { return i.Repository + ":" + i.Tag }
+
+// released matches the releases up to v0.1.0-beta.3, without builds after it.
+var released = regexp.MustCompile(`^v0\.1\.0-(alpha\.\d+|beta\.[0-3])(@|$)`)
+
+// beforeBeta3 matches builds between earlier releases.
+var beforeBeta3 = regexp.MustCompile(`^v0\.1\.0-(alpha\.\d+|beta\.[0-2])(-|@|$)`)
+
+// old is whether an image is v0.1.0-beta.3 or older. Tags of somebody else's are not.
+func (i Image) old() bool { return released.MatchString(i.Tag) || beforeBeta3.MatchString(i.Tag) }
+
+// Compresses is whether the image knows ENABLE_COMPRESSION. Others store the snapshot as it is.
+func (i Image) Compresses() bool { return !i.old() }
+
+// pathStyle is the value of USE_PATH_STYLE that asks for it: up to v0.1.0-beta.3 it is "false", by
+// mistake (pkg/config/service.go there), commit 0b3984d took the variable away, and it came back
+// as it should be with talos-backup pull request 62.
+func (i Image) pathStyle() string {
+	if i.old() {
+		return "false"
+	}
+
+	return "true"
+}
+
+// Folder is what the keys of a schedule's snapshots begin with, without the slash behind it.
+// No other schedule and no talosop_etcd_backup has it.
+func (s Spec) Folder() string {
+	return path.Join(s.Bucket.Prefix, s.Cluster, s.Name)
+}
+
+// stem is what the names of the snapshots begin with.
+func (s Spec) stem() string { return s.Cluster + "-" + s.Mark }
+
+// KeyPrefix is what the keys of the snapshots begin with, up to their time.
+func (s Spec) KeyPrefix() string { return s.Folder() + "/" + s.stem() + "-" }
+
+// TimeOf reads when a snapshot of this schedule was begun from its key; ok is false for the key
+// of anything else.
+func (s Spec) TimeOf(key string) (at time.Time, ok bool) {
+	rest, ok := strings.CutPrefix(key, s.KeyPrefix())
+	if !ok {
+		return time.Time{}, false
+	}
+
+	text, ending, ok := strings.Cut(rest, ".snap")
+	if !ok || ending != "" && ending != ".zst" && ending != ".age" && ending != ".zst.age" {
+		return time.Time{}, false
+	}
+
+	at, err := time.Parse(time.RFC3339, text)
+
+	return at, err == nil
+}
