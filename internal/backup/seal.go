@@ -67,6 +67,17 @@ func (s Sealing) Encryption() string {
 	return ""
 }
 
+// Check says what is wrong with the recipients or the passphrase, and quotes neither.
+func (s Sealing) Check() error {
+	if s.Encryption() == "" {
+		return nil
+	}
+
+	_, err := s.recipients()
+
+	return err
+}
+
 // seal writes to w what is written to the result. Closing finishes the sealing and leaves w
 // open; without it nothing that was written opens.
 func (s Sealing) seal(w io.Writer) (io.WriteCloser, error) {
