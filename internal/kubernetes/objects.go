@@ -1,0 +1,327 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// objectManager is the field manager of objects that are talosop's own. Those of Talos
+	// have Talos's, see [Client.SyncManifests].
+	objectManager = "talosop"
+	// objectPause is between two looks at an object that is to come or to go, and between two
+	// requests that no server answers.
+	objectPause = 500 * time.Millisecond
+	// objectBound is how long a request that no server answers is repeated.
+	objectBound = time.Minute
+)
+
+// ErrNoAnswer is a request that no API server answered: nothing is known of its object.
+var ErrNoAnswer = errors.New("the Kubernetes API gives no answer")
+
+// Reference names an object. Namespace is empty for kinds that have none.
+type Reference struct{ APIVersion, Kind, Namespace, Name string }
+
+// String is such as "CronJob backups/nightly".
+func (r Reference) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// ReferenceTo names an object as the API has it, decoded from JSON.
+func ReferenceTo(object map[string]any) Reference {
+	o := unstructured.Unstructured{Object: object}
+
+	return Reference{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// resource is where the API serves a kind. The plural is the English one, which it is for
+// every kind that is asked for here; discovery would be one more request for each.
+func (r Reference) resource() schema.GroupVersionResource {
+	plural, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+
+	return plural
+}
+
+// ApplyObject makes an object what is given, with server-side apply as the field manager
+// talosop, and returns what the API has now. Fields that are not given are left to whoever set
+// them; those that were given the last time and are not any more are removed. It is idempotent,
+// repeats what no server answers for a minute (ErrNoAnswer), and takes over fields that others
+// manage.
+func (c *Client) ApplyObject(ctx context.Context, object map[string]any) (map[string]any, error) {
+	var applied map[string]any
+
+	err := c.insist(ctx, func(ctx context.Context, way *everywhere) (err error) {
+		applied, err = way.apply(ctx, object, false)
+
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("apply %s: %w", ReferenceTo(object), err)
+	}
+
+	return applied, nil
+}
+
+// CompareObject tells in what the API's object differs from what is given: what
+// [Client.ApplyObject] would change. live is nil when there is no such object. Nothing is changed.
+// What the API server fills in by itself is no difference, because it says itself what the
+// object would become (a dry run).
+func (c *Client) CompareObject(ctx context.Context, object map[string]any) (live map[string]any, differences []Difference, err error) {
+	ref := ReferenceTo(object)
+
+	live, err = c.GetObject(ctx, ref)
+	if live == nil || err != nil {
+		return nil, nil, err
+	}
+
+	way := &everywhere{client: c, ctx: ctx}
+
+	wanted, err := way.apply(ctx, object, true)
+	if err != nil {
+		return nil, nil, fmt.Errorf("compare %s: %w", ref, way.answered(err))
+	}
+
+	return live, differencesOf(live, wanted), nil
+}
+
+// GetObject reads an object, nil when there is none.
+func (c *Client) GetObject(ctx context.Context, ref Reference) (map[string]any, error) {
+	way := &everywhere{client: c, ctx: ctx}
+
+	found, err := way.get(ctx, ref)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // no object is neither an error nor an object
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", ref, way.answered(err))
+	}
+
+	return found.Object, nil
+}
+
+// CreateObject makes an object of which there must be none. Nothing is repeated: whoever calls it
+// looks first after an error whether it is there.
+func (c *Client) CreateObject(ctx context.Context, object map[string]any) (map[string]any, error) {
+	ref, way := ReferenceTo(object), &everywhere{client: c, ctx: ctx}
+
+	resources, err := way.resources(ref)
+	if err != nil {
+		return nil, err
+	}
+
+	created, err := resources.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: objectManager})
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", ref, way.answered(err))
+	}
+
+	return created.Object, nil
+}
+
+// ListObjects reads the objects of a kind in the namespace of ref, whose name does not matter,
+// that have the labels of a selector.
+func (c *Client) ListObjects(ctx context.Context, ref Reference, selector string) ([]map[string]any, error) {
+	way := &everywhere{client: c, ctx: ctx}
+
+	resources, err := way.resources(ref)
+	if err != nil {
+		return nil, err
+	}
+
+	list, err := resources.List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list every %s of %s: %w", ref.Kind, ref.Namespace, way.answered(err))
+	}
+
+	var objects []map[string]any
+	for _, item := range list.Items {
+		objects = append(objects, item.Object)
+	}
+
+	return objects, nil
+}
+
+// DeleteObject removes an object, and what depends on it goes in the background. It returns
+// once the object is gone, or replaced by another of its name. Idempotent. With a uid, only that
+// object is removed.
+func (c *Client) DeleteObject(ctx context.Context, ref Reference, uid string) error {
+	if err := c.RequestDeletion(ctx, ref, uid); err != nil {
+		return err
+	}
+
+	err := wait.Until(ctx, objectPause, func(ctx context.Context) error {
+		found, err := c.GetObject(ctx, ref)
+		if err != nil {
+			return final(err)
+		}
+
+		if found == nil || uid != "" && uidOf(found) != uid {
+			return nil
+		}
+
+		return fmt.Errorf("it is still there; finalizers: %v", (&unstructured.Unstructured{Object: found}).GetFinalizers())
+	})
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", ref, err)
+	}
+
+	return nil
+}
+
+// RequestDeletion is [Client.DeleteObject] without the wait for the object to be gone, which
+// takes a namespace many seconds.
+func (c *Client) RequestDeletion(ctx context.Context, ref Reference, uid string) error {
+	options := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+
+	if uid != "" {
+		options.Preconditions = metav1.NewUIDPreconditions(uid)
+
+		// The API answers a uid that is not that of the object with a conflict, and those are
+		// repeated.
+		found, err := c.GetObject(ctx, ref)
+		if err != nil {
+			return err
+		}
+
+		if found == nil || uidOf(found) != uid {
+			return nil
+		}
+	}
+
+	err := c.insist(ctx, func(ctx context.Context, way *everywhere) error {
+		resources, err := way.resources(ref)
+		if err != nil {
+			return err
+		}
+
+		return resources.Delete(ctx, ref.Name, options)
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s: %w", ref, err)
+	}
+
+	return nil
+}
+
+func uidOf(object map[string]any) string {
+	return string((&unstructured.Unstructured{Object: object}).GetUID())
+}
+
+// ServesKind reports whether the API knows a kind, such as one that a CustomResourceDefinition
+// brings.
+func (c *Client) ServesKind(ctx context.Context, apiVersion, kind string) (bool, error) {
+	way := &everywhere{client: c, ctx: ctx}
+
+	client, err := discovery.NewDiscoveryClientForConfig(way.config())
+	if err != nil {
+		return false, fmt.Errorf("prepare the Kubernetes API: %w", err)
+	}
+
+	list, err := client.ServerResourcesForGroupVersion(apiVersion)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("ask for the kinds of %s: %w", apiVersion, way.answered(err))
+	}
+
+	for _, r := range list.APIResources {
+		if r.Kind == kind {
+			return true, nil
+		}
+	}
+
+	return false, nil
+}
+
+// insist repeats a request that no server answers.
+func (c *Client) insist(ctx context.Context, request func(ctx context.Context, way *everywhere) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, objectBound, fmt.Errorf("not within %s", objectBound))
+	defer cancel()
+
+	return wait.Until(ctx, objectPause, func(ctx context.Context) error {
+		way := &everywhere{client: c, ctx: ctx}
+
+		return final(way.answered(request(ctx, way)))
+	})
+}
+
+// final marks all errors but those for want of an answer.
+func final(err error) error {
+	if errors.Is(err, ErrNoAnswer) {
+		return err
+	}
+
+	return wait.Permanent(err)
+}
+
+// answered marks an error for want of an answer.
+func (e *everywhere) answered(err error) error {
+	if err != nil && (e.undecided() != nil || e.ctx.Err() != nil) {
+		return fmt.Errorf("%w: %w", ErrNoAnswer, unwrapURL(err))
+	}
+
+	return err
+}
+
+func (e *everywhere) resources(ref Reference) (dynamic.ResourceInterface, error) {
+	client, err := dynamic.NewForConfig(e.config())
+	if err != nil {
+		return nil, fmt.Errorf("prepare the Kubernetes API: %w", err)
+	}
+
+	resources := client.Resource(ref.resource())
+	if ref.Namespace == "" {
+		return resources, nil
+	}
+
+	return resources.Namespace(ref.Namespace), nil
+}
+
+func (e *everywhere) get(ctx context.Context, ref Reference) (*unstructured.Unstructured, error) {
+	resources, err := e.resources(ref)
+	if err != nil {
+		return nil, err
+	}
+
+	return resources.Get(ctx, ref.Name, metav1.GetOptions{})
+}
+
+func (e *everywhere) apply(ctx context.Context, object map[string]any, dry bool) (map[string]any, error) {
+	ref := ReferenceTo(object)
+
+	resources, err := e.resources(ref)
+	if err != nil {
+		return nil, err
+	}
+
+	options := metav1.ApplyOptions{FieldManager: objectManager, Force: true}
+	if dry {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+
+	// The dynamic client writes into what it is given.
+	applied, err := resources.Apply(ctx, ref.Name, (&unstructured.Unstructured{Object: object}).DeepCopy(), options)
+	if err != nil {
+		return nil, err
+	}
+
+	return applied.Object, nil
+}

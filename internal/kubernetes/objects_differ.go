@@ -1,0 +1,134 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Difference is a field of an object that is not what it should be.
+type Difference struct {
+	// Path such as spec.schedule, or env[BUCKET].value below lists of named things.
+	Path string
+	// Found and Wanted are JSON, empty for what is not there.
+	Found, Wanted string
+}
+
+// String is such as `spec.schedule is "0 4 * * *" instead of "0 3 * * *"`. What is long is left
+// out.
+func (d Difference) String() string {
+	switch {
+	case d.Found == "":
+		return d.Path + " is missing"
+	case d.Wanted == "":
+		return d.Path + " was added"
+	case len(d.Found)+len(d.Wanted) > longestDifference:
+		return d.Path + " is another one"
+	default:
+		return fmt.Sprintf("%s is %s instead of %s", d.Path, d.Found, d.Wanted)
+	}
+}
+
+// longestDifference is how much of a difference a person reads.
+const longestDifference = 160
+
+// bookkeeping is what the API server keeps about an object, and changes with every request or
+// by itself.
+var bookkeeping = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"}
+
+// differencesOf compares an object to what it would be after an apply.
+func differencesOf(live, wanted map[string]any) []Difference {
+	return differ(nil, "", plainObject(live), plainObject(wanted))
+}
+
+// plainObject is an object without what nobody wants to have.
+func plainObject(object map[string]any) map[string]any {
+	plain := maps.Clone(object)
+	delete(plain, "status")
+
+	if metadata, ok := plain["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, field := range bookkeeping {
+			delete(metadata, field)
+		}
+
+		plain["metadata"] = metadata
+	}
+
+	return plain
+}
+
+func differ(found []Difference, path string, live, wanted any) []Difference {
+	if reflect.DeepEqual(live, wanted) {
+		return found
+	}
+
+	lives, isMap := live.(map[string]any)
+	wants, areMaps := wanted.(map[string]any)
+
+	if !isMap || !areMaps {
+		lives, isMap = byName(live)
+		wants, areMaps = byName(wanted)
+	}
+
+	if !isMap || !areMaps {
+		return append(found, Difference{Path: strings.TrimPrefix(path, "."), Found: compact(live), Wanted: compact(wanted)})
+	}
+
+	keys := slices.Collect(maps.Keys(lives))
+	keys = append(keys, slices.Collect(maps.Keys(wants))...)
+	slices.Sort(keys)
+
+	for _, key := range slices.Compact(keys) {
+		at := path + "." + key
+		if strings.HasPrefix(key, "[") {
+			at = path + key
+		}
+
+		found = differ(found, at, lives[key], wants[key])
+	}
+
+	return found
+}
+
+// byName reads a list of things that have names.
+func byName(list any) (map[string]any, bool) {
+	elements, ok := list.([]any)
+	if !ok {
+		return nil, false
+	}
+
+	named := map[string]any{}
+
+	for _, element := range elements {
+		object, ok := element.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+
+		name, ok := object["name"].(string)
+		if !ok {
+			return nil, false
+		}
+
+		named["["+name+"]"] = object
+	}
+
+	return named, len(named) == len(elements)
+}
+
+func compact(value any) string {
+	if value == nil {
+		return ""
+	}
+
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+
+	return string(encoded)
+}
