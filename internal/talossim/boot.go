@@ -48,6 +48,7 @@ type boot struct {
 	rendered  bell        // what the kubelet is to run with changed
 	manifests bell        // the bootstrap manifests were rendered
 	confirmed atomic.Bool // the machine was running and ready once
+	ephemeral atomic.Bool // EPHEMERAL is mounted
 
 	// Guarded by sim.mu.
 	crashed  bool // the power was cut

@@ -19,6 +19,9 @@ import (
 type etcdBackend interface {
 	// create makes the data directory of the first member of a new etcd cluster.
 	create(b *boot) (etcdNode, error)
+	// restore is create with the data of a snapshot file. After an error there may be a
+	// node all the same: what was left in the data directory.
+	restore(b *boot, snapshot string, skipHashCheck bool) (etcdNode, error)
 	// join adds the machine to via's etcd cluster as a learner and makes its data
 	// directory. A stale member of the same name is removed first, as Talos does.
 	join(ctx context.Context, b *boot, via etcdNode) (etcdNode, error)
@@ -50,6 +53,9 @@ type etcdNode interface {
 	// moveLeader hands leadership over; it returns "" when this is not the leader.
 	moveLeader(ctx context.Context) (string, error)
 	snapshot(ctx context.Context, w io.Writer) error
+	// put writes keys; keys reads those with a prefix.
+	put(ctx context.Context, values map[string]string) error
+	keys(ctx context.Context, prefix string) (map[string]string, error)
 	// alarms are those of all members; disarm ends them and returns what it ended.
 	alarms(ctx context.Context) ([]*machine.EtcdMemberAlarm, error)
 	disarm(ctx context.Context) ([]*machine.EtcdMemberAlarm, error)

@@ -23,12 +23,7 @@ const (
 // It stays until a client disarms it. The machine must run a member in a cluster that
 // has a leader.
 func (m *Machine) RaiseEtcdAlarm(ctx context.Context, alarm EtcdAlarm) error {
-	b := m.current()
-	if b == nil {
-		return fmt.Errorf("raise etcd alarm of %s: machine is off", m.name)
-	}
-
-	node, err := b.localMember()
+	node, err := m.member()
 	if err == nil {
 		err = node.raise(ctx, alarm)
 	}

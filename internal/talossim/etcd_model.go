@@ -1,9 +1,7 @@
 package talossim
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,11 +9,13 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 )
 
-// modelEtcd is the etcd stand-in: membership, leadership and quorum, and no keys.
+// modelEtcd is the etcd stand-in: membership, leadership and quorum. Its keys are the objects
+// of the Kubernetes stand-in and what tests put.
 type modelEtcd struct{ sim *Simulator }
 
-// modelCluster is one etcd cluster. All of it is guarded by sim.mu.
+// modelCluster is one etcd cluster. All of it but the content of store is guarded by sim.mu.
 type modelCluster struct {
+	store   *objectStore
 	members []*modelMember
 	leader  *modelMember
 	term    uint64
@@ -39,12 +39,7 @@ type modelMember struct {
 }
 
 func (e *modelEtcd) create(b *boot) (etcdNode, error) {
-	c := &modelCluster{}
-	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: b.hostname(), started: true}
-	m.host, m.peer = b.m.Address().String(), b.m.Address().String()
-	c.members = []*modelMember{m}
-
-	return m, nil
+	return e.newMember(b), nil
 }
 
 // join follows addMember of Talos and the checks of etcd for a learner.
@@ -307,21 +302,17 @@ func (m *modelMember) moveLeader(context.Context) (string, error) {
 	return "", errNotEnough
 }
 
-// snapshot has the shape of a real one: whole 512-byte pages, then their SHA-256.
+// snapshot is a database that etcd's own tools read.
 func (m *modelMember) snapshot(_ context.Context, w io.Writer) error {
 	m.sim.mu.Lock()
-	running := m.running
+	running, store := m.running, m.c.store
 	m.sim.mu.Unlock()
 
 	if !running {
 		return etcdRefused(m.host)
 	}
 
-	pages := bytes.Repeat([]byte("simulated etcd database\x00"), 2048)
-	pages = pages[:len(pages)/512*512]
-	sum := sha256.Sum256(pages)
-
-	if _, err := w.Write(append(pages, sum[:]...)); err != nil {
+	if err := store.writeTo(w); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	etcdres "github.com/siderolabs/talos/pkg/machinery/resources/etcd"
 )
 
@@ -17,8 +18,9 @@ type etcdService struct {
 	done   chan struct{}
 }
 
-// start runs etcd; with bootstrap it makes the first member instead of joining.
-func (e *etcdService) start(b *boot, bootstrap bool) {
+// start runs etcd. With a request to bootstrap it makes the first member, from a snapshot
+// where that asks for one, instead of joining.
+func (e *etcdService) start(b *boot, bootstrap *machine.BootstrapRequest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
@@ -54,7 +56,7 @@ func (e *etcdService) stop() {
 
 // runEtcd is one run of the service: prepare a data directory if there is none, run
 // the member, watch its health.
-func (b *boot) runEtcd(ctx context.Context, bootstrap bool) error {
+func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest) error {
 	b.services.set("etcd", serviceWaiting, `Waiting for service "cri" to be "up"`)
 
 	if err := b.services.await(ctx, "cri"); err != nil {
@@ -82,11 +84,11 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap bool) error {
 	b.services.set("etcd", serviceRunning, "Started task etcd")
 
 	start := b.m.delays.EtcdStart
-	if bootstrap {
+	if bootstrap != nil {
 		start -= start / 2
 	}
 
-	if fresh && !bootstrap {
+	if fresh && bootstrap == nil {
 		b.spawn(func(context.Context) { b.promoteEtcd(ctx, node) })
 	} else if pause(ctx, start) != nil {
 		return nil
@@ -98,12 +100,12 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap bool) error {
 }
 
 // etcdData returns the member of the data directory, making one if it is empty.
-func (b *boot) etcdData(ctx context.Context, bootstrap bool) (node etcdNode, fresh bool, err error) {
+func (b *boot) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest) (node etcdNode, fresh bool, err error) {
 	if node := b.etcdNode(); node != nil {
 		return node, false, nil
 	}
 
-	if bootstrap {
+	if bootstrap != nil {
 		// The process is on its way now. If it is stopped, it has written its data
 		// all the same: that is how a second Bootstrap ends etcd for good.
 		waited := pause(ctx, b.m.delays.EtcdStart/2)
@@ -112,18 +114,35 @@ func (b *boot) etcdData(ctx context.Context, bootstrap bool) (node etcdNode, fre
 			return nil, false, b.ctx.Err()
 		}
 
-		if node, err = b.sim.backends.etcd.create(b); err != nil {
+		if err := b.foundEtcd(bootstrap); err != nil {
 			return nil, false, err
 		}
 
-		b.sim.update(func() { b.m.disk.etcd = node })
-
-		return node, true, waited
+		return b.etcdNode(), true, waited
 	}
 
 	node, err = b.joinEtcdInTime(ctx)
 
 	return node, true, err
+}
+
+// foundEtcd makes the data directory of the first member. A failed restoration may leave
+// one too.
+func (b *boot) foundEtcd(bootstrap *machine.BootstrapRequest) error {
+	var (
+		node etcdNode
+		err  error
+	)
+
+	if bootstrap.GetRecoverEtcd() {
+		node, err = b.recoverEtcd(bootstrap.GetRecoverSkipHashCheck())
+	} else {
+		node, err = b.sim.backends.etcd.create(b)
+	}
+
+	b.sim.update(func() { b.m.disk.etcd = node })
+
+	return err
 }
 
 // joinEtcdInTime is joinEtcd that gives up after a while, as Talos does. The service

@@ -2,18 +2,21 @@ package talossim
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
 // Fault makes calls to one machine go wrong. Which calls: those of Method, from the
 // From-th on (counted from 1 since the fault was set), Count of them or for the time
-// For. What happens: Latency first, then at most one of Cut, Crash, Code before the
-// call is served; DropResponse after it was.
+// For. What happens: Latency first, then at most one of Cut, Crash, EndEarly, Code before the
+// call is served, or in the middle of it with After; DropResponse after it was served.
 type Fault struct {
 	// Method is an RPC name such as "Bootstrap"; "" or "*" is every call.
 	Method string
@@ -24,6 +27,10 @@ type Fault struct {
 	// For, when set, hits every matching call in this time after the first hit
 	// instead of Count calls: a machine that is unavailable for a while.
 	For time.Duration
+	// After lets it happen in the middle of a stream of bytes, such as EtcdSnapshot and
+	// EtcdRecover: with the message in which that many have come together. A stream that has
+	// fewer is not hit.
+	After int
 
 	// Latency delays the call.
 	Latency time.Duration
@@ -34,6 +41,9 @@ type Fault struct {
 	Cut bool
 	// Crash switches the machine off instead of serving the call; see Machine.PowerOn.
 	Crash bool
+	// EndEarly ends a stream of bytes half way as if it was complete, as Talos does when
+	// etcd fails under a snapshot (Talos 1.13, EtcdSnapshot). It needs After.
+	EndEarly bool
 	// DropResponse serves the call and then closes the connection, so that the
 	// effect happened and the client cannot know.
 	DropResponse bool
@@ -141,6 +151,8 @@ func (b *boot) strike(ctx context.Context, f Fault) error {
 		b.cut(ctx)
 
 		return status.Error(codes.Unavailable, "error reading from server: EOF")
+	case f.EndEarly:
+		return errEndEarly
 	case f.Code != codes.OK:
 		msg := f.Message
 		if msg == "" {
@@ -151,6 +163,48 @@ func (b *boot) strike(ctx context.Context, f Fault) error {
 	default:
 		return nil
 	}
+}
+
+// errEndEarly ends the handler of a stream that is to end early.
+var errEndEarly = errors.New("the stream ends early")
+
+// struckStream is the stream of a call that a fault hits in the middle.
+type struckStream struct {
+	grpc.ServerStream
+
+	left   int // bytes until then
+	strike func() error
+}
+
+// SendMsg implements grpc.ServerStream.
+func (s *struckStream) SendMsg(msg any) error {
+	if err := s.count(msg); err != nil {
+		return err
+	}
+
+	return s.ServerStream.SendMsg(msg)
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *struckStream) RecvMsg(msg any) error {
+	if err := s.ServerStream.RecvMsg(msg); err != nil {
+		return err
+	}
+
+	return s.count(msg)
+}
+
+func (s *struckStream) count(msg any) error {
+	data, ok := msg.(*common.Data)
+	if !ok || s.left <= 0 {
+		return nil
+	}
+
+	if s.left -= len(data.GetBytes()); s.left > 0 {
+		return nil
+	}
+
+	return s.strike()
 }
 
 // pause waits for d, or until ctx ends.

@@ -2,6 +2,7 @@ package talossim
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 
 	var resp any
 
-	err := i.serve(ctx, &call, info.FullMethod, func() (err error) {
+	err := i.serve(ctx, &call, info.FullMethod, func(Fault) (err error) {
 		resp, err = next(ctx, req)
 
 		return err
@@ -60,13 +61,24 @@ func (i *interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSe
 	call := i.newCall(info.FullMethod)
 	ctx = context.WithValue(ctx, callKey{}, &call)
 
-	return i.serve(ctx, &call, info.FullMethod, func() error {
-		return next(srv, &contextStream{ServerStream: ss, ctx: ctx})
+	return i.serve(ctx, &call, info.FullMethod, func(f Fault) error {
+		stream := &contextStream{ServerStream: ss, ctx: ctx}
+		if f.After == 0 {
+			return next(srv, stream)
+		}
+
+		err := next(srv, &struckStream{ServerStream: stream, left: f.After, strike: func() error { return i.b.strike(ctx, f) }})
+		if errors.Is(err, errEndEarly) {
+			return nil
+		}
+
+		return err
 	})
 }
 
-// serve records a call, lets faults strike, authorizes and runs the handler.
-func (i *interceptors) serve(ctx context.Context, call *Call, fullMethod string, handler func() error) (err error) {
+// serve records a call, lets faults strike, authorizes and runs the handler, which is told of
+// a fault that is to strike in the middle.
+func (i *interceptors) serve(ctx context.Context, call *Call, fullMethod string, handler func(Fault) error) (err error) {
 	recorded, err := i.b.sim.calls.begin(*call)
 	call.Seq, call.Time = recorded.Seq, recorded.Time
 
@@ -81,7 +93,7 @@ func (i *interceptors) serve(ctx context.Context, call *Call, fullMethod string,
 	}
 
 	fault, hit := i.b.sim.faults.hit(*call)
-	if hit {
+	if hit && fault.After == 0 {
 		if err := i.b.strike(ctx, fault); err != nil {
 			return err
 		}
@@ -99,7 +111,7 @@ func (i *interceptors) serve(ctx context.Context, call *Call, fullMethod string,
 		return err
 	}
 
-	err = handler()
+	err = handler(fault)
 
 	if hit && fault.DropResponse {
 		i.b.cut(ctx)
@@ -144,6 +156,12 @@ func describe(req any) string {
 		}
 
 		return strings.TrimSpace(detail)
+	case *machine.BootstrapRequest:
+		if r.GetRecoverEtcd() {
+			return "recover"
+		}
+
+		return ""
 	case *machine.EtcdRemoveMemberByIDRequest:
 		return memberID(r.GetMemberId())
 	case *machine.UpgradeRequest:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -42,6 +43,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 		sim: b.sim, cluster: b.joined(), store: newObjectStore(), clients: x509.NewCertPool(),
 		healthy: func() bool { return true },
 	}
+
 	s.clients.AddCert(ca.cert)
 
 	for _, accepted := range cluster.AcceptedCAs() {
@@ -49,6 +51,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 	}
 
 	if c, ok := group.(*modelCluster); ok {
+		s.store = c.store
 		s.healthy = func() bool {
 			b.sim.mu.Lock()
 			defer b.sim.mu.Unlock()
@@ -68,7 +71,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 		if _, err := s.store.create(kinds[1], &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": name}, "status": map[string]any{"phase": "Active"},
-		}}); err != nil {
+		}}); err != nil && !errors.Is(err, errObjectExists) {
 			return nil, fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}

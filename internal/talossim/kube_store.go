@@ -75,17 +75,19 @@ type change struct {
 // keptChanges is how far back a watch may start.
 const keptChanges = 1000
 
-// objectStore holds Kubernetes objects; it is what the stand-in has instead of etcd keys.
+// objectStore holds Kubernetes objects, and keys of tests; it is what the stand-ins have
+// instead of etcd's keys.
 type objectStore struct {
 	mu      sync.Mutex
 	version int
 	objects map[string]*unstructured.Unstructured
+	plain   map[string]plainKey
 	changes []change
 	changed chan struct{}
 }
 
 func newObjectStore() *objectStore {
-	return &objectStore{objects: map[string]*unstructured.Unstructured{}, changed: make(chan struct{})}
+	return &objectStore{objects: map[string]*unstructured.Unstructured{}, plain: map[string]plainKey{}, changed: make(chan struct{})}
 }
 
 func objectKey(k kind, namespace, name string) string {

@@ -108,6 +108,8 @@ func (b *boot) bootServices(r *sequenceRun) error {
 // mountEphemeral is where the boot of a system ends that SetImage declared broken.
 func (b *boot) mountEphemeral(ctx context.Context) error {
 	if !b.system.bootFails {
+		b.ephemeral.Store(true)
+
 		return nil
 	}
 
@@ -135,7 +137,7 @@ func (b *boot) startServices(ctx context.Context) error {
 		b.spawn(b.runStaticPods)
 		b.spawn(b.holdEndpoint)
 		b.spawn(b.applyManifests)
-		b.etcd.start(b, false)
+		b.etcd.start(b, nil)
 	}
 
 	if err := pause(ctx, b.m.delays.Boot); err != nil {

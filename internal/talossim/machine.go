@@ -68,6 +68,9 @@ type disk struct {
 	nodeID string
 	// etcd is /var/lib/etcd on EPHEMERAL, nil when it is empty.
 	etcd etcdNode
+	// snapshot is where the content of /var/lib/etcd.snapshot is, on EPHEMERAL too; empty
+	// when there is none.
+	snapshot string
 	// images are what containerd pulled to EPHEMERAL.
 	images imageStores
 	// meta is the values on META; no other partition's wipe touches them.

@@ -85,13 +85,15 @@ func (m *Machine) Wipe() {
 	m.PowerOff()
 
 	m.sim.mu.Lock()
-	node := m.disk.etcd
+	node, snapshot := m.disk.etcd, m.disk.snapshot
 	m.disk = disk{installed: m.platform == Container}
 	m.sim.mu.Unlock()
 
 	if node != nil {
 		node.wipe()
 	}
+
+	m.sim.removeFile(snapshot)
 }
 
 // Move gives the machine another free address of the site's network, the next one when

@@ -213,7 +213,10 @@ func (b *boot) wipe(r *sequenceRun, req *machine.ResetRequest, labels []string) 
 // wipePartitions empties what the labels stand for. Without META the machine counts
 // as not installed; without the boot loader it never boots again.
 func (b *boot) wipePartitions(labels []string, whole bool) {
-	var node etcdNode
+	var (
+		node     etcdNode
+		snapshot string
+	)
 
 	b.sim.update(func() {
 		d := &b.m.disk
@@ -224,6 +227,7 @@ func (b *boot) wipePartitions(labels []string, whole bool) {
 				d.config, d.nodeID = nil, ""
 			case "EPHEMERAL":
 				node, d.etcd = d.etcd, nil
+				snapshot, d.snapshot = d.snapshot, ""
 				d.images = nil
 			case "META":
 				d.installed, d.meta = false, nil
@@ -236,4 +240,6 @@ func (b *boot) wipePartitions(labels []string, whole bool) {
 	if node != nil {
 		node.wipe()
 	}
+
+	b.sim.removeFile(snapshot)
 }

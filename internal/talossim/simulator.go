@@ -22,6 +22,7 @@ type Simulator struct {
 	registries *registries
 	catalog    state.CoreState // resource definitions and namespaces, the same for every machine
 	backends   backends
+	scratch    scratchFolder
 
 	// mu guards the model: machines, clusters, and what they know of each other.
 	mu       sync.Mutex
@@ -113,7 +114,7 @@ func (s *Simulator) Close() error {
 	s.stopBalancers()
 	s.work.Wait()
 
-	return errors.Join(s.closeBackends(), s.addrs.release())
+	return errors.Join(s.closeBackends(), s.scratch.remove(), s.addrs.release())
 }
 
 // AddMachine adds a machine and, unless PoweredOff is set, switches it on. When it
