@@ -3,7 +3,6 @@ package schedule
 import (
 	"cmp"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -274,11 +273,9 @@ func deref[T any](p *T) (value T) {
 	return value
 }
 
-var errNotTyped = errors.New("it is not as Kubernetes describes it")
-
 func typed[T any](o map[string]any) (out T, err error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, &out); err != nil {
-		return out, fmt.Errorf("read an object of the Kubernetes API: %w: %w", errNotTyped, err)
+		return out, fmt.Errorf("read an object of the Kubernetes API: %w", err)
 	}
 
 	return out, nil
