@@ -11,6 +11,10 @@ import (
 // The control planes beside are taken to work in a cluster that has an etcd.
 // It asks no machine, so both planning passes of one apply agree.
 func Assume(want Spec, recorded map[string]MachineState) Snapshot {
+	if awaitsRestore(want, recorded) {
+		return assumeLost(want, recorded)
+	}
+
 	have := Snapshot{Machines: map[string]MachineState{}}
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
@@ -41,6 +45,42 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	}
 
 	have.Etcd.Known, have.Kubernetes.Reachable = lives, lives
+
+	return have
+}
+
+// awaitsRestore reports whether a snapshot is to bring back an etcd that no control plane has
+// any data of, as far as the record knows: none was seen to run. One that was configured and
+// waits for etcd is booting until then (Talos 1.13).
+func awaitsRestore(want Spec, recorded map[string]MachineState) bool {
+	runs := func(m Machine) bool {
+		s := recorded[m.Name]
+
+		return s.Access == Member && (s.Stage == StageRunning || restoredAnew(want, s))
+	}
+
+	return want.RestoreFrom != "" && want.Founds() && want.Bootstrapped && !slices.ContainsFunc(want.everyControlPlane(), runs)
+}
+
+// assumeLost is Assume for that: nobody answers for etcd and Kubernetes, and workers go on as
+// they are.
+func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
+	have := Snapshot{Machines: map[string]MachineState{}}
+
+	for _, m := range slices.Concat(want.all(), want.Removed) {
+		s, ok := recorded[m.Name]
+
+		switch {
+		case !ok:
+			s = MachineState{Access: Maintenance, Stage: StageMaintenance}
+		case s.Access == Member && m.Role == ControlPlane:
+			s.Stage, s.EtcdService = StageBooting, ServicePreparing
+		default:
+			s.Ready = false // until Kubernetes answers again
+		}
+
+		have.Machines[m.Name] = s
+	}
 
 	return have
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -270,4 +271,55 @@ func texts(steps []cluster.Step) []string {
 	slices.Sort(out)
 
 	return out
+}
+
+// TestForecastOfARestore: what a state recorded of an etcd that is gone, its members and nodes,
+// is in the way of nothing, and an interrupted run goes on where it stopped.
+func TestForecastOfARestore(t *testing.T) {
+	t.Parallel()
+
+	want := cluster.Spec{
+		Name: "prod", Bootstrapped: true, RestoreFrom: "key", NodesBecomeReady: true,
+		Machines: []cluster.Machine{
+			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda", MemberID: "m-1", NodeName: "n-1"},
+			{Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda", MemberID: "m-2", NodeName: "n-2"},
+			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
+		},
+	}
+
+	lost := cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance}
+	worker := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "n-11", TalosVersion: "v1.13.0"}
+	waiting := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, TalosVersion: "v1.13.0"}
+	restored := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0", RestoredAt: time.Unix(1, 0)}
+
+	installs := "apply configuration to %s: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane"
+	first, second := fmt.Sprintf(installs, "cp-1 at 10.0.0.1"), fmt.Sprintf(installs, "cp-2 at 10.0.0.2")
+	restore := "restore etcd on cp-1 from key"
+
+	for name, test := range map[string]struct {
+		recorded map[string]cluster.MachineState
+		steps    []string
+	}{
+		"all are lost":       {map[string]cluster.MachineState{"cp-1": lost, "cp-2": lost, "w-1": worker}, []string{first, second, restore}},
+		"one is configured":  {map[string]cluster.MachineState{"cp-1": lost, "cp-2": waiting, "w-1": worker}, []string{first, restore}},
+		"all are configured": {map[string]cluster.MachineState{"cp-1": waiting, "cp-2": waiting, "w-1": worker}, []string{restore}},
+		"one is restored":    {map[string]cluster.MachineState{"cp-1": restored, "cp-2": waiting, "w-1": worker}, nil},
+	} {
+		steps, last := cluster.Forecast(want, cluster.Assume(want, test.recorded), cluster.DefaultPolicy())
+		if !last.Done() {
+			t.Errorf("%s: after all steps there still is:\n%s", name, render(last))
+		}
+
+		var lines []string
+		for _, s := range steps {
+			lines = append(lines, s.String())
+		}
+
+		slices.Sort(lines)
+		slices.Sort(test.steps)
+
+		if !slices.Equal(lines, test.steps) {
+			t.Errorf("%s: the steps are %q, want %q", name, lines, test.steps)
+		}
+	}
 }
