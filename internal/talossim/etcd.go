@@ -53,6 +53,8 @@ type etcdNode interface {
 	// moveLeader hands leadership over; it returns "" when this is not the leader.
 	moveLeader(ctx context.Context) (string, error)
 	snapshot(ctx context.Context, w io.Writer) error
+	// raftSnapshots are the files below member/snap, by name, and when they were made.
+	raftSnapshots() (map[string]time.Time, error)
 	// put writes keys; keys reads those with a prefix.
 	put(ctx context.Context, values map[string]string) error
 	keys(ctx context.Context, prefix string) (map[string]string, error)

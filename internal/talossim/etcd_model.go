@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 )
@@ -36,6 +37,7 @@ type modelMember struct {
 	running   bool
 	destroyed bool
 	compact   bool // defragmented
+	restored  time.Time
 }
 
 func (e *modelEtcd) create(b *boot) (etcdNode, error) {

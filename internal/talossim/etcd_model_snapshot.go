@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -41,7 +42,19 @@ func (e *modelEtcd) restore(b *boot, snapshot string, skipHashCheck bool) (etcdN
 		return &ruinedMember{m}, fmt.Errorf("error recovering from the snapshot: %w", err)
 	}
 
+	m.restored = time.Now()
+
 	return m, nil
+}
+
+// raftSnapshots has the one that a restored etcd begins with: its index is the number of
+// members, and its term 1 (etcd 3.6, etcdutl, saveWALAndSnap). No other is ever made here.
+func (m *modelMember) raftSnapshots() (map[string]time.Time, error) {
+	if m.restored.IsZero() {
+		return nil, nil
+	}
+
+	return map[string]time.Time{"0000000000000001-0000000000000001.snap": m.restored}, nil
 }
 
 // newMember is the first of a new cluster.

@@ -80,24 +80,42 @@ func (b *boot) file(path string) ([]byte, error) {
 	}
 }
 
-// List serves the one directory that clients look into: etcd's data directory, which
-// is there once etcd prepares and holds "member" as soon as etcd has data. Any other
-// path answers as one that does not exist.
+// raftSnapshotPath is where etcd keeps the snapshots of raft.
+const raftSnapshotPath = constants.EtcdDataPath + "/member/snap"
+
+// List serves the two directories that clients look into: etcd's data directory, which
+// is there once etcd prepares and holds "member" as soon as etcd has data, and the one of
+// its snapshots. Any other path answers as one that does not exist.
 func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListServer) error {
 	root := "/" + strings.Trim(req.GetRoot(), "/")
 	annotate(stream.Context(), root)
 
-	if prepared, _ := a.b.services.state("etcd"); root != constants.EtcdDataPath || prepared == "" {
+	node := a.b.etcdNode()
+	prepared, _ := a.b.services.state("etcd")
+	directory := func(name string) *machine.FileInfo {
+		return &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, IsDir: true, Mode: uint32(fs.ModeDir | 0o700)}
+	}
+
+	entries := []*machine.FileInfo{directory(".")}
+
+	switch {
+	case root == constants.EtcdDataPath && prepared != "" && node == nil:
+	case root == constants.EtcdDataPath && prepared != "":
+		entries = append(entries, directory("member"))
+	case root == raftSnapshotPath && node != nil:
+		files, err := node.raftSnapshots()
+		if err != nil {
+			return err
+		}
+
+		for name, made := range files {
+			entries = append(entries, &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, Mode: 0o644, Modified: made.Unix()})
+		}
+	default:
 		return fmt.Errorf("lstat %s: no such file or directory", root)
 	}
 
-	names := []string{"."}
-	if a.b.etcdNode() != nil {
-		names = append(names, "member")
-	}
-
-	for _, name := range names {
-		entry := &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, IsDir: true, Mode: uint32(fs.ModeDir | 0o700)}
+	for _, entry := range entries {
 		if err := stream.Send(entry); err != nil {
 			return err
 		}
