@@ -91,7 +91,7 @@ func (a Archive) objects(ctx context.Context) ([]store.Object, error) {
 		return nil, err
 	}
 
-	return a.Store.List(ctx, a.folder()+"/etcd-snapshot-")
+	return a.Store.List(ctx, a.folder()+"/"+namePrefix)
 }
 
 // Remove deletes a snapshot with what is stored beside it. It is idempotent. The snapshot
@@ -154,12 +154,16 @@ func (a Archive) Retain(ctx context.Context, r Retention, now time.Time) (left i
 	return left, removed, nil
 }
 
-// Sweep removes what killed runs left half stored and began before that time. Whoever calls
-// it knows that no other run takes a snapshot of this cluster.
+// Sweep removes what killed runs left half stored of this cluster and began before that time,
+// by the store's clock, and returns how many. Whoever calls it knows that no run that takes
+// a snapshot of this cluster began before it and still does; other clusters of the folder
+// are left alone.
 func (a Archive) Sweep(ctx context.Context, before time.Time) (int, error) {
 	if err := a.valid(); err != nil {
 		return 0, err
 	}
 
-	return a.Store.Sweep(ctx, a.folder()+"/etcd-snapshot-", before)
+	return a.Store.Sweep(ctx, a.folder()+"/"+namePrefix, func(key string, begun time.Time) bool {
+		return begun.Before(before) && markOf(key) == a.Mark
+	})
 }

@@ -430,3 +430,35 @@ func TestConfirm(t *testing.T) {
 		}
 	})
 }
+
+// Another cluster of the same name may be storing its snapshot at this moment.
+func TestSweepLeavesOtherClustersAlone(t *testing.T) {
+	t.Parallel()
+
+	a, s := archive(t)
+	folder := filepath.Join(s.Path, "x", "y", "prod")
+
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, mark := range []string{ours, theirs} {
+		for _, suffix := range []string{"", ".json"} {
+			name := ".talosop-partial-" + filepath.Base(key(mark, 0, "aaaaaa")) + suffix + "-1"
+			if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	for _, test := range []struct {
+		before time.Time
+		want   int
+	}{{time.Now().Add(-time.Hour), 0}, {time.Now().Add(time.Hour), 2}, {time.Now().Add(time.Hour), 0}} {
+		if swept, err := a.Sweep(t.Context(), test.before); err != nil || swept != test.want {
+			t.Errorf("%d rests were swept (%v), want %d", swept, err, test.want)
+		}
+	}
+
+	left(t, folder, 2)
+}

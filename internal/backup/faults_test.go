@@ -221,7 +221,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		left := filepath.Join(s.Path, "prod", ".talosop-partial-123")
+		left := filepath.Join(s.Path, "prod", ".talosop-partial-etcd-x-123")
 		if err := os.WriteFile(left, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +248,7 @@ func sweeps(t *testing.T, s store.Store) {
 		{"other/", time.Now().Add(time.Hour), 0}, {"prod/etcd-", time.Now().Add(-time.Hour), 0}, {"prod/etcd-", time.Now().Add(time.Hour), 1},
 		{"prod/etcd-", time.Now().Add(time.Hour), 0},
 	} {
-		if swept, err := s.Sweep(t.Context(), test.prefix, test.before); err != nil || swept != test.want {
+		if swept, err := s.Sweep(t.Context(), test.prefix, begunBefore(test.before)); err != nil || swept != test.want {
 			t.Errorf("%d swept below %s (%v), want %d", swept, test.prefix, err, test.want)
 		}
 	}

@@ -12,9 +12,18 @@ import (
 // recordSuffix is what the name of a snapshot's record has more than that of the snapshot.
 const recordSuffix = ".json"
 
-// names of snapshots: the time of the start in UTC, the mark of the cluster, some letters
-// that no other run of the same second has, and what the snapshot was sealed with.
-var names = regexp.MustCompile(`^etcd-snapshot-(\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}Z)-([0-9a-f]{8,64})-([a-z0-9]{6})\.db(\.zst)?(\.age)?$`)
+// namePrefix is how all names begin that this package makes.
+const namePrefix = "etcd-snapshot-"
+
+// stem of a snapshot's name and of what is stored beside it: the time of the start in UTC,
+// the mark of the cluster, and some letters that no other run of the same second has.
+const stem = `^` + namePrefix + `(\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}Z)-([0-9a-f]{8,64})-([a-z0-9]{6})\.`
+
+var (
+	stems = regexp.MustCompile(stem)
+	// names of snapshots say, too, what they were sealed with.
+	names = regexp.MustCompile(stem + `db(\.zst)?(\.age)?$`)
+)
 
 // timeFormat has no colon, which file systems and shells do not like; talos-operator writes
 // the same.
@@ -31,7 +40,7 @@ type Name struct {
 
 // newKey is a key that no other call returns.
 func newKey(folder string, at time.Time, mark string, sealing Sealing) string {
-	name := fmt.Sprintf("etcd-snapshot-%s-%s-%s.db", at.UTC().Format(timeFormat), mark, strings.ToLower(rand.Text()[:6]))
+	name := fmt.Sprintf("%s%s-%s-%s.db", namePrefix, at.UTC().Format(timeFormat), mark, strings.ToLower(rand.Text()[:6]))
 
 	if sealing.Compression() != "" {
 		name += ".zst"
@@ -57,4 +66,14 @@ func ParseKey(key string) (name Name, ok bool) {
 	}
 
 	return Name{At: at, Mark: parts[2], Compressed: parts[4] != "", Encrypted: parts[5] != ""}, true
+}
+
+// markOf is the mark in the key of a snapshot or of what is stored beside one.
+func markOf(key string) string {
+	parts := stems.FindStringSubmatch(path.Base(key))
+	if parts == nil {
+		return ""
+	}
+
+	return parts[2]
 }

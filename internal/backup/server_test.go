@@ -56,6 +56,7 @@ type bucketServer struct {
 	mu       sync.Mutex
 	requests []*http.Request
 	fault    func(*http.Request) fault
+	answered func() // called for an answer that gets lost
 }
 
 // newBucketServer starts a server with an empty bucket.
@@ -175,6 +176,8 @@ func (b *bucketServer) serve(w http.ResponseWriter, r *http.Request) {
 	if b.fault != nil {
 		f = b.fault(r)
 	}
+
+	answered := b.answered
 	b.mu.Unlock()
 
 	target, err := url.Parse(b.direct)
@@ -203,6 +206,11 @@ func (b *bucketServer) serve(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case lost:
 		forward.ServeHTTP(httptest.NewRecorder(), r)
+
+		if answered != nil {
+			answered()
+		}
+
 		panic(http.ErrAbortHandler)
 	case stalled:
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-// partial is how names of files begin that are still written.
+// partial is how names of files begin that are still written; the name they will have and a
+// number follow.
 const partial = ".talosop-partial-"
 
 var _ store.Store = Store{}
@@ -33,17 +35,17 @@ type Store struct {
 // Put writes a file that appears under its name once it is whole and on the disk. The file
 // system must have hard links.
 func (s Store) Put(ctx context.Context, key string, body io.Reader) (object store.Object, err error) {
-	path, err := s.path(key)
+	to, err := s.path(key)
 	if err != nil {
 		return store.Object{}, err
 	}
 
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return store.Object{}, fmt.Errorf("make the folder for backups: %w", err)
 	}
 
 	// Temporary files are made for their owner alone (os.CreateTemp).
-	file, err := os.CreateTemp(filepath.Dir(path), partial+"*")
+	file, err := os.CreateTemp(filepath.Dir(to), partial+filepath.Base(to)+"-*")
 	if err != nil {
 		return store.Object{}, fmt.Errorf("make a file for the backup: %w", err)
 	}
@@ -58,7 +60,7 @@ func (s Store) Put(ctx context.Context, key string, body io.Reader) (object stor
 	}
 
 	// A link fails where a rename would replace.
-	if err := os.Link(file.Name(), path); errors.Is(err, fs.ErrExist) {
+	if err := os.Link(file.Name(), to); errors.Is(err, fs.ErrExist) {
 		return store.Object{}, fmt.Errorf("name %s: %w: %w", key, store.ErrExists, err)
 	} else if err != nil {
 		return store.Object{}, fmt.Errorf("name %s: %w", key, err)
@@ -66,7 +68,7 @@ func (s Store) Put(ctx context.Context, key string, body io.Reader) (object stor
 
 	object, err = s.confirmed(ctx, key, size, hex.EncodeToString(sum.Sum(nil)))
 	if err != nil {
-		return store.Object{}, errors.Join(err, removed(path))
+		return store.Object{}, errors.Join(err, removed(to))
 	}
 
 	return object, nil
@@ -180,21 +182,33 @@ func (s Store) Delete(_ context.Context, key string) error {
 }
 
 // Sweep removes files that have no name yet.
-func (s Store) Sweep(ctx context.Context, prefix string, before time.Time) (int, error) {
+func (s Store) Sweep(ctx context.Context, prefix string, meant func(key string, begun time.Time) bool) (int, error) {
 	swept := 0
 
-	err := s.walk(ctx, func(key string, info fs.FileInfo) error {
-		folder, name := filepath.Split(key)
-		if !strings.HasPrefix(name, partial) || !strings.HasPrefix(folder, prefix[:strings.LastIndex(prefix, "/")+1]) || !info.ModTime().Before(before) {
+	err := s.walk(ctx, func(path string, info fs.FileInfo) error {
+		key, ok := unfinished(path)
+		if !ok || !strings.HasPrefix(key, prefix) || !meant(key, info.ModTime()) {
 			return nil
 		}
 
 		swept++
 
-		return removed(filepath.Join(s.Path, filepath.FromSlash(key)))
+		return removed(filepath.Join(s.Path, filepath.FromSlash(path)))
 	})
 
 	return swept, err
+}
+
+// unfinished is the key of a file that is still written, or ok is false.
+func unfinished(name string) (key string, ok bool) {
+	folder, base := path.Split(name)
+
+	rest, ok := strings.CutPrefix(base, partial)
+	if end := strings.LastIndex(rest, "-"); end >= 0 {
+		rest = rest[:end]
+	}
+
+	return folder + rest, ok
 }
 
 // walk calls f with each file below the folder.

@@ -89,8 +89,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 }
 
 // Sweep aborts multipart uploads, whose parts cost money and are in no listing.
-func (s *Store) Sweep(ctx context.Context, prefix string, before time.Time) (int, error) {
-	return s.abort(ctx, prefix, func(u types.MultipartUpload) bool { return aws.ToTime(u.Initiated).Before(before) })
+func (s *Store) Sweep(ctx context.Context, prefix string, meant func(key string, begun time.Time) bool) (int, error) {
+	return s.abort(ctx, prefix, func(u types.MultipartUpload) bool { return meant(aws.ToString(u.Key), aws.ToTime(u.Initiated)) })
 }
 
 // abort ends the multipart uploads below a prefix that are meant.

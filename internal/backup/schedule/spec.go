@@ -1,10 +1,13 @@
 package schedule
 
 import (
+	"errors"
 	"path"
 	"regexp"
 	"strings"
 	"time"
+
+	"filippo.io/age"
 )
 
 // The image that is known to do all that a Spec says. Releases of talos-backup are rare:
@@ -133,4 +136,15 @@ func (s Spec) TimeOf(key string) (at time.Time, ok bool) {
 	at, err := time.Parse(time.RFC3339, text)
 
 	return at, err == nil
+}
+
+// CheckRecipient says what is wrong with the recipient of a schedule, without quoting it.
+// talos-backup takes X25519 keys alone (pkg/encryption/encryption.go), not those of SSH or of
+// plugins.
+func CheckRecipient(recipient string) error {
+	if _, err := age.ParseX25519Recipient(recipient); err != nil {
+		return errors.New("it is no public X25519 key of age")
+	}
+
+	return nil
 }

@@ -51,7 +51,8 @@ type Store interface {
 	List(ctx context.Context, prefix string) ([]Object, error)
 	// Delete removes an object. It is idempotent: a missing one is removed.
 	Delete(ctx context.Context, key string) error
-	// Sweep removes what killed calls of Put left below prefix and began before that time,
-	// and returns how many. It must not run while a Put that began earlier still does.
-	Sweep(ctx context.Context, prefix string, before time.Time) (int, error)
+	// Sweep removes what killed calls of Put left of keys that begin with prefix, where meant
+	// is true for the key and the time when the call began, and returns how many. What it is
+	// meant for must not be a Put that still runs.
+	Sweep(ctx context.Context, prefix string, meant func(key string, begun time.Time) bool) (int, error)
 }
