@@ -114,6 +114,7 @@ func TestPlansAreAsRecorded(t *testing.T) {
 
 	scenarios := planScenarios()
 	maps.Copy(scenarios, kubernetesScenarios())
+	maps.Copy(scenarios, restoreScenarios())
 
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
@@ -247,6 +248,10 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 	names := []string{"phase", "observed"}
 	if object, ok := plan.Type().(tftypes.Object); ok && object.AttributeTypes["bootstrap_manifests_version"] != nil {
 		names = append(names, "bootstrap_manifests_version")
+	}
+
+	if object, ok := plan.Type().(tftypes.Object); ok && object.AttributeTypes["restored_from"] != nil && !attributeOf(t, plan, "restored_from").IsNull() {
+		names = append(names, "restored_from")
 	}
 
 	for _, name := range names {

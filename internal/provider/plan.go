@@ -56,7 +56,7 @@ func planCreate(p pool, policy cluster.Policy) (forecast, diag.Diagnostics) {
 		f.releases = releases([]machineconfig.KubernetesVersion{to}, to, files)
 	}
 
-	return f, p.refuseAhead(recordedPool{}, files)
+	return f, append(p.refuseAhead(recordedPool{}, files), p.refuseForeignSnapshot()...)
 }
 
 // edit is what a plan changes in a resource, whether it concerns machines or not.
@@ -94,6 +94,10 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 
 	diags.Append(refuseChanges(p, prior, recorded)...)
 
+	if p.restore.asked(recorded.restored.from.ValueString()) != "" {
+		diags.Append(p.refuseForeignSnapshot()...)
+	}
+
 	if p.unknown || p.sealed {
 		return f, diags
 	}
@@ -121,6 +125,7 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	}
 
 	diags.Append(obstructions(ctx, p, prior, state, last, policy)...)
+	diags.Append(recorded.remindOfRestore(p, last)...)
 	diags.Append(forewarn(p, steps)...)
 	diags.Append(recorded.forewarnImages(steps)...)
 

@@ -306,6 +306,7 @@ func proposed(t *testing.T, prior *tftypes.Value, config tftypes.Value) tftypes.
 	computed := map[string]bool{
 		"id": true, "phase": true, "operations": true, "observed": true, "version_contract": true, "platform": true,
 		"on_destroy": true, "on_incomplete": true, "deletion_protection": true, "bootstrap_manifests_version": true,
+		"restored_from": true, "restored_at": true,
 	}
 
 	for name, v := range wanted {

@@ -16,6 +16,8 @@ import (
 type restoration struct {
 	restoreModel
 
+	// given is true when there is one, as far as that is known.
+	given bool
 	// from names it, as restored_from does; empty when there is none, or it is not known yet.
 	from string
 	// unknown is true when it is not known yet whether there is one, or which.
@@ -30,7 +32,7 @@ func (m settingsModel) restore(ctx context.Context, p *pool) diag.Diagnostics {
 	r := &reader{}
 
 	bootstrap, _ := object[bootstrapModel](ctx, r, m.Bootstrap)
-	p.restore.restoreModel, _ = object[restoreModel](ctx, r, bootstrap.RestoreFrom)
+	p.restore.restoreModel, p.restore.given = object[restoreModel](ctx, r, bootstrap.RestoreFrom)
 	p.restore.from = p.restore.name(r)
 	p.restore.unknown = r.unknown
 	p.unknown = p.unknown || r.unknown

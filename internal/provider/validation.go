@@ -33,6 +33,8 @@ func (p pool) validate() diag.Diagnostics {
 	diags.Append(validateMachines(p)...)
 	diags.Append(validateVersions(p)...)
 	diags.Append(validateConfigurations(p)...)
+	diags.Append(p.restore.validate()...)
+	diags.Append(p.refuseForeignSnapshot()...)
 
 	if p.secrets != "" {
 		if _, err := pki.Parse([]byte(p.secrets)); err != nil {

@@ -19,6 +19,7 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 		diags                    diag.Diagnostics
 		drained, rebooted, wiped []string
 		emptied, expelled        []string
+		begun                    string
 	)
 
 	for _, step := range steps {
@@ -29,6 +30,8 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 			}
 		case cluster.RemoveMember:
 			expelled = append(expelled, s.Machine)
+		case cluster.Restore:
+			begun = s.From
 		case cluster.Upgrade:
 			sortInto(s.Machine, s.Drain, &drained, &rebooted)
 		case cluster.ApplyConfig:
@@ -51,6 +54,10 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(slices.Concat(drained, rebooted), alone) {
 		diags.Append(announced("The API of the cluster will be away",
 			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it reboots. Pods on workers keep running.", alone)))
+	}
+
+	if begun != "" {
+		diags.Append(announced("Etcd will begin with a snapshot", goingBack(begun)))
 	}
 
 	if len(wiped) > 0 {

@@ -1,0 +1,178 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// restoringFrom asks for a snapshot of a bucket; without a key for nothing.
+func restoringFrom(config configuration, key any) configuration {
+	return with(config, configuration{"s3": configuration{"bucket": "backups", "key": key, "region": "eu-central-1"}}, "bootstrap", "restore_from")
+}
+
+// lostEtcd is a state in which all control planes were seen without their configuration.
+func lostEtcd(t *testing.T, state tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	for _, machine := range []string{"cp-1", "cp-2", "cp-3"} {
+		state = wiped(machine)(t, state)
+	}
+
+	return state
+}
+
+// restoredBefore is a state in which etcd began with a snapshot of the bucket.
+func restoredBefore(key string) func(*testing.T, tftypes.Value) tftypes.Value {
+	return func(t *testing.T, state tftypes.Value) tftypes.Value {
+		t.Helper()
+
+		state = put(t, state, tftypes.NewAttributePath().WithAttributeName("restored_from"), "s3://backups/"+key)
+
+		return put(t, state, tftypes.NewAttributePath().WithAttributeName("restored_at"), "2026-01-02T04:00:00Z")
+	}
+}
+
+func restoreScenarios() map[string]planScenario {
+	const key, newer = "talos/prod/older.db", "talos/prod/newer.db"
+
+	restored := func() configuration { return restoringFrom(baseCluster(), key) }
+
+	return map[string]planScenario{
+		"restore-create": {says: "A cluster is made from a snapshot.", after: restored()},
+		"restore-create-from-a-file": {
+			says:  "A cluster is made from a file that talosctl wrote.",
+			after: with(baseCluster(), "./etcd.snapshot", "bootstrap", "restore_from", "file", "path"),
+		},
+		"restore-create-from-an-unknown-key": {
+			says:  "A cluster is made from a snapshot that is known after the apply.",
+			after: restoringFrom(baseCluster(), unknownValue{}),
+		},
+		"restore-lost": {
+			says:   "Every control plane lost its data, and a snapshot is to bring it back.",
+			before: baseCluster(), after: restored(), since: lostEtcd,
+		},
+		"restore-lost-unasked-refused": {
+			says:   "Every control plane lost its data, and nobody asks for a snapshot.",
+			before: baseCluster(), after: baseCluster(), since: lostEtcd,
+		},
+		"restore-lost-again": {
+			says:   "A cluster that was restored lost its data once more, and a newer snapshot is to bring it back.",
+			before: restored(), after: restoringFrom(baseCluster(), newer),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return lostEtcd(t, restoredBefore(key)(t, state))
+			},
+		},
+		"restore-lost-same-refused": {
+			says:   "A cluster that was restored lost its data once more, and nobody asks for another snapshot.",
+			before: restored(), after: restored(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return lostEtcd(t, restoredBefore(key)(t, state))
+			},
+		},
+		"restore-part-lost": {
+			says:   "One control plane lost its data: it joins again, and a snapshot is refused.",
+			before: baseCluster(), after: restored(), since: wiped("cp-2"),
+		},
+		"restore-living-refused": {
+			says:   "A snapshot is asked for while the cluster lives.",
+			before: baseCluster(), after: restored(),
+		},
+		"restore-changed-refused": {
+			says:   "A cluster that was restored lives, and another snapshot is asked for.",
+			before: restored(), after: restoringFrom(baseCluster(), newer), since: restoredBefore(key),
+		},
+		"restore-same": {
+			says:   "A cluster that was restored lives, and nothing is asked for that was not done.",
+			before: restored(), after: restored(), since: restoredBefore(key),
+		},
+		"restore-taken-out": {
+			says:   "The snapshot is taken out of the configuration after the restore.",
+			before: restored(), after: baseCluster(), since: restoredBefore(key),
+		},
+		"restore-interrupted": {
+			says:   "A run that restored the snapshot was killed. The next one goes on.",
+			before: baseCluster(), after: restored(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return degraded(t, seen(t, state, "cp-1", "etcd_restored_at", "2026-01-02T04:00:00Z"))
+			},
+		},
+	}
+}
+
+// A snapshot whose name says of which cluster it is, is refused for any other, as soon as
+// the secrets are known; one that is encrypted needs what opens it.
+func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
+	t.Parallel()
+
+	own, err := pki.Parse([]byte(bundleOnce()))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	key := func(mark, suffix string) string {
+		return "talos/prod/etcd-snapshot-2026-01-02T03-00-00Z-" + mark + "-abcdef.db" + suffix
+	}
+
+	opened := func(config configuration, name string, value any) configuration {
+		return with(config, value, "bootstrap", "restore_from", name)
+	}
+
+	const (
+		atKey      = `AttributeName("bootstrap").AttributeName("restore_from").AttributeName("s3").AttributeName("key")`
+		foreign    = "0123456789abcdef"
+		identity   = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ"
+		identities = `AttributeName("bootstrap").AttributeName("restore_from").AttributeName("identities").ElementKeyInt(0)`
+	)
+
+	for name, test := range map[string]struct {
+		config   configuration
+		at, says string
+	}{
+		"of this cluster":     {config: restoringFrom(baseCluster(), key(own.Mark(), ".zst"))},
+		"of another":          {restoringFrom(baseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
+		"of unknown secrets":  {config: restoringFrom(with(baseCluster(), unknownValue{}, "secrets"), key(foreign, ""))},
+		"encrypted":           {restoringFrom(baseCluster(), key(own.Mark(), ".zst.age")), atKey, "Set identities or passphrase"},
+		"with an identity":    {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{identity})},
+		"with a file of one":  {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{"# created: today\n" + identity + "\n"})},
+		"with a recipient":    {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{"age1abc"}), identities, "is the public key"},
+		"with a passphrase":   {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase", "correct horse")},
+		"with an unknown one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase", unknownValue{})},
+	} {
+		got := validate(t, "talosop_cluster", test.config)
+
+		switch {
+		case test.says == "" && len(got) > 0:
+			t.Errorf("%s: %s", name, show(got))
+		case test.says != "" && (len(got) != 1 || got[0].Attribute.String() != test.at || !strings.Contains(got[0].Detail, test.says)):
+			t.Errorf("%s: want %q at %s, got %s", name, test.says, test.at, show(got))
+		}
+	}
+
+	refused := planned(t, "talosop_control_plane", nil, valueOf(t, typeOf(t, "talosop_control_plane"), restoringFrom(baseControlPlane(), key(foreign, ""))))
+	if len(refused.Diagnostics) != 1 || refused.Diagnostics[0].Attribute.String() != atKey {
+		t.Errorf("a plan of a control plane from the snapshot of another cluster says %s", show(refused.Diagnostics))
+	}
+}
+
+// Exactly one place is given.
+func TestOneSnapshotIsNamed(t *testing.T) {
+	t.Parallel()
+
+	for name, from := range map[string]configuration{
+		"none": {}, "two": {"s3": configuration{"bucket": "backups", "key": "a.db"}, "file": configuration{"path": "a.db"}},
+	} {
+		if got := validate(t, "talosop_cluster", with(baseCluster(), from, "bootstrap", "restore_from")); len(got) != 1 || got[0].Summary != "Invalid location" {
+			t.Errorf("%s: %s", name, show(got))
+		}
+	}
+}

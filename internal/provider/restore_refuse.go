@@ -1,0 +1,90 @@
+package provider
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// What can be said of a snapshot without fetching it.
+
+// validate checks what a configuration says of the snapshot, as far as it is known.
+func (r restoration) validate() diag.Diagnostics {
+	if !r.given {
+		return nil
+	}
+
+	diags := validateStore(restorePath(), r.S3, r.File)
+
+	if name, ok := backup.ParseKey(r.from); ok && name.Encrypted && r.Identities.IsNull() && r.Passphrase.IsNull() {
+		diags.Append(invalid(r.keyPath(), "snapshot", "found one that is encrypted, "+quote(path.Base(r.from)),
+			"allowed is an encrypted snapshot with what opens it",
+			"set identities or passphrase beside it, as the backup was encrypted for recipients or with a passphrase"))
+	}
+
+	identities, known := knownStrings(r.Identities)
+
+	for i, identity := range identities {
+		if known && !strings.Contains("\n"+identity, "\nAGE-SECRET-KEY-") {
+			diags.Append(invalid(restorePath().AtName("identities").AtListIndex(i), "identity", "found a text without a line of an identity of age",
+				"allowed is the line AGE-SECRET-KEY-… that age-keygen wrote, or its whole file",
+				"what begins with age1 is the public key, for which a backup is encrypted"))
+		}
+	}
+
+	return diags
+}
+
+// refuseForeignSnapshot refuses a snapshot whose name says that it is of a cluster with other
+// secrets.
+func (p pool) refuseForeignSnapshot() diag.Diagnostics {
+	name, ok := backup.ParseKey(p.restore.from)
+	if !ok || p.secrets == "" {
+		return nil
+	}
+
+	bundle, err := pki.Parse([]byte(p.secrets))
+	if err != nil || bundle.Mark() == name.Mark {
+		return nil // the secrets are reported where they are
+	}
+
+	return diag.Diagnostics{refused(p.restore.keyPath(), "Snapshot of another cluster",
+		fmt.Sprintf("the name %s has the mark %s, and that of the secrets of this cluster is %s", path.Base(p.restore.from), name.Mark, bundle.Mark()),
+		"What is in a snapshot is encrypted and signed with the keys of its own cluster, which no other secrets replace",
+		"Choose a snapshot of this cluster, or give the secrets that the other one was made with")}
+}
+
+// remindOfRestore explains why a snapshot that is configured does not bring back an etcd
+// that was lost.
+func (r recordedPool) remindOfRestore(p pool, last cluster.Decision) diag.Diagnostics {
+	from := p.restore.from
+
+	lives := func(m cluster.Machine) bool { return r.machines[m.Name].Access != cluster.Maintenance }
+
+	planes := slices.DeleteFunc(p.spec(r, rendered{}).Machines, func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
+	if from == "" || p.restore.asked(r.restored.from.ValueString()) != "" || len(last.Refusals) == 0 || slices.ContainsFunc(planes, lives) {
+		return nil
+	}
+
+	return diag.Diagnostics{doubtful(p.restore.keyPath(), "snapshot", "the snapshot "+from+" was restored into this cluster before, as restored_from says",
+		"It is not restored a second time unasked, because what was written since then would be lost unnoticed",
+		"Name a newer snapshot. To restore this one again on purpose, copy the object or the file and name the copy")}
+}
+
+// goingBack tells what a restore into a cluster that existed means.
+func goingBack(from string) string {
+	taken := "it was taken"
+	if name, ok := backup.ParseKey(from); ok {
+		taken = "it was taken at " + name.At.Format("2006-01-02 15:04:05 MST")
+	}
+
+	return fmt.Sprintf("No control plane has data of etcd any more, and etcd begins with %s. What was written to Kubernetes since %s is gone: "+
+		"workers that run stop what is not in it, and start what it still has.", from, taken)
+}
