@@ -71,12 +71,19 @@ func (m *machinery) examine(ctx context.Context, value types.Object, timeout tim
 		r.Kubernetes = api
 	}
 
+	want := controlPlanesOf(p)
+
+	return examined{name: p.settings.Name, want: want, have: r.Examine(ctx, want)}, diags
+}
+
+// controlPlanesOf is a cluster as far as its handle tells, each control plane by its address.
+func controlPlanesOf(p pool) cluster.Spec {
 	want := cluster.Spec{Name: p.settings.Name, Endpoint: p.settings.Endpoint}
 	for _, address := range p.endpoints {
 		want.Machines = append(want.Machines, cluster.Machine{Name: address, Role: cluster.ControlPlane, Address: address})
 	}
 
-	return examined{name: p.settings.Name, want: want, have: r.Examine(ctx, want)}, diags
+	return want
 }
 
 // endpointsOf are the control planes of a handle, each once.

@@ -60,7 +60,7 @@ func (p *talosopProvider) Configure(ctx context.Context, req provider.ConfigureR
 }
 
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{newSecretsResource, newClusterResource, newControlPlaneResource, newWorkerResource, newMachineResource}
+	return []func() resource.Resource{newSecretsResource, newClusterResource, newControlPlaneResource, newWorkerResource, newMachineResource, newEtcdBackupResource}
 }
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {

@@ -1,0 +1,60 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/robfig/cron/v3"
+)
+
+// timetable is when a schedule names, in UTC.
+type timetable struct{ cron.Schedule }
+
+// readTimetable reads a schedule as Kubernetes does (1.36, pkg/apis/batch/validation,
+// validateScheduleFormat), which asks the same parser. One with a time zone is refused: it
+// would mean another time wherever it runs.
+func readTimetable(schedule string) (timetable, error) {
+	if strings.Contains(schedule, "TZ") {
+		return timetable{}, errors.New("found a time zone")
+	}
+
+	parsed, err := cron.ParseStandard(schedule)
+	if err != nil {
+		// Its text quotes what the diagnostic shows anyway.
+		return timetable{}, errors.New("found " + quote(schedule))
+	}
+
+	t := timetable{parsed}
+	if t.after(time.Now()).IsZero() {
+		return timetable{}, errors.New("found " + quote(schedule) + ", which names no time in the next years")
+	}
+
+	return t, nil
+}
+
+// after is the first time the schedule names after another one.
+func (t timetable) after(at time.Time) time.Time { return t.Next(at.UTC()) }
+
+// cronValidator accepts what readTimetable reads.
+type cronValidator struct{}
+
+func (cronValidator) Description(context.Context) string {
+	return "value must be a cron expression of five fields, or one such as @daily"
+}
+
+func (v cronValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (cronValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+
+	if _, err := readTimetable(req.ConfigValue.ValueString()); err != nil {
+		resp.Diagnostics.Append(invalid(req.Path, "schedule", err.Error(),
+			"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week) in UTC, or @hourly, @daily, @weekly, @monthly",
+			`write "0 3 * * *" for every night at three`))
+	}
+}

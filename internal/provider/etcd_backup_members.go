@@ -1,0 +1,130 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+)
+
+// giver is a member of etcd that can give a snapshot.
+type giver struct {
+	name, address, talosVersion string
+	leader                      bool
+}
+
+// givers are the healthy members, followers first: reading the whole database costs the one
+// that gives it. The problems are those of all others.
+func (t *taking) givers(ctx context.Context, p pool) ([]giver, []error) {
+	want := controlPlanesOf(p)
+	have := (&lifecycle.Runner{Fleet: fleet{t.machine}}).Examine(ctx, want)
+
+	return giversIn(want, have)
+}
+
+func giversIn(want cluster.Spec, have cluster.Snapshot) ([]giver, []error) {
+	health := cluster.EtcdHealthOf(want, have)
+	if len(health.Members) == 0 {
+		return nil, []error{errors.New("nobody lists the members of etcd: " + health.Cause)}
+	}
+
+	var (
+		givers   []giver
+		problems []error
+	)
+
+	for _, member := range health.Members {
+		if len(member.Errors) > 0 {
+			problems = append(problems, fmt.Errorf("%s: it is not healthy: %s", member.Name, strings.Join(member.Errors, "; ")))
+
+			continue
+		}
+
+		g := giver{name: member.Name, address: member.Host(), leader: member.Leader, talosVersion: have.Peers[member.ID].TalosVersion}
+
+		for _, m := range want.Machines {
+			if s, seen := have.Machines[m.Name]; seen && s.MemberID == member.ID {
+				g.address, g.talosVersion = m.Address, s.TalosVersion
+			}
+		}
+
+		givers = append(givers, g)
+	}
+
+	slices.SortStableFunc(givers, func(a, b giver) int {
+		switch {
+		case a.leader == b.leader:
+			return 0
+		case a.leader:
+			return 1
+		default:
+			return -1
+		}
+	})
+
+	return givers, problems
+}
+
+// The right to store backups of a cluster, and to remove what was left half stored. It has
+// nothing to do with that to disrupt machines: snapshots are taken during a rollout, too.
+const backupLease = "talosop-backup"
+
+// apiPatience is how long a Kubernetes API may take to answer before snapshots are taken
+// without it: a backup matters most when it does not.
+const apiPatience = 10 * time.Second
+
+// backupTurns order the runs of this process, by the marks of their clusters. They are
+// global because a process serves several resources, and several configurations of the
+// provider.
+var backupTurns sync.Map
+
+var errNoAPI = errors.New("the Kubernetes API does not answer")
+
+// turn waits until no other run of this process, and as far as the Kubernetes API answers no
+// other one at all, stores backups of the cluster. alone is whether nobody else does.
+func (m *machinery) turn(ctx context.Context, t *taking) (alone bool, leave func(), err error) {
+	slot, _ := backupTurns.LoadOrStore(t.archive.Mark, make(chan struct{}, 1))
+	free := slot.(chan struct{}) //nolint:forcetypeassert // nothing else is stored
+
+	select {
+	case free <- struct{}{}:
+	case <-ctx.Done():
+		return false, nil, fmt.Errorf("wait for another backup of the cluster in this process: %w", context.Cause(ctx))
+	}
+
+	waiting, cancel := context.WithCancelCause(ctx)
+	patience := time.AfterFunc(apiPatience, func() { cancel(errNoAPI) })
+
+	lock := t.api.Lock(kubernetes.LockOptions{Cluster: t.bundle.Authorities()[0].Fingerprint, Lease: backupLease, Name: "backup of " + t.archive.Cluster})
+
+	// Somebody who loses the lease goes on: at worst the upload is removed and fails.
+	_, release, err := lock.Acquire(waiting, func(holder string) {
+		patience.Stop()
+		tflog.Info(ctx, "another run stores a backup of the cluster", map[string]any{"holder": holder})
+	})
+
+	patience.Stop()
+	cancel(nil)
+
+	switch {
+	case err == nil:
+		return true, func() { release(); <-free }, nil
+	case ctx.Err() != nil:
+		<-free
+
+		return false, nil, err
+	default:
+		tflog.Warn(ctx, "taking a backup without a lock", map[string]any{"reason": err.Error()})
+
+		return false, func() { <-free }, nil
+	}
+}

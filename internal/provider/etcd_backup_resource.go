@@ -1,0 +1,235 @@
+package provider
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+var (
+	_ resource.ResourceWithConfigure      = (*etcdBackupResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*etcdBackupResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*etcdBackupResource)(nil)
+	_ resource.ResourceWithImportState    = (*etcdBackupResource)(nil)
+)
+
+func newEtcdBackupResource() resource.Resource { return &etcdBackupResource{} }
+
+// etcdBackupResource is the newest of the snapshots that it took. A further one is an
+// update: nothing that is stored is destroyed for it.
+type etcdBackupResource struct{ *machinery }
+
+func (r *etcdBackupResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_etcd_backup"
+}
+
+func (r *etcdBackupResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	m, err := machineryOf(req.ProviderData)
+	if err != nil {
+		resp.Diagnostics.Append(bug(err.Error()))
+	}
+
+	r.machinery = m
+}
+
+func (r *etcdBackupResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A snapshot of a cluster's etcd in a bucket or a folder, taken through the Talos API from a healthy member, a follower where there is one. " +
+			"It streams from the machine through verification, compression and encryption into the store; the resource exists once the checksum of the " +
+			"stream and every page of the database were verified and the store confirmed size and checksum. After a failure nothing is stored.\n\n" +
+			"A new snapshot is taken in place when `triggers`, the place, `encryption`, `compression` or `include_secrets` change, when `schedule` says " +
+			"that one is due, and when the stored one is gone or is not what was stored. The former ones stay, as `retain` says. Beside each snapshot lies a " +
+			"record in clear text (`.json`) with versions, sizes and checksums.\n\nA snapshot holds every Secret of the cluster. Encrypt it, and " +
+			"use one resource for a cluster in a place: `retain` of one counts the snapshots of the other.",
+		Attributes: etcdBackupAttributes(ctx),
+	}
+}
+
+func (r *etcdBackupResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config etcdBackupModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(config.validate(ctx)...)
+	}
+}
+
+func (r *etcdBackupResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan, given etcdBackupModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
+
+	timeout, diags := plan.Timeouts.Create(ctx, defaultChange)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	resp.Diagnostics.Append(r.take(ctx, &plan, given)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	// What was given and not planned is write-only, and not for state.
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, ownKeyKey, privateTruth(given.place().ownKey()))...)
+}
+
+// Read asks the store whether it holds the snapshot, where it can: write-only credentials
+// are not there to be read with. The plan looks then.
+func (r *etcdBackupResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state etcdBackupModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	timeout, diags := state.Timeouts.Read(ctx, defaultRead)
+	resp.Diagnostics.Append(diags...)
+
+	own := remembers(ctx, req.Private, ownKeyKey, &resp.Diagnostics)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	looked := false
+
+	if !r.stores.unknown && (!own || r.stores.given()) {
+		looked = r.refreshStatus(ctx, &state, &resp.Diagnostics)
+	}
+
+	switch {
+	case state.Status.ValueString() == statusStored && state.overdue(time.Now()):
+		state.Status = types.StringValue(statusDue)
+	case state.Status.ValueString() == statusDue && !state.overdue(time.Now()):
+		state.Status = types.StringValue(statusStored)
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, lookedKey, privateTruth(looked))...)
+}
+
+// refreshStatus looks at the store, and says whether that was possible.
+func (r *etcdBackupResource) refreshStatus(ctx context.Context, state *etcdBackupModel, diags *diag.Diagnostics) bool {
+	from := state.place()
+
+	status, err := r.look(ctx, *state, from)
+	if err != nil {
+		diags.Append(notLooked(*state, from, err))
+
+		return false
+	}
+
+	if status != statusStored {
+		diags.Append(drifted(*state, from, status))
+	}
+
+	state.Status = types.StringValue(status)
+
+	return true
+}
+
+func (r *etcdBackupResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state, given etcdBackupModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
+
+	timeout, diags := plan.Timeouts.Update(ctx, defaultChange)
+	resp.Diagnostics.Append(diags...)
+
+	imported := remembers(ctx, req.Private, importedKey, &resp.Diagnostics)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	takes, diags := r.takesNow(ctx, plan, state, given, imported)
+	resp.Diagnostics.Append(diags...)
+
+	switch {
+	case resp.Diagnostics.HasError():
+		return
+	case takes:
+		resp.Diagnostics.Append(r.take(ctx, &plan, given)...)
+	default:
+		resp.Diagnostics.Append(r.keep(ctx, &plan, state, given)...)
+	}
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, ownKeyKey, privateTruth(given.place().ownKey()))...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedKey, privateFalse)...)
+}
+
+// Delete deletes the snapshot if that is wanted, and what lies beside it.
+func (r *etcdBackupResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state etcdBackupModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	timeout, diags := state.Timeouts.Delete(ctx, defaultChange)
+	resp.Diagnostics.Append(diags...)
+
+	own := remembers(ctx, req.Private, ownKeyKey, &resp.Diagnostics)
+
+	if resp.Diagnostics.HasError() || !state.DeleteOnDestroy.ValueBool() {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	if err := r.remove(ctx, state); err != nil {
+		next := "Destroying again is safe. To leave the snapshot where it is, set delete_on_destroy = false and apply before."
+		if own && !r.stores.given() {
+			next = "The access key of the resource is write-only, and not there when it is destroyed. Give the credentials in s3 of the provider. " + next
+		}
+
+		resp.Diagnostics.Append(unable("delete", "backup", report{
+			Attempted: "delete " + state.Key.ValueString() + " from " + state.place().String(), Cause: []string{err.Error()},
+			Now: []string{"the snapshot may still be there"}, Next: next,
+		}))
+	}
+}
+
+func (r *etcdBackupResource) remove(ctx context.Context, state etcdBackupModel) error {
+	handle, _ := handleFrom(ctx, state.Cluster)
+	ctx = maskSecrets(ctx, handle.Secrets.ValueString())
+
+	bundle, err := pki.Parse([]byte(handle.Secrets.ValueString()))
+	if err != nil {
+		return err
+	}
+
+	from := state.place()
+
+	ctx, opened, err := from.open(ctx, r.stores)
+	if err != nil {
+		return err
+	}
+
+	return owner{handle.Name.ValueString(), bundle.Mark()}.archive(opened, from).Remove(ctx, state.Key.ValueString())
+}

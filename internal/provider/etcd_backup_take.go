@@ -1,0 +1,352 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// taking is the taking of one snapshot.
+type taking struct {
+	archive backup.Archive
+	// at names the place.
+	at      string
+	handle  handleModel
+	bundle  *pki.Bundle
+	machine *talos.Fleet
+	api     *kubernetes.Client
+	sealing backup.Sealing
+	// secrets is whether those of the cluster are stored, too.
+	secrets bool
+}
+
+// take takes a snapshot, carries out the retention, and puts both into the model. given is
+// the configuration, which alone has what is write-only. After an error nothing was stored.
+func (r *etcdBackupResource) take(ctx context.Context, m *etcdBackupModel, given etcdBackupModel) diag.Diagnostics {
+	handle, bundle, diags := clusterOf(ctx, m.Cluster)
+	p := pool{object: "backup", endpoints: endpointsOf(handle, &diags)}
+	p.settings.Name, p.settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
+
+	if diags.HasError() {
+		return diags
+	}
+
+	sealing, _ := given.sealing(ctx)
+	ctx = maskPassphrase(maskSecrets(ctx, handle.Secrets.ValueString()), sealing.Passphrase)
+	to := given.place()
+
+	ctx, t, err := r.prepare(ctx, p, to, handle, bundle)
+	if err != nil {
+		return append(diags, notTaken(ctx, to.String(), err))
+	}
+
+	defer t.close()
+
+	t.sealing, t.secrets = sealing, m.sealedWithSecrets()
+
+	leave, more := r.ready(ctx, t)
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return diags
+	}
+
+	defer leave()
+
+	record, err := r.fromMembers(ctx, p, t)
+	if err != nil {
+		return append(diags, notTaken(ctx, t.at, err))
+	}
+
+	m.ID = types.StringValue(t.archive.Cluster)
+	m.record(record)
+	m.due(record.At)
+	m.Kept = types.Int64Null()
+
+	left, err := t.retain(ctx, m.retention(ctx))
+	if err != nil {
+		diags.Append(notRetained(t.at, err))
+	} else {
+		m.Kept = types.Int64Value(left)
+	}
+
+	return diags
+}
+
+// prepare makes all that a taking needs. It asks nobody.
+func (r *etcdBackupResource) prepare(ctx context.Context, p pool, to place, handle handleModel, bundle *pki.Bundle) (context.Context, *taking, error) {
+	ctx, opened, err := to.open(ctx, r.stores)
+	if err != nil {
+		return ctx, nil, err
+	}
+
+	// What is asked of the machines changes nothing.
+	reading := *r.machinery
+	reading.talos.TrustNodeNames, reading.talos.Digest = true, nil
+
+	machines, err := reading.fleetOf(p, bundle)
+	if err != nil {
+		return ctx, nil, err
+	}
+
+	api, err := kubernetesOf(p, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	if err != nil {
+		machines.Close()
+
+		return ctx, nil, err
+	}
+
+	o := owner{handle.Name.ValueString(), bundle.Mark()}
+
+	return ctx, &taking{archive: o.archive(opened, to), at: to.String(), handle: handle, bundle: bundle, machine: machines, api: api}, nil
+}
+
+func (t *taking) close() {
+	t.machine.Close()
+	t.api.Close()
+}
+
+// ready waits for the turn of the taking, and removes what killed runs left half stored.
+func (r *etcdBackupResource) ready(ctx context.Context, t *taking) (leave func(), diags diag.Diagnostics) {
+	alone, leave, err := r.turn(ctx, t)
+	if err != nil {
+		return nil, diag.Diagnostics{notTaken(ctx, t.at, err)}
+	}
+
+	before := time.Now()
+	if !alone {
+		// Another computer may be storing one right now; that takes no day.
+		before = before.Add(-24 * time.Hour)
+	}
+
+	removed, err := t.archive.Sweep(ctx, before)
+	if err != nil && ctx.Err() == nil {
+		diags.Append(unsettled("Half stored backups were not looked for", report{
+			Attempted: "remove what interrupted runs left half stored in " + t.at, Cause: []string{err.Error()},
+			Next: "The snapshot was taken all the same. Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket abort them.",
+		}.String()))
+	}
+
+	if removed > 0 {
+		tflog.Info(ctx, "removed what interrupted runs left half stored", map[string]any{"count": removed})
+	}
+
+	return leave, diags
+}
+
+// fromMembers takes the snapshot from the first member that can give it.
+func (r *etcdBackupResource) fromMembers(ctx context.Context, p pool, t *taking) (backup.Record, error) {
+	looking, cancel := context.WithTimeout(ctx, lookLimit)
+	givers, problems := t.givers(looking, p)
+
+	facts := backup.Facts{KubernetesVersion: t.handle.KubernetesVersion.ValueString()}
+	if version, err := t.api.Version(looking); err == nil {
+		facts.KubernetesVersion = version
+	}
+
+	cancel()
+
+	for _, g := range givers {
+		facts.Member, facts.TalosVersion = g.name, g.talosVersion
+
+		record, blame, err := t.from(ctx, g, facts)
+		if err == nil {
+			return record, nil
+		}
+
+		problems = append(problems, fmt.Errorf("%s: %w", g.name, err))
+
+		if !blame || ctx.Err() != nil {
+			break
+		}
+	}
+
+	return backup.Record{}, errors.Join(problems...)
+}
+
+// from takes the snapshot from one member. blame is whether the member is the reason for an
+// error, so that another one may do better.
+func (t *taking) from(ctx context.Context, g giver, facts backup.Facts) (record backup.Record, blame bool, err error) {
+	request := backup.Request{At: time.Now(), Facts: facts, Sealing: t.sealing}
+
+	if t.secrets {
+		if request.Secrets, err = t.secretsFile(facts); err != nil {
+			return backup.Record{}, false, err
+		}
+	}
+
+	machine := t.machine.Machine(cluster.Machine{Name: g.address, Role: cluster.ControlPlane, Address: g.address})
+
+	request.Source = func(ctx context.Context, to io.Writer) error {
+		w := &witness{Writer: to}
+		err := machine.EtcdSnapshot(ctx, w)
+		blame = err != nil && w.err == nil && ctx.Err() == nil
+
+		return err
+	}
+
+	record, err = t.archive.Take(ctx, request)
+	blame = blame || errors.Is(err, backup.ErrIncomplete) || errors.Is(err, backup.ErrDamaged)
+
+	return record, blame, err
+}
+
+// witness remembers whether writing failed, which is not the fault of whoever was read.
+type witness struct {
+	io.Writer
+
+	err error
+}
+
+func (w *witness) Write(data []byte) (int, error) {
+	n, err := w.Writer.Write(data)
+	if err != nil {
+		w.err = err
+	}
+
+	return n, err
+}
+
+// secretsFile is the bundle with what else it takes to build the cluster anew.
+func (t *taking) secretsFile(facts backup.Facts) ([]byte, error) {
+	bundle, err := t.bundle.YAML()
+	if err != nil {
+		return nil, err
+	}
+
+	return fmt.Appendf(nil, "# Secrets of the Talos cluster %q, in the format of `talosctl gen secrets`.\n# endpoint: %q\n# talos_version: %q\n"+
+		"# kubernetes_version: %q\n# version_contract: %q\n%s", t.archive.Cluster, t.handle.Endpoint.ValueString(), facts.TalosVersion,
+		facts.KubernetesVersion, t.handle.VersionContract.ValueString(), bundle), nil
+}
+
+// retain carries out a retention and counts what is left.
+func (t *taking) retain(ctx context.Context, r backup.Retention) (int64, error) {
+	return retain(ctx, t.archive, r)
+}
+
+func retain(ctx context.Context, archive backup.Archive, r backup.Retention) (int64, error) {
+	left, removed, err := archive.Retain(ctx, r, time.Now())
+	if err != nil {
+		return 0, err
+	}
+
+	for _, key := range removed {
+		tflog.Info(ctx, "removed a backup that retain lets go", map[string]any{"key": key})
+	}
+
+	return int64(left), nil
+}
+
+// takesNow is whether an update whose plan left the snapshot open takes a new one, now that
+// everything is known.
+func (r *etcdBackupResource) takesNow(ctx context.Context, plan, state, given etcdBackupModel, imported bool) (bool, diag.Diagnostics) {
+	if !plan.Key.IsUnknown() {
+		return false, nil
+	}
+
+	if plan.another(ctx, state, imported) != (verdict{}) {
+		return true, nil
+	}
+
+	// The plan may have looked at the store.
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+
+	from := given.place()
+
+	status, err := r.look(ctx, state, from)
+	if err != nil {
+		return false, diag.Diagnostics{notTaken(ctx, from.String(), err)}
+	}
+
+	return status != statusStored, nil
+}
+
+// keep carries out an update that takes no snapshot.
+func (r *etcdBackupResource) keep(ctx context.Context, plan *etcdBackupModel, state, given etcdBackupModel) diag.Diagnostics {
+	plan.ID, plan.storedModel = state.ID, state.storedModel
+	plan.Status = types.StringValue(statusStored)
+
+	if !plan.Schedule.Equal(state.Schedule) {
+		plan.due(time.Now())
+	}
+
+	if plan.Retain.Equal(state.Retain) {
+		return nil
+	}
+
+	handle, bundle, diags := clusterOf(ctx, plan.Cluster)
+	if diags.HasError() {
+		return diags
+	}
+
+	to := given.place()
+
+	ctx, opened, err := to.open(maskSecrets(ctx, handle.Secrets.ValueString()), r.stores)
+	if err != nil {
+		return diag.Diagnostics{unretained(to.String(), err)}
+	}
+
+	left, err := retain(ctx, owner{handle.Name.ValueString(), bundle.Mark()}.archive(opened, to), plan.retention(ctx))
+	if err != nil {
+		return diag.Diagnostics{unretained(to.String(), err)}
+	}
+
+	plan.Kept = types.Int64Value(left)
+
+	return nil
+}
+
+// notTaken is the error of a snapshot that was not taken.
+func notTaken(ctx context.Context, to string, err error) diag.Diagnostic {
+	cause := strings.Split(err.Error(), "\n")
+
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		cause = append(cause, "the time of this operation ran out (see timeouts)")
+	case ctx.Err() != nil:
+		cause = append(cause, "the operation was cancelled")
+	}
+
+	return unable("take", "backup of etcd", report{
+		Attempted: "store a snapshot in " + to, Cause: cause,
+		Now: []string{"no new snapshot is stored, and earlier ones were not touched"}, Next: "Applying again is safe.",
+	})
+}
+
+// notRetained warns of a retention that could not be carried out after a snapshot was taken.
+func notRetained(at string, err error) diag.Diagnostic {
+	return unsettled("Old backups were not removed", report{
+		Attempted: "remove the snapshots that retain lets go from " + at, Cause: []string{err.Error()},
+		Now: []string{"the new snapshot is stored"}, Next: "The next snapshot tries again.",
+	}.String())
+}
+
+// unretained is the error of a changed retention that could not be carried out.
+func unretained(at string, err error) diag.Diagnostic {
+	return unable("change", "backup of etcd", report{
+		Attempted: "remove the snapshots that retain lets go from " + at, Cause: []string{err.Error()},
+		Now: []string{"the newest snapshot was not touched"}, Next: "Applying again is safe.",
+	})
+}
+
+func maskPassphrase(ctx context.Context, passphrase string) context.Context {
+	if passphrase == "" {
+		return ctx
+	}
+
+	return tflog.MaskLogStrings(ctx, passphrase)
+}
