@@ -13,7 +13,7 @@ import (
 //
 // The rules, in the order in which they are asked: who may be talked to at all
 // (identity), what is left of machines that are gone, which machines join, which nodes
-// are given back, what changes on machines that run, where and when etcd is
+// nobody runs any more, which are given back, what changes on machines that run, where and when etcd is
 // bootstrapped, what META lacks, who leaves, how Kubernetes is upgraded, and what has to
 // settle before the cluster counts as Ready.
 func Plan(want Spec, have Snapshot, p Policy) Decision {
@@ -44,6 +44,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	planDepartures(want, have, p, d)
 	planJoins(want, have, p, d)
+	planFormerNodes(want, have, d)
 	planUncordons(want, have, d)
 	planChanges(want, have, p, d)
 	planBootstrap(want, have, p, d)

@@ -107,6 +107,39 @@ func formerNode(want Spec, have Snapshot, m Machine) (Node, bool) {
 	return have.Kubernetes.Nodes[i], true
 }
 
+// planFormerNodes deletes nodes that nobody runs any more, because their machines have other
+// names now: those that came back with a restored snapshot, of control planes that were wiped
+// after it was taken, and those whose hostname was changed.
+func planFormerNodes(want Spec, have Snapshot, d *Decision) {
+	if !have.Kubernetes.Reachable || slices.ContainsFunc(want.all(), func(m Machine) bool { return have.Machines[m.Name].nameless() }) {
+		return
+	}
+
+	for _, m := range want.all() {
+		s := have.Machines[m.Name]
+		if s.Access != Member || m.NodeName == "" || s.NodeName == m.NodeName || d.concerns(m.Name) {
+			continue
+		}
+
+		i := slices.IndexFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Name == m.NodeName })
+		taken := slices.ContainsFunc(want.all(), func(other Machine) bool { return have.Machines[other.Name].NodeName == m.NodeName })
+
+		if i >= 0 && !taken && have.Kubernetes.Nodes[i].abandoned(want) {
+			d.step(DeleteNode{Machine: m.Name, Node: m.NodeName})
+		}
+	}
+}
+
+// nameless is true for a machine that may run a node of any name, because it does not say
+// which.
+func (s MachineState) nameless() bool {
+	return s.Access != Maintenance && (s.Access != Member || s.NodeName == "")
+}
+
+// abandoned reports whether no kubelet runs a node. One of a control plane in a snapshot that
+// is being restored looks ready until somebody misses it.
+func (n Node) abandoned(want Spec) bool { return !n.Ready || n.ControlPlane && want.RestoreFrom != "" }
+
 // predecessor is the removed machine that still has a part in the cluster at the address
 // of a machine that is to join.
 func predecessor(want Spec, have Snapshot, m Machine) (Machine, bool) {

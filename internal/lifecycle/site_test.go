@@ -35,6 +35,8 @@ type site struct {
 	await     time.Duration
 	// timeouts of the Talos API; the defaults where they are zero.
 	timeouts talos.Timeouts
+	// snapshot is what is restored, where that is wanted.
+	snapshot *held
 }
 
 // newSite starts blank machines and describes a cluster of them.
@@ -132,6 +134,7 @@ func (s *site) runner() *lifecycle.Runner {
 			return fields, err
 		},
 		Timeouts: s.timeouts,
+		Restores: s.snapshot != nil,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -151,7 +154,7 @@ func (s *site) runner() *lifecycle.Runner {
 		s.t.Fatal(err)
 	}
 
-	return &lifecycle.Runner{
+	runner := &lifecycle.Runner{
 		Fleet: fleet{api}, Kubernetes: nodes, Lock: nodes.Lock(kubernetes.LockOptions{Cluster: s.want.Endpoint, Name: s.t.Name()}), Configs: s.configs,
 		Images: func(config []byte, images cluster.Images) ([]byte, error) {
 			return machineconfig.WithImages(config, named(images))
@@ -159,6 +162,12 @@ func (s *site) runner() *lifecycle.Runner {
 		Policy: s.policy, Interval: 20 * time.Millisecond,
 		Progress: func(message string, fields map[string]any) { s.t.Logf("%s %v", message, fields) },
 	}
+
+	if s.snapshot != nil {
+		runner.Restoration = s.snapshot
+	}
+
+	return runner
 }
 
 // bounded is the time a run may take on a loaded machine.

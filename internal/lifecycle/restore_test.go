@@ -1,0 +1,234 @@
+package lifecycle_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// held is a snapshot in memory.
+type held struct {
+	data    []byte
+	err     error // of Fetch
+	fetched int
+}
+
+func (h *held) Fetch(context.Context) error {
+	h.fetched++
+
+	return h.err
+}
+
+func (h *held) Reader() io.Reader { return bytes.NewReader(h.data) }
+
+// lost creates a cluster, takes a snapshot of its etcd, wipes every control plane and asks
+// for the snapshot.
+func lost(t *testing.T, opts talossim.Options) *site {
+	t.Helper()
+
+	s := newSite(t, 3, 1, opts)
+	s.create()
+	s.wipeControlPlanes(s.takeSnapshot())
+
+	return s
+}
+
+// takeSnapshot is what a backup has.
+func (s *site) takeSnapshot() []byte {
+	s.t.Helper()
+
+	var snapshot bytes.Buffer
+	if err := s.runner().Fleet.Machine(s.want.Machines[0]).EtcdSnapshot(bounded(s.t), &snapshot); err != nil {
+		s.t.Fatal(err)
+	}
+
+	return snapshot.Bytes()
+}
+
+// wipeControlPlanes resets every control plane beside talosop and asks for a snapshot.
+func (s *site) wipeControlPlanes(snapshot []byte) {
+	s.t.Helper()
+
+	for _, m := range s.want.Machines {
+		if m.Role != cluster.ControlPlane {
+			continue
+		}
+
+		machine := s.sim.Machine(m.Name)
+		machine.PowerOff()
+		machine.Wipe()
+		machine.PowerOn()
+
+		if err := machine.AwaitStage(bounded(s.t), talossim.StageMaintenance); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+
+	s.want.RestoreFrom, s.snapshot = "backups/prod.db", &held{data: snapshot}
+	s.sim.ForgetCalls()
+}
+
+// isRestored checks where a restore ends: one etcd that began with the snapshot, of all control planes, and
+// the nodes of the machines alone.
+func (s *site) isRestored(have cluster.Snapshot) {
+	s.t.Helper()
+	s.isReady(have)
+
+	began := 0
+
+	for _, m := range have.Machines {
+		if !m.RestoredAt.IsZero() {
+			began++
+		}
+	}
+
+	if began != 1 {
+		s.t.Errorf("%d machines have an etcd that began with a snapshot, want 1", began)
+	}
+
+	if restored := s.order("EtcdRecover"); len(restored) == 0 {
+		s.t.Error("no snapshot was sent")
+	}
+}
+
+// TestRestore: all control planes are wiped, and the cluster comes back with what it had.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+
+	s := lost(t, talossim.Options{})
+
+	result, err := s.runner().Converge(bounded(t), s.want)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s.isRestored(result.Snapshot)
+
+	if s.snapshot.fetched != 1 {
+		t.Errorf("the snapshot was fetched %d times", s.snapshot.fetched)
+	}
+
+	// As it is recorded now, the next run has nothing to do; and another snapshot is refused.
+	s.want.RestoreFrom, s.want.RestoredAt = "", lastRestored(result.Snapshot)
+	if result := s.converge(); len(result.Done) > 0 {
+		t.Errorf("the next run did %v", result.Done)
+	}
+
+	s.want.RestoreFrom = "backups/older.db"
+
+	var refused *lifecycle.RefusedError
+	if _, err := s.runner().Converge(bounded(t), s.want); !errors.As(err, &refused) || !strings.Contains(err.Error(), "backups/older.db") {
+		t.Errorf("another snapshot for a cluster that lives: %v", err)
+	}
+}
+
+// TestNothingIsTouchedBeforeTheSnapshotIsThere: a snapshot that cannot be had ends the run first.
+func TestNothingIsTouchedBeforeTheSnapshotIsThere(t *testing.T) {
+	t.Parallel()
+
+	s := lost(t, talossim.Options{})
+	s.snapshot.err = wait.Permanent(errors.New("no such object"))
+
+	if _, err := s.runner().Converge(bounded(t), s.want); err == nil || !strings.Contains(err.Error(), "no such object") {
+		t.Errorf("the run ended with %v", err)
+	}
+
+	if changes := s.changes(); len(changes) > 0 {
+		t.Errorf("machines were changed: %v", changes)
+	}
+}
+
+// TestRestoreWaitsForEveryControlPlane: one that is silent may hold the data.
+func TestRestoreWaitsForEveryControlPlane(t *testing.T) {
+	t.Parallel()
+
+	s := lost(t, talossim.Options{})
+	silent := s.sim.Machine("cp-3")
+	silent.PowerOff()
+
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+
+	ended := make(chan error, 1)
+
+	go func() {
+		_, err := s.runner().Converge(ctx, s.want)
+		ended <- err
+	}()
+
+	// The others have their configuration and wait.
+	for _, name := range []string{"cp-1", "cp-2"} {
+		if err := s.sim.Machine(name).AwaitStage(bounded(t), talossim.StageBooting); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if restored := s.order("EtcdRecover"); len(restored) > 0 {
+		t.Errorf("restored on %v while cp-3 was silent", restored)
+	}
+
+	silent.PowerOn()
+
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRestoreSurvivesFailures fails calls that change a machine, loses their answers, and stops the run there: a
+// second run ends in the same state, with one etcd.
+func TestRestoreSurvivesFailures(t *testing.T) {
+	const changes = 5 // three configurations, an upload and a bootstrap
+
+	for n := 3; n <= changes; n++ {
+		for _, fault := range []talossim.Fault{{Code: codes.Unavailable, Message: "injected"}, {DropResponse: true}} {
+			t.Run(fmt.Sprintf("fail %d", n), func(t *testing.T) {
+				t.Parallel()
+
+				s := lost(t, talossim.Options{})
+				s.injectChange(n, fault)
+				s.comesBack()
+			})
+		}
+
+		t.Run(fmt.Sprintf("stop at %d", n), func(t *testing.T) {
+			t.Parallel()
+
+			s := lost(t, talossim.Options{})
+			s.stopAtChange(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
+			s.comesBack()
+		})
+	}
+}
+
+func (s *site) comesBack() {
+	s.t.Helper()
+
+	result, err := s.runner().Converge(bounded(s.t), s.want)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	s.isRestored(result.Snapshot)
+}
+
+func lastRestored(have cluster.Snapshot) (at time.Time) {
+	for _, m := range have.Machines {
+		if m.RestoredAt.After(at) {
+			at = m.RestoredAt
+		}
+	}
+
+	return at
+}
