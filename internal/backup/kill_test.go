@@ -347,10 +347,7 @@ func (s scene) killAtRequest(t *testing.T, b *bucketServer, request int, f fault
 
 	reached := make(chan struct{})
 
-	b.mu.Lock()
-	b.answered = func() { close(reached) }
-	b.mu.Unlock()
-
+	b.Answered(func() { close(reached) })
 	b.failing(func(*http.Request) fault {
 		switch request--; {
 		case request == 0:
