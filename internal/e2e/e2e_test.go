@@ -19,6 +19,7 @@ var scenarios = []struct {
 	{"killed", site.killed},
 	{"interrupted", site.interrupted},
 	{"changes", site.changes},
+	{"restore", site.restore},
 	{"upgrade", site.upgrade},
 	{"upgrade killed", site.upgradeKilled},
 	{"stopped", site.stopped},

@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// backedUp adds a backup to the quickstart, in a bucket of a real S3 server.
+const backedUp = `
+variable "bucket" {
+  type = object({ name = string, endpoint = string, ca = string, key = string })
+}
+
+variable "secret_access_key" {
+  sensitive = true
+}
+
+variable "restore" {
+  default = ""
+}
+
+provider "talosop" {
+  s3 = {
+    access_key_id     = var.bucket.key
+    secret_access_key = var.secret_access_key
+  }
+}
+
+resource "talosop_etcd_backup" "this" {
+  cluster = talosop_control_plane.this.cluster
+  s3      = { bucket = var.bucket.name, endpoint = var.bucket.endpoint, ca = var.bucket.ca, prefix = "e2e" }
+}
+`
+
+// restoring asks for the snapshot of the variable.
+const restoring = `
+resource "talosop_control_plane" "this" {
+  bootstrap = {
+    restore_from = {
+      s3 = { bucket = var.bucket.name, endpoint = var.bucket.endpoint, ca = var.bucket.ca, key = var.restore }
+    }
+  }
+}
+`
+
+// restore: every control plane of a cluster is wiped after a backup, and the cluster comes back with what was written before it. The provider
+// process is killed once, when etcd has its first member again.
+func (s site) restore(t *testing.T, cli clitest.CLI) {
+	s.needs(t, "reset")
+
+	const objects = 20
+
+	w := s.workspace(t, cli)
+	s.applied(t, w, "create")
+
+	api := s.kubernetesAPI(t, w)
+
+	for i := range objects {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("e2e-%d", i)}, Data: map[string]string{"n": fmt.Sprint(i)}}
+		if _, err := api.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	server := storetest.New(t)
+	w.Setenv("TF_VAR_secret_access_key", storetest.SecretKey)
+	w.Setenv("TF_VAR_bucket", inJSON(t, map[string]string{
+		"name": storetest.Bucket, "endpoint": server.Direct, "ca": server.CA, "key": storetest.AccessKey,
+	}))
+	w.Write("backup.tf", backedUp)
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+	plansNothing(t, w, "after the backup")
+
+	key, ok := w.Attribute("talosop_etcd_backup.this", "key").(string)
+	if !ok || key == "" {
+		t.Fatal("the state has no key of a backup")
+	}
+
+	s.wipe(t, w)
+
+	// By itself nothing is restored, nor made anew.
+	if refused := w.Run("plan"); refused.Exit == 0 || !strings.Contains(refused.Output(), "restore_from") {
+		t.Errorf("the plan of a cluster that lost its etcd ended with %d and does not say what to do:\n%s", refused.Exit, refused.Output())
+	}
+
+	w.Setenv("TF_VAR_restore", key)
+	w.Write("restore_override.tf", restoring)
+
+	if _, output := w.PlanIsEmpty(); !strings.Contains(output, "restore etcd on cp-") {
+		t.Errorf("the plan does not say that etcd is restored:\n%s", output)
+	}
+
+	secrets := bundle(t, w)
+	apply := w.Start("apply", "-auto-approve")
+	s.await(t, apply, "an etcd member", func(ctx context.Context) error {
+		_, err := s.members(ctx, secrets)
+
+		return err
+	})
+	apply.KillProvider()
+	s.failed(t, apply)
+
+	s.applied(t, w, "the restore that was killed")
+
+	found, err := api.CoreV1().ConfigMaps(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for i := range objects {
+		if !has(found.Items, fmt.Sprintf("e2e-%d", i), fmt.Sprint(i)) {
+			t.Errorf("e2e-%d did not come back", i)
+		}
+	}
+
+	if from := w.Attribute("talosop_control_plane.this", "restored_from"); from != "s3://"+storetest.Bucket+"/"+key {
+		t.Errorf("restored_from is %v", from)
+	}
+
+	s.destroy(t, w)
+}
+
+func has(objects []corev1.ConfigMap, name, n string) bool {
+	for _, o := range objects {
+		if o.Name == name {
+			return o.Data["n"] == n
+		}
+	}
+
+	return false
+}
+
+func inJSON(t *testing.T, value any) string {
+	t.Helper()
+
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(encoded)
+}
+
+// wipe resets every control plane beside the provider and waits for maintenance mode.
+func (s site) wipe(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	b := bundle(t, w)
+	for _, address := range s.controlPlanes {
+		if err := s.client(t, b, address).Reset(t.Context(), false, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	eventually(t, s.boot, "wiped control planes in maintenance mode", func(ctx context.Context) error {
+		return allInMaintenance(ctx, s.controlPlanes)
+	})
+}
+
+// restoringFile asks for a snapshot beside the configuration.
+const restoringFile = `
+resource "talosop_control_plane" "this" {
+  bootstrap = { restore_from = { file = { path = "etcd.snapshot" } } }
+}
+`
+
+// TestAccRestoreKilled kills the provider process with SIGKILL when the n-th call that changes a machine arrives while a cluster is restored
+// whose control planes were all wiped: at the upload of the snapshot and at the bootstrap every day, at the configurations before them in
+// make testeverycall. Applying again ends with one etcd that began with the snapshot.
+func TestAccRestoreKilled(t *testing.T) {
+	const (
+		first = 3 // of three configurations, an upload and a bootstrap
+		last  = 5
+	)
+
+	clis := clitest.All(t)
+
+	for n := 1; n <= last; n++ {
+		for _, served := range []bool{false, true} {
+			if n <= first && os.Getenv("TALOSOP_TEST_EVERY_CALL") == "" {
+				continue
+			}
+
+			t.Run(fmt.Sprintf("%d served=%t", n, served), func(t *testing.T) {
+				t.Parallel()
+
+				s, sim := standIn(t, 3, 1)
+				w := s.workspace(t, clis[n%len(clis)])
+				w.MustRun("apply", "-auto-approve")
+				s.talosctl(t, bundle(t, w)).ask(s.controlPlanes[0], "etcd", "snapshot", filepath.Join(w.Dir, "etcd.snapshot"))
+				s.wipe(t, w)
+
+				w.Write("restore_override.tf", restoringFile)
+				kill(t, sim, w, n, served, "apply", "-auto-approve")
+				w.MustRun("apply", "-auto-approve")
+				s.isUsable(t, w)
+				plansNothing(t, w, "after the restore that was killed")
+
+				if etcds := sim.EtcdClusters(); etcds != 1 {
+					t.Errorf("%d etcd clusters, want 1", etcds)
+				}
+
+				if from := w.Attribute("talosop_control_plane.this", "restored_from"); from != "etcd.snapshot" {
+					t.Errorf("restored_from is %v", from)
+				}
+			})
+		}
+	}
+}
