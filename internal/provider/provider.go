@@ -64,7 +64,7 @@ func (p *talosopProvider) Resources(context.Context) []func() resource.Resource 
 }
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newMachineInfoDataSource, newClusterHealthDataSource, newEtcdMembersDataSource}
+	return []func() datasource.DataSource{newMachineInfoDataSource, newClusterHealthDataSource, newEtcdMembersDataSource, newEtcdBackupsDataSource}
 }
 
 func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {

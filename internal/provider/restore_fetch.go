@@ -1,17 +1,20 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/blang/semver/v4"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -131,40 +134,57 @@ func (r *restoring) because(err error) error {
 // tooNew says why the versions that are wanted do not read what others wrote. A snapshot
 // without a record tells nothing about it.
 func (p pool) tooNew(facts backup.Facts) error {
-	wanted, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion)
-	written, unknown := machineconfig.ParseKubernetesVersion(facts.KubernetesVersion)
-
-	if err == nil && unknown == nil && (written.Major > wanted.Major || written.Major == wanted.Major && written.Minor > wanted.Minor) {
-		return &restoreError{
-			at: p.clusterPath("kubernetes_version"), from: p.restore.from,
-			cause:  fmt.Errorf("Kubernetes %s wrote it, and kubernetes_version is the older %s, which may not read it", written, wanted), //nolint:staticcheck // a name
-			remedy: fmt.Sprintf("Set kubernetes_version to v%d.%d or newer, or choose an older snapshot.", written.Major, written.Minor),
-		}
+	problem := &restoreError{
+		at: p.clusterPath("kubernetes_version"), from: p.restore.from,
+		remedy: "Set it to the version that is named, or a newer one, or choose an older snapshot.",
 	}
 
-	return p.etcdTooNew(facts)
-}
+	if reason := kubernetesTooOldFor(facts, p.settings.KubernetesVersion); reason != "" {
+		problem.cause = errors.New(reason)
 
-// etcdTooNew is the same for etcd, whose version is that of Talos.
-func (p pool) etcdTooNew(facts backup.Facts) error {
-	written, known := machineconfig.ReadTalosVersion(facts.TalosVersion)
+		return problem
+	}
 
-	for _, name := range p.names() {
-		g := p.machines[name].group
+	for _, g := range p.groups {
+		if reason := etcdTooOldFor(facts, g.talosVersion.ValueString()); reason != "" && g.role == cluster.ControlPlane {
+			problem.at, problem.cause = g.versionAt, errors.New(reason)
 
-		wanted, err := machineconfig.ParseTalosVersion(g.talosVersion.ValueString())
-		if err != nil || !known || !machineconfig.LosesEtcd(written, wanted) {
-			continue
-		}
-
-		return &restoreError{
-			at: g.versionAt, from: p.restore.from,
-			cause:  fmt.Errorf("the etcd of Talos %s wrote it, and that of the older %s does not read it", written, wanted),
-			remedy: fmt.Sprintf("Set talos_version to v%d.%d or newer, or choose an older snapshot.", written.Major, written.Minor),
+			return problem
 		}
 	}
 
 	return nil
+}
+
+// tooOldFor says why a cluster of some versions does not read a snapshot; empty when it does,
+// as far as they are known.
+func tooOldFor(facts backup.Facts, kubernetesVersion, talosVersion string) string {
+	return cmp.Or(kubernetesTooOldFor(facts, kubernetesVersion), etcdTooOldFor(facts, talosVersion))
+}
+
+// kubernetesTooOldFor is tooOldFor of an API server, which does not read what a newer minor
+// version wrote.
+func kubernetesTooOldFor(facts backup.Facts, wanted string) string {
+	to, err := machineconfig.ParseKubernetesVersion(wanted)
+	from, unknown := semver.ParseTolerant(facts.KubernetesVersion)
+
+	if err != nil || unknown != nil || from.Major < to.Major || from.Major == to.Major && from.Minor <= to.Minor {
+		return ""
+	}
+
+	return fmt.Sprintf("Kubernetes v%s wrote it, and the older %s need not read it", from, to)
+}
+
+// etcdTooOldFor is tooOldFor of etcd, whose version is that of Talos.
+func etcdTooOldFor(facts backup.Facts, wanted string) string {
+	to, err := machineconfig.ParseTalosVersion(wanted)
+	from, known := machineconfig.ReadTalosVersion(facts.TalosVersion)
+
+	if err != nil || !known || !machineconfig.LosesEtcd(from, to) {
+		return ""
+	}
+
+	return fmt.Sprintf("the etcd of Talos %s wrote it, and that of the older %s does not read it", from, to)
 }
 
 // restore lets a session restore the snapshot that its spec asks for.

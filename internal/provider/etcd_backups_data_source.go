@@ -1,0 +1,137 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+)
+
+var (
+	_ datasource.DataSource                   = (*etcdBackupsDataSource)(nil)
+	_ datasource.DataSourceWithConfigure      = (*etcdBackupsDataSource)(nil)
+	_ datasource.DataSourceWithValidateConfig = (*etcdBackupsDataSource)(nil)
+)
+
+func newEtcdBackupsDataSource() datasource.DataSource { return &etcdBackupsDataSource{} }
+
+// etcdBackupsDataSource lists what a store holds for a cluster.
+type etcdBackupsDataSource struct{ *machinery }
+
+func (d *etcdBackupsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_etcd_backups"
+}
+
+func (d *etcdBackupsDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	m, err := machineryOf(req.ProviderData)
+	if err != nil {
+		resp.Diagnostics.Append(bug(err.Error()))
+	}
+
+	d.machinery = m
+}
+
+func (d *etcdBackupsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The snapshots of a cluster's etcd that a bucket or a folder holds: those of `talosop_etcd_backup`, known by the name of the cluster and the mark of its " +
+			"secrets in their keys. It asks the store alone, and no machine. Of each snapshot it tells what was recorded when it was taken, and whether it can be restored; " +
+			"snapshots themselves are not read. A store without any gives an empty list; one that cannot be asked is an error.\n\nFor a restore the handle is written by hand, as the " +
+			"example does: the resource that is restored cannot depend on its own handle.",
+		Attributes: etcdBackupsAttributes(),
+	}
+}
+
+func (d *etcdBackupsDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	var config etcdBackupsModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(validateStore(path.Empty(), config.S3, config.File)...)
+	}
+}
+
+func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config etcdBackupsModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	handle, bundle, diags := clusterOf(ctx, config.Cluster)
+	resp.Diagnostics.Append(diags...)
+
+	timeout, diags := config.patience()
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(maskSecrets(ctx, handle.Secrets.ValueString()), timeout)
+	defer cancel()
+
+	at := placeOf(config.S3, config.File)
+
+	entries, err := d.list(ctx, at, backup.Archive{Prefix: at.prefix, Cluster: handle.Name.ValueString(), Mark: bundle.Mark()})
+	if err != nil {
+		resp.Diagnostics.Append(unable("list", "backups of etcd", report{
+			Attempted: fmt.Sprintf("list the snapshots of cluster %q in %s", handle.Name.ValueString(), at),
+			Cause:     []string{err.Error()},
+			Next:      "Correct the location or the credentials, which are those of s3 of the provider or of the default chain of the AWS SDK.",
+		}))
+
+		return
+	}
+
+	backups := judge(entries, handle)
+	config.fill(backups)
+
+	resp.Diagnostics.Append(unreadable(backups)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+}
+
+// list asks the store of a place.
+func (d *etcdBackupsDataSource) list(ctx context.Context, at place, of backup.Archive) ([]backup.Entry, error) {
+	if d.stores.unknown && at.bucket.Bucket != "" && at.bucket.Credentials.Profile == "" {
+		return nil, fmt.Errorf("the credentials in s3 of the provider are not known before an apply")
+	}
+
+	ctx, from, err := at.open(ctx, d.stores)
+	if err != nil {
+		return nil, err
+	}
+
+	of.Store = from
+
+	return of.List(ctx)
+}
+
+// unreadable warns of snapshots that are not what was stored.
+func unreadable(backups []judged) diag.Diagnostics {
+	var lines []string
+
+	for _, b := range backups {
+		if b.damaged {
+			lines = append(lines, b.Key+": "+b.reason)
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	if more := len(lines) - mostSteps; more > 0 {
+		lines = append(lines[:mostSteps], fmt.Sprintf("%d more", more))
+	}
+
+	return diag.Diagnostics{unsettled("Backups of etcd are damaged", "These snapshots are not restored, and latest passes them over:\n  - "+strings.Join(lines, "\n  - "))}
+}

@@ -1,0 +1,200 @@
+package provider
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// markOf is the mark of the cluster of a bundle.
+func markOf(t *testing.T, bundle string) string {
+	t.Helper()
+
+	parsed, err := pki.Parse([]byte(bundle))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return parsed.Mark()
+}
+
+// The data source lists what is stored for the cluster of a handle: nothing that is half
+// stored, nothing of others, and what is damaged with a warning.
+func TestBackupsOfAFolder(t *testing.T) {
+	t.Parallel()
+
+	folder := t.TempDir()
+	mark := markOf(t, bundleOnce())
+	s := file.Store{Path: folder}
+
+	named := func(day, mark, suffix string) string {
+		return "prod/etcd-snapshot-2026-01-" + day + "T03-00-00Z-" + mark + "-abcdef.db" + suffix
+	}
+
+	old, damaged := named("02", mark, ".zst.age"), named("03", mark, "")
+
+	for _, key := range []string{old, damaged, damaged + ".json", named("04", "0123456789abcdef", ""), "prod/" + mark + ".txt", "other/" + filepath.Base(old)} {
+		if _, err := s.Put(t.Context(), key, bytes.NewReader([]byte("what is stored"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// What a killed run leaves behind of the newest.
+	cut := errors.New("killed")
+	if _, err := s.Put(t.Context(), named("05", mark, ""), io.MultiReader(strings.NewReader("half"), &failing{cut})); !errors.Is(err, cut) {
+		t.Fatal(err)
+	}
+
+	if err := os.WriteFile(filepath.Join(folder, "prod", ".talosop-partial-"+filepath.Base(named("05", mark, ""))+"-1"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	state, said := look(t, "talosop_etcd_backups", configuration{"cluster": writtenHandle(), "file": configuration{"path": folder}})
+	if len(said) != 1 || said[0].Summary != "Backups of etcd are damaged" || !strings.Contains(said[0].Detail, damaged) {
+		t.Fatalf("it says %s", show(said))
+	}
+
+	got := attributesIn(t, state)
+	if want := tftypes.NewValue(tftypes.String, old); !got["latest"].Equal(want) {
+		t.Errorf("latest is %s, want %s", got["latest"], old)
+	}
+
+	var backups []tftypes.Value
+	if err := got["backups"].As(&backups); err != nil {
+		t.Fatal(err)
+	}
+
+	var keys []string
+
+	for _, b := range backups {
+		var key string
+		if err := attributeOf(t, b, "key").As(&key); err != nil {
+			t.Fatal(err)
+		}
+
+		keys = append(keys, key)
+	}
+
+	if !slices.Equal(keys, []string{damaged, old}) {
+		t.Errorf("the backups are %q", keys)
+	}
+
+	if encryption := attributeOf(t, backups[1], "encryption"); !encryption.Equal(tftypes.NewValue(tftypes.String, "age")) {
+		t.Errorf("the encryption of %s is %s", old, encryption)
+	}
+}
+
+// failing is a reader that fails.
+type failing struct{ err error }
+
+func (f *failing) Read([]byte) (int, error) { return 0, f.err }
+
+// A folder that nothing was stored in is an empty list and no error.
+func TestBackupsOfNoFolder(t *testing.T) {
+	t.Parallel()
+
+	state, said := look(t, "talosop_etcd_backups", configuration{"cluster": writtenHandle(), "file": configuration{"path": filepath.Join(t.TempDir(), "none")}})
+	if len(said) > 0 {
+		t.Fatalf("it says %s", show(said))
+	}
+
+	got := attributesIn(t, state)
+
+	var backups []tftypes.Value
+	if err := got["backups"].As(&backups); err != nil || backups == nil || len(backups) > 0 || !got["latest"].IsNull() {
+		t.Errorf("backups are %s (%v), latest is %s", got["backups"], err, got["latest"])
+	}
+}
+
+// A store that does not answer is an error that names it.
+func TestBackupsOfASilentServer(t *testing.T) {
+	t.Parallel()
+
+	_, said := look(t, "talosop_etcd_backups", configuration{
+		"cluster": writtenHandle(), "timeout": "10s",
+		"s3": configuration{"bucket": "backups", "endpoint": "http://127.0.0.1:1", "insecure_skip_tls_verify": true},
+	})
+	if len(said) != 1 || said[0].Summary != "Unable to list backups of etcd" || !strings.Contains(said[0].Detail, "s3://backups at http://127.0.0.1:1") {
+		t.Errorf("it says %s", show(said))
+	}
+}
+
+// What is restorable depends on the versions of the cluster, and latest is the newest of
+// these.
+func TestWhatIsRestorable(t *testing.T) {
+	t.Parallel()
+
+	entry := func(day int, size int64, facts backup.Facts) backup.Entry {
+		at := time.Date(2026, 1, day, 3, 0, 0, 0, time.UTC)
+		key := fmt.Sprintf("etcd-%d.db", day)
+
+		return backup.Entry{
+			Object: store.Object{Key: key, Size: 100}, Name: backup.Name{At: at, Mark: "0123456789abcdef"},
+			Record: &backup.Record{Key: key, Size: size, Facts: facts},
+		}
+	}
+
+	unrecorded := entry(2, 100, backup.Facts{})
+	unrecorded.Record = nil
+
+	entries := []backup.Entry{
+		entry(1, 100, backup.Facts{TalosVersion: "v1.10.4", KubernetesVersion: "v1.32.0"}),
+		unrecorded,
+		entry(3, 100, backup.Facts{TalosVersion: "v1.13.0", KubernetesVersion: "v1.35.9"}),
+		entry(4, 100, backup.Facts{TalosVersion: "v1.13.0", KubernetesVersion: "v1.36.0"}),
+		entry(5, 99, backup.Facts{}),
+	}
+
+	for name, test := range map[string]struct {
+		handle  handleModel
+		reasons []string
+		latest  string
+	}{
+		"versions unknown": {
+			handle:  handleModel{},
+			reasons: []string{"100 bytes, and 99 were stored", "", "", "", ""}, latest: "etcd-4.db",
+		},
+		"Kubernetes of the snapshots": {
+			handle:  handleModel{KubernetesVersion: types.StringValue("v1.35.2"), TalosVersion: types.StringValue("v1.13.0")},
+			reasons: []string{"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it, and the older v1.35.2", "", "", ""}, latest: "etcd-3.db",
+		},
+		"an older etcd": {
+			handle: handleModel{KubernetesVersion: types.StringValue("v1.33.0"), TalosVersion: types.StringValue("v1.10.2")},
+			reasons: []string{
+				"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it", "Kubernetes v1.35.9 wrote it", "", "",
+			}, latest: "etcd-2.db",
+		},
+		"an older etcd alone": {
+			handle:  handleModel{TalosVersion: types.StringValue("v1.10.2")},
+			reasons: []string{"100 bytes, and 99 were stored", "the etcd of Talos 1.13.0 wrote it", "the etcd of Talos 1.13.0 wrote it", "", ""}, latest: "etcd-2.db",
+		},
+	} {
+		backups := judge(entries, test.handle)
+
+		var m etcdBackupsModel
+		if m.fill(backups); m.Latest.ValueString() != test.latest {
+			t.Errorf("%s: latest is %s, want %s", name, m.Latest, test.latest)
+		}
+
+		for i, b := range backups {
+			if (b.reason == "") != (test.reasons[i] == "") || !strings.Contains(strings.ReplaceAll(b.reason, "Talos v", "Talos "), test.reasons[i]) {
+				t.Errorf("%s: %s is refused because %q, want %q", name, b.Key, b.reason, test.reasons[i])
+			}
+		}
+	}
+}
