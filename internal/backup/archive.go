@@ -20,9 +20,9 @@ type Archive struct {
 	// Mark tells this cluster from all others, those of its name included: 8 to 64 digits
 	// of lower-case hexadecimal. It is part of the keys.
 	Mark string
-	// Scratch is the folder for the copy of the database whose pages are checked, as large
-	// as the database; empty for that of the system. The copy has no name, so that a killed
-	// run leaves nothing there.
+	// Scratch is the folder for temporary files; empty for that of the system. Taking needs
+	// some percent of the size of the database there, fetching all of it. The files have no
+	// names, so that a killed run leaves nothing there.
 	Scratch string
 }
 

@@ -1,12 +1,9 @@
 package backup
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"hash"
-	"hash/crc32"
+	"fmt"
 	"io"
 	"os"
 )
@@ -33,11 +30,17 @@ var (
 	versionKey = []byte("storageVersion")
 )
 
+// isRevision is true for a key of etcd's: 8 bytes, '_', 8 bytes, and 't' for a deletion
+// (etcd 3.6, mvcc/revision.go).
+func isRevision(key []byte) bool {
+	return (len(key) == 17 || len(key) == 18) && key[8] == '_'
+}
+
 // Inspect checks every page of the database in a file, a snapshot with or without its sum at
 // the end, and reads what it holds, as `etcdutl snapshot status` does: all pages are read,
 // are what they say to be, in order, and used once. What is wrong with the database is
 // ErrDamaged. It reads a page at a time and changes nothing.
-func Inspect(ctx context.Context, path string) (database Database, err error) {
+func Inspect(ctx context.Context, path string) (_ Database, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return Database{}, err
@@ -45,79 +48,16 @@ func Inspect(ctx context.Context, path string) (database Database, err error) {
 
 	defer func() { err = errors.Join(err, file.Close()) }()
 
-	info, err := file.Stat()
+	s, err := newSurvey("")
 	if err != nil {
 		return Database{}, err
 	}
 
-	return inspect(ctx, file, info.Size())
-}
+	defer func() { err = errors.Join(err, s.Close()) }()
 
-func inspect(ctx context.Context, file io.ReaderAt, length int64) (database Database, err error) {
-	p, m, err := openPages(ctx, file, length)
-	if err != nil {
-		return Database{}, err
+	if _, err := io.Copy(s, file); err != nil {
+		return Database{}, fmt.Errorf("read the database: %w", err)
 	}
 
-	database.Size = int64(p.high) * p.size
-
-	if err := database.read(p, m); err != nil {
-		return Database{}, err
-	}
-
-	return database, p.rest(m)
-}
-
-// read walks all buckets in their order.
-func (d *Database) read(p *pages, m meta) error {
-	var (
-		sum  = crc32.New(crc32.MakeTable(crc32.Castagnoli))
-		keys bool
-	)
-
-	err := p.tree(m.root, bounds{}, 0, func(bucket entry, depth int) error {
-		if !bucket.bucket {
-			return damaged("%q is no bucket", bucket.key)
-		}
-
-		keys = keys || bytes.Equal(bucket.key, keyBucket)
-		sum.Write(bucket.key)
-
-		return p.bucket(bucket, depth, func(e entry) error { return d.follow(bucket.key, e, sum) })
-	})
-	if err != nil {
-		return err
-	}
-
-	if !keys {
-		return damaged("it has no bucket of etcd's keys")
-	}
-
-	d.Hash = sum.Sum32()
-
-	return nil
-}
-
-// follow takes an entry of a bucket into account.
-func (d *Database) follow(bucket []byte, e entry, sum hash.Hash32) error {
-	if e.bucket {
-		return damaged("%q of %q is a bucket", e.key, bucket)
-	}
-
-	sum.Write(e.key)
-	sum.Write(e.value)
-
-	switch {
-	case bytes.Equal(bucket, keyBucket):
-		// The key is a revision: 8 bytes, '_', 8 bytes, and 't' for a deletion (etcd 3.6, mvcc/revision.go).
-		if len(e.key) != 17 && len(e.key) != 18 || e.key[8] != '_' {
-			return damaged("%x is no revision of etcd", e.key)
-		}
-
-		d.Revision = int64(binary.BigEndian.Uint64(e.key))
-	case bytes.Equal(bucket, metaBucket) && bytes.Equal(e.key, versionKey):
-		d.Version = string(e.value)
-	}
-
-	return nil
+	return s.database(ctx)
 }

@@ -3,7 +3,8 @@
 // without that sum (Talos 1.13, EtcdSnapshot ends without an error when reading fails half
 // way), so nothing is kept whose sum was not verified.
 //
-// An Archive streams a snapshot through that check, zstd and age into a store, without
-// holding it in memory, and a copy of it to a file, whose pages are checked before the store
-// is told that the stream has ended. The stores are in backup/file and backup/s3.
+// An Archive streams a snapshot through that check, a check of all pages of the database,
+// zstd and age into a store, without holding or copying it, and tells the store that the
+// stream has ended only when both have found nothing. The stores are in backup/file and
+// backup/s3.
 package backup

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -86,23 +87,30 @@ func (a Archive) admit(key string, record *Record) error {
 // open reads a stored snapshot into a file without a name and compares it with its record,
 // if there is one.
 func (r *Record) open(ctx context.Context, stored io.Reader, keys Keys, folder string) (_ *Snapshot, err error) {
-	scratch, err := unnamed(folder)
+	pages, err := newSurvey(folder)
+	if err != nil {
+		return nil, err
+	}
+
+	defer func() { err = errors.Join(err, pages.Close()) }()
+
+	opened, err := unnamed(folder)
 	if err != nil {
 		return nil, err
 	}
 
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, scratch.Close())
+			err = errors.Join(err, opened.Close())
 		}
 	}()
 
-	size, err := r.fill(scratch, stored, keys)
+	size, err := r.fill(io.MultiWriter(opened, pages), stored, keys)
 	if err != nil {
 		return nil, err
 	}
 
-	database, err := inspect(ctx, scratch, size)
+	database, err := pages.database(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,23 +119,28 @@ func (r *Record) open(ctx context.Context, stored io.Reader, keys Keys, folder s
 		return nil, fmt.Errorf("%w: its database is %+v instead of %+v", store.ErrDiffers, database, r.Database)
 	}
 
-	return &Snapshot{Database: database, Record: r, file: scratch, size: size}, nil
+	return &Snapshot{Database: database, Record: r, file: opened, size: size}, nil
 }
 
 // fill writes the snapshot of a stored stream and returns how long it is.
 func (r *Record) fill(to io.Writer, stored io.Reader, keys Keys) (_ int64, err error) {
-	sum := sha256.New()
-	stored = io.TeeReader(stored, sum)
+	var (
+		sum  = sha256.New()
+		from = &source{Reader: io.TeeReader(stored, sum)}
+		v    = newVerifier()
+		into = &sink{Writer: io.MultiWriter(to, v)}
+	)
 
-	opened, err := keys.unseal(stored)
+	opened, err := keys.unseal(from)
 	if err != nil {
 		return 0, err
 	}
 
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
-	v := newVerifier()
-	if _, err := io.Copy(io.MultiWriter(to, v), opened); err != nil {
+	if _, err := io.Copy(into, opened); cmp.Or(from.err, into.err) != nil {
+		return 0, cmp.Or(from.err, into.err)
+	} else if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrIncomplete, err)
 	}
 
@@ -136,7 +149,7 @@ func (r *Record) fill(to io.Writer, stored io.Reader, keys Keys) (_ int64, err e
 	}
 
 	// What follows the end of the stream is read, so that the sum covers it.
-	if _, err := io.Copy(io.Discard, stored); err != nil {
+	if _, err := io.Copy(io.Discard, from); err != nil {
 		return 0, err
 	}
 
@@ -145,4 +158,32 @@ func (r *Record) fill(to io.Writer, stored io.Reader, keys Keys) (_ int64, err e
 	}
 
 	return v.size, nil
+}
+
+// source and sink remember their own errors, which say nothing against the snapshot between
+// them.
+type source struct {
+	io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+
+	return n, err
+}
+
+type sink struct {
+	io.Writer
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.Writer.Write(p)
+	s.err = cmp.Or(s.err, err)
+
+	return n, err
 }

@@ -66,7 +66,7 @@ type scratch struct {
 func unnamed(folder string) (*scratch, error) {
 	file, err := os.CreateTemp(folder, "talosop-etcd-snapshot-*")
 	if err != nil {
-		return nil, fmt.Errorf("make a file for the check of the database: %w", err)
+		return nil, fmt.Errorf("make a file without a name: %w", err)
 	}
 
 	return &scratch{File: file, named: os.Remove(file.Name()) != nil}, nil
@@ -88,10 +88,10 @@ type streamed struct {
 	sum      []byte // SHA-256 of what was written to the store
 }
 
-// stream writes a sealed snapshot to a store and a plain one to a file, and returns once
-// both the stream and the database in the file are verified. The sealing is finished only
+// stream writes a sealed snapshot to a store, and returns once both the stream and the
+// database in it are verified. The sealing is finished only
 // then; what was written before does not open.
-func stream(ctx context.Context, copied *scratch, sealing Sealing, source Source, to io.Writer) (streamed, error) {
+func stream(ctx context.Context, s *survey, sealing Sealing, source Source, to io.Writer) (streamed, error) {
 	v := newVerifier()
 
 	// What is stored as it is has been hashed by the verifier already.
@@ -106,7 +106,7 @@ func stream(ctx context.Context, copied *scratch, sealing Sealing, source Source
 		return streamed{}, err
 	}
 
-	if err := source(ctx, io.MultiWriter(v, copied, sealed)); err != nil {
+	if err := source(ctx, io.MultiWriter(v, s, sealed)); err != nil {
 		return streamed{}, err
 	}
 
@@ -114,7 +114,7 @@ func stream(ctx context.Context, copied *scratch, sealing Sealing, source Source
 		return streamed{}, err
 	}
 
-	database, err := inspect(ctx, copied, v.size)
+	database, err := s.database(ctx)
 	if err != nil {
 		return streamed{}, err
 	}

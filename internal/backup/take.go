@@ -62,12 +62,12 @@ func (a Archive) Take(ctx context.Context, r Request) (Record, error) {
 
 // stored is the record of a snapshot that was stored, as yet alone.
 func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
-	scratch, err := unnamed(a.Scratch)
+	pages, err := newSurvey(a.Scratch)
 	if err != nil {
 		return Record{}, err
 	}
 
-	defer func() { err = errors.Join(err, scratch.Close()) }()
+	defer func() { err = errors.Join(err, pages.Close()) }()
 
 	var (
 		key  = newKey(a.folder(), r.At, a.Mark, r.Sealing)
@@ -75,7 +75,7 @@ func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
 	)
 
 	object, err := piped(ctx, func(ctx context.Context, to io.Writer) (err error) {
-		sent, err = stream(ctx, scratch, r.Sealing, r.Source, to)
+		sent, err = stream(ctx, pages, r.Sealing, r.Source, to)
 		return err
 	}, func(body io.Reader) (store.Object, error) { return a.Store.Put(ctx, key, body) })
 	if err != nil {

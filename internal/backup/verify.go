@@ -8,9 +8,9 @@ import (
 	"hash"
 )
 
-// page is what sizes of etcd's databases are multiples of (etcd 3.6, etcdutl snapshot).
+// unit is what sizes of etcd's databases are multiples of (etcd 3.6, etcdutl snapshot).
 const (
-	page    = 512
+	unit    = 512
 	sumSize = sha256.Size
 )
 
@@ -59,10 +59,10 @@ func (v *verifier) all() []byte {
 // verify is nil when what was written is a database and its sum.
 func (v *verifier) verify() error {
 	switch {
-	case v.size > 0 && v.size%page == 0:
+	case v.size > 0 && v.size%unit == 0:
 		return fmt.Errorf("%w: it has %d bytes and no sum at its end, as a stream that was cut or a plain copy of a member's database; "+
 			"take it with `talosctl etcd snapshot`", ErrIncomplete, v.size)
-	case v.size <= sumSize || v.size%page != sumSize:
+	case v.size <= sumSize || v.size%unit != sumSize:
 		return fmt.Errorf("%w: it has %d bytes, which are not a database and its sum", ErrIncomplete, v.size)
 	case !bytes.Equal(v.sum.Sum(nil), v.tail):
 		return fmt.Errorf("%w: its sum is not that of its %d bytes", ErrIncomplete, v.size-sumSize)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -33,6 +34,9 @@ const (
 	TalosKind = "ServiceAccount"
 )
 
+// DefaultRegion is what most servers other than AWS call themselves.
+const DefaultRegion = "us-east-1"
+
 const (
 	// talosMount is where clients of Talos in pods look for credentials (Talos 1.13,
 	// constants.ServiceAccountMountPath).
@@ -41,12 +45,11 @@ const (
 	TalosConfigKey = "config"
 	// caMount has the certificates of the bucket's server, and is where Go looks for more of
 	// them when told (crypto/x509, SSL_CERT_DIR); those of the image are read besides.
-	caMount       = "/etc/talosop"
-	caVariable    = "/etc/ssl/certs:" + caMount
-	caKey         = "ca.crt"
-	workFolder    = "/tmp"
-	defaultRegion = "us-east-1"
-	container     = "talos-backup"
+	caMount    = "/etc/talosop"
+	caVariable = "/etc/ssl/certs:" + caMount
+	caKey      = "ca.crt"
+	workFolder = "/tmp"
+	container  = "talos-backup"
 	// user is that of cronjob.sample.yaml.
 	user = 1000
 	// retries of a run that failed: a snapshot may hit an election.
@@ -278,8 +281,7 @@ func (s Spec) environment() []any {
 	}
 
 	if s.Bucket.Endpoint != "" {
-		// What most servers other than AWS call themselves.
-		add("AWS_REGION", cmp.Or(s.Bucket.Region, defaultRegion))
+		add("AWS_REGION", cmp.Or(s.Bucket.Region, DefaultRegion))
 	} else {
 		add("AWS_REGION", s.Bucket.Region)
 	}
@@ -364,3 +366,6 @@ func (s Spec) JobNow(cronJob map[string]any, wish string) map[string]any {
 		"spec": template["spec"],
 	}
 }
+
+// WasNow reports whether a name is that of a run on demand.
+func (s Spec) WasNow(job string) bool { return strings.HasPrefix(job, s.Name+"-now-") }

@@ -1,0 +1,303 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// survey is an io.Writer that follows a database page by page as it comes. What the check of
+// the whole needs of a page goes to a file of notes, some percent of the database, so that
+// no copy of a database is needed to check it and memory does not grow with it: 8 bytes for
+// each page apart. It doubts everything. bbolt's own Tx.Check trusts what it follows: a
+// damaged page ends the process from a goroutine of bbolt's, where no caller can recover.
+//
+// Whether a page is in use is known only at the end, and pages that are free still have what
+// they had. So each page that says to be one is noted, and may be wrong without harm.
+type survey struct {
+	file   *scratch
+	notes  *bufio.Writer
+	end    int64   // of the notes
+	index  []int64 // where the note of a page ends; 0 for none
+	length int64   // of what was written
+	size   int     // of a page in bytes; 0 is not known yet
+	metas  [2]meta
+
+	partial []byte // of a page that has not come to its end
+	spans   []span // pages whose overflow has not come to its end
+	held    int    // bytes that spans will have
+
+	bad    error // about the first pages: nothing can be read
+	failed error // about the notes
+}
+
+// span is a page with what it overflows into.
+type span struct {
+	id     uint64
+	data   []byte
+	length int
+}
+
+func newSurvey(folder string) (*survey, error) {
+	file, err := unnamed(folder)
+	if err != nil {
+		return nil, err
+	}
+
+	return &survey{file: file, notes: bufio.NewWriterSize(file, 64<<10)}, nil
+}
+
+// Close removes the notes.
+func (s *survey) Close() error { return s.file.Close() }
+
+// Write follows the database. It fails when the notes cannot be written, and not for what is
+// wrong with the database: a stream that is not whole is no damaged database.
+func (s *survey) Write(p []byte) (int, error) {
+	n := len(p)
+	s.length += int64(n)
+
+	for len(p) > 0 && s.bad == nil && s.failed == nil {
+		if s.size > 0 && len(s.partial) == 0 && len(p) >= s.size {
+			s.page(p[:s.size])
+			p = p[s.size:]
+
+			continue
+		}
+
+		want := max(s.size, headerSize+metaSize)
+		missing := min(want-len(s.partial), len(p))
+		s.partial = append(s.partial, p[:missing]...)
+		p = p[missing:]
+
+		switch {
+		case len(s.partial) < want:
+		case s.size == 0:
+			first, err := parseMeta(0, s.partial)
+			s.size, s.bad = int(first.size), err
+		default:
+			s.page(s.partial)
+			s.partial = s.partial[:0]
+		}
+	}
+
+	return n, s.failed
+}
+
+// page takes the next page into account.
+func (s *survey) page(data []byte) {
+	id := uint64(len(s.index))
+	s.index = append(s.index, 0)
+
+	if id < 2 {
+		s.metas[id], s.bad = parseMeta(id, data)
+		return
+	}
+
+	s.overflow(data)
+
+	// The sum at the end is no page, and a page that is none may be what another overflows into.
+	if binary.LittleEndian.Uint64(data) != id {
+		return
+	}
+
+	switch length := (int(binary.LittleEndian.Uint32(data[12:])) + 1) * s.size; {
+	case length == s.size:
+		s.note(id, data)
+	case s.held+length <= maxSpan:
+		s.held += length
+		s.spans = append(s.spans, span{id: id, data: bytes.Clone(data), length: length})
+	}
+}
+
+// overflow gives a page to those before it that go on in it.
+func (s *survey) overflow(data []byte) {
+	waiting := s.spans[:0]
+
+	for _, span := range s.spans {
+		span.data = append(span.data, data...)
+
+		if len(span.data) < span.length {
+			waiting = append(waiting, span)
+			continue
+		}
+
+		s.held -= span.length
+		s.note(span.id, span.data)
+	}
+
+	clear(s.spans[len(waiting):])
+	s.spans = waiting
+}
+
+// Kinds of notes.
+const (
+	wholeNote   = 'w' // the page as it is
+	leafNote    = 'l' // what matters of a leaf without buckets
+	damagedNote = 'd' // why the page is none
+	noteHead    = 9   // kind, bytes of the page, bytes that follow
+)
+
+// note writes down a page.
+func (s *survey) note(id uint64, data []byte) {
+	kind, body := noted(data)
+
+	var head [noteHead]byte
+
+	head[0] = kind
+	binary.LittleEndian.PutUint32(head[1:], uint32(len(data)))
+	binary.LittleEndian.PutUint32(head[5:], uint32(len(body)))
+
+	for _, piece := range [][]byte{head[:], body} {
+		if _, err := s.notes.Write(piece); err != nil && s.failed == nil {
+			s.failed = fmt.Errorf("write down the pages of the database: %w", err)
+		}
+	}
+
+	s.index[id] = s.end + 1
+	s.end += int64(noteHead + len(body))
+}
+
+func noted(data []byte) (kind byte, body []byte) {
+	switch flags := binary.LittleEndian.Uint16(data[8:]); flags {
+	case branchPage, freelistPage:
+		return wholeNote, data
+	case leafPage:
+		summary, err := summarised(data)
+		if err != nil {
+			return damagedNote, []byte(err.Error())
+		}
+
+		if summary == nil {
+			return wholeNote, data
+		}
+
+		return leafNote, summary.encoded()
+	default:
+		return damagedNote, fmt.Appendf(nil, "it is of the kind %#x", flags)
+	}
+}
+
+// summary is what matters of a leaf page that has no buckets.
+type summary struct {
+	count       uint32
+	sum         uint32 // CRC-32C over keys and values
+	bytes       uint64 // of keys and values
+	revisions   bool   // all keys are revisions of etcd
+	first, last []byte
+	version     []byte // the value of versionKey
+}
+
+// summarised is nil for a page with buckets, whose entries matter.
+func summarised(data []byte) (*summary, error) {
+	var (
+		s       = summary{revisions: true}
+		buckets bool
+	)
+
+	err := leaf(data, bounds{}, func(e entry) error {
+		if s.count == 0 {
+			s.first = e.key
+		}
+
+		buckets = buckets || e.bucket
+		s.last = e.key
+		s.count++
+		s.sum = crc32.Update(s.sum, castagnoli, e.both)
+		s.bytes += uint64(len(e.both))
+		s.revisions = s.revisions && isRevision(e.key)
+
+		if bytes.Equal(e.key, versionKey) {
+			s.version = e.value
+		}
+
+		return nil
+	})
+	if err != nil || buckets {
+		return nil, err
+	}
+
+	return &s, nil
+}
+
+func (s *summary) encoded() []byte {
+	data := make([]byte, 0, 64)
+	data = binary.LittleEndian.AppendUint32(data, s.count)
+	data = binary.LittleEndian.AppendUint32(data, s.sum)
+	data = binary.LittleEndian.AppendUint64(data, s.bytes)
+
+	if s.revisions {
+		data = append(data, 1)
+	} else {
+		data = append(data, 0)
+	}
+
+	for _, field := range [][]byte{s.first, s.last, s.version} {
+		data = binary.LittleEndian.AppendUint32(data, uint32(len(field)))
+		data = append(data, field...)
+	}
+
+	return data
+}
+
+// decodedSummary reads what was encoded in this process.
+func decodedSummary(data []byte) summary {
+	s := summary{
+		count: binary.LittleEndian.Uint32(data), sum: binary.LittleEndian.Uint32(data[4:]), bytes: binary.LittleEndian.Uint64(data[8:]),
+		revisions: data[16] == 1,
+	}
+	data = data[17:]
+
+	for _, field := range []*[]byte{&s.first, &s.last, &s.version} {
+		length := binary.LittleEndian.Uint32(data)
+		*field = data[4 : 4+length]
+		data = data[4+length:]
+	}
+
+	return s
+}
+
+// database is what the database holds whose last byte was written, with or without the sum
+// at the end of a snapshot. What is wrong with it is ErrDamaged.
+func (s *survey) database(ctx context.Context) (Database, error) {
+	if s.failed == nil {
+		s.failed = s.notes.Flush()
+	}
+
+	switch {
+	case s.failed != nil:
+		return Database{}, s.failed
+	case s.bad != nil:
+		return Database{}, s.bad
+	case len(s.index) < 2:
+		return Database{}, damaged("it ends after %d bytes", s.length)
+	case s.metas[0].size != s.metas[1].size:
+		return Database{}, damaged("its pages have %d or %d bytes", s.metas[0].size, s.metas[1].size)
+	}
+
+	// Both descriptions must be sound, because a snapshot has written both (bbolt 1.4,
+	// Tx.WriteTo); the newer one counts.
+	newer := s.metas[0]
+	if s.metas[1].txid > newer.txid {
+		newer = s.metas[1]
+	}
+
+	size := int64(newer.high) * int64(s.size)
+	if surplus := s.length - size; surplus != 0 && surplus != sumSize {
+		return Database{}, damaged("it has %d bytes and says %d pages of %d", s.length, newer.high, s.size)
+	}
+
+	w := &walk{ctx: ctx, notes: s.file, index: s.index, size: s.size, high: newer.high, seen: make([]uint64, newer.high/64+1)}
+	w.found.Size = size
+
+	if err := w.buckets(newer.root); err != nil {
+		return Database{}, err
+	}
+
+	return w.found, w.rest(newer.freelist)
+}
+
+var _ io.Writer = (*survey)(nil)
