@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/grpc/codes"
@@ -22,63 +21,44 @@ import (
 // lost the event log tells whether it was accepted. A nil error means that etcd was told
 // to begin, in this call or in an earlier one; whether it did is a matter of observation.
 func (m *Machine) Bootstrap(ctx context.Context) error {
-	if err := m.beginEtcd(ctx, nil); err != nil {
+	if err := m.beginEtcd(ctx); err != nil {
 		return fmt.Errorf("bootstrap etcd on %s: %w", m.address, err)
 	}
 
 	return nil
 }
 
-// Restore is [Machine.Bootstrap] with the data of a snapshot, the database of a member
-// followed by its SHA-256. Talos checks the sum and restores after the call was answered
-// (Talos 1.13, recoverFromSnapshot): what is wrong with the snapshot shows in the
-// machine's etcd service only.
-func (m *Machine) Restore(ctx context.Context, snapshot io.Reader) error {
-	if err := m.beginEtcd(ctx, snapshot); err != nil {
-		return fmt.Errorf("restore etcd on %s: %w", m.address, err)
-	}
-
-	return nil
-}
-
-// beginEtcd bootstraps etcd, with the data of a snapshot where there is one.
-func (m *Machine) beginEtcd(ctx context.Context, snapshot io.Reader) error {
+func (m *Machine) beginEtcd(ctx context.Context) error {
 	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}
 
-	wanted, err := m.wantsBootstrap(ctx, s)
+	wanted, _, err := m.wantsBootstrap(ctx, s)
 	if err != nil || !wanted {
 		return err
 	}
 
-	if snapshot != nil {
-		if err := m.uploadSnapshot(ctx, s, snapshot); err != nil {
-			return err
-		}
-	}
-
-	return m.bootstrap(ctx, s, &machineapi.BootstrapRequest{RecoverEtcd: snapshot != nil})
+	return m.bootstrap(ctx, s, &machineapi.BootstrapRequest{})
 }
 
-// wantsBootstrap is false when there is nothing to do any more.
-func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (bool, error) {
+// wantsBootstrap says whether etcd waits for a bootstrap, and whether this boot saw one.
+func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (wanted, requested bool, err error) {
 	etcd, requested, err := m.etcdProgress(ctx, s)
 
 	switch {
 	case err != nil:
-		return false, err
+		return false, false, err
 	case requested, etcd == cluster.ServiceRunning, etcd == preparingWithData, etcd == failedWithData:
-		return false, nil
+		return false, requested, nil
 	case etcd == cluster.ServicePreparing, etcd == cluster.ServiceFailed:
 		// A control plane that nobody bootstraps is Preparing for half an hour,
 		// then Failed, and accepts it in both.
-		return true, nil
+		return true, false, nil
 	case etcd == "":
-		return false, m.withoutEtcd(ctx, s)
+		return false, false, m.withoutEtcd(ctx, s)
 	default:
-		return false, fmt.Errorf("%w: its etcd service is %s", ErrInProgress, etcd)
+		return false, false, fmt.Errorf("%w: its etcd service is %s", ErrInProgress, etcd)
 	}
 }
 

@@ -24,7 +24,7 @@ const etcdServiceID = "etcd"
 
 // EtcdMembers lists the members as this machine sees them. The answer needs an
 // etcd with a leader: without one the call ends with its deadline. On a worker it
-// is ErrUnsupported.
+// is ErrUnsupported. Where the machine's own etcd service failed, the error says why.
 func (m *Machine) EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error) {
 	var members []cluster.EtcdMember
 
@@ -33,7 +33,13 @@ func (m *Machine) EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error)
 			return err
 		}
 
-		members, err = bounded(ctx, m, s.etcdMembers)
+		if members, err = bounded(ctx, m, s.etcdMembers); err == nil || !s.alive() {
+			return err
+		}
+
+		if failure, _ := bounded(ctx, m, s.etcdFailure); failure != "" {
+			return fmt.Errorf("%w; etcd: %s", err, failure)
+		}
 
 		return err
 	})
@@ -195,20 +201,28 @@ func (s *session) unlisted(root string, err error) error {
 func notThere(text string) bool { return strings.HasSuffix(text, syscall.ENOENT.Error()) }
 
 // etcdProgress is how far the etcd of a control plane is, and whether this boot saw
-// a bootstrap. Preparing and Failed are the states of an etcd without data; one with
-// data is in a state of its own.
+// a bootstrap that is not over. Preparing and Failed are the states of an etcd without
+// data; one with data is in a state of its own.
 func (m *Machine) etcdProgress(ctx context.Context, s *session) (etcd cluster.ServiceState, requested bool, err error) {
 	if etcd, err = bounded(ctx, m, s.etcdService); err != nil || etcd == cluster.ServiceRunning {
 		return etcd, false, err
 	}
 
-	if requested, err = bounded(ctx, m, s.bootstrapRequested); err != nil || requested {
-		return etcd, requested, err
+	if requested, err = bounded(ctx, m, s.bootstrapRequested); err != nil {
+		return etcd, false, err
+	}
+
+	// A bootstrap first stops the etcd that waits, which makes that one Failed: only what is
+	// read after the trace is the outcome (BootstrapEtcd, Talos 1.13).
+	if requested && etcd == cluster.ServiceFailed {
+		if etcd, err = bounded(ctx, m, s.etcdService); err != nil {
+			return etcd, requested, err
+		}
 	}
 
 	held, ambiguous := withData[etcd]
-	if !ambiguous {
-		return etcd, false, nil
+	if !ambiguous || requested && etcd != cluster.ServiceFailed {
+		return etcd, requested, nil
 	}
 
 	data, err := bounded(ctx, m, s.etcdHasData)
@@ -217,8 +231,30 @@ func (m *Machine) etcdProgress(ctx context.Context, s *session) (etcd cluster.Se
 	}
 
 	if data {
-		return held, false, nil
+		return held, requested, nil
 	}
 
+	// A service that Failed runs no more (Talos 1.13, system.go): without data it takes
+	// another bootstrap as if there had been none.
 	return etcd, false, nil
+}
+
+// etcdFailure is what Talos says of an etcd service that failed; empty of any other.
+func (s *session) etcdFailure(ctx context.Context) (string, error) {
+	service, err := s.service(ctx, etcdServiceID)
+	if err != nil || cluster.ServiceState(service.GetState()) != cluster.ServiceFailed {
+		return "", err
+	}
+
+	return lastSaid(service), nil
+}
+
+// lastSaid is the latest message about a service, which has the reason of a failure.
+func lastSaid(service *machineapi.ServiceInfo) string {
+	events := service.GetEvents().GetEvents()
+	if len(events) == 0 {
+		return "its etcd service is " + service.GetState()
+	}
+
+	return events[len(events)-1].GetMsg()
 }

@@ -23,7 +23,10 @@ import (
 type talosAPI struct {
 	machineapi.UnimplementedMachineServiceServer
 
-	etcd   string
+	etcd string
+	// then is the state of etcd from the second question on, where it is another one.
+	then   string
+	asked  atomic.Int32
 	events []*machineapi.Event
 	// ends lets the event stream end after what is in the log.
 	ends bool
@@ -39,10 +42,18 @@ type talosAPI struct {
 func (a *talosAPI) ServiceList(context.Context, *emptypb.Empty) (*machineapi.ServiceListResponse, error) {
 	services := []*machineapi.ServiceInfo{{Id: "machined", State: "Running"}}
 	if a.etcd != "" {
-		services = append(services, &machineapi.ServiceInfo{Id: "etcd", State: a.etcd})
+		services = append(services, &machineapi.ServiceInfo{Id: "etcd", State: a.state()})
 	}
 
 	return &machineapi.ServiceListResponse{Messages: []*machineapi.ServiceList{{Services: services}}}, nil
+}
+
+func (a *talosAPI) state() string {
+	if a.then != "" && a.asked.Add(1) > 1 {
+		return a.then
+	}
+
+	return a.etcd
 }
 
 func (a *talosAPI) Events(req *machineapi.EventsRequest, stream machineapi.MachineService_EventsServer) error {
@@ -182,7 +193,15 @@ func TestEtcdProgress(t *testing.T) {
 		"runs":                  {api: &talosAPI{etcd: "Running"}, etcd: cluster.ServiceRunning},
 		"gave up joining":       {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{}}, etcd: cluster.ServiceFailed, bootstraps: 1},
 		"failed with its data":  {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{"member"}}, etcd: failedWithData},
-		"was asked, and failed": {api: &talosAPI{etcd: "Failed", events: append(noise(3), trace)}, etcd: cluster.ServiceFailed, requested: true},
+		"was asked, and failed": {api: &talosAPI{etcd: "Failed", events: append(noise(3), trace)}, etcd: cluster.ServiceFailed, bootstraps: 1},
+		"was asked, and failed with data": {
+			api:  &talosAPI{etcd: "Failed", events: append(noise(3), trace), files: []string{"member"}},
+			etcd: failedWithData, requested: true,
+		},
+		"was stopped by a bootstrap this very moment": {
+			api:  &talosAPI{etcd: "Failed", then: "Finished", events: append(noise(3), trace), files: []string{}},
+			etcd: cluster.ServiceFinished, requested: true,
+		},
 		"waits for its network": {api: &talosAPI{etcd: "Waiting", events: noise(3)}, etcd: "Waiting", bootstrapClass: ErrInProgress},
 		"an event stream that ends early": {
 			api: &talosAPI{etcd: "Preparing", ends: true}, etcd: cluster.ServicePreparing, class: ErrUnreachable, bootstrapClass: ErrUnreachable,

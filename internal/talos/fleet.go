@@ -77,6 +77,12 @@ type Timeouts struct {
 	// Kubelet bounds what a kubelet takes to run with another image, the download of one
 	// that is not there included; 5 min.
 	Kubelet time.Duration
+	// Stall bounds how long a machine may take over the next piece of a snapshot of etcd, in
+	// either direction, and over writing the last one to its disk; 2 min.
+	Stall time.Duration
+	// Restore bounds what a machine takes to verify a snapshot of etcd, once it has it, and
+	// to begin with its data; 10 min.
+	Restore time.Duration
 	// Settle is how long the effect of a change is looked for: the end of
 	// maintenance mode after a configuration, the trace of a bootstrap whose
 	// answer was lost, the begin of a reset or of a reboot; 15 s.
@@ -104,6 +110,8 @@ func (o Options) withDefaults() Options {
 		&t.Upgrade: 15 * time.Minute,
 		&t.Leave:   9 * time.Minute,
 		&t.Kubelet: 5 * time.Minute,
+		&t.Stall:   2 * time.Minute,
+		&t.Restore: 10 * time.Minute,
 		&t.Settle:  15 * time.Second,
 		&t.Poll:    250 * time.Millisecond,
 	} {

@@ -172,10 +172,29 @@ func (m *Machine) observeEtcd(ctx context.Context, s *session, out *cluster.Mach
 		if out.EtcdService, out.BootstrapRequested, err = m.etcdProgress(ctx, s); err != nil {
 			return err
 		}
+
+		if err := m.observeEtcdFailure(ctx, s, out); err != nil {
+			return err
+		}
 	}
 
 	if m.fleet.options.Restores {
 		out.RestoredAt, err = bounded(ctx, m, s.restoredAt)
+	}
+
+	return err
+}
+
+// observeEtcdFailure adds to what a machine lacks why its etcd service failed: Talos itself
+// only says there that it does not run.
+func (m *Machine) observeEtcdFailure(ctx context.Context, s *session, out *cluster.MachineState) error {
+	if out.EtcdService != cluster.ServiceFailed && out.EtcdService != failedWithData {
+		return nil
+	}
+
+	failure, err := bounded(ctx, m, s.etcdFailure)
+	if err == nil && failure != "" {
+		out.Unmet = append(out.Unmet, "etcd: "+failure)
 	}
 
 	return err

@@ -7,43 +7,197 @@ import (
 	"io"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// uploadSnapshot sends a snapshot to the machine, which keeps it as a file until it is told
-// to bootstrap from it. A file that is there is replaced (Talos 1.13, EtcdRecover).
-func (m *Machine) uploadSnapshot(ctx context.Context, s *session, snapshot io.Reader) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-
-	stream, err := s.machine.EtcdRecover(ctx)
-	if err != nil {
-		return fmt.Errorf("send the snapshot: %w", s.failed(err))
-	}
-
-	chunk := make([]byte, uploadChunk)
-
-	for {
-		n, err := snapshot.Read(chunk)
-		if n > 0 {
-			// The stream ends early when the machine refuses; CloseAndRecv knows why.
-			if stream.Send(&common.Data{Bytes: chunk[:n]}) != nil {
-				break
-			}
-		}
-
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return fmt.Errorf("read the snapshot: %w", err)
-		}
-	}
-
-	if _, err := stream.CloseAndRecv(); err != nil {
-		return fmt.Errorf("send the snapshot: %w", s.failed(err))
+// Restore is [Machine.Bootstrap] with the data of a snapshot, which is the database of a
+// member followed by its SHA-256. It takes the same care, sends the snapshot only to a
+// machine whose etcd waits, and bootstraps only what it sent to its end. A nil error means
+// that etcd runs on that data, or has data since an earlier boot.
+//
+// Talos verifies and restores after it answered (Talos 1.13, recoverFromSnapshot), so that
+// the outcome is waited for, in a repeated call too. A snapshot that Talos does not take is
+// a permanent error with Talos's words, and so is a machine that restarts meanwhile: a
+// database with missing pages ends machined itself (bbolt 1.4, Tx.Check). Verify the
+// snapshot first: what a failed restoration leaves in the data directory has to be reset.
+//
+// Each piece is bounded by Timeouts.Stall, the outcome by Timeouts.Restore.
+func (m *Machine) Restore(ctx context.Context, snapshot io.Reader) error {
+	if err := m.restore(ctx, snapshot); err != nil {
+		return fmt.Errorf("restore etcd on %s: %w", m.address, err)
 	}
 
 	return nil
 }
 
+func (m *Machine) restore(ctx context.Context, snapshot io.Reader) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
+	}
+
+	boot, err := bounded(ctx, m, s.bootID)
+	if err != nil {
+		return err
+	}
+
+	wanted, requested, err := m.wantsBootstrap(ctx, s)
+
+	switch {
+	case err != nil:
+		return err
+	case wanted:
+		if err := m.uploadSnapshot(ctx, s, snapshot); err != nil {
+			return fmt.Errorf("send the snapshot: %w", err)
+		}
+
+		if err := m.bootstrap(ctx, s, &machineapi.BootstrapRequest{RecoverEtcd: true}); err != nil {
+			return err
+		}
+	case !requested:
+		return nil
+	}
+
+	return m.awaitRestored(ctx, boot)
+}
+
+// uploadSnapshot sends a snapshot to the machine, which keeps it as a file until it is told
+// to bootstrap from it. A file that is there is replaced, and an upload that ends early
+// removed (Talos 1.13, EtcdRecover).
+func (m *Machine) uploadSnapshot(ctx context.Context, s *session, snapshot io.Reader) error {
+	ctx, pace := m.paced(ctx)
+	defer pace.stop()
+
+	stream, err := s.machine.EtcdRecover(ctx)
+	if err != nil {
+		return final(s.failed(err))
+	}
+
+	sent := pace.send(stream, snapshot)
+	if sent != nil && !errors.Is(sent, errEnded) {
+		return sent
+	}
+
+	err = pace.step(func() error {
+		_, err := stream.CloseAndRecv()
+
+		return err
+	})
+
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return callError(context.Cause(ctx))
+	case err != nil:
+		return final(s.failed(err))
+	case sent != nil:
+		return fmt.Errorf("%w: %w", ErrUnreachable, sent)
+	default:
+		return nil
+	}
+}
+
 // uploadChunk is the bytes of one message, far below gRPC's limit of 4 MiB.
 const uploadChunk = 64 << 10
+
+// errEnded means that the machine ended a stream; only its answer says why.
+var errEnded = errors.New("the machine ended the stream before the snapshot did")
+
+// send sends all there is to read.
+func (p *pace) send(stream machineapi.MachineService_EtcdRecoverClient, from io.Reader) error {
+	chunk := make([]byte, uploadChunk)
+
+	for {
+		n, failure := from.Read(chunk)
+
+		if n > 0 && p.step(func() error { return stream.Send(&common.Data{Bytes: chunk[:n]}) }) != nil {
+			return errEnded
+		}
+
+		switch {
+		case failure == io.EOF: //nolint:errorlint // one that is wrapped is the end of something else
+			return nil
+		case failure != nil:
+			return fmt.Errorf("read it: %w", failure)
+		}
+	}
+}
+
+// awaitRestored waits for what becomes of a restoration in this boot.
+func (m *Machine) awaitRestored(ctx context.Context, boot string) error {
+	limit := m.fleet.options.Timeouts.Restore
+
+	patience, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
+	defer cancel()
+
+	var refusal error
+
+	err := wait.Until(patience, m.fleet.options.Timeouts.Poll, func(ctx context.Context) error {
+		s, etcd, err := m.etcdOf(ctx, boot)
+		if err != nil {
+			return err
+		}
+
+		switch cluster.ServiceState(etcd.GetState()) {
+		case cluster.ServiceRunning:
+			return nil
+		case cluster.ServiceFailed:
+			refusal, err = m.refusal(ctx, s, lastSaid(etcd))
+
+			return err
+		default:
+			return fmt.Errorf("%w: its etcd service is %s", ErrInProgress, etcd.GetState())
+		}
+	})
+	if err != nil {
+		return err
+	}
+
+	return refusal
+}
+
+// etcdOf is the etcd service of a member, as long as that is in a boot.
+func (m *Machine) etcdOf(ctx context.Context, boot string) (*session, *machineapi.ServiceInfo, error) {
+	s, _, err := m.connected(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if err := s.expect(cluster.Member); err != nil {
+		return nil, nil, err
+	}
+
+	now, err := bounded(ctx, m, s.bootID)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if now != boot {
+		return nil, nil, wait.Permanent(errors.New("the machine restarted while it restored the snapshot"))
+	}
+
+	etcd, err := bounded(ctx, m, func(ctx context.Context) (*machineapi.ServiceInfo, error) { return s.service(ctx, etcdServiceID) })
+
+	return s, etcd, err
+}
+
+// refusal says what Talos says of a snapshot, and what is to be done about it.
+func (m *Machine) refusal(ctx context.Context, s *session, said string) (refusal, err error) {
+	data, err := bounded(ctx, m, s.etcdHasData)
+
+	switch {
+	case err != nil:
+		return nil, err
+	case data:
+		return wait.Permanent(fmt.Errorf("etcd refused the snapshot and left data of it, which Talos never bootstraps over: %s; "+
+			"reset the machine, then apply again with another snapshot", said)), nil
+	case notThere(said):
+		// An upload that broke off ends on the machine when that notices, and then removes
+		// the file even where a later upload has written it (EtcdRecover, Talos 1.13).
+		return fmt.Errorf("%w: the snapshot was removed by an earlier upload that broke off: %s", ErrInProgress, said), nil
+	default:
+		return wait.Permanent(fmt.Errorf("etcd refused the snapshot: %s; apply again with another one", said)), nil
+	}
+}

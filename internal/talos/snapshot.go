@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -14,7 +16,8 @@ import (
 // EtcdSnapshot streams a snapshot of the machine's etcd member: its database followed by
 // its SHA-256. Talos ends the stream without an error when reading fails half way (Talos
 // 1.13, EtcdSnapshot), so the sum has to be verified by whoever keeps it. Control plane
-// only; bounded by the context.
+// only. It is bounded by the context, and each piece by Timeouts.Stall; what the writer takes
+// does not count.
 func (m *Machine) EtcdSnapshot(ctx context.Context, to io.Writer) error {
 	if err := m.etcdSnapshot(ctx, to); err != nil {
 		return fmt.Errorf("take a snapshot of etcd on %s: %w", m.address, err)
@@ -29,8 +32,8 @@ func (m *Machine) etcdSnapshot(ctx context.Context, to io.Writer) error {
 		return err
 	}
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, pace := m.paced(ctx)
+	defer pace.stop()
 
 	stream, err := s.machine.EtcdSnapshot(ctx, &machineapi.EtcdSnapshotRequest{})
 	if err != nil {
@@ -38,11 +41,19 @@ func (m *Machine) etcdSnapshot(ctx context.Context, to io.Writer) error {
 	}
 
 	for {
-		data, err := stream.Recv()
+		var data *common.Data
+
+		err := pace.step(func() (err error) {
+			data, err = stream.Recv()
+
+			return err
+		})
 
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
+		case err != nil && ctx.Err() != nil:
+			return callError(context.Cause(ctx))
 		case err != nil:
 			return s.failed(err)
 		}
@@ -51,4 +62,34 @@ func (m *Machine) etcdSnapshot(ctx context.Context, to io.Writer) error {
 			return fmt.Errorf("write it: %w", err)
 		}
 	}
+}
+
+// pace ends a stream whose other side stopped moving. Without it a machine that lost its
+// power is waited for as long as the network stack tries, which is a quarter of an hour.
+type pace struct {
+	limit time.Duration
+	timer *time.Timer
+	stop  func()
+}
+
+// paced is a context for a stream, with the pace that ends it.
+func (m *Machine) paced(ctx context.Context) (context.Context, *pace) {
+	limit := m.fleet.options.Timeouts.Stall
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w: nothing moved for %s", ErrUnreachable, limit)) })
+	timer.Stop()
+
+	return ctx, &pace{limit: limit, timer: timer, stop: func() {
+		timer.Stop()
+		cancel(nil)
+	}}
+}
+
+// step runs one call that waits for the other side.
+func (p *pace) step(call func() error) error {
+	p.timer.Reset(p.limit)
+	defer p.timer.Stop()
+
+	return call()
 }

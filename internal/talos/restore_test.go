@@ -1,0 +1,336 @@
+package talos_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// kept is what the etcd of a snapshot of these tests holds.
+var kept = map[string]string{"/test/a": strings.Repeat("a", 300<<10), "/test/b": "b"}
+
+// lost is a control plane that waits for its bootstrap, and a snapshot of the etcd it had.
+func lost(t *testing.T, sim *talossim.Simulator, change func(*talos.Options)) (*talossim.Machine, *talos.Machine, []byte) {
+	t.Helper()
+
+	o := newOwner(t, sim)
+	m, former := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, former, "waited for its bootstrap", waitsForBootstrap)
+	must(t, former.Bootstrap(t.Context()))
+	observed(t, former, "became ready", settled)
+	must(t, m.PutEtcdKeys(t.Context(), kept))
+
+	var snapshot bytes.Buffer
+
+	must(t, former.EtcdSnapshot(t.Context(), &snapshot))
+
+	m.Wipe()
+	m.PowerOn()
+
+	api := o.fleet(t, change).Machine(wanted(m))
+	observed(t, api, "was blank", func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
+	observed(t, api, "waited again", waitsForBootstrap)
+	sim.ForgetCalls()
+
+	return m, api, snapshot.Bytes()
+}
+
+// restoring is a Restore that reads the snapshot from its beginning each time.
+func restoring(api *talos.Machine, snapshot []byte) func(context.Context) error {
+	return func(ctx context.Context) error { return api.Restore(ctx, bytes.NewReader(snapshot)) }
+}
+
+func TestRestoreOnce(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		fault talossim.Fault
+		// first is the class of the first attempt's error.
+		first               error
+		uploads, bootstraps int
+	}{
+		"an answer": {uploads: 1, bootstraps: 1},
+		"not ready": {
+			fault: talossim.Fault{Method: "EtcdRecover", Code: codes.FailedPrecondition, Message: "etcd service is not ready for recovery yet"},
+			first: talos.ErrInProgress, uploads: 2, bootstraps: 1,
+		},
+		"an upload that is cut": {
+			fault: talossim.Fault{Method: "EtcdRecover", After: 200 << 10, Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
+		},
+		"power that is cut in an upload": {
+			fault: talossim.Fault{Method: "EtcdRecover", After: 200 << 10, Crash: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
+		},
+		"an upload whose answer is lost": {
+			fault: talossim.Fault{Method: "EtcdRecover", DropResponse: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
+		},
+		"a bootstrap whose answer is lost": {
+			fault: talossim.Fault{Method: "Bootstrap", DropResponse: true}, uploads: 1, bootstraps: 1,
+		},
+		"a bootstrap that is lost": {
+			fault: talossim.Fault{Method: "Bootstrap", Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 2,
+		},
+		"no role for it": {
+			fault: talossim.Fault{Method: "EtcdRecover", Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, uploads: 2, bootstraps: 1,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			m, api, snapshot := lost(t, sim, shortly)
+
+			if test.fault.Method != "" {
+				m.SetFault(test.fault)
+			}
+
+			err := api.Restore(t.Context(), bytes.NewReader(snapshot))
+			if !errors.Is(err, test.first) || err != nil && !strings.Contains(err.Error(), m.Address().String()) {
+				t.Fatalf("first attempt: %v, want %v", err, test.first)
+			}
+
+			m.PowerOn() // does nothing to a machine that is on
+			m.ClearFaults()
+			observed(t, api, "came back", func(s cluster.MachineState) bool { return s.Access == cluster.Member && s.EtcdService != "" })
+
+			// Whatever happened, further attempts are harmless.
+			for range 3 {
+				must(t, retried(t, restoring(api, snapshot)))
+			}
+
+			observed(t, api, "became ready", settled)
+
+			if got, err := m.EtcdKeys(t.Context(), "/test/"); err != nil || !maps.Equal(got, kept) {
+				t.Errorf("etcd has %d keys, want those of the snapshot (%v)", len(got), err)
+			}
+
+			uploads, bootstraps := sim.CallsTo("EtcdRecover"), sim.CallsTo("Bootstrap")
+			if len(uploads) != test.uploads || len(bootstraps) != test.bootstraps {
+				t.Errorf("uploads %v and bootstraps %v, want %d and %d", uploads, bootstraps, test.uploads, test.bootstraps)
+			}
+
+			if slices.ContainsFunc(bootstraps, func(c talossim.Call) bool { return c.Detail != "recover" }) {
+				t.Errorf("a bootstrap without the snapshot: %v", bootstraps)
+			}
+		})
+	}
+}
+
+// Nothing is bootstrapped unless the whole snapshot was sent.
+func TestRestoreThatCannotReadTheSnapshot(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	_, api, snapshot := lost(t, sim, nil)
+	broken := errors.New("the disk is gone")
+
+	for _, failure := range []error{broken, io.ErrUnexpectedEOF, fmt.Errorf("decrypt: %w", io.EOF)} {
+		half := io.MultiReader(bytes.NewReader(snapshot[:len(snapshot)/2]), iotest.ErrReader(failure))
+		if err := api.Restore(t.Context(), half); !errors.Is(err, failure) {
+			t.Errorf("err = %v, want %v", err, failure)
+		}
+	}
+
+	if n := len(sim.CallsTo("Bootstrap")); n != 0 {
+		t.Errorf("%d bootstraps", n)
+	}
+
+	must(t, retried(t, restoring(api, snapshot)))
+}
+
+// Talos tells what is wrong with a snapshot after it answered.
+func TestRestoreOfABrokenSnapshot(t *testing.T) {
+	t.Parallel()
+
+	t.Run("its data is left", func(t *testing.T) {
+		t.Parallel()
+
+		_, api, snapshot := lost(t, site(t, talossim.Options{}), nil)
+		snapshot[len(snapshot)-1] ^= 1
+
+		// A second attempt, of the next run, meets what the first one left.
+		for range 2 {
+			err := api.Restore(t.Context(), bytes.NewReader(snapshot))
+			if !wait.IsPermanent(err) || !strings.Contains(err.Error(), "expected sha256 [") || !strings.Contains(err.Error(), "reset the machine") {
+				t.Errorf("err = %v", err)
+			}
+		}
+
+		seen := observed(t, api, "failed", func(s cluster.MachineState) bool { return s.EtcdService.ProvesData() })
+		if seen.EtcdService.WithoutData() || !strings.Contains(strings.Join(seen.Unmet, "\n"), "etcd: Failed to run pre stage: error recovering from the snapshot") {
+			t.Errorf("observed: %+v", seen)
+		}
+
+		if _, err := api.EtcdMembers(t.Context()); err == nil || !strings.Contains(err.Error(), "error recovering from the snapshot") {
+			t.Errorf("members: %v", err)
+		}
+	})
+
+	t.Run("nothing is left", func(t *testing.T) {
+		t.Parallel()
+
+		m, api, snapshot := lost(t, site(t, talossim.Options{}), nil)
+		junk := bytes.Repeat([]byte("junk"), 50_000)
+
+		err := api.Restore(t.Context(), bytes.NewReader(junk))
+		if !wait.IsPermanent(err) || !strings.Contains(err.Error(), "invalid database") || strings.Contains(err.Error(), "reset the machine") {
+			t.Errorf("err = %v", err)
+		}
+
+		// It waits as before, and takes a better one.
+		seen := api.Observe(t.Context())
+		if !seen.EtcdService.WithoutData() || seen.BootstrapRequested || !strings.Contains(strings.Join(seen.Unmet, "\n"), "invalid database") {
+			t.Errorf("observed: %+v", seen)
+		}
+
+		must(t, api.Restore(t.Context(), bytes.NewReader(snapshot)))
+		observed(t, api, "became ready", settled)
+
+		if got, err := m.EtcdKeys(t.Context(), "/test/"); err != nil || !maps.Equal(got, kept) {
+			t.Errorf("etcd has %d keys (%v)", len(got), err)
+		}
+	})
+}
+
+// A machine that restarts while it restores is not waited for.
+func TestRestoreThatIsInterruptedByAReboot(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	m, api, snapshot := lost(t, sim, nil)
+
+	// The first list is asked for before the bootstrap.
+	m.SetFault(talossim.Fault{Method: "ServiceList", From: 2, Crash: true})
+
+	ended := make(chan error, 1)
+
+	go func() { ended <- api.Restore(t.Context(), bytes.NewReader(snapshot)) }()
+
+	must(t, m.AwaitStage(t.Context(), talossim.StageUnknown))
+	m.ClearFaults()
+	m.PowerOn()
+
+	if err := <-ended; !wait.IsPermanent(err) || !strings.Contains(err.Error(), "restarted while it restored") {
+		t.Errorf("err = %v", err)
+	}
+
+	must(t, retried(t, restoring(api, snapshot)))
+	observed(t, api, "became ready", settled)
+}
+
+func TestRestoreOfWhatCannotBe(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	f := o.fleet(t, nil)
+	m, first := member(t, sim, o, f, machinetype.TypeControlPlane)
+	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
+	must(t, first.Bootstrap(t.Context()))
+	observed(t, first, "became ready", settled)
+	must(t, m.PutEtcdKeys(t.Context(), kept))
+
+	_, worker := member(t, sim, o, f, machinetype.TypeWorker)
+	observed(t, worker, "joined", settled)
+
+	blank := f.Machine(wanted(add(t, sim, talossim.MachineOptions{})))
+	snapshot := make([]byte, 512+sha256.Size)
+
+	// A member keeps its data.
+	must(t, first.Restore(t.Context(), bytes.NewReader(snapshot)))
+
+	if err := retried(t, restoring(worker, snapshot)); !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
+		t.Errorf("on a worker: %v", err)
+	}
+
+	if err := blank.Restore(t.Context(), bytes.NewReader(snapshot)); !errors.Is(err, talos.ErrMaintenance) {
+		t.Errorf("in maintenance mode: %v", err)
+	}
+
+	if n := len(sim.CallsTo("EtcdRecover")); n != 0 {
+		t.Errorf("%d uploads", n)
+	}
+}
+
+func TestEtcdSnapshotThatBreaksOff(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m, api := member(t, sim, o, o.fleet(t, func(o *talos.Options) { o.Timeouts.Stall = 200 * time.Millisecond }), machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	must(t, api.Bootstrap(t.Context()))
+	observed(t, api, "became ready", settled)
+	must(t, m.PutEtcdKeys(t.Context(), kept))
+
+	for name, test := range map[string]struct {
+		fault talossim.Fault
+		text  string
+	}{
+		"cut":    {talossim.Fault{Cut: true}, "EOF"},
+		"silent": {talossim.Fault{Latency: time.Hour}, "nothing moved for 200ms"},
+	} {
+		test.fault.Method, test.fault.After = "EtcdSnapshot", 200<<10
+		m.SetFault(test.fault)
+
+		var got bytes.Buffer
+
+		err := api.EtcdSnapshot(t.Context(), &got)
+		if !errors.Is(err, talos.ErrUnreachable) || !strings.Contains(err.Error(), test.text) || got.Len() == 0 {
+			t.Errorf("%s: %d bytes and %v", name, got.Len(), err)
+		}
+
+		m.ClearFaults()
+	}
+
+	// A writer that is slow is not a machine that is silent.
+	must(t, api.EtcdSnapshot(t.Context(), slowly{300 * time.Millisecond, new(bool)}))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := api.EtcdSnapshot(ctx, cancelling{cancel}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// slowly is a writer whose first write takes a while.
+type slowly struct {
+	pause time.Duration
+	done  *bool
+}
+
+func (w slowly) Write(p []byte) (int, error) {
+	if !*w.done {
+		*w.done = true
+
+		<-time.After(w.pause)
+	}
+
+	return len(p), nil
+}
+
+// cancelling is a writer whose owner gives up.
+type cancelling struct{ cancel context.CancelFunc }
+
+func (w cancelling) Write(p []byte) (int, error) {
+	w.cancel()
+
+	return len(p), nil
+}
