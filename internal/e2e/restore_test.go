@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -159,7 +161,16 @@ func (s site) wipe(t *testing.T, w *clitest.Workspace) {
 
 	b := bundle(t, w)
 	for _, address := range s.controlPlanes {
-		if err := s.client(t, b, address).Reset(t.Context(), false, true); err != nil {
+		request := &machine.ResetRequest{Reboot: true}
+
+		// A reset of everything would take Talos itself from the disk; containers have no partitions.
+		if s.can("install") {
+			request.SystemPartitionsToWipe = []*machine.ResetPartitionSpec{
+				{Label: constants.StatePartitionLabel, Wipe: true}, {Label: constants.EphemeralPartitionLabel, Wipe: true},
+			}
+		}
+
+		if err := s.client(t, b, address).ResetGeneric(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
 	}
