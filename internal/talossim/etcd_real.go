@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -399,24 +397,4 @@ func (m *realMember) moveLeader(ctx context.Context) (string, error) {
 
 func (m *realMember) snapshot(ctx context.Context, w io.Writer) error {
 	return m.api().snapshot(ctx, w)
-}
-
-func (m *realMember) raftSnapshots() (map[string]time.Time, error) {
-	entries, err := os.ReadDir(filepath.Join(m.dataDir(), "member", "snap"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-
-	made := map[string]time.Time{}
-
-	for _, entry := range entries {
-		// One that goes meanwhile is none.
-		if info, err := entry.Info(); err == nil {
-			made[entry.Name()] = info.ModTime()
-		}
-	}
-
-	return made, nil
 }

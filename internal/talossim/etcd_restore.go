@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
@@ -85,4 +87,24 @@ func (e *realEtcd) etcdutl(ctx context.Context, snapshot string, args ...string)
 	}
 
 	return errors.New(strings.ReplaceAll(strings.TrimSpace(reason), snapshot, constants.EtcdRecoverySnapshotPath))
+}
+
+func (m *realMember) raftSnapshots() (map[string]time.Time, error) {
+	entries, err := os.ReadDir(filepath.Join(m.dataDir(), "member", "snap"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+
+	made := map[string]time.Time{}
+
+	for _, entry := range entries {
+		// One that goes meanwhile is none.
+		if info, err := entry.Info(); err == nil {
+			made[entry.Name()] = info.ModTime()
+		}
+	}
+
+	return made, nil
 }
