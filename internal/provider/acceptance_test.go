@@ -53,8 +53,8 @@ func choose(t *testing.T, cli clitest.CLI) {
 	}
 }
 
-// impatient is a provider that gives up early and looks often.
-func impatient() map[string]func() (tfprotov6.ProviderServer, error) {
+// impatientMachinery gives up early and looks often.
+func impatientMachinery() *machinery {
 	m := newMachinery()
 	m.interval = 10 * time.Millisecond
 	m.registries.ask = nil // the images of simulated machines are in no registry
@@ -62,6 +62,13 @@ func impatient() map[string]func() (tfprotov6.ProviderServer, error) {
 	m.talos.Timeouts = talos.Timeouts{
 		Connect: 2 * time.Second, Call: 2 * time.Second, Observe: 2 * time.Second, Settle: 5 * time.Second, Poll: 10 * time.Millisecond,
 	}
+
+	return m
+}
+
+// impatient is a provider on an impatient machinery.
+func impatient() map[string]func() (tfprotov6.ProviderServer, error) {
+	m := impatientMachinery()
 
 	return map[string]func() (tfprotov6.ProviderServer, error){
 		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m}),

@@ -78,10 +78,6 @@ func giversIn(want cluster.Spec, have cluster.Snapshot) ([]giver, []error) {
 // nothing to do with that to disrupt machines: snapshots are taken during a rollout, too.
 const backupLease = "talosop-backup"
 
-// apiPatience is how long a Kubernetes API may take to answer before snapshots are taken
-// without it: a backup matters most when it does not.
-const apiPatience = 10 * time.Second
-
 // backupTurns order the runs of this process, by the marks of their clusters. They are
 // global because a process serves several resources, and several configurations of the
 // provider.
@@ -102,7 +98,7 @@ func (m *machinery) turn(ctx context.Context, t *taking) (alone bool, leave func
 	}
 
 	waiting, cancel := context.WithCancelCause(ctx)
-	patience := time.AfterFunc(apiPatience, func() { cancel(errNoAPI) })
+	patience := time.AfterFunc(m.patience, func() { cancel(errNoAPI) })
 
 	lock := t.api.Lock(kubernetes.LockOptions{Cluster: t.bundle.Authorities()[0].Fingerprint, Lease: backupLease, Name: "backup of " + t.archive.Cluster})
 

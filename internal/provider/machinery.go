@@ -40,6 +40,9 @@ type machinery struct {
 	registries *registries
 	// stores are the provider's credentials for buckets.
 	stores storeCredentials
+	// patience is how long a Kubernetes API may take to answer before snapshots are taken
+	// without it: a backup matters most when it does not.
+	patience time.Duration
 	// removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
 	// nobody.
 	removals func(ctx context.Context, m *machinery, p pool, u upgradeOf) (impediments, error)
@@ -51,6 +54,7 @@ func newMachinery() *machinery {
 		talos:      talos.Options{Digest: machineconfig.Digest, Images: imagesIn},
 		registries: &registries{ask: registry.Exists},
 		removals:   askForRemovals,
+		patience:   10 * time.Second,
 	}
 }
 

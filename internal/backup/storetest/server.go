@@ -24,6 +24,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -267,6 +270,22 @@ func (b *Server) Config() s3.Config {
 	return s3.Config{
 		Bucket: Bucket, Region: "us-east-1", Endpoint: b.Proxy.URL, PathStyle: true, CA: b.CA,
 		Credentials: s3.Credentials{AccessKeyID: AccessKey, SecretAccessKey: SecretKey},
+	}
+}
+
+// Orphan begins an upload of a key and never ends it, as a killed run does.
+func (b *Server) Orphan(t testing.TB, key string) {
+	t.Helper()
+
+	c := b.Config()
+
+	client := awss3.New(awss3.Options{
+		BaseEndpoint: &b.Direct, Region: c.Region, UsePathStyle: true, HTTPClient: b.Proxy.Client(),
+		Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, ""),
+	})
+
+	if _, err := client.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: &c.Bucket, Key: &key}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,378 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// driven is one resource as a CLI handles it, in the protocol of the CLIs: it checks what a
+// CLI checks of plans and states.
+type driven struct {
+	server  tfprotov6.ProviderServer
+	name    string
+	state   tftypes.Value
+	private []byte
+}
+
+// drive is a resource that does not exist yet, in a provider with a configuration.
+func drive(t *testing.T, name string, provider configuration) *driven {
+	t.Helper()
+
+	return &driven{server: serving(t, provider), name: name, state: tftypes.NewValue(typeOf(t, name), nil)}
+}
+
+// serving is a provider with a configuration.
+func serving(t *testing.T, provider configuration) tfprotov6.ProviderServer {
+	t.Helper()
+
+	return serve(t, impatientMachinery(), provider)
+}
+
+// serve is a provider with a configuration, on a machinery.
+func serve(t *testing.T, m *machinery, provider configuration) tfprotov6.ProviderServer {
+	t.Helper()
+
+	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m})()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config := dynamic(t, valueOf(t, schemas(t).Provider.ValueType(), provider))
+
+	resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: config})
+	if err != nil || len(resp.Diagnostics) > 0 {
+		t.Fatal(err, show(resp.Diagnostics))
+	}
+
+	return server
+}
+
+// elsewhere is the same resource in another process of the provider.
+func (d *driven) elsewhere(t *testing.T, provider configuration) *driven {
+	t.Helper()
+
+	other := *d
+	other.server = serving(t, provider)
+
+	return &other
+}
+
+// writeOnly are the attributes whose values are in configurations alone.
+var writeOnly = []string{"access_key_id", "secret_access_key", "session_token", "passphrase"}
+
+// proposed is what a CLI proposes for a configuration.
+func (d *driven) proposed(t *testing.T, config tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	out := fieldsOf(t, config)
+
+	if !d.state.IsNull() {
+		was := fieldsOf(t, d.state)
+
+		for _, a := range schemas(t).ResourceSchemas[d.name].Block.Attributes {
+			if a.Computed && out[a.Name].IsNull() {
+				out[a.Name] = was[a.Name]
+			}
+		}
+	}
+
+	forgotten, err := tftypes.Transform(tftypes.NewValue(config.Type(), out), func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if name, ok := at.LastStep().(tftypes.AttributeName); ok && slices.Contains(writeOnly, string(name)) {
+			return tftypes.NewValue(v.Type(), nil), nil
+		}
+
+		return v, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return forgotten
+}
+
+// fieldsOf are the attributes of an object, to be changed.
+func fieldsOf(t *testing.T, v tftypes.Value) map[string]tftypes.Value {
+	t.Helper()
+
+	var fields map[string]tftypes.Value
+	if err := v.As(&fields); err != nil {
+		t.Fatal(err)
+	}
+
+	out := map[string]tftypes.Value{}
+	for name, field := range fields {
+		out[name] = field
+	}
+
+	return out
+}
+
+// outcome is what a provider answered.
+type outcome struct {
+	value       tftypes.Value
+	private     []byte
+	diagnostics []*tfprotov6.Diagnostic
+}
+
+func (o outcome) failed() bool {
+	return slices.ContainsFunc(o.diagnostics, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError })
+}
+
+// plan asks for a plan; a nil configuration destroys.
+func (d *driven) plan(t *testing.T, config configuration) outcome {
+	t.Helper()
+
+	typ := typeOf(t, d.name)
+	wanted, proposed := tftypes.NewValue(typ, nil), tftypes.NewValue(typ, nil)
+
+	if config != nil {
+		wanted = valueOf(t, typ, config)
+		proposed = d.proposed(t, wanted)
+	}
+
+	resp, err := d.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: d.name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, proposed), Config: dynamic(t, wanted), PriorPrivate: d.private,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return outcome{decoded(t, typ, resp.PlannedState), resp.PlannedPrivate, resp.Diagnostics}
+}
+
+func decoded(t *testing.T, typ tftypes.Type, v *tfprotov6.DynamicValue) tftypes.Value {
+	t.Helper()
+
+	if v == nil {
+		return tftypes.NewValue(typ, nil)
+	}
+
+	value, err := v.Unmarshal(typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return value
+}
+
+// apply plans and applies, and stores the state that comes of it.
+func (d *driven) apply(t *testing.T, config configuration) outcome {
+	t.Helper()
+
+	return d.applyIn(t, t.Context(), config)
+}
+
+func (d *driven) applyIn(t *testing.T, ctx context.Context, config configuration) outcome {
+	t.Helper()
+
+	planned := d.plan(t, config)
+	if planned.failed() {
+		return planned
+	}
+
+	// A CLI plans again before it applies: nothing that was known may be another value.
+	again := d.plan(t, config)
+	consistent(t, "the second plan", planned.value, again.value)
+
+	typ := typeOf(t, d.name)
+
+	wanted := tftypes.NewValue(typ, nil)
+	if config != nil {
+		wanted = valueOf(t, typ, config)
+	}
+
+	resp, err := d.server.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
+		TypeName: d.name, PriorState: dynamic(t, d.state), PlannedState: dynamic(t, again.value), Config: dynamic(t, wanted), PlannedPrivate: again.private,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	done := outcome{decoded(t, typ, resp.NewState), resp.Private, append(planned.diagnostics, resp.Diagnostics...)}
+
+	if !done.failed() {
+		consistent(t, "the state", again.value, done.value)
+	}
+
+	d.state, d.private = done.value, done.private
+
+	return done
+}
+
+// must fails the test when something went wrong.
+func (o outcome) must(t *testing.T) outcome {
+	t.Helper()
+
+	if o.failed() {
+		t.Fatal(show(o.diagnostics))
+	}
+
+	return o
+}
+
+// consistent checks that what a plan knew came true.
+func consistent(t *testing.T, what string, planned, got tftypes.Value) {
+	t.Helper()
+
+	differences, err := planned.Diff(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, difference := range differences {
+		if v := difference.Value1; v != nil && v.IsFullyKnown() {
+			t.Errorf("%s has %v at %s, where %v was planned", what, difference.Value2, difference.Path, v)
+		}
+	}
+}
+
+// refresh reads the resource.
+func (d *driven) refresh(t *testing.T) outcome {
+	t.Helper()
+
+	resp, err := d.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: d.name, CurrentState: dynamic(t, d.state), Private: d.private})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	read := outcome{decoded(t, typeOf(t, d.name), resp.NewState), resp.Private, resp.Diagnostics}
+	d.state, d.private = read.value, read.private
+
+	return read
+}
+
+// expectEmpty checks that nothing is planned after a refresh.
+func (d *driven) expectEmpty(t *testing.T, when string, config configuration) {
+	t.Helper()
+
+	read := d.refresh(t).must(t)
+	planned := d.plan(t, config).must(t)
+
+	if !planned.value.Equal(d.state) {
+		differences, _ := d.state.Diff(planned.value)
+		t.Errorf("the plan %s is not empty: %v", when, differences)
+	}
+
+	if said := show(append(read.diagnostics, planned.diagnostics...)); said != "" {
+		t.Errorf("the plan %s says: %s", when, said)
+	}
+}
+
+// imports an id.
+func (d *driven) imports(t *testing.T, id string) outcome {
+	t.Helper()
+
+	resp, err := d.server.ImportResourceState(t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: d.name, ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	done := outcome{diagnostics: resp.Diagnostics}
+	if len(resp.ImportedResources) == 1 {
+		done.value, done.private = decoded(t, typeOf(t, d.name), resp.ImportedResources[0].State), resp.ImportedResources[0].Private
+		d.state, d.private = done.value, done.private
+	}
+
+	return done
+}
+
+// text is an attribute as text; "" for null and "unknown" for unknown.
+func text(t *testing.T, object tftypes.Value, name string) string {
+	t.Helper()
+
+	v := fieldsOf(t, object)[name]
+
+	switch {
+	case !v.IsKnown():
+		return "unknown"
+	case v.IsNull():
+		return ""
+	case v.Type().Is(tftypes.Number):
+		return fmt.Sprint(number(t, v))
+	default:
+		var s string
+		if err := v.As(&s); err != nil {
+			t.Fatal(err)
+		}
+
+		return s
+	}
+}
+
+func number(t *testing.T, v tftypes.Value) int64 {
+	t.Helper()
+
+	var n *big.Float
+	if err := v.As(&n); err != nil {
+		t.Fatal(err)
+	}
+
+	i, _ := n.Int64()
+
+	return i
+}
+
+// with is a state in which an attribute has another value.
+func (d *driven) with(t *testing.T, name string, value any) {
+	t.Helper()
+
+	fields := fieldsOf(t, d.state)
+	fields[name] = tftypes.NewValue(fields[name].Type(), value)
+	d.state = tftypes.NewValue(d.state.Type(), fields)
+}
+
+// plain is a value as a configuration has it.
+func plain(t *testing.T, v tftypes.Value) any {
+	t.Helper()
+
+	if v.IsNull() || !v.IsKnown() {
+		return nil
+	}
+
+	switch typ := v.Type(); {
+	case typ.Is(tftypes.String):
+		var s string
+		must(t, v.As(&s))
+
+		return s
+	case typ.Is(tftypes.Bool):
+		var b bool
+		must(t, v.As(&b))
+
+		return b
+	case typ.Is(tftypes.Number):
+		return number(t, v)
+	case typ.Is(tftypes.List{}):
+		var list []tftypes.Value
+		must(t, v.As(&list))
+
+		out := []any{}
+		for _, e := range list {
+			out = append(out, plain(t, e))
+		}
+
+		return out
+	default:
+		out := configuration{}
+		for name, field := range fieldsOf(t, v) {
+			out[name] = plain(t, field)
+		}
+
+		return out
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+
+	if err != nil {
+		t.Fatal(err)
+	}
+}
