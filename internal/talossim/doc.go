@@ -14,8 +14,9 @@
 // ready once, and takes it when its new system fails to boot.
 //
 // What it is for: tests and the demonstration. Time is a parameter (Delays), every
-// call is recorded (Simulator.Calls), every call can be made to fail (Fault,
-// Options.OnCall), images can be missing or broken (Simulator.SetImage), etcd can raise
+// call is recorded (Simulator.Calls), every call can be made to fail, streams of bytes in
+// their middle (Fault, Options.OnCall), etcd can be backed up and recovered with keys that
+// tests put into it (Machine.PutEtcdKeys), images can be missing or broken (Simulator.SetImage), etcd can raise
 // alarms (Machine.RaiseEtcdAlarm), components of Kubernetes can crash in a version
 // (Machine.BreakComponent), the cluster's endpoint can go away (Simulator.DropEndpoint),
 // and machines can be switched off, wiped, moved to

@@ -200,7 +200,7 @@ func (s *objectStore) read(snapshot string) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if damage := recover(); damage != nil {
-			err = fmt.Errorf("snapshot file integrity check failed: %v", damage)
+			err = fmt.Errorf("%w: %v", errPanicked, damage)
 		}
 
 		err = errors.Join(err, db.Close())

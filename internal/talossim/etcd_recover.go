@@ -132,12 +132,22 @@ func (b *boot) recoverEtcd(skipHashCheck bool) (etcdNode, error) {
 	}
 
 	node, err := b.sim.backends.etcd.restore(b, path, skipHashCheck)
-	if err == nil {
+
+	switch {
+	case err == nil:
 		b.m.dropSnapshotFile()
+	case errors.Is(err, errPanicked):
+		b.sim.logf("%s: kernel panic: machined ended: %v", b.m.name, err)
+		b.m.crash()
 	}
 
 	return node, err
 }
+
+// errPanicked is how etcd's code ends on a database whose pages are not what it takes for
+// granted. Talos runs that code in machined, which is process 1, and it panics in a goroutine
+// of its own (bbolt 1.4, Tx.Check): the machine goes down.
+var errPanicked = errors.New("panic")
 
 // ruinedMember is the data directory that a failed restoration left: the copy of a database
 // and no log. An etcd on it runs and never serves (etcd 3.6, tried).

@@ -27,11 +27,6 @@ func (e *realEtcd) restore(b *boot, snapshot string, skipHashCheck bool) (etcdNo
 	if err := e.etcdutl(b.ctx, snapshot, "snapshot", "status", snapshot); err != nil {
 		m.wipe()
 
-		if errors.Is(err, errPanicked) {
-			// etcd's library runs in machined there, which is process 1.
-			b.m.crash()
-		}
-
 		return nil, fmt.Errorf("error verifying snapshot: %w", err)
 	}
 
@@ -59,9 +54,6 @@ func (e *realEtcd) restore(b *boot, snapshot string, skipHashCheck bool) (etcdNo
 }
 
 func (m *realMember) dataDir() string { return filepath.Join(m.dir, "data") }
-
-// errPanicked is how etcd's tools end on a database that is damaged where they trust it.
-var errPanicked = errors.New("panic: runtime error")
 
 // etcdutl runs etcd's tool for files. What it says of an error is returned as Talos would
 // say it, with the machine's own name of the snapshot.
