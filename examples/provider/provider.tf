@@ -7,5 +7,16 @@ terraform {
   }
 }
 
-# There is nothing to configure: every resource carries the addresses and secrets it needs.
-provider "talosop" {}
+# There is nothing that has to be configured: every resource carries the addresses and secrets it needs.
+provider "talosop" {
+  # Optional: credentials for the buckets of backups, for all resources that have none of their own.
+  s3 = {
+    access_key_id     = var.backup_key.id
+    secret_access_key = var.backup_key.secret
+  }
+}
+
+variable "backup_key" {
+  type      = object({ id = string, secret = string })
+  ephemeral = true
+}
