@@ -60,7 +60,9 @@ func (p *talosopProvider) Configure(ctx context.Context, req provider.ConfigureR
 }
 
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{newSecretsResource, newClusterResource, newControlPlaneResource, newWorkerResource, newMachineResource, newEtcdBackupResource}
+	return []func() resource.Resource{
+		newSecretsResource, newClusterResource, newControlPlaneResource, newWorkerResource, newMachineResource, newEtcdBackupResource, newEtcdBackupScheduleResource,
+	}
 }
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {

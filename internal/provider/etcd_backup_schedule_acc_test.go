@@ -1,0 +1,309 @@
+package provider
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+const (
+	scheduleAddress = "talosop_etcd_backup_schedule.this"
+	scheduleNS      = "talosop-backup"
+	ageRecipient    = "age1khpnnl86pzx96ttyjmldptsl5yn2v9jgmmzcjcufvk00ttkph9zs0ytgec"
+)
+
+// scheduleHCL is a schedule of a site's cluster in a real bucket. extra is further arguments.
+func scheduleHCL(s *scheduleSite, bucket *storetest.Server, extra string) string {
+	return fmt.Sprintf(`
+terraform {
+  required_providers {
+    talosop = { source = %q }
+  }
+}
+
+variable "key" {
+  type      = string
+  ephemeral = true
+}
+
+provider "talosop" {
+  s3 = { access_key_id = %q, secret_access_key = var.key }
+}
+
+resource "talosop_etcd_backup_schedule" "this" {
+  cluster = {
+    name     = "prod"
+    endpoint = %q
+    secrets  = file("secrets.yaml")
+    talos_endpoints = [%q]
+  }
+  name       = "nightly"
+  encryption = { recipients = [%q] }
+  s3 = {
+    bucket            = %q
+    endpoint          = %q
+    prefix            = "talos"
+    ca                = file("ca.pem")
+    access_key_id     = "in-the-cluster"
+    secret_access_key = "THE-KEY-OF-THE-CLUSTER"
+  }
+%s
+}
+`, "talosop/talosop", storetest.AccessKey, s.endpoint, s.machine.Address().String(), ageRecipient, storetest.Bucket, bucket.Proxy.URL, extra)
+}
+
+// A schedule is made, repaired, changed, run, thinned out, imported and removed, in a real API and
+// a real bucket.
+func TestAccEtcdBackupSchedule(t *testing.T) {
+	t.Parallel()
+
+	s, bucket := newScheduleSite(t), storetest.New(t)
+	w := clitest.NewWorkspace(t, clitest.Any(t))
+	w.Write("secrets.yaml", s.secrets)
+	w.Write("ca.pem", bucket.CA)
+	w.Setenv("TF_VAR_key", storetest.SecretKey)
+	w.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+	const nightly = `  schedule = "0 3 * * *"` + "\n"
+
+	write := func(extra string) { w.Write("main.tf", scheduleHCL(s, bucket, extra)) }
+
+	write(nightly)
+	w.Init()
+
+	// Without the feature of Talos nothing can be made, and the plan says so.
+	says(t, w.MustRun("plan"), "Talos does not let pods use its API yet")
+
+	s.allow(t, scheduleNS)
+	s.runJobs(t)
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after the create")
+
+	if got := s.objects(t, scheduleNS); got != "CronJob nightly, Secret nightly-s3, Secret nightly-talos, TalosServiceAccount nightly-talos" {
+		t.Errorf("there is %s", got)
+	}
+
+	s.isRepaired(t, w)
+	s.runsOnDemand(t, w, write, nightly)
+	s.isThinnedOut(t, w, bucket, write, nightly)
+	s.isImported(t, w)
+
+	if trace, state := w.Trace(), encoded(t, w.State()); strings.Contains(state, "THE-KEY-OF-THE-CLUSTER") || strings.Contains(trace, storetest.SecretKey) {
+		t.Error("a key is in state or in the log")
+	}
+
+	s.isRemoved(t, w, bucket)
+}
+
+// isRepaired changes and removes objects by hand: the plan names what, and the apply puts it right.
+func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	jobs := s.api.BatchV1().CronJobs(scheduleNS)
+	c, err := jobs.Get(t.Context(), "nightly", metav1.GetOptions{})
+	noError(t, err)
+
+	c.Spec.Schedule = "0 4 * * *"
+	c.Spec.Suspend = new(true)
+	_, err = jobs.Update(t.Context(), c, metav1.UpdateOptions{})
+	noError(t, err)
+
+	secret, err := s.api.CoreV1().Secrets(scheduleNS).Get(t.Context(), "nightly-s3", metav1.GetOptions{})
+	noError(t, err)
+
+	if string(secret.Data["AWS_SECRET_ACCESS_KEY"]) != "THE-KEY-OF-THE-CLUSTER" || string(secret.Data["AWS_ACCESS_KEY_ID"]) != "in-the-cluster" {
+		t.Errorf("the Secret has %v", secret.Data)
+	}
+
+	secret.Data["AWS_ACCESS_KEY_ID"] = []byte("somebody-else")
+	_, err = s.api.CoreV1().Secrets(scheduleNS).Update(t.Context(), secret, metav1.UpdateOptions{})
+	noError(t, err)
+	noError(t, s.any.Resource(talosAccounts).Namespace(scheduleNS).Delete(t.Context(), "nightly-talos", metav1.DeleteOptions{}))
+
+	plan := w.MustRun("plan")
+	for _, words := range []string{
+		`CronJob talosop-backup/nightly: spec.schedule is "0 4 * * *" instead of "0 3 * * *"`, "spec.suspend is true instead of false",
+		"Secret talosop-backup/nightly-s3: data is another one", "ServiceAccount talosop-backup/nightly-talos is missing",
+	} {
+		says(t, plan, words)
+	}
+
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after the repair")
+
+	if c, err = jobs.Get(t.Context(), "nightly", metav1.GetOptions{}); err != nil || c.Spec.Schedule != "0 3 * * *" || *c.Spec.Suspend {
+		t.Errorf("the CronJob is %+v, %v", c.Spec, err)
+	}
+}
+
+// runsOnDemand asks for a run that succeeds, for one that fails, and for that again.
+func (s *scheduleSite) runsOnDemand(t *testing.T, w *clitest.Workspace, write func(string), nightly string) {
+	t.Helper()
+
+	write(nightly + `  run_now = "one"`)
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after a run on demand")
+
+	if s.ended() != 1 || w.Attribute(scheduleAddress, "last_success") == nil || w.Attribute(scheduleAddress, "last_run") == nil {
+		t.Errorf("%d runs ended, the last success is %v", s.ended(), w.Attribute(scheduleAddress, "last_success"))
+	}
+
+	s.failing("failed to push encrypted snapshot: Access Denied.")
+	write(nightly + `  run_now = "two"`)
+
+	failed := w.Run("apply", "-auto-approve")
+	if failed.Exit == 0 {
+		t.Error("a run that failed is no error")
+	}
+
+	for _, words := range []string{"BackoffLimitExceeded", "exit code 255", "failed to push encrypted snapshot: Access Denied."} {
+		says(t, failed, words)
+	}
+
+	s.failing("")
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after the run was tried again")
+
+	if s.ended() != 3 {
+		t.Errorf("%d runs ended", s.ended())
+	}
+}
+
+// isThinnedOut has more snapshots in the bucket than retain wants, and others beside them.
+func (s *scheduleSite) isThinnedOut(t *testing.T, w *clitest.Workspace, bucket *storetest.Server, write func(string), nightly string) {
+	t.Helper()
+
+	prefix, _ := w.Attribute(scheduleAddress, "key_prefix").(string)
+	if !strings.HasPrefix(prefix, "talos/prod/nightly/prod-") {
+		t.Fatalf("the keys begin with %s", prefix)
+	}
+
+	for day := range 4 {
+		putObject(t, bucket, prefix+time.Date(2026, 1, 1+day, 3, 0, 0, 0, time.UTC).Format(time.RFC3339)+".snap.age")
+	}
+
+	putObject(t, bucket, "talos/prod/nightly/prod-fedcba9876543210-2026-01-01T03:00:00Z.snap.age")
+
+	write(nightly + `  run_now = "two"` + "\n  retain = { count = 3 }")
+	w.MustRun("apply", "-auto-approve")
+	keptAre(t, bucket, prefix, "2026-01-02", "2026-01-03", "2026-01-04")
+	expectNoChanges(t, w, "after the oldest one went")
+
+	putObject(t, bucket, prefix+"2026-01-05T03:00:00Z.snap.age")
+
+	plan := w.MustRun("plan")
+	says(t, plan, "Snapshots will be deleted")
+	says(t, plan, prefix+"2026-01-02T03:00:00Z.snap.age")
+
+	w.MustRun("apply", "-auto-approve")
+	keptAre(t, bucket, prefix, "2026-01-03", "2026-01-04", "2026-01-05")
+
+	if kept := encoded(t, w.Attribute(scheduleAddress, "kept")); kept != "3" {
+		t.Errorf("kept is %s", kept)
+	}
+
+	// A bucket that cannot be read is a warning, and nothing goes.
+	putObject(t, bucket, prefix+"2026-01-06T03:00:00Z.snap.age")
+	w.Setenv("TF_VAR_key", "wrong")
+	says(t, w.MustRun("apply", "-auto-approve"), "The bucket of a schedule could not be read")
+	keptAre(t, bucket, prefix, "2026-01-03", "2026-01-04", "2026-01-05", "2026-01-06")
+	w.Setenv("TF_VAR_key", storetest.SecretKey)
+	w.MustRun("apply", "-auto-approve")
+}
+
+func putObject(t *testing.T, bucket *storetest.Server, key string) {
+	t.Helper()
+
+	at := filepath.Join(bucket.Data, filepath.FromSlash(key))
+	noError(t, os.MkdirAll(filepath.Dir(at), 0o700))
+	noError(t, os.WriteFile(at, []byte("a snapshot"), 0o600))
+}
+
+func keptAre(t *testing.T, bucket *storetest.Server, prefix string, days ...string) {
+	t.Helper()
+
+	found, err := filepath.Glob(filepath.Join(bucket.Data, filepath.FromSlash(prefix)+"*"))
+	noError(t, err)
+
+	var got []string
+	for _, f := range found {
+		got = append(got, strings.TrimPrefix(f, filepath.Join(bucket.Data, filepath.FromSlash(prefix)))[:len("2026-01-02")])
+	}
+
+	if strings.Join(got, " ") != strings.Join(days, " ") {
+		t.Errorf("snapshots are left of %v, want %v", got, days)
+	}
+
+	others, err := filepath.Glob(filepath.Join(bucket.Data, "talos/prod/nightly/prod-fedcba9876543210-*"))
+	noError(t, err)
+
+	if len(others) != 1 {
+		t.Errorf("of another cluster's snapshots %v are left", others)
+	}
+}
+
+// isImported forgets the schedule and imports it: but for the key there is nothing to change.
+func (s *scheduleSite) isImported(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	w.MustRun("state", "rm", scheduleAddress)
+	w.MustRun("import", scheduleAddress, encoded(t, map[string]any{
+		"secrets": "secrets.yaml", "control_plane": map[string]string{"cp-1": s.machine.Address().String()}, "name": "nightly",
+	}))
+
+	for name, want := range map[string]string{"schedule": `"0 3 * * *"`, "suspend": "null", "tolerations": "null", "image": "null", "time_zone": "null"} {
+		if got := encoded(t, w.Attribute(scheduleAddress, name)); got != want {
+			t.Errorf("%s is imported as %s", name, got)
+		}
+	}
+
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after the import")
+}
+
+// isRemoved destroys the schedule: what it made goes, with the namespace once it is empty, and
+// the snapshots stay.
+func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *storetest.Server) {
+	t.Helper()
+
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: scheduleNS}}
+	_, err := s.api.CoreV1().Secrets(scheduleNS).Create(t.Context(), theirs, metav1.CreateOptions{})
+	noError(t, err)
+
+	says(t, w.MustRun("destroy", "-auto-approve"), "Secret talosop-backup/theirs")
+
+	// Talos's Secret goes with its ServiceAccount, which takes the garbage collector.
+	if got := s.objects(t, scheduleNS); got != "Secret nightly-talos, Secret theirs" {
+		t.Errorf("left is %s", got)
+	}
+
+	noError(t, s.api.CoreV1().Secrets(scheduleNS).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
+	w.MustRun("apply", "-auto-approve")
+	w.MustRun("destroy", "-auto-approve")
+
+	// Without its controller a namespace is not gone, and nothing can be made in it any more.
+	ns, err := s.api.CoreV1().Namespaces().Get(t.Context(), scheduleNS, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) && (err != nil || ns.DeletionTimestamp == nil) {
+		t.Errorf("the namespace is %+v, %v", ns, err)
+	}
+
+	bundle, err := pki.Parse([]byte(s.secrets))
+	noError(t, err)
+
+	spec := schedule.Spec{Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Bucket: schedule.Bucket{Prefix: "talos"}}
+	if found, err := filepath.Glob(filepath.Join(bucket.Data, filepath.FromSlash(spec.KeyPrefix())+"*")); err != nil || len(found) == 0 {
+		t.Errorf("snapshots are left: %v, %v", found, err)
+	}
+}

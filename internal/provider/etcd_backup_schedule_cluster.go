@@ -1,0 +1,441 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// scheduler keeps the objects of one schedule in its cluster.
+type scheduler struct {
+	api  *kubernetes.Client
+	spec schedule.Spec
+	// patience with what Talos does by itself: serving its kind, and giving credentials. doubt is
+	// how long Talos may say no before it is believed: what it said may be from before its
+	// configuration was changed.
+	patience, doubt, pause time.Duration
+}
+
+// scheduleSeen is a schedule as its cluster has it.
+type scheduleSeen struct {
+	// gone is whether there is nothing of it.
+	gone  bool
+	facts schedule.Facts
+	// drift is what is not as it was made.
+	drift []string
+	// refused is why Talos gives no credentials, empty when it does.
+	refused string
+}
+
+// errTalosAccess is that Talos lets no pod of the namespace take snapshots.
+var errTalosAccess = errors.New("Talos gives pods of the namespace no access") //nolint:staticcheck // a name
+
+// objects are those that are compared, in the order in which they are made.
+func (s *scheduler) objects() []map[string]any {
+	return []map[string]any{s.spec.TalosAccount(), s.spec.CronJob()}
+}
+
+// observe looks at everything and changes nothing. A cluster that does not answer is
+// kubernetes.ErrNoAnswer.
+func (s *scheduler) observe(ctx context.Context) (scheduleSeen, error) {
+	seen, missing := scheduleSeen{}, 0
+	found := map[string]map[string]any{}
+
+	for _, o := range s.objects() {
+		ref := kubernetes.ReferenceTo(o)
+
+		live, differences, err := s.api.CompareObject(ctx, o)
+		if err != nil {
+			return scheduleSeen{}, err
+		}
+
+		if live == nil {
+			missing++
+
+			seen.drift = append(seen.drift, ref.String()+" is missing")
+		}
+
+		for _, d := range differences {
+			seen.drift = append(seen.drift, fmt.Sprintf("%s: %s", ref, d))
+		}
+
+		found[ref.Kind] = live
+	}
+
+	secret, err := s.observeSecret(ctx, &seen)
+	if err != nil {
+		return scheduleSeen{}, err
+	}
+
+	if seen.gone = missing == len(found) && secret == nil; seen.gone {
+		return seen, nil
+	}
+
+	jobs, err := s.jobs(ctx)
+	if err != nil {
+		return scheduleSeen{}, err
+	}
+
+	if seen.facts, err = schedule.FactsOf(found["CronJob"], jobs); err != nil {
+		return scheduleSeen{}, err
+	}
+
+	if account := found[schedule.TalosKind]; account != nil {
+		if seen.refused, err = s.refusal(ctx, account); err != nil {
+			return scheduleSeen{}, err
+		}
+	}
+
+	return seen, nil
+}
+
+// observeSecret looks at the Secret with the credentials, whose content is known to nobody here.
+func (s *scheduler) observeSecret(ctx context.Context, seen *scheduleSeen) (map[string]any, error) {
+	ref := kubernetes.ReferenceTo(s.spec.Secret(schedule.Credentials{}))
+
+	secret, err := s.api.GetObject(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+
+	if secret == nil {
+		seen.drift = append(seen.drift, ref.String()+" is missing")
+	} else if altered := schedule.Altered(secret); altered != "" {
+		seen.drift = append(seen.drift, ref.String()+": "+altered)
+	}
+
+	return secret, nil
+}
+
+func (s *scheduler) jobs(ctx context.Context) ([]map[string]any, error) {
+	return s.api.ListObjects(ctx, kubernetes.Reference{APIVersion: "batch/v1", Kind: "Job", Namespace: s.spec.Namespace}, s.spec.Selector())
+}
+
+// refusal says why a Talos ServiceAccount has no credentials, empty when it has.
+func (s *scheduler) refusal(ctx context.Context, account map[string]any) (string, error) {
+	if reason := schedule.Refusal(account); reason != "" {
+		return "Talos says: " + reason, nil
+	}
+
+	// Talos names its Secret as the ServiceAccount.
+	ref := kubernetes.ReferenceTo(account)
+	ref.APIVersion, ref.Kind = "v1", "Secret"
+
+	secret, err := s.api.GetObject(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+
+	if data, _ := secret["data"].(map[string]any); data[schedule.TalosConfigKey] == nil {
+		return "Talos made no " + ref.String(), nil
+	}
+
+	return "", nil
+}
+
+// refuseStrangers is an error when objects of the schedule's names are somebody else's.
+func (s *scheduler) refuseStrangers(ctx context.Context) error {
+	var strangers []error
+
+	for _, o := range append(s.objects(), s.spec.Secret(schedule.Credentials{})) {
+		ref := kubernetes.ReferenceTo(o)
+
+		live, err := s.api.GetObject(ctx, ref)
+		if err != nil {
+			return err
+		}
+
+		if live != nil && !schedule.Owned(live, s.spec.Name) {
+			strangers = append(strangers, fmt.Errorf("there is a %s that this resource did not make", ref))
+		}
+	}
+
+	return errors.Join(strangers...)
+}
+
+// establish makes everything what the schedule says. It is idempotent. begun is false as long as
+// nothing was changed.
+func (s *scheduler) establish(ctx context.Context, credentials schedule.Credentials, makeNamespace bool) (begun bool, err error) {
+	if err := s.awaitTalosKind(ctx); err != nil {
+		return false, err
+	}
+
+	if begun, err = s.namespace(ctx, makeNamespace); err != nil {
+		return begun, err
+	}
+
+	if _, err := s.api.ApplyObject(ctx, s.spec.TalosAccount()); err != nil {
+		return true, err
+	}
+
+	if err := s.awaitTalosAccess(ctx); err != nil {
+		return true, err
+	}
+
+	for _, o := range []map[string]any{s.spec.Secret(credentials), s.spec.CronJob()} {
+		if _, err := s.api.ApplyObject(ctx, o); err != nil {
+			return true, err
+		}
+	}
+
+	return true, nil
+}
+
+// awaitTalosKind waits for the kind that Talos brings once the feature is on, which may have been
+// a moment ago.
+func (s *scheduler) awaitTalosKind(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not within %s", s.patience))
+	defer cancel()
+
+	return wait.Until(ctx, s.pause, func(ctx context.Context) error {
+		served, err := s.api.ServesKind(ctx, schedule.TalosAPI, schedule.TalosKind)
+
+		switch {
+		case errors.Is(err, kubernetes.ErrNoAnswer):
+			return err
+		case err != nil:
+			return wait.Permanent(err)
+		case !served:
+			return fmt.Errorf("%w: the API has no kind %s of %s", errTalosAccess, schedule.TalosKind, schedule.TalosAPI)
+		}
+
+		return nil
+	})
+}
+
+func (s *scheduler) namespace(ctx context.Context, create bool) (begun bool, err error) {
+	live, err := s.api.AwaitNamespace(ctx, s.spec.Namespace)
+
+	switch {
+	case err != nil:
+		return false, err
+	case live != nil && !schedule.Made(live):
+		return false, nil
+	case live == nil && !create:
+		return false, fmt.Errorf("there is no namespace %s, and create_namespace is false", s.spec.Namespace)
+	}
+
+	_, err = s.api.ApplyObject(ctx, s.spec.NamespaceObject())
+
+	return true, err
+}
+
+// awaitTalosAccess waits for Talos to give credentials.
+func (s *scheduler) awaitTalosAccess(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not within %s", s.patience))
+	defer cancel()
+
+	believed := time.Now().Add(s.doubt)
+
+	return wait.Until(ctx, s.pause, func(ctx context.Context) error {
+		account, err := s.api.GetObject(ctx, kubernetes.ReferenceTo(s.spec.TalosAccount()))
+		if err != nil {
+			return err
+		}
+
+		refused, err := s.refusal(ctx, account)
+
+		switch {
+		case err != nil:
+			return err
+		case refused == "":
+			return nil
+		}
+
+		err = fmt.Errorf("%w: %s", errTalosAccess, refused)
+		if schedule.Refusal(account) != "" && time.Now().After(believed) {
+			return wait.Permanent(err)
+		}
+
+		return err
+	})
+}
+
+// runNow makes a Job from the CronJob and waits for it. The same wish is carried out once, also
+// when the process was killed meanwhile; one that failed is carried out again.
+func (s *scheduler) runNow(ctx context.Context, wish string) error {
+	cronJob, err := s.api.GetObject(ctx, kubernetes.ReferenceTo(s.spec.CronJob()))
+	if err != nil {
+		return err
+	}
+
+	wanted := s.spec.JobNow(cronJob, wish)
+	ref := kubernetes.ReferenceTo(wanted)
+
+	if err := s.begin(ctx, ref, wanted); err != nil {
+		return err
+	}
+
+	err = wait.Until(ctx, s.pause, func(ctx context.Context) error { return s.ended(ctx, ref) })
+	if err == nil {
+		return s.forgetRuns(ctx, ref.Name)
+	}
+
+	// There is no time left when that is why it failed.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.doubt)
+	defer cancel()
+
+	reasons := []error{fmt.Errorf("run %s: %w", ref, err)}
+
+	troubles, unknown := s.api.JobTroubles(ctx, ref.Namespace, ref.Name)
+	if unknown != nil {
+		reasons = append(reasons, unknown)
+	}
+
+	for _, trouble := range troubles {
+		reasons = append(reasons, errors.New(strings.ReplaceAll(trouble, "\n", " | ")))
+	}
+
+	return errors.Join(reasons...)
+}
+
+// begin makes a Job unless there is one that has not failed.
+func (s *scheduler) begin(ctx context.Context, ref kubernetes.Reference, job map[string]any) error {
+	live, err := s.api.GetObject(ctx, ref)
+	if err != nil {
+		return err
+	}
+
+	if live != nil {
+		end, err := schedule.EndOf(live)
+		if err != nil || end.Failure == "" {
+			return err
+		}
+
+		if err := s.api.DeleteObject(ctx, ref, uidOf(live)); err != nil {
+			return err
+		}
+	}
+
+	_, err = s.api.CreateObject(ctx, job)
+
+	return err
+}
+
+func uidOf(o map[string]any) string {
+	metadata, _ := o["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+
+	return uid
+}
+
+func (s *scheduler) ended(ctx context.Context, ref kubernetes.Reference) error {
+	live, err := s.api.GetObject(ctx, ref)
+
+	switch {
+	case errors.Is(err, kubernetes.ErrNoAnswer):
+		return err
+	case err != nil:
+		return wait.Permanent(err)
+	case live == nil:
+		return wait.Permanent(errors.New("somebody deleted it"))
+	}
+
+	end, err := schedule.EndOf(live)
+
+	switch {
+	case err != nil:
+		return wait.Permanent(err)
+	case !end.Done:
+		return errors.New("it has not ended, and goes on")
+	case end.Failure != "":
+		return wait.Permanent(errors.New(end.Failure))
+	}
+
+	return nil
+}
+
+// forgetRuns removes the Jobs of former wishes that ended, so that a wish may come again.
+func (s *scheduler) forgetRuns(ctx context.Context, but string) error {
+	jobs, err := s.jobs(ctx)
+	if err != nil {
+		return err
+	}
+
+	for _, job := range jobs {
+		ref := kubernetes.ReferenceTo(job)
+
+		end, err := schedule.EndOf(job)
+		if err != nil {
+			return err
+		}
+
+		if end.Done && ref.Name != but && s.spec.WasNow(ref.Name) {
+			if err := s.api.DeleteObject(ctx, ref, uidOf(job)); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// remove takes everything away that establish and the CronJob made, and nothing else. It is
+// idempotent. stays is what keeps a namespace that was made for schedules.
+func (s *scheduler) remove(ctx context.Context) (stays []string, err error) {
+	if err := s.removeOwn(ctx, s.spec.CronJob()); err != nil {
+		return nil, err
+	}
+
+	jobs, err := s.jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, job := range jobs {
+		if err := s.api.DeleteObject(ctx, kubernetes.ReferenceTo(job), uidOf(job)); err != nil {
+			return nil, err
+		}
+	}
+
+	for _, o := range []map[string]any{s.spec.TalosAccount(), s.spec.Secret(schedule.Credentials{})} {
+		if err := s.removeOwn(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+
+	return s.removeNamespace(ctx)
+}
+
+func (s *scheduler) removeOwn(ctx context.Context, o map[string]any) error {
+	ref := kubernetes.ReferenceTo(o)
+
+	live, err := s.api.GetObject(ctx, ref)
+	if err != nil || live == nil || !schedule.Owned(live, s.spec.Name) {
+		return err
+	}
+
+	return s.api.DeleteObject(ctx, ref, uidOf(live))
+}
+
+func (s *scheduler) removeNamespace(ctx context.Context) ([]string, error) {
+	ref := kubernetes.ReferenceTo(s.spec.NamespaceObject())
+
+	live, err := s.api.GetObject(ctx, ref)
+	if err != nil || live == nil || !schedule.Made(live) {
+		return nil, err
+	}
+
+	contents, err := s.api.ContentsOf(ctx, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(contents) > 0 {
+		var names []string
+		for _, c := range contents {
+			names = append(names, c.String())
+		}
+
+		return slices.Compact(names), nil
+	}
+
+	return nil, s.api.RequestDeletion(ctx, ref, uidOf(live))
+}

@@ -1,0 +1,366 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+var (
+	_ resource.Resource                   = (*etcdBackupScheduleResource)(nil)
+	_ resource.ResourceWithConfigure      = (*etcdBackupScheduleResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*etcdBackupScheduleResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*etcdBackupScheduleResource)(nil)
+	_ resource.ResourceWithImportState    = (*etcdBackupScheduleResource)(nil)
+)
+
+const scheduleObject = "etcd backup schedule"
+
+// How long Talos may take, see scheduler.
+const (
+	talosPatience = time.Minute
+	talosDoubt    = 15 * time.Second
+	schedulePause = time.Second
+)
+
+func newEtcdBackupScheduleResource() resource.Resource { return &etcdBackupScheduleResource{} }
+
+// etcdBackupScheduleResource keeps a CronJob in a cluster that takes snapshots of its etcd.
+type etcdBackupScheduleResource struct{ *machinery }
+
+func (r *etcdBackupScheduleResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_etcd_backup_schedule"
+}
+
+func (r *etcdBackupScheduleResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	m, err := machineryOf(req.ProviderData)
+	if err != nil {
+		resp.Diagnostics.Append(bug(err.Error()))
+	}
+
+	r.machinery = m
+}
+
+func (r *etcdBackupScheduleResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Snapshots of etcd that the cluster takes by itself, while nobody runs Terraform: a CronJob of " +
+			"[talos-backup](https://github.com/siderolabs/talos-backup) that sends them to a bucket, with the Talos ServiceAccount that allows it to take them (role `os:etcd:backup`) " +
+			"and a Secret with the access to the bucket. What somebody changes or removes of these is shown in `drift` and put right by the next apply. Destroying the resource removes " +
+			"exactly what it made; the snapshots stay.\n\nTalos has to let pods of the namespace use its API. That takes a patch of the configuration of every control plane, which the " +
+			"resource never makes by itself:\n\n```yaml\n" + talosAccessPatch(defaultScheduleNamespace) + "```\n\nUnlike those of `talosop_etcd_backup`, these snapshots are not " +
+			"verified when they are taken, and are not recorded. `restore_from` verifies them all the same.",
+		Attributes: etcdBackupScheduleAttributes(ctx),
+	}
+}
+
+// talosAccessPatch is what the configuration of control planes needs (Talos 1.13,
+// v1alpha1.KubernetesTalosAPIAccessConfig).
+func talosAccessPatch(namespace string) string {
+	return "machine:\n  features:\n    kubernetesTalosAPIAccess:\n      enabled: true\n      allowedRoles:\n        - " + schedule.Role +
+		"\n      allowedKubernetesNamespaces:\n        - " + namespace + "\n"
+}
+
+func (r *etcdBackupScheduleResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan etcdBackupScheduleModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+
+	credentials, diags := scheduleCredentials(ctx, req.Config)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := plan.deadline(ctx, opCreate, &resp.Diagnostics)
+	defer cancel()
+
+	s, closing, diags := r.scheduler(ctx, plan)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	defer closing()
+
+	if err := s.refuseStrangers(ctx); err != nil {
+		resp.Diagnostics.Append(scheduleFailed("create", s, err, "Choose another name, or remove what is there."))
+
+		return
+	}
+
+	stored, diags := r.settle(ctx, s, &plan, nil, credentials)
+	resp.Diagnostics.Append(diags...)
+
+	if stored {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+func (r *etcdBackupScheduleResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state etcdBackupScheduleModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	credentials, diags := scheduleCredentials(ctx, req.Config)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := plan.deadline(ctx, opUpdate, &resp.Diagnostics)
+	defer cancel()
+
+	s, closing, diags := r.scheduler(ctx, plan)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	defer closing()
+
+	stored, diags := r.settle(ctx, s, &plan, &state, credentials)
+	resp.Diagnostics.Append(diags...)
+
+	if stored {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+// settle brings a plan to the cluster and the bucket, and puts what became of it into the plan.
+// stored is whether there is anything to store.
+func (r *etcdBackupScheduleResource) settle(
+	ctx context.Context, s *scheduler, plan, state *etcdBackupScheduleModel, credentials schedule.Credentials,
+) (stored bool, diags diag.Diagnostics) {
+	verb, ran := "create", types.StringNull()
+	if state != nil {
+		verb, ran = "update", state.RunNow
+	}
+
+	ctx = maskCredentials(ctx, s3Credentials(credentials))
+
+	begun, err := s.establish(ctx, credentials, plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
+	if err != nil {
+		diags.Append(scheduleFailed(verb, s, err, ""))
+
+		if state != nil || !begun {
+			return false, diags
+		}
+
+		// What was made is known by its names, and goes when the resource is replaced.
+		plan.RunNow, plan.scheduleSeenModel = types.StringNull(), s.nothingSeen(plan.scheduleSeenModel)
+
+		return true, diags
+	}
+
+	if wish := plan.RunNow; !wish.IsNull() && !wish.Equal(ran) {
+		if err := s.runNow(ctx, wish.ValueString()); err != nil {
+			diags.Append(unable("run", scheduleObject, report{
+				Attempted: fmt.Sprintf("take a snapshot of cluster %q now, as run_now wants", s.spec.Cluster), Cause: strings.Split(err.Error(), "\n"),
+				Now:  []string{"the schedule itself is as configured"},
+				Next: "Correct the cause and apply again: the run is tried anew.",
+			}))
+
+			plan.RunNow = ran
+		}
+	}
+
+	diags.Append(r.thinOut(ctx, s.spec, plan, state)...)
+
+	seen, err := s.observe(ctx)
+	if err == nil {
+		err = plan.fill(s.spec, seen, time.Now())
+	}
+
+	if err != nil {
+		plan.scheduleSeenModel = s.nothingSeen(plan.scheduleSeenModel)
+
+		diags.Append(unsettled("The schedule could not be read back", report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
+	}
+
+	plan.Drift, plan.Expired = textList(nil), textList(nil)
+
+	return true, diags
+}
+
+// nothingSeen replaces what is unknown.
+func (s *scheduler) nothingSeen(m scheduleSeenModel) scheduleSeenModel {
+	full := etcdBackupScheduleModel{scheduleSeenModel: m}
+
+	if err := full.fill(s.spec, scheduleSeen{}, time.Now()); err != nil {
+		full.ID, full.KeyPrefix = types.StringValue(s.spec.Name), types.StringValue(s.spec.KeyPrefix())
+		full.NextRun = momentOrNull(time.Time{})
+	}
+
+	if full.Kept.IsUnknown() {
+		full.Kept = types.Int64Null()
+	}
+
+	full.Expired = textList(nil)
+
+	return full.scheduleSeenModel
+}
+
+func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state etcdBackupScheduleModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := state.deadline(ctx, opRead, &resp.Diagnostics)
+	defer cancel()
+
+	s, closing, diags := r.scheduler(ctx, state)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	defer closing()
+
+	seen, err := s.observe(ctx)
+	if err == nil && seen.gone {
+		resp.State.RemoveResource(ctx)
+
+		return
+	}
+
+	if err == nil {
+		err = state.fill(s.spec, seen, time.Now())
+	}
+
+	if err != nil {
+		resp.Diagnostics.Append(unsettled("The cluster of a schedule does not answer", report{
+			Attempted: fmt.Sprintf("look at %s", s), Cause: strings.Split(err.Error(), "\n"),
+			Now:  []string{"the schedule is taken to be as it was last seen"},
+			Next: "Nothing follows from that for the plan.",
+		}.String()))
+
+		return
+	}
+
+	resp.Diagnostics.Append(s.warn(seen)...)
+	resp.Diagnostics.Append(r.count(ctx, s.spec, &state)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+// warn tells what was seen and what an apply does about it.
+func (s *scheduler) warn(seen scheduleSeen) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	if seen.refused != "" {
+		diags.Append(unsettled("No snapshot can be taken by a schedule", report{
+			Attempted: fmt.Sprintf("look at %s", s), Cause: []string{seen.refused}, Next: s.allow(),
+		}.String()))
+	}
+
+	if len(seen.drift) > 0 {
+		diags.Append(unsettled("A schedule is not as it was made", report{
+			Attempted: fmt.Sprintf("look at %s", s), Cause: seen.drift, Next: "The next apply puts it right.",
+		}.String()))
+	}
+
+	return diags
+}
+
+// allow says what lets Talos give credentials.
+func (s *scheduler) allow() string {
+	return "Talos lets pods of a namespace use its API with a patch of the configuration of every control plane, such as in config_patches of talosop_control_plane:\n\n" +
+		talosAccessPatch(s.spec.Namespace)
+}
+
+// String names the schedule.
+func (s *scheduler) String() string {
+	return fmt.Sprintf("schedule %s/%s of cluster %q", s.spec.Namespace, s.spec.Name, s.spec.Cluster)
+}
+
+func (r *etcdBackupScheduleResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state etcdBackupScheduleModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := state.deadline(ctx, opDelete, &resp.Diagnostics)
+	defer cancel()
+
+	s, closing, diags := r.scheduler(ctx, state)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	defer closing()
+
+	stays, err := s.remove(ctx)
+
+	switch {
+	case err != nil:
+		resp.Diagnostics.Append(scheduleFailed("delete", s, err,
+			"Apply again. When the cluster is gone for good, take the resource out of state (`terraform state rm`): nothing else is left of it."))
+	case len(stays) > 0:
+		resp.Diagnostics.Append(unsettled("The namespace of a schedule stays", report{
+			Attempted: "remove the namespace " + s.spec.Namespace + ", which was made for schedules", Cause: stays,
+			Now: []string{"the schedule itself is removed"}, Next: "The last schedule in it takes it along once it holds nothing else.",
+		}.String()))
+	}
+}
+
+// scheduler prepares work on the cluster of a model that is fully known.
+func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackupScheduleModel) (*scheduler, func(), diag.Diagnostics) {
+	spec, _, diags := m.spec(ctx)
+
+	handle, bundle, more := clusterOf(ctx, m.Cluster)
+	diags.Append(more...)
+
+	p := pool{object: "cluster", endpoints: endpointsOf(handle, &diags)}
+	p.settings.Name, p.settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
+
+	if diags.HasError() {
+		return nil, nil, diags
+	}
+
+	api, err := kubernetesOf(p, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	if err != nil {
+		return nil, nil, append(diags, unable("reach", "cluster", report{Cause: []string{err.Error()}}))
+	}
+
+	return &scheduler{api: api, spec: spec, patience: talosPatience, doubt: talosDoubt, pause: schedulePause}, api.Close, diags
+}
+
+// scheduleFailed is the error of work that did not succeed. next is said when nothing better is
+// known.
+func scheduleFailed(verb string, s *scheduler, err error, next string) diag.Diagnostic {
+	what := report{Attempted: verb + " " + s.String(), Cause: strings.Split(err.Error(), "\n"), Next: next}
+
+	switch {
+	case errors.Is(err, errTalosAccess):
+		what.Next = s.allow() + "\nThen apply again."
+	case next == "":
+		what.Next = "Correct the cause and apply again; what was made stays and is used."
+	}
+
+	return unable(verb, scheduleObject, what)
+}

@@ -1,0 +1,238 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+func (r *etcdBackupScheduleResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config etcdBackupScheduleModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(config.validate(ctx)...)
+	}
+}
+
+// validate checks a configuration as far as it is known.
+func (m etcdBackupScheduleModel) validate(ctx context.Context) diag.Diagnostics {
+	diags := validateStore(path.Empty(), m.S3, types.ObjectNull(nil))
+
+	diags.Append(m.validateNames(ctx)...)
+	diags.Append(m.validateTimes()...)
+	diags.Append(m.validateBucket()...)
+	diags.Append(m.validateEncryption(ctx)...)
+	diags.Append(m.validateImage()...)
+	diags.Append(m.validatePod(ctx)...)
+	diags.Append(etcdBackupModel{Retain: m.Retain}.validateRetain(ctx)...)
+
+	return diags
+}
+
+// label is the name of an object that is also part of the names of others (RFC 1123).
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+func (m etcdBackupScheduleModel) validateNames(ctx context.Context) diag.Diagnostics {
+	handle, diags := handleFrom(ctx, m.Cluster)
+	at := path.Root("cluster")
+
+	for _, name := range []struct {
+		attribute string
+		value     types.String
+		longest   int
+	}{{"name", m.Name, schedule.LongestName}, {"namespace", m.Namespace, 63}} {
+		text := name.value.ValueString()
+		if name.value.IsNull() || name.value.IsUnknown() || label.MatchString(text) && len(text) <= name.longest {
+			continue
+		}
+
+		diags.Append(invalid(path.Root(name.attribute), name.attribute, "found "+quote(text),
+			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits and hyphens, and no hyphen at the ends", name.longest), "choose such a name"))
+	}
+
+	if secrets := handle.Secrets; !secrets.IsUnknown() && !m.Cluster.IsUnknown() {
+		if _, err := pki.Parse([]byte(secrets.ValueString())); err != nil {
+			diags.Append(invalidSecrets(at.AtName("secrets"), err))
+		}
+	}
+
+	// It is a folder of the bucket, and part of the name of a file in the pod.
+	if name := handle.Name.ValueString(); !handle.Name.IsUnknown() && (strings.Contains(name, "/") || strings.Trim(name, ".") == "") {
+		diags.Append(invalid(at.AtName("name"), "name", "found "+quote(name), "allowed is a name without slashes: it is a folder in the bucket",
+			"use the name that the cluster has"))
+	}
+
+	return diags
+}
+
+func (m etcdBackupScheduleModel) validateTimes() diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	if text := m.Schedule.ValueString(); !m.Schedule.IsUnknown() {
+		if err := schedule.CheckSchedule(text); err != nil {
+			diags.Append(invalid(path.Root("schedule"), "schedule", "found "+quote(text)+", and "+err.Error(),
+				"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week), or @hourly, @daily, @weekly, @monthly, @every 6h",
+				`write "0 3 * * *" for every night at three, and the time zone as time_zone`))
+		}
+	}
+
+	if text := m.TimeZone.ValueString(); !m.TimeZone.IsNull() && !m.TimeZone.IsUnknown() {
+		if err := schedule.CheckTimeZone(text); err != nil {
+			diags.Append(invalid(path.Root("time_zone"), "time_zone", "found "+quote(text), "allowed is a name of the IANA database, such as Europe/Berlin or Etc/UTC",
+				"leave it out for that of the cluster, which is UTC on Talos"))
+		}
+	}
+
+	diags.Append(atLeast("starting_deadline", m.StartingDeadline, 10*time.Second)...)
+	diags.Append(atLeast("run_timeout", m.RunTimeout, time.Minute)...)
+
+	return diags
+}
+
+// atLeast checks a duration that Kubernetes counts in seconds.
+func atLeast(name string, v timetypes.GoDuration, least time.Duration) diag.Diagnostics {
+	if v.IsNull() || v.IsUnknown() {
+		return nil
+	}
+
+	d, diags := v.ValueGoDuration()
+	if !diags.HasError() && (d < least || d%time.Second != 0) {
+		diags.Append(invalid(path.Root(name), name, "found "+quote(v.ValueString()), fmt.Sprintf("allowed are whole seconds, %s or more", least),
+			"write such as 10m"))
+	}
+
+	return diags
+}
+
+func (m etcdBackupScheduleModel) validateBucket() diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	if m.S3.IsNull() || m.S3.IsUnknown() {
+		return nil
+	}
+
+	// talos-backup makes the name of AWS's server of the region (commit 0b3984d, pkg/s3/s3.go).
+	if b := (fields{&reader{}, m.S3}); b.absent("region") && b.absent("endpoint") {
+		diags.Append(invalid(path.Root("s3").AtName("region"), "region", "found neither region nor endpoint", "allowed is a bucket on AWS with its region, or one at an endpoint",
+			"set the region of the bucket"))
+	}
+
+	return diags
+}
+
+func (m etcdBackupScheduleModel) validateEncryption(ctx context.Context) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	at := path.Root("encryption")
+
+	encryption, ok := object[scheduleEncryptionModel](ctx, &reader{}, m.Encryption)
+	if !ok || encryption.Recipients.IsUnknown() || encryption.Disabled.IsUnknown() {
+		return nil
+	}
+
+	recipients, known := knownStrings(encryption.Recipients)
+
+	switch disabled := encryption.Disabled.ValueBool(); {
+	case disabled && !encryption.Recipients.IsNull():
+		diags.Append(invalid(at.AtName("disabled"), "disabled", "found it beside recipients", "allowed is one of them", "remove disabled to encrypt, or recipients not to"))
+	case disabled:
+		diags.Append(doubtful(at.AtName("disabled"), "disabled", "found true", "Whoever can read the bucket reads every Secret of the cluster", "Give a recipient of age"))
+	case len(recipients) != 1:
+		diags.Append(invalid(at.AtName("recipients"), "recipients", fmt.Sprintf("found %d", len(recipients)), "allowed is exactly one: talos-backup encrypts for one key",
+			"give the key that is to open the snapshots, or disabled = true for none"))
+	case known:
+		if err := schedule.CheckRecipient(recipients[0]); err != nil {
+			// The value may be a private key by mistake, so it is not shown.
+			diags.Append(invalid(at.AtName("recipients").AtListIndex(0), "recipient", err.Error(), "allowed is one such as age1…",
+				"copy the public key that `age-keygen` prints, not the secret one"))
+		}
+	}
+
+	return diags
+}
+
+var (
+	repositories = regexp.MustCompile(`^[a-z0-9]([a-z0-9._/:-]*[a-z0-9])?$`)
+	tags         = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?$`)
+)
+
+func (m etcdBackupScheduleModel) validateImage() diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	image, at := fields{&reader{}, m.Image}, path.Root("image")
+
+	if text, ok := image.value("repository"); ok && !repositories.MatchString(text) {
+		diags.Append(invalid(at.AtName("repository"), "repository", "found "+quote(text), "allowed is a registry with a repository, such as registry.example.org/talos-backup",
+			"leave out what begins with https://, and give the tag as tag"))
+	}
+
+	tag, ok := image.value("tag")
+	if ok && !tags.MatchString(tag) {
+		diags.Append(invalid(at.AtName("tag"), "tag", "found "+quote(tag), "allowed is a tag such as "+schedule.DefaultTag+", with @sha256:… behind it for a digest",
+			"copy it from the registry"))
+	}
+
+	if secret, ok := image.value("pull_secret"); ok && !label.MatchString(secret) {
+		diags.Append(invalid(at.AtName("pull_secret"), "pull_secret", "found "+quote(secret), "allowed is the name of a Secret", "make the Secret in the namespace, and name it"))
+	}
+
+	if m.Compression.ValueString() == compressionZstd && tag != "" && !(schedule.Image{Tag: tag}).Compresses() {
+		diags.Append(invalid(path.Root("compression"), "compression", "found zstd with talos-backup "+tag, "allowed is a build after v0.1.0-beta.3, which is the first that compresses",
+			"leave image.tag out, or compression"))
+	}
+
+	return diags
+}
+
+func (m etcdBackupScheduleModel) validatePod(ctx context.Context) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for _, name := range []string{"successful", "failed"} {
+		if kept := (fields{&reader{}, m.History}).number(name); kept < 0 || kept > 1000 {
+			diags.Append(invalid(path.Root("history").AtName(name), name, fmt.Sprintf("found %d", kept), "allowed is 0 to 1000", "write how many Jobs are kept"))
+		}
+	}
+
+	for _, name := range []string{"requests", "limits"} {
+		quantities, _ := m.Resources.Attributes()[name].(types.Map)
+
+		for key, text := range (&reader{}).textMap(quantities) {
+			if _, err := apiresource.ParseQuantity(text); err != nil && text != "" {
+				diags.Append(invalid(path.Root("resources").AtName(name).AtMapKey(key), "quantity", "found "+quote(text), "allowed is a number with a unit, such as 64Mi or 100m",
+					"write it as Kubernetes does"))
+			}
+		}
+	}
+
+	for i, t := range listed[tolerationModel](ctx, &reader{}, m.Tolerations) {
+		at := path.Root("tolerations").AtListIndex(i)
+
+		diags.Append(oneOf(at.AtName("operator"), "operator", t.Operator, "Exists", "Equal")...)
+		diags.Append(oneOf(at.AtName("effect"), "effect", t.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute")...)
+	}
+
+	return diags
+}
+
+func oneOf(at path.Path, what string, v types.String, allowed ...string) diag.Diagnostics {
+	if v.IsNull() || v.IsUnknown() || slices.Contains(allowed, v.ValueString()) {
+		return nil
+	}
+
+	return diag.Diagnostics{invalid(at, what, "found "+quote(v.ValueString()), "allowed are "+describe(allowed), "choose one of them")}
+}
