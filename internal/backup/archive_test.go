@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -266,28 +265,6 @@ func TestFetchFileReadsTheRecordBesideIt(t *testing.T) {
 		}
 
 		same(t, snapshot)
-	}
-}
-
-// The command line of zstd, where it is installed, opens what was stored.
-func TestZstdCommandLine(t *testing.T) {
-	t.Parallel()
-
-	program, err := exec.LookPath("zstd")
-	if err != nil {
-		t.Skip("zstd is not installed")
-	}
-
-	a, s := archive(t)
-
-	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: backup.Sealing{Compress: true}, Source: inPieces(whole(t), 5000)})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	opened, err := exec.CommandContext(t.Context(), program, "-dc", filepath.Join(s.Path, filepath.FromSlash(record.Key))).Output()
-	if err != nil || !bytes.Equal(opened, whole(t)) {
-		t.Errorf("zstd makes %d bytes of it (%v)", len(opened), err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -143,6 +144,72 @@ func TestInspect(t *testing.T) {
 	if with != want {
 		t.Errorf("the database is %+v, want %+v", with, want)
 	}
+}
+
+// Databases of all shapes, with pages that were free and are used again, as bbolt sees them.
+func TestInspectAgreesWithBbolt(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(3, 4))
+
+	for _, size := range []int{1024, pageSize, 16384} {
+		for _, unlisted := range []bool{true, false} {
+			path := filepath.Join(t.TempDir(), "db")
+
+			db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: size, NoSync: true, NoFreelistSync: unlisted})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			for round := range 12 {
+				if err := db.Update(func(tx *bolt.Tx) error { return churn(tx, random, round) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			var data bytes.Buffer
+
+			err = db.View(func(tx *bolt.Tx) error {
+				_, err := tx.WriteTo(&data)
+				return err
+			})
+			if err = errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+
+			a, _ := archive(t)
+
+			record, err := a.Take(t.Context(), backup.Request{At: taken, Source: inPieces(summed(data.Bytes()), 1+random.IntN(3*size))})
+			if want := reference(t, data.Bytes()); err != nil || record.Database.Hash != want || record.Database.Size != int64(data.Len()) {
+				t.Errorf("pages of %d, unlisted %t: %+v (%v), want the hash %d", size, unlisted, record.Database, err, want)
+			}
+		}
+	}
+}
+
+// churn writes and deletes some keys of several buckets.
+func churn(tx *bolt.Tx, random *rand.Rand, round int) error {
+	for i, name := range []string{"key", "lease", "auth", "empty"} {
+		bucket, err := tx.CreateBucketIfNotExists([]byte(name))
+		if err != nil {
+			return err
+		}
+
+		for j := range 300 / (3*i + 1) * (3 - i) / 3 {
+			at := round*300 + j
+
+			err := bucket.Put(revision(at), content(random.IntN(200)))
+			if random.IntN(20) == 0 {
+				err = errors.Join(err, bucket.Put(revision(at), content(random.IntN(50000))))
+			}
+
+			if err = errors.Join(err, bucket.Delete(revision(random.IntN(at+1)))); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
 }
 
 // reference is the hash as etcdutl makes it, by means of bbolt (etcd 3.6, etcdutl/snapshot, Status).

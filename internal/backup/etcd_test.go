@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/backup"
-	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -91,13 +89,37 @@ func (m member) call(ctx context.Context, path string, in any) (io.ReadCloser, e
 	return response.Body, nil
 }
 
+// filled is a member with keys of several sizes, some of them overwritten and some deleted.
+func filled(t *testing.T) (m member, revision int64) {
+	t.Helper()
+
+	m = startEtcd(t)
+
+	for i := range 400 {
+		revision = m.put(t, fmt.Sprintf("/registry/%d", i%300), fmt.Sprintf("%0*d", i*10, i))
+	}
+
+	for i := range 50 {
+		revision = m.change(t, "/v3/kv/deleterange", map[string]string{"key": base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "/registry/%d", i*3))})
+	}
+
+	return m, revision
+}
+
 // put writes a key and returns etcd's revision.
 func (m member) put(t *testing.T, key, value string) int64 {
 	t.Helper()
 
 	encode := base64.StdEncoding.EncodeToString
 
-	answer, err := m.call(t.Context(), "/v3/kv/put", map[string]string{"key": encode([]byte(key)), "value": encode([]byte(value))})
+	return m.change(t, "/v3/kv/put", map[string]string{"key": encode([]byte(key)), "value": encode([]byte(value))})
+}
+
+// change returns etcd's revision after it.
+func (m member) change(t *testing.T, path string, in any) int64 {
+	t.Helper()
+
+	answer, err := m.call(t.Context(), path, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,36 +157,5 @@ func (m member) snapshot(ctx context.Context, to io.Writer) error {
 		if _, err := to.Write(piece.Result.Blob); err != nil {
 			return err
 		}
-	}
-}
-
-func TestSnapshotOfARealMember(t *testing.T) {
-	t.Parallel()
-
-	m := startEtcd(t)
-
-	var revision int64
-	for i := range 500 {
-		revision = m.put(t, fmt.Sprintf("/registry/%d", i%300), fmt.Sprintf("%0*d", i*10, i))
-	}
-
-	a := backup.Archive{Store: file.Store{Path: t.TempDir()}, Cluster: "prod", Mark: ours, Scratch: t.TempDir()}
-
-	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: backup.Sealing{Compress: true}, Source: m.snapshot})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if record.Database.Revision != revision || record.Database.Hash == 0 {
-		t.Errorf("recorded %+v, want revision %d", record.Database, revision)
-	}
-
-	snapshot, err := a.Fetch(t.Context(), record.Key, backup.Keys{})
-	if err != nil || snapshot.Database != record.Database {
-		t.Fatalf("fetched %+v (%v), want %+v", snapshot, err, record.Database)
-	}
-
-	if err := snapshot.Close(); err != nil {
-		t.Error(err)
 	}
 }
