@@ -324,13 +324,13 @@ func TestTakeKilledAtEachRequest(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
-	s := newScene(t, opened(t, b.config()), b.proxy.URL, 17)
+	s := newScene(t, opened(t, b.config()), b.proxy.URL, 9)
 
 	for request := 1; ; request++ {
 		for _, f := range []fault{stalled, lost} {
 			if !s.killAtRequest(t, b, request, f) {
-				if request <= 10 {
-					t.Errorf("a run has %d requests, want at least 10", request-1)
+				if request <= 9 {
+					t.Errorf("a run has %d requests, want 9: two parts, with what begins and ends them, two objects more, and three looks at them", request-1)
 				}
 
 				return

@@ -63,6 +63,7 @@ type Server struct {
 	// Data is the folder of the bucket's objects.
 	Data string
 
+	roots    *x509.CertPool
 	mu       sync.Mutex
 	requests []*http.Request
 	fault    func(*http.Request) Fault
@@ -88,6 +89,8 @@ func New(t testing.TB) *Server {
 	b.Proxy.StartTLS()
 	t.Cleanup(b.Proxy.Close)
 
+	b.roots = x509.NewCertPool()
+	b.roots.AddCert(b.Proxy.Certificate())
 	b.CA = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Proxy.Certificate().Raw}))
 	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
 
@@ -199,7 +202,7 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 		// The host is signed, so the server must see that of the client.
 		Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = p.In.Host },
 		Transport: &http.Transport{
-			TLSClientConfig:    &tls.Config{RootCAs: b.Proxy.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs},
+			TLSClientConfig:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: b.roots},
 			DisableCompression: true, DisableKeepAlives: true,
 		},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
@@ -211,6 +214,8 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case Unavailable:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case Refused:
+		// An answer before the end of the body would be a cut connection to the client, which it asks again after.
+		_, _ = io.Copy(io.Discard, r.Body)
 		w.WriteHeader(http.StatusInsufficientStorage)
 	case Cut:
 		panic(http.ErrAbortHandler)
