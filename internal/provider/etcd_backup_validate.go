@@ -26,7 +26,7 @@ func (m etcdBackupModel) validateCluster(ctx context.Context) diag.Diagnostics {
 	handle, diags := handleFrom(ctx, m.Cluster)
 	at := path.Root("cluster")
 
-	if !handle.TalosEndpoints.IsUnknown() {
+	if _, known := knownStrings(handle.TalosEndpoints); known {
 		if len(endpointsOf(handle, &diags)) == 0 && !diags.HasError() {
 			diags.Append(invalid(at.AtName("talos_endpoints"), "talos_endpoints", "found no address", "allowed are the addresses of control planes",
 				"list at least one, where the Talos API is reached"))

@@ -1,0 +1,292 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// fullBackup is a configuration with every argument set.
+func fullBackup() configuration {
+	return configuration{
+		"cluster": configuration{
+			"name": "prod", "mode": "metal", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce(), "talos_endpoints": []any{"10.0.0.11", "fd00::12"},
+			"talos_version": "v1.13.0", "kubernetes_version": "v1.36.2", "phase": "Ready",
+		},
+		"s3": configuration{
+			"bucket": "prod-backups", "region": "eu-central-1", "endpoint": "https://s3.example.org:9000", "prefix": "talos/backups", "path_style": true,
+			"access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "the-secret-key", "session_token": "the-token",
+			"role": configuration{"arn": "arn:aws:iam::123456789012:role/backups", "external_id": "e", "session_name": "s", "endpoint": "https://sts.example.org"},
+			"ca":   testCertificate, "insecure_skip_tls_verify": false, "sse": "aws:kms", "kms_key": "alias/backups",
+			"object_lock": configuration{"mode": "GOVERNANCE", "days": 30},
+		},
+		"encryption": configuration{"recipients": []any{testRecipient}}, "compression": "zstd", "include_secrets": true,
+		"retain": configuration{"count": 7, "min_age": "168h"}, "triggers": configuration{"version": "v1.36.2"}, "schedule": "0 3 * * *",
+		"delete_on_destroy": true, "timeouts": configuration{"create": "1h", "read": "10s", "update": "1h", "delete": "1m"},
+	}
+}
+
+const testCertificate = `-----BEGIN CERTIFICATE-----
+MIIBejCCASGgAwIBAgIUJcPsW8jJ0dPgGmH0y9bHkFvVqjwwCgYIKoZIzj0EAwIw
+-----END CERTIFICATE-----
+`
+
+// fileBackup is the least that makes a backup.
+func fileBackup() configuration {
+	return configuration{"cluster": fullBackup()["cluster"], "file": configuration{"path": "backups"}}
+}
+
+// settledBackup is the state of a backup that was taken with a configuration.
+func settledBackup(t *testing.T, config configuration) *driven {
+	t.Helper()
+
+	d := drive(t, "talosop_etcd_backup", nil)
+	fields := fieldsOf(t, d.proposed(t, valueOf(t, typeOf(t, d.name), config)))
+
+	for name, v := range map[string]any{
+		"id": "prod", "key": "prod/etcd-snapshot-2026-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-abcdef.db", "status": "stored", "size": 1000,
+		"sha256": "aa", "database_size": 900, "revision": 7, "hash": "ab12", "member": "cp-1", "time": "2026-01-02T03:00:00Z", "talos_version": "v1.13.0",
+		"kubernetes_version": "v1.36.2", "kept": 3,
+	} {
+		fields[name] = tftypes.NewValue(fields[name].Type(), v)
+	}
+
+	if config["schedule"] != nil {
+		fields["next_due"] = tftypes.NewValue(tftypes.String, "2099-01-02T03:00:00Z")
+	}
+
+	d.state = tftypes.NewValue(typeOf(t, d.name), fields)
+
+	return d
+}
+
+// Every value may be unknown while planning: nothing is refused for it, no store is asked,
+// and what a plan says then comes true.
+func TestBackupOfUnknownValues(t *testing.T) {
+	t.Parallel()
+
+	config := fullBackup()
+	delete(config["s3"].(configuration), "ca")
+
+	created, settled := drive(t, "talosop_etcd_backup", nil), settledBackup(t, config)
+	full := valueOf(t, typeOf(t, created.name), config)
+
+	// With the key of the configuration the plan would ask a server that does not exist.
+	settled.private = []byte(`{"looked":"dHJ1ZQ=="}`)
+
+	for kind, d := range map[string]*driven{"create": created, "update": settled} {
+		final := d.planValue(t, full).must(t).value
+
+		tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
+			validated, err := d.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+				TypeName: d.name, Config: dynamic(t, v), ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+			})
+			if err != nil || len(validated.Diagnostics) > 0 {
+				t.Errorf("validate with unknown %s: %v %s", at, err, show(validated.Diagnostics))
+			}
+
+			planned := d.planValue(t, v).must(t).value
+			if name, ok := at.LastStep().(tftypes.AttributeName); !ok || !slices.Contains(writeOnly, string(name)) {
+				stillUnknown(t, kind, planned, at)
+			}
+
+			keepsItsWord(t, kind, at, planned, final)
+		})
+
+		if tried < 40 {
+			t.Errorf("only %d values were tried", tried)
+		}
+	}
+}
+
+// A change elsewhere in the cluster is not one of the backup, while it is under way either.
+func TestBackupOfAClusterThatChanges(t *testing.T) {
+	t.Parallel()
+
+	for name, change := range map[string]func(handle configuration){
+		"another version":     func(handle configuration) { handle["kubernetes_version"] = "v1.36.3" },
+		"an unfinished phase": func(handle configuration) { handle["phase"] = unknownValue{} },
+		"another endpoint":    func(handle configuration) { handle["talos_endpoints"] = []any{"10.0.0.13"} },
+	} {
+		d := settledBackup(t, fileBackup())
+		after := fileBackup()
+		change(after["cluster"].(configuration))
+
+		planned := d.plan(t, after).must(t).value
+		if key := text(t, planned, "key"); key != text(t, d.state, "key") {
+			t.Errorf("%s: the key is %s", name, key)
+		}
+	}
+
+	for name, change := range map[string]func(handle configuration){
+		"another name":    func(handle configuration) { handle["name"] = "prod-2" },
+		"unknown secrets": func(handle configuration) { handle["secrets"] = unknownValue{} },
+	} {
+		d := settledBackup(t, fileBackup())
+		after := fileBackup()
+		change(after["cluster"].(configuration))
+
+		if key := text(t, d.plan(t, after).must(t).value, "key"); key != "unknown" {
+			t.Errorf("%s: the key is %s", name, key)
+		}
+	}
+}
+
+// Mistakes are told at their attributes, without what may be secret.
+func TestMistakesInBackups(t *testing.T) {
+	t.Parallel()
+
+	const secret = "do-not-show-this"
+
+	for name, test := range map[string]struct {
+		change func(c configuration)
+		at     string
+		says   []string
+	}{
+		"no place":            {func(c configuration) { delete(c, "s3") }, "s3", []string{"neither s3 nor file"}},
+		"two places":          {func(c configuration) { c["file"] = configuration{"path": "."} }, "s3", []string{"both s3 and file"}},
+		"a URL for a bucket":  {inBucket("bucket", "s3://prod"), "bucket", []string{`"s3://prod"`}},
+		"upper case":          {func(c configuration) { inBucket("endpoint", nil)(c); inBucket("bucket", "Prod")(c) }, "bucket", []string{`"Prod"`, "3 to 63"}},
+		"a slash before":      {inBucket("prefix", "/talos"), "prefix", []string{`"/talos"`, "slashes"}},
+		"a slash behind":      {inBucket("prefix", "talos/"), "prefix", []string{`"talos/"`}},
+		"an empty prefix":     {inBucket("prefix", ""), "prefix", []string{`""`}},
+		"a dot segment":       {inBucket("prefix", "talos/../x"), "prefix", []string{"dot segment"}},
+		"no URL":              {inBucket("endpoint", "minio:9000"), "endpoint", []string{"no URL"}},
+		"a password":          {inBucket("endpoint", "https://me:"+secret+"@minio"), "endpoint", []string{"user name"}},
+		"no certificate":      {inBucket("ca", secret), "ca", []string{"no certificate"}},
+		"a key for a CA":      {inBucket("ca", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "ca", []string{"private key"}},
+		"an unknown sse":      {inBucket("sse", "AES"), "sse", []string{`"AES"`, "AES256"}},
+		"a key without kms":   {inBucket("sse", "AES256"), "kms_key", []string{"without an sse"}},
+		"a lock":              {inBucket("object_lock", configuration{"mode": "NONE", "days": 1}), "mode", []string{`"NONE"`, "GOVERNANCE"}},
+		"a lock of no day":    {inBucket("object_lock", configuration{"mode": "GOVERNANCE", "days": 0}), "days", []string{"Found 0"}},
+		"a key without id":    {inBucket("access_key_id", nil), "secret_access_key", []string{"without access_key_id"}},
+		"a key and a profile": {inBucket("profile", "p"), "profile", []string{"beside an access key"}},
+		"a token alone": {
+			func(c configuration) { inBucket("access_key_id", nil)(c); inBucket("secret_access_key", nil)(c) }, "session_token",
+			[]string{"without an access key"},
+		},
+		"no role":             {inBucket("role", configuration{"arn": "backups"}), "arn", []string{`"backups"`}},
+		"no key of age":       {func(c configuration) { c["encryption"] = configuration{"recipients": []any{secret}} }, "recipients", []string{"no public key"}},
+		"a secret key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{testIdentity}} }, "recipients", []string{"not the secret one"}},
+		"no recipient":        {func(c configuration) { c["encryption"] = configuration{"recipients": []any{}} }, "recipients", []string{"Found none"}},
+		"two keys": {
+			func(c configuration) {
+				c["encryption"] = configuration{"recipients": []any{testRecipient}, "passphrase": secret}
+			}, "encryption",
+			[]string{"exactly one"},
+		},
+		"clear secrets":       {func(c configuration) { delete(c, "encryption") }, "include_secrets", []string{"without encryption"}},
+		"keep nothing":        {func(c configuration) { c["retain"] = configuration{"count": 0} }, "count", []string{"Found 0", "at least 1"}},
+		"a negative age":      {func(c configuration) { c["retain"] = configuration{"count": 1, "min_age": "-1h"} }, "min_age", []string{`"-1h"`}},
+		"four fields":         {func(c configuration) { c["schedule"] = "0 3 * *" }, "schedule", []string{`"0 3 * *"`, "five fields"}},
+		"a time zone":         {func(c configuration) { c["schedule"] = "TZ=Europe/Berlin 0 3 * * *" }, "schedule", []string{"time zone", "UTC"}},
+		"the 30th February":   {func(c configuration) { c["schedule"] = "0 3 30 2 *" }, "schedule", []string{"names no time"}},
+		"no control plane":    {func(c configuration) { delete(c["cluster"].(configuration), "talos_endpoints") }, "talos_endpoints", []string{"no address"}},
+		"a path for a name":   {func(c configuration) { c["cluster"].(configuration)["name"] = "a/b" }, "name", []string{`"a/b"`}},
+		"a compression":       {func(c configuration) { c["compression"] = "gzip" }, "compression", []string{"gzip"}},
+		"a folder of no name": {func(c configuration) { delete(c, "s3"); c["file"] = configuration{"path": ""} }, "path", []string{"a path"}},
+	} {
+		config := fullBackup()
+		delete(config["s3"].(configuration), "ca")
+		test.change(config)
+
+		got := validate(t, "talosop_etcd_backup", config)
+		if len(got) != 1 || !strings.Contains(got[0].Attribute.String(), test.at) {
+			t.Errorf("%s: %s", name, show(got))
+
+			continue
+		}
+
+		for _, words := range test.says {
+			if !strings.Contains(got[0].Detail, words) {
+				t.Errorf("%s does not say %q: %s", name, words, got[0].Detail)
+			}
+		}
+
+		if strings.Contains(show(got), secret) || strings.Contains(show(got), testIdentity) {
+			t.Errorf("%s shows a secret: %s", name, show(got))
+		}
+	}
+
+	for name, config := range map[string]configuration{"full": fullBackup(), "file": fileBackup()} {
+		if name == "full" {
+			delete(config["s3"].(configuration), "ca")
+		}
+
+		if got := validate(t, "talosop_etcd_backup", config); len(got) > 0 {
+			t.Errorf("%s: %s", name, show(got))
+		}
+	}
+}
+
+// inBucket sets an attribute of s3.
+func inBucket(name string, value any) func(configuration) {
+	return func(c configuration) { c["s3"].(configuration)[name] = value }
+}
+
+// planValue is plan for a configuration that is a value already.
+func (d *driven) planValue(t *testing.T, config tftypes.Value) outcome {
+	t.Helper()
+
+	resp, err := d.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: d.name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, config)), Config: dynamic(t, config), PriorPrivate: d.private,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return outcome{decoded(t, config.Type(), resp.PlannedState), resp.PlannedPrivate, resp.Diagnostics}
+}
+
+// Snapshots come from members that are well, and from the leader last.
+func TestGivers(t *testing.T) {
+	t.Parallel()
+
+	want := cluster.Spec{Machines: []cluster.Machine{
+		{Name: "10.0.0.11", Role: cluster.ControlPlane, Address: "10.0.0.11"}, {Name: "10.0.0.12", Role: cluster.ControlPlane, Address: "10.0.0.12"},
+	}}
+	view := func(id string, alarms ...string) cluster.EtcdView {
+		return cluster.EtcdView{Member: id, Leader: "1", Members: []string{"1", "2", "3", "4", "5"}, Alarms: alarms}
+	}
+	member := func(id, name string) cluster.EtcdMember {
+		return cluster.EtcdMember{ID: id, Name: name, PeerURLs: []string{"https://10.0.1.1" + id + ":2380"}}
+	}
+	learner := member("5", "cp-5")
+	learner.Learner = true
+
+	have := cluster.Snapshot{
+		Time: time.Now(),
+		Machines: map[string]cluster.MachineState{
+			"10.0.0.11": {Access: cluster.Member, MemberID: "1", TalosVersion: "v1.13.0"}, "10.0.0.12": {Access: cluster.Member, MemberID: "2", TalosVersion: "v1.13.1"},
+		},
+		Peers: map[string]cluster.MachineState{"3": {Access: cluster.Member, MemberID: "3", TalosVersion: "v1.13.2"}},
+		Etcd: cluster.EtcdState{
+			Known: true, Members: []cluster.EtcdMember{member("1", "cp-1"), member("2", "cp-2"), member("3", "cp-3"), member("4", "cp-4"), learner},
+			Views: map[string]cluster.EtcdView{"1": view("1", "NOSPACE on 4"), "2": view("2"), "3": view("3"), "4": view("4", "NOSPACE on 4"), "5": view("5")},
+		},
+	}
+
+	givers, problems := giversIn(want, have)
+
+	expected := []giver{
+		{name: "cp-2", address: "10.0.0.12", talosVersion: "v1.13.1"}, {name: "cp-3", address: "10.0.1.13", talosVersion: "v1.13.2"},
+		{name: "cp-1", address: "10.0.0.11", talosVersion: "v1.13.0", leader: true},
+	}
+	if len(givers) != 3 || givers[0] != expected[0] || givers[1] != expected[1] || givers[2] != expected[2] {
+		t.Errorf("givers are %+v", givers)
+	}
+
+	if len(problems) != 2 || !strings.Contains(problems[0].Error(), "cp-4: it is not healthy: raised the alarm NOSPACE") || !strings.Contains(problems[1].Error(), "learner") {
+		t.Errorf("problems are %v", problems)
+	}
+
+	if givers, problems := giversIn(want, cluster.Snapshot{}); len(givers) != 0 || len(problems) != 1 {
+		t.Errorf("without an answer there are %v, and the problems %v", givers, problems)
+	}
+}

@@ -1,0 +1,112 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
+)
+
+// Whose credentials are used, and whose role is assumed with them.
+func TestStoreCredentials(t *testing.T) {
+	t.Parallel()
+
+	role := func(arn string) s3.Role { return s3.Role{ARN: arn} }
+	shared := s3.Credentials{AccessKeyID: "shared", SecretAccessKey: "shared-secret", Role: role("shared")}
+
+	for name, test := range map[string]struct{ own, want s3.Credentials }{
+		"none of its own":      {s3.Credentials{}, shared},
+		"a key of its own":     {s3.Credentials{AccessKeyID: "own", SecretAccessKey: "secret"}, s3.Credentials{AccessKeyID: "own", SecretAccessKey: "secret"}},
+		"a profile of its own": {s3.Credentials{Profile: "own"}, s3.Credentials{Profile: "own"}},
+		"a role of its own": {
+			s3.Credentials{Role: role("own")}, s3.Credentials{AccessKeyID: "shared", SecretAccessKey: "shared-secret", Role: role("own")},
+		},
+	} {
+		if got := (storeCredentials{Credentials: shared}).under(test.own); got != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Another way to a place is no other place.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+
+	base := place{bucket: s3.Config{Bucket: "b", Endpoint: "https://s3.example.org"}, prefix: "p"}
+
+	for name, test := range map[string]struct {
+		change func(p *place)
+		same   bool
+	}{
+		"region":   {func(p *place) { p.bucket.Region = "eu" }, true},
+		"key":      {func(p *place) { p.bucket.Credentials.AccessKeyID = "x" }, true},
+		"ca":       {func(p *place) { p.bucket.CA = "x" }, true},
+		"bucket":   {func(p *place) { p.bucket.Bucket = "c" }, false},
+		"endpoint": {func(p *place) { p.bucket.Endpoint = "" }, false},
+		"prefix":   {func(p *place) { p.prefix = "" }, false},
+		"a folder": {func(p *place) { *p = place{folder: "b"} }, false},
+	} {
+		other := base
+		test.change(&other)
+
+		if got := base.same(other); got != test.same {
+			t.Errorf("with another %s it is the same place: %v", name, got)
+		}
+	}
+
+	if a, b := (place{folder: "./backups/"}), (place{folder: "backups"}); !a.same(b) {
+		t.Error("two spellings of a folder are two places")
+	}
+}
+
+// The credentials of the provider are checked, described and never shown.
+func TestProviderStore(t *testing.T) {
+	t.Parallel()
+
+	told := schemas(t)
+
+	walkAttributes("provider", told.Provider.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
+		if a.Description == "" || (a.Name == "secret_access_key" || a.Name == "session_token") && !a.Sensitive {
+			t.Errorf("%s is not described, or not sensitive", where)
+		}
+	})
+
+	for name, test := range map[string]struct {
+		config configuration
+		says   string
+	}{
+		"a key alone":         {configuration{"access_key_id": "id"}, "without secret_access_key"},
+		"spaces":              {configuration{"access_key_id": "id", "secret_access_key": "do-not-show "}, "spaces around it"},
+		"a key and a profile": {configuration{"access_key_id": "id", "secret_access_key": "do-not-show", "profile": "p"}, "beside an access key"},
+		"right":               {configuration{"access_key_id": "id", "secret_access_key": "do-not-show"}, ""},
+		"unknown":             {configuration{"access_key_id": unknownValue{}, "secret_access_key": unknownValue{}}, ""},
+	} {
+		config := dynamic(t, valueOf(t, told.Provider.ValueType(), configuration{"s3": test.config}))
+
+		resp, err := providerServer(t).ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: config})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		said := show(resp.Diagnostics)
+		if (said == "") != (test.says == "") || !strings.Contains(said, test.says) || strings.Contains(said, "do-not-show") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+// What is write-only is so wherever a resource has it, and data sources have none of it.
+func TestStoreKeysAreWriteOnly(t *testing.T) {
+	t.Parallel()
+
+	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+		switch a.Name {
+		case "access_key_id", "secret_access_key", "session_token", "passphrase", "identities":
+			if strings.HasPrefix(where, "data ") || !a.WriteOnly {
+				t.Errorf("%s may be stored", where)
+			}
+		}
+	})
+}
