@@ -64,11 +64,12 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 }
 
 // versionUnknown reports whether nobody says which Kubernetes an existing cluster runs, while
-// its API may just be away for a moment: a kubelet that is newer cannot go back.
+// its API may just be away for a moment: a kubelet that is newer cannot go back. None runs
+// while etcd has yet to begin with a snapshot.
 func versionUnknown(want Spec, have Snapshot, p Policy) bool {
 	away := !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() && have.Time.Sub(have.Kubernetes.Since) <= p.BootPatience
 
-	return away && want.Bootstrapped && want.Kubernetes.Version != "" && KubernetesRunning(want, have) == ""
+	return away && want.Bootstrapped && !AwaitsRestore(want, have) && want.Kubernetes.Version != "" && KubernetesRunning(want, have) == ""
 }
 
 // formerMember is the etcd member that a machine in maintenance mode had in its life
