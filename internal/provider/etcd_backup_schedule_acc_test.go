@@ -64,12 +64,30 @@ resource "talosop_etcd_backup_schedule" "this" {
 `, "talosop/talosop", storetest.AccessKey, s.endpoint, s.machine.Address().String(), ageRecipient, storetest.Bucket, bucket.Proxy.URL, extra)
 }
 
-// A schedule is made, repaired, changed, run, thinned out, imported and removed, in a real API and
-// a real bucket.
+// All tests with a cluster share one, in namespaces of their own: a real API server takes long to
+// start.
 func TestAccEtcdBackupSchedule(t *testing.T) {
 	t.Parallel()
 
-	s, bucket := newScheduleSite(t), storetest.New(t)
+	s := newScheduleSite(t)
+
+	t.Run("life", s.testLife)
+	t.Run("protocol", func(t *testing.T) {
+		s.allow(t, scheduleNS, "theirs")
+
+		for name, test := range map[string]func(*testing.T){
+			"refused by Talos": s.testRefusedByTalos, "strangers": s.testStrangers, "no namespace": s.testNoNamespace, "silence": s.testSilence,
+			"another cluster": s.testAnotherCluster,
+		} {
+			t.Run(name, test)
+		}
+	})
+}
+
+// A schedule is made, repaired, changed, run, thinned out, imported and removed, in a real API and
+// a real bucket.
+func (s *scheduleSite) testLife(t *testing.T) {
+	bucket := storetest.New(t)
 	w := clitest.NewWorkspace(t, clitest.Any(t))
 	w.Write("secrets.yaml", s.secrets)
 	w.Write("ca.pem", bucket.CA)
@@ -86,8 +104,8 @@ func TestAccEtcdBackupSchedule(t *testing.T) {
 	// Without the feature of Talos nothing can be made, and the plan says so.
 	says(t, w.MustRun("plan"), "Talos does not let pods use its API yet")
 
-	s.allow(t, scheduleNS)
-	s.runJobs(t)
+	s.allow(t, scheduleNS, "theirs")
+	s.runJobs()
 	w.MustRun("apply", "-auto-approve")
 	expectNoChanges(t, w, "after the create")
 
@@ -113,15 +131,15 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 
 	jobs := s.api.BatchV1().CronJobs(scheduleNS)
 	c, err := jobs.Get(t.Context(), "nightly", metav1.GetOptions{})
-	noError(t, err)
+	must(t, err)
 
 	c.Spec.Schedule = "0 4 * * *"
 	c.Spec.Suspend = new(true)
 	_, err = jobs.Update(t.Context(), c, metav1.UpdateOptions{})
-	noError(t, err)
+	must(t, err)
 
 	secret, err := s.api.CoreV1().Secrets(scheduleNS).Get(t.Context(), "nightly-s3", metav1.GetOptions{})
-	noError(t, err)
+	must(t, err)
 
 	if string(secret.Data["AWS_SECRET_ACCESS_KEY"]) != "THE-KEY-OF-THE-CLUSTER" || string(secret.Data["AWS_ACCESS_KEY_ID"]) != "in-the-cluster" {
 		t.Errorf("the Secret has %v", secret.Data)
@@ -129,8 +147,8 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 
 	secret.Data["AWS_ACCESS_KEY_ID"] = []byte("somebody-else")
 	_, err = s.api.CoreV1().Secrets(scheduleNS).Update(t.Context(), secret, metav1.UpdateOptions{})
-	noError(t, err)
-	noError(t, s.any.Resource(talosAccounts).Namespace(scheduleNS).Delete(t.Context(), "nightly-talos", metav1.DeleteOptions{}))
+	must(t, err)
+	must(t, s.any.Resource(talosAccounts).Namespace(scheduleNS).Delete(t.Context(), "nightly-talos", metav1.DeleteOptions{}))
 
 	plan := w.MustRun("plan")
 	for _, words := range []string{
@@ -227,15 +245,15 @@ func putObject(t *testing.T, bucket *storetest.Server, key string) {
 	t.Helper()
 
 	at := filepath.Join(bucket.Data, filepath.FromSlash(key))
-	noError(t, os.MkdirAll(filepath.Dir(at), 0o700))
-	noError(t, os.WriteFile(at, []byte("a snapshot"), 0o600))
+	must(t, os.MkdirAll(filepath.Dir(at), 0o700))
+	must(t, os.WriteFile(at, []byte("a snapshot"), 0o600))
 }
 
 func keptAre(t *testing.T, bucket *storetest.Server, prefix string, days ...string) {
 	t.Helper()
 
 	found, err := filepath.Glob(filepath.Join(bucket.Data, filepath.FromSlash(prefix)+"*"))
-	noError(t, err)
+	must(t, err)
 
 	var got []string
 	for _, f := range found {
@@ -247,7 +265,7 @@ func keptAre(t *testing.T, bucket *storetest.Server, prefix string, days ...stri
 	}
 
 	others, err := filepath.Glob(filepath.Join(bucket.Data, "talos/prod/nightly/prod-fedcba9876543210-*"))
-	noError(t, err)
+	must(t, err)
 
 	if len(others) != 1 {
 		t.Errorf("of another cluster's snapshots %v are left", others)
@@ -280,7 +298,7 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: scheduleNS}}
 	_, err := s.api.CoreV1().Secrets(scheduleNS).Create(t.Context(), theirs, metav1.CreateOptions{})
-	noError(t, err)
+	must(t, err)
 
 	says(t, w.MustRun("destroy", "-auto-approve"), "Secret talosop-backup/theirs")
 
@@ -289,7 +307,7 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 		t.Errorf("left is %s", got)
 	}
 
-	noError(t, s.api.CoreV1().Secrets(scheduleNS).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
+	must(t, s.api.CoreV1().Secrets(scheduleNS).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 	w.MustRun("apply", "-auto-approve")
 	w.MustRun("destroy", "-auto-approve")
 
@@ -300,7 +318,7 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 	}
 
 	bundle, err := pki.Parse([]byte(s.secrets))
-	noError(t, err)
+	must(t, err)
 
 	spec := schedule.Spec{Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Bucket: schedule.Bucket{Prefix: "talos"}}
 	if found, err := filepath.Glob(filepath.Join(bucket.Data, filepath.FromSlash(spec.KeyPrefix())+"*")); err != nil || len(found) == 0 {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -347,7 +348,7 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 		return nil, nil, append(diags, unable("reach", "cluster", report{Cause: []string{err.Error()}}))
 	}
 
-	return &scheduler{api: api, spec: spec, patience: talosPatience, doubt: talosDoubt, pause: schedulePause}, api.Close, diags
+	return &scheduler{api: api, spec: spec, patience: talosPatience, doubt: talosDoubt, pause: cmp.Or(r.interval, schedulePause)}, api.Close, diags
 }
 
 // scheduleFailed is the error of work that did not succeed. next is said when nothing better is

@@ -44,6 +44,9 @@ type scheduleSite struct {
 	api      clientgo.Interface
 	any      kubedynamic.Interface
 
+	// whole is the test that the site lives for.
+	whole *testing.T
+
 	mu      sync.Mutex
 	allowed []string
 	// fails is why Jobs fail, empty for those that succeed.
@@ -57,15 +60,16 @@ func newScheduleSite(t *testing.T) *scheduleSite {
 	t.Helper()
 
 	s := &scheduleSite{
+		whole:     t,
 		Simulator: talossim.ForTest(t, talossim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}),
 		secrets:   bundleOnce(),
 	}
 
 	bundle, err := pki.Parse([]byte(s.secrets))
-	noError(t, err)
+	must(t, err)
 
 	s.endpoint, err = s.Endpoint()
-	noError(t, err)
+	must(t, err)
 
 	config, err := machineconfig.Generate(
 		machineconfig.Cluster{Name: "prod", Endpoint: s.endpoint, KubernetesVersion: "v1.36.3", Contract: "v1.13"},
@@ -73,52 +77,44 @@ func newScheduleSite(t *testing.T) *scheduleSite {
 			Role: machineconfig.ControlPlane, Mode: machineconfig.Metal,
 			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:v1.13.0"},
 		}, bundle)
-	noError(t, err)
+	must(t, err)
 
 	s.machine, err = s.AddMachine(t.Context(), talossim.MachineOptions{Name: "cp-1", Config: config.Bytes})
-	noError(t, err)
+	must(t, err)
 	s.bootstrap(t, bundle)
 
 	admin, err := bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
-	noError(t, err)
+	must(t, err)
 
 	access := &rest.Config{Host: s.endpoint, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key}}
 	s.api, err = clientgo.NewForConfig(access)
-	noError(t, err)
+	must(t, err)
 	s.any, err = kubedynamic.NewForConfig(access)
-	noError(t, err)
+	must(t, err)
 
 	return s
-}
-
-func noError(t *testing.T, err error) {
-	t.Helper()
-
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (s *scheduleSite) bootstrap(t *testing.T, bundle *pki.Bundle) {
 	t.Helper()
 
 	admin, err := bundle.TalosClient([]string{"os:admin"}, time.Hour)
-	noError(t, err)
+	must(t, err)
 
 	cert, err := tls.X509KeyPair(admin.Certificate, admin.Key)
-	noError(t, err)
+	must(t, err)
 
 	talos, err := talosclient.New(t.Context(), talosclient.WithEndpoints(s.machine.Endpoint()), talosclient.WithTLSConfig(&tls.Config{
 		Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // the machine is the test's own
 	}))
-	noError(t, err)
-	t.Cleanup(func() { noError(t, talos.Close()) })
+	must(t, err)
+	t.Cleanup(func() { must(t, talos.Close()) })
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
-	noError(t, wait.Until(ctx, 20*time.Millisecond, func(ctx context.Context) error { return talos.Bootstrap(ctx, &machine.BootstrapRequest{}) }))
-	noError(t, s.machine.AwaitReady(ctx))
+	must(t, wait.Until(ctx, 20*time.Millisecond, func(ctx context.Context) error { return talos.Bootstrap(ctx, &machine.BootstrapRequest{}) }))
+	must(t, s.machine.AwaitReady(ctx))
 }
 
 // serviceAccounts defines the kind as Talos does (Talos 1.13,
@@ -150,19 +146,19 @@ func (s *scheduleSite) allow(t *testing.T, namespaces ...string) {
 	}
 
 	definition := &unstructured.Unstructured{}
-	noError(t, json.Unmarshal([]byte(serviceAccounts), definition))
+	must(t, json.Unmarshal([]byte(serviceAccounts), definition))
 
 	_, err := s.any.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
 		Create(t.Context(), definition, metav1.CreateOptions{})
-	noError(t, err)
+	must(t, err)
 
-	s.play(t, s.syncAccounts)
+	s.play(s.syncAccounts)
 }
 
-// play repeats what a controller does until the test ends. Errors are those of objects that
+// play repeats what a controller does as long as the site lives. Errors are those of objects that
 // change meanwhile: a controller tries again.
-func (s *scheduleSite) play(t *testing.T, sync func(ctx context.Context) error) {
-	t.Helper()
+func (s *scheduleSite) play(sync func(ctx context.Context) error) {
+	t := s.whole
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
@@ -245,10 +241,7 @@ func (s *scheduleSite) syncAccount(ctx context.Context, account *unstructured.Un
 }
 
 // runJobs plays the controller of Jobs and the kubelet: each Job ends at once.
-func (s *scheduleSite) runJobs(t *testing.T) {
-	t.Helper()
-	s.play(t, s.syncJobs)
-}
+func (s *scheduleSite) runJobs() { s.play(s.syncJobs) }
 
 // failing makes Jobs fail from now on; empty for those that succeed.
 func (s *scheduleSite) failing(reason string) {
@@ -357,7 +350,7 @@ func (s *scheduleSite) objects(t *testing.T, namespace string) string {
 		"TalosServiceAccount": talosAccounts,
 	} {
 		list, err := s.any.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
-		noError(t, err)
+		must(t, err)
 
 		for i := range list.Items {
 			names = append(names, kind+" "+list.Items[i].GetName())

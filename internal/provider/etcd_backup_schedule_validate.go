@@ -167,7 +167,7 @@ func (m etcdBackupScheduleModel) validateEncryption(ctx context.Context) diag.Di
 }
 
 var (
-	repositories = regexp.MustCompile(`^[a-z0-9]([a-z0-9._/:-]*[a-z0-9])?$`)
+	repositories = regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$`)
 	tags         = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?$`)
 )
 

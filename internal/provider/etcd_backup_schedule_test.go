@@ -1,0 +1,322 @@
+package provider
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+const scheduleResource = "talosop_etcd_backup_schedule"
+
+// baseSchedule is a configuration that is right.
+func baseSchedule() configuration {
+	return configuration{
+		"cluster":    configuration{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce()},
+		"name":       "nightly",
+		"schedule":   "0 3 * * *",
+		"s3":         configuration{"bucket": "prod-backups", "region": "eu-central-1"},
+		"encryption": configuration{"recipients": []any{ageRecipient}},
+	}
+}
+
+// configuration of a schedule in the site's cluster.
+func (s *scheduleSite) configuration(namespace, name string) configuration {
+	base := baseSchedule()
+	base["name"], base["namespace"] = name, namespace
+
+	return with(base, s.endpoint, "cluster", "endpoint")
+}
+
+func (s *scheduleSite) namespace(t *testing.T, name string) {
+	t.Helper()
+
+	_, err := s.api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}
+
+func TestMistakesInSchedules(t *testing.T) {
+	t.Parallel()
+
+	if got := validate(t, scheduleResource, baseSchedule()); len(got) > 0 {
+		t.Errorf("a right one: %s", show(got))
+	}
+
+	for name, test := range map[string]struct {
+		path    []string
+		value   any
+		says    []string
+		warning bool
+	}{
+		"cron":             {path: []string{"schedule"}, value: "0 3 * *", says: []string{`"0 3 * *"`, "five fields"}},
+		"zone in cron":     {path: []string{"schedule"}, value: "TZ=UTC 0 3 * * *", says: []string{"time zone", "time_zone"}},
+		"time zone":        {path: []string{"time_zone"}, value: "Europe/Nowhere", says: []string{`"Europe/Nowhere"`, "IANA"}},
+		"name":             {path: []string{"name"}, value: "Nightly", says: []string{`"Nightly"`, "1 to 52"}},
+		"long name":        {path: []string{"name"}, value: strings.Repeat("n", 53), says: []string{"1 to 52"}},
+		"namespace":        {path: []string{"namespace"}, value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
+		"no region":        {path: []string{"s3"}, value: configuration{"bucket": "prod-backups"}, says: []string{"neither region nor endpoint"}},
+		"half a key":       {path: []string{"s3", "access_key_id"}, value: "id", says: []string{"secret_access_key"}},
+		"two recipients":   {path: []string{"encryption", "recipients"}, value: []any{ageRecipient, ageRecipient}, says: []string{"Found 2", "exactly one"}},
+		"no recipient":     {path: []string{"encryption"}, value: configuration{}, says: []string{"Found 0", "disabled = true"}},
+		"SSH key":          {path: []string{"encryption", "recipients"}, value: []any{"ssh-ed25519 AAAA"}, says: []string{"X25519"}},
+		"private key":      {path: []string{"encryption", "recipients"}, value: []any{"AGE-SECRET-KEY-1ABC"}, says: []string{"X25519"}},
+		"both":             {path: []string{"encryption", "disabled"}, value: true, says: []string{"beside recipients"}},
+		"clear text":       {path: []string{"encryption"}, value: configuration{"disabled": true}, says: []string{"every Secret"}, warning: true},
+		"retain none":      {path: []string{"retain"}, value: configuration{"count": 0}, says: []string{"at least 1"}},
+		"tag":              {path: []string{"image", "tag"}, value: "a b", says: []string{`"a b"`}},
+		"repository":       {path: []string{"image", "repository"}, value: "https://ghcr.io/x", says: []string{"https://"}},
+		"history":          {path: []string{"history", "failed"}, value: -1, says: []string{"Found -1"}},
+		"deadline":         {path: []string{"starting_deadline"}, value: "5s", says: []string{"10s or more"}},
+		"part of a second": {path: []string{"run_timeout"}, value: "90.5s", says: []string{"whole seconds"}},
+		"quantity":         {path: []string{"resources", "limits"}, value: configuration{"memory": "much"}, says: []string{`"much"`}},
+		"effect":           {path: []string{"tolerations"}, value: []any{configuration{"effect": "Never"}}, says: []string{`"Never"`, "NoExecute"}},
+		"slash":            {path: []string{"cluster", "name"}, value: "a/b", says: []string{"without slashes"}},
+		"secrets":          {path: []string{"cluster", "secrets"}, value: "nothing", says: []string{"talosctl gen secrets"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got := validate(t, scheduleResource, with(baseSchedule(), test.value, test.path...))
+			if len(got) != 1 || (got[0].Severity == tfprotov6.DiagnosticSeverityWarning) != test.warning {
+				t.Fatalf("it says %s", show(got))
+			}
+
+			for _, words := range test.says {
+				if !strings.Contains(got[0].Detail, words) {
+					t.Errorf("it does not say %q: %s", words, show(got))
+				}
+			}
+
+			if strings.Contains(got[0].Detail, "AGE-SECRET-KEY") {
+				t.Error("it shows a private key")
+			}
+		})
+	}
+
+	old := with(with(baseSchedule(), "v0.1.0-beta.3", "image", "tag"), "zstd", "compression")
+	if got := validate(t, scheduleResource, old); len(got) != 1 || !strings.Contains(got[0].Detail, "first that compresses") {
+		t.Errorf("compression by a version that has none: %s", show(got))
+	}
+}
+
+// What is not known yet is neither a mistake nor asked for.
+func TestUnknownInSchedules(t *testing.T) {
+	t.Parallel()
+
+	full := func() configuration {
+		base := baseSchedule()
+
+		for name, v := range configuration{
+			"namespace": "backups", "create_namespace": false, "time_zone": "Etc/UTC", "suspend": false, "compression": "zstd",
+			"retain": configuration{"count": 3, "min_age": "1h"}, "run_now": "once", "starting_deadline": "1m", "run_timeout": "10m",
+			"image":         configuration{"repository": "registry.example.org:5000/talos-backup", "tag": "v1", "pull_secret": "pull"},
+			"history":       configuration{"successful": 1, "failed": 0},
+			"resources":     configuration{"requests": configuration{"cpu": "100m"}, "limits": configuration{"memory": "1Gi"}},
+			"node_selector": configuration{"a": "b"}, "tolerations": []any{configuration{"key": "k", "operator": "Exists"}},
+		} {
+			base[name] = v
+		}
+
+		return with(base, "https://127.0.0.1:1", "cluster", "endpoint")
+	}
+
+	d := drive(t, scheduleResource, nil)
+
+	for name := range full() {
+		config := full()
+		config[name] = unknownValue{}
+
+		if got := validate(t, scheduleResource, config); len(got) > 0 {
+			t.Errorf("%s is unknown: %s", name, show(got))
+		}
+
+		if planned := d.plan(t, config); len(planned.diagnostics) > 0 {
+			t.Errorf("the plan with %s unknown: %s", name, show(planned.diagnostics))
+		}
+	}
+
+	for _, path := range [][]string{{"cluster", "secrets"}, {"cluster", "name"}, {"cluster", "endpoint"}, {"s3", "bucket"}, {"s3", "endpoint"}, {"encryption", "recipients"}, {"image", "tag"}} {
+		if planned := d.plan(t, with(full(), unknownValue{}, path...)); len(planned.diagnostics) > 0 {
+			t.Errorf("the plan with %v unknown: %s", path, show(planned.diagnostics))
+		}
+	}
+
+	if planned := d.plan(t, full()); len(planned.diagnostics) > 0 || text(t, planned.value, "id") != "prod/backups/nightly" {
+		t.Errorf("the plan for a cluster that does not answer: %s of %s", show(planned.diagnostics), text(t, planned.value, "id"))
+	}
+}
+
+// Talos that refuses the namespace is an error with the patch that it takes, and what was made so
+// far goes again.
+func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
+	bundle, err := pki.Parse([]byte(s.secrets))
+	must(t, err)
+
+	p := pool{}
+	p.settings.Endpoint = s.endpoint
+
+	api, err := kubernetesOf(p, bundle, kubernetes.Options{})
+	must(t, err)
+	t.Cleanup(api.Close)
+
+	refused := &scheduler{
+		api: api, patience: time.Minute, pause: 10 * time.Millisecond,
+		spec: schedule.Spec{
+			Namespace: "forbidden", Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Schedule: "@daily", RunTimeout: time.Hour,
+			Image: schedule.Image{Repository: "r", Tag: "t"}, Bucket: schedule.Bucket{Name: "b"},
+		},
+	}
+
+	begun, err := refused.establish(t.Context(), schedule.Credentials{}, true)
+	if !errors.Is(err, errTalosAccess) || !begun {
+		t.Fatalf("it ends with %v, begun %v", err, begun)
+	}
+
+	text := scheduleFailed("create", refused, err, "").Detail()
+	for _, words := range []string{"Namespace is not allowed: forbidden", "allowedKubernetesNamespaces:\n        - forbidden", "- os:etcd:backup", "config_patches"} {
+		if !strings.Contains(text, words) {
+			t.Errorf("it does not say %q:\n%s", words, text)
+		}
+	}
+
+	if stays, err := refused.remove(t.Context()); err != nil || len(stays) > 0 {
+		t.Errorf("removed with %v, %v", stays, err)
+	}
+
+	ns, err := s.api.CoreV1().Namespaces().Get(t.Context(), "forbidden", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) && (err != nil || ns.DeletionTimestamp == nil) {
+		t.Errorf("the namespace stays: %v", err)
+	}
+}
+
+// Objects of somebody else are neither taken over nor removed; those of a killed create are.
+func (s *scheduleSite) testStrangers(t *testing.T) {
+	s.namespace(t, "theirs")
+
+	cronJobs := s.any.Resource(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}).Namespace("theirs")
+	spec := schedule.Spec{Namespace: "theirs", Name: "nightly", Schedule: "@yearly", RunTimeout: time.Hour, Image: schedule.Image{Repository: "r", Tag: "t"}}
+	foreign := &unstructured.Unstructured{Object: spec.CronJob()}
+	foreign.SetLabels(nil)
+
+	_, err := cronJobs.Create(t.Context(), foreign, metav1.CreateOptions{})
+	must(t, err)
+
+	d := drive(t, scheduleResource, nil)
+
+	failed := d.apply(t, s.configuration("theirs", "nightly"))
+	if !failed.failed() || !strings.Contains(show(failed.diagnostics), "there is a CronJob theirs/nightly that this resource did not make") || !d.state.IsNull() {
+		t.Errorf("a stranger's CronJob: %s", show(failed.diagnostics))
+	}
+
+	hourly := s.configuration("theirs", "hourly")
+	d.apply(t, hourly).must(t)
+	d.expectEmpty(t, "after the create", hourly)
+
+	// The process was killed before it could store anything.
+	again := drive(t, scheduleResource, nil)
+	again.apply(t, hourly).must(t)
+	again.expectEmpty(t, "after the second create", hourly)
+
+	again.apply(t, with(hourly, true, "suspend")).must(t)
+
+	if next := text(t, again.state, "next_run"); next != "" {
+		t.Errorf("the next run of a suspended schedule is %s", next)
+	}
+
+	again.apply(t, nil).must(t)
+
+	if got := s.objects(t, "theirs"); got != "CronJob nightly, Secret hourly-talos" {
+		t.Errorf("left is %s", got)
+	}
+
+	if ns, err := s.api.CoreV1().Namespaces().Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
+		t.Errorf("a namespace of somebody else goes: %v", err)
+	}
+}
+
+// Without the namespace, and without leave to make it, nothing is made.
+func (s *scheduleSite) testNoNamespace(t *testing.T) {
+	d := drive(t, scheduleResource, nil)
+
+	failed := d.apply(t, with(s.configuration("missing", "nightly"), false, "create_namespace"))
+	if !failed.failed() || !strings.Contains(show(failed.diagnostics), "there is no namespace missing") || !d.state.IsNull() {
+		t.Errorf("without a namespace: %s", show(failed.diagnostics))
+	}
+}
+
+// A cluster that does not answer says nothing about the schedule, which is kept; one that has
+// nothing of it any more does.
+func (s *scheduleSite) testSilence(t *testing.T) {
+	s.namespace(t, "theirs")
+
+	config := s.configuration("theirs", "weekly")
+	d := drive(t, scheduleResource, nil)
+	d.apply(t, config).must(t)
+
+	was, cluster := d.state, fieldsOf(t, d.state)["cluster"]
+	silent := fieldsOf(t, cluster)
+	silent["endpoint"] = valueOf(t, silent["endpoint"].Type(), "https://127.0.0.1:1")
+	d.with(t, "cluster", silent)
+
+	unanswered := d.state
+	read := d.refresh(t)
+
+	if read.failed() || !strings.Contains(show(read.diagnostics), "The cluster of a schedule does not answer") || !d.state.Equal(unanswered) {
+		t.Errorf("a silent cluster: %s", show(read.diagnostics))
+	}
+
+	d.state = was
+
+	for _, o := range []kubernetes.Reference{
+		{APIVersion: "batch/v1", Kind: "cronjobs", Name: "weekly"}, {APIVersion: "v1", Kind: "secrets", Name: "weekly-s3"},
+		{APIVersion: schedule.TalosAPI, Kind: "serviceaccounts", Name: "weekly-talos"},
+	} {
+		must(t, s.any.Resource(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupVersion().WithResource(o.Kind)).Namespace("theirs").
+			Delete(t.Context(), o.Name, metav1.DeleteOptions{}))
+	}
+
+	if d.refresh(t).must(t); !d.state.IsNull() {
+		t.Errorf("what is gone is %v", d.state)
+	}
+}
+
+// The secrets of another cluster replace the schedule.
+func (s *scheduleSite) testAnotherCluster(t *testing.T) {
+	s.namespace(t, "theirs")
+
+	config := s.configuration("theirs", "monthly")
+	d := drive(t, scheduleResource, nil)
+	d.apply(t, config).must(t)
+
+	other, err := pki.Generate()
+	must(t, err)
+
+	secrets, err := other.YAML()
+	must(t, err)
+
+	wanted := valueOf(t, typeOf(t, scheduleResource), with(config, string(secrets), "cluster", "secrets"))
+
+	resp, err := d.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: scheduleResource, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, wanted)), Config: dynamic(t, wanted),
+	})
+	must(t, err)
+
+	if len(resp.RequiresReplace) != 1 {
+		t.Errorf("it is replaced for %v: %s", resp.RequiresReplace, show(resp.Diagnostics))
+	}
+
+	d.apply(t, nil).must(t)
+}
