@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -119,16 +120,15 @@ func TestUnknownInSchedules(t *testing.T) {
 	full := func() configuration {
 		base := baseSchedule()
 
-		for name, v := range configuration{
+		more := configuration{
 			"namespace": "backups", "create_namespace": false, "time_zone": "Etc/UTC", "suspend": false, "compression": "zstd",
 			"retain": configuration{"count": 3, "min_age": "1h"}, "run_now": "once", "starting_deadline": "1m", "run_timeout": "10m",
 			"image":         configuration{"repository": "registry.example.org:5000/talos-backup", "tag": "v1", "pull_secret": "pull"},
 			"history":       configuration{"successful": 1, "failed": 0},
 			"resources":     configuration{"requests": configuration{"cpu": "100m"}, "limits": configuration{"memory": "1Gi"}},
 			"node_selector": configuration{"a": "b"}, "tolerations": []any{configuration{"key": "k", "operator": "Exists"}},
-		} {
-			base[name] = v
 		}
+		maps.Copy(base, more)
 
 		return with(base, "https://127.0.0.1:1", "cluster", "endpoint")
 	}
@@ -148,7 +148,9 @@ func TestUnknownInSchedules(t *testing.T) {
 		}
 	}
 
-	for _, path := range [][]string{{"cluster", "secrets"}, {"cluster", "name"}, {"cluster", "endpoint"}, {"s3", "bucket"}, {"s3", "endpoint"}, {"encryption", "recipients"}, {"image", "tag"}} {
+	for _, path := range [][]string{
+		{"cluster", "secrets"}, {"cluster", "name"}, {"cluster", "endpoint"}, {"s3", "bucket"}, {"s3", "endpoint"}, {"encryption", "recipients"}, {"image", "tag"},
+	} {
 		if planned := d.plan(t, with(full(), unknownValue{}, path...)); len(planned.diagnostics) > 0 {
 			t.Errorf("the plan with %v unknown: %s", path, show(planned.diagnostics))
 		}
