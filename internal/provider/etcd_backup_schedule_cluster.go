@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
@@ -256,125 +255,6 @@ func (s *scheduler) awaitTalosAccess(ctx context.Context) error {
 
 		return err
 	})
-}
-
-// runNow makes a Job from the CronJob and waits for it. The same wish is carried out once, also
-// when the process was killed meanwhile; one that failed is carried out again.
-func (s *scheduler) runNow(ctx context.Context, wish string) error {
-	cronJob, err := s.api.GetObject(ctx, kubernetes.ReferenceTo(s.spec.CronJob()))
-	if err != nil {
-		return err
-	}
-
-	wanted := s.spec.JobNow(cronJob, wish)
-	ref := kubernetes.ReferenceTo(wanted)
-
-	if err := s.begin(ctx, ref, wanted); err != nil {
-		return err
-	}
-
-	err = wait.Until(ctx, s.pause, func(ctx context.Context) error { return s.ended(ctx, ref) })
-	if err == nil {
-		return s.forgetRuns(ctx, ref.Name)
-	}
-
-	// There is no time left when that is why it failed.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.doubt)
-	defer cancel()
-
-	reasons := []error{fmt.Errorf("run %s: %w", ref, err)}
-
-	troubles, unknown := s.api.JobTroubles(ctx, ref.Namespace, ref.Name)
-	if unknown != nil {
-		reasons = append(reasons, unknown)
-	}
-
-	for _, trouble := range troubles {
-		reasons = append(reasons, errors.New(strings.ReplaceAll(trouble, "\n", " | ")))
-	}
-
-	return errors.Join(reasons...)
-}
-
-// begin makes a Job unless there is one that has not failed.
-func (s *scheduler) begin(ctx context.Context, ref kubernetes.Reference, job map[string]any) error {
-	live, err := s.api.GetObject(ctx, ref)
-	if err != nil {
-		return err
-	}
-
-	if live != nil {
-		end, err := schedule.EndOf(live)
-		if err != nil || end.Failure == "" {
-			return err
-		}
-
-		if err := s.api.DeleteObject(ctx, ref, uidOf(live)); err != nil {
-			return err
-		}
-	}
-
-	_, err = s.api.CreateObject(ctx, job)
-
-	return err
-}
-
-func uidOf(o map[string]any) string {
-	metadata, _ := o["metadata"].(map[string]any)
-	uid, _ := metadata["uid"].(string)
-
-	return uid
-}
-
-func (s *scheduler) ended(ctx context.Context, ref kubernetes.Reference) error {
-	live, err := s.api.GetObject(ctx, ref)
-
-	switch {
-	case errors.Is(err, kubernetes.ErrNoAnswer):
-		return err
-	case err != nil:
-		return wait.Permanent(err)
-	case live == nil:
-		return wait.Permanent(errors.New("somebody deleted it"))
-	}
-
-	end, err := schedule.EndOf(live)
-
-	switch {
-	case err != nil:
-		return wait.Permanent(err)
-	case !end.Done:
-		return errors.New("it has not ended, and goes on")
-	case end.Failure != "":
-		return wait.Permanent(errors.New(end.Failure))
-	}
-
-	return nil
-}
-
-// forgetRuns removes the Jobs of former wishes that ended, so that a wish may come again.
-func (s *scheduler) forgetRuns(ctx context.Context, but string) error {
-	jobs, err := s.jobs(ctx)
-	if err != nil {
-		return err
-	}
-
-	for _, job := range jobs {
-		ref := kubernetes.ReferenceTo(job)
-
-		end, err := schedule.EndOf(job)
-		if err != nil {
-			return err
-		}
-
-		if end.Done && ref.Name != but && s.spec.WasNow(ref.Name) {
-			if err := s.api.DeleteObject(ctx, ref, uidOf(job)); err != nil {
-				return err
-			}
-		}
-	}
-
-	return nil
 }
 
 // remove takes everything away that establish and the CronJob made, and nothing else. It is
