@@ -93,8 +93,8 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 	s.wipe(t, w)
 
 	// By itself nothing is restored, nor made anew.
-	if refused := w.Run("plan"); refused.Exit == 0 || !strings.Contains(refused.Output(), "restore_from") {
-		t.Errorf("the plan of a cluster that lost its etcd ended with %d and does not say what to do:\n%s", refused.Exit, refused.Output())
+	if refused := w.Run("apply", "-auto-approve"); refused.Exit == 0 || !strings.Contains(refused.Output(), "restore_from") {
+		t.Errorf("the apply to a cluster that lost its etcd ended with %d and does not say what to do:\n%s", refused.Exit, refused.Output())
 	}
 
 	w.Setenv("TF_VAR_restore", key)

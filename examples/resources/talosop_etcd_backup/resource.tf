@@ -14,7 +14,7 @@ variable "backup_key" {
   ephemeral = true
 }
 
-# A snapshot a day, for those who run Terraform on a timer, and one before each upgrade.
+# A snapshot a day, for those who run Terraform on a timer, and one after each upgrade of Kubernetes.
 resource "talosop_etcd_backup" "prod" {
   cluster = var.cluster
 
