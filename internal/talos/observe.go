@@ -21,7 +21,7 @@ import (
 // are wanted. SystemInformation and, once in a connection, the id of the boot are two
 // more unless [Options].TrustNodeNames is set. One that is on its way costs up to five
 // more: its node's name, the services, the event log in two calls, and the content of
-// etcd's data directory.
+// etcd's data directory; one whose etcd failed, the services once or twice again.
 func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 

@@ -117,7 +117,7 @@ func (p *pace) send(stream machineapi.MachineService_EtcdRecoverClient, from io.
 		}
 
 		switch {
-		case failure == io.EOF: //nolint:errorlint // one that is wrapped is the end of something else
+		case failure == io.EOF: // one that is wrapped is the end of something else
 			return nil
 		case failure != nil:
 			return fmt.Errorf("read it: %w", failure)

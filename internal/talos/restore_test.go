@@ -109,7 +109,9 @@ func TestRestoreOnce(t *testing.T) {
 
 			m.PowerOn() // does nothing to a machine that is on
 			m.ClearFaults()
-			observed(t, api, "came back", func(s cluster.MachineState) bool { return s.Access == cluster.Member && s.EtcdService != "" })
+			observed(t, api, "came back", func(s cluster.MachineState) bool {
+				return s.Access == cluster.Member && (s.EtcdService != "" || settled(s))
+			})
 
 			// Whatever happened, further attempts are harmless.
 			for range 3 {
@@ -154,6 +156,24 @@ func TestRestoreThatCannotReadTheSnapshot(t *testing.T) {
 	}
 
 	must(t, retried(t, restoring(api, snapshot)))
+}
+
+// A machine that stops taking data is not waited for as long as the network would.
+func TestRestoreOnASilentMachine(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	m, api, snapshot := lost(t, sim, func(o *talos.Options) { o.Timeouts.Stall = 200 * time.Millisecond })
+	m.SetFault(talossim.Fault{Method: "EtcdRecover", After: 100 << 10, Latency: time.Hour})
+
+	err := api.Restore(t.Context(), bytes.NewReader(snapshot))
+	if !errors.Is(err, talos.ErrUnreachable) || !strings.Contains(err.Error(), "nothing moved for 200ms") {
+		t.Errorf("err = %v", err)
+	}
+
+	if n := len(sim.CallsTo("Bootstrap")); n != 0 {
+		t.Errorf("%d bootstraps", n)
+	}
 }
 
 // Talos tells what is wrong with a snapshot after it answered.

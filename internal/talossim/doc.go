@@ -16,11 +16,11 @@
 // What it is for: tests and the demonstration. Time is a parameter (Delays), every
 // call is recorded (Simulator.Calls), every call can be made to fail, streams of bytes in
 // their middle (Fault, Options.OnCall), etcd can be backed up and recovered with keys that
-// tests put into it (Machine.PutEtcdKeys), images can be missing or broken (Simulator.SetImage), etcd can raise
-// alarms (Machine.RaiseEtcdAlarm), components of Kubernetes can crash in a version
-// (Machine.BreakComponent), the cluster's endpoint can go away (Simulator.DropEndpoint),
-// and machines can be switched off, wiped, moved to
-// another address, made to panic, or told never to come back.
+// tests put into it (Machine.PutEtcdKeys), images can be missing or broken
+// (Simulator.SetImage), etcd can raise alarms (Machine.RaiseEtcdAlarm), components of
+// Kubernetes can crash in a version (Machine.BreakComponent), the cluster's endpoint can go
+// away (Simulator.DropEndpoint), and machines can be switched off, wiped, moved to another
+// address, made to panic, or told never to come back.
 //
 // What it is not:
 //   - no operating system: there are no disks, containers, logs or kernel; services
