@@ -71,6 +71,8 @@ func (r *etcdBackupResource) take(ctx context.Context, m *etcdBackupModel, given
 		return append(diags, notTaken(ctx, t.at, err))
 	}
 
+	tflog.Info(ctx, "took a backup of etcd", map[string]any{"key": record.Key, "member": record.Member, "size": record.Size})
+
 	m.ID = types.StringValue(t.archive.Cluster)
 	m.record(record)
 	m.due(record.At)

@@ -1,0 +1,124 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+const backupAddress = "talosop_etcd_backup.this"
+
+const backupPassphrase = "only-those-who-know-this-open-it"
+
+// backupHCL is a backup with everything that is secret in ephemeral variables.
+func backupHCL(b *storetest.Server) string {
+	return fmt.Sprintf(`
+variable "key" {
+  type      = object({ id = string, secret = string, passphrase = string })
+  ephemeral = true
+}
+
+variable "run" {
+  default = "1"
+}
+
+resource "talosop_etcd_backup" "this" {
+  cluster = talosop_control_plane.this.cluster
+
+  s3 = {
+    bucket            = %q
+    endpoint          = %q
+    access_key_id     = var.key.id
+    secret_access_key = var.key.secret
+    ca                = <<-EOT
+%s    EOT
+  }
+
+  encryption = { passphrase = var.key.passphrase }
+  triggers   = { run = var.run }
+  retain     = { count = 5 }
+}
+`, storetest.Bucket, b.Proxy.URL, b.CA)
+}
+
+// A cluster and its first backup come about in one apply, the next one is an update in
+// place, and what is write-only is nowhere but in the bucket's own requests.
+func TestAccEtcdBackupUnderCLIs(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		server := storetest.New(t)
+		s := newSite(t, 1, 0)
+
+		w := clitest.NewWorkspace(t, cli)
+		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL("")+backupHCL(server))
+		w.Setenv("TF_VAR_key", encoded(t, map[string]string{"id": storetest.AccessKey, "secret": storetest.SecretKey, "passphrase": backupPassphrase}))
+		w.Init()
+
+		output := w.MustRun("apply", "-auto-approve").Output()
+		first, _ := w.Attribute(backupAddress, "key").(string)
+
+		expectNoChanges(t, w, "after the first backup")
+
+		output += w.MustRun("plan", "-var", "run=2", "-out", "backup.plan").Output()
+		planned := w.MustRun("show", "-json", "backup.plan").Output()
+
+		if !strings.Contains(output, "1 to change") || !strings.Contains(output, "updated in-place") {
+			t.Errorf("the second backup is no update in place:\n%s", output)
+		}
+
+		output += w.MustRun("apply", "-auto-approve", "-var", "run=2").Output()
+		second, _ := w.Attribute(backupAddress, "key").(string)
+
+		if kept := encoded(t, w.Attribute(backupAddress, "kept")); kept != "2" || first == second || second == "" {
+			t.Errorf("the first key is %s, the second %s, and %s are kept", first, second, kept)
+		}
+
+		expectBackupOpens(t, server, w, second)
+
+		state := w.Read("terraform.tfstate")
+
+		output += w.MustRun("destroy", "-auto-approve", "-var", "run=2").Output()
+
+		for _, secret := range []string{storetest.SecretKey, backupPassphrase} {
+			for where, text := range map[string]string{"output": output, "log": w.Trace(), "state": state, "plan": planned, "plan file": w.Read("backup.plan")} {
+				if strings.Contains(text, secret) {
+					t.Errorf("the %s of %s holds %s", where, cli.Name, secret)
+				}
+			}
+		}
+
+		// A log that tells nothing of the backup would prove nothing.
+		if !strings.Contains(w.Trace(), second) {
+			t.Errorf("the log of %s does not tell of the backup", cli.Name)
+		}
+	})
+}
+
+// expectBackupOpens checks that the passphrase opens a snapshot.
+func expectBackupOpens(t *testing.T, server *storetest.Server, w *clitest.Workspace, key string) {
+	t.Helper()
+
+	bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+
+	opened, err := s3.New(t.Context(), server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	archive := backup.Archive{Store: opened, Cluster: "test", Mark: markOf(t, bundle)}
+
+	snapshot, err := archive.Fetch(t.Context(), key, backup.Keys{Passphrase: backupPassphrase})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := snapshot.Close(); err != nil {
+		t.Error(err)
+	}
+}
