@@ -157,7 +157,7 @@ func testDeletion(t *testing.T, l *living, c *kubernetes.Client) {
 	check(t, err)
 
 	found.Finalizers = []string{"example.org/wait"}
-	found, err = jobs.Update(t.Context(), found, metav1.UpdateOptions{})
+	_, err = jobs.Update(t.Context(), found, metav1.UpdateOptions{})
 	check(t, err)
 
 	short, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -157,7 +157,12 @@ func (r *etcdBackupScheduleResource) settle(
 
 	begun, err := s.establish(ctx, credentials, plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
 	if err != nil {
-		diags.Append(scheduleFailed(verb, s, err, ""))
+		next := "Correct the cause and apply again; what was made stays and is used."
+		if state == nil && begun {
+			next = "Correct the cause and apply again. The resource is tainted: what was made is removed first, and made anew."
+		}
+
+		diags.Append(scheduleFailed(verb, s, err, next))
 
 		if state != nil || !begun {
 			return false, diags
@@ -250,7 +255,7 @@ func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.Read
 	}
 
 	if err != nil {
-		resp.Diagnostics.Append(unsettled("The cluster of a schedule does not answer", report{
+		resp.Diagnostics.Append(unsettled("A schedule could not be looked at", report{
 			Attempted: fmt.Sprintf("look at %s", s), Cause: strings.Split(err.Error(), "\n"),
 			Now:  []string{"the schedule is taken to be as it was last seen"},
 			Next: "Nothing follows from that for the plan.",
@@ -351,16 +356,12 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 	return &scheduler{api: api, spec: spec, patience: talosPatience, doubt: talosDoubt, pause: cmp.Or(r.interval, schedulePause)}, api.Close, diags
 }
 
-// scheduleFailed is the error of work that did not succeed. next is said when nothing better is
-// known.
+// scheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.
 func scheduleFailed(verb string, s *scheduler, err error, next string) diag.Diagnostic {
 	what := report{Attempted: verb + " " + s.String(), Cause: strings.Split(err.Error(), "\n"), Next: next}
 
-	switch {
-	case errors.Is(err, errTalosAccess):
+	if errors.Is(err, errTalosAccess) {
 		what.Next = s.allow() + "\nThen apply again."
-	case next == "":
-		what.Next = "Correct the cause and apply again; what was made stays and is used."
 	}
 
 	return unable(verb, scheduleObject, what)

@@ -68,8 +68,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		},
 		"time_zone": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: that of the kube-controller-manager, which is UTC on " +
-				"Talos." + nextRun,
+			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: that of the kube-controller-manager, " +
+				"as a rule UTC." + nextRun,
 		},
 		"suspend": schema.BoolAttribute{
 			Optional:            true,
@@ -83,23 +83,7 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 			MarkdownDescription: "`zstd`, which `zstd -d` opens, or `none`. Default: `none`." +
 				nextRun,
 		},
-		"retain": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "Which snapshots of this schedule are kept. talos-backup itself deletes none: each refresh looks for those that go and shows them in `expired`, and the apply that " +
-				"follows deletes them, oldest first and never the newest. So it needs an apply now and then, and credentials for the bucket where Terraform runs: those of `s3` of " +
-				"the provider, or what the default chain of the AWS SDK finds; the key of the schedule itself is never used for it and need not be allowed to delete. Without them, " +
-				"or when the bucket does not answer, there is a warning and nothing goes. Default: all are kept; a lifecycle rule of the bucket is the other way.",
-			Attributes: map[string]schema.Attribute{
-				"count": schema.Int64Attribute{
-					Required:            true,
-					MarkdownDescription: "How many of the newest snapshots are kept; at least 1.",
-				},
-				"min_age": schema.StringAttribute{
-					Optional: true, CustomType: timetypes.GoDurationType{},
-					MarkdownDescription: "How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`.",
-				},
-			},
-		},
+		"retain": scheduleRetainAttribute(),
 		"run_now": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "A value of your choice, such as a date: giving it, and every change of it, takes a snapshot at once and waits for it, in a Job that is made from the CronJob. When it " +
@@ -161,6 +145,26 @@ func scheduleBucketAttribute() schema.Attribute {
 		Required:            true,
 		MarkdownDescription: "The bucket that the snapshots go to, on AWS or any server that speaks S3.",
 		Attributes:          attributes,
+	}
+}
+
+func scheduleRetainAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "Which snapshots of this schedule are kept. talos-backup itself deletes none: each refresh looks for those that go and shows them in `expired`, and the apply that " +
+			"follows deletes them, oldest first and never the newest. So it needs an apply now and then, and credentials for the bucket where Terraform runs: those of `s3` of " +
+			"the provider, or what the default chain of the AWS SDK finds; the key of the schedule itself is never used for it and need not be allowed to delete. Without them, " +
+			"or when the bucket does not answer, there is a warning and nothing goes. Default: all are kept; a lifecycle rule of the bucket is the other way.",
+		Attributes: map[string]schema.Attribute{
+			"count": schema.Int64Attribute{
+				Required:            true,
+				MarkdownDescription: "How many of the newest snapshots are kept; at least 1.",
+			},
+			"min_age": schema.StringAttribute{
+				Optional: true, CustomType: timetypes.GoDurationType{},
+				MarkdownDescription: "How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`.",
+			},
+		},
 	}
 }
 

@@ -94,7 +94,7 @@ func (m etcdBackupScheduleModel) validateTimes() diag.Diagnostics {
 	if text := m.TimeZone.ValueString(); !m.TimeZone.IsNull() && !m.TimeZone.IsUnknown() {
 		if err := schedule.CheckTimeZone(text); err != nil {
 			diags.Append(invalid(path.Root("time_zone"), "time_zone", "found "+quote(text), "allowed is a name of the IANA database, such as Europe/Berlin or Etc/UTC",
-				"leave it out for that of the cluster, which is UTC on Talos"))
+				"leave it out for that of the kube-controller-manager, as a rule UTC"))
 		}
 	}
 

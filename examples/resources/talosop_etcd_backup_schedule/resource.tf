@@ -62,7 +62,7 @@ resource "talosop_etcd_backup_schedule" "nightly" {
 
 check "backups" {
   assert {
-    condition     = talosop_etcd_backup_schedule.nightly.last_failure == null
-    error_message = "The last backup that failed: ${talosop_etcd_backup_schedule.nightly.last_failure}"
+    condition     = try(timecmp(timeadd(talosop_etcd_backup_schedule.nightly.last_success, "36h"), plantimestamp()) > 0, false)
+    error_message = "No backup succeeded for 36 hours. The last failure: ${coalesce(talosop_etcd_backup_schedule.nightly.last_failure, "none")}"
   }
 }

@@ -138,12 +138,14 @@ func (s Spec) Secret(c Credentials) map[string]any {
 }
 
 func digest(content map[string]string) string {
-	sum := sha256.New()
+	var text []byte
 	for _, key := range slices.Sorted(maps.Keys(content)) {
-		fmt.Fprintf(sum, "%d:%s%d:%s", len(key), key, len(content[key]), content[key])
+		text = fmt.Appendf(text, "%d:%s%d:%s", len(key), key, len(content[key]), content[key])
 	}
 
-	return hex.EncodeToString(sum.Sum(nil))
+	sum := sha256.Sum256(text)
+
+	return hex.EncodeToString(sum[:])
 }
 
 // CronJob runs talos-backup. It does not depend on the credentials, so that it can be rendered

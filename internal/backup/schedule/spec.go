@@ -33,7 +33,7 @@ type Spec struct {
 	// Cluster and Mark are in the keys; Mark tells the cluster from all others of its name.
 	Cluster, Mark string
 	// Schedule is a cron expression as Kubernetes takes it, in TimeZone or, when that is empty,
-	// in that of the kube-controller-manager, which is UTC on Talos.
+	// in that of the kube-controller-manager (batch/v1 CronJobSpec.timeZone), taken to be UTC.
 	Schedule, TimeZone string
 	Suspend            bool
 	Bucket             Bucket
