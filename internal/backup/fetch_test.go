@@ -1,0 +1,147 @@
+package backup_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+)
+
+func TestPassphrase(t *testing.T) {
+	t.Parallel()
+
+	a, _ := archive(t)
+
+	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: backup.Sealing{Passphrase: "correct horse"}, Source: inPieces(whole(t), 5000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	other, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for name, keys := range map[string]backup.Keys{"none": {}, "another": {Passphrase: "wrong horse"}, "an identity": {Identities: []string{other.String()}}} {
+		if _, err := a.Fetch(t.Context(), record.Key, keys); !errors.Is(err, backup.ErrLocked) || strings.Contains(err.Error(), "horse") {
+			t.Errorf("%s: %v, want that it is locked", name, err)
+		}
+	}
+
+	snapshot, err := a.Fetch(t.Context(), record.Key, backup.Keys{Passphrase: "correct horse"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, snapshot)
+	left(t, a.Scratch, 0)
+}
+
+// What `talosctl etcd snapshot` wrote has no record and another name.
+func TestFetchOpensASnapshotOfTalosctl(t *testing.T) {
+	t.Parallel()
+
+	a, s := archive(t)
+	if _, err := s.Put(t.Context(), "db.snapshot", bytes.NewReader(whole(t))); err != nil {
+		t.Fatal(err)
+	}
+
+	snapshot, err := a.Fetch(t.Context(), "db.snapshot", backup.Keys{})
+	if err != nil || snapshot.Database.Revision != fixtureKeys+1 || snapshot.Record != nil {
+		t.Fatalf("fetched %+v (%v)", snapshot, err)
+	}
+
+	same(t, snapshot)
+
+	// The same as a file that no store knows.
+	if snapshot, err = (backup.Archive{Mark: ours, Scratch: a.Scratch}).FetchFile(t.Context(), filepath.Join(s.Path, "db.snapshot"), backup.Keys{}); err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, snapshot)
+}
+
+// A database that was copied from a member's disk has no sum, and may have been written to
+// meanwhile.
+func TestFetchRefusesACopyOfADatabase(t *testing.T) {
+	t.Parallel()
+
+	database := written(t, whole(t)[:len(whole(t))-sha256.Size])
+
+	_, err := backup.Archive{Scratch: t.TempDir()}.FetchFile(t.Context(), database, backup.Keys{})
+	if !errors.Is(err, backup.ErrIncomplete) || !strings.Contains(err.Error(), "talosctl etcd snapshot") {
+		t.Errorf("error %v, want one that says how to take a snapshot", err)
+	}
+}
+
+// A stored snapshot that was copied to another folder with its record is opened with it.
+func TestFetchFileReadsTheRecordBesideIt(t *testing.T) {
+	t.Parallel()
+
+	for extension, sealing := range sealings(t) {
+		a, s := archive(t)
+
+		record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Source: inPieces(whole(t), 5000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		folder := t.TempDir()
+		for _, key := range []string{record.Key, record.Key + ".json"} {
+			if err := os.WriteFile(filepath.Join(folder, filepath.Base(key)), read(t, s, key, store.Range{}), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		snapshot, err := a.FetchFile(t.Context(), filepath.Join(folder, filepath.Base(record.Key)), sealing.keys)
+		if err != nil || snapshot.Record == nil || *snapshot.Record != record {
+			t.Fatalf("%s: opened %+v (%v), want %+v", extension, snapshot, err, record)
+		}
+
+		same(t, snapshot)
+	}
+}
+
+// The secrets of etcd's database are of use with the cluster's own keys alone.
+func TestASnapshotOfAnotherClusterIsNotFetched(t *testing.T) {
+	t.Parallel()
+
+	a, s := archive(t)
+	other := a
+	other.Mark = theirs
+
+	record, err := other.Take(t.Context(), backup.Request{At: taken, Source: inPieces(whole(t), 5000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := a.Fetch(t.Context(), record.Key, backup.Keys{}); !errors.Is(err, backup.ErrForeign) {
+		t.Errorf("error %v, want that it is of another cluster", err)
+	}
+
+	// The record tells when the key does not.
+	if err := backup.Belongs("renamed", &record, ours); !errors.Is(err, backup.ErrForeign) {
+		t.Errorf("by its record: %v", err)
+	}
+
+	if err := errors.Join(backup.Belongs("renamed", nil, ours), backup.Belongs(record.Key, &record, theirs)); err != nil {
+		t.Error(err)
+	}
+
+	unmarked := backup.Archive{Store: s, Scratch: a.Scratch}
+
+	snapshot, err := unmarked.Fetch(t.Context(), record.Key, backup.Keys{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, snapshot)
+}
