@@ -38,7 +38,7 @@ func (c resourceCount) CheckState(_ context.Context, req statecheck.CheckStateRe
 func (s *site) nothingWasSent(t *testing.T) {
 	t.Helper()
 
-	for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset", "Reboot", "MetaWrite"} {
+	for _, method := range []string{"ApplyConfiguration", "Bootstrap", "EtcdRecover", "Reset", "Reboot", "MetaWrite"} {
 		if calls := s.CallsTo(method); len(calls) > 0 {
 			t.Errorf("%s was called: %v", method, calls)
 		}

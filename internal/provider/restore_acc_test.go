@@ -1,0 +1,337 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+const thePlane = "talosop_control_plane.this"
+
+// restorable is a site with a folder for snapshots, and secrets that outlive resources.
+type restorable struct {
+	*site
+
+	folder, secrets string
+	// keys are what was written to etcd before the first backup.
+	keys map[string]string
+}
+
+func newRestorable(t *testing.T, opts talossim.Options, controlPlanes int) *restorable {
+	t.Helper()
+
+	r := &restorable{site: newSiteWith(t, opts, controlPlanes, 0), folder: t.TempDir()}
+
+	r.secrets = filepath.Join(r.folder, "secrets.yaml")
+	if err := os.WriteFile(r.secrets, []byte(bundleOnce()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return r
+}
+
+// plane is the control plane, with a snapshot that it begins with unless that is empty.
+func (r *restorable) plane(restoreFrom string) string {
+	extra := ""
+	if restoreFrom != "" {
+		extra = "  bootstrap = { restore_from = {\n" + restoreFrom + "\n  } }\n"
+	}
+
+	return strings.Replace(r.controlPlaneHCL(extra), "talosop_secrets.this.bundle", fmt.Sprintf("file(%q)", r.secrets), 1)
+}
+
+// backup keeps a snapshot in the folder, encrypted for a recipient.
+func (r *restorable) backup(recipient string) string {
+	return fmt.Sprintf(`
+resource "talosop_etcd_backup" "this" {
+  cluster     = talosop_control_plane.this.cluster
+  file        = { path = %q }
+  compression = "zstd"
+  encryption  = { recipients = [%q] }
+}
+`, r.folder, recipient)
+}
+
+// listed is the backups of the folder, for a cluster that cannot be asked.
+func (r *restorable) listed() string {
+	return fmt.Sprintf(`
+data "talosop_etcd_backups" "this" {
+  cluster = { name = "test", endpoint = %q, secrets = file(%q), kubernetes_version = "v1.36.2" }
+  file    = { path = %q }
+}
+`, r.endpoint, r.secrets, r.folder)
+}
+
+// latest is the newest backup of the folder.
+func (r *restorable) latest(opened string) string {
+	return fmt.Sprintf("    file = { path = \"%s/${data.talosop_etcd_backups.this.latest}\" }\n    %s", r.folder, opened)
+}
+
+// fill writes keys into etcd.
+func (r *restorable) fill(t *testing.T, count int) {
+	t.Helper()
+
+	r.keys = map[string]string{}
+	for i := range count {
+		r.keys[fmt.Sprintf("/test/%05d", i)] = fmt.Sprintf("value %d", i)
+	}
+
+	if err := r.controlPlane[0].PutEtcdKeys(t.Context(), r.keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forget writes a key that is in no snapshot.
+func (r *restorable) forget(t *testing.T) {
+	t.Helper()
+
+	if err := r.controlPlane[0].PutEtcdKeys(t.Context(), map[string]string{"/test/late": "after the backup"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isBack checks that etcd has what it had before the backup, on every machine, and nothing
+// else.
+func (r *restorable) isBack(t *testing.T) {
+	t.Helper()
+
+	for _, m := range r.controlPlane {
+		keys, err := m.EtcdKeys(t.Context(), "/test/")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if !maps.Equal(keys, r.keys) {
+			t.Errorf("%s has %d keys, and %d were written before the backup", m.Name(), len(keys), len(r.keys))
+		}
+	}
+
+	if etcds := r.EtcdClusters(); etcds != 1 {
+		t.Errorf("there are %d etcd clusters", etcds)
+	}
+}
+
+// wipe takes the data of every machine.
+func (r *restorable) wipe(t *testing.T) {
+	t.Helper()
+
+	for _, m := range r.controlPlane {
+		m.Wipe()
+		m.PowerOn()
+	}
+
+	for _, m := range r.controlPlane {
+		if err := m.AwaitStage(t.Context(), talossim.StageMaintenance); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	r.ForgetCalls()
+}
+
+// bySelf takes a snapshot with talosctl.
+func (r *restorable) bySelf(t *testing.T, to string) {
+	t.Helper()
+
+	bundle, err := pki.Parse([]byte(bundleOnce()))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	address := r.controlPlane[0].Address().String()
+
+	text, err := bundle.Talosconfig(pki.TalosconfigInput{Context: "test", Endpoints: []string{address}, Roles: []string{"os:admin"}, TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config := filepath.Join(t.TempDir(), "talosconfig")
+	if err := os.WriteFile(config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	out, err := exec.CommandContext(ctx, clitest.Asset(t, "talosctl"), "--talosconfig", config, "--endpoints", address, "--nodes", address,
+		"etcd", "snapshot", to).CombinedOutput()
+	if err != nil {
+		t.Fatalf("talosctl etcd snapshot: %v\n%s", err, out)
+	}
+}
+
+// patient is a provider for machines with real parts, which take their time.
+func patient() map[string]func() (tfprotov6.ProviderServer, error) {
+	m := newMachinery()
+	m.interval = 100 * time.Millisecond
+	m.registries.ask = nil
+
+	return map[string]func() (tfprotov6.ProviderServer, error){
+		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m}),
+	}
+}
+
+// restoredFrom checks what a state says of the snapshot that etcd began with.
+func restoredFrom(check knownvalue.Check) []statecheck.StateCheck {
+	return []statecheck.StateCheck{
+		phaseIs(thePlane, "Ready"), statecheck.ExpectKnownValue(thePlane, tfjsonpath.New("restored_from"), check),
+	}
+}
+
+var again = resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
+
+// foretold checks that the plan restores, and that the next one is empty.
+func foretold() resource.ConfigPlanChecks {
+	checks := again
+	checks.PreApply = []plancheck.PlanCheck{operationsAre(thePlane,
+		`apply configuration to cp-1 .*`, `apply configuration to cp-2 .*`, `apply configuration to cp-3 .*`, `restore etcd on cp-1 from .*`)}
+
+	return checks
+}
+
+// With real etcd and Kubernetes: all control planes lose their data and come back with what
+// was written before the backup, from an encrypted one and from a file of talosctl; and a
+// new resource begins with it.
+func TestAccRestore(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
+		r := newRestorable(t, talossim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 3)
+		plain := filepath.Join(r.folder, "plain.snapshot")
+
+		identity := newIdentity(t)
+		encrypted := r.listed() + r.plane(r.latest(fmt.Sprintf("identities = [%q]", identity)))
+		byHand := r.plane(fmt.Sprintf("    file = { path = %q }", plain))
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: patient(),
+			Steps: []resource.TestStep{
+				{Config: r.plane(""), ConfigStateChecks: restoredFrom(knownvalue.Null())},
+				{PreConfig: func() { r.fill(t, 10_000) }, Config: r.plane("") + r.backup(identity.Recipient().String())},
+				{
+					PreConfig: func() {
+						r.bySelf(t, plain)
+						r.forget(t)
+						r.wipe(t)
+					},
+					Config: encrypted, ConfigPlanChecks: foretold(),
+					ConfigStateChecks: restoredFrom(knownvalue.StringRegexp(message("/test/etcd-snapshot-"))),
+				},
+				{
+					PreConfig: func() {
+						r.isBack(t)
+						r.forget(t)
+						r.wipe(t)
+					},
+					Config: byHand, ConfigPlanChecks: foretold(), ConfigStateChecks: restoredFrom(knownvalue.StringExact(plain)),
+				},
+				{PreConfig: func() { r.isBack(t) }, Config: r.listed()},
+				{Config: encrypted, ConfigPlanChecks: foretold(), ConfigStateChecks: restoredFrom(knownvalue.NotNull())},
+				{PreConfig: func() { r.isBack(t) }, Config: r.plane(""), ConfigPlanChecks: again, ConfigStateChecks: restoredFrom(knownvalue.NotNull())},
+			},
+		})
+
+		// For the resource that was wiped last, and for the new one.
+		if uploads := r.CallsTo("EtcdRecover"); len(uploads) != 2 {
+			t.Errorf("since the last wipe a snapshot was uploaded %d times", len(uploads))
+		}
+	})
+}
+
+// What cannot be restored is told at its attribute before any machine is touched, and
+// nothing is stored; with what was wrong put right the same machines begin with the
+// snapshot.
+func TestAccRestoreRefused(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
+		r := newRestorable(t, talossim.Options{}, 1)
+		plain := filepath.Join(r.folder, "plain.snapshot")
+		cut := filepath.Join(r.folder, "cut.snapshot")
+
+		identity, other := newIdentity(t), newIdentity(t)
+
+		encrypted := func(opened string) string { return r.listed() + r.plane(r.latest(opened)) }
+		file := func(path string) string { return r.plane(fmt.Sprintf("    file = { path = %q }", path)) }
+		right := encrypted(fmt.Sprintf("identities = [%q]", identity))
+		foreign := secretsHCL + strings.ReplaceAll(right, fmt.Sprintf("secrets            = file(%q)", r.secrets), "secrets            = talosop_secrets.this.bundle")
+
+		refused := func(config, says string) resource.TestStep {
+			return resource.TestStep{Config: config, ExpectError: message(says)}
+		}
+
+		resource.UnitTest(t, resource.TestCase{
+			ProtoV6ProviderFactories: impatient(),
+			Steps: []resource.TestStep{
+				{Config: r.plane("")},
+				{PreConfig: func() { r.fill(t, 10) }, Config: r.plane("") + r.backup(identity.Recipient().String())},
+				{
+					PreConfig: func() {
+						r.bySelf(t, plain)
+						cutShort(t, plain, cut)
+					},
+					Config: r.listed(),
+				},
+				{
+					PreConfig: r.ForgetCalls,
+					Config:    encrypted(fmt.Sprintf("identities = [%q]", other)), ExpectError: message("the snapshot is encrypted for other keys"),
+				},
+				refused(encrypted(`passphrase = "correct horse battery staple"`), "the snapshot is encrypted for other keys"),
+				refused(encrypted(""), "Set identities or passphrase beside it"),
+				refused(file(filepath.Join(r.folder, "none")), "there is no such object"),
+				refused(file(cut), "the snapshot is not complete"),
+				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"), "Kubernetes v1.36.2 wrote it"),
+				refused(foreign, "Snapshot of another cluster"),
+				{PreConfig: func() { r.nothingWasSent(t) }, Config: right, ConfigPlanChecks: again, ConfigStateChecks: restoredFrom(knownvalue.NotNull())},
+				{
+					PreConfig: func() {
+						r.isBack(t)
+						r.ForgetCalls()
+					},
+					Config: file(plain), ExpectError: message("it holds the data of an etcd that lives"),
+				},
+				{PreConfig: func() { r.nothingWasSent(t) }, Config: right, ConfigPlanChecks: again},
+			},
+		})
+	})
+}
+
+func newIdentity(t *testing.T) *age.X25519Identity {
+	t.Helper()
+
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return identity
+}
+
+// cutShort copies a file without its last byte.
+func cutShort(t *testing.T, from, to string) {
+	t.Helper()
+
+	content, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := os.WriteFile(to, content[:len(content)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
