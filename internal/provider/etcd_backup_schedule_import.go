@@ -195,7 +195,8 @@ func (m *etcdBackupScheduleModel) take(ctx context.Context, s schedule.Spec) err
 
 	b := s.Bucket
 	bucket := map[string]attr.Value{
-		"bucket": types.StringValue(b.Name), "region": textOrNull(b.Region), "endpoint": textOrNull(b.Endpoint), "prefix": textOrNull(b.Prefix), "ca": textOrNull(b.CA),
+		"bucket": types.StringValue(b.Name), "region": textOrNull(b.Region), "endpoint": textOrNull(b.Endpoint),
+		"prefix": textOrNull(b.Prefix), "ca": textOrNull(b.CA),
 	}
 
 	if b.PathStyle != (b.Endpoint != "") {
@@ -278,7 +279,8 @@ func (m *etcdBackupScheduleModel) takeTolerations(ctx context.Context, s schedul
 
 	for _, t := range s.Tolerations {
 		tolerations = append(tolerations, tolerationModel{
-			Key: textOrNull(t.Key), Operator: textOrNull(t.Operator), Value: textOrNull(t.Value), Effect: textOrNull(t.Effect), Seconds: types.Int64PointerValue(t.Seconds),
+			Key: textOrNull(t.Key), Operator: textOrNull(t.Operator), Value: textOrNull(t.Value), Effect: textOrNull(t.Effect),
+			Seconds: types.Int64PointerValue(t.Seconds),
 		})
 	}
 

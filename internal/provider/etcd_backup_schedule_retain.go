@@ -66,7 +66,8 @@ func notCounted(s schedule.Spec, m etcdBackupScheduleModel, err error) diag.Diag
 	return unsettled("The bucket of a schedule could not be read", report{
 		Attempted: fmt.Sprintf("look in %s for snapshots of schedule %q that retain lets go", placeOf(m.S3, types.ObjectNull(nil)), s.Name),
 		Cause:     strings.Split(err.Error(), "\n"), Now: []string{"no snapshot is deleted"},
-		Next: "Give credentials in s3 of the provider, or in the environment, that may list and delete there; or remove retain, and give the bucket a lifecycle rule.",
+		Next: "Give credentials in s3 of the provider, or in the environment, that may list and delete there; or remove retain, and give the bucket a " +
+			"lifecycle rule.",
 	}.String())
 }
 

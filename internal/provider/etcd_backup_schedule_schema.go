@@ -43,8 +43,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
-			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, " +
-				"`endpoint` and `secrets`. Another `name`, or the secrets of another cluster, replace the resource.",
+			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at " +
+				"least `name`, `endpoint` and `secrets`. Another `name`, or the secrets of another cluster, replace the resource.",
 			Attributes: workerHandleAttributes(),
 		},
 		"name": schema.StringAttribute{
@@ -54,22 +54,23 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		},
 		"namespace": schema.StringAttribute{
 			Optional: true, PlanModifiers: []planmodifier.String{replaceOnChangeFrom(defaultScheduleNamespace)},
-			MarkdownDescription: "Namespace of everything that is made. Talos has to allow it, see above. Default: `" + defaultScheduleNamespace + "`." + movesObjects,
+			MarkdownDescription: "Namespace of everything that is made. Talos has to allow it, see above. Default: " +
+				"`" + defaultScheduleNamespace + "`." + movesObjects,
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the namespace is made when it is missing, with the PodSecurity profile `restricted`. One that was made goes with the last schedule in it, unless " +
-				"it holds anything else. Default: `true`.",
+			MarkdownDescription: "Whether the namespace is made when it is missing, with the PodSecurity profile `restricted`. One that was made goes with " +
+				"the last schedule in it, unless it holds anything else. Default: `true`.",
 		},
 		"schedule": schema.StringAttribute{
 			Required: true,
-			MarkdownDescription: "When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or `@hourly`, `@daily`, `@every 6h` and the like, as Kubernetes " +
-				"takes it." + nextRun,
+			MarkdownDescription: "When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or `@hourly`, `@daily`, `@every 6h` and " +
+				"the like, as Kubernetes takes it." + nextRun,
 		},
 		"time_zone": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: that of the kube-controller-manager, " +
-				"as a rule UTC." + nextRun,
+			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: that of the " +
+				"kube-controller-manager, as a rule UTC." + nextRun,
 		},
 		"suspend": schema.BoolAttribute{
 			Optional:            true,
@@ -86,8 +87,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		"retain": scheduleRetainAttribute(),
 		"run_now": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "A value of your choice, such as a date: giving it, and every change of it, takes a snapshot at once and waits for it, in a Job that is made from the CronJob. When it " +
-				"fails, the error has what its pods say. Removing it does nothing.",
+			MarkdownDescription: "A value of your choice, such as a date: giving it, and every change of it, takes a snapshot at once and waits for it, in " +
+				"a Job that is made from the CronJob. When it fails, the error has what its pods say. Removing it does nothing.",
 		},
 		"timeouts": scheduleTimeouts(ctx),
 	}
@@ -105,8 +106,9 @@ func scheduleBucketAttribute() schema.Attribute {
 
 	attributes["prefix"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots are at `<prefix>/<cluster>/<name>/…`, see `key_prefix`. " +
-			"Default: none. A change counts for the snapshots taken from then on; the ones in the former place stay.",
+		MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots are at " +
+			"`<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none. A change counts for the snapshots taken from then on; the ones in the former " +
+			"place stay.",
 	}
 	attributes["region"] = schema.StringAttribute{
 		Optional: true,
@@ -115,30 +117,33 @@ func scheduleBucketAttribute() schema.Attribute {
 	}
 	attributes["endpoint"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods of the cluster reach it. `retain` asks there, too. Default: that of AWS in the " +
-			"region. A change counts for the snapshots taken from then on; the ones in the former place stay.",
+		MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods of the cluster reach it. " +
+			"`retain` asks there, too. Default: that of AWS in the region. A change counts for the snapshots taken from then on; the ones in the former " +
+			"place stay.",
 	}
 	attributes["path_style"] = schema.BoolAttribute{
 		Optional: true,
-		MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the host name. Default: `true` with `endpoint`, `false` without. Some builds of " +
-			"talos-backup choose by themselves: the path, but for AWS, Google and Aliyun." + nextRun,
+		MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the host name. Default: `true` " +
+			"with `endpoint`, `false` without. Some builds of talos-backup choose by themselves: the path, but for AWS, Google and Aliyun." + nextRun,
 	}
 
 	for name, description := range map[string]string{
-		"access_key_id": "Id of the access key that the pods use, together with `secret_access_key`. It is kept in a Secret of the namespace and need only be allowed to put objects below " +
-			"`key_prefix`. Without one, the pods have to have an identity of their own, such as that of the machine.",
+		"access_key_id": "Id of the access key that the pods use, together with `secret_access_key`. It is kept in a Secret of the namespace and need " +
+			"only be allowed to put objects below `key_prefix`. Without one, the pods have to have an identity of their own, such as that of the machine.",
 		"secret_access_key": "The access key itself.",
 		"session_token":     "Session token of temporary credentials, which come with one and end soon: rather give a key that does not.",
 	} {
 		attributes[name] = schema.StringAttribute{
 			Optional: true, WriteOnly: true, Sensitive: name != "access_key_id",
-			MarkdownDescription: description + " Write-only: it is in neither state nor plan, and a change of it alone plans nothing; change `credentials_version` with it.",
+			MarkdownDescription: description + " Write-only: it is in neither state nor plan, and a change of it alone plans nothing; change " +
+				"`credentials_version` with it.",
 		}
 	}
 
 	attributes["credentials_version"] = schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "A value of your choice that tells another key from the former one: a change of it brings the key that is configured into the cluster.",
+		Optional: true,
+		MarkdownDescription: "A value of your choice that tells another key from the former one: a change of it brings the key that is configured into " +
+			"the cluster.",
 	}
 
 	return schema.SingleNestedAttribute{
@@ -151,10 +156,11 @@ func scheduleBucketAttribute() schema.Attribute {
 func scheduleRetainAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Which snapshots of this schedule are kept. talos-backup itself deletes none: each refresh looks for those that go and shows them in `expired`, and the apply that " +
-			"follows deletes them, oldest first and never the newest. So it needs an apply now and then, and credentials for the bucket where Terraform runs: those of `s3` of " +
-			"the provider, or what the default chain of the AWS SDK finds; the key of the schedule itself is never used for it and need not be allowed to delete. Without them, " +
-			"or when the bucket does not answer, there is a warning and nothing goes. Default: all are kept; a lifecycle rule of the bucket is the other way.",
+		MarkdownDescription: "Which snapshots of this schedule are kept. talos-backup itself deletes none: each refresh looks for those that go and " +
+			"shows them in `expired`, and the apply that follows deletes them, oldest first and never the newest. So it needs an apply now and then, and " +
+			"credentials for the bucket where Terraform runs: those of `s3` of the provider, or what the default chain of the AWS SDK finds; the key of " +
+			"the schedule itself is never used for it and need not be allowed to delete. Without them, or when the bucket does not answer, there is a " +
+			"warning and nothing goes. Default: all are kept; a lifecycle rule of the bucket is the other way.",
 		Attributes: map[string]schema.Attribute{
 			"count": schema.Int64Attribute{
 				Required:            true,
@@ -171,12 +177,13 @@ func scheduleRetainAttribute() schema.Attribute {
 func scheduleEncryptionAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required: true,
-		MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster: a snapshot holds every Secret of it. Either `recipients`, or `disabled` for " +
-			"snapshots in clear text.",
+		MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster: a snapshot holds every Secret of " +
+			"it. Either `recipients`, or `disabled` for snapshots in clear text.",
 		Attributes: map[string]schema.Attribute{
 			"recipients": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with the secret key opens the snapshots." + nextRun,
+				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with the secret key opens the " +
+					"snapshots." + nextRun,
 			},
 			"disabled": schema.BoolAttribute{
 				Optional:            true,
@@ -219,16 +226,18 @@ func schedulePodAttributes() map[string]schema.Attribute {
 		},
 		"starting_deadline": schema.StringAttribute{
 			Optional: true, CustomType: timetypes.GoDurationType{},
-			MarkdownDescription: "How late a run may still begin when its time was missed, such as `10m`; at least `10s`, because Kubernetes looks that often. Default: any time." + nextRun,
+			MarkdownDescription: "How late a run may still begin when its time was missed, such as `10m`; at least `10s`, because Kubernetes looks that " +
+				"often. Default: any time." + nextRun,
 		},
 		"run_timeout": schema.StringAttribute{
 			Optional: true, CustomType: timetypes.GoDurationType{},
-			MarkdownDescription: "How long a run may take, retries included, before it is ended as failed. No two runs overlap, so one that hangs would keep all later ones from beginning. " +
-				"Default: `" + defaultRunTimeout + "`." + nextRun,
+			MarkdownDescription: "How long a run may take, retries included, before it is ended as failed. No two runs overlap, so one that hangs would " +
+				"keep all later ones from beginning. Default: `" + defaultRunTimeout + "`." + nextRun,
 		},
 		"resources": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "What the pods ask for and may use at most. The snapshot is written to the disk of the node first, up to three times with `compression` and `encryption`. Default: nothing.",
+			Optional: true,
+			MarkdownDescription: "What the pods ask for and may use at most. The snapshot is written to the disk of the node first, up to three times with " +
+				"`compression` and `encryption`. Default: nothing.",
 			Attributes: map[string]schema.Attribute{
 				"requests": quantities("Quantities by resource, such as `{ memory = \"64Mi\" }`."),
 				"limits":   quantities("Quantities by resource, such as `{ memory = \"1Gi\" }`."),
@@ -236,14 +245,16 @@ func schedulePodAttributes() map[string]schema.Attribute {
 		},
 		"node_selector": quantities("Labels of the nodes that the pods may run on. Default: any node."),
 		"tolerations": schema.ListNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without workers are backed up, too; an empty list for none." + nextRun,
+			Optional: true,
+			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without workers are backed up, too; an " +
+				"empty list for none." + nextRun,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"key":                text("Key of the taint. Default: any, with `operator` `Exists`."),
-				"operator":           text("`Exists` or `Equal`. Default: `Equal`."),
-				"value":              text("Value of the taint, for `Equal`. Default: none."),
-				"effect":             text("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them."),
-				"toleration_seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "How long `NoExecute` is tolerated. Default: for ever." + nextRun},
+				"key":      text("Key of the taint. Default: any, with `operator` `Exists`."),
+				"operator": text("`Exists` or `Equal`. Default: `Equal`."),
+				"value":    text("Value of the taint, for `Equal`. Default: none."),
+				"effect":   text("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them."),
+				"toleration_seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "How long `NoExecute` is tolerated. Default: for " +
+					"ever." + nextRun},
 			}},
 		},
 	}
@@ -279,15 +290,20 @@ func scheduleResults() map[string]schema.Attribute {
 	}
 
 	return map[string]schema.Attribute{
-		"id":         schema.StringAttribute{Computed: true, MarkdownDescription: "Names of the cluster, the namespace and the schedule, with slashes between them."},
-		"key_prefix": schema.StringAttribute{Computed: true, MarkdownDescription: "What the keys of the snapshots begin with: `<prefix>/<cluster>/<name>/<cluster>-<mark>-`, followed by the time (RFC 3339) and `.snap`, with `.zst` and `.age` for what was done to it. `restore_from` takes such a key."},
-		"next_run":   moment("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the schedule is suspended."),
-		"last_run":   moment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the cluster knows."),
-		"last_success": moment("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far as the cluster knows. A `check` on it tells when backups " +
-			"stopped."),
-		"last_failure": schema.StringAttribute{Computed: true, MarkdownDescription: "The last run that failed, of those that `history` keeps: its time, its Job and the reason. Null for none."},
-		"active":       schema.Int64Attribute{Computed: true, MarkdownDescription: "How many runs have not ended."},
-		"kept":         schema.Int64Attribute{Computed: true, MarkdownDescription: "How many snapshots of the schedule the bucket holds. Null without `retain`, and when the bucket could not be asked."},
+		"id": schema.StringAttribute{Computed: true, MarkdownDescription: "Names of the cluster, the namespace and the schedule, with slashes between " +
+			"them."},
+		"key_prefix": schema.StringAttribute{Computed: true, MarkdownDescription: "What the keys of the snapshots begin with: " +
+			"`<prefix>/<cluster>/<name>/<cluster>-<mark>-`, followed by the time (RFC 3339) and `.snap`, with `.zst` and `.age` for what was done to it. " +
+			"`restore_from` takes such a key."},
+		"next_run": moment("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the schedule is suspended."),
+		"last_run": moment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the cluster knows."),
+		"last_success": moment("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far as the cluster knows. A `check` on " +
+			"it tells when backups stopped."),
+		"last_failure": schema.StringAttribute{Computed: true, MarkdownDescription: "The last run that failed, of those that `history` keeps: its time, " +
+			"its Job and the reason. Null for none."},
+		"active": schema.Int64Attribute{Computed: true, MarkdownDescription: "How many runs have not ended."},
+		"kept": schema.Int64Attribute{Computed: true, MarkdownDescription: "How many snapshots of the schedule the bucket holds. Null without `retain`, " +
+			"and when the bucket could not be asked."},
 		"expired": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes them.",

@@ -93,7 +93,8 @@ func (m etcdBackupScheduleModel) validateTimes() diag.Diagnostics {
 
 	if text := m.TimeZone.ValueString(); !m.TimeZone.IsNull() && !m.TimeZone.IsUnknown() {
 		if err := schedule.CheckTimeZone(text); err != nil {
-			diags.Append(invalid(path.Root("time_zone"), "time_zone", "found "+quote(text), "allowed is a name of the IANA database, such as Europe/Berlin or Etc/UTC",
+			diags.Append(invalid(path.Root("time_zone"), "time_zone", "found "+quote(text), "allowed is a name of the IANA database, such as Europe/Berlin "+
+				"or Etc/UTC",
 				"leave it out for that of the kube-controller-manager, as a rule UTC"))
 		}
 	}
@@ -128,7 +129,8 @@ func (m etcdBackupScheduleModel) validateBucket() diag.Diagnostics {
 
 	// talos-backup makes the name of AWS's server of the region (commit 0b3984d, pkg/s3/s3.go).
 	if b := (fields{&reader{}, m.S3}); b.absent("region") && b.absent("endpoint") {
-		diags.Append(invalid(path.Root("s3").AtName("region"), "region", "found neither region nor endpoint", "allowed is a bucket on AWS with its region, or one at an endpoint",
+		diags.Append(invalid(path.Root("s3").AtName("region"), "region", "found neither region nor endpoint", "allowed is a bucket on AWS with its "+
+			"region, or one at an endpoint",
 			"set the region of the bucket"))
 	}
 
@@ -149,11 +151,14 @@ func (m etcdBackupScheduleModel) validateEncryption(ctx context.Context) diag.Di
 
 	switch disabled := encryption.Disabled.ValueBool(); {
 	case disabled && !encryption.Recipients.IsNull():
-		diags.Append(invalid(at.AtName("disabled"), "disabled", "found it beside recipients", "allowed is one of them", "remove disabled to encrypt, or recipients not to"))
+		diags.Append(invalid(at.AtName("disabled"), "disabled", "found it beside recipients", "allowed is one of them", "remove disabled to encrypt, or "+
+			"recipients not to"))
 	case disabled:
-		diags.Append(doubtful(at.AtName("disabled"), "disabled", "found true", "Whoever can read the bucket reads every Secret of the cluster", "Give a recipient of age"))
+		diags.Append(doubtful(at.AtName("disabled"), "disabled", "found true", "Whoever can read the bucket reads every Secret of the "+
+			"cluster", "Give a recipient of age"))
 	case len(recipients) != 1:
-		diags.Append(invalid(at.AtName("recipients"), "recipients", fmt.Sprintf("found %d", len(recipients)), "allowed is exactly one: talos-backup encrypts for one key",
+		diags.Append(invalid(at.AtName("recipients"), "recipients", fmt.Sprintf("found %d", len(recipients)), "allowed is exactly one: talos-backup "+
+			"encrypts for one key",
 			"give the key that is to open the snapshots, or disabled = true for none"))
 	case known:
 		if err := schedule.CheckRecipient(recipients[0]); err != nil {
@@ -177,22 +182,26 @@ func (m etcdBackupScheduleModel) validateImage() diag.Diagnostics {
 	image, at := fields{&reader{}, m.Image}, path.Root("image")
 
 	if text, ok := image.value("repository"); ok && !repositories.MatchString(text) {
-		diags.Append(invalid(at.AtName("repository"), "repository", "found "+quote(text), "allowed is a registry with a repository, such as registry.example.org/talos-backup",
+		diags.Append(invalid(at.AtName("repository"), "repository", "found "+quote(text), "allowed is a registry with a repository, such as "+
+			"registry.example.org/talos-backup",
 			"leave out what begins with https://, and give the tag as tag"))
 	}
 
 	tag, ok := image.value("tag")
 	if ok && !tags.MatchString(tag) {
-		diags.Append(invalid(at.AtName("tag"), "tag", "found "+quote(tag), "allowed is a tag such as "+schedule.DefaultTag+", with @sha256:… behind it for a digest",
+		diags.Append(invalid(at.AtName("tag"), "tag", "found "+quote(tag), "allowed is a tag such as "+schedule.DefaultTag+", with @sha256:… behind it "+
+			"for a digest",
 			"copy it from the registry"))
 	}
 
 	if secret, ok := image.value("pull_secret"); ok && !label.MatchString(secret) {
-		diags.Append(invalid(at.AtName("pull_secret"), "pull_secret", "found "+quote(secret), "allowed is the name of a Secret", "make the Secret in the namespace, and name it"))
+		diags.Append(invalid(at.AtName("pull_secret"), "pull_secret", "found "+quote(secret), "allowed is the name of a Secret", "make the Secret in "+
+			"the namespace, and name it"))
 	}
 
 	if m.Compression.ValueString() == compressionZstd && tag != "" && !(schedule.Image{Tag: tag}).Compresses() {
-		diags.Append(invalid(path.Root("compression"), "compression", "found zstd with talos-backup "+tag, "allowed is a build after v0.1.0-beta.3, which is the first that compresses",
+		diags.Append(invalid(path.Root("compression"), "compression", "found zstd with talos-backup "+tag, "allowed is a build after v0.1.0-beta.3, "+
+			"which is the first that compresses",
 			"leave image.tag out, or compression"))
 	}
 
@@ -213,7 +222,8 @@ func (m etcdBackupScheduleModel) validatePod(ctx context.Context) diag.Diagnosti
 
 		for key, text := range (&reader{}).textMap(quantities) {
 			if _, err := apiresource.ParseQuantity(text); err != nil && text != "" {
-				diags.Append(invalid(path.Root("resources").AtName(name).AtMapKey(key), "quantity", "found "+quote(text), "allowed is a number with a unit, such as 64Mi or 100m",
+				diags.Append(invalid(path.Root("resources").AtName(name).AtMapKey(key), "quantity", "found "+quote(text), "allowed is a number with a unit, "+
+					"such as 64Mi or 100m",
 					"write it as Kubernetes does"))
 			}
 		}
