@@ -64,9 +64,6 @@ func (d *driven) elsewhere(t *testing.T, provider configuration) *driven {
 	return &other
 }
 
-// writeOnly are the attributes whose values are in configurations alone.
-var writeOnly = []string{"access_key_id", "secret_access_key", "session_token", "passphrase"}
-
 // proposed is what a CLI proposes for a configuration.
 func (d *driven) proposed(t *testing.T, config tftypes.Value) tftypes.Value {
 	t.Helper()
@@ -84,7 +81,7 @@ func (d *driven) proposed(t *testing.T, config tftypes.Value) tftypes.Value {
 	}
 
 	forgotten, err := tftypes.Transform(tftypes.NewValue(config.Type(), out), func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		if name, ok := at.LastStep().(tftypes.AttributeName); ok && slices.Contains(writeOnly, string(name)) {
+		if isWriteOnly(at) {
 			return tftypes.NewValue(v.Type(), nil), nil
 		}
 
@@ -166,10 +163,10 @@ func decoded(t *testing.T, typ tftypes.Type, v *tfprotov6.DynamicValue) tftypes.
 func (d *driven) apply(t *testing.T, config configuration) outcome {
 	t.Helper()
 
-	return d.applyIn(t, t.Context(), config)
+	return d.applyIn(t.Context(), t, config)
 }
 
-func (d *driven) applyIn(t *testing.T, ctx context.Context, config configuration) outcome {
+func (d *driven) applyIn(ctx context.Context, t *testing.T, config configuration) outcome {
 	t.Helper()
 
 	planned := d.plan(t, config)

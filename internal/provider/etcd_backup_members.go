@@ -81,15 +81,29 @@ const backupLease = "talosop-backup"
 // backupTurns order the runs of this process, by the marks of their clusters. They are
 // global because a process serves several resources, and several configurations of the
 // provider.
-var backupTurns sync.Map
+var backupTurns = struct {
+	sync.Mutex
+	by map[string]chan struct{}
+}{by: map[string]chan struct{}{}}
+
+// turnOf has room for the one whose turn it is.
+func turnOf(mark string) chan struct{} {
+	backupTurns.Lock()
+	defer backupTurns.Unlock()
+
+	if backupTurns.by[mark] == nil {
+		backupTurns.by[mark] = make(chan struct{}, 1)
+	}
+
+	return backupTurns.by[mark]
+}
 
 var errNoAPI = errors.New("the Kubernetes API does not answer")
 
 // turn waits until no other run of this process, and as far as the Kubernetes API answers no
 // other one at all, stores backups of the cluster. alone is whether nobody else does.
 func (m *machinery) turn(ctx context.Context, t *taking) (alone bool, leave func(), err error) {
-	slot, _ := backupTurns.LoadOrStore(t.archive.Mark, make(chan struct{}, 1))
-	free := slot.(chan struct{}) //nolint:forcetypeassert // nothing else is stored
+	free := turnOf(t.archive.Mark)
 
 	select {
 	case free <- struct{}{}:

@@ -15,13 +15,15 @@ const takesAnother = " A change takes a new snapshot."
 
 func etcdBackupAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes := keepsBackups()
-	maps.Copy(attributes, etcdBackupArguments(ctx))
+	maps.Copy(attributes, etcdBackupArguments())
+	maps.Copy(attributes, etcdBackupOccasions(ctx))
 	maps.Copy(attributes, etcdBackupResults())
 
 	return attributes
 }
 
-func etcdBackupArguments(ctx context.Context) map[string]schema.Attribute {
+// etcdBackupArguments say what is stored of which cluster.
+func etcdBackupArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
@@ -60,6 +62,12 @@ func etcdBackupArguments(ctx context.Context) map[string]schema.Attribute {
 				"Kubernetes: together they are all it takes to build the cluster anew without the Terraform state. Only with `encryption`. " +
 				"Default: `false`." + takesAnother,
 		},
+	}
+}
+
+// etcdBackupOccasions say when a snapshot is taken, and when one goes.
+func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
 		"retain": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Which snapshots are kept after a new one was taken. Only those of this cluster in this place count and go, told by the mark in their " +

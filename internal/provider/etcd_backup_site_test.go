@@ -1,0 +1,232 @@
+package provider
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// Keys of age that were made for these tests.
+const (
+	testRecipient = "age1s5x045tarsnxr3ee073t7hez7nlcx2paavfpn6lp5yqqtag4xqaswvqhvf"
+	testIdentity  = "AGE-SECRET-KEY-1MCCSGQL7D0LTDU3898EHPV2DHFJYHFPUGUH4EN63CYXAX00NU9CSQKTN4Q"
+)
+
+// backups is a cluster with three control planes, and a bucket.
+type backups struct {
+	*site
+
+	server *storetest.Server
+	handle map[string]any
+	bundle string
+}
+
+// newBackups makes the cluster as a CLI would.
+func newBackups(t *testing.T, opts talossim.Options) *backups {
+	t.Helper()
+
+	b := &backups{site: newSiteWith(t, opts, 3, 0), server: storetest.New(t), bundle: bundleOnce()}
+
+	machines := configuration{}
+	for _, m := range b.controlPlane {
+		machines[m.Name()] = configuration{"address": m.Address().String()}
+	}
+
+	config := baseControlPlane()
+	config["name"], config["endpoint"], config["kubernetes_version"], config["machines"] = "test", b.endpoint, "v1.36.2", machines
+	config["deletion_protection"] = false
+
+	plane := drive(t, "talosop_control_plane", nil)
+	if phase := text(t, plane.apply(t, config).must(t).value, "phase"); phase != "Ready" {
+		t.Fatalf("the cluster is %s", phase)
+	}
+
+	b.handle = configuration{
+		"name": "test", "endpoint": b.endpoint, "secrets": b.bundle, "kubernetes_version": "v1.36.2",
+		"talos_endpoints": []any{b.controlPlane[0].Address().String(), b.controlPlane[1].Address().String(), b.controlPlane[2].Address().String()},
+	}
+
+	return b
+}
+
+// bucket is `s3` without credentials; more is further attributes.
+func (b *backups) bucket(more configuration) configuration {
+	out := configuration{"bucket": storetest.Bucket, "endpoint": b.server.Proxy.URL, "ca": b.server.CA}
+	for name, v := range more {
+		out[name] = v
+	}
+
+	return out
+}
+
+var ownKey = configuration{"access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey}
+
+// credentialed is a configuration of the provider with the key of the bucket.
+var credentialed = configuration{"s3": configuration{"access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey}}
+
+// config is a backup; more is further attributes.
+func (b *backups) config(bucket configuration, more configuration) configuration {
+	out := configuration{"cluster": b.handle}
+	if bucket != nil {
+		out["s3"] = bucket
+	}
+
+	for name, v := range more {
+		out[name] = v
+	}
+
+	return out
+}
+
+// store is the bucket itself.
+func (b *backups) store(t *testing.T) *s3.Store {
+	t.Helper()
+
+	s, err := s3.New(t.Context(), b.server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return s
+}
+
+// keys are those of all objects below a prefix.
+func (b *backups) keys(t *testing.T, prefix string) []string {
+	t.Helper()
+
+	objects, err := b.store(t).List(t.Context(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var keys []string
+	for _, o := range objects {
+		keys = append(keys, o.Key)
+	}
+
+	return keys
+}
+
+// expectNothing checks that a prefix has neither objects nor parts of any.
+func (b *backups) expectNothing(t *testing.T, prefix string) {
+	t.Helper()
+
+	if keys := b.keys(t, prefix); len(keys) > 0 {
+		t.Errorf("%s holds %v", prefix, keys)
+	}
+
+	if n, err := b.store(t).Sweep(t.Context(), prefix, everything); n > 0 || err != nil {
+		t.Errorf("%s has %d uploads that were not ended (%v)", prefix, n, err)
+	}
+}
+
+func everything(string, time.Time) bool { return true }
+
+// archive is the snapshots of the cluster below a prefix.
+func (b *backups) archive(t *testing.T, prefix string) backup.Archive {
+	t.Helper()
+
+	return backup.Archive{Store: b.store(t), Prefix: prefix, Cluster: "test", Mark: markOf(t, b.bundle)}
+}
+
+// leader is the name of the member that leads.
+func (b *backups) leader(t *testing.T) string {
+	t.Helper()
+
+	const name = "talosop_etcd_members"
+
+	typ := schemas(t).DataSourceSchemas[name].ValueType()
+
+	resp, err := serving(t, nil).ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{
+		TypeName: name, Config: dynamic(t, valueOf(t, typ, configuration{"cluster": b.handle})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	members, _ := plain(t, fieldsOf(t, decoded(t, typ, resp.State))["members"]).([]any)
+	for _, m := range members {
+		if member, _ := m.(configuration); member["leader"] == true {
+			return member["name"].(string)
+		}
+	}
+
+	t.Fatalf("no member leads: %s", show(resp.Diagnostics))
+
+	return ""
+}
+
+// expectFollower checks who gave the snapshot.
+func (b *backups) expectFollower(t *testing.T, member string) {
+	t.Helper()
+
+	calls := b.CallsTo("EtcdSnapshot")
+	if len(calls) != 1 || b.Machine(calls[0].Machine).Hostname() != member {
+		t.Errorf("snapshots were taken with %v, want one from %s", calls, member)
+	}
+
+	if leader := b.leader(t); member == leader {
+		t.Errorf("the leader, %s, gave the snapshot", leader)
+	}
+}
+
+// expectOpens checks that a stored snapshot, and what lies beside it, can be had back.
+func (b *backups) expectOpens(t *testing.T, key string) {
+	t.Helper()
+
+	keys := backup.Keys{Identities: []string{testIdentity}}
+
+	snapshot, err := b.archive(t, "own").Fetch(t.Context(), key, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := snapshot.Close(); err != nil {
+		t.Error(err)
+	}
+
+	secrets, err := b.archive(t, "own").Secrets(t.Context(), key, keys)
+	if err != nil || !strings.Contains(string(secrets), b.bundle) || !strings.Contains(string(secrets), `# talos_version: "v1.13.0"`) {
+		t.Errorf("the secrets cannot be had back: %v", err)
+	}
+}
+
+func (b *backups) archiveList(t *testing.T, prefix string) []backup.Entry {
+	t.Helper()
+
+	entries, err := b.archive(t, prefix).List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return entries
+}
+
+// snapshotFrom streams a snapshot of the cluster as a source of an archive.
+func (b *backups) snapshotFrom(t *testing.T) backup.Source {
+	t.Helper()
+
+	d := drive(t, "talosop_etcd_backup", nil)
+	folder := t.TempDir()
+	key := text(t, d.apply(t, b.config(nil, configuration{"file": configuration{"path": folder}})).must(t).value, "key")
+
+	return func(_ context.Context, to io.Writer) error {
+		data, err := os.ReadFile(filepath.Join(folder, key))
+		if err == nil {
+			_, err = to.Write(data)
+		}
+
+		return err
+	}
+}
