@@ -160,7 +160,7 @@ func testBackupUnreachable(t *testing.T, b *backups) {
 			t.Errorf("%s: the plan is not empty", name)
 		}
 
-		if said := show(append(read.diagnostics, planned.diagnostics...)); !strings.Contains(said, "The store of a backup does not answer") {
+		if said := show(append(read.diagnostics, planned.diagnostics...)); !strings.Contains(said, "A backup could not be looked at") {
 			t.Errorf("%s: it says %s", name, said)
 		}
 	}

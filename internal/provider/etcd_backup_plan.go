@@ -234,7 +234,7 @@ func (r *etcdBackupResource) look(ctx context.Context, state etcdBackupModel, fr
 }
 
 func notLooked(state etcdBackupModel, from place, err error) diag.Diagnostic {
-	return unsettled("The store of a backup does not answer", report{
+	return unsettled("A backup could not be looked at", report{
 		Attempted: fmt.Sprintf("look whether %s holds %s", from, state.Key.ValueString()),
 		Cause:     []string{err.Error()},
 		Now:       []string{"the backup is taken to be there, as it was"},

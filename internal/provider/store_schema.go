@@ -28,7 +28,8 @@ func keepsBackups() map[string]schema.Attribute {
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3 with conditional writes (`If-None-Match`). " +
-				"Exactly one of `s3` and `file` is given." + movesBackups,
+				"It takes the permissions `s3:PutObject`, `s3:GetObject`, `s3:ListBucket`, `s3:DeleteObject`, `s3:AbortMultipartUpload` and " +
+				"`s3:ListBucketMultipartUploads`. Exactly one of `s3` and `file` is given." + movesBackups,
 			Attributes: bucket,
 		},
 		"file": schema.SingleNestedAttribute{
