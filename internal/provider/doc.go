@@ -18,4 +18,9 @@
 // and state alone, so that planning twice gives the same plan; registries and the cluster
 // are only asked for reasons against another version of Kubernetes. Read never removes
 // what it could not reach.
+//
+// What backs clusters up has no pool. A place says where backups are, in the same words
+// wherever it is said (store_schema.go), and internal/backup does the work. Keys of buckets
+// are write-only, so that neither Read nor Delete has them: a plan that has one looks at the
+// store in place of Read, and only when it has nothing else to change.
 package provider
