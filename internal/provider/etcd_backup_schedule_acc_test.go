@@ -24,6 +24,9 @@ const (
 	ageRecipient    = "age1khpnnl86pzx96ttyjmldptsl5yn2v9jgmmzcjcufvk00ttkph9zs0ytgec"
 )
 
+// allowedNamespaces are those of the tests that Talos is to allow, one for each test.
+var allowedNamespaces = []string{scheduleNS, "strangers", "silence", "others"}
+
 // scheduleHCL is a schedule of a site's cluster in a real bucket. extra is further arguments.
 func scheduleHCL(s *scheduleSite, bucket *storetest.Server, extra string) string {
 	return fmt.Sprintf(`
@@ -73,13 +76,16 @@ func TestAccEtcdBackupSchedule(t *testing.T) {
 
 	t.Run("life", s.testLife)
 	t.Run("protocol", func(t *testing.T) {
-		s.allow(t, scheduleNS, "theirs")
+		s.allow(t, allowedNamespaces...)
 
 		for name, test := range map[string]func(*testing.T){
 			"refused by Talos": s.testRefusedByTalos, "strangers": s.testStrangers, "no namespace": s.testNoNamespace, "silence": s.testSilence,
 			"another cluster": s.testAnotherCluster,
 		} {
-			t.Run(name, test)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t)
+			})
 		}
 	})
 }
@@ -104,7 +110,7 @@ func (s *scheduleSite) testLife(t *testing.T) {
 	// Without the feature of Talos nothing can be made, and the plan says so.
 	says(t, w.MustRun("plan"), "Talos does not let pods use its API yet")
 
-	s.allow(t, scheduleNS, "theirs")
+	s.allow(t, allowedNamespaces...)
 	s.runJobs()
 	w.MustRun("apply", "-auto-approve")
 	expectNoChanges(t, w, "after the create")

@@ -206,10 +206,10 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 
 // Objects of somebody else are neither taken over nor removed; those of a killed create are.
 func (s *scheduleSite) testStrangers(t *testing.T) {
-	s.namespace(t, "theirs")
+	s.namespace(t, "strangers")
 
-	cronJobs := s.any.Resource(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}).Namespace("theirs")
-	spec := schedule.Spec{Namespace: "theirs", Name: "nightly", Schedule: "@yearly", RunTimeout: time.Hour, Image: schedule.Image{Repository: "r", Tag: "t"}}
+	cronJobs := s.any.Resource(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}).Namespace("strangers")
+	spec := schedule.Spec{Namespace: "strangers", Name: "nightly", Schedule: "@yearly", RunTimeout: time.Hour, Image: schedule.Image{Repository: "r", Tag: "t"}}
 	foreign := &unstructured.Unstructured{Object: spec.CronJob()}
 	foreign.SetLabels(nil)
 
@@ -218,12 +218,12 @@ func (s *scheduleSite) testStrangers(t *testing.T) {
 
 	d := drive(t, scheduleResource, nil)
 
-	failed := d.apply(t, s.configuration("theirs", "nightly"))
-	if !failed.failed() || !strings.Contains(show(failed.diagnostics), "there is a CronJob theirs/nightly that this resource did not make") || !d.state.IsNull() {
+	failed := d.apply(t, s.configuration("strangers", "nightly"))
+	if !failed.failed() || !strings.Contains(show(failed.diagnostics), "there is a CronJob strangers/nightly that this resource did not make") || !d.state.IsNull() {
 		t.Errorf("a stranger's CronJob: %s", show(failed.diagnostics))
 	}
 
-	hourly := s.configuration("theirs", "hourly")
+	hourly := s.configuration("strangers", "hourly")
 	d.apply(t, hourly).must(t)
 	d.expectEmpty(t, "after the create", hourly)
 
@@ -240,11 +240,11 @@ func (s *scheduleSite) testStrangers(t *testing.T) {
 
 	again.apply(t, nil).must(t)
 
-	if got := s.objects(t, "theirs"); got != "CronJob nightly, Secret hourly-talos" {
+	if got := s.objects(t, "strangers"); got != "CronJob nightly, Secret hourly-talos" {
 		t.Errorf("left is %s", got)
 	}
 
-	if ns, err := s.api.CoreV1().Namespaces().Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
+	if ns, err := s.api.CoreV1().Namespaces().Get(t.Context(), "strangers", metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
 		t.Errorf("a namespace of somebody else goes: %v", err)
 	}
 }
@@ -262,9 +262,9 @@ func (s *scheduleSite) testNoNamespace(t *testing.T) {
 // A cluster that does not answer says nothing about the schedule, which is kept; one that has
 // nothing of it any more does.
 func (s *scheduleSite) testSilence(t *testing.T) {
-	s.namespace(t, "theirs")
+	s.namespace(t, "silence")
 
-	config := s.configuration("theirs", "weekly")
+	config := s.configuration("silence", "weekly")
 	d := drive(t, scheduleResource, nil)
 	d.apply(t, config).must(t)
 
@@ -286,7 +286,7 @@ func (s *scheduleSite) testSilence(t *testing.T) {
 		{APIVersion: "batch/v1", Kind: "cronjobs", Name: "weekly"}, {APIVersion: "v1", Kind: "secrets", Name: "weekly-s3"},
 		{APIVersion: schedule.TalosAPI, Kind: "serviceaccounts", Name: "weekly-talos"},
 	} {
-		must(t, s.any.Resource(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupVersion().WithResource(o.Kind)).Namespace("theirs").
+		must(t, s.any.Resource(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupVersion().WithResource(o.Kind)).Namespace("silence").
 			Delete(t.Context(), o.Name, metav1.DeleteOptions{}))
 	}
 
@@ -297,9 +297,9 @@ func (s *scheduleSite) testSilence(t *testing.T) {
 
 // The secrets of another cluster replace the schedule.
 func (s *scheduleSite) testAnotherCluster(t *testing.T) {
-	s.namespace(t, "theirs")
+	s.namespace(t, "others")
 
-	config := s.configuration("theirs", "monthly")
+	config := s.configuration("others", "monthly")
 	d := drive(t, scheduleResource, nil)
 	d.apply(t, config).must(t)
 
