@@ -119,6 +119,7 @@ func (s site) applied(t *testing.T, w *clitest.Workspace, what string) {
 	w.Write(variables, s.variables(t, false))
 	output := w.MustRun("apply", "-auto-approve").Output()
 	s.isUsable(t, w)
+	s.settles(t, w)
 	plansNothing(t, w, "after "+what)
 	s.agrees(t, w)
 

@@ -79,6 +79,22 @@ func plansNothing(t *testing.T, w *clitest.Workspace, when string) {
 	}
 }
 
+// settles waits on real machines until a plan is empty: while static pods still start, the readiness of a machine comes and goes for
+// seconds, and an output of the example shows it.
+func (s site) settles(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	if s.settling > 0 {
+		eventually(t, s.settling, "machines whose readiness stays as it is", func(context.Context) error {
+			if empty, output := w.PlanIsEmpty(); !empty {
+				return errors.New(output)
+			}
+
+			return nil
+		})
+	}
+}
+
 // destroy destroys the cluster and waits until every machine is back in maintenance mode.
 func (s site) destroy(t *testing.T, w *clitest.Workspace) {
 	t.Helper()

@@ -21,6 +21,7 @@ type site struct {
 	patches                  []string
 	cannot                   []string
 	boot                     time.Duration // the most a machine may take from a reset to maintenance mode
+	settling                 time.Duration // how long the readiness of a machine that works may come and go
 }
 
 // siteFromEnvironment reads the machines of a developer; it skips the test when there are none.
@@ -36,6 +37,7 @@ func siteFromEnvironment(t *testing.T) site {
 		disk:             setting("TALOSOP_E2E_DISK", "/dev/sda"),
 		cannot:           addresses("TALOSOP_E2E_CANNOT"),
 		boot:             10 * time.Minute,
+		settling:         3 * time.Minute,
 	}
 
 	if len(s.controlPlanes) == 0 {
