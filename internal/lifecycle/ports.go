@@ -31,9 +31,9 @@ type Machine interface {
 	// accepted in this boot, because on Talos a second call before etcd has data
 	// stops etcd for good. Data that is already there is not an error.
 	Bootstrap(ctx context.Context) error
-	// Restore is Bootstrap with the data of a snapshot, which is sent to the machine first.
-	// Talos checks and restores it after the call, so a snapshot that is damaged shows in
-	// the machine's etcd service only.
+	// Restore is Bootstrap with the data of a snapshot, which is sent to the machine first;
+	// minutes for a large one. It returns once etcd has begun with it. A snapshot that Talos or
+	// etcd refuses is a permanent error in their words.
 	Restore(ctx context.Context, snapshot io.Reader) error
 	// EtcdMembers lists the members as this machine sees them. Control plane only.
 	EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error)
