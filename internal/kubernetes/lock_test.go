@@ -341,7 +341,7 @@ func TestLockOfAnAPIThatIsGone(t *testing.T) {
 	lock := ca.client(t, "https://"+closedPort(t)).Lock(kubernetes.LockOptions{Cluster: t.Name()})
 
 	for range 2 { // the second time shows that the queue was left
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("no time left"))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("no time left"))
 		defer cancel()
 
 		_, _, err := lock.Acquire(ctx, nil)

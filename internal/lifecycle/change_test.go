@@ -430,6 +430,8 @@ func TestWipedControlPlaneJoinsAgain(t *testing.T) {
 // and stops the run there: a second run ends in the same state, without disrupting any
 // machine once more than the change asks for.
 func TestChangesSurviveFailures(t *testing.T) {
+	t.Parallel()
+
 	for name, change := range map[string]func(*site){
 		"config":  func(s *site) { s.reconfigure(needsReboot) },
 		"upgrade": func(s *site) { s.upgrade(newerTalos) },
@@ -438,31 +440,42 @@ func TestChangesSurviveFailures(t *testing.T) {
 		"replace": func(s *site) { s.exchange("cp-2") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			total := callsOf(t, change)
 			stride := strideOf(total, changeFailPoints)
 
 			t.Logf("%d calls, every %d. fails", total, stride)
 
 			for n := 1; n <= total; n += stride {
-				for _, fault := range []talossim.Fault{{Code: codes.Unavailable, Message: "injected"}, {DropResponse: true}} {
-					t.Run(fmt.Sprintf("fail %d", n), func(t *testing.T) {
+				for _, way := range inTurn(n/stride, disturbances((*site).inject, (*site).stopAt)) {
+					t.Run(fmt.Sprintf("%s at %d", way.name, n), func(t *testing.T) {
 						t.Parallel()
 
 						s := changed(t, change)
-						s.inject(n, fault)
+						way.disturb(s, n)
 						s.settles()
 					})
 				}
-
-				t.Run(fmt.Sprintf("stop at %d", n), func(t *testing.T) {
-					t.Parallel()
-
-					s := changed(t, change)
-					s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
-					s.settles()
-				})
 			}
 		})
+	}
+}
+
+// disturbance is a way in which the n-th call of a run goes wrong.
+type disturbance struct {
+	name    string
+	disturb func(s *site, n int)
+}
+
+// disturbances are an answer that says no, one that is lost, and the end of the process. inject and stop say which calls count.
+func disturbances(inject func(*site, int, talossim.Fault), stop func(*site, int, func(context.Context) error)) []disturbance {
+	return []disturbance{
+		{"unavailable", func(s *site, n int) { inject(s, n, talossim.Fault{Code: codes.Unavailable, Message: "injected"}) }},
+		{"answer lost", func(s *site, n int) { inject(s, n, talossim.Fault{DropResponse: true}) }},
+		{"stopped", func(s *site, n int) {
+			stop(s, n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
+		}},
 	}
 }
 
@@ -504,8 +517,8 @@ func (s *site) memberOf(m cluster.Machine) string {
 	return member.ID
 }
 
-// changeFailPoints bounds how many calls of a change are made to fail.
-const changeFailPoints = 4
+// changeFailPoints bounds how many calls of a change are made to fail: each kind of failure comes twice.
+const changeFailPoints = 6
 
 func changed(t *testing.T, change func(*site)) *site {
 	t.Helper()

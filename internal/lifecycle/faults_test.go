@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -16,20 +17,25 @@ import (
 // TestFailAtEveryCall fails the n-th call of a create and of a teardown, for every
 // n: the end state is the same, with one bootstrap.
 func TestFailAtEveryCall(t *testing.T) {
+	t.Parallel()
+
 	total := countCalls(t)
 	stride := strideOf(total, failPoints)
 
 	t.Logf("a create makes %d calls, every %d. fails", total, stride)
 
 	for n := 1; n <= total; n += stride {
-		for _, fault := range []talossim.Fault{
-			{Code: codes.Unavailable, Message: "injected"},
-			{Cut: true},
-			{DropResponse: true},
-		} {
-			t.Run("", func(t *testing.T) {
+		for _, way := range inTurn(n/stride, []struct {
+			name  string
+			fault talossim.Fault
+		}{
+			{"unavailable", talossim.Fault{Code: codes.Unavailable, Message: "injected"}},
+			{"cut", talossim.Fault{Cut: true}},
+			{"answer lost", talossim.Fault{DropResponse: true}},
+		}) {
+			t.Run(fmt.Sprintf("%s at %d", way.name, n), func(t *testing.T) {
 				t.Parallel()
-				failOnce(t, n, fault)
+				failOnce(t, n, way.fault)
 			})
 		}
 	}
@@ -49,6 +55,16 @@ func strideOf(total, points int) int {
 	}
 
 	return max(1, total/points)
+}
+
+// inTurn are the ways in which the i-th of the points is disturbed: one of them, each in its turn, or all of them with
+// everyCall.
+func inTurn[T any](i int, ways []T) []T {
+	if os.Getenv(everyCall) != "" {
+		return ways
+	}
+
+	return ways[i%len(ways):][:1]
 }
 
 func countCalls(t *testing.T) int {
@@ -106,11 +122,13 @@ func (s *site) injectAt(n int, fault talossim.Fault, counts func(talossim.Call) 
 // killed process would be: nothing is remembered but what the machines are. A new
 // runner finishes.
 func TestStopAtEveryCall(t *testing.T) {
+	t.Parallel()
+
 	total := countCalls(t)
 	stride := strideOf(total, failPoints)
 
 	for n := 1; n <= total; n += stride {
-		t.Run("", func(t *testing.T) {
+		t.Run(fmt.Sprintf("at %d", n), func(t *testing.T) {
 			t.Parallel()
 
 			s := newSite(t, 2, 1, talossim.Options{})

@@ -1,7 +1,6 @@
 package lifecycle_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -30,11 +29,15 @@ func TestKubeletsOfTheSameVersion(t *testing.T) {
 	s.kubernetesWith("v1.35.4", slimKubelets, "")
 	s.sim.Machine("w-1").BreakComponent("kubelet", "v1.35.4")
 
-	for run, patience := range []time.Duration{8 * time.Second, 4 * time.Second} {
-		ctx, cancel := context.WithTimeout(bounded(t), patience)
-		_, err := s.runner().Converge(ctx, s.want)
+	// What tells that the first run met the kubelet that does not come up, and the second one what is left of it.
+	for run, sign := range []string{"step failed change the image of kubelet on w-1", "waiting w-1 its node"} {
+		_, err := s.convergeUntil(func(message string, fields map[string]any) bool {
+			machine, _ := fields["machine"].(string)
+			step, _ := fields["step"].(string)
+			reason, _ := fields["reason"].(string)
 
-		cancel()
+			return strings.HasPrefix(strings.Join(strings.Fields(message+" "+machine+" "+step+" "+reason), " "), sign)
+		})
 
 		var incomplete *lifecycle.IncompleteError
 		if !errors.As(err, &incomplete) {

@@ -2,7 +2,6 @@ package lifecycle_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -292,10 +290,15 @@ func TestKubernetesUpgradeHoldsForAMachineThatIsDown(t *testing.T) {
 	down := s.sim.Machine("w-1")
 	down.PowerOff()
 
-	ctx, cancel := context.WithTimeout(bounded(t), 4*time.Second)
-	defer cancel()
+	rounds := 0
 
-	_, err := s.runner().Converge(ctx, s.want)
+	_, err := s.convergeUntil(func(message string, fields map[string]any) bool {
+		if message == "waiting" && strings.Contains(fmt.Sprint(fields), "w-1") {
+			rounds++
+		}
+
+		return rounds == 5
+	})
 
 	var incomplete *lifecycle.IncompleteError
 	if !errors.As(err, &incomplete) || !strings.Contains(err.Error(), "w-1") {
@@ -371,10 +374,11 @@ func TestBrokenComponentStopsTheUpgrade(t *testing.T) {
 	s.await = 2 * time.Second
 	s.kubernetes("v1.36.3")
 
-	ctx, cancel := context.WithTimeout(bounded(t), 15*time.Second)
-	defer cancel()
+	_, err := s.convergeUntil(func(message string, fields map[string]any) bool {
+		text := fmt.Sprint(fields)
 
-	_, err := s.runner().Converge(ctx, s.want)
+		return message == "step failed" && strings.Contains(text, "kube-controller-manager on cp-2") && strings.Contains(text, "BackOff")
+	})
 	if err == nil {
 		t.Fatal("the upgrade went through with a component that does not run")
 	}
@@ -412,24 +416,18 @@ func TestKubernetesUpgradesSurviveFailures(t *testing.T) {
 
 	// Two control planes with four components and two, three kubelets: what they are asked beside that is asked again.
 	total := len(counted.changes()) - before
-	stride := strideOf(total, failPoints/2)
+	stride := strideOf(total, changeFailPoints)
 
 	t.Logf("an upgrade makes %d calls that change machines, every %d. fails", total, stride)
 
 	for n := 1; n <= total; n += stride {
-		for name, disturb := range map[string]func(s *site){
-			"unavailable": func(s *site) { s.injectChange(n, talossim.Fault{Code: codes.Unavailable, Message: "injected"}) },
-			"answer lost": func(s *site) { s.injectChange(n, talossim.Fault{DropResponse: true}) },
-			"stopped": func(s *site) {
-				s.stopAtChange(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
-			},
-		} {
-			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
+		for _, way := range inTurn(n/stride, disturbances((*site).injectChange, (*site).stopAtChange)) {
+			t.Run(fmt.Sprintf("%s at %d", way.name, n), func(t *testing.T) {
 				t.Parallel()
 
 				s := kubernetesSite(t, 2, 1, "v1.35.4")
 				upgrade(s)
-				disturb(s)
+				way.disturb(s, n)
 				s.converge()
 				s.runsKubernetes("v1.36.3")
 				s.settled()

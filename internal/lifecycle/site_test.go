@@ -3,7 +3,9 @@ package lifecycle_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -159,7 +161,7 @@ func (s *site) runner() *lifecycle.Runner {
 		Images: func(config []byte, images cluster.Images) ([]byte, error) {
 			return machineconfig.WithImages(config, named(images))
 		},
-		Policy: s.policy, Interval: 20 * time.Millisecond,
+		Policy: s.policy, Interval: 100 * time.Millisecond,
 		Progress: func(message string, fields map[string]any) { s.t.Logf("%s %v", message, fields) },
 	}
 
@@ -174,10 +176,40 @@ func (s *site) runner() *lifecycle.Runner {
 func bounded(t testing.TB) context.Context {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
 
 	return ctx
+}
+
+// errNoTimeLeft ends a run of convergeUntil.
+var errNoTimeLeft = errors.New("no time left")
+
+// convergeUntil runs until the runner says what a test waits for, and then is out of time: how long a loaded machine takes to get there
+// does not matter.
+func (s *site) convergeUntil(seen func(message string, fields map[string]any) bool) (lifecycle.Result, error) {
+	s.t.Helper()
+
+	ctx, cancel := context.WithCancelCause(bounded(s.t))
+	defer cancel(nil)
+
+	runner := s.runner()
+	tell := runner.Progress
+
+	var mu sync.Mutex // steps that are under way tell, too
+
+	runner.Progress = func(message string, fields map[string]any) {
+		tell(message, fields)
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		if ctx.Err() == nil && seen(message, fields) {
+			cancel(errNoTimeLeft)
+		}
+	}
+
+	return runner.Converge(ctx, s.want)
 }
 
 func (s *site) create() {

@@ -153,7 +153,7 @@ func member(t *testing.T, sim *talossim.Simulator, o owner, f *talos.Fleet, kind
 func observed(t *testing.T, api *talos.Machine, what string, condition func(cluster.MachineState) bool) cluster.MachineState {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 
 	var state cluster.MachineState

@@ -274,7 +274,7 @@ func TestSnapshotHasPagesAndTheirChecksum(t *testing.T) {
 
 func TestOnlyAllowedSequencesTakeOver(t *testing.T) {
 	delays := talossim.TestDelays()
-	delays.Reset = 300 * time.Millisecond
+	delays.Reset = 5 * time.Second // the second reset has to come before the first one ends
 
 	sim := talossim.ForTest(t, talossim.Options{Delays: &delays})
 	m := addMachines(t, sim, "cp", 1)[0]
