@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 	"hash/crc32"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,10 @@ import (
 // Acceptance tests run the provider in this process under a real CLI, against
 // simulated machines.
 
-// eachCLI runs a test under terraform and under tofu.
+// everyCall is the setting with which tests that take one CLI of this machine take every one (make testeverycall).
+const everyCall = "TALOSOP_TEST_EVERY_CALL"
+
+// eachCLI runs a test under terraform and under tofu, for what the CLI has a part in.
 func eachCLI(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 
@@ -29,15 +33,31 @@ func eachCLI(t *testing.T, test func(t *testing.T)) {
 	})
 }
 
-// oneCLI runs a test under one of them, for what is the provider's alone: always the
-// same one for a test, and half of the tests under each.
+// oneCLI runs a test under one of them, for what is the provider's alone.
 func oneCLI(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 
-	clis := clitest.All(t)
-	choose(t, clis[crc32.ChecksumIEEE([]byte(t.Name()))%uint32(len(clis))]) //nolint:gosec // there are two
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		t.Helper()
+		choose(t, cli)
+		test(t)
+	})
+}
 
-	test(t)
+// inOneCLI is oneCLI for tests that work in a workspace: always the same CLI for a test, and half of the tests under each.
+func inOneCLI(t *testing.T, test func(t *testing.T, cli clitest.CLI)) {
+	t.Helper()
+
+	if os.Getenv(everyCall) != "" {
+		clitest.Each(t, test)
+
+		return
+	}
+
+	clis := clitest.All(t)
+	cli := clis[crc32.ChecksumIEEE([]byte(t.Name()))%uint32(len(clis))] //nolint:gosec // there are two
+
+	t.Run(cli.Name, func(t *testing.T) { test(t, cli) })
 }
 
 // choose makes plugin-testing run a CLI. The provider has OpenTofu's default namespace

@@ -129,7 +129,7 @@ func TestAccUpgradeTalos(t *testing.T) {
 
 // What takes a reboot reboots the machines it is for, and no others.
 func TestAccReboot(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 2)
 		boots := map[string]int{}
 		file := `config_patches = [yamlencode({ machine = { files = [{ path = "/var/a", op = "create", permissions = 420, content = "a" }] } })]`
@@ -162,7 +162,7 @@ func TestAccReboot(t *testing.T) {
 // A cluster shrinks: what is taken out leaves etcd, waits in maintenance mode again, and
 // nothing else is touched.
 func TestAccShrink(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 3, 3)
 		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
 
@@ -335,7 +335,7 @@ func TestAccMachineMoves(t *testing.T) {
 func TestAccDrift(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
 		w.MustRun("apply", "-auto-approve")

@@ -28,7 +28,7 @@ func says(t *testing.T, result clitest.Result, words string) {
 func TestAccIncompleteCreateNamesTheMachine(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		s.workers[1].HangNextReboot()
 
@@ -140,7 +140,7 @@ func TestAccGivingUpDeadMachines(t *testing.T) {
 func TestAccSilentMachinesAreReported(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
 		w.MustRun("apply", "-auto-approve")

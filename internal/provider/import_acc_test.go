@@ -55,7 +55,7 @@ func (s *site) quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 func TestAccImportedClusterPlansNothing(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 2)
 		w := s.quickstart(t, cli, nil)
 		w.MustRun("apply", "-auto-approve")

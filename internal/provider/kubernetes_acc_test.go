@@ -208,7 +208,7 @@ func updates(addresses ...string) []plancheck.PlanCheck {
 func TestAccUpgradeKubernetesOfMachines(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 1)
 		w := clitest.NewWorkspace(t, cli)
 		write := func(version string) {

@@ -107,7 +107,7 @@ func expectNoChanges(t *testing.T, w *clitest.Workspace, when string) {
 func TestAccMachines(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 2)
 		all := s.Machines()
 		w := s.oneByOne(t, cli)
@@ -211,7 +211,7 @@ func TestAccReplacedFounderJoins(t *testing.T) {
 func TestAccImportedMachinesPlanNothing(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 		w := s.oneByOne(t, cli)
 

@@ -47,7 +47,7 @@ func (s *site) nothingWasSent(t *testing.T) {
 
 // A cluster grows, on both sides, without touching what runs.
 func TestAccGrow(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 3, 3)
 		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
 
@@ -238,7 +238,7 @@ func TestAccForeignMachine(t *testing.T) {
 
 // A machine that is down changes nothing in a plan.
 func TestAccRefreshWithAMachineDown(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 3, 2)
 
 		resource.UnitTest(t, resource.TestCase{
@@ -339,7 +339,7 @@ func TestAccWipedWorkerIsRepaired(t *testing.T) {
 // Protection is lifted in two steps, and until then neither destroy nor replace is
 // planned.
 func TestAccDeletionProtection(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 0)
 		protected := secretsHCL + s.controlPlaneHCL("deletion_protection = true")
 		refusal := message("Deletion protection is on")

@@ -76,7 +76,7 @@ func (s *site) expectReset(t *testing.T) {
 // One resource makes control plane and workers in one run, is content with what it
 // made while machines are down, changes single pools, and puts all machines back.
 func TestAccWholeCluster(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 3, 3)
 		config := secretsHCL + s.clusterHCL(s.twoPools(""), "")
 
@@ -146,7 +146,7 @@ func TestAccWholeCluster(t *testing.T) {
 // A pool that is added later joins; an update that stops half way stores the machines
 // of it that did join, and the next one goes on.
 func TestAccWholeClusterGrows(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 1, 3)
 		small := poolHCL("batch", s.workers[:1], "")
 
@@ -182,7 +182,7 @@ func TestAccWholeClusterGrows(t *testing.T) {
 // A create that is stopped while a worker hangs is stored with its phase, and goes on
 // in the next apply without doing anything twice.
 func TestAccWholeClusterResumes(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	oneCLI(t, func(t *testing.T) {
 		s := newSite(t, 3, 2)
 		s.workers[1].HangNextReboot()
 
@@ -224,7 +224,9 @@ func TestAccWholeClusterResumes(t *testing.T) {
 // A cluster whose state was lost is imported, workers included, and then there is
 // nothing to change.
 func TestAccImportedWholeClusterPlansNothing(t *testing.T) {
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		w := clitest.NewWorkspace(t, cli)
 		w.Write("main.tf", secretsProvider+secretsHCL+s.clusterHCL(s.twoPools(""), ""))
