@@ -64,6 +64,8 @@ func TestAccSimulated(t *testing.T) {
 
 // TestAccWithoutReset runs create on machines that cannot reset: everything but the destroy, and the cluster stays.
 func TestAccWithoutReset(t *testing.T) {
+	t.Parallel()
+
 	s := simulated(t, "", 1, 1)
 	s.cannot = []string{"reset"}
 	s.create(t, clitest.Any(t))

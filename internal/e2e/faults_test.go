@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -36,9 +37,12 @@ func standIn(t *testing.T, controlPlanes, workers int) (site, *talossim.Simulato
 	}, sim
 }
 
+// everyCall is the setting with which nothing is left out (make testeverycall).
+const everyCall = "TALOSOP_TEST_EVERY_CALL"
+
 // TestAccKilledAtEveryChange kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every such
-// call of a create and of a destroy, once before the machine carries it out and once after. Applying again ends in the same cluster, with
-// one etcd and an empty plan; destroying again ends with blank machines.
+// call of a create and of a destroy, before the machine carries it out or after, in turn (both in make testeverycall). Applying again
+// ends in the same cluster, with one etcd and an empty plan; destroying again ends with blank machines.
 func TestAccKilledAtEveryChange(t *testing.T) {
 	const changes = 4 // three configurations and a bootstrap; the destroy has three resets
 
@@ -46,9 +50,13 @@ func TestAccKilledAtEveryChange(t *testing.T) {
 
 	for n := 1; n <= changes; n++ {
 		for _, served := range []bool{false, true} {
+			if served != (n%2 == 0) && os.Getenv(everyCall) == "" {
+				continue
+			}
+
 			t.Run(fmt.Sprintf("%d served=%t", n, served), func(t *testing.T) {
 				t.Parallel()
-				killedAt(t, clis[n%len(clis)], n, served)
+				killedAt(t, clis[n/2%len(clis)], n, served)
 			})
 		}
 	}

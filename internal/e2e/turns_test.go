@@ -178,7 +178,7 @@ func guard(sim *talossim.Simulator) (violations func() []string) {
 }
 
 // TestAccChangesKilled kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every kind of change
-// and every fifth such call (all of them in make testeverycall), before the machine carries it out or after. Applying again ends where an
+// and every eighth such call (all of them in make testeverycall), before the machine carries it out or after. Applying again ends where an
 // undisturbed apply does, and no machine is rebooted more often than the change asks for.
 func TestAccChangesKilled(t *testing.T) {
 	clis := clitest.All(t)
@@ -192,8 +192,8 @@ func TestAccChangesKilled(t *testing.T) {
 		"kubernetes": {16, func(s *site) { s.kubernetes = "v1.36.3" }},
 		"shrink":     {2, func(s *site) { s.controlPlanes = s.controlPlanes[:2] }},
 	} {
-		stride := 5
-		if os.Getenv("TALOSOP_TEST_EVERY_CALL") != "" {
+		stride := 8
+		if os.Getenv(everyCall) != "" {
 			stride = 1
 		}
 
