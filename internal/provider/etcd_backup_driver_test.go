@@ -141,6 +141,10 @@ func (d *driven) plan(t *testing.T, config configuration) outcome {
 		t.Fatal(err)
 	}
 
+	if len(resp.RequiresReplace) > 0 {
+		t.Errorf("the plan replaces the resource for %v", resp.RequiresReplace)
+	}
+
 	return outcome{decoded(t, typ, resp.PlannedState), resp.PlannedPrivate, resp.Diagnostics}
 }
 

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -30,7 +31,7 @@ func etcdBackupArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, " +
 				"`endpoint`, `secrets` and `talos_endpoints`. Another `name`, or the secrets of another cluster, take a new snapshot; all other changes are for " +
 				"the next one.",
-			Attributes: handleAttributes(),
+			Attributes: observedHandle(),
 		},
 		"encryption": schema.SingleNestedAttribute{
 			Optional: true,
@@ -63,6 +64,25 @@ func etcdBackupArguments() map[string]schema.Attribute {
 				"Default: `false`." + takesAnother,
 		},
 	}
+}
+
+// observedHandle is the handle where no change of the cluster replaces the resource that
+// looks at it.
+func observedHandle() map[string]schema.Attribute {
+	attributes := handleAttributes()
+
+	for name, attribute := range attributes {
+		switch a := attribute.(type) {
+		case schema.StringAttribute:
+			a.PlanModifiers, a.MarkdownDescription = nil, strings.TrimSuffix(a.MarkdownDescription, replacesCluster)
+			attributes[name] = a
+		case schema.ListAttribute:
+			a.PlanModifiers, a.MarkdownDescription = nil, strings.TrimSuffix(a.MarkdownDescription, replacesCluster)
+			attributes[name] = a
+		}
+	}
+
+	return attributes
 }
 
 // etcdBackupOccasions say when a snapshot is taken, and when one goes.
@@ -149,7 +169,7 @@ func etcdBackupResults() map[string]schema.Attribute {
 		"size":     number("Size of the stored object in bytes."),
 		"checksum": text("The store's own checksum of the object, as it reports it, such as `CRC32C:…`; null for servers that know none. It is compared on each refresh."),
 		"sha256":   text("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it."),
-		"secrets_key": text("Key of the encrypted secrets beside the snapshot; null without `include_secrets`. `age -d` opens the file, which `talosop_secrets` " +
+		"secrets_key": text("Key of the encrypted secrets beside the snapshot; null without `include_secrets`. `age -d` opens it to a file that `talosop_secrets` " +
 			"imports."),
 		"database_size": number("Size of the database in the snapshot in bytes, before compression, as `etcdutl snapshot status` prints it."),
 		"revision":      number("Revision of etcd when the snapshot was taken, as `etcdutl snapshot status` prints it."),
