@@ -42,7 +42,7 @@ func benchSnapshot(b *testing.B, size int) string {
 	}
 
 	// Objects of Kubernetes have some KiB.
-	values := content(mib)
+	values := content(16 * mib) // more than the window of the compression
 
 	for i := range size {
 		if err := db.Update(func(tx *bolt.Tx) error {
@@ -54,7 +54,7 @@ func benchSnapshot(b *testing.B, size int) string {
 			bucket.FillPercent = 1 // keys come in order
 
 			for j := range 512 {
-				if err := bucket.Put(revision(i*512+j+2), values[j*1900:(j+1)*1900]); err != nil {
+				if err := bucket.Put(revision(i*512+j+2), values[i%16*mib+j*1900:][:1900]); err != nil {
 					return err
 				}
 			}
@@ -78,7 +78,7 @@ func benchSnapshot(b *testing.B, size int) string {
 	})
 
 	_, wrote := to.Write(sum.Sum(nil))
-	if err := errors.Join(err, wrote, to.Close(), db.Close(), os.Remove(path)); err != nil {
+	if err := errors.Join(err, wrote, to.Sync(), to.Close(), db.Close(), os.Remove(path)); err != nil {
 		b.Fatal(err)
 	}
 

@@ -33,14 +33,16 @@ func times(a, b uint32) (product uint32) {
 	return product
 }
 
-// joined is the CRC-32C of two pieces of bytes after another, by the sums of both and the
-// length of the second: the first is shifted over its bits (zlib, crc32_combine).
-func joined(first, second uint32, length uint64) uint32 {
-	shift := uint32(top)
-
-	for length *= 8; length != 0; length &= length - 1 {
-		shift = times(squares[bits.TrailingZeros64(length)], shift)
+// shift is what moves a sum over so many bytes: x to the power of their bits.
+func shift(length uint64) uint32 {
+	power := uint32(top)
+	for bit := length * 8; bit != 0; bit &= bit - 1 {
+		power = times(squares[bits.TrailingZeros64(bit)], power)
 	}
 
-	return times(shift, first) ^ second
+	return power
 }
+
+// joined is the CRC-32C of two pieces of bytes after another, by the sums of both and the
+// shift over the second (zlib, crc32_combine).
+func joined(first, second, shift uint32) uint32 { return times(shift, first) ^ second }

@@ -27,6 +27,7 @@ type survey struct {
 	size   int     // of a page in bytes; 0 is not known yet
 	metas  [2]meta
 
+	body    []byte // of the note that is written, kept for its memory
 	partial []byte // of a page that has not come to its end
 	spans   []span // pages whose overflow has not come to its end
 	held    int    // bytes that spans will have
@@ -143,7 +144,10 @@ const (
 
 // note writes down a page.
 func (s *survey) note(id uint64, data []byte) {
-	kind, body := noted(data)
+	kind, body := noted(data, s.body[:0])
+	if kind == leafNote {
+		s.body = body
+	}
 
 	var head [noteHead]byte
 
@@ -161,7 +165,8 @@ func (s *survey) note(id uint64, data []byte) {
 	s.end += int64(noteHead + len(body))
 }
 
-func noted(data []byte) (kind byte, body []byte) {
+// noted is what is written down of a page; a summary goes to the buffer.
+func noted(data, buffer []byte) (kind byte, body []byte) {
 	switch flags := binary.LittleEndian.Uint16(data[8:]); flags {
 	case branchPage, freelistPage:
 		return wholeNote, data
@@ -175,7 +180,7 @@ func noted(data []byte) (kind byte, body []byte) {
 			return wholeNote, data
 		}
 
-		return leafNote, summary.encoded()
+		return leafNote, summary.appended(buffer)
 	default:
 		return damagedNote, fmt.Appendf(nil, "it is of the kind %#x", flags)
 	}
@@ -223,8 +228,7 @@ func summarised(data []byte) (*summary, error) {
 	return &s, nil
 }
 
-func (s *summary) encoded() []byte {
-	data := make([]byte, 0, 64)
+func (s *summary) appended(data []byte) []byte {
 	data = binary.LittleEndian.AppendUint32(data, s.count)
 	data = binary.LittleEndian.AppendUint32(data, s.sum)
 	data = binary.LittleEndian.AppendUint64(data, s.bytes)
@@ -290,7 +294,7 @@ func (s *survey) database(ctx context.Context) (Database, error) {
 		return Database{}, damaged("it has %d bytes and says %d pages of %d", s.length, newer.high, s.size)
 	}
 
-	w := &walk{ctx: ctx, notes: s.file, index: s.index, size: s.size, high: newer.high, seen: make([]uint64, newer.high/64+1)}
+	w := &walk{ctx: ctx, notes: s.file, index: s.index, size: s.size, high: newer.high, seen: make([]uint64, newer.high/64+1), shift: top}
 	w.found.Size = size
 
 	if err := w.buckets(newer.root); err != nil {

@@ -20,8 +20,10 @@ type walk struct {
 	seen  []uint64 // one bit for each page that is in use
 	read  [][]byte // buffers by depth
 
-	found Database
-	keys  bool // there is the bucket of etcd's keys
+	length uint64 // for which shift is
+	shift  uint32
+	found  Database
+	keys   bool // there is the bucket of etcd's keys
 }
 
 // page is a note that was read.
@@ -251,7 +253,12 @@ func (w *walk) follow(bucket []byte, s summary, within bounds) error {
 		return damaged("keys of the bucket %q are out of order", bucket)
 	}
 
-	w.found.Hash = joined(w.found.Hash, s.sum, s.bytes)
+	// Most leaves are of one length.
+	if w.length != s.bytes {
+		w.length, w.shift = s.bytes, shift(s.bytes)
+	}
+
+	w.found.Hash = joined(w.found.Hash, s.sum, w.shift)
 
 	switch {
 	case bytes.Equal(bucket, keyBucket) && !s.revisions:

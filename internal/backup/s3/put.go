@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"net/http"
 	"time"
@@ -33,8 +32,8 @@ const (
 
 // Put uploads an object, in parts when it is larger than one.
 func (s *Store) Put(ctx context.Context, key string, body io.Reader) (store.Object, error) {
-	sent := &upload{ctx: ctx, from: body, nonce: rand.Text(), whole: newCRC()}
-	client := &sender{Client: s.client, unsigned: s.config.secure(), parts: map[int32][]byte{}}
+	sent := &upload{ctx: ctx, from: body, nonce: rand.Text()}
+	client := &sender{Client: s.client, unsigned: s.config.secure()}
 
 	_, err := transfer(client).UploadObject(ctx, s.input(key, sent))
 
@@ -106,41 +105,48 @@ func (s *Store) settled(ctx context.Context, key string, sent *upload, client *s
 		return store.Object{}, fmt.Errorf("%w: %s has %d bytes of %d", store.ErrDiffers, key, object.Size, sent.size)
 	}
 
-	return object, s.compared(ctx, object, sent.whole, client)
+	return object, s.compared(ctx, object, client)
 }
 
-// compared checks the sum that the server made when it stored the object: over all bytes, or
-// over the sums of the parts. A server that makes none is asked for the bytes.
-func (s *Store) compared(ctx context.Context, object store.Object, whole hash.Hash32, client *sender) error {
-	want := checksum(whole.Sum(nil))
-
-	got := object.Checksum
-	if got == "" {
-		sum := newCRC()
-		if err := s.read(ctx, object.Key, sum); err != nil {
-			return err
-		}
-
-		got = checksum(sum.Sum(nil))
+// compared checks the sum that the server made when it stored the object. A server that makes
+// none, or one of another kind, is asked for the bytes.
+func (s *Store) compared(ctx context.Context, object store.Object, client *sender) (err error) {
+	want := client.sums.checksum()
+	if object.Checksum == want {
+		return nil
 	}
 
-	if got != want && got != client.composite() {
-		return fmt.Errorf("%w: %s has the checksum %s instead of %s", store.ErrDiffers, object.Key, got, want)
-	}
-
-	return nil
-}
-
-// read copies an object.
-func (s *Store) read(ctx context.Context, key string, to io.Writer) error {
-	body, err := s.Open(ctx, key, store.Range{})
+	body, err := s.Open(ctx, object.Key, store.Range{})
 	if err != nil {
 		return err
 	}
 
-	_, err = io.Copy(to, body)
+	defer func() { err = errors.Join(err, body.Close()) }()
 
-	return errors.Join(err, body.Close())
+	got := sums{single: client.sums.single}
+
+	for number := int32(1); ; number++ {
+		sum := newCRC()
+
+		n, err := io.CopyN(sum, body, partSize)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read %s: %w", object.Key, err)
+		}
+
+		if n > 0 || number == 1 {
+			got.add(number, sum.Sum(nil))
+		}
+
+		if err != nil {
+			break
+		}
+	}
+
+	if got := got.checksum(); got != want {
+		return fmt.Errorf("%w: %s has the checksum %s instead of %s", store.ErrDiffers, object.Key, got, want)
+	}
+
+	return nil
 }
 
 // cleanedUp removes what a failed call may have left: the object of a completion whose
@@ -186,7 +192,6 @@ type upload struct {
 	nonce string
 	size  int64
 	ended bool // everything was read
-	whole hash.Hash32
 }
 
 func (u *upload) Read(p []byte) (int, error) {
@@ -200,7 +205,6 @@ func (u *upload) Read(p []byte) (int, error) {
 
 	n, err := u.from.Read(p)
 	u.size += int64(n)
-	u.whole.Write(p[:n])
 	u.ended = errors.Is(err, io.EOF)
 
 	return n, err

@@ -28,9 +28,7 @@ type sender struct {
 	// again is true when an upload was begun more than once: an answer that was lost took
 	// the id of an upload with it, which would stay for ever.
 	again atomic.Bool
-
-	mu    sync.Mutex
-	parts map[int32][]byte // sums by their number
+	sums  sums
 }
 
 // CreateMultipartUpload begins an upload.
@@ -55,9 +53,7 @@ func (s *sender) UploadPart(ctx context.Context, in *s3.UploadPartInput, options
 		return nil, err
 	}
 
-	s.mu.Lock()
-	s.parts[aws.ToInt32(in.PartNumber)] = sum
-	s.mu.Unlock()
+	s.sums.add(aws.ToInt32(in.PartNumber), sum)
 
 	in.ChecksumCRC32C = aws.String(base64.StdEncoding.EncodeToString(sum))
 
@@ -70,6 +66,9 @@ func (s *sender) PutObject(ctx context.Context, in *s3.PutObjectInput, options .
 	if err != nil {
 		return nil, err
 	}
+
+	s.sums.single = true
+	s.sums.add(1, sum)
 
 	in.ChecksumCRC32C = aws.String(base64.StdEncoding.EncodeToString(sum))
 
@@ -84,11 +83,33 @@ func (s *sender) signed(options []func(*s3.Options)) []func(*s3.Options) {
 	return append(slices.Clone(options), s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware))
 }
 
-// composite is the sum over the sums of the parts, as S3 answers it for an object that came
-// in parts (AWS, "Checking object integrity": composite checksums).
-func (s *sender) composite() string {
+// sums are those of the parts of an object. They may be added side by side.
+type sums struct {
+	mu     sync.Mutex
+	parts  map[int32][]byte // by their number, from 1
+	single bool             // the object came in one piece
+}
+
+func (s *sums) add(number int32, sum []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	if s.parts == nil {
+		s.parts = map[int32][]byte{}
+	}
+
+	s.parts[number] = sum
+}
+
+// checksum is what S3 answers: for an object that came in parts the sum over their sums, with
+// their number (AWS, "Checking object integrity": composite checksums).
+func (s *sums) checksum() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.single {
+		return checksum(s.parts[1])
+	}
 
 	sum := newCRC()
 	for number := range int32(len(s.parts)) {
