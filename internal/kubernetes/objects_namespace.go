@@ -24,16 +24,27 @@ var everyNamespace = []Reference{
 }
 
 // ContentsOf lists what is in a namespace, but for what Kubernetes puts into each, what goes with
-// its owner, what is being deleted already, and events.
+// its owner, what is being deleted already, and events. It repeats what no server answers for a
+// minute: the objects of a kind that was defined just now cannot be listed for a moment.
 func (c *Client) ContentsOf(ctx context.Context, namespace string) ([]Reference, error) {
-	way := &everywhere{client: c, ctx: ctx}
+	var contents []Reference
 
-	kinds, err := way.namespacedKinds()
+	err := c.insist(ctx, func(ctx context.Context, way *everywhere) (err error) {
+		contents, err = way.contentsOf(ctx, namespace)
+
+		return err
+	})
+
+	return contents, err
+}
+
+func (e *everywhere) contentsOf(ctx context.Context, namespace string) ([]Reference, error) {
+	kinds, err := e.namespacedKinds()
 	if err != nil {
-		return nil, fmt.Errorf("list the kinds of objects: %w", way.answered(err))
+		return nil, fmt.Errorf("list the kinds of objects: %w", unwrapURL(err))
 	}
 
-	client, err := metadata.NewForConfig(way.config())
+	client, err := metadata.NewForConfig(e.config())
 	if err != nil {
 		return nil, fmt.Errorf("prepare the Kubernetes API: %w", err)
 	}
@@ -47,7 +58,7 @@ func (c *Client) ContentsOf(ctx context.Context, namespace string) ([]Reference,
 		case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("list every %s of %s: %w", kind.Kind, namespace, way.answered(err))
+			return nil, fmt.Errorf("list every %s of %s: %w", kind.Kind, namespace, unwrapURL(err))
 		}
 
 		for i := range list.Items {

@@ -139,8 +139,23 @@ func (s *scheduler) refusal(ctx context.Context, account map[string]any) (string
 	return "", nil
 }
 
-// refuseStrangers is an error when objects of the schedule's names are somebody else's.
+// refuseStrangers is an error when objects of the schedule's names are somebody else's. An API
+// that gives no answer is asked again: the kind of Talos may have been defined just now.
 func (s *scheduler) refuseStrangers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not within %s", s.patience))
+	defer cancel()
+
+	return wait.Until(ctx, s.pause, func(ctx context.Context) error {
+		err := s.strangers(ctx)
+		if errors.Is(err, kubernetes.ErrNoAnswer) {
+			return err
+		}
+
+		return wait.Permanent(err)
+	})
+}
+
+func (s *scheduler) strangers(ctx context.Context) error {
 	var strangers []error
 
 	for _, o := range append(s.objects(), s.spec.Secret(schedule.Credentials{})) {
