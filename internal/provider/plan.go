@@ -79,24 +79,13 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	recorded, diags := state.recorded(ctx, prior)
 	resume := recorded.phase != cluster.Ready
 
-	f := forecast{
-		phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(observedType()),
-		manifests: p.manifestsAfter(), restored: p.restore.after(state.restored),
-	}
-
-	if resume {
-		f.phase = types.StringUnknown()
-	}
+	f := p.unforeseen(state, resume)
 
 	if conflicts := recorded.compare(p, prior); !p.unknown {
 		diags.Append(conflicts...) // hardware that is not known yet may resolve them
 	}
 
 	diags.Append(refuseChanges(p, prior, recorded)...)
-
-	if p.restore.asked(recorded.restored.from.ValueString()) != "" {
-		diags.Append(p.refuseForeignSnapshot()...)
-	}
 
 	if p.unknown || p.sealed {
 		return f, diags
@@ -146,6 +135,19 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	}
 
 	return f, diags
+}
+
+// unforeseen is a forecast of an update as long as not all is known.
+func (p pool) unforeseen(state lifeModel, resume bool) forecast {
+	f := forecast{
+		phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(observedType()),
+		manifests: p.manifestsAfter(), restored: p.restore.after(state.restored),
+	}
+	if resume {
+		f.phase = types.StringUnknown()
+	}
+
+	return f
 }
 
 // rest is a forecast of an update that has nothing to do. What is held or refused is no
@@ -268,6 +270,10 @@ func refuseChanges(p, prior pool, recorded recordedPool) diag.Diagnostics {
 	diags.Append(refuseContract(p, prior, recorded)...)
 	diags.Append(refuseLostQuorum(p, prior, recorded)...)
 	diags.Append(refuseNewSecrets(p, prior)...)
+
+	if p.restore.asked(recorded.restored.from.ValueString()) != "" {
+		diags.Append(p.refuseForeignSnapshot()...)
+	}
 
 	return diags
 }

@@ -297,7 +297,11 @@ func TestAccRestoreRefused(t *testing.T) {
 				refused(file(cut), "the snapshot is not complete"),
 				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"), "Kubernetes v1.36.2 wrote it"),
 				refused(foreign, "Snapshot of another cluster"),
-				{PreConfig: func() { r.nothingWasSent(t) }, Config: right, ConfigPlanChecks: again, ConfigStateChecks: restoredFrom(knownvalue.NotNull())},
+				{
+					PreConfig: func() { r.nothingWasSent(t) }, Config: right, ConfigPlanChecks: again,
+					ConfigStateChecks: append(restoredFrom(knownvalue.NotNull()), statecheck.ExpectKnownValue(thePlane,
+						tfjsonpath.New("bootstrap").AtMapKey("restore_from").AtMapKey("identities"), knownvalue.Null())),
+				},
 				{
 					PreConfig: func() {
 						r.isBack(t)

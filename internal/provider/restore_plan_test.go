@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,6 +175,67 @@ func TestOneSnapshotIsNamed(t *testing.T) {
 	} {
 		if got := validate(t, "talosop_cluster", with(baseCluster(), from, "bootstrap", "restore_from")); len(got) != 1 || got[0].Summary != "Invalid location" {
 			t.Errorf("%s: %s", name, show(got))
+		}
+	}
+}
+
+// restoreArguments are all that say which snapshot a cluster begins with.
+func restoreArguments() configuration {
+	return configuration{
+		"s3": configuration{
+			"bucket": "backups", "key": "talos/prod/older.db", "endpoint": "https://s3.example.org", "region": "eu-central-1", "path_style": true,
+			"insecure_skip_tls_verify": true, "access_key_id": "AKIAEXAMPLE", "secret_access_key": "correct horse battery", "session_token": "staple",
+			"role": configuration{"arn": "arn:aws:iam::123456789012:role/backups"},
+		},
+		"identities": []any{"AGE-SECRET-KEY-1EXAMPLE"}, "passphrase": "correct horse",
+	}
+}
+
+// writtenOnly are the names of attributes that no plan has.
+var writtenOnly = []string{"access_key_id", "secret_access_key", "session_token", "identities", "passphrase"}
+
+// isWriteOnly reports whether a path is one of them, or in one.
+func isWriteOnly(at *tftypes.AttributePath) bool {
+	return slices.ContainsFunc(at.Steps(), func(step tftypes.AttributePathStep) bool {
+		name, ok := step.(tftypes.AttributeName)
+
+		return ok && slices.Contains(writtenOnly, string(name))
+	})
+}
+
+// restoredIn names the snapshot of a configuration.
+func restoredIn(t *testing.T, config configuration) string {
+	t.Helper()
+
+	bootstrap, _ := config["bootstrap"].(configuration)
+	from, _ := bootstrap["restore_from"].(configuration)
+
+	if s3, ok := from["s3"].(configuration); ok {
+		return fmt.Sprintf("s3://%s/%s", s3["bucket"], s3["key"])
+	}
+
+	file, ok := from["file"].(configuration)
+	if !ok {
+		t.Fatalf("%v names no snapshot", from)
+	}
+
+	return fmt.Sprint(file["path"])
+}
+
+// What opens and reaches a snapshot is in no plan.
+func TestNoPlanHasWriteOnlyValues(t *testing.T) {
+	t.Parallel()
+
+	for resource, config := range map[string]configuration{"talosop_control_plane": fullControlPlane(), "talosop_cluster": fullCluster()} {
+		err := tftypes.Walk(planOf(t, resource, nil, config), func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+			if isWriteOnly(at) && !v.IsNull() {
+				t.Errorf("the plan of %s has %s", resource, at)
+			}
+
+			return true, nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }
