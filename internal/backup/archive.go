@@ -128,8 +128,10 @@ func (a Archive) Confirm(ctx context.Context, key string, size int64, checksum s
 	}
 }
 
-// Retain removes the snapshots that a retention lets go and returns how many are left.
-func (a Archive) Retain(ctx context.Context, r Retention, now time.Time) (left int, removed []string, err error) {
+// Retain removes the snapshots that a retention lets go and returns how many are left. The
+// one with the key current stays in any case: that just taken, or that a state has; empty for
+// none.
+func (a Archive) Retain(ctx context.Context, r Retention, current string, now time.Time) (left int, removed []string, err error) {
 	objects, err := a.objects(ctx)
 	if err != nil {
 		return 0, nil, err
@@ -141,7 +143,7 @@ func (a Archive) Retain(ctx context.Context, r Retention, now time.Time) (left i
 		}
 	}
 
-	for _, key := range r.Expired(objects, a.Mark, now) {
+	for _, key := range r.Expired(objects, a.Mark, current, now) {
 		if err := a.Remove(ctx, key); err != nil {
 			return left, removed, err
 		}

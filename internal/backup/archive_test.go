@@ -191,7 +191,7 @@ func TestRetain(t *testing.T) {
 		t.Fatalf("listed %+v (%v), want the three of this cluster", before, err)
 	}
 
-	left, removed, err := a.Retain(t.Context(), backup.Retention{Count: 1, MinAge: time.Hour}, taken.Add(3*time.Hour))
+	left, removed, err := a.Retain(t.Context(), backup.Retention{Count: 1, MinAge: time.Hour}, "", taken.Add(3*time.Hour))
 	if err != nil || left != 1 || len(removed) != 2 || removed[0] != before[0].Key || removed[1] != before[1].Key {
 		t.Errorf("%v were removed and %d are left (%v)", removed, left, err)
 	}

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -18,18 +19,21 @@ type Retention struct {
 
 // Expired returns the keys of the snapshots that go, oldest first. Only those of that mark
 // are counted and only they go, and the newest of them stays, whatever is asked for. Age is
-// that of the name, because a copied file or a replicated bucket has younger objects.
-func (r Retention) Expired(objects []store.Object, mark string, now time.Time) []string {
+// that of the name, because a copied file or a replicated bucket has younger objects. The
+// snapshot with the key current, the one just taken or empty, is the newest whatever its name
+// says: the clock of whoever took an earlier one may have been ahead. It never goes.
+func (r Retention) Expired(objects []store.Object, mark, current string, now time.Time) []string {
 	type snapshot struct {
-		key string
-		at  time.Time
+		store.Object
+
+		at time.Time
 	}
 
 	var own []snapshot
 
 	for _, o := range objects {
 		if name, ok := ParseKey(o.Key); ok && name.Mark == mark && mark != "" {
-			own = append(own, snapshot{o.Key, name.At})
+			own = append(own, snapshot{o, name.At})
 		}
 	}
 
@@ -38,18 +42,23 @@ func (r Retention) Expired(objects []store.Object, mark string, now time.Time) [
 	}
 
 	slices.SortFunc(own, func(a, b snapshot) int {
-		if c := a.at.Compare(b.at); c != 0 {
-			return c
+		if (a.Key == current) != (b.Key == current) {
+			if a.Key == current {
+				return 1
+			}
+
+			return -1
 		}
 
-		return strings.Compare(a.key, b.key)
+		// Names know no parts of a second; the store does.
+		return cmp.Or(a.at.Compare(b.at), a.Modified.Compare(b.Modified), strings.Compare(a.Key, b.Key))
 	})
 
 	var expired []string
 
 	for _, s := range own[:len(own)-r.Count] {
 		if now.Sub(s.at) >= r.MinAge {
-			expired = append(expired, s.key)
+			expired = append(expired, s.Key)
 		}
 	}
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -52,13 +51,63 @@ func TestExpired(t *testing.T) {
 			objects = append(objects, store.Object{Key: key})
 		}
 
-		if got := test.retention.Expired(objects, ours, taken); !slices.Equal(got, test.want) {
+		if got := test.retention.Expired(objects, ours, "", taken); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v go, want %v", name, got, test.want)
 		}
 	}
 
-	if got := (backup.Retention{Count: 1}).Expired([]store.Object{{Key: three[0]}, {Key: three[1]}}, "", taken); got != nil {
+	if got := (backup.Retention{Count: 1}).Expired([]store.Object{{Key: three[0]}, {Key: three[1]}}, "", "", taken); got != nil {
 		t.Errorf("without a mark %v go", got)
+	}
+}
+
+// The clock of an earlier run may have been ahead, and two snapshots may be of one second.
+func TestTheOneJustTakenNeverGoes(t *testing.T) {
+	t.Parallel()
+
+	ahead, now, before := key(ours, -time.Hour, "aaaaaa"), key(ours, 0, "aaaaaa"), key(ours, time.Hour, "aaaaaa")
+	other := key(ours, 0, "bbbbbb")
+
+	for name, test := range map[string]struct {
+		objects []store.Object
+		current string
+		at      time.Time
+		want    []string
+	}{
+		"one ahead":            {[]store.Object{{Key: before}, {Key: now}, {Key: ahead}}, now, taken, []string{before}},
+		"one that was ahead":   {[]store.Object{{Key: before}, {Key: now}, {Key: ahead}}, now, taken.Add(2 * time.Hour), []string{before, ahead}},
+		"one second":           {[]store.Object{{Key: now}, {Key: other}}, now, taken, []string{other}},
+		"one second, unknown":  {[]store.Object{{Key: now, Modified: taken.Add(time.Minute)}, {Key: other, Modified: taken}}, "", taken, []string{other}},
+		"one that is not ours": {[]store.Object{{Key: now}, {Key: before}}, key(theirs, 0, "aaaaaa"), taken, []string{before}},
+	} {
+		if got := (backup.Retention{Count: 1}).Expired(test.objects, ours, test.current, test.at); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v go, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestRetainKeepsWhatWasJustTaken(t *testing.T) {
+	t.Parallel()
+
+	a, _ := archive(t)
+
+	var last backup.Record
+
+	for _, at := range []time.Time{taken.Add(time.Hour), taken} {
+		var err error
+		if last, err = a.Take(t.Context(), backup.Request{At: at, Source: inPieces(whole(t), 5000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, now := range []time.Time{taken, taken.Add(2 * time.Hour)} {
+		if _, _, err := a.Retain(t.Context(), backup.Retention{Count: 1}, last.Key, now); err != nil {
+			t.Error(err)
+		}
+
+		if err := a.Confirm(t.Context(), last.Key, last.Size, last.Checksum); err != nil {
+			t.Errorf("at %s: %v", now, err)
+		}
 	}
 }
 
@@ -71,13 +120,22 @@ func TestExpiredAlways(t *testing.T) {
 
 	for range 5000 {
 		objects, retention := randomStore(random), backup.Retention{Count: random.IntN(5), MinAge: time.Duration(random.IntN(50)) * time.Hour}
-		gone := retention.Expired(objects, ours, taken)
+		current := ""
 
-		if !slices.IsSortedFunc(gone, strings.Compare) {
-			t.Fatalf("%v go, not oldest first", gone)
+		if len(objects) > 0 && random.IntN(2) == 0 {
+			current = objects[random.IntN(len(objects))].Key
 		}
 
-		var left []string
+		gone := retention.Expired(objects, ours, current, taken)
+
+		if !slices.IsSortedFunc(gone, older) || slices.Contains(gone, current) {
+			t.Fatalf("%v go, not oldest first, or with %s", gone, current)
+		}
+
+		var (
+			left []string
+			kept int
+		)
 
 		for _, o := range objects {
 			name, ok := backup.ParseKey(o.Key)
@@ -85,21 +143,31 @@ func TestExpiredAlways(t *testing.T) {
 			switch goes := slices.Contains(gone, o.Key); {
 			case goes && (!ok || name.Mark != ours || taken.Sub(name.At) < retention.MinAge):
 				t.Fatalf("%s goes by %+v", o.Key, retention)
+			case !goes && ok && name.Mark == ours && o.Key == current:
+				kept = 1
 			case !goes && ok && name.Mark == ours:
 				left = append(left, o.Key)
 			}
 		}
 
-		if len(gone) > 0 && (len(left) < max(retention.Count, 1) || slices.Min(left) < slices.Max(gone)) {
+		if len(gone) > 0 && (len(left)+kept < max(retention.Count, 1) || len(left) > 0 && older(slices.MinFunc(left, older), slices.MaxFunc(gone, older)) < 0) {
 			t.Fatalf("%v go and %v stay by %+v", gone, left, retention)
 		}
 
 		// What goes once does not make more go.
 		rest := slices.DeleteFunc(slices.Clone(objects), func(o store.Object) bool { return slices.Contains(gone, o.Key) })
-		if again := retention.Expired(rest, ours, taken); len(again) > 0 {
+		if again := retention.Expired(rest, ours, current, taken); len(again) > 0 {
 			t.Fatalf("%v go only the second time", again)
 		}
 	}
+}
+
+// older compares the times of two keys.
+func older(a, b string) int {
+	first, _ := backup.ParseKey(a)
+	second, _ := backup.ParseKey(b)
+
+	return first.At.Compare(second.At)
 }
 
 func randomStore(random *rand.Rand) []store.Object {

@@ -99,7 +99,7 @@ func TestRetentionTakesSecretsAlong(t *testing.T) {
 		}
 	}
 
-	if left, removed, err := a.Retain(t.Context(), backup.Retention{Count: 1}, taken.Add(time.Hour)); err != nil || left != 1 || len(removed) != 2 {
+	if left, removed, err := a.Retain(t.Context(), backup.Retention{Count: 1}, "", taken.Add(time.Hour)); err != nil || left != 1 || len(removed) != 2 {
 		t.Errorf("%v were removed and %d are left (%v)", removed, left, err)
 	}
 

@@ -267,7 +267,7 @@ func (r *etcdBackupResource) adoptBackup(ctx context.Context, m *etcdBackupModel
 		return err
 	}
 
-	left, err := retain(ctx, archive, backup.Retention{})
+	left, err := retain(ctx, archive, backup.Retention{}, record.Key)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (r *etcdBackupResource) take(ctx context.Context, m *etcdBackupModel, given
 	m.due(record.At)
 	m.Kept = types.Int64Null()
 
-	left, err := t.retain(ctx, m.retention(ctx))
+	left, err := t.retain(ctx, m.retention(ctx), record.Key)
 	if err != nil {
 		diags.Append(notRetained(t.at, err))
 	} else {
@@ -234,13 +234,13 @@ func (t *taking) secretsFile(facts backup.Facts) ([]byte, error) {
 		facts.KubernetesVersion, t.handle.VersionContract.ValueString(), bundle), nil
 }
 
-// retain carries out a retention and counts what is left.
-func (t *taking) retain(ctx context.Context, r backup.Retention) (int64, error) {
-	return retain(ctx, t.archive, r)
+// retain carries out a retention, which never takes the snapshot just taken, and counts what is left.
+func (t *taking) retain(ctx context.Context, r backup.Retention, current string) (int64, error) {
+	return retain(ctx, t.archive, r, current)
 }
 
-func retain(ctx context.Context, archive backup.Archive, r backup.Retention) (int64, error) {
-	left, removed, err := archive.Retain(ctx, r, time.Now())
+func retain(ctx context.Context, archive backup.Archive, r backup.Retention, current string) (int64, error) {
+	left, removed, err := archive.Retain(ctx, r, current, time.Now())
 	if err != nil {
 		return 0, err
 	}
@@ -302,7 +302,7 @@ func (r *etcdBackupResource) keep(ctx context.Context, plan *etcdBackupModel, st
 		return diag.Diagnostics{unretained(to.String(), err)}
 	}
 
-	left, err := retain(ctx, owner{handle.Name.ValueString(), bundle.Mark()}.archive(opened, to), plan.retention(ctx))
+	left, err := retain(ctx, owner{handle.Name.ValueString(), bundle.Mark()}.archive(opened, to), plan.retention(ctx), state.Key.ValueString())
 	if err != nil {
 		return diag.Diagnostics{unretained(to.String(), err)}
 	}
