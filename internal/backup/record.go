@@ -91,7 +91,8 @@ func decoded(data []byte) (*Record, error) {
 }
 
 // Recorded reads the record of a snapshot. There is none: store.ErrNotFound. It is not as it
-// was written, or that of another snapshot: ErrRecord.
+// was written, or that of another snapshot: ErrRecord. The keys in it are those of this
+// snapshot and of what is beside it, also when they were copied from another folder.
 func (a Archive) Recorded(ctx context.Context, key string) (*Record, error) {
 	data, err := a.small(ctx, key+recordSuffix, recordLimit)
 	if err != nil {
@@ -108,7 +109,33 @@ func (a Archive) Recorded(ctx context.Context, key string) (*Record, error) {
 		return nil, fmt.Errorf("read the record of %s: %w: it is that of %s", key, ErrRecord, record.Key)
 	}
 
+	if record.Key != key {
+		if err := a.moved(ctx, record, key); err != nil {
+			return nil, fmt.Errorf("look for the secrets beside %s: %w", key, err)
+		}
+	}
+
 	return record, nil
+}
+
+// moved gives the record of a copied snapshot its own keys: whoever removes the copy must not
+// remove what it was copied from. Secrets that were not copied are none of the copy.
+func (a Archive) moved(ctx context.Context, record *Record, key string) error {
+	record.Key = key
+
+	if record.Secrets.Key == "" {
+		return nil
+	}
+
+	record.Secrets.Key = secretsKey(key)
+
+	_, err := a.Store.Head(ctx, record.Secrets.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		record.Secrets = Secrets{}
+		return nil
+	}
+
+	return err
 }
 
 // small reads an object that has at most so many bytes.

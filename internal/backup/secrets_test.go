@@ -68,6 +68,56 @@ func TestSecretsAreStoredBesideTheSnapshot(t *testing.T) {
 	}
 }
 
+// The record of a copied snapshot speaks of the copy: who imports that and removes it must not
+// remove the original.
+func TestTheRecordOfACopyIsOfTheCopy(t *testing.T) {
+	t.Parallel()
+
+	a, s := archive(t)
+	sealing := sealings(t)[".db.age"]
+
+	original, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	copied := func(key string) string { return strings.Replace(key, "x/y/", "copies/", 1) }
+
+	for _, key := range []string{original.Key, original.Key + ".json", original.Secrets.Key} {
+		if key == original.Secrets.Key {
+			if record, err := a.Recorded(t.Context(), copied(original.Key)); err != nil || record.Key != copied(original.Key) || record.Secrets != (backup.Secrets{}) {
+				t.Errorf("a copy without its secrets has the record %+v (%v)", record, err)
+			}
+		}
+
+		if _, err := s.Put(t.Context(), copied(key), bytes.NewReader(read(t, s, key, store.Range{}))); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	of := a
+	of.Prefix = "copies"
+
+	entries, err := of.List(t.Context())
+	if err != nil || len(entries) != 1 || entries[0].Record.Key != copied(original.Key) || entries[0].Record.Secrets.Key != copied(original.Secrets.Key) {
+		t.Fatalf("listed %+v (%v)", entries, err)
+	}
+
+	if secrets, err := of.Secrets(t.Context(), entries[0].Record.Key, sealing.keys); err != nil || string(secrets) != bundle {
+		t.Errorf("the secrets are %q (%v)", secrets, err)
+	}
+
+	if err := of.Remove(t.Context(), entries[0].Record.Key); err != nil {
+		t.Error(err)
+	}
+
+	untouched(t, s, 3)
+
+	if err := a.Confirm(t.Context(), original.Key, original.Size, original.Checksum); err != nil {
+		t.Errorf("the original: %v", err)
+	}
+}
+
 func TestSecretsNeedEncryption(t *testing.T) {
 	t.Parallel()
 
