@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// fetch gets the snapshot that etcd has yet to begin with, once in a run, when there is
-// anything to do. It takes as long as a download does: what was observed before is old then.
+// fetch gets the snapshot that etcd has yet to begin with, once in a run: before its first
+// step, and at the latest before it is restored. It takes as long as a download does: what was
+// observed before is old then.
 func (w *work) fetch(ctx context.Context, d cluster.Decision, have cluster.Snapshot) (fetched bool, err error) {
-	if w.fetched || len(d.Steps) == 0 || !cluster.AwaitsRestore(w.want, have) {
+	restores := slices.ContainsFunc(d.Steps, func(s cluster.Step) bool { _, is := s.(cluster.Restore); return is })
+
+	if w.fetched || !restores && (len(d.Steps) == 0 || !cluster.AwaitsRestore(w.want, have)) {
 		return false, nil
 	}
 

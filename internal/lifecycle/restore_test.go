@@ -150,6 +150,27 @@ func TestNothingIsTouchedBeforeTheSnapshotIsThere(t *testing.T) {
 	}
 }
 
+// TestTeardownFetchesNothing: a create that was to restore a snapshot and never got there is
+// destroyed without it.
+func TestTeardownFetchesNothing(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, talossim.Options{})
+	s.create()
+
+	s.want.RestoreFrom, s.snapshot = "backups/prod.db", &held{err: wait.Permanent(errors.New("no credentials"))}
+
+	if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
+		t.Errorf("teardown: %v", err)
+	}
+
+	if s.snapshot.fetched > 0 {
+		t.Error("the snapshot was fetched")
+	}
+
+	s.isBlank()
+}
+
 // TestRestoreWaitsForEveryControlPlane: one that is silent may hold the data.
 func TestRestoreWaitsForEveryControlPlane(t *testing.T) {
 	t.Parallel()

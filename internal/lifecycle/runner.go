@@ -72,6 +72,8 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 // left alone and named in the *[IncompleteError] that is returned after all others
 // were reset. It is idempotent.
 func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {
+	want.RestoreFrom = "" // what ends has nothing to begin with
+
 	result, err := r.runWith(ctx, want, newObserver(r, want).withoutEtcd(), func(have cluster.Snapshot) cluster.Decision {
 		return cluster.PlanTeardown(want, have, r.Policy)
 	})

@@ -117,10 +117,10 @@ func (m *lifeModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begu
 
 	switch {
 	case done.err == nil:
-		return nil, true
+		return done.tellOfRestore(), true
 	case done.want.Machines == nil:
 		return openFailed(p, "create", done.err), false
-	case done.unrestorable() != nil:
+	case done.unrestorable() != nil && len(done.result.Done) == 0:
 		return diag.Diagnostics{done.unrestorable().diagnostic(p)}, false
 	case !done.result.Touched:
 		return diag.Diagnostics{unable("create", p.object, done.report(p, "create "+p.object, nothingStored))}, false
@@ -157,7 +157,7 @@ func (m *machinery) refresh(
 		return append(diags, openFailed(p, "read", err)...)
 	}
 
-	model.manifests = manifestsSeen(want, have, model.manifests)
+	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
 	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places))
 	diags.Append(seen(ctx, want, have)...)
 	diags.Append(oddities(p, want, have)...)
@@ -226,9 +226,10 @@ func (m *machinery) update(ctx context.Context, p, prior pool, state lifeModel) 
 
 	switch {
 	case done.err == nil:
+		diags.Append(done.tellOfRestore()...)
 	case done.want.Machines == nil:
 		diags.Append(openFailed(p, "update", done.err)...)
-	case done.unrestorable() != nil:
+	case done.unrestorable() != nil && len(done.result.Done) == 0:
 		diags.Append(done.unrestorable().diagnostic(p))
 	default:
 		diags.Append(unable("update", p.object, done.report(p, "update "+p.object, applyAgain)))

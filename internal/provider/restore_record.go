@@ -2,13 +2,14 @@ package provider
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
 // restored is the record of the snapshot that the etcd of a cluster began with. A snapshot
@@ -34,22 +35,47 @@ func (r restoration) after(before restored) restored {
 
 // restored is the record after a run.
 func (r run) restored(before restored) restored {
-	if r.want.RestoreFrom == "" || !r.began() {
+	if r.want.RestoreFrom == "" || r.err != nil && !r.restores() && !r.foundRestored() {
 		return before
 	}
 
 	return restored{from: types.StringValue(r.want.RestoreFrom), at: restoredAt(r.result.Snapshot)}
 }
 
-// began reports whether etcd has begun with the snapshot that a run was to restore. Where
-// its answer was lost, what is seen of etcd proves it: the planner refuses to go on where
-// another etcd lives.
-func (r run) began() bool {
-	var refused *lifecycle.RefusedError
+// restores reports whether the run restored the snapshot.
+func (r run) restores() bool {
+	return slices.ContainsFunc(r.result.Done, func(s cluster.Step) bool { _, is := s.(cluster.Restore); return is })
+}
 
-	restores := func(s cluster.Step) bool { _, is := s.(cluster.Restore); return is }
+// foundRestored reports whether an etcd was seen that began with a snapshot other than the
+// one on record. What merely was told to begin proves nothing: it may yet fail.
+func (r run) foundRestored() bool {
+	at := timeIn(restoredAt(r.result.Snapshot))
 
-	return r.err == nil || slices.ContainsFunc(r.result.Done, restores) || r.sawEtcd() && !errors.As(r.err, &refused)
+	return !at.IsZero() && !at.Equal(r.want.RestoredAt)
+}
+
+// tellOfRestore says what a run took for the snapshot that it was to restore, where it did not
+// restore it itself: only when etcd began can be seen, and not with which snapshot.
+func (r run) tellOfRestore() diag.Diagnostics {
+	if r.want.RestoreFrom == "" || r.restores() || !r.foundRestored() {
+		return nil
+	}
+
+	return diag.Diagnostics{announced("Etcd had begun with a snapshot before",
+		fmt.Sprintf("The etcd of cluster %q began with a snapshot at %s, before this run, which takes it for %s: that is what an earlier run leaves that was interrupted. "+
+			"If it was another snapshot, what is in the cluster is not what restored_from says.",
+			r.want.Name, restoredAt(r.result.Snapshot).ValueString(), r.want.RestoreFrom))}
+}
+
+// complete takes the time over from what is seen, where a run that was cut short recorded the
+// snapshot alone.
+func (r restored) complete(have cluster.Snapshot) restored {
+	if !r.from.IsNull() && !r.from.IsUnknown() && r.at.IsNull() {
+		r.at = restoredAt(have)
+	}
+
+	return r
 }
 
 // restoredAt is when the etcd of a snapshot began with the last restored one.
