@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/iotest"
@@ -231,4 +234,77 @@ func TestStoreListsAndDeletes(t *testing.T) {
 
 		untouched(t, s, len(keys)-1)
 	})
+}
+
+// A disk has a folder of its own that only root reads, and others keep theirs beside ours.
+func TestFoldersOfOthersAreNotLookedAt(t *testing.T) {
+	t.Parallel()
+
+	if os.Getuid() == 0 {
+		t.Skip("root reads every folder")
+	}
+
+	s := file.Store{Path: t.TempDir()}
+
+	for _, key := range []string{"x/prod/etcd-1", "x/prod/others/etcd-2", "x/other/etcd-1", "lost+found/etcd-1"} {
+		if _, err := s.Put(t.Context(), key, strings.NewReader(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, folder := range []string{"lost+found", "x/other", "x/prod/others"} {
+		path := filepath.Join(s.Path, folder)
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+
+		t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
+	}
+
+	if objects, err := s.List(t.Context(), "x/prod/etcd-"); err != nil || len(objects) != 1 {
+		t.Errorf("listed %v (%v)", objects, err)
+	}
+
+	if swept, err := s.Sweep(t.Context(), "x/prod/etcd-", begunBefore(time.Now().Add(time.Hour))); err != nil || swept != 0 {
+		t.Errorf("%d were swept (%v)", swept, err)
+	}
+
+	// What cannot be read of the folder itself is told.
+	if objects, err := s.List(t.Context(), "x/prod/"); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("listed %v (%v), want that a folder cannot be read", objects, err)
+	}
+
+	if objects, err := s.List(t.Context(), "../x"); err == nil {
+		t.Errorf("outside of the folder are %v", objects)
+	}
+}
+
+// What can be written through a link must be found again, and so must what is left.
+func TestALinkedFolderIsListed(t *testing.T) {
+	t.Parallel()
+
+	s := file.Store{Path: t.TempDir()}
+
+	folder := t.TempDir()
+	if err := os.Symlink(folder, filepath.Join(s.Path, "prod")); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := s.Put(t.Context(), "prod/etcd-1", strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := os.WriteFile(filepath.Join(folder, ".talosop-partial-etcd-2-1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if objects, err := s.List(t.Context(), "prod/etcd-"); err != nil || len(objects) != 1 || objects[0].Key != "prod/etcd-1" {
+		t.Errorf("listed %v (%v)", objects, err)
+	}
+
+	if swept, err := s.Sweep(t.Context(), "prod/etcd-", begunBefore(time.Now().Add(time.Hour))); err != nil || swept != 1 {
+		t.Errorf("%d were swept (%v)", swept, err)
+	}
+
+	left(t, folder, 1)
 }

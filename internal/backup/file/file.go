@@ -150,11 +150,11 @@ func (s Store) Open(ctx context.Context, key string, part store.Range) (io.ReadC
 	}{&bounded{ctx: ctx, from: io.NewSectionReader(file, part.Offset, length)}, file}, nil
 }
 
-// List walks the folder; one that does not exist holds nothing.
+// List walks the folder of the prefix; one that does not exist holds nothing.
 func (s Store) List(ctx context.Context, prefix string) ([]store.Object, error) {
 	var objects []store.Object
 
-	err := s.walk(ctx, func(key string, info fs.FileInfo) error {
+	err := s.walk(ctx, prefix, func(key string, info fs.FileInfo) error {
 		if strings.HasPrefix(key, prefix) && !strings.HasPrefix(info.Name(), partial) {
 			objects = append(objects, store.Object{Key: key, Size: info.Size(), Modified: info.ModTime()})
 		}
@@ -185,7 +185,7 @@ func (s Store) Delete(_ context.Context, key string) error {
 func (s Store) Sweep(ctx context.Context, prefix string, meant func(key string, begun time.Time) bool) (int, error) {
 	swept := 0
 
-	err := s.walk(ctx, func(path string, info fs.FileInfo) error {
+	err := s.walk(ctx, prefix, func(path string, info fs.FileInfo) error {
 		key, ok := unfinished(path)
 		if !ok || !strings.HasPrefix(key, prefix) || !meant(key, info.ModTime()) {
 			return nil
@@ -211,15 +211,28 @@ func unfinished(name string) (key string, ok bool) {
 	return folder + rest, ok
 }
 
-// walk calls f with each file below the folder.
-func (s Store) walk(ctx context.Context, f func(key string, info fs.FileInfo) error) error {
-	return fs.WalkDir(os.DirFS(s.Path), ".", func(key string, entry fs.DirEntry, err error) error {
+// walk calls f with each file of the prefix's folder that may have a key of the prefix, and
+// some more. What is beside that folder is not looked at: it may belong to others, and not be
+// readable. The folder may be a link to another one.
+func (s Store) walk(ctx context.Context, prefix string, f func(key string, info fs.FileInfo) error) error {
+	folder := path.Dir(prefix)
+	if !fs.ValidPath(folder) {
+		return fmt.Errorf("%q is no prefix of keys of backups", prefix)
+	}
+
+	return fs.WalkDir(os.DirFS(filepath.Join(s.Path, filepath.FromSlash(folder))), ".", func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return fmt.Errorf("list the backups: %w", err)
+		}
+
+		key := path.Join(folder, name)
+
+		if entry.IsDir() && name != "." && !strings.HasPrefix(key+"/", prefix) {
+			return fs.SkipDir
 		}
 
 		if !entry.Type().IsRegular() {
