@@ -34,6 +34,7 @@ func TestAccEtcdBackup(t *testing.T) {
 		"cancelled":             testBackupCancelled,
 		"destroyed":             testBackupDestroyed,
 		"imported":              testBackupImported,
+		"a copy imported":       testBackupOfACopyImported,
 		"an unreachable bucket": testBackupUnreachable,
 		"sweeps":                testBackupSweeps,
 	} {

@@ -263,7 +263,7 @@ func (r *etcdBackupResource) adoptBackup(ctx context.Context, m *etcdBackupModel
 		return err
 	}
 
-	if err := archive.Confirm(ctx, record.Key, record.Size, record.Checksum); err != nil {
+	if err := archive.Confirm(ctx, request.Key, record.Size, record.Checksum); err != nil {
 		return err
 	}
 

@@ -3,7 +3,11 @@ package provider
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
 // What is imported as it is configured has an empty plan.
@@ -14,17 +18,7 @@ func testBackupImported(t *testing.T, b *backups) {
 	})
 	key := text(t, drive(t, "talosop_etcd_backup", credentialed).apply(t, config).must(t).value, "key")
 
-	secrets := filepath.Join(t.TempDir(), "secrets.yaml")
-	if err := os.WriteFile(secrets, []byte(b.bundle), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
-	planes := map[string]string{}
-	for _, m := range b.controlPlane {
-		planes[m.Name()] = m.Address().String()
-	}
-
-	id := map[string]any{"secrets": secrets, "control_plane": planes, "s3": bucket, "key": key, "recipients": []string{testRecipient}}
+	id := b.importOf(t, bucket, key)
 	d := drive(t, "talosop_etcd_backup", credentialed)
 	d.imports(t, encoded(t, id)).must(t)
 
@@ -58,4 +52,66 @@ func testBackupImported(t *testing.T, b *backups) {
 			t.Errorf("an import with %s %v is fine", name, change)
 		}
 	}
+}
+
+// A copy is imported with what lies beside it, and the original is not touched for it.
+func testBackupOfACopyImported(t *testing.T, b *backups) {
+	config := b.config(b.bucket(configuration{"prefix": "original"}), configuration{
+		"include_secrets": true, "encryption": configuration{"recipients": []any{testRecipient}},
+	})
+	key := text(t, drive(t, "talosop_etcd_backup", credentialed).apply(t, config).must(t).value, "key")
+	originals := b.keys(t, "original/")
+
+	for _, original := range originals {
+		b.copied(t, original, "copied"+strings.TrimPrefix(original, "original"))
+	}
+
+	copied := "copied" + strings.TrimPrefix(key, "original")
+	bucket := b.bucket(configuration{"prefix": "copied"})
+
+	d := drive(t, "talosop_etcd_backup", credentialed)
+	d.imports(t, encoded(t, b.importOf(t, bucket, copied))).must(t)
+
+	if got, secrets := text(t, d.state, "key"), text(t, d.state, "secrets_key"); got != copied || !strings.HasPrefix(secrets, "copied/test/") {
+		t.Errorf("%s and %s were imported instead of %s", got, secrets, copied)
+	}
+
+	config["s3"], config["delete_on_destroy"], config["cluster"] = bucket, true, plain(t, fieldsOf(t, d.state)["cluster"])
+	d.apply(t, config).must(t)
+	d.apply(t, nil).must(t)
+
+	if left := b.keys(t, "copied/"); len(left) > 0 {
+		t.Errorf("%v are left of the copy", left)
+	}
+
+	if left := b.keys(t, "original/"); !slices.Equal(left, originals) {
+		t.Errorf("%v are left of the originals %v", left, originals)
+	}
+}
+
+// copied copies an object of the bucket.
+func (b *backups) copied(t *testing.T, from, to string) {
+	t.Helper()
+
+	body, err := b.store(t).Open(t.Context(), from, store.Range{})
+	must(t, err)
+
+	_, err = b.store(t).Put(t.Context(), to, body)
+	must(t, err)
+	must(t, body.Close())
+}
+
+// importOf is the import id of a snapshot of the cluster.
+func (b *backups) importOf(t *testing.T, bucket configuration, key string) map[string]any {
+	t.Helper()
+
+	secrets := filepath.Join(t.TempDir(), "secrets.yaml")
+	must(t, os.WriteFile(secrets, []byte(b.bundle), 0o600))
+
+	planes := map[string]string{}
+	for _, m := range b.controlPlane {
+		planes[m.Name()] = m.Address().String()
+	}
+
+	return map[string]any{"secrets": secrets, "control_plane": planes, "s3": bucket, "key": key, "recipients": []string{testRecipient}}
 }
