@@ -52,11 +52,13 @@ type Entry struct {
 	// Record is nil when there is none: whoever stored the snapshot was killed before it
 	// was recorded, or somebody removed it. The snapshot is whole nevertheless.
 	Record *Record
-	// Doubt is an ErrRecord when there is a record that says nothing reliable; Record is nil.
+	// Doubt is an ErrRecord when there is a record that says nothing reliable, and why not when
+	// it could not be read; Record is nil.
 	Doubt error
 }
 
-// List tells of the cluster's snapshots with their records, oldest first.
+// List tells of the cluster's snapshots with their records, oldest first. One record that
+// cannot be read does not hide the others: its entry has the reason.
 func (a Archive) List(ctx context.Context) ([]Entry, error) {
 	objects, err := a.objects(ctx)
 	if err != nil {
@@ -74,10 +76,12 @@ func (a Archive) List(ctx context.Context) ([]Entry, error) {
 		entry := Entry{Object: o, Name: name}
 
 		entry.Record, err = a.Recorded(ctx, o.Key)
-		if errors.Is(err, ErrRecord) {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("read the records of snapshots: %w", context.Cause(ctx))
+		}
+
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			entry.Doubt = err
-		} else if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, err
 		}
 
 		entries = append(entries, entry)

@@ -55,6 +55,9 @@ var (
 	ErrForeign = errors.New("the snapshot is of another cluster")
 )
 
+// errLarge is an object with more bytes than anything that belongs there.
+var errLarge = errors.New("the object is too large")
+
 // recordLimit is more bytes than any record has.
 const recordLimit = 1 << 16
 
@@ -95,7 +98,9 @@ func decoded(data []byte) (*Record, error) {
 // snapshot and of what is beside it, also when they were copied from another folder.
 func (a Archive) Recorded(ctx context.Context, key string) (*Record, error) {
 	data, err := a.small(ctx, key+recordSuffix, recordLimit)
-	if err != nil {
+	if errors.Is(err, errLarge) {
+		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
+	} else if err != nil {
 		return nil, err
 	}
 
@@ -138,7 +143,7 @@ func (a Archive) moved(ctx context.Context, record *Record, key string) error {
 	return err
 }
 
-// small reads an object that has at most so many bytes.
+// small reads an object that has at most so many bytes; errLarge: it has more.
 func (a Archive) small(ctx context.Context, key string, limit int64) (_ []byte, err error) {
 	body, err := a.Store.Open(ctx, key, store.Range{})
 	if err != nil {
@@ -153,7 +158,7 @@ func (a Archive) small(ctx context.Context, key string, limit int64) (_ []byte, 
 	}
 
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("read %s: it has more than %d bytes", key, limit)
+		return nil, fmt.Errorf("read %s: %w: it has more than %d bytes", key, errLarge, limit)
 	}
 
 	return data, nil
