@@ -37,6 +37,7 @@ func TestAccEtcdBackup(t *testing.T) {
 		"a copy imported":       testBackupOfACopyImported,
 		"an unreachable bucket": testBackupUnreachable,
 		"sweeps":                testBackupSweeps,
+		"a slow bucket":         testBackupSlowBucket,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, b) })
 	}

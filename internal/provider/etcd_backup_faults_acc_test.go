@@ -187,3 +187,40 @@ func testBackupSweeps(t *testing.T, b *backups) {
 		}
 	}
 }
+
+// A plan does not wait long for a bucket; an apply that asks once more does.
+func testBackupSlowBucket(t *testing.T, b *backups) {
+	m := impatientMachinery()
+	m.glance = 2 * time.Second
+
+	d := drive(t, "talosop_etcd_backup", nil)
+	d.server = serve(t, m, nil)
+
+	bucket := b.bucket(ownKey)
+	bucket["prefix"] = "slow"
+	key := text(t, d.apply(t, b.config(bucket, nil)).must(t).value, "key")
+	must(t, b.store(t).Delete(t.Context(), key))
+
+	asked := 0
+
+	b.server.Fail(func(r *http.Request) storetest.Fault {
+		// Both plans of an apply ask before it does.
+		if storetest.IsHead(r) {
+			asked++
+		}
+
+		if asked == 3 {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(m.glance + time.Second):
+			}
+		}
+
+		return storetest.Passed
+	})
+	defer b.server.Fail(nil)
+
+	if after := text(t, d.apply(t, b.config(bucket, nil)).must(t).value, "key"); after == key || asked < 3 {
+		t.Errorf("after %d questions the snapshot is %s", asked, after)
+	}
+}

@@ -195,7 +195,7 @@ func (r *etcdBackupResource) lookFromPlan(ctx context.Context, state etcdBackupM
 		return verdict{}, nil
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := context.WithTimeout(ctx, r.glance)
 	defer cancel()
 
 	status, err := r.look(ctx, state, given)

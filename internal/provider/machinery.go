@@ -43,6 +43,8 @@ type machinery struct {
 	// patience is how long a Kubernetes API may take to answer before snapshots are taken
 	// without it: a backup matters most when it does not.
 	patience time.Duration
+	// glance is how long a plan may look at a store.
+	glance time.Duration
 	// removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
 	// nobody.
 	removals func(ctx context.Context, m *machinery, p pool, u upgradeOf) (impediments, error)
@@ -55,6 +57,7 @@ func newMachinery() *machinery {
 		registries: &registries{ask: registry.Exists},
 		removals:   askForRemovals,
 		patience:   10 * time.Second,
+		glance:     lookLimit,
 	}
 }
 
