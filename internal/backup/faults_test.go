@@ -180,6 +180,39 @@ func TestS3KeepsNothingOfACompletionThatWasCancelled(t *testing.T) {
 	untouched(t, s, 0)
 }
 
+// A completion that worked, whose answer was lost and whose repetition finds no upload any
+// more, and a server that then cannot say what it holds.
+func TestS3KeepsNothingOfACompletionThatNobodyKnowsOf(t *testing.T) {
+	t.Parallel()
+
+	b := newBucketServer(t)
+	s := opened(t, b.config())
+
+	var completed, asked bool
+
+	b.failing(func(r *http.Request) fault {
+		switch {
+		case isComplete(r) && !completed:
+			completed = true
+			return lost
+		case isComplete(r):
+			return vanished
+		case isHead(r) && !asked:
+			asked = true
+			return refused
+		default:
+			return passed
+		}
+	})
+
+	if _, err := s.Put(t.Context(), "prod/x", bytes.NewReader(content(9*mib))); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("error %v, want that there is no such upload", err)
+	}
+
+	b.failing(nil)
+	untouched(t, s, 0)
+}
+
 // A killed run cannot clean up; the next one does.
 func TestSweep(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,7 @@ const (
 	lost        = storetest.Lost
 	stalled     = storetest.Stalled
 	halved      = storetest.Halved
+	vanished    = storetest.Vanished
 )
 
 // bucketServer is a real S3 server with TLS, reached through a proxy that can fail.

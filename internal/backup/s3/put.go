@@ -182,7 +182,9 @@ func (s *Store) cleanedUp(ctx context.Context, key string, sent *upload, failed 
 func denied(err error) bool {
 	var answer *awshttp.ResponseError
 
-	return errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusBadRequest && answer.HTTPStatusCode() <= http.StatusNotFound
+	// Not 404: that is also the answer to a completion that is repeated because that to the first,
+	// which worked, was lost.
+	return errors.As(err, &answer) && (answer.HTTPStatusCode() == http.StatusUnauthorized || answer.HTTPStatusCode() == http.StatusForbidden)
 }
 
 // upload is a body on its way: it knows what was sent.

@@ -51,6 +51,7 @@ const (
 	Lost              // the request is passed on, and the connection ends instead of the answer
 	Stalled           // the request is read and never answered
 	Halved            // half of the answer's body comes
+	Vanished          // answered as AWS answers for an upload that has ended, and not passed on
 )
 
 // Server is a real S3 server with TLS, reached through a proxy that can fail.
@@ -217,6 +218,10 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 		// An answer before the end of the body would be a cut connection to the client, which it asks again after.
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.WriteHeader(http.StatusInsufficientStorage)
+	case Vanished:
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "<Error><Code>NoSuchUpload</Code><Message>The specified upload does not exist.</Message></Error>")
 	case Cut:
 		panic(http.ErrAbortHandler)
 	case Lost:
