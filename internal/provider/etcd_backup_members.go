@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +21,14 @@ import (
 type giver struct {
 	name, address, talosVersion string
 	leader                      bool
+	// full is true when the database of the member has no room left.
+	full bool
 }
 
 // givers are the healthy members, followers first: reading the whole database costs the one
-// that gives it. The problems are those of all others.
+// that gives it. Those without room come last: they can be read, and a backup is what should
+// be there before anything is done about it. The problems are those of all members that are
+// not healthy.
 func (t *taking) givers(ctx context.Context, p pool) ([]giver, []error) {
 	want := controlPlanesOf(p)
 	have := (&lifecycle.Runner{Fleet: fleet{t.machine}}).Examine(ctx, want)
@@ -46,10 +51,14 @@ func giversIn(want cluster.Spec, have cluster.Snapshot) ([]giver, []error) {
 		if len(member.Errors) > 0 {
 			problems = append(problems, fmt.Errorf("%s: it is not healthy: %s", member.Name, strings.Join(member.Errors, "; ")))
 
-			continue
+			if !onlyFull(member, have.Etcd) {
+				continue
+			}
 		}
 
-		g := giver{name: member.Name, address: member.Host(), leader: member.Leader, talosVersion: have.Peers[member.ID].TalosVersion}
+		g := giver{
+			name: member.Name, address: member.Host(), leader: member.Leader, talosVersion: have.Peers[member.ID].TalosVersion, full: len(member.Errors) > 0,
+		}
 
 		for _, m := range want.Machines {
 			if s, seen := have.Machines[m.Name]; seen && s.MemberID == member.ID {
@@ -60,18 +69,27 @@ func giversIn(want cluster.Spec, have cluster.Snapshot) ([]giver, []error) {
 		givers = append(givers, g)
 	}
 
-	slices.SortStableFunc(givers, func(a, b giver) int {
+	rank := func(g giver) int {
 		switch {
-		case a.leader == b.leader:
-			return 0
-		case a.leader:
+		case g.full:
+			return 2
+		case g.leader:
 			return 1
 		default:
-			return -1
+			return 0
 		}
-	})
+	}
+
+	slices.SortStableFunc(givers, func(a, b giver) int { return cmp.Compare(rank(a), rank(b)) })
 
 	return givers, problems
+}
+
+// onlyFull is whether nothing is wrong with a member but that its database has no room left.
+// etcd refuses writes then and answers reads; with CORRUPT it refuses these, too (etcd 3.6,
+// server/etcdserver/apply, applierV3Capped and applierV3Corrupt).
+func onlyFull(member cluster.MemberHealth, etcd cluster.EtcdState) bool {
+	return len(member.Errors) == 1 && slices.Contains(etcd.Views[member.ID].Alarms, "NOSPACE on "+member.ID)
 }
 
 // The right to store backups of a cluster, and to remove what was left half stored. It has

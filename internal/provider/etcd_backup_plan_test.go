@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -246,7 +247,8 @@ func (d *driven) planValue(t *testing.T, config tftypes.Value) outcome {
 	return outcome{decoded(t, config.Type(), resp.PlannedState), resp.PlannedPrivate, resp.Diagnostics}
 }
 
-// Snapshots come from members that are well, and from the leader last.
+// Snapshots come from members that are well, from the leader last, and from one without room
+// when there is no other.
 func TestGivers(t *testing.T) {
 	t.Parallel()
 
@@ -278,14 +280,20 @@ func TestGivers(t *testing.T) {
 
 	expected := []giver{
 		{name: "cp-2", address: "10.0.0.12", talosVersion: "v1.13.1"}, {name: "cp-3", address: "10.0.1.13", talosVersion: "v1.13.2"},
-		{name: "cp-1", address: "10.0.0.11", talosVersion: "v1.13.0", leader: true},
+		{name: "cp-1", address: "10.0.0.11", talosVersion: "v1.13.0", leader: true}, {name: "cp-4", address: "10.0.1.14", full: true},
 	}
-	if len(givers) != 3 || givers[0] != expected[0] || givers[1] != expected[1] || givers[2] != expected[2] {
+	if !slices.Equal(givers, expected) {
 		t.Errorf("givers are %+v", givers)
 	}
 
 	if len(problems) != 2 || !strings.Contains(problems[0].Error(), "cp-4: it is not healthy: raised the alarm NOSPACE") || !strings.Contains(problems[1].Error(), "learner") {
 		t.Errorf("problems are %v", problems)
+	}
+
+	have.Etcd.Views["4"] = view("4", "CORRUPT on 4", "NOSPACE on 4")
+
+	if givers, _ := giversIn(want, have); !slices.Equal(givers, expected[:3]) {
+		t.Errorf("with a corrupt one givers are %+v", givers)
 	}
 
 	if givers, problems := giversIn(want, cluster.Snapshot{}); len(givers) != 0 || len(problems) != 1 {
