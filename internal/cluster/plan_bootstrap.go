@@ -18,7 +18,8 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 	}
 
 	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
-		"Its data cannot come back by bootstrapping again. Set bootstrap.restore_from to a snapshot of it, or destroy the resource and create the cluster anew")
+		"Its data cannot come back by bootstrapping again. Set bootstrap.restore_from to a snapshot of it that was not restored before, or destroy the "+
+			"resource and create the cluster anew")
 }
 
 // refuseRestore refuses to restore a snapshot into a cluster that lives: it would be ignored
@@ -45,8 +46,8 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 
 	if holder != "" {
 		d.refuse(holder, "it holds the data of an etcd that lives, so "+want.RestoreFrom+" is not restored",
-			"A restore begins with control planes that were all reset, and loses what was written since the snapshot. Reset every one of them "+
-				"with talosctl reset, or take bootstrap.restore_from away")
+			"Take bootstrap.restore_from away, or name again what restored_from says. To go back all the same, which loses what was written since "+
+				"the snapshot, reset every control plane with talosctl reset first")
 	}
 }
 
