@@ -79,9 +79,10 @@ resource "talosop_etcd_backup" "prod" {
   retain          = { count = 14, min_age = "168h" }
 }
 
-# What the bucket holds, and what of it can be restored.
+# What the bucket held when the plan was made, and what of it can be restored. The handle is written by hand: that of the resource is
+# unknown in just the plan that is to restore it.
 data "talosop_etcd_backups" "prod" {
-  cluster = talosop_cluster.prod.cluster
+  cluster = { name = "prod", endpoint = "https://10.0.0.10:6443", secrets = talosop_secrets.prod.bundle }
   s3      = merge(local.bucket, { prefix = "talos" })
 }
 
