@@ -98,6 +98,36 @@ func TestS3ReadsOnAfterACut(t *testing.T) {
 	}
 }
 
+// A connection that is there and brings nothing is given up for another one, and in the end
+// for good.
+func TestS3ReadsOnAfterAStall(t *testing.T) {
+	t.Parallel()
+
+	b := newBucketServer(t)
+	c := b.config()
+	c.Stall = time.Second
+	s := opened(t, c)
+
+	if _, err := s.Put(t.Context(), "prod/x", bytes.NewReader(content(mib))); err != nil {
+		t.Fatal(err)
+	}
+
+	b.failing(first(1, isGet, paused))
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	body, err := s.Open(ctx, "prod/x", store.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got, err := io.ReadAll(body)
+	if err = errors.Join(err, body.Close()); err != nil || !bytes.Equal(got, content(mib)) {
+		t.Errorf("%d of %d bytes came, or others (%v)", len(got), mib, err)
+	}
+}
+
 // A server that fails for good, at each request of an upload in turn.
 func TestS3KeepsNothingWhereTheServerFails(t *testing.T) {
 	t.Parallel()

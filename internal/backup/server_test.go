@@ -25,6 +25,7 @@ const (
 	lost        = storetest.Lost
 	stalled     = storetest.Stalled
 	halved      = storetest.Halved
+	paused      = storetest.Paused
 	vanished    = storetest.Vanished
 )
 

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -38,7 +39,14 @@ type Config struct {
 	Credentials Credentials
 	Encryption  Encryption
 	Lock        Lock
+
+	// Stall is how long an answer may be awaited, and then stand still, before the connection
+	// is given up and another one is tried; 2 min by default.
+	Stall time.Duration
 }
+
+// stall is Stall or its default.
+func (c Config) stall() time.Duration { return cmp.Or(c.Stall, 2*time.Minute) }
 
 // Credentials are those of a key, of a profile or, when both are empty, what the default
 // chain of the AWS SDK finds. A role is assumed with them.
@@ -176,7 +184,7 @@ func (c Config) httpClient() (*awshttp.BuildableClient, error) {
 
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		// A server that accepts a request and never answers would hold an apply until its deadline.
-		t.ResponseHeaderTimeout = 2 * time.Minute
+		t.ResponseHeaderTimeout = c.stall()
 		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: c.InsecureSkipTLSVerify}
 	}), nil
 }

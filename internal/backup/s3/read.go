@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -34,18 +35,59 @@ func (r *reading) open() error {
 		in.Range = &span
 	}
 
-	out, err := r.store.client.GetObject(r.ctx, in)
+	ctx, cancel := context.WithCancelCause(r.ctx)
+
+	out, err := r.store.client.GetObject(ctx, in)
 	if err != nil {
+		cancel(nil)
+
 		return classified("read", r.key, err)
 	}
 
 	// A range may reach past the object; what the server says it sends is what must come.
-	r.body, r.etag, r.end = out.Body, out.ETag, r.next+aws.ToInt64(out.ContentLength)
+	r.body, r.etag, r.end = paced(ctx, out.Body, cancel, r.store.config.stall()), out.ETag, r.next+aws.ToInt64(out.ContentLength)
 
 	return nil
 }
 
-// Read goes on after a cut connection, as often as bytes came since the last one and a few
+// pace ends a connection that stopped moving: one whose other side lost its power is waited
+// for as long as the network stack tries.
+type pace struct {
+	io.ReadCloser
+
+	ctx    context.Context //nolint:containedctx // the connection's, whose cause says why it ended
+	cancel context.CancelCauseFunc
+	limit  time.Duration
+	timer  *time.Timer
+}
+
+// paced is the body of an answer that a context ends, with its pace.
+func paced(ctx context.Context, body io.ReadCloser, cancel context.CancelCauseFunc, limit time.Duration) *pace {
+	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("no byte came for %s", limit)) })
+	timer.Stop()
+
+	return &pace{ReadCloser: body, ctx: ctx, cancel: cancel, limit: limit, timer: timer}
+}
+
+func (p *pace) Read(data []byte) (int, error) {
+	p.timer.Reset(p.limit)
+	defer p.timer.Stop()
+
+	n, err := p.ReadCloser.Read(data)
+	if err != nil && p.ctx.Err() != nil {
+		err = context.Cause(p.ctx)
+	}
+
+	return n, err
+}
+
+func (p *pace) Close() error {
+	defer p.cancel(nil)
+
+	return p.ReadCloser.Close()
+}
+
+// Read goes on after a connection was cut or stopped moving, as often as bytes came since the last one and a few
 // times without.
 func (r *reading) Read(p []byte) (int, error) {
 	if len(p) == 0 {

@@ -51,6 +51,7 @@ const (
 	Lost              // the request is passed on, and the connection ends instead of the answer
 	Stalled           // the request is read and never answered
 	Halved            // half of the answer's body comes
+	Paused            // half of the answer's body comes, and the connection stays
 	Vanished          // answered as AWS answers for an upload that has ended, and not passed on
 )
 
@@ -235,7 +236,7 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case Stalled:
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
-	case Halved:
+	case Halved, Paused:
 		answer := httptest.NewRecorder()
 		forward.ServeHTTP(answer, r)
 
@@ -246,6 +247,10 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(answer.Code)
 		_, _ = io.CopyN(w, answer.Body, int64(answer.Body.Len()/2))
 		_ = http.NewResponseController(w).Flush()
+
+		if f == Paused {
+			<-r.Context().Done()
+		}
 
 		panic(http.ErrAbortHandler)
 	}
