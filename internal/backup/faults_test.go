@@ -6,13 +6,17 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
@@ -125,6 +129,62 @@ func TestS3ReadsOnAfterAStall(t *testing.T) {
 	got, err := io.ReadAll(body)
 	if err = errors.Join(err, body.Close()); err != nil || !bytes.Equal(got, content(mib)) {
 		t.Errorf("%d of %d bytes came, or others (%v)", len(got), mib, err)
+	}
+}
+
+// answering is a store of a server that answers each request so.
+func answering(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) store.Store {
+	t.Helper()
+
+	server := httptest.NewServer(http.HandlerFunc(answer))
+	t.Cleanup(server.Close)
+
+	return opened(t, s3.Config{
+		Bucket: bucket, Endpoint: server.URL, PathStyle: true, Credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey},
+	})
+}
+
+// A server in trouble gives a byte and ends the connection. It is not hammered.
+func TestS3GivesAServerInTroubleTime(t *testing.T) {
+	t.Parallel()
+
+	var (
+		mu    sync.Mutex
+		asked []time.Time
+	)
+
+	s := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		asked = append(asked, time.Now())
+		w.Header().Set("Content-Length", strconv.Itoa(1000-len(asked)))
+		mu.Unlock()
+
+		_, _ = w.Write([]byte("x"))
+		_ = http.NewResponseController(w).Flush()
+
+		panic(http.ErrAbortHandler)
+	})
+
+	body, err := s.Open(t.Context(), "prod/x", store.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if n, err := io.Copy(io.Discard, body); !errors.Is(err, io.ErrUnexpectedEOF) || n != 6 {
+		t.Errorf("%d bytes came, %v", n, err)
+	}
+
+	pause := 200 * time.Millisecond
+	for i := range len(asked) - 1 {
+		if gap := asked[i+1].Sub(asked[i]); gap < pause {
+			t.Errorf("it was asked again after %s, want %s", gap, pause)
+		}
+
+		pause *= 2
+	}
+
+	if len(asked) != 6 {
+		t.Errorf("it was asked %d times, want 6", len(asked))
 	}
 }
 

@@ -11,6 +11,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
+const (
+	// worth is how many bytes of a connection make it count: one that brings less is as good as
+	// one that brings nothing.
+	worth = 64 << 10
+	// firstPause is that after the first cut; it doubles with each in a row, to 3.2 s.
+	firstPause = 200 * time.Millisecond
+)
+
 // reading is an object that is read to its end over more than one connection if need be.
 type reading struct {
 	ctx   context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled
@@ -20,7 +28,8 @@ type reading struct {
 	body  io.ReadCloser
 	next  int64 // the byte that is read next
 	end   int64 // the byte after the last; 0 is not known yet
-	cuts  int   // in a row, without a byte in between
+	came  int64 // bytes since the last cut
+	cuts  int   // in a row, without worth of bytes in between
 }
 
 // open asks for the rest of the object.
@@ -87,8 +96,8 @@ func (p *pace) Close() error {
 	return p.ReadCloser.Close()
 }
 
-// Read goes on after a connection was cut or stopped moving, as often as bytes came since the last one and a few
-// times without.
+// Read goes on after a connection was cut or stopped moving: as often as it was worth it, and
+// a few times more, with growing pauses.
 func (r *reading) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -103,7 +112,10 @@ func (r *reading) Read(p []byte) (int, error) {
 		r.next += int64(n)
 
 		if n > 0 {
-			r.cuts = 0
+			if r.came += int64(n); r.came >= worth {
+				r.cuts = 0
+			}
+
 			return n, nil
 		}
 
@@ -127,7 +139,19 @@ func (r *reading) again(cut error) error {
 		return fmt.Errorf("read %s: %d of %d bytes came: %w", r.key, r.next, r.end, unexpected(cut))
 	}
 
-	return errors.Join(r.body.Close(), r.open())
+	_ = r.body.Close() // the connection is broken, which is known
+	r.came = 0
+
+	// A server that is in trouble needs some time.
+	pause := time.NewTimer(firstPause << (r.cuts - 1))
+	defer pause.Stop()
+
+	select {
+	case <-pause.C:
+		return r.open()
+	case <-r.ctx.Done():
+		return fmt.Errorf("read %s: %w", r.key, context.Cause(r.ctx))
+	}
 }
 
 func unexpected(err error) error {
