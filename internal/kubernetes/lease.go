@@ -50,7 +50,7 @@ func (t *tenure) retry() time.Duration { return min(t.duration/attempts, maxRetr
 
 // acquire waits for the lease. Whatever becomes of it, the lease is not held after an
 // error, unless the API went away meanwhile.
-func (t *tenure) acquire(ctx context.Context, waiting func(string)) error {
+func (t *tenure) acquire(ctx context.Context, waiting func(string), asked func(error)) error {
 	var (
 		seen sighting
 		told string
@@ -58,6 +58,8 @@ func (t *tenure) acquire(ctx context.Context, waiting func(string)) error {
 
 	err := wait.Until(ctx, t.retry(), func(ctx context.Context) error {
 		other, err := t.claim(ctx, seen.expired)
+		asked(err)
+
 		if err != nil {
 			seen = sighting{}
 

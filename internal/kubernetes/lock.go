@@ -28,6 +28,9 @@ type LockOptions struct {
 	// Duration after which a holder that went away loses the lock to the next one;
 	// whole seconds, [DefaultLockDuration] by default. It renews three times in it.
 	Duration time.Duration
+	// Asked, which may be nil, is told of every attempt of [Lock.Acquire]: nil when the API
+	// answered, whoever holds the lock, and else what was missing.
+	Asked func(err error)
 }
 
 // Lock is the right to disrupt machines of a cluster, or another one that is told by its
@@ -48,6 +51,7 @@ type Lock struct {
 	lease    string
 	name     string
 	duration time.Duration
+	asked    func(err error)
 	queue    *queue
 
 	mu sync.Mutex
@@ -73,9 +77,13 @@ func (c *Client) Lock(o LockOptions) *Lock {
 		o.Lease = leaseName
 	}
 
+	if o.Asked == nil {
+		o.Asked = func(error) {}
+	}
+
 	return &Lock{
 		client: c, lease: o.Lease, name: o.Name, queue: queueOf(o.Cluster + "/" + o.Lease),
-		duration: o.Duration,
+		duration: o.Duration, asked: o.Asked,
 	}
 }
 
@@ -111,7 +119,7 @@ func (l *Lock) Acquire(ctx context.Context, waiting func(holder string)) (lost <
 		return nil, nil, fmt.Errorf("acquire the lock of the cluster: %w", err)
 	}
 
-	if err := t.acquire(ctx, waiting); err != nil {
+	if err := t.acquire(ctx, waiting, l.asked); err != nil {
 		leave()
 
 		return nil, nil, fmt.Errorf("acquire the lock of the cluster (lease %s/%s): %w", leaseNamespace, l.lease, err)

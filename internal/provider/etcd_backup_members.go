@@ -118,6 +118,31 @@ func turnOf(mark string) chan struct{} {
 
 var errNoAPI = errors.New("the Kubernetes API does not answer")
 
+// hush is how long a Kubernetes API has not answered. It ends a wait, even one that began
+// with an answer: whoever else holds the lease may be gone with the API.
+type hush struct {
+	patience time.Duration
+	end      *time.Timer
+	broken   bool
+}
+
+// hush begins now, and calls end when patience is over.
+func (m *machinery) hush(end func()) *hush {
+	return &hush{patience: m.patience, end: time.AfterFunc(m.patience, end)}
+}
+
+// asked takes down whether the API answered.
+func (s *hush) asked(err error) {
+	switch {
+	case err == nil:
+		s.end.Stop()
+		s.broken = true
+	case s.broken:
+		s.end.Reset(s.patience)
+		s.broken = false
+	}
+}
+
 // turn waits until no other run of this process, and as far as the Kubernetes API answers no
 // other one at all, stores backups of the cluster. alone is whether nobody else does.
 func (m *machinery) turn(ctx context.Context, t *taking) (alone bool, leave func(), err error) {
@@ -130,17 +155,19 @@ func (m *machinery) turn(ctx context.Context, t *taking) (alone bool, leave func
 	}
 
 	waiting, cancel := context.WithCancelCause(ctx)
-	patience := time.AfterFunc(m.patience, func() { cancel(errNoAPI) })
+	hush := m.hush(func() { cancel(errNoAPI) })
 
-	lock := t.api.Lock(kubernetes.LockOptions{Cluster: t.bundle.Authorities()[0].Fingerprint, Lease: backupLease, Name: "backup of " + t.archive.Cluster})
+	lock := t.api.Lock(kubernetes.LockOptions{
+		Cluster: t.bundle.Authorities()[0].Fingerprint, Lease: backupLease, Name: "backup of " + t.archive.Cluster, Asked: hush.asked,
+	})
 
 	// Somebody who loses the lease goes on: at worst the upload is removed and fails.
 	_, release, err := lock.Acquire(waiting, func(holder string) {
-		patience.Stop()
+		hush.asked(nil)
 		tflog.Info(ctx, "another run stores a backup of the cluster", map[string]any{"holder": holder})
 	})
 
-	patience.Stop()
+	hush.end.Stop()
 	cancel(nil)
 
 	switch {
