@@ -188,6 +188,36 @@ func TestS3GivesAServerInTroubleTime(t *testing.T) {
 	}
 }
 
+// Bytes of two objects must not be joined.
+func TestS3DoesNotReadOnInAnotherObject(t *testing.T) {
+	t.Parallel()
+
+	s := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("If-Match") != "" {
+			w.WriteHeader(http.StatusPreconditionFailed)
+			_, _ = io.WriteString(w, "<Error><Code>PreconditionFailed</Code></Error>")
+
+			return
+		}
+
+		w.Header().Set("ETag", `"1"`)
+		w.Header().Set("Content-Length", "10")
+		_, _ = w.Write([]byte("half "))
+		_ = http.NewResponseController(w).Flush()
+
+		panic(http.ErrAbortHandler)
+	})
+
+	body, err := s.Open(t.Context(), "prod/x", store.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := io.Copy(io.Discard, body); !errors.Is(err, store.ErrDiffers) || errors.Is(err, store.ErrExists) {
+		t.Errorf("error %v, want that it differs", err)
+	}
+}
+
 // A server that fails for good, at each request of an upload in turn.
 func TestS3KeepsNothingWhereTheServerFails(t *testing.T) {
 	t.Parallel()

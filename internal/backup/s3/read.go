@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
 const (
@@ -50,7 +52,12 @@ func (r *reading) open() error {
 	if err != nil {
 		cancel(nil)
 
-		return classified("read", r.key, err)
+		// The one condition of a reading is that the object is the one that was opened.
+		if err = classified("read", r.key, err); errors.Is(err, store.ErrExists) {
+			return fmt.Errorf("read %s: %w: another one came in its place", r.key, store.ErrDiffers)
+		}
+
+		return err
 	}
 
 	// A range may reach past the object; what the server says it sends is what must come.
