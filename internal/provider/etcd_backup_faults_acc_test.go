@@ -88,6 +88,12 @@ func testBackupMemberFails(t *testing.T, b *backups) {
 	}
 
 	for _, m := range b.controlPlane {
+		if warned := strings.Contains(show(done.diagnostics), m.Hostname()+": "); warned != (m.Hostname() != leader) {
+			t.Errorf("%s is named: %v, by %s", m.Hostname(), warned, show(done.diagnostics))
+		}
+	}
+
+	for _, m := range b.controlPlane {
 		if m.Hostname() == leader {
 			m.SetFault(talossim.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, Cut: true})
 		}

@@ -66,15 +66,19 @@ func (r *etcdBackupResource) take(ctx context.Context, m *etcdBackupModel, given
 
 	defer leave()
 
-	record, err := r.fromMembers(ctx, p, t)
-	if err != nil {
-		return append(diags, notTaken(ctx, t.at, err))
+	record, problems := r.fromMembers(ctx, p, t)
+	if record == nil {
+		return append(diags, notTaken(ctx, t.at, errors.Join(problems...)))
+	}
+
+	if len(problems) > 0 {
+		diags.Append(notWell(problems))
 	}
 
 	tflog.Info(ctx, "took a backup of etcd", map[string]any{"key": record.Key, "member": record.Member, "size": record.Size})
 
 	m.ID = types.StringValue(t.archive.Cluster)
-	m.record(record)
+	m.record(*record)
 	m.due(record.At)
 	m.Kept = types.Int64Null()
 
@@ -149,8 +153,9 @@ func (r *etcdBackupResource) ready(ctx context.Context, t *taking) (leave func()
 	return leave, diags
 }
 
-// fromMembers takes the snapshot from the first member that can give it.
-func (r *etcdBackupResource) fromMembers(ctx context.Context, p pool, t *taking) (backup.Record, error) {
+// fromMembers takes the snapshot from the first member that can give it; nil when none can.
+// The problems are those of members, also of such that another one stood in for.
+func (r *etcdBackupResource) fromMembers(ctx context.Context, p pool, t *taking) (*backup.Record, []error) {
 	looking, cancel := context.WithTimeout(ctx, lookLimit)
 	givers, problems := t.givers(looking, p)
 
@@ -166,7 +171,7 @@ func (r *etcdBackupResource) fromMembers(ctx context.Context, p pool, t *taking)
 
 		record, blame, err := t.from(ctx, g, facts)
 		if err == nil {
-			return record, nil
+			return &record, problems
 		}
 
 		problems = append(problems, fmt.Errorf("%s: %w", g.name, err))
@@ -176,7 +181,7 @@ func (r *etcdBackupResource) fromMembers(ctx context.Context, p pool, t *taking)
 		}
 	}
 
-	return backup.Record{}, errors.Join(problems...)
+	return nil, problems
 }
 
 // from takes the snapshot from one member. blame is whether the member is the reason for an
@@ -324,6 +329,16 @@ func notTaken(ctx context.Context, to string, err error) diag.Diagnostic {
 		Attempted: "store a snapshot in " + to, Cause: cause,
 		Now: []string{"no new snapshot is stored, and earlier ones were not touched"}, Next: "Applying again is safe.",
 	})
+}
+
+// notWell warns of members that did not give the snapshot that another one gave: one whose
+// database is damaged may be seen nowhere else.
+func notWell(problems []error) diag.Diagnostic {
+	return unsettled("A member of etcd is not well", report{
+		Attempted: "take a snapshot from a member of etcd", Cause: strings.Split(errors.Join(problems...).Error(), "\n"),
+		Now:  []string{"the snapshot was taken, and is verified"},
+		Next: "Look after the members that are named; talosop_cluster_health tells more.",
+	}.String())
 }
 
 // notRetained warns of a retention that could not be carried out after a snapshot was taken.
