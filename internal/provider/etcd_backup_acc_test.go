@@ -38,6 +38,7 @@ func TestAccEtcdBackup(t *testing.T) {
 		"an unreachable bucket": testBackupUnreachable,
 		"sweeps":                testBackupSweeps,
 		"a slow bucket":         testBackupSlowBucket,
+		"swept":                 testBackupSwept,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, b) })
 	}

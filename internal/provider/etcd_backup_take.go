@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -206,9 +208,24 @@ func (t *taking) from(ctx context.Context, g giver, facts backup.Facts) (record 
 	}
 
 	record, err = t.archive.Take(ctx, request)
+
+	// Of two runs of which one could not ask for the lease, the one that has it sweeps, as it
+	// begins, what the other is storing.
+	if vanished(err) && ctx.Err() == nil {
+		tflog.Warn(ctx, "what was being stored is gone, perhaps another run swept it; storing it again", map[string]any{"error": err.Error()})
+
+		request.At = time.Now()
+		record, err = t.archive.Take(ctx, request)
+	}
+
 	blame = blame || errors.Is(err, backup.ErrIncomplete) || errors.Is(err, backup.ErrDamaged)
 
 	return record, blame, err
+}
+
+// vanished is whether a store lost what was being stored: an upload, or a file without a name.
+func vanished(err error) bool {
+	return errors.Is(err, store.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
 // witness remembers whether writing failed, which is not the fault of whoever was read.

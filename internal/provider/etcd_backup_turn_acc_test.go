@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflogtest"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
@@ -25,12 +28,7 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 	bundle, err := pki.Parse([]byte(b.bundle))
 	must(t, err)
 
-	var p pool
-	for _, m := range b.controlPlane {
-		p.endpoints = append(p.endpoints, m.Address().String())
-	}
-
-	p.settings.Name, p.settings.Endpoint = "test", b.endpoint
+	p := b.pool()
 
 	api, err := kubernetesOf(p, bundle, kubernetes.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
 	must(t, err)
@@ -61,6 +59,81 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 
 	leave()
 }
+
+// pool is the control planes as a backup asks them.
+func (b *backups) pool() pool {
+	var p pool
+	for _, m := range b.controlPlane {
+		p.endpoints = append(p.endpoints, m.Address().String())
+	}
+
+	p.settings.Name, p.settings.Endpoint = "test", b.endpoint
+
+	return p
+}
+
+// What another run sweeps while it is being stored is stored once more, and only once.
+func testBackupSwept(t *testing.T, b *backups) {
+	bundle, err := pki.Parse([]byte(b.bundle))
+	must(t, err)
+
+	for _, test := range []struct{ sweeps, left int }{{1, 1}, {2, 0}} {
+		folder := t.TempDir()
+
+		ctx, taking, err := (&etcdBackupResource{impatientMachinery()}).prepare(t.Context(), b.pool(), place{folder: folder}, handleModel{Name: types.StringValue("test")}, bundle)
+		must(t, err)
+
+		swept := &sweeping{Store: taking.archive.Store, archive: taking.archive, times: test.sweeps}
+		taking.archive.Store = swept
+
+		b.ForgetCalls()
+
+		_, _, err = taking.from(ctx, giver{name: "cp-1", address: b.controlPlane[0].Address().String()}, backup.Facts{})
+		taking.close()
+
+		entries, more := taking.archive.List(t.Context())
+		if more != nil || len(entries) != test.left || (err == nil) != (test.left == 1) {
+			t.Errorf("after %d sweeps %d snapshots are left (%v, %v)", test.sweeps, len(entries), err, more)
+		}
+
+		if calls := b.CallsTo("EtcdSnapshot"); len(calls) != 2 {
+			t.Errorf("after %d sweeps the snapshot was taken %d times", test.sweeps, len(calls))
+		}
+	}
+}
+
+// sweeping is a store that another run sweeps while it takes something in.
+type sweeping struct {
+	store.Store
+
+	archive backup.Archive
+	times   int
+}
+
+func (s *sweeping) Put(ctx context.Context, key string, body io.Reader) (store.Object, error) {
+	return s.Store.Put(ctx, key, io.MultiReader(body, s.end(ctx)))
+}
+
+// end is the end of what is stored: by then there is something to sweep.
+func (s *sweeping) end(ctx context.Context) io.Reader {
+	return readerFunc(func([]byte) (int, error) {
+		if s.times == 0 {
+			return 0, io.EOF
+		}
+
+		s.times--
+
+		if _, err := s.archive.Sweep(ctx, time.Now().Add(time.Minute)); err != nil {
+			return 0, err
+		}
+
+		return 0, io.EOF
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // once is a log that calls a function when it is told something.
 type once struct {
