@@ -20,6 +20,8 @@ type Snapshot struct {
 	Database Database
 	// Record is nil when the snapshot has none.
 	Record *Record
+	// Doubt is why the record, if there is one, could not be read: a store.ErrDenied.
+	Doubt error
 
 	file *scratch
 	size int64
@@ -40,11 +42,12 @@ func (s *Snapshot) Close() error { return s.file.Close() }
 // cluster with another mark is ErrForeign, unless the archive has no mark, and is not read.
 // What does not bear out is ErrIncomplete or ErrDamaged, an encrypted one without the right
 // key ErrLocked, one that differs from its record store.ErrDiffers, and one whose record
-// does not bear out ErrRecord: without its record it may be fetched nevertheless.
+// does not bear out ErrRecord: without its record it may be fetched nevertheless, and so it is
+// where the record alone may not be read.
 func (a Archive) Fetch(ctx context.Context, key string, keys Keys) (_ *Snapshot, err error) {
-	record, err := a.Recorded(ctx, key)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, err
+	record, unrecorded := a.Recorded(ctx, key)
+	if unrecorded != nil && !Unrecorded(unrecorded) {
+		return nil, unrecorded
 	}
 
 	if err := a.admit(key, record); err != nil {
@@ -61,6 +64,10 @@ func (a Archive) Fetch(ctx context.Context, key string, keys Keys) (_ *Snapshot,
 	snapshot, err := record.open(ctx, stored, keys, a.Scratch)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", key, err)
+	}
+
+	if !errors.Is(unrecorded, store.ErrNotFound) {
+		snapshot.Doubt = unrecorded
 	}
 
 	return snapshot, nil

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,6 +70,39 @@ func TestFetchOpensASnapshotOfTalosctl(t *testing.T) {
 	}
 
 	same(t, snapshot)
+}
+
+// To who may not list the bucket AWS says of a missing record what it says of one that may not
+// be read. The snapshot itself it gives.
+func TestFetchNeedsNoRightToTheRecord(t *testing.T) {
+	t.Parallel()
+
+	denied := func(w http.ResponseWriter) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code></Error>")
+	}
+
+	s := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/"+bucket+"/db.snapshot" {
+			denied(w)
+			return
+		}
+
+		w.Header().Set("Content-Length", strconv.Itoa(len(whole(t))))
+		_, _ = w.Write(whole(t))
+	})
+	a := backup.Archive{Store: s, Mark: ours, Scratch: t.TempDir()}
+
+	snapshot, err := a.Fetch(t.Context(), "db.snapshot", backup.Keys{})
+	if err != nil || snapshot.Record != nil || !errors.Is(snapshot.Doubt, store.ErrDenied) {
+		t.Fatalf("fetched %+v (%v)", snapshot, err)
+	}
+
+	same(t, snapshot)
+
+	if _, err := a.Fetch(t.Context(), "other.snapshot", backup.Keys{}); !errors.Is(err, store.ErrDenied) {
+		t.Errorf("a snapshot that may not be read: %v", err)
+	}
 }
 
 // A database that was copied from a member's disk has no sum, and may have been written to

@@ -62,7 +62,7 @@ func (r Request) sealedSecrets() ([]byte, error) {
 // recorded: store.ErrDiffers.
 func (a Archive) Secrets(ctx context.Context, key string, keys Keys) ([]byte, error) {
 	record, err := a.Recorded(ctx, key)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err != nil && !Unrecorded(err) {
 		return nil, err
 	}
 

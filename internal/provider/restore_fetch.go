@@ -51,7 +51,7 @@ func (r *restoring) Fetch(ctx context.Context) error {
 	archive := backup.Archive{Store: from, Mark: r.mark}
 
 	record, err := archive.Recorded(ctx, key)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err != nil && !backup.Unrecorded(err) {
 		return wait.Permanent(r.because(err))
 	}
 
@@ -63,6 +63,12 @@ func (r *restoring) Fetch(ctx context.Context) error {
 
 	if r.fetched, err = archive.Fetch(ctx, key, keys); err != nil {
 		return wait.Permanent(r.because(err))
+	}
+
+	if r.fetched.Doubt != nil {
+		tflog.Warn(ctx, "the record of the snapshot may not be read, if there is one: it was verified by its own sums", map[string]any{
+			"error": r.fetched.Doubt.Error(),
+		})
 	}
 
 	return nil

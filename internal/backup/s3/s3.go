@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
@@ -154,6 +156,11 @@ func classified(verb, key string, err error) error {
 		case "PreconditionFailed", "ConditionalRequestConflict":
 			return fmt.Errorf("%s %s: %w: %w", verb, key, store.ErrExists, err)
 		}
+	}
+
+	var answer *awshttp.ResponseError
+	if errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusForbidden {
+		return fmt.Errorf("%s %s: %w: %w", verb, key, store.ErrDenied, err)
 	}
 
 	return fmt.Errorf("%s %s: %w", verb, key, err)

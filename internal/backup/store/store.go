@@ -13,6 +13,8 @@ import (
 var (
 	// ErrNotFound is a key without an object.
 	ErrNotFound = errors.New("there is no such object")
+	// ErrDenied is what the caller may not do; that may hide that there is no such object.
+	ErrDenied = errors.New("the store does not allow it")
 	// ErrExists is a key that has an object already; it was not touched.
 	ErrExists = errors.New("there is an object of this key already")
 	// ErrDiffers is an object that is not what was written.
@@ -44,7 +46,8 @@ type Store interface {
 	Put(ctx context.Context, key string, body io.Reader) (Object, error)
 	// Head tells of one object, or ErrNotFound.
 	Head(ctx context.Context, key string) (Object, error)
-	// Open reads an object or a part of it, or ErrNotFound. A reading that ends early ends
+	// Open reads an object or a part of it, or ErrNotFound, or ErrDenied where the store knows
+	// of rights. A reading that ends early ends
 	// with an error, never with io.EOF.
 	Open(ctx context.Context, key string, part Range) (io.ReadCloser, error)
 	// List tells of all objects whose keys begin with prefix, sorted by key.
