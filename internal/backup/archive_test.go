@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -285,6 +286,55 @@ func TestOneBadRecordDoesNotEndTheListing(t *testing.T) {
 
 	if entries, err := a.List(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled listing has %+v (%v)", entries, err)
+	}
+}
+
+// together is a store that gives no object away before so many are asked for.
+type together struct {
+	store.Store
+
+	asked  *atomic.Int32
+	enough chan struct{}
+}
+
+func (s together) Open(ctx context.Context, key string, part store.Range) (io.ReadCloser, error) {
+	if s.asked.Add(1) == 16 {
+		close(s.enough)
+	}
+
+	select {
+	case <-s.enough:
+		return s.Store.Open(ctx, key, part)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestRecordsAreReadSideBySide(t *testing.T) {
+	t.Parallel()
+
+	a, s := archive(t)
+
+	for i := range 20 {
+		if _, err := a.Take(t.Context(), backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Source: inPieces(whole(t), 5000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	a.Store = together{s, new(atomic.Int32), make(chan struct{})}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	entries, err := a.List(ctx)
+	if err != nil || len(entries) != 20 {
+		t.Fatalf("listed %d (%v)", len(entries), err)
+	}
+
+	for i, e := range entries {
+		if at := taken.Add(time.Duration(i) * time.Hour); !e.Name.At.Equal(at) || e.Record == nil || e.Record.Key != e.Key {
+			t.Errorf("entry %d is %s with %+v, want that of %s", i, e.Key, e.Record, at)
+		}
 	}
 }
 
