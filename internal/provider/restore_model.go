@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"path/filepath"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -40,17 +41,21 @@ func (m settingsModel) restore(ctx context.Context, p *pool) diag.Diagnostics {
 	return r.diags
 }
 
-// name names the snapshot. How it is reached and opened is no part of it, and need not be
-// known to plan.
+// name names the snapshot: the object of a server that is named as its URL, since a bucket
+// of the same name on another server is another one. How else it is reached and opened is no
+// part of it, and need not be known to plan.
 func (m restoreModel) name(r *reader) string {
 	r.unknown = r.unknown || m.S3.IsUnknown() || m.File.IsUnknown()
 
 	bucket, folder := fields{r, m.S3}, fields{r, m.File}
 	name, key, file := bucket.text("bucket"), bucket.text("key"), folder.text("path")
+	server := strings.TrimRight(bucket.text("endpoint"), "/")
 
 	switch {
 	case r.unknown:
 		return ""
+	case name != "" && key != "" && server != "":
+		return server + "/" + name + "/" + key
 	case name != "" && key != "":
 		return "s3://" + name + "/" + key
 	case file != "":

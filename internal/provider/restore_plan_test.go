@@ -166,6 +166,33 @@ func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
 	}
 }
 
+// The same key on another server is another snapshot, and another way to the same server is
+// not.
+func TestSnapshotsAreToldByTheirServers(t *testing.T) {
+	t.Parallel()
+
+	const key = "talos/prod/older.db"
+
+	at := func(endpoint string) configuration {
+		return with(restoringFrom(baseCluster(), key), endpoint, "bootstrap", "restore_from", "s3", "endpoint")
+	}
+	typ := typeOf(t, "talosop_cluster")
+	state := lostEtcd(t, settledState(t, "talosop_cluster", at("https://s3.example.org")))
+
+	for endpoint, restores := range map[string]bool{"https://s3.example.org": false, "https://s3.example.org/": false, "https://replica.example.org": true} {
+		resp := planned(t, "talosop_cluster", &state, valueOf(t, typ, at(endpoint)))
+
+		value, err := resp.PlannedState.Unmarshal(typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := strings.Contains(attributeOf(t, value, "operations").String(), "restore etcd on cp-1 from "+endpoint+"/backups/"+key); got != restores {
+			t.Errorf("at %s it is restored: %v, with %s", endpoint, got, attributeOf(t, value, "operations"))
+		}
+	}
+}
+
 // Exactly one place is given.
 func TestOneSnapshotIsNamed(t *testing.T) {
 	t.Parallel()
@@ -211,6 +238,10 @@ func restoredIn(t *testing.T, config configuration) string {
 	from, _ := bootstrap["restore_from"].(configuration)
 
 	if s3, ok := from["s3"].(configuration); ok {
+		if s3["endpoint"] != nil {
+			return fmt.Sprintf("%s/%s/%s", s3["endpoint"], s3["bucket"], s3["key"])
+		}
+
 		return fmt.Sprintf("s3://%s/%s", s3["bucket"], s3["key"])
 	}
 

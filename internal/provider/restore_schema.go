@@ -70,7 +70,7 @@ func restoredAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"restored_from": schema.StringAttribute{
 			Computed: true,
-			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key` or the path of a file. Null when it never was, as far as this resource knows. " +
+			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key`, with `endpoint` the URL `https://s3.example.org/bucket/key`, or the path of a file. Null when it never was, as far as this resource knows. " +
 				"To restore that same snapshot once more, after another loss, give it another name: copy the object or the file.",
 		},
 		"restored_at": schema.StringAttribute{
