@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -292,8 +293,13 @@ func synced(file *os.File, written error) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// syncedFolder makes a new name last over a loss of power.
+// syncedFolder makes a new name last over a loss of power. Windows does not flush a folder that
+// was opened to be read (FlushFileBuffers wants a handle for writing); NTFS logs its names.
 func syncedFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+
 	folder, err := os.Open(path)
 	if err != nil {
 		return err
