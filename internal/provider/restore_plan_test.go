@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -190,6 +191,16 @@ func TestSnapshotsAreToldByTheirServers(t *testing.T) {
 		if got := strings.Contains(attributeOf(t, value, "operations").String(), "restore etcd on cp-1 from "+endpoint+"/backups/"+key); got != restores {
 			t.Errorf("at %s it is restored: %v, with %s", endpoint, got, attributeOf(t, value, "operations"))
 		}
+	}
+}
+
+// Whoever restores knows where the database in clear text is meanwhile.
+func TestRestoreTellsOfItsFile(t *testing.T) {
+	t.Parallel()
+
+	attribute, ok := bootstrapAttribute().Attributes["restore_from"].(schema.SingleNestedAttribute)
+	if !ok || !strings.Contains(attribute.MarkdownDescription, "`TMPDIR`") {
+		t.Errorf("restore_from says %q", attribute.MarkdownDescription)
 	}
 }
 

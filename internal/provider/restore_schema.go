@@ -33,7 +33,8 @@ func bootstrapAttribute() schema.SingleNestedAttribute {
 				Optional: true,
 				MarkdownDescription: "Snapshot of etcd that the cluster begins with: one of `talosop_etcd_backup`, or any that `talosctl etcd snapshot` wrote. The secrets have to be " +
 					"those of the cluster that it was taken of, and `kubernetes_version` not older. It is fetched, opened and verified before the first machine is touched, and restored " +
-					"on one control plane; the others join.\n\nIt counts when the cluster is made, and when every control plane was reset since: a plan then has the operation " +
+					"on one control plane; the others join. While it is restored it is kept, opened, in a file without a name in the folder for temporary files (`TMPDIR`), which needs " +
+					"room for the whole database: in memory where that folder is a tmpfs.\n\nIt counts when the cluster is made, and when every control plane was reset since: a plan then has the operation " +
 					"`restore etcd on cp-1 from …`. A control plane that holds data of etcd is never overwritten: asking for another snapshot than `restored_from` while the cluster " +
 					"lives is refused, and the same one is not restored again. Everything that was written since the snapshot is gone. Taking this argument out later changes nothing.",
 				Attributes: restoreAttributes(),
