@@ -256,10 +256,16 @@ func testTroubles(t *testing.T, l *living, c *kubernetes.Client) {
 	_, err := l.api.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	check(t, err)
 
+	_, err = l.api.CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "access"},
+		StringData: map[string]string{"key": "key-of-the-bucket", "file": "first: long-word-of-a-file\n", "short": "push"},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
 	for name, status := range map[string]corev1.PodStatus{
 		"good": {Phase: corev1.PodSucceeded},
 		"bad": {Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Error", Message: "failed to push snapshot: Access Denied.\n"},
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Error", Message: "failed to push snapshot: Access Denied. (key-of-the-bucket, long-word-of-a-file)\n"},
 		}}}},
 		"waits": {Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"},
@@ -267,7 +273,11 @@ func testTroubles(t *testing.T, l *living, c *kubernetes.Client) {
 	} {
 		pod, err := pods.Create(t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{batchv1.JobNameLabel: "run"}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.org/app"}}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.org/app", Env: []corev1.EnvVar{
+				{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "access"}, Key: "key",
+				}}},
+			}}}},
 		}, metav1.CreateOptions{})
 		check(t, err)
 
@@ -286,7 +296,7 @@ func testTroubles(t *testing.T, l *living, c *kubernetes.Client) {
 	check(t, err)
 
 	all := strings.Join(lines, "\n")
-	for _, text := range []string{"pod bad: ", "exit code 255", "failed to push snapshot: Access Denied.", "pod waits: ", "ImagePullBackOff", "it was not pulled"} {
+	for _, text := range []string{"pod bad: ", "exit code 255", "failed to push snapshot: Access Denied. ((sensitive), (sensitive))", "pod waits: ", "ImagePullBackOff", "it was not pulled"} {
 		if !strings.Contains(all, text) {
 			t.Errorf("%q is not in\n%s", text, all)
 		}
