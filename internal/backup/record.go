@@ -126,7 +126,9 @@ func (a Archive) Recorded(ctx context.Context, key string) (*Record, error) {
 // Unrecorded is whether an error of Recorded leaves open that the snapshot has no record:
 // there is none, or the store does not let it be read. Of an object that is missing AWS says
 // so only to who may list the bucket (s3:ListBucket); all others it answers 403 (GetObject).
-func Unrecorded(err error) bool { return errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDenied) }
+func Unrecorded(err error) bool {
+	return errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDenied)
+}
 
 // moved gives the record of a copied snapshot its own keys: whoever removes the copy must not
 // remove what it was copied from. Secrets that were not copied are none of the copy.

@@ -236,24 +236,27 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case Stalled:
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
-	case Halved, Paused:
-		answer := httptest.NewRecorder()
-		forward.ServeHTTP(answer, r)
-
-		for name, values := range answer.Header() {
-			w.Header()[name] = values
-		}
-
-		w.WriteHeader(answer.Code)
-		_, _ = io.CopyN(w, answer.Body, int64(answer.Body.Len()/2))
-		_ = http.NewResponseController(w).Flush()
-
-		if f == Paused {
-			<-r.Context().Done()
-		}
-
+	case Halved:
+		half(w, r, forward)
 		panic(http.ErrAbortHandler)
+	case Paused:
+		half(w, r, forward)
+		<-r.Context().Done()
 	}
+}
+
+// half gives half of an answer's body.
+func half(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	answer := httptest.NewRecorder()
+	forward.ServeHTTP(answer, r)
+
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+
+	w.WriteHeader(answer.Code)
+	_, _ = io.CopyN(w, answer.Body, int64(answer.Body.Len()/2))
+	_ = http.NewResponseController(w).Flush()
 }
 
 // Fail makes the proxy fail requests from now on; nil ends that.
