@@ -107,7 +107,11 @@ func TestRestoreOnce(t *testing.T) {
 				t.Fatalf("first attempt: %v, want %v", err, test.first)
 			}
 
-			m.PowerOn() // does nothing to a machine that is on
+			if test.fault.Crash {
+				m.PowerOff() // waits for the end of the crash
+				m.PowerOn()
+			}
+
 			m.ClearFaults()
 			observed(t, api, "came back", func(s cluster.MachineState) bool {
 				return s.Access == cluster.Member && (s.EtcdService != "" || settled(s))
