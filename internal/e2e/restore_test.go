@@ -127,7 +127,7 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 		}
 	}
 
-	if from := w.Attribute("talosop_control_plane.this", "restored_from"); from != "s3://"+storetest.Bucket+"/"+key {
+	if from := w.Attribute("talosop_control_plane.this", "restored_from"); from != server.Direct+"/"+storetest.Bucket+"/"+key {
 		t.Errorf("restored_from is %v", from)
 	}
 
