@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
@@ -107,6 +112,49 @@ func TestS3KeepsNothingWhereTheServerStalls(t *testing.T) {
 
 		b.failing(nil)
 		untouched(t, s, 0)
+	}
+}
+
+// A server that stops reading holds nobody until the deadline: another connection is tried.
+func TestS3GivesUpAServerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+
+	var puts, connections atomic.Int32
+
+	goOn := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isPut(r) && puts.Add(1) == 1 {
+			<-goOn
+			return
+		}
+
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusInsufficientStorage)
+	}))
+	// What does not fit into the buffers of the two sides must be read.
+	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		if tcp, ok := conn.(*net.TCPConn); ok && connections.Add(1) == 1 {
+			if err := tcp.SetReadBuffer(4096); err != nil {
+				t.Error(err)
+			}
+		}
+
+		return ctx
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(goOn) })
+
+	s := opened(t, s3.Config{
+		Bucket: bucket, Endpoint: server.URL, PathStyle: true, Credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey},
+		Stall: time.Second,
+	})
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	if _, err := s.Put(ctx, "prod/x", bytes.NewReader(content(8*mib-1))); err == nil || ctx.Err() != nil || puts.Load() != 2 {
+		t.Errorf("error %v after %d requests, want that of the second", err, puts.Load())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -40,8 +41,8 @@ type Config struct {
 	Encryption  Encryption
 	Lock        Lock
 
-	// Stall is how long an answer may be awaited, and then stand still, before the connection
-	// is given up and another one is tried; 2 min by default.
+	// Stall is how long a request or an answer may stand still before the connection is given
+	// up and another one is tried; 2 min by default.
 	Stall time.Duration
 }
 
@@ -185,8 +186,38 @@ func (c Config) httpClient() (*awshttp.BuildableClient, error) {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		// A server that accepts a request and never answers would hold an apply until its deadline.
 		t.ResponseHeaderTimeout = c.stall()
+		t.DialContext = moving(t.DialContext, c.stall())
 		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: c.InsecureSkipTLSVerify}
 	}), nil
+}
+
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// moving makes connections whose other side must go on taking what is sent: the time for an
+// answer begins when the request is out.
+func moving(dial dial, limit time.Duration) dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+
+		return &movingConn{conn, limit}, nil
+	}
+}
+
+type movingConn struct {
+	net.Conn
+
+	limit time.Duration
+}
+
+func (c *movingConn) Write(data []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+
+	return c.Conn.Write(data)
 }
 
 func (r Role) provider(loaded aws.Config) aws.CredentialsProvider {
