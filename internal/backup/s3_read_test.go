@@ -176,3 +176,18 @@ func TestS3DoesNotReadOnInAnotherObject(t *testing.T) {
 		t.Errorf("error %v, want that it differs", err)
 	}
 }
+
+// An answer without a length has no end that can be missed.
+func TestS3ReadsNothingOfUnknownLength(t *testing.T) {
+	t.Parallel()
+
+	s := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("half "))
+		_ = http.NewResponseController(w).Flush()
+	})
+
+	if body, err := s.Open(t.Context(), "prod/x", store.Range{}); err == nil {
+		data, err := io.ReadAll(body)
+		t.Errorf("%q came (%v), want an error at once", data, err)
+	}
+}

@@ -60,6 +60,12 @@ func (r *reading) open() error {
 		return err
 	}
 
+	if out.ContentLength == nil || *out.ContentLength < 0 {
+		defer cancel(nil)
+
+		return errors.Join(fmt.Errorf("read %s: the server does not say how much it sends", r.key), out.Body.Close())
+	}
+
 	// A range may reach past the object; what the server says it sends is what must come.
 	r.body, r.etag, r.end = paced(ctx, out.Body, cancel, r.store.config.stall()), out.ETag, r.next+aws.ToInt64(out.ContentLength)
 
