@@ -3,9 +3,12 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/robfig/cron/v3"
 )
@@ -18,18 +21,18 @@ type timetable struct{ cron.Schedule }
 // would mean another time wherever it runs.
 func readTimetable(schedule string) (timetable, error) {
 	if strings.Contains(schedule, "TZ") {
-		return timetable{}, errors.New("found a time zone")
+		return timetable{}, errors.New("it has a time zone in it")
 	}
 
 	parsed, err := cron.ParseStandard(schedule)
 	if err != nil {
-		// Its text quotes what the diagnostic shows anyway.
-		return timetable{}, errors.New("found " + quote(schedule))
+		// The parser repeats the fields, which the diagnostic shows anyway.
+		return timetable{}, errors.New(strings.TrimSuffix(err.Error(), fmt.Sprintf(": %v", strings.Fields(schedule))))
 	}
 
 	t := timetable{parsed}
 	if t.after(time.Now()).IsZero() {
-		return timetable{}, errors.New("found " + quote(schedule) + ", which names no time in the next years")
+		return timetable{}, errors.New("it names no time in the next years")
 	}
 
 	return t, nil
@@ -37,6 +40,14 @@ func readTimetable(schedule string) (timetable, error) {
 
 // after is the first time the schedule names after another one.
 func (t timetable) after(at time.Time) time.Time { return t.Next(at.UTC()) }
+
+// invalidTimetable is the error about a schedule, wherever one is given. zone says how its time
+// zone is.
+func invalidTimetable(at path.Path, schedule string, err error, zone string) diag.Diagnostic {
+	return invalid(at, "schedule", "found "+quote(schedule)+": "+err.Error(),
+		"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week), or @hourly, @daily, @weekly, @monthly, @every 6h",
+		`write "0 3 * * *" for every night at three, `+zone)
+}
 
 // cronValidator accepts what readTimetable reads.
 type cronValidator struct{}
@@ -53,8 +64,6 @@ func (cronValidator) ValidateString(_ context.Context, req validator.StringReque
 	}
 
 	if _, err := readTimetable(req.ConfigValue.ValueString()); err != nil {
-		resp.Diagnostics.Append(invalid(req.Path, "schedule", err.Error(),
-			"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week) in UTC, or @hourly, @daily, @weekly, @monthly",
-			`write "0 3 * * *" for every night at three`))
+		resp.Diagnostics.Append(invalidTimetable(req.Path, req.ConfigValue.ValueString(), err, "in UTC"))
 	}
 }

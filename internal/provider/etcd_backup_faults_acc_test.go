@@ -32,6 +32,10 @@ func testBackupWrongCredentials(t *testing.T, b *backups) {
 		if strings.Contains(said, wrong) || strings.Contains(said, storetest.SecretKey) || !strings.Contains(said, "Applying again is safe") {
 			t.Errorf("%s: %s", name, said)
 		}
+
+		if strings.Contains(said, "Half stored") || strings.Contains(said, "RequestID") || !strings.Contains(said, "check access_key_id") && !strings.Contains(said, "create it") {
+			t.Errorf("%s does not say what to do, or too much: %s", name, said)
+		}
 	}
 
 	b.expectNothing(t, "wrong/")

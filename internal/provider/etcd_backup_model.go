@@ -72,8 +72,8 @@ type encryptionModel struct {
 }
 
 type retainModel struct {
-	Count  types.Int64          `tfsdk:"count"`
-	MinAge timetypes.GoDuration `tfsdk:"min_age"`
+	Count  types.Int64 `tfsdk:"count"`
+	MinAge duration    `tfsdk:"min_age"`
 }
 
 // unknownStored is a snapshot that is not taken yet.
@@ -186,7 +186,7 @@ func (m etcdBackupModel) retention(ctx context.Context) backup.Retention {
 func (m etcdBackupModel) sealedWithSecrets() bool { return m.IncludeSecrets.ValueBool() }
 
 func retainType() map[string]attr.Type {
-	return map[string]attr.Type{"count": types.Int64Type, "min_age": timetypes.GoDurationType{}}
+	return map[string]attr.Type{"count": types.Int64Type, "min_age": durationType{}}
 }
 
 func encryptionType() map[string]attr.Type {

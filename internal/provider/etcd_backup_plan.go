@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,11 @@ func (r *etcdBackupResource) ModifyPlan(ctx context.Context, req resource.Modify
 
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
 
+	resp.Diagnostics.Append(plan.forewarnClearText(state)...)
+
+	if !req.State.Raw.IsNull() {
 		found := verdict{}
 		if req.Plan.Raw.Equal(req.State.Raw) && !remembers(ctx, req.Private, lookedKey, &resp.Diagnostics) {
 			found, diags = r.lookFromPlan(ctx, state, given)
@@ -234,11 +239,13 @@ func (r *etcdBackupResource) look(ctx context.Context, state etcdBackupModel, fr
 }
 
 func notLooked(state etcdBackupModel, from place, err error) diag.Diagnostic {
+	cause, next := from.trouble(err)
+
 	return unsettled("A backup could not be looked at", report{
 		Attempted: fmt.Sprintf("look whether %s holds %s", from, state.Key.ValueString()),
-		Cause:     []string{err.Error()},
+		Cause:     cause,
 		Now:       []string{"the backup is taken to be there, as it was"},
-		Next:      "Nothing was changed. Plan again when the store can be reached.",
+		Next:      "Nothing was changed. " + cmp.Or(next, "Plan again when the store can be reached."),
 	}.String())
 }
 
@@ -264,6 +271,22 @@ func (m etcdBackupModel) announceDelete() diag.Diagnostics {
 	return diag.Diagnostics{announced("A backup is deleted",
 		fmt.Sprintf("delete_on_destroy is true: the snapshot %s is deleted from %s, with what is stored beside it. Earlier snapshots stay.",
 			m.Key.ValueString(), m.place()))}
+}
+
+// forewarnClearText warns of snapshots that anybody can read, when they become that. state is
+// empty for a new resource.
+func (m etcdBackupModel) forewarnClearText(state etcdBackupModel) diag.Diagnostics {
+	if !m.Encryption.IsNull() || !state.ID.IsNull() && state.Encryption.IsNull() {
+		return nil
+	}
+
+	who := "the bucket"
+	if m.S3.IsNull() {
+		who = "the folder"
+	}
+
+	return diag.Diagnostics{doubtful(path.Root("encryption"), "encryption", "found none", "A database of etcd holds every Secret of the cluster, and whoever can read "+
+		who+" reads them", "Give recipients of age, or a passphrase")}
 }
 
 // forewarnDelete warns of a destroy that would have no credentials.

@@ -141,6 +141,30 @@ func TestBackupOfAClusterThatChanges(t *testing.T) {
 	}
 }
 
+// Clear text is warned of when snapshots become that, and not in each plan.
+func TestBackupsInClearText(t *testing.T) {
+	t.Parallel()
+
+	encrypted := fileBackup()
+	encrypted["encryption"] = configuration{"recipients": []any{testRecipient}}
+
+	for name, test := range map[string]struct {
+		of   *driven
+		to   configuration
+		told bool
+	}{
+		"a new one":           {drive(t, "talosop_etcd_backup", nil), fileBackup(), true},
+		"a new encrypted one": {drive(t, "talosop_etcd_backup", nil), encrypted, false},
+		"as before":           {settledBackup(t, fileBackup()), with(fileBackup(), "zstd", "compression"), false},
+		"not any more":        {settledBackup(t, encrypted), fileBackup(), true},
+	} {
+		said := show(test.of.plan(t, test.to).must(t).diagnostics)
+		if strings.Contains(said, "whoever can read the folder") != test.told || strings.Count(said, "Doubtful") > 1 {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
 // Mistakes are told at their attributes, without what may be secret.
 func TestMistakesInBackups(t *testing.T) {
 	t.Parallel()
@@ -174,20 +198,25 @@ func TestMistakesInBackups(t *testing.T) {
 			func(c configuration) { inBucket("access_key_id", nil)(c); inBucket("secret_access_key", nil)(c) }, "session_token",
 			[]string{"without an access key"},
 		},
-		"no role":             {inBucket("role", configuration{"arn": "backups"}), "arn", []string{`"backups"`}},
-		"no key of age":       {func(c configuration) { c["encryption"] = configuration{"recipients": []any{secret}} }, "recipients", []string{"no public key"}},
+		"no role":       {inBucket("role", configuration{"arn": "backups"}), "arn", []string{`"backups"`}},
+		"no key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{secret}} }, "recipients", []string{"no public key", "recipients[0]", "SSH"}},
+		"the second": {func(c configuration) {
+			c["encryption"] = configuration{"recipients": []any{testRecipient, "ssh-ed25519 A"}}
+		}, "recipients", []string{"recipients[1]"}},
+		"no key at all":       {func(c configuration) { c["encryption"] = configuration{} }, "encryption", []string{"neither recipients nor passphrase"}},
 		"a secret key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{testIdentity}} }, "recipients", []string{"not the secret one"}},
 		"no recipient":        {func(c configuration) { c["encryption"] = configuration{"recipients": []any{}} }, "recipients", []string{"Found none"}},
 		"two keys": {
 			func(c configuration) {
 				c["encryption"] = configuration{"recipients": []any{testRecipient}, "passphrase": secret}
 			}, "encryption",
-			[]string{"exactly one"},
+			[]string{"both recipients and passphrase", "exactly one"},
 		},
 		"clear secrets":       {func(c configuration) { delete(c, "encryption") }, "include_secrets", []string{"without encryption"}},
 		"keep nothing":        {func(c configuration) { c["retain"] = configuration{"count": 0} }, "count", []string{"Found 0", "at least 1"}},
 		"a negative age":      {func(c configuration) { c["retain"] = configuration{"count": 1, "min_age": "-1h"} }, "min_age", []string{`"-1h"`}},
-		"four fields":         {func(c configuration) { c["schedule"] = "0 3 * *" }, "schedule", []string{`"0 3 * *"`, "five fields"}},
+		"an age in days":      {func(c configuration) { c["retain"] = configuration{"count": 3, "min_age": "7d"} }, "min_age", []string{`Found "7d"`, "168h"}},
+		"four fields":         {func(c configuration) { c["schedule"] = "0 3 * *" }, "schedule", []string{`"0 3 * *": expected exactly 5 fields, found 4. `, "@every"}},
 		"a time zone":         {func(c configuration) { c["schedule"] = "TZ=Europe/Berlin 0 3 * * *" }, "schedule", []string{"time zone", "UTC"}},
 		"the 30th February":   {func(c configuration) { c["schedule"] = "0 3 30 2 *" }, "schedule", []string{"names no time"}},
 		"no control plane":    {func(c configuration) { delete(c["cluster"].(configuration), "talos_endpoints") }, "talos_endpoints", []string{"no address"}},

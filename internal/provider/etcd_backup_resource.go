@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -203,14 +204,17 @@ func (r *etcdBackupResource) Delete(ctx context.Context, req resource.DeleteRequ
 	defer cancel()
 
 	if err := r.remove(ctx, state); err != nil {
+		from := state.place()
+		cause, remedy := from.trouble(err)
+
 		next := "Destroying again is safe. To leave the snapshot where it is, set delete_on_destroy = false and apply before."
 		if own && !r.stores.given() {
 			next = "The access key of the resource is write-only, and not there when it is destroyed. Give the credentials in s3 of the provider. " + next
 		}
 
 		resp.Diagnostics.Append(unable("delete", "backup", report{
-			Attempted: "delete " + state.Key.ValueString() + " from " + state.place().String(), Cause: []string{err.Error()},
-			Now: []string{"the snapshot may still be there"}, Next: next,
+			Attempted: "delete " + state.Key.ValueString() + " from " + from.String(), Cause: cause,
+			Now: []string{"the snapshot may still be there"}, Next: strings.TrimSpace(remedy + " " + next),
 		}))
 	}
 }

@@ -129,7 +129,7 @@ func importedSchedule(ctx context.Context, request scheduleImport) etcdBackupSch
 	return etcdBackupScheduleModel{
 		Name: types.StringValue(request.Name), Namespace: textOrNull(request.Namespace), S3: null("s3"), Encryption: null("encryption"), Retain: null("retain"),
 		Image: null("image"), History: null("history"), Resources: null("resources"), NodeSelector: types.MapNull(types.StringType),
-		Tolerations: types.ListNull(tolerations.ElemType), StartingDeadline: timetypes.NewGoDurationNull(), RunTimeout: timetypes.NewGoDurationNull(),
+		Tolerations: types.ListNull(tolerations.ElemType), StartingDeadline: duration{timetypes.NewGoDurationNull()}, RunTimeout: duration{timetypes.NewGoDurationNull()},
 		Timeouts: noTimeouts(ctx),
 	}
 }
@@ -317,12 +317,12 @@ func completed(of types.ObjectType, values map[string]attr.Value) (types.Object,
 	return types.ObjectValue(of.AttrTypes, all)
 }
 
-func durationOrNull(d, fallback time.Duration) timetypes.GoDuration {
+func durationOrNull(d, fallback time.Duration) duration {
 	if d == fallback {
-		return timetypes.NewGoDurationNull()
+		return duration{timetypes.NewGoDurationNull()}
 	}
 
-	return timetypes.NewGoDurationValue(d)
+	return duration{timetypes.NewGoDurationValue(d)}
 }
 
 func textMapOf(m map[string]string) types.Map {

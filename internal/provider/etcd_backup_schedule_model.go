@@ -18,26 +18,26 @@ import (
 )
 
 type etcdBackupScheduleModel struct {
-	Cluster          types.Object         `tfsdk:"cluster"`
-	Name             types.String         `tfsdk:"name"`
-	Namespace        types.String         `tfsdk:"namespace"`
-	CreateNamespace  types.Bool           `tfsdk:"create_namespace"`
-	Schedule         types.String         `tfsdk:"schedule"`
-	TimeZone         types.String         `tfsdk:"time_zone"`
-	Suspend          types.Bool           `tfsdk:"suspend"`
-	S3               types.Object         `tfsdk:"s3"`
-	Encryption       types.Object         `tfsdk:"encryption"`
-	Compression      types.String         `tfsdk:"compression"`
-	Retain           types.Object         `tfsdk:"retain"`
-	RunNow           types.String         `tfsdk:"run_now"`
-	Image            types.Object         `tfsdk:"image"`
-	History          types.Object         `tfsdk:"history"`
-	StartingDeadline timetypes.GoDuration `tfsdk:"starting_deadline"`
-	RunTimeout       timetypes.GoDuration `tfsdk:"run_timeout"`
-	Resources        types.Object         `tfsdk:"resources"`
-	NodeSelector     types.Map            `tfsdk:"node_selector"`
-	Tolerations      types.List           `tfsdk:"tolerations"`
-	Timeouts         timeouts.Value       `tfsdk:"timeouts"`
+	Cluster          types.Object   `tfsdk:"cluster"`
+	Name             types.String   `tfsdk:"name"`
+	Namespace        types.String   `tfsdk:"namespace"`
+	CreateNamespace  types.Bool     `tfsdk:"create_namespace"`
+	Schedule         types.String   `tfsdk:"schedule"`
+	TimeZone         types.String   `tfsdk:"time_zone"`
+	Suspend          types.Bool     `tfsdk:"suspend"`
+	S3               types.Object   `tfsdk:"s3"`
+	Encryption       types.Object   `tfsdk:"encryption"`
+	Compression      types.String   `tfsdk:"compression"`
+	Retain           types.Object   `tfsdk:"retain"`
+	RunNow           types.String   `tfsdk:"run_now"`
+	Image            types.Object   `tfsdk:"image"`
+	History          types.Object   `tfsdk:"history"`
+	StartingDeadline duration       `tfsdk:"starting_deadline"`
+	RunTimeout       duration       `tfsdk:"run_timeout"`
+	Resources        types.Object   `tfsdk:"resources"`
+	NodeSelector     types.Map      `tfsdk:"node_selector"`
+	Tolerations      types.List     `tfsdk:"tolerations"`
+	Timeouts         timeouts.Value `tfsdk:"timeouts"`
 
 	scheduleSeenModel
 }
@@ -168,7 +168,7 @@ func defaultTolerations() []schedule.Toleration {
 	return []schedule.Toleration{{Key: controlPlaneTaint, Operator: "Exists", Effect: "NoSchedule"}}
 }
 
-func (r *reader) duration(v timetypes.GoDuration) time.Duration {
+func (r *reader) duration(v duration) time.Duration {
 	r.unknown = r.unknown || v.IsUnknown()
 
 	if v.IsNull() || v.IsUnknown() {

@@ -292,7 +292,7 @@ func (s *scheduler) warn(seen scheduleSeen) diag.Diagnostics {
 // allow says what lets Talos give credentials.
 func (s *scheduler) allow() string {
 	return "Talos lets pods of a namespace use its API with a patch of the configuration of every control plane, such as in config_patches of " +
-		"talosop_control_plane:\n\n" +
+		"talosop_control_plane, control_plane.config_patches of talosop_cluster, or config_patches of each talosop_machine that is one:\n\n" +
 		talosAccessPatch(s.spec.Namespace)
 }
 

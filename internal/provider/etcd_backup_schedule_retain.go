@@ -63,11 +63,14 @@ func (r *etcdBackupScheduleResource) count(ctx context.Context, s schedule.Spec,
 }
 
 func notCounted(s schedule.Spec, m etcdBackupScheduleModel, err error) diag.Diagnostic {
+	from := placeOf(m.S3, types.ObjectNull(nil))
+	cause, next := from.trouble(err)
+
 	return unsettled("The bucket of a schedule could not be read", report{
-		Attempted: fmt.Sprintf("look in %s for snapshots of schedule %q that retain lets go", placeOf(m.S3, types.ObjectNull(nil)), s.Name),
-		Cause:     strings.Split(err.Error(), "\n"), Now: []string{"no snapshot is deleted"},
-		Next: "Give credentials in s3 of the provider, or in the environment, that may list and delete there; or remove retain, and give the bucket a " +
-			"lifecycle rule.",
+		Attempted: fmt.Sprintf("look in %s for snapshots of schedule %q that retain lets go", from, s.Name),
+		Cause:     cause, Now: []string{"no snapshot is deleted"},
+		Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list and delete there; or remove retain, " +
+			"and give the bucket a lifecycle rule."),
 	}.String())
 }
 

@@ -167,7 +167,7 @@ func scheduleRetainAttribute() schema.Attribute {
 				MarkdownDescription: "How many of the newest snapshots are kept; at least 1.",
 			},
 			"min_age": schema.StringAttribute{
-				Optional: true, CustomType: timetypes.GoDurationType{},
+				Optional: true, CustomType: durationType{},
 				MarkdownDescription: "How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`.",
 			},
 		},
@@ -225,12 +225,12 @@ func schedulePodAttributes() map[string]schema.Attribute {
 			},
 		},
 		"starting_deadline": schema.StringAttribute{
-			Optional: true, CustomType: timetypes.GoDurationType{},
+			Optional: true, CustomType: durationType{},
 			MarkdownDescription: "How late a run may still begin when its time was missed, such as `10m`; at least `10s`, because Kubernetes looks that " +
 				"often. Default: any time." + nextRun,
 		},
 		"run_timeout": schema.StringAttribute{
-			Optional: true, CustomType: timetypes.GoDurationType{},
+			Optional: true, CustomType: durationType{},
 			MarkdownDescription: "How long a run may take, retries included, before it is ended as failed. No two runs overlap, so one that hangs would " +
 				"keep all later ones from beginning. Default: `" + defaultRunTimeout + "`." + nextRun,
 		},

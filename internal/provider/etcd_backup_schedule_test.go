@@ -62,7 +62,9 @@ func TestMistakesInSchedules(t *testing.T) {
 		says    []string
 		warning bool
 	}{
-		"cron":             {path: []string{"schedule"}, value: "0 3 * *", says: []string{`"0 3 * *"`, "five fields"}},
+		"cron":             {path: []string{"schedule"}, value: "0 3 * *", says: []string{`"0 3 * *": expected exactly 5 fields, found 4. `, "five fields"}},
+		"hour in cron":     {path: []string{"schedule"}, value: "0 25 * * *", says: []string{"(25) above maximum (23)"}},
+		"never":            {path: []string{"schedule"}, value: "0 3 31 2 *", says: []string{"names no time"}},
 		"zone in cron":     {path: []string{"schedule"}, value: "TZ=UTC 0 3 * * *", says: []string{"time zone", "time_zone"}},
 		"time zone":        {path: []string{"time_zone"}, value: "Europe/Nowhere", says: []string{`"Europe/Nowhere"`, "IANA"}},
 		"name":             {path: []string{"name"}, value: "Nightly", says: []string{`"Nightly"`, "1 to 52"}},
@@ -73,6 +75,8 @@ func TestMistakesInSchedules(t *testing.T) {
 		"two recipients":   {path: []string{"encryption", "recipients"}, value: []any{ageRecipient, ageRecipient}, says: []string{"Found 2", "exactly one"}},
 		"no recipient":     {path: []string{"encryption"}, value: configuration{}, says: []string{"Found 0", "disabled = true"}},
 		"SSH key":          {path: []string{"encryption", "recipients"}, value: []any{"ssh-ed25519 AAAA"}, says: []string{"X25519"}},
+		"no duration":      {path: []string{"run_timeout"}, value: "1x", says: []string{`Found "1x"`, "168h"}},
+		"days":             {path: []string{"retain"}, value: configuration{"count": 3, "min_age": "7d"}, says: []string{`Found "7d"`, "168h"}},
 		"private key":      {path: []string{"encryption", "recipients"}, value: []any{"AGE-SECRET-KEY-1ABC"}, says: []string{"X25519"}},
 		"both":             {path: []string{"encryption", "disabled"}, value: true, says: []string{"beside recipients"}},
 		"clear text":       {path: []string{"encryption"}, value: configuration{"disabled": true}, says: []string{"every Secret"}, warning: true},

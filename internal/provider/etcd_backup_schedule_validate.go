@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -84,10 +83,8 @@ func (m etcdBackupScheduleModel) validateTimes() diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if text := m.Schedule.ValueString(); !m.Schedule.IsUnknown() {
-		if err := schedule.CheckSchedule(text); err != nil {
-			diags.Append(invalid(path.Root("schedule"), "schedule", "found "+quote(text)+", and "+err.Error(),
-				"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week), or @hourly, @daily, @weekly, @monthly, @every 6h",
-				`write "0 3 * * *" for every night at three, and the time zone as time_zone`))
+		if _, err := readTimetable(text); err != nil {
+			diags.Append(invalidTimetable(path.Root("schedule"), text, err, "and the time zone as time_zone"))
 		}
 	}
 
@@ -106,18 +103,18 @@ func (m etcdBackupScheduleModel) validateTimes() diag.Diagnostics {
 }
 
 // atLeast checks a duration that Kubernetes counts in seconds.
-func atLeast(name string, v timetypes.GoDuration, least time.Duration) diag.Diagnostics {
+func atLeast(name string, v duration, least time.Duration) diag.Diagnostics {
 	if v.IsNull() || v.IsUnknown() {
 		return nil
 	}
 
-	d, diags := v.ValueGoDuration()
-	if !diags.HasError() && (d < least || d%time.Second != 0) {
-		diags.Append(invalid(path.Root(name), name, "found "+quote(v.ValueString()), fmt.Sprintf("allowed are whole seconds, %s or more", least),
-			"write such as 10m"))
+	d, wrong := v.ValueGoDuration()
+	if wrong.HasError() || d >= least && d%time.Second == 0 {
+		return nil // its type speaks of what is no duration
 	}
 
-	return diags
+	return diag.Diagnostics{invalid(path.Root(name), name, "found "+quote(v.ValueString()), fmt.Sprintf("allowed are whole seconds, %s or more", least),
+		"write such as 10m")}
 }
 
 func (m etcdBackupScheduleModel) validateBucket() diag.Diagnostics {
@@ -163,7 +160,7 @@ func (m etcdBackupScheduleModel) validateEncryption(ctx context.Context) diag.Di
 	case known:
 		if err := schedule.CheckRecipient(recipients[0]); err != nil {
 			// The value may be a private key by mistake, so it is not shown.
-			diags.Append(invalid(at.AtName("recipients").AtListIndex(0), "recipient", err.Error(), "allowed is one such as age1…",
+			diags.Append(invalid(at.AtName("recipients").AtListIndex(0), "recipient", err.Error(), "allowed is one such as age1…; keys of SSH are not taken",
 				"copy the public key that `age-keygen` prints, not the secret one"))
 		}
 	}

@@ -99,7 +99,7 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 					MarkdownDescription: "How many of the newest snapshots are kept; at least 1." + anyTime,
 				},
 				"min_age": schema.StringAttribute{
-					Optional: true, CustomType: timetypes.GoDurationType{},
+					Optional: true, CustomType: durationType{},
 					MarkdownDescription: "How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`." + anyTime,
 				},
 			},
@@ -113,7 +113,7 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 			Optional:   true,
 			Validators: []validator.String{cronValidator{}},
 			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of five fields in UTC, such as `0 3 * * *`, or " +
-				"`@hourly`, `@daily`, `@weekly`, `@monthly`. A plan after `next_due` takes one new snapshot, however many times were missed; nothing happens " +
+				"`@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` for some time after the last snapshot. A plan after `next_due` takes one new snapshot, however many times were missed; nothing happens " +
 				"without a plan. A change takes none by itself and counts from its apply. Default: none is due.",
 		},
 		"delete_on_destroy": schema.BoolAttribute{
@@ -163,7 +163,7 @@ func etcdBackupResults() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id": text("Name of the cluster."),
 		"key": text("Key of the snapshot in the bucket, or its path below the folder: `<prefix>/<cluster>/etcd-snapshot-<time>-<mark>-<random>.db`, with `.zst` " +
-			"and `.age` for what was done to it. `restore_from` takes it. No key is ever used twice."),
+			"and `.age` for what was done to it. `restore_from.s3.key` takes it; for a folder, `restore_from.file.path` is `<file.path>/<key>`. No key is ever used twice."),
 		"status": text("`stored` when the store held the snapshot as it was recorded, when it was last asked. Anything else plans a new one: `missing` and `changed` " +
 			"when the object is gone or is another one, `due` when `schedule` named a time since."),
 		"size":     number("Size of the stored object in bytes."),

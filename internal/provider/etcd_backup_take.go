@@ -25,7 +25,7 @@ import (
 type taking struct {
 	archive backup.Archive
 	// at names the place.
-	at      string
+	at      place
 	handle  handleModel
 	bundle  *pki.Bundle
 	machine *talos.Fleet
@@ -52,18 +52,16 @@ func (r *etcdBackupResource) take(ctx context.Context, m *etcdBackupModel, given
 
 	ctx, t, err := r.prepare(ctx, p, to, handle, bundle)
 	if err != nil {
-		return append(diags, notTaken(ctx, to.String(), err))
+		return append(diags, notTaken(ctx, to, err))
 	}
 
 	defer t.close()
 
 	t.sealing, t.secrets = sealing, m.sealedWithSecrets()
 
-	leave, more := r.ready(ctx, t)
-	diags.Append(more...)
-
-	if diags.HasError() {
-		return diags
+	leave, unswept := r.ready(ctx, t)
+	if unswept.HasError() {
+		return append(diags, unswept...)
 	}
 
 	defer leave()
@@ -72,6 +70,8 @@ func (r *etcdBackupResource) take(ctx context.Context, m *etcdBackupModel, given
 	if record == nil {
 		return append(diags, notTaken(ctx, t.at, errors.Join(problems...)))
 	}
+
+	diags.Append(unswept...)
 
 	if len(problems) > 0 {
 		diags.Append(notWell(problems))
@@ -119,7 +119,7 @@ func (r *etcdBackupResource) prepare(ctx context.Context, p pool, to place, hand
 
 	o := owner{handle.Name.ValueString(), bundle.Mark()}
 
-	return ctx, &taking{archive: o.archive(opened, to), at: to.String(), handle: handle, bundle: bundle, machine: machines, api: api}, nil
+	return ctx, &taking{archive: o.archive(opened, to), at: to, handle: handle, bundle: bundle, machine: machines, api: api}, nil
 }
 
 func (t *taking) close() {
@@ -127,7 +127,8 @@ func (t *taking) close() {
 	t.api.Close()
 }
 
-// ready waits for the turn of the taking, and removes what killed runs left half stored.
+// ready waits for the turn of the taking, and removes what killed runs left half stored. Its
+// warnings are those of a snapshot that was stored.
 func (r *etcdBackupResource) ready(ctx context.Context, t *taking) (leave func(), diags diag.Diagnostics) {
 	alone, leave, err := r.turn(ctx, t)
 	if err != nil {
@@ -142,9 +143,15 @@ func (r *etcdBackupResource) ready(ctx context.Context, t *taking) (leave func()
 
 	removed, err := t.archive.Sweep(ctx, before)
 	if err != nil && ctx.Err() == nil {
+		cause, _ := t.at.trouble(err)
+		next := "The snapshot was taken all the same."
+
+		if t.at.bucket.Bucket != "" {
+			next += " Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket abort them."
+		}
+
 		diags.Append(unsettled("Half stored backups were not looked for", report{
-			Attempted: "remove what interrupted runs left half stored in " + t.at, Cause: []string{err.Error()},
-			Next: "The snapshot was taken all the same. Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket abort them.",
+			Attempted: "remove what interrupted runs left half stored in " + t.at.String(), Cause: cause, Next: next,
 		}.String()))
 	}
 
@@ -290,7 +297,7 @@ func (r *etcdBackupResource) takesNow(ctx context.Context, plan, state, given et
 
 	status, err := r.look(ctx, state, from)
 	if err != nil {
-		return false, diag.Diagnostics{notTaken(ctx, from.String(), err)}
+		return false, diag.Diagnostics{notTaken(ctx, from, err)}
 	}
 
 	return status != statusStored, nil
@@ -318,12 +325,12 @@ func (r *etcdBackupResource) keep(ctx context.Context, plan *etcdBackupModel, st
 
 	ctx, opened, err := to.open(maskSecrets(ctx, handle.Secrets.ValueString()), r.stores)
 	if err != nil {
-		return diag.Diagnostics{unretained(to.String(), err)}
+		return diag.Diagnostics{unretained(to, err)}
 	}
 
 	left, err := retain(ctx, owner{handle.Name.ValueString(), bundle.Mark()}.archive(opened, to), plan.retention(ctx), state.Key.ValueString())
 	if err != nil {
-		return diag.Diagnostics{unretained(to.String(), err)}
+		return diag.Diagnostics{unretained(to, err)}
 	}
 
 	plan.Kept = types.Int64Value(left)
@@ -332,8 +339,8 @@ func (r *etcdBackupResource) keep(ctx context.Context, plan *etcdBackupModel, st
 }
 
 // notTaken is the error of a snapshot that was not taken.
-func notTaken(ctx context.Context, to string, err error) diag.Diagnostic {
-	cause := strings.Split(err.Error(), "\n")
+func notTaken(ctx context.Context, to place, err error) diag.Diagnostic {
+	cause, next := to.trouble(err)
 
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -343,8 +350,9 @@ func notTaken(ctx context.Context, to string, err error) diag.Diagnostic {
 	}
 
 	return unable("take", "backup of etcd", report{
-		Attempted: "store a snapshot in " + to, Cause: cause,
-		Now: []string{"no new snapshot is stored, and earlier ones were not touched"}, Next: "Applying again is safe.",
+		Attempted: "store a snapshot in " + to.String(), Cause: cause,
+		Now:  []string{"no new snapshot is stored, and earlier ones were not touched"},
+		Next: strings.TrimSpace(next + " Applying again is safe."),
 	})
 }
 
@@ -359,18 +367,22 @@ func notWell(problems []error) diag.Diagnostic {
 }
 
 // notRetained warns of a retention that could not be carried out after a snapshot was taken.
-func notRetained(at string, err error) diag.Diagnostic {
+func notRetained(at place, err error) diag.Diagnostic {
+	cause, next := at.trouble(err)
+
 	return unsettled("Old backups were not removed", report{
-		Attempted: "remove the snapshots that retain lets go from " + at, Cause: []string{err.Error()},
-		Now: []string{"the new snapshot is stored"}, Next: "The next snapshot tries again.",
+		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
+		Now: []string{"the new snapshot is stored"}, Next: strings.TrimSpace(next + " The next snapshot tries again."),
 	}.String())
 }
 
 // unretained is the error of a changed retention that could not be carried out.
-func unretained(at string, err error) diag.Diagnostic {
+func unretained(at place, err error) diag.Diagnostic {
+	cause, next := at.trouble(err)
+
 	return unable("change", "backup of etcd", report{
-		Attempted: "remove the snapshots that retain lets go from " + at, Cause: []string{err.Error()},
-		Now: []string{"the newest snapshot was not touched"}, Next: "Applying again is safe.",
+		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
+		Now: []string{"the newest snapshot was not touched"}, Next: strings.TrimSpace(next + " Applying again is safe."),
 	})
 }
 

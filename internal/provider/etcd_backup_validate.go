@@ -65,7 +65,12 @@ func (m etcdBackupModel) validateEncryption(ctx context.Context) diag.Diagnostic
 	}
 
 	if encryption.Recipients.IsNull() == encryption.Passphrase.IsNull() {
-		diags.Append(invalid(at, "encryption", "found both or none of recipients and passphrase", "allowed is exactly one of them",
+		found := "found both recipients and passphrase"
+		if encryption.Recipients.IsNull() {
+			found = "found neither recipients nor passphrase"
+		}
+
+		diags.Append(invalid(at, "encryption", found, "allowed is exactly one of them",
 			"give public keys of age, or a passphrase"))
 
 		return diags
@@ -91,8 +96,8 @@ func (m etcdBackupModel) validateEncryption(ctx context.Context) diag.Diagnostic
 
 		// The value may be a private key by mistake, so it is not shown.
 		if (backup.Sealing{Recipients: []string{text.ValueString()}}).Check() != nil {
-			diags.Append(invalid(at.AtName("recipients").AtListIndex(i), "recipient", "found no public key of age", "allowed is one such as age1…",
-				"copy the public key that `age-keygen` prints, not the secret one"))
+			diags.Append(invalid(at.AtName("recipients").AtListIndex(i), "recipient", fmt.Sprintf("found no public key of age in recipients[%d]", i),
+				"allowed is one such as age1…; keys of SSH are not taken", "copy the public key that `age-keygen` prints, not the secret one"))
 		}
 	}
 
@@ -102,8 +107,10 @@ func (m etcdBackupModel) validateEncryption(ctx context.Context) diag.Diagnostic
 func (m etcdBackupModel) validateRetain(ctx context.Context) diag.Diagnostics {
 	var diags diag.Diagnostics
 
-	retain, ok := object[retainModel](ctx, &reader{}, m.Retain)
-	if !ok {
+	r := &reader{}
+
+	retain, ok := object[retainModel](ctx, r, m.Retain)
+	if !ok || r.diags.HasError() { // its types speak of mistakes
 		return diags
 	}
 

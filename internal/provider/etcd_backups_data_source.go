@@ -1,8 +1,12 @@
 package provider
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -83,11 +87,7 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 
 	entries, err := d.list(ctx, at, backup.Archive{Prefix: at.prefix, Cluster: handle.Name.ValueString(), Mark: bundle.Mark()})
 	if err != nil {
-		resp.Diagnostics.Append(unable("list", "backups of etcd", report{
-			Attempted: fmt.Sprintf("list the snapshots of cluster %q in %s", handle.Name.ValueString(), at),
-			Cause:     []string{err.Error()},
-			Next:      "Correct the location or the credentials, which are those of s3 of the provider or of the default chain of the AWS SDK.",
-		}))
+		resp.Diagnostics.Append(unlisted(handle.Name.ValueString(), at, err))
 
 		return
 	}
@@ -95,6 +95,7 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 	backups := judge(entries, handle)
 	config.fill(backups)
 
+	resp.Diagnostics.Append(missingFolder(at)...)
 	resp.Diagnostics.Append(unreadable(backups)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }
@@ -113,6 +114,34 @@ func (d *etcdBackupsDataSource) list(ctx context.Context, at place, of backup.Ar
 	of.Store = from
 
 	return of.List(ctx)
+}
+
+// unlisted is the error of a store that could not be asked.
+func unlisted(cluster string, at place, err error) diag.Diagnostic {
+	fallback := "Correct the location or the credentials, which are those of s3 of the provider or of the default chain of the AWS SDK."
+	if at.bucket.Bucket == "" {
+		fallback = "Correct path in file."
+	}
+
+	cause, next := at.trouble(err)
+
+	return unable("list", "backups of etcd", report{
+		Attempted: fmt.Sprintf("list the snapshots of cluster %q in %s", cluster, at), Cause: cause, Next: cmp.Or(next, fallback),
+	})
+}
+
+// missingFolder warns of a folder that does not exist: it holds nothing, or its path is wrong.
+func missingFolder(at place) diag.Diagnostics {
+	if at.bucket.Bucket != "" {
+		return nil
+	}
+
+	if _, err := os.Stat(at.folder); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	return diag.Diagnostics{doubtful(path.Root("file").AtName("path"), "path", "found "+quote(at.folder)+", and there is no such folder",
+		"The list is empty", "Correct path, unless the first backup is yet to make the folder")}
 }
 
 // unreadable warns of snapshots that are not what was stored.

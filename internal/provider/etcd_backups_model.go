@@ -16,12 +16,12 @@ import (
 )
 
 type etcdBackupsModel struct {
-	Cluster types.Object         `tfsdk:"cluster"`
-	S3      types.Object         `tfsdk:"s3"`
-	File    types.Object         `tfsdk:"file"`
-	Timeout timetypes.GoDuration `tfsdk:"timeout"`
-	Latest  types.String         `tfsdk:"latest"`
-	Backups types.List           `tfsdk:"backups"`
+	Cluster types.Object `tfsdk:"cluster"`
+	S3      types.Object `tfsdk:"s3"`
+	File    types.Object `tfsdk:"file"`
+	Timeout duration     `tfsdk:"timeout"`
+	Latest  types.String `tfsdk:"latest"`
+	Backups types.List   `tfsdk:"backups"`
 }
 
 // listPatience is how long a store may take unless timeout says otherwise.
@@ -37,7 +37,7 @@ func etcdBackupsAttributes() map[string]schema.Attribute {
 		},
 		"timeout": schema.StringAttribute{
 			Optional:            true,
-			CustomType:          timetypes.GoDurationType{},
+			CustomType:          durationType{},
 			MarkdownDescription: "Time that the store may take to answer, such as `30s` or `5m`. Default: `1m`.",
 		},
 		"latest": told("Key of the newest snapshot that can be restored; null when there is none. It changes with every backup, and a cluster that lives refuses another " +
@@ -62,7 +62,7 @@ func storedAttributes() map[string]schema.Attribute {
 	}
 
 	return map[string]schema.Attribute{
-		"key": told("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the folder."),
+		"key": told("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the folder: `restore_from.file.path` is `<file.path>/<key>`."),
 		"time": schema.StringAttribute{
 			Computed: true, CustomType: timetypes.RFC3339Type{},
 			MarkdownDescription: "When the snapshot was taken (RFC 3339, UTC), by its name.",

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
@@ -104,12 +105,12 @@ type failing struct{ err error }
 
 func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 
-// A folder that nothing was stored in is an empty list and no error.
+// A folder that does not exist is an empty list and no error, and is told: its path may be wrong.
 func TestBackupsOfNoFolder(t *testing.T) {
 	t.Parallel()
 
 	state, said := look(t, "talosop_etcd_backups", configuration{"cluster": writtenHandle(), "file": configuration{"path": filepath.Join(t.TempDir(), "none")}})
-	if len(said) > 0 {
+	if len(said) != 1 || said[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(said[0].Detail, "no such folder") {
 		t.Fatalf("it says %s", show(said))
 	}
 
@@ -118,6 +119,19 @@ func TestBackupsOfNoFolder(t *testing.T) {
 	var backups []tftypes.Value
 	if err := got["backups"].As(&backups); err != nil || backups == nil || len(backups) > 0 || !got["latest"].IsNull() {
 		t.Errorf("backups are %s (%v), latest is %s", got["backups"], err, got["latest"])
+	}
+}
+
+// A file where the folder should be is named, and nothing is said of buckets.
+func TestBackupsOfAFile(t *testing.T) {
+	t.Parallel()
+
+	name := filepath.Join(t.TempDir(), "a-file")
+	must(t, os.WriteFile(name, nil, 0o600))
+
+	_, said := look(t, "talosop_etcd_backups", configuration{"cluster": writtenHandle(), "file": configuration{"path": name}})
+	if len(said) != 1 || !strings.Contains(said[0].Detail, name+" is a file") || strings.Contains(said[0].Detail, "AWS") {
+		t.Errorf("it says %s", show(said))
 	}
 }
 

@@ -255,6 +255,8 @@ type run struct {
 	err    error
 	// renamed and replaced are those of the record the run began with.
 	renamed, replaced map[string]string
+	// anonymous is true when it restored a snapshot that may be of any cluster.
+	anonymous bool
 	// remains is what an update that failed would still have to do.
 	remains types.List
 }
@@ -262,7 +264,7 @@ type run struct {
 func (s *session) ended(recorded recordedPool, result lifecycle.Result, err error) run {
 	result.Snapshot = withoutStrangers(s.want, result.Snapshot)
 
-	return run{want: s.want, result: result, err: err, renamed: recorded.renamed, replaced: recorded.replaced}
+	return run{want: s.want, result: result, err: err, renamed: recorded.renamed, replaced: recorded.replaced, anonymous: s.anonymous()}
 }
 
 // converge makes the machines what the pool says.

@@ -101,6 +101,7 @@ func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.Mo
 		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change)...)
 	}
 
+	resp.Diagnostics.Append(refuseLocked(ctx, P(&plan).pool, P(&state).life(), req.Config)...)
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 
 	if req.State.Raw.IsNull() {

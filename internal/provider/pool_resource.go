@@ -117,7 +117,7 @@ func (m *lifeModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begu
 
 	switch {
 	case done.err == nil:
-		return done.tellOfRestore(), true
+		return append(done.tellOfRestore(), done.doubtRestore()...), true
 	case done.want.Machines == nil:
 		return openFailed(p, "create", done.err), false
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
@@ -132,12 +132,12 @@ func (m *lifeModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begu
 		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines and begin anew. To go on " +
 			"instead, `untaint` it and apply again."
 
-		return diag.Diagnostics{unable("create", p.object, what)}, true
+		return append(diag.Diagnostics{unable("create", p.object, what)}, done.doubtRestore()...), true
 	}
 
 	what.Next = applyAgain + " Run `terraform apply` (or `tofu apply`)."
 
-	return diag.Diagnostics{incomplete("create of "+p.object, what)}, true
+	return append(diag.Diagnostics{incomplete("create of "+p.object, what)}, done.doubtRestore()...), true
 }
 
 // refresh observes the machines and puts what it saw into the model of state. A
@@ -234,6 +234,8 @@ func (m *machinery) update(ctx context.Context, p, prior pool, state lifeModel) 
 	default:
 		diags.Append(unable("update", p.object, done.report(p, "update "+p.object, applyAgain)))
 	}
+
+	diags.Append(done.doubtRestore()...)
 
 	return done, append(diags, done.leftBehind()...)
 }

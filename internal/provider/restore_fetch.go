@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 
 	"github.com/blang/semver/v4"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -77,6 +79,17 @@ func (r *restoring) Fetch(ctx context.Context) error {
 // Reader reads the fetched snapshot from its beginning.
 func (r *restoring) Reader() io.Reader { return r.fetched.Reader() }
 
+// anonymous is whether nothing tells of which cluster the fetched snapshot is.
+func (r *restoring) anonymous() bool {
+	if r.fetched == nil || r.fetched.Record != nil {
+		return false
+	}
+
+	_, marked := backup.ParseKey(r.pool.restore.from)
+
+	return !marked
+}
+
 // close removes what was fetched.
 func (r *restoring) close() error {
 	if r.fetched == nil {
@@ -107,10 +120,33 @@ func (e *restoreError) diagnostic(p pool) diag.Diagnostic {
 	})
 }
 
+// trouble is place.trouble of the one object or file.
+func (r restoration) trouble(err error) (cause, remedy string) {
+	from := placeOf(r.S3, r.File)
+
+	if from.bucket.Bucket != "" {
+		lines, remedy := from.trouble(err)
+
+		return strings.Join(lines, "; "), remedy
+	}
+
+	info, unseen := os.Stat(from.folder)
+
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "there is no such file", ""
+	case unseen == nil && info.IsDir():
+		return from.folder + " is a folder, and no file", "Name the file in it that is to be restored."
+	default:
+		return err.Error(), ""
+	}
+}
+
 // because finds the attribute for what came of fetching the snapshot.
 func (r *restoring) because(err error) error {
 	asked := r.pool.restore
-	problem := &restoreError{at: asked.keyPath(), from: asked.from, cause: err}
+	cause, remedy := asked.trouble(err)
+	problem := &restoreError{at: asked.keyPath(), from: asked.from, cause: errors.New(cause)}
 
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -123,15 +159,17 @@ func (r *restoring) because(err error) error {
 		problem.at, problem.remedy = restorePath(), "Give the identity of one of the recipients in identities, or the passphrase."
 
 		switch {
+		case !asked.Passphrase.IsNull() && !asked.Identities.IsNull():
+			problem.at, problem.cause = restorePath().AtName("passphrase"), errors.New("neither the passphrase nor any of the identities opens it")
 		case !asked.Passphrase.IsNull():
-			problem.at = restorePath().AtName("passphrase")
+			problem.at, problem.cause = restorePath().AtName("passphrase"), errors.New("the passphrase does not open it")
 		case !asked.Identities.IsNull():
-			problem.at = restorePath().AtName("identities")
+			problem.at, problem.cause = restorePath().AtName("identities"), errors.New("none of the identities opens it")
 		}
 	case errors.Is(err, backup.ErrIncomplete), errors.Is(err, backup.ErrDamaged), errors.Is(err, store.ErrDiffers), errors.Is(err, backup.ErrRecord):
 		problem.remedy = "Choose another snapshot: this one cannot be trusted."
 	default:
-		problem.remedy = "Correct the cause and apply again."
+		problem.remedy = cmp.Or(remedy, "Correct the cause and apply again.")
 	}
 
 	return problem
@@ -178,7 +216,7 @@ func kubernetesTooOldFor(facts backup.Facts, wanted string) string {
 		return ""
 	}
 
-	return fmt.Sprintf("Kubernetes v%s wrote it, and the older %s need not read it", from, to)
+	return fmt.Sprintf("Kubernetes v%s wrote it, and the older %s may not be able to read it", from, to)
 }
 
 // etcdTooOldFor is tooOldFor of etcd, whose version is that of Talos.
@@ -191,6 +229,13 @@ func etcdTooOldFor(facts backup.Facts, wanted string) string {
 	}
 
 	return fmt.Sprintf("the etcd of Talos %s wrote it, and that of the older %s does not read it", from, to)
+}
+
+// anonymous is whether the run fetched a snapshot that may be of any cluster.
+func (s *session) anonymous() bool {
+	snapshot, ok := s.runner.Restoration.(*restoring)
+
+	return ok && snapshot.anonymous()
 }
 
 // restore lets a session restore the snapshot that its spec asks for.

@@ -134,7 +134,9 @@ func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
 		atKey      = `AttributeName("bootstrap").AttributeName("restore_from").AttributeName("s3").AttributeName("key")`
 		foreign    = "0123456789abcdef"
 		identity   = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ"
-		identities = `AttributeName("bootstrap").AttributeName("restore_from").AttributeName("identities").ElementKeyInt(0)`
+		list       = `AttributeName("bootstrap").AttributeName("restore_from").AttributeName("identities")`
+		identities = list + `.ElementKeyInt(0)`
+		passphrase = `AttributeName("bootstrap").AttributeName("restore_from").AttributeName("passphrase")`
 	)
 
 	for name, test := range map[string]struct {
@@ -144,7 +146,8 @@ func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
 		"of this cluster":     {config: restoringFrom(baseCluster(), key(own.Mark(), ".zst"))},
 		"of another":          {restoringFrom(baseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
 		"of unknown secrets":  {config: restoringFrom(with(baseCluster(), unknownValue{}, "secrets"), key(foreign, ""))},
-		"encrypted":           {restoringFrom(baseCluster(), key(own.Mark(), ".zst.age")), atKey, "Set identities or passphrase"},
+		"an empty passphrase": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase", ""), passphrase, "Found an empty one"},
+		"no identity":         {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{}), list, "Found none"},
 		"with an identity":    {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{identity})},
 		"with a file of one":  {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{"# created: today\n" + identity + "\n"})},
 		"with a recipient":    {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{"age1abc"}), identities, "is the public key"},
@@ -164,6 +167,34 @@ func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
 	refused := planned(t, "talosop_control_plane", nil, valueOf(t, typeOf(t, "talosop_control_plane"), restoringFrom(baseControlPlane(), key(foreign, ""))))
 	if len(refused.Diagnostics) != 1 || refused.Diagnostics[0].Attribute.String() != atKey {
 		t.Errorf("a plan of a control plane from the snapshot of another cluster says %s", show(refused.Diagnostics))
+	}
+}
+
+// An encrypted snapshot needs what opens it in the plan that restores it, and in no later one.
+func TestSnapshotsAreOpenedOnce(t *testing.T) {
+	t.Parallel()
+
+	key := "talos/prod/etcd-snapshot-2026-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-abcdef.db.age"
+	typ := typeOf(t, "talosop_cluster")
+	locked := func() configuration { return restoringFrom(baseCluster(), key) }
+	lives := restoredBefore(key)(t, settledState(t, "talosop_cluster", baseCluster()))
+	lost := lostEtcd(t, settledState(t, "talosop_cluster", baseCluster()))
+
+	for name, test := range map[string]struct {
+		state  *tftypes.Value
+		config configuration
+		needs  bool
+	}{
+		"a create":              {nil, locked(), true},
+		"a create with a key":   {nil, with(locked(), unknownValue{}, "bootstrap", "restore_from", "passphrase"), false},
+		"a restore":             {&lost, locked(), true},
+		"what was restored":     {&lives, locked(), false},
+		"what came from others": {nil, restoringFrom(baseCluster(), "talos/prod/older.db"), false},
+	} {
+		said := show(planned(t, "talosop_cluster", test.state, valueOf(t, typ, test.config)).Diagnostics)
+		if strings.Contains(said, "Set identities or passphrase") != test.needs || !test.needs && strings.Contains(said, "ERROR") {
+			t.Errorf("%s: %s", name, said)
+		}
 	}
 }
 

@@ -68,6 +68,19 @@ func (r run) tellOfRestore() diag.Diagnostics {
 			r.want.Name, restoredAt(r.result.Snapshot).ValueString(), r.want.RestoreFrom))}
 }
 
+// doubtRestore warns of a restored snapshot that may be of another cluster, however the run
+// ended: one with other secrets is what may have ended it.
+func (r run) doubtRestore() diag.Diagnostics {
+	if !r.anonymous || !r.restores() {
+		return nil
+	}
+
+	return diag.Diagnostics{unsettled("A snapshot does not say of which cluster it is",
+		fmt.Sprintf("Etcd of cluster %q began with %s. It has no mark of a cluster in its name and no record beside it, as one that `talosctl etcd snapshot` "+
+			"wrote: talosop cannot tell whether it is of this cluster. If it was taken of one with other secrets, Kubernetes can read none of its Secrets, "+
+			"and the tokens in it are not valid.", r.want.Name, r.want.RestoreFrom))}
+}
+
 // complete takes the time over from what is seen, where a run that was cut short recorded the
 // snapshot alone.
 func (r restored) complete(have cluster.Snapshot) restored {

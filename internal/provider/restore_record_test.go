@@ -2,11 +2,18 @@ package provider
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
@@ -71,5 +78,61 @@ func TestRecordOfARestore(t *testing.T) {
 
 	if got := older.complete(have); got != older {
 		t.Errorf("a record that is complete became %v", got)
+	}
+}
+
+// A restored snapshot of which nothing says whose it is, is told of, however the run ended.
+func TestSnapshotsOfAnyCluster(t *testing.T) {
+	t.Parallel()
+
+	marked := "etcd-snapshot-2026-01-02T03-00-00Z-0123456789abcdef-abcdef.db"
+
+	for name, c := range map[string]struct {
+		from    string
+		fetched *backup.Snapshot
+		done    []cluster.Step
+		told    bool
+	}{
+		"neither mark nor record": {"newer.db", &backup.Snapshot{}, []cluster.Step{cluster.Restore{}}, true},
+		"a mark":                  {marked, &backup.Snapshot{}, []cluster.Step{cluster.Restore{}}, false},
+		"a record":                {"newer.db", &backup.Snapshot{Record: &backup.Record{}}, []cluster.Step{cluster.Restore{}}, false},
+		"not restored":            {"newer.db", &backup.Snapshot{}, nil, false},
+		"not fetched":             {"newer.db", nil, nil, false},
+	} {
+		snapshot := &restoring{pool: pool{restore: restoration{from: c.from}}, fetched: c.fetched}
+		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.from}, runner: &lifecycle.Runner{Restoration: snapshot}}
+		ended := s.ended(recordedPool{}, lifecycle.Result{Done: c.done}, context.Canceled)
+
+		if told := len(ended.doubtRestore()) > 0; told != c.told {
+			t.Errorf("%s: a warning: %t, want %t", name, told, c.told)
+		}
+	}
+}
+
+// What came of fetching a file is told in words that fit a file and its keys.
+func TestTroubleWithFiles(t *testing.T) {
+	t.Parallel()
+
+	folder := t.TempDir()
+	file := filepath.Join(folder, "a.db")
+	must(t, os.WriteFile(file, nil, 0o600))
+
+	for name, c := range map[string]struct {
+		path       string
+		passphrase types.String
+		err        error
+		says       string
+	}{
+		"missing":            {filepath.Join(folder, "none.db"), types.StringNull(), store.ErrNotFound, "there is no such file"},
+		"a folder":           {folder, types.StringNull(), errors.New("read"), folder + " is a folder, and no file"},
+		"a wrong passphrase": {file, types.StringValue("wrong"), backup.ErrLocked, "the passphrase does not open it"},
+		"broken":             {file, types.StringNull(), backup.ErrDamaged, backup.ErrDamaged.Error()},
+	} {
+		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType}, map[string]attr.Value{"path": types.StringValue(c.path)})
+		r := &restoring{pool: pool{restore: restoration{from: c.path, restoreModel: restoreModel{File: at, Passphrase: c.passphrase}}}}
+
+		if said := r.because(c.err).Error(); !strings.HasSuffix(said, c.says) {
+			t.Errorf("%s: %s", name, said)
+		}
 	}
 }

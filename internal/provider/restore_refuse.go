@@ -1,12 +1,14 @@
 package provider
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -23,20 +25,46 @@ func (r restoration) validate() diag.Diagnostics {
 
 	diags := validateStore(restorePath(), r.S3, r.File)
 
-	if name, ok := backup.ParseKey(r.from); ok && name.Encrypted && r.Identities.IsNull() && r.Passphrase.IsNull() {
-		diags.Append(invalid(r.keyPath(), "snapshot", "found one that is encrypted, "+quote(path.Base(r.from)),
-			"allowed is an encrypted snapshot with what opens it",
-			"set identities or passphrase beside it, as the backup was encrypted for recipients or with a passphrase"))
+	if p := r.Passphrase; !p.IsNull() && !p.IsUnknown() && p.ValueString() == "" {
+		diags.Append(invalid(restorePath().AtName("passphrase"), "passphrase", "found an empty one", "allowed is the one that the snapshot was encrypted with",
+			"leave it out for a snapshot that is not encrypted with one"))
 	}
 
 	identities, known := knownStrings(r.Identities)
 
+	if known && !r.Identities.IsNull() && len(identities) == 0 {
+		diags.Append(invalid(restorePath().AtName("identities"), "identities", "found none", "allowed is one or more",
+			"leave it out for a snapshot that is not encrypted for recipients"))
+	}
+
 	for i, identity := range identities {
 		if known && !strings.Contains("\n"+identity, "\nAGE-SECRET-KEY-") {
-			diags.Append(invalid(restorePath().AtName("identities").AtListIndex(i), "identity", "found a text without a line of an identity of age",
+			diags.Append(invalid(restorePath().AtName("identities").AtListIndex(i), "identity", fmt.Sprintf("found a text without a line of an identity of age in identities[%d]", i),
 				"allowed is the line AGE-SECRET-KEY-… that age-keygen wrote, or its whole file",
 				"what begins with age1 is the public key, for which a backup is encrypted"))
 		}
+	}
+
+	return diags
+}
+
+// refuseLocked refuses a snapshot that a plan restores and whose name says that it is
+// encrypted, where the configuration has nothing that opens it. One that was restored before
+// is not opened.
+func refuseLocked(ctx context.Context, planned func(context.Context) (pool, diag.Diagnostics), before lifeModel, config tfsdk.Config) diag.Diagnostics {
+	p, _ := planned(ctx) // its mistakes are told by the plan itself
+
+	name, ok := backup.ParseKey(p.restore.asked(before.restored.from.ValueString()))
+	if !ok || !name.Encrypted {
+		return nil
+	}
+
+	diags := p.unlock(ctx, config)
+
+	if r := p.restore; r.Identities.IsNull() && r.Passphrase.IsNull() {
+		diags.Append(invalid(r.keyPath(), "snapshot", "found one that is encrypted, "+quote(path.Base(r.from)),
+			"allowed is an encrypted snapshot with what opens it",
+			"set identities or passphrase beside it, as the backup was encrypted for recipients or with a passphrase"))
 	}
 
 	return diags

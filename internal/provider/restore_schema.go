@@ -1,11 +1,8 @@
 package provider
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
@@ -52,14 +49,12 @@ func restoreAttributes() map[string]schema.Attribute {
 		Sensitive:           true,
 		WriteOnly:           true,
 		ElementType:         types.StringType,
-		Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
 		MarkdownDescription: "Identities of age, such as `AGE-SECRET-KEY-1…`, of which one opens a snapshot that was encrypted for recipients." + writeOnlyText,
 	}
 	attributes["passphrase"] = schema.StringAttribute{
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
-		Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		MarkdownDescription: "Passphrase that opens a snapshot that was encrypted with one." + writeOnlyText,
 	}
 

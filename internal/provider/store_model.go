@@ -156,6 +156,10 @@ func (p place) open(ctx context.Context, fallback storeCredentials) (context.Con
 		return ctx, nil, err
 	}
 
+	if s.Region() == "" {
+		return ctx, nil, errNoRegion
+	}
+
 	return ctx, s, nil
 }
 

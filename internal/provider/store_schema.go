@@ -99,7 +99,8 @@ func restoresBackup(change string) map[string]schema.Attribute {
 			Attributes: map[string]schema.Attribute{
 				"path": schema.StringAttribute{
 					Required: true,
-					MarkdownDescription: "Path of the file, relative to the working directory of Terraform. Any snapshot of etcd will do, also what " +
+					MarkdownDescription: "Path of the file, relative to the working directory of Terraform: of a snapshot of `talosop_etcd_backup`, `<file.path>/<key>`. " +
+						"Any snapshot of etcd will do, also what " +
 						"`talosctl etcd snapshot` wrote, as it is or compressed with zstd or encrypted with age." + change,
 				},
 			},

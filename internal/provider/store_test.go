@@ -1,9 +1,12 @@
 package provider
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/aws/smithy-go"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
@@ -109,4 +112,28 @@ func TestStoreKeysAreWriteOnly(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a server refuses is told with what to do, and without the ids of its requests.
+func TestTroubleWithBuckets(t *testing.T) {
+	t.Parallel()
+
+	at := place{bucket: s3.Config{Bucket: "prod-backup", Endpoint: "https://s3.example.org"}}
+
+	for code, remedy := range map[string]string{
+		"NoSuchBucket": "There is no bucket prod-backup at https://s3.example.org: create it", "SignatureDoesNotMatch": "check access_key_id and secret_access_key",
+		"InvalidAccessKeyId": "check access_key_id and secret_access_key", "AuthorizationHeaderMalformed": "correct region", "Unheard": "",
+	} {
+		answer := fmt.Errorf("RequestID: 1, HostID: 2, %w", &smithy.GenericAPIError{Code: code, Message: "no"})
+		err := fmt.Errorf("cp-1: list prod/: %w", &smithy.OperationError{ServiceID: "S3", OperationName: "List", Err: answer})
+		cause, next := at.trouble(errors.Join(errors.New("cp-2: no answer"), err))
+
+		if text := strings.Join(cause, "|"); text != "cp-2: no answer|cp-1: list prod/: "+code+": no" || !strings.Contains(next, remedy) || (remedy == "") != (next == "") {
+			t.Errorf("%s: %s, %q", code, text, next)
+		}
+	}
+
+	if _, next := at.trouble(errNoRegion); !strings.Contains(next, "Set region") {
+		t.Errorf("without a region: %s", next)
+	}
 }

@@ -27,6 +27,10 @@ type Store struct {
 	config Config
 }
 
+// Region that requests are made for; empty when neither Config nor the environment has one, and
+// then none can be made.
+func (s *Store) Region() string { return s.client.Options().Region }
+
 // Head asks for size, checksum and time of an object.
 func (s *Store) Head(ctx context.Context, key string) (store.Object, error) {
 	head, err := s.head(ctx, key)
