@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,9 +124,11 @@ func judge(entries []backup.Entry, handle handleModel) []judged {
 		j := judged{Entry: e}
 
 		switch {
-		case e.Doubt != nil:
+		case errors.Is(e.Doubt, backup.ErrRecord):
 			j.reason, j.damaged = e.Doubt.Error(), true
-		case e.Record == nil:
+		case e.Doubt != nil && !backup.Unrecorded(e.Doubt):
+			j.reason = e.Doubt.Error() // for now
+		case e.Record == nil: // or one that may not be read, which restores without it
 		case e.Record.Size != e.Size:
 			j.reason, j.damaged = fmt.Sprintf("it has %d bytes, and %d were stored", e.Size, e.Record.Size), true
 		default:

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"bytes"
 	"errors"
 	"fmt"
@@ -209,6 +210,27 @@ func TestWhatIsRestorable(t *testing.T) {
 			if (b.reason == "") != (test.reasons[i] == "") || !strings.Contains(strings.ReplaceAll(b.reason, "Talos v", "Talos "), test.reasons[i]) {
 				t.Errorf("%s: %s is refused because %q, want %q", name, b.Key, b.reason, test.reasons[i])
 			}
+		}
+	}
+}
+
+// A record that is damaged says so of its snapshot. One that may not be read, or that could
+// not be read just now, says nothing.
+func TestWhatARecordThatIsNotReadSays(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		doubt            error
+		refused, damaged bool
+	}{
+		{fmt.Errorf("read it: %w", backup.ErrRecord), true, true},
+		{fmt.Errorf("read it: %w", store.ErrDenied), false, false},
+		{context.DeadlineExceeded, true, false},
+	} {
+		j := judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, Doubt: test.doubt}}, handleModel{})[0]
+
+		if (j.reason != "") != test.refused || j.damaged != test.damaged {
+			t.Errorf("%v: refused because %q, damaged %t", test.doubt, j.reason, j.damaged)
 		}
 	}
 }
