@@ -1,8 +1,8 @@
 package provider
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
