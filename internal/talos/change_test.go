@@ -210,7 +210,9 @@ func TestBootstrapOnce(t *testing.T) {
 			}
 
 			m.ClearFaults()
-			observed(t, api, "came back", func(s cluster.MachineState) bool { return s.Access == cluster.Member && (s.EtcdService != "" || settled(s)) })
+			observed(t, api, "came back", func(s cluster.MachineState) bool {
+				return s.Access == cluster.Member && (s.EtcdService != "" || settled(s))
+			})
 
 			// Whatever happened, further attempts are harmless.
 			for range 3 {
