@@ -11,7 +11,7 @@ import (
 // The control planes beside are taken to work in a cluster that has an etcd.
 // It asks no machine, so both planning passes of one apply agree.
 func Assume(want Spec, recorded map[string]MachineState) Snapshot {
-	if awaitsRestore(want, recorded) {
+	if lostOnRecord(want, recorded) {
 		return assumeLost(want, recorded)
 	}
 
@@ -49,10 +49,10 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	return have
 }
 
-// awaitsRestore reports whether a snapshot is to bring back an etcd that no control plane has
+// lostOnRecord reports whether a snapshot is to bring back an etcd that no control plane has
 // any data of, as far as the record knows: none was seen to run. One that was configured and
 // waits for etcd is booting until then (Talos 1.13).
-func awaitsRestore(want Spec, recorded map[string]MachineState) bool {
+func lostOnRecord(want Spec, recorded map[string]MachineState) bool {
 	runs := func(m Machine) bool {
 		s := recorded[m.Name]
 

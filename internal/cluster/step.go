@@ -1,6 +1,9 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Step is one effect on one machine. Steps are small comparable values, so that
 // two plans can be compared, and their String is what a person approves.
@@ -104,6 +107,11 @@ func Founding(step Step) bool {
 	default:
 		return false
 	}
+}
+
+// Restores reports whether any of the steps restores etcd.
+func Restores(steps []Step) bool {
+	return slices.ContainsFunc(steps, func(s Step) bool { _, is := s.(Restore); return is })
 }
 
 // WriteMeta writes values to a machine's META, the small store beside its system

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -14,9 +13,7 @@ import (
 // step, and at the latest before it is restored. It takes as long as a download does: what was
 // observed before is old then.
 func (w *work) fetch(ctx context.Context, d cluster.Decision, have cluster.Snapshot) (fetched bool, err error) {
-	restores := slices.ContainsFunc(d.Steps, func(s cluster.Step) bool { _, is := s.(cluster.Restore); return is })
-
-	if w.fetched || !restores && (len(d.Steps) == 0 || !cluster.AwaitsRestore(w.want, have)) {
+	if w.fetched || !cluster.Restores(d.Steps) && (len(d.Steps) == 0 || !cluster.AwaitsRestore(w.want, have)) {
 		return false, nil
 	}
 

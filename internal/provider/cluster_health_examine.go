@@ -36,8 +36,7 @@ type examined struct {
 func (m *machinery) examine(ctx context.Context, value types.Object, timeout timetypes.GoDuration, withNodes bool) (examined, diag.Diagnostics) {
 	handle, bundle, diags := clusterOf(ctx, value)
 	limit := limitOf(timeout, &diags)
-	p := pool{object: "cluster", endpoints: endpointsOf(handle, &diags)}
-	p.settings.Name, p.settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
+	p := ofHandle(handle, "cluster", &diags)
 
 	if diags.HasError() {
 		return examined{}, diags
@@ -84,6 +83,15 @@ func controlPlanesOf(p pool) cluster.Spec {
 	}
 
 	return want
+}
+
+// ofHandle is a cluster that is known by its handle alone, as a pool without machines. object
+// names in texts what is worked on.
+func ofHandle(handle handleModel, object string, diags *diag.Diagnostics) pool {
+	p := pool{object: object, endpoints: endpointsOf(handle, diags)}
+	p.settings.Name, p.settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
+
+	return p
 }
 
 // endpointsOf are the control planes of a handle, each once.

@@ -2,10 +2,8 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 	"time"
@@ -41,15 +39,8 @@ type backupImport struct {
 func parseBackupImport(id string) (backupImport, error) {
 	var request backupImport
 
-	decoder := json.NewDecoder(strings.NewReader(id))
-	decoder.DisallowUnknownFields()
-
-	if err := decoder.Decode(&request); err != nil {
-		return request, fmt.Errorf("the import id is not the JSON object that is expected: %w", err)
-	}
-
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return request, errors.New("the import id has text behind the JSON object")
+	if err := decodeImport(id, &request); err != nil {
+		return request, err
 	}
 
 	switch {

@@ -2,10 +2,8 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -38,15 +36,8 @@ type scheduleImport struct {
 func readScheduleImport(id string) (scheduleImport, error) {
 	var request scheduleImport
 
-	decoder := json.NewDecoder(strings.NewReader(id))
-	decoder.DisallowUnknownFields()
-
-	if err := decoder.Decode(&request); err != nil {
-		return request, fmt.Errorf("the import id is not the JSON object that is expected: %w", err)
-	}
-
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return request, errors.New("the import id has text behind the JSON object")
+	if err := decodeImport(id, &request); err != nil {
+		return request, err
 	}
 
 	if request.Secrets == "" || request.Name == "" || len(request.ControlPlane) == 0 {

@@ -343,8 +343,7 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 	handle, bundle, more := clusterOf(ctx, m.Cluster)
 	diags.Append(more...)
 
-	p := pool{object: "cluster", endpoints: endpointsOf(handle, &diags)}
-	p.settings.Name, p.settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
+	p := ofHandle(handle, "cluster", &diags)
 
 	if diags.HasError() {
 		return nil, nil, diags

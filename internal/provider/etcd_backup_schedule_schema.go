@@ -261,26 +261,12 @@ func schedulePodAttributes() map[string]schema.Attribute {
 }
 
 func scheduleTimeouts(ctx context.Context) schema.Attribute {
-	attribute, ok := timeoutsAttribute(ctx).(schema.SingleNestedAttribute)
-	if !ok {
-		panic("provider: timeouts is not a nested attribute")
-	}
-
-	attribute.MarkdownDescription = "How long operations may take, as durations such as `45m` or `1h30m`."
-
-	for name, description := range map[string]string{
+	return timeoutsAttribute(ctx, "", map[string]string{
 		"create": "Time for making everything, and for the run that `run_now` asks for. Default: `30m`.",
 		"read":   "Time for a look at the cluster and the bucket. Default: `1m`. What does not answer in time changes nothing.",
 		"update": "Time for bringing a change to the cluster, and for the run that `run_now` asks for. Default: `30m`.",
 		"delete": "Time for removing everything. Default: `30m`.",
-	} {
-		if operation, ok := attribute.Attributes[name].(schema.StringAttribute); ok {
-			operation.MarkdownDescription = description
-			attribute.Attributes[name] = operation
-		}
-	}
-
-	return attribute
+	})
 }
 
 // scheduleResults are what the cluster and the bucket tell.

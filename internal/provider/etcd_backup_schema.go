@@ -126,26 +126,12 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 }
 
 func backupTimeouts(ctx context.Context) schema.Attribute {
-	attribute, ok := timeoutsAttribute(ctx).(schema.SingleNestedAttribute)
-	if !ok {
-		panic("provider: timeouts is not a nested attribute")
-	}
-
-	attribute.MarkdownDescription = "How long operations may take, as durations such as `45m` or `1h30m`." + anyTime
-
-	for name, description := range map[string]string{
+	return timeoutsAttribute(ctx, anyTime, map[string]string{
 		"create": "Time for the first snapshot. Default: `30m`.",
 		"read":   "Time for a look at the store. Default: `1m`. A store that does not answer in time changes nothing.",
 		"update": "Time for a further snapshot. Default: `30m`.",
 		"delete": "Time for deleting the snapshot. Default: `30m`.",
-	} {
-		if operation, ok := attribute.Attributes[name].(schema.StringAttribute); ok {
-			operation.MarkdownDescription = description
-			attribute.Attributes[name] = operation
-		}
-	}
-
-	return attribute
+	})
 }
 
 // etcdBackupResults are what is known of the snapshot.

@@ -39,8 +39,7 @@ type taking struct {
 // the configuration, which alone has what is write-only. After an error nothing was stored.
 func (r *etcdBackupResource) take(ctx context.Context, m *etcdBackupModel, given etcdBackupModel) diag.Diagnostics {
 	handle, bundle, diags := clusterOf(ctx, m.Cluster)
-	p := pool{object: "backup", endpoints: endpointsOf(handle, &diags)}
-	p.settings.Name, p.settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
+	p := ofHandle(handle, "backup", &diags)
 
 	if diags.HasError() {
 		return diags

@@ -78,18 +78,27 @@ func readImport(id string, kind importKind) (importRequest, secretsFile, diag.Di
 	return request, secretsFile{bundle: bundle, text: string(text)}, nil
 }
 
-func parseImport(id string, kind importKind) (importRequest, error) {
-	var request importRequest
-
+// decodeImport reads an import id, a JSON object of known fields alone.
+func decodeImport(id string, request any) error {
 	decoder := json.NewDecoder(strings.NewReader(id))
 	decoder.DisallowUnknownFields()
 
-	if err := decoder.Decode(&request); err != nil {
-		return request, fmt.Errorf("the import id is not the JSON object that is expected: %w", err)
+	if err := decoder.Decode(request); err != nil {
+		return fmt.Errorf("the import id is not the JSON object that is expected: %w", err)
 	}
 
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return request, errors.New("the import id has text behind the JSON object")
+		return errors.New("the import id has text behind the JSON object")
+	}
+
+	return nil
+}
+
+func parseImport(id string, kind importKind) (importRequest, error) {
+	var request importRequest
+
+	if err := decodeImport(id, &request); err != nil {
+		return request, err
 	}
 
 	switch {

@@ -258,7 +258,7 @@ func noTimeouts(ctx context.Context) timeouts.Value {
 }
 
 func timeoutsType(ctx context.Context) map[string]attr.Type {
-	if t, ok := timeoutsAttribute(ctx).GetType().(timeouts.Type); ok {
+	if t, ok := machineTimeouts(ctx).GetType().(timeouts.Type); ok {
 		return t.AttrTypes
 	}
 

@@ -104,7 +104,7 @@ func lifeAttributes(ctx context.Context, protect bool) map[string]schema.Attribu
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			MarkdownDescription: "A readable id, for messages of the CLI. Use `cluster` to refer to the cluster.",
 		},
-		"timeouts": timeoutsAttribute(ctx),
+		"timeouts": machineTimeouts(ctx),
 	}
 
 	maps.Copy(attributes, behaviourAttributes(protect))
@@ -278,21 +278,27 @@ func objectOf(attributes map[string]schema.Attribute) types.ObjectType {
 	return object
 }
 
-// timeoutsAttribute is that of the timeouts module, described as all others are.
-func timeoutsAttribute(ctx context.Context) schema.Attribute {
+// machineTimeouts is how long work on machines may take.
+func machineTimeouts(ctx context.Context) schema.Attribute {
+	return timeoutsAttribute(ctx, terraformOnly, map[string]string{
+		"create": "Time for a create. Default: `30m`.",
+		"read":   "Time for observing the machines. Default: `1m`. Machines that do not answer in time keep what was last seen of them.",
+		"update": "Time for an update. Default: `30m`.",
+		"delete": "Time for removing the machines. Default: `30m`.",
+	})
+}
+
+// timeoutsAttribute is that of the timeouts module, described as all others are: change says
+// what a change of it does, operations what each one bounds.
+func timeoutsAttribute(ctx context.Context, change string, operations map[string]string) schema.Attribute {
 	attribute, ok := timeouts.AttributesAll(ctx).(schema.SingleNestedAttribute)
 	if !ok {
 		panic("provider: timeouts is not a nested attribute")
 	}
 
-	attribute.MarkdownDescription = "How long operations may take, as durations such as `45m` or `1h30m`." + terraformOnly
+	attribute.MarkdownDescription = "How long operations may take, as durations such as `45m` or `1h30m`." + change
 
-	for name, description := range map[string]string{
-		"create": "Time for a create. Default: `30m`.",
-		"read":   "Time for observing the machines. Default: `1m`. Machines that do not answer in time keep what was last seen of them.",
-		"update": "Time for an update. Default: `30m`.",
-		"delete": "Time for removing the machines. Default: `30m`.",
-	} {
+	for name, description := range operations {
 		if operation, ok := attribute.Attributes[name].(schema.StringAttribute); ok {
 			operation.Description, operation.MarkdownDescription = "", description
 			attribute.Attributes[name] = operation

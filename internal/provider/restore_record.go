@@ -3,7 +3,6 @@ package provider
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -44,7 +43,7 @@ func (r run) restored(before restored) restored {
 
 // restores reports whether the run restored the snapshot.
 func (r run) restores() bool {
-	return slices.ContainsFunc(r.result.Done, func(s cluster.Step) bool { _, is := s.(cluster.Restore); return is })
+	return cluster.Restores(r.result.Done)
 }
 
 // foundRestored reports whether an etcd was seen that began with a snapshot other than the
