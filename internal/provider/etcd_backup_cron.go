@@ -11,23 +11,20 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/robfig/cron/v3"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 )
 
 // timetable is when a schedule names, in UTC.
 type timetable struct{ cron.Schedule }
 
-// readTimetable reads a schedule as Kubernetes does (1.36, pkg/apis/batch/validation,
-// validateScheduleFormat), which asks the same parser. One with a time zone is refused: it
-// would mean another time wherever it runs.
-func readTimetable(schedule string) (timetable, error) {
-	if strings.Contains(schedule, "TZ") {
-		return timetable{}, errors.New("it has a time zone in it")
-	}
-
-	parsed, err := cron.ParseStandard(schedule)
+// readTimetable reads a schedule as Kubernetes does. One with a time zone is refused: it would
+// mean another time wherever it runs.
+func readTimetable(text string) (timetable, error) {
+	parsed, err := schedule.ReadCron(text)
 	if err != nil {
 		// The parser repeats the fields, which the diagnostic shows anyway.
-		return timetable{}, errors.New(strings.TrimSuffix(err.Error(), fmt.Sprintf(": %v", strings.Fields(schedule))))
+		return timetable{}, errors.New(strings.TrimSuffix(err.Error(), fmt.Sprintf(": %v", strings.Fields(text))))
 	}
 
 	t := timetable{parsed}

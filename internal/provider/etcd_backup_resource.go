@@ -68,15 +68,12 @@ func (r *etcdBackupResource) Create(ctx context.Context, req resource.CreateRequ
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
 
-	timeout, diags := plan.Timeouts.Create(ctx, defaultChange)
-	resp.Diagnostics.Append(diags...)
+	ctx, cancel := deadlineOf(ctx, plan.Timeouts, opCreate, &resp.Diagnostics)
+	defer cancel()
 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	resp.Diagnostics.Append(r.take(ctx, &plan, given)...)
 
@@ -96,17 +93,14 @@ func (r *etcdBackupResource) Read(ctx context.Context, req resource.ReadRequest,
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
-	timeout, diags := state.Timeouts.Read(ctx, defaultRead)
-	resp.Diagnostics.Append(diags...)
+	ctx, cancel := deadlineOf(ctx, state.Timeouts, opRead, &resp.Diagnostics)
+	defer cancel()
 
 	own := remembers(ctx, req.Private, ownKeyKey, &resp.Diagnostics)
 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	looked := false
 
@@ -152,17 +146,14 @@ func (r *etcdBackupResource) Update(ctx context.Context, req resource.UpdateRequ
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
 
-	timeout, diags := plan.Timeouts.Update(ctx, defaultChange)
-	resp.Diagnostics.Append(diags...)
+	ctx, cancel := deadlineOf(ctx, plan.Timeouts, opUpdate, &resp.Diagnostics)
+	defer cancel()
 
 	imported := remembers(ctx, req.Private, importedKey, &resp.Diagnostics)
 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	takes, diags := r.takesNow(ctx, plan, state, given, imported)
 	resp.Diagnostics.Append(diags...)
@@ -191,17 +182,14 @@ func (r *etcdBackupResource) Delete(ctx context.Context, req resource.DeleteRequ
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
-	timeout, diags := state.Timeouts.Delete(ctx, defaultChange)
-	resp.Diagnostics.Append(diags...)
+	ctx, cancel := deadlineOf(ctx, state.Timeouts, opDelete, &resp.Diagnostics)
+	defer cancel()
 
 	own := remembers(ctx, req.Private, ownKeyKey, &resp.Diagnostics)
 
 	if resp.Diagnostics.HasError() || !state.DeleteOnDestroy.ValueBool() {
 		return
 	}
-
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	if err := r.remove(ctx, state); err != nil {
 		from := state.place()

@@ -223,7 +223,7 @@ func scheduleCredentials(ctx context.Context, config tfsdk.Config) (schedule.Cre
 
 // deadline bounds an operation by its timeout.
 func (m etcdBackupScheduleModel) deadline(ctx context.Context, op operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
-	return lifeModel{Timeouts: m.Timeouts}.deadline(ctx, op, diags)
+	return deadlineOf(ctx, m.Timeouts, op, diags)
 }
 
 // fill puts what was seen in the cluster into the model.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -36,6 +37,11 @@ const (
 
 // deadline bounds an operation by its timeout.
 func (m lifeModel) deadline(ctx context.Context, op operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+	return deadlineOf(ctx, m.Timeouts, op, diags)
+}
+
+// deadlineOf bounds an operation by what timeouts says of it.
+func deadlineOf(ctx context.Context, limits timeouts.Value, op operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
 	var (
 		timeout time.Duration
 		more    diag.Diagnostics
@@ -43,13 +49,13 @@ func (m lifeModel) deadline(ctx context.Context, op operation, diags *diag.Diagn
 
 	switch op {
 	case opCreate:
-		timeout, more = m.Timeouts.Create(ctx, defaultChange)
+		timeout, more = limits.Create(ctx, defaultChange)
 	case opRead:
-		timeout, more = m.Timeouts.Read(ctx, defaultRead)
+		timeout, more = limits.Read(ctx, defaultRead)
 	case opUpdate:
-		timeout, more = m.Timeouts.Update(ctx, defaultChange)
+		timeout, more = limits.Update(ctx, defaultChange)
 	case opDelete:
-		timeout, more = m.Timeouts.Delete(ctx, defaultChange)
+		timeout, more = limits.Delete(ctx, defaultChange)
 	}
 
 	diags.Append(more...)

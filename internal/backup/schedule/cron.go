@@ -10,18 +10,14 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// CheckSchedule says what is wrong with a cron expression, as the API server would (Kubernetes
-// 1.36, validateScheduleFormat).
-func CheckSchedule(expression string) error {
+// ReadCron reads a cron expression as the API server does (Kubernetes 1.36, pkg/apis/batch/validation,
+// validateScheduleFormat), which asks the same parser. One with a time zone in it is refused.
+func ReadCron(expression string) (cron.Schedule, error) {
 	if strings.Contains(expression, "TZ") {
-		return errors.New("it has a time zone in it")
+		return nil, errors.New("it has a time zone in it")
 	}
 
-	if _, err := cron.ParseStandard(expression); err != nil {
-		return err
-	}
-
-	return nil
+	return cron.ParseStandard(expression)
 }
 
 // CheckTimeZone says what is wrong with the name of a time zone (Kubernetes 1.36,
@@ -50,7 +46,7 @@ func (s Spec) NextRun(after time.Time) (next time.Time, ok bool, err error) {
 		return time.Time{}, false, fmt.Errorf("read the time zone: %w", err)
 	}
 
-	times, err := cron.ParseStandard(s.Schedule)
+	times, err := ReadCron(s.Schedule)
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("read the schedule: %w", err)
 	}

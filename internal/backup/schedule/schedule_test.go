@@ -326,7 +326,7 @@ func TestNextRun(t *testing.T) {
 		"0 3 * * *": true, "*/5 * * * 1-5": true, "@daily": true, "@every 6h": true,
 		"": false, "0 3 * *": false, "0 0 3 * * *": false, "61 * * * *": false, "TZ=UTC 0 3 * * *": false, "CRON_TZ=UTC 0 3 * * *": false,
 	} {
-		if err := schedule.CheckSchedule(expression); (err == nil) != good {
+		if _, err := schedule.ReadCron(expression); (err == nil) != good {
 			t.Errorf("%q gives %v", expression, err)
 		}
 	}
