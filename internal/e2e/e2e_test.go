@@ -20,6 +20,7 @@ var scenarios = []struct {
 	{"interrupted", site.interrupted},
 	{"changes", site.changes},
 	{"restore", site.restore},
+	{"addon", site.addon},
 	{"upgrade", site.upgrade},
 	{"upgrade killed", site.upgradeKilled},
 	{"stopped", site.stopped},

@@ -18,6 +18,7 @@ type site struct {
 	talosVersion, kubernetes string
 	kubernetesBefore         string // the version that upgrades come from
 	disk                     string
+	image                    string // of pods that wait for ever; none where nothing runs pods
 	patches                  []string
 	cannot                   []string
 	boot                     time.Duration // the most a machine may take from a reset to maintenance mode
@@ -35,6 +36,7 @@ func siteFromEnvironment(t *testing.T) site {
 		kubernetes:       setting("TALOSOP_E2E_KUBERNETES_VERSION", "v1.36.3"),
 		kubernetesBefore: setting("TALOSOP_E2E_KUBERNETES_BEFORE", "v1.35.4"),
 		disk:             setting("TALOSOP_E2E_DISK", "/dev/sda"),
+		image:            setting("TALOSOP_E2E_IMAGE", "registry.k8s.io/pause:3.10.1"),
 		cannot:           addresses("TALOSOP_E2E_CANNOT"),
 		boot:             10 * time.Minute,
 		settling:         3 * time.Minute,
