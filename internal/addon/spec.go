@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
@@ -90,6 +91,42 @@ type Observation struct {
 	History []Revision
 }
 
+// Last is the newest revision.
+func (o Observation) Last() (last Revision, exists bool) {
+	if len(o.History) == 0 {
+		return Revision{}, false
+	}
+
+	return o.History[len(o.History)-1], true
+}
+
+// Deployed is the newest revision that is deployed, which a failed upgrade leaves behind the
+// newest one.
+func (o Observation) Deployed() (deployed Revision, exists bool) {
+	for _, r := range slices.Backward(o.History) {
+		if r.Status == Deployed {
+			return r, true
+		}
+	}
+
+	return Revision{}, false
+}
+
+// Statuses of revisions (Helm 3.21, release/status.go).
+const (
+	Deployed        = "deployed"
+	Failed          = "failed"
+	Superseded      = "superseded"
+	PendingInstall  = "pending-install"
+	PendingUpgrade  = "pending-upgrade"
+	PendingRollback = "pending-rollback"
+	Uninstalling    = "uninstalling"
+	Uninstalled     = "uninstalled"
+	// Unreadable is the status of a revision whose record cannot be read. Helm has no such status:
+	// it leaves such records out.
+	Unreadable = "unreadable"
+)
+
 // Revision is one entry of Helm's history of a release.
 type Revision struct {
 	Number int
@@ -97,6 +134,8 @@ type Revision struct {
 	Status string
 	// Inputs is the mark of what went in ([Inputs]), empty when talosop did not make it.
 	Inputs string
+	// Removing is whether it was talosop that began to uninstall it.
+	Removing bool
 	// Chart that was rendered.
 	ChartName, ChartVersion, AppVersion string
 	// Values of the user. They may hold secrets.
@@ -104,9 +143,72 @@ type Revision struct {
 	// Objects of the manifest.
 	Objects     []manifest.Object
 	Description string
-	// FirstDeployed of the release, LastDeployed of the revision.
-	FirstDeployed, LastDeployed time.Time
-	Notes                       string
+	// FirstDeployed of the release, LastDeployed of the revision, and Deleted when it was begun to
+	// be uninstalled.
+	FirstDeployed, LastDeployed, Deleted time.Time
+	// Changed is when something was last heard of whoever made the revision.
+	Changed time.Time
+	// Notes may hold secrets.
+	Notes string
+}
+
+// Intent is what an apply is for.
+type Intent struct {
+	// Create takes no release for granted: one that exists is only taken over with Adopt, or when it
+	// is what an earlier run with the same wish made or began.
+	Create, Adopt bool
+	// Repair runs an upgrade even though the release has what is wanted, because its objects were
+	// seen to differ.
+	Repair bool
+}
+
+// Depth says how closely drift is looked for.
+type Depth string
+
+// Depths of the look for drift.
+const (
+	// DepthObjects compares every object with what it should be.
+	DepthObjects Depth = "objects"
+	// DepthPresence looks whether every object is there.
+	DepthPresence Depth = "presence"
+	// DepthRelease asks for no objects.
+	DepthRelease Depth = "release"
+)
+
+// Ignore leaves objects or fields out of the look for drift: what controllers change by
+// themselves.
+type Ignore struct {
+	// Kind, Name and Namespace are patterns of [path.Match]; an empty one matches everything.
+	Kind, Name, Namespace string
+	// Paths of fields, such as spec.replicas or data; each stands for all that is below it, and *
+	// for any one field or element. Without paths the whole object is left out.
+	Paths []string
+}
+
+// DriftOptions describe a look for drift.
+type DriftOptions struct {
+	// Release whose revision it is.
+	Release Name
+	Depth   Depth
+	Ignore  []Ignore
+	// Secrets are the texts that are shown to nobody.
+	Secrets values.Secrets
+}
+
+// RemoveOptions describe a removal.
+type RemoveOptions struct {
+	// KeepHistory leaves Helm's records, with the status uninstalled.
+	KeepHistory bool
+	// DisableHooks runs no hooks.
+	DisableHooks bool
+	// Wait until the objects are gone.
+	Wait bool
+	// Propagation is background (also when empty), foreground or orphan.
+	Propagation string
+	// Timeout bounds the wait for objects, and each hook.
+	Timeout time.Duration
+	// Secrets are the texts that are shown to nobody.
+	Secrets values.Secrets
 }
 
 // Outcome is what an apply did.
