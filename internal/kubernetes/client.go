@@ -93,8 +93,14 @@ type Client struct {
 // server is one way to reach the API.
 type server struct {
 	url  string
-	http *http.Transport
+	http transport
 	api  clientgo.Interface
+}
+
+// transport carries requests to one server, with the credentials for it.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 // New prepares a client; it does no I/O. The error is about an endpoint or
@@ -117,12 +123,10 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 
-	c := &Client{
-		attempt: o.Attempt, call: o.Call, await: o.Await, steady: o.Steady, port: o.Port, progress: o.Progress, staticPods: o.StaticPods,
-		cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA)),
-		connect: func(base string) (*server, error) {
-			return newServer(base, o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})
-		},
+	c := newClient(o)
+	c.cluster = fmt.Sprintf("%x", sha256.Sum256(o.CA))
+	c.connect = func(base string) (*server, error) {
+		return newServer(base, newTransport(o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}}))
 	}
 
 	for _, u := range urls {
@@ -135,6 +139,13 @@ func New(o Options) (*Client, error) {
 	}
 
 	return c, nil
+}
+
+// newClient is one without servers.
+func newClient(o Options) *Client {
+	return &Client{
+		attempt: o.Attempt, call: o.Call, await: o.Await, steady: o.Steady, port: o.Port, progress: o.Progress, staticPods: o.StaticPods,
+	}
 }
 
 func (o Options) withDefaults() Options {
@@ -195,16 +206,25 @@ func (o Options) urls() ([]string, error) {
 	return urls, nil
 }
 
-func newServer(base string, o Options, tlsConfig *tls.Config) (*server, error) {
-	transport := &http.Transport{
+// newTransport makes connections as the options say.
+func newTransport(o Options, tlsConfig *tls.Config) *http.Transport {
+	return &http.Transport{
 		DialContext:         reach(o),
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: o.Connect,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 1,
 		IdleConnTimeout:     time.Minute,
+		// A machine that goes away says nothing to its connections.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: o.Attempt},
 	}
+}
 
+// pingAfter is how long a connection with a request under way may be silent before it has to
+// show that it lives.
+const pingAfter = 10 * time.Second
+
+func newServer(base string, way transport) (*server, error) {
 	api, err := clientgo.NewForConfigAndClient(&rest.Config{
 		Host: base,
 		ContentConfig: rest.ContentConfig{
@@ -214,14 +234,17 @@ func newServer(base string, o Options, tlsConfig *tls.Config) (*server, error) {
 		},
 		QPS:            -1,
 		WarningHandler: rest.NoWarnings{},
-		UserAgent:      "talosop",
-	}, &http.Client{Transport: impatient{transport}})
+		UserAgent:      userAgent,
+	}, &http.Client{Transport: impatient{way}})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the Kubernetes API at %s: %w", base, err)
 	}
 
-	return &server{url: base, http: transport, api: api}, nil
+	return &server{url: base, http: way, api: api}, nil
 }
+
+// userAgent is what the API server's audit log shows.
+const userAgent = "talosop"
 
 // unreachableError is the reason why no TCP connection could be made.
 type unreachableError struct{ error }
