@@ -178,6 +178,7 @@ func (k *realKube) commonArgs(b *boot) []string {
 	return []string{
 		"--advertise-address=" + b.m.Address().String(),
 		"--endpoint-reconciler-type=none",
+		"--allow-privileged=true",
 		"--anonymous-auth=false",
 		"--authorization-mode=Node,RBAC",
 		"--enable-bootstrap-token-auth=true",
@@ -196,6 +197,7 @@ func (k *realKube) commonArgs(b *boot) []string {
 		"--service-account-issuer=" + cluster.Endpoint().String(),
 		"--service-account-key-file=" + file("service-account.key"),
 		"--service-account-signing-key-file=" + file("service-account.key"),
+		"--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
 		"--service-cluster-ip-range=" + strings.Join(cluster.Network().ServiceCIDRs(), ","),
 		"--etcd-servers=https://" + k.etcd.listener.Addr().String(),
 		"--etcd-cafile=" + file("etcd-ca.crt"),

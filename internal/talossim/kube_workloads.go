@@ -38,7 +38,7 @@ func (c *cluster) runWorkloads(ctx context.Context) {
 		if c.sim.await(ctx, func() bool {
 			client = c.controllersAPI()
 
-			return client != nil
+			return client != nil && !c.sim.controlled
 		}) != nil {
 			return
 		}

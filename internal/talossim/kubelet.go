@@ -76,11 +76,15 @@ func (b *boot) keepNode(ctx context.Context, version string, first bool) {
 		return
 	}
 
-	ready := b.cniReadies()
+	ready := b.networked()
 	registered := b.reportNode(ctx, version, ready && !first)
 	b.sim.update(func() {}) // who waits for the kubelet looks again
 
 	if registered && ready && first && pause(ctx, b.m.delays.NodeReady) == nil {
+		b.reportNode(ctx, version, true)
+	}
+
+	if registered && !ready && b.sim.await(ctx, func() bool { return b.m.disk.cni }) == nil {
 		b.reportNode(ctx, version, true)
 	}
 
@@ -171,6 +175,14 @@ func (b *boot) nameNode() {
 // cniReadies says whether the cluster gets a CNI by itself; without one nodes stay NotReady.
 func (b *boot) cniReadies() bool {
 	return b.config().Cluster().Network().CNI().Name() != constants.NoneCNI
+}
+
+// networked says whether pods get a network here.
+func (b *boot) networked() bool {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	return b.cniReadies() || b.m.disk.cni
 }
 
 // reportNode creates or updates the machine's node until it succeeds or ctx ends.

@@ -71,6 +71,9 @@ type disk struct {
 	// snapshot is where the content of /var/lib/etcd.snapshot is, on EPHEMERAL too; empty
 	// when there is none.
 	snapshot string
+	// cni: a pod network that Talos did not bring wrote its configuration to /etc/cni, whose
+	// overlay is on EPHEMERAL.
+	cni bool
 	// images are what containerd pulled to EPHEMERAL.
 	images imageStores
 	// meta is the values on META; no other partition's wipe touches them.

@@ -229,6 +229,7 @@ func (b *boot) wipePartitions(labels []string, whole bool) {
 				node, d.etcd = d.etcd, nil
 				snapshot, d.snapshot = d.snapshot, ""
 				d.images = nil
+				d.cni = false
 			case "META":
 				d.installed, d.meta = false, nil
 			}

@@ -31,6 +31,8 @@ type Simulator struct {
 	clusters map[string]*cluster
 	closed   bool
 
+	controlled bool // by real controllers, see HandOverWorkloads
+
 	endpoints endpoints
 }
 

@@ -1,0 +1,198 @@
+package addontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// version of the cluster's Kubernetes; the one of kube-apiserver and kube-controller-manager but for the patch release.
+const version = "v1.36.3"
+
+// NewCluster starts a cluster of one machine, whose Node cp-1 is ready and takes all pods. It takes
+// some three seconds and 500 MB, and ends with the test. The test is skipped when the real
+// programs are missing, or fails when they must not be (clitest.Asset).
+func NewCluster(t testing.TB) *Cluster {
+	t.Helper()
+
+	requireParts(t)
+
+	c, end, err := start(t.Context(), t.TempDir(), t.Logf)
+
+	t.Cleanup(func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return c
+}
+
+func requireParts(t testing.TB) {
+	t.Helper()
+
+	for _, name := range []string{"etcd", "kube-apiserver", managerName} {
+		clitest.Asset(t, name)
+	}
+}
+
+// shared is the cluster of all tests of a process that ask for it.
+var shared struct {
+	mu      sync.Mutex
+	cluster *Cluster
+	end     func() error
+	err     error
+}
+
+// Shared returns a cluster that all tests of a package share, to save their starts: each works
+// in namespaces of its own ([Cluster.Namespace]). The first test that asks starts it. The package
+// has to run its tests with [Run].
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+
+	requireParts(t)
+
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+
+	if shared.end == nil {
+		shared.cluster, shared.end, shared.err = startShared(context.WithoutCancel(t.Context()))
+	}
+
+	if shared.err != nil {
+		t.Fatalf("start the shared cluster: %v", shared.err)
+	}
+
+	return shared.cluster
+}
+
+func startShared(ctx context.Context) (*Cluster, func() error, error) {
+	dir, err := os.MkdirTemp("", "addontest-*")
+	if err != nil {
+		return nil, func() error { return nil }, err
+	}
+
+	c, end, err := start(ctx, dir, func(string, ...any) {})
+
+	return c, func() error { return errors.Join(end(), os.RemoveAll(dir)) }, err
+}
+
+// Run runs the tests of a package and ends the cluster that they shared, if any:
+//
+//	func TestMain(m *testing.M) { os.Exit(addontest.Run(m)) }
+func Run(m *testing.M) int {
+	code := m.Run()
+
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+
+	if shared.end != nil {
+		if err := shared.end(); err != nil {
+			fmt.Fprintln(os.Stderr, "end the shared cluster:", err)
+
+			return max(code, 1)
+		}
+	}
+
+	return code
+}
+
+// start starts a site with one machine, and what makes charts ready. The function it returns is
+// never nil and ends all of it.
+func start(ctx context.Context, dir string, log func(string, ...any)) (*Cluster, func() error, error) {
+	ctx, cancel := context.WithTimeout(ctx, upTime)
+	defer cancel()
+
+	nothing := func() error { return nil }
+
+	sim, err := talossim.New(context.WithoutCancel(ctx), talossim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})
+	if err != nil {
+		return nil, nothing, err
+	}
+
+	c, err := attach(context.WithoutCancel(ctx), sim, dir, log)
+	if err != nil {
+		return nil, sim.Close, err
+	}
+
+	end := func() error { c.close(); return sim.Close() }
+
+	if err := bootMachine(ctx, sim); err != nil {
+		return nil, end, err
+	}
+
+	return c, end, c.await(ctx)
+}
+
+// bootMachine starts a control plane that has been configured and lets its etcd begin.
+func bootMachine(ctx context.Context, sim *talossim.Simulator) error {
+	bundle, err := pki.Generate()
+	if err != nil {
+		return err
+	}
+
+	endpoint, err := sim.Endpoint()
+	if err != nil {
+		return err
+	}
+
+	config, err := machineconfig.Generate(
+		machineconfig.Cluster{
+			Name: "addons", Endpoint: endpoint, KubernetesVersion: version, Contract: "v1.13",
+			CNI: machineconfig.CNI{Name: machineconfig.CNINone}, KubeProxyDisabled: true, ScheduleOnControlPlanes: true,
+			Patches: []string{"cluster:\n  coreDNS:\n    disabled: true\n"},
+		},
+		machineconfig.Machine{
+			Role: machineconfig.ControlPlane, Mode: machineconfig.Metal, Hostname: "cp-1",
+			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:" + talossim.DefaultTalosVersion},
+		}, bundle)
+	if err != nil {
+		return err
+	}
+
+	m, err := sim.AddMachine(ctx, talossim.MachineOptions{Name: "cp-1", Config: config.Bytes})
+	if err != nil {
+		return err
+	}
+
+	m.InstallCNI()
+
+	admin, err := bundle.TalosClient([]string{"os:admin"}, lifetime)
+	if err != nil {
+		return err
+	}
+
+	fleet, err := talos.NewFleet(talos.Options{Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key}})
+	if err != nil {
+		return err
+	}
+
+	defer fleet.Close()
+
+	api := fleet.Machine(cluster.Machine{Name: m.Name(), Role: cluster.ControlPlane, Address: m.Address().String(), UUID: m.UUID()})
+
+	if err := wait.Until(ctx, glance, api.Bootstrap); err != nil {
+		return err
+	}
+
+	return m.AwaitReady(ctx)
+}
+
+// file of the cluster's own folder.
+func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }

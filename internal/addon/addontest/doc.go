@@ -1,0 +1,3 @@
+// Package addontest is what tests of addons run against: real Kubernetes, real repositories,
+// the real helm.
+package addontest
