@@ -78,8 +78,9 @@ type Client struct {
 	connect    func(base string) (*server, error)
 	progress   func(string)
 	staticPods bool
-	// cluster is the SHA-256 of the CA.
+	// cluster tells clusters apart: a SHA-256 of the CA or, of a kubeconfig, of the server and its CA.
 	cluster string
+	kinds   kinds
 
 	mu sync.Mutex
 	// steadied are the containers of API servers that were seen to run for long enough.

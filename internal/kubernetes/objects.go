@@ -7,11 +7,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -31,7 +28,10 @@ const (
 // ErrNoAnswer is a request that no API server answered: nothing is known of its object.
 var ErrNoAnswer = errors.New("the Kubernetes API gives no answer")
 
-// Reference names an object. Namespace is empty for kinds that have none.
+// Reference names an object of any kind that the API serves. Namespace is empty for kinds that have
+// none; what is there all the same does not count. Where a kind is served is asked once for each
+// version of a group. A kind that is not served makes every request for it fail with a
+// *meta.NoKindMatchError.
 type Reference struct{ APIVersion, Kind, Namespace, Name string }
 
 // String is such as "CronJob backups/nightly".
@@ -48,14 +48,6 @@ func ReferenceTo(object map[string]any) Reference {
 	o := unstructured.Unstructured{Object: object}
 
 	return Reference{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// resource is where the API serves a kind. The plural is the English one, which it is for
-// every kind that is asked for here; discovery would be one more request for each.
-func (r Reference) resource() schema.GroupVersionResource {
-	plural, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
-
-	return plural
 }
 
 // ApplyObject makes an object what is given, with server-side apply as the field manager
@@ -121,12 +113,13 @@ func (c *Client) GetObject(ctx context.Context, ref Reference) (map[string]any, 
 func (c *Client) CreateObject(ctx context.Context, object map[string]any) (map[string]any, error) {
 	ref, way := ReferenceTo(object), &everywhere{client: c, ctx: ctx}
 
-	resources, err := way.resources(ref)
-	if err != nil {
-		return nil, err
-	}
+	var created *unstructured.Unstructured
 
-	created, err := resources.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: objectManager})
+	err := way.on(ctx, ref, func(resources dynamic.ResourceInterface) (err error) {
+		created, err = resources.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: objectManager})
+
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", ref, way.answered(err))
 	}
@@ -139,12 +132,13 @@ func (c *Client) CreateObject(ctx context.Context, object map[string]any) (map[s
 func (c *Client) ListObjects(ctx context.Context, ref Reference, selector string) ([]map[string]any, error) {
 	way := &everywhere{client: c, ctx: ctx}
 
-	resources, err := way.resources(ref)
-	if err != nil {
-		return nil, err
-	}
+	var list *unstructured.UnstructuredList
 
-	list, err := resources.List(ctx, metav1.ListOptions{LabelSelector: selector})
+	err := way.on(ctx, ref, func(resources dynamic.ResourceInterface) (err error) {
+		list, err = resources.List(ctx, metav1.ListOptions{LabelSelector: selector})
+
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list every %s of %s: %w", ref.Kind, ref.Namespace, way.answered(err))
 	}
@@ -205,12 +199,9 @@ func (c *Client) RequestDeletion(ctx context.Context, ref Reference, uid string)
 	}
 
 	err := c.insist(ctx, func(ctx context.Context, way *everywhere) error {
-		resources, err := way.resources(ref)
-		if err != nil {
-			return err
-		}
-
-		return resources.Delete(ctx, ref.Name, options)
+		return way.on(ctx, ref, func(resources dynamic.ResourceInterface) error {
+			return resources.Delete(ctx, ref.Name, options)
+		})
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s: %w", ref, err)
@@ -221,34 +212,6 @@ func (c *Client) RequestDeletion(ctx context.Context, ref Reference, uid string)
 
 func uidOf(object map[string]any) string {
 	return string((&unstructured.Unstructured{Object: object}).GetUID())
-}
-
-// ServesKind reports whether the API knows a kind, such as one that a CustomResourceDefinition
-// brings.
-func (c *Client) ServesKind(ctx context.Context, apiVersion, kind string) (bool, error) {
-	way := &everywhere{client: c, ctx: ctx}
-
-	client, err := discovery.NewDiscoveryClientForConfig(way.config())
-	if err != nil {
-		return false, fmt.Errorf("prepare the Kubernetes API: %w", err)
-	}
-
-	list, err := client.ServerResourcesForGroupVersion(apiVersion)
-
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("ask for the kinds of %s: %w", apiVersion, way.answered(err))
-	}
-
-	for _, r := range list.APIResources {
-		if r.Kind == kind {
-			return true, nil
-		}
-	}
-
-	return false, nil
 }
 
 // insist repeats a request that no server answers.
@@ -281,44 +244,32 @@ func (e *everywhere) answered(err error) error {
 	return err
 }
 
-func (e *everywhere) resources(ref Reference) (dynamic.ResourceInterface, error) {
-	client, err := dynamic.NewForConfig(e.config())
-	if err != nil {
-		return nil, fmt.Errorf("prepare the Kubernetes API: %w", err)
-	}
+func (e *everywhere) get(ctx context.Context, ref Reference) (found *unstructured.Unstructured, err error) {
+	err = e.on(ctx, ref, func(resources dynamic.ResourceInterface) (err error) {
+		found, err = resources.Get(ctx, ref.Name, metav1.GetOptions{})
 
-	resources := client.Resource(ref.resource())
-	if ref.Namespace == "" {
-		return resources, nil
-	}
+		return err
+	})
 
-	return resources.Namespace(ref.Namespace), nil
-}
-
-func (e *everywhere) get(ctx context.Context, ref Reference) (*unstructured.Unstructured, error) {
-	resources, err := e.resources(ref)
-	if err != nil {
-		return nil, err
-	}
-
-	return resources.Get(ctx, ref.Name, metav1.GetOptions{})
+	return found, err
 }
 
 func (e *everywhere) apply(ctx context.Context, object map[string]any, dry bool) (map[string]any, error) {
 	ref := ReferenceTo(object)
-
-	resources, err := e.resources(ref)
-	if err != nil {
-		return nil, err
-	}
 
 	options := metav1.ApplyOptions{FieldManager: objectManager, Force: true}
 	if dry {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 
-	// The dynamic client writes into what it is given.
-	applied, err := resources.Apply(ctx, ref.Name, (&unstructured.Unstructured{Object: object}).DeepCopy(), options)
+	var applied *unstructured.Unstructured
+
+	err := e.on(ctx, ref, func(resources dynamic.ResourceInterface) (err error) {
+		// The dynamic client writes into what it is given.
+		applied, err = resources.Apply(ctx, ref.Name, (&unstructured.Unstructured{Object: object}).DeepCopy(), options)
+
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
