@@ -1,17 +1,117 @@
 package values
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"maps"
+)
 
-// Merge merges all that a user gives.
-func Merge(g Given) (map[string]any, Secrets, error) {
-	return nil, nil, errors.New("under construction")
+// Part of what a user gives.
+type Part string
+
+// Parts of [Given].
+const (
+	PartDocuments Part = "values document"
+	PartSettings  Part = "setting"
+	PartSecret    Part = "secret values document"
+)
+
+// Error says what of the given values cannot be used, and why. Its text holds nothing of a value.
+type Error struct {
+	Part Part
+	// Index in the list of the part, from 0.
+	Index int
+	// Line of the document, from 1; 0 where none can be named.
+	Line int
+	// Name of the setting.
+	Name   string
+	Reason string
 }
 
-// Equal compares values.
-func Equal(a, b map[string]any) bool { return Digest(a) == Digest(b) }
+// Error is such as "values document 2, line 7: key tag is there twice".
+func (e *Error) Error() string {
+	where := fmt.Sprintf("%s %d", e.Part, e.Index+1)
 
-// Digest of values.
-func Digest(values map[string]any) string { return "" }
+	if e.Name != "" {
+		where += " (" + e.Name + ")"
+	}
 
-// Differences between values.
-func Differences(old, new map[string]any, secrets Secrets) []string { return nil }
+	if e.Line > 0 {
+		where += fmt.Sprintf(", line %d", e.Line)
+	}
+
+	return where + ": " + e.Reason
+}
+
+// Merge puts together what a user gives, as Helm does with its -f and --set options: documents in
+// their order, then settings in theirs, then the secret documents. Mappings are merged, anything else
+// replaces what was there. Null stays, since that is how Helm is told to leave out a default of the
+// chart. Integers are int64, uint64 beyond that and float64 beyond that, other numbers float64.
+//
+// The secrets are all texts of secret documents and sensitive settings. Errors are [*Error].
+func Merge(g Given) (map[string]any, Secrets, error) {
+	merged := map[string]any{}
+
+	for i, text := range g.Documents {
+		document, err := parseDocument(text)
+		if err != nil {
+			return nil, nil, at(PartDocuments, i, err)
+		}
+
+		merged = mergeMaps(merged, document)
+	}
+
+	var secrets Secrets
+
+	for i, setting := range g.Settings {
+		value, err := setting.apply(merged)
+		if err != nil {
+			return nil, nil, at(PartSettings, i, err)
+		}
+
+		if setting.Sensitive {
+			secrets = append(leaves(secrets, value), setting.Value)
+		}
+	}
+
+	for i, text := range g.Secret {
+		document, err := parseDocument(text)
+		if err != nil {
+			return nil, nil, at(PartSecret, i, err)
+		}
+
+		secrets = leaves(secrets, document)
+		merged = mergeMaps(merged, document)
+	}
+
+	return merged, secrets.compact(), nil
+}
+
+// at completes an error with its place.
+func at(part Part, index int, err error) error {
+	found := &Error{Reason: "cannot be read"}
+	errors.As(err, &found)
+
+	found.Part, found.Index = part, index
+
+	return found
+}
+
+// mergeMaps is that of Helm (pkg/cli/values/options.go), which is not exported.
+func mergeMaps(below, above map[string]any) map[string]any {
+	merged := maps.Clone(below)
+
+	for key, value := range above {
+		if inner, ok := value.(map[string]any); ok {
+			if old, ok := merged[key].(map[string]any); ok {
+				merged[key] = mergeMaps(old, inner)
+
+				continue
+			}
+		}
+
+		merged[key] = value
+	}
+
+	return merged
+}

@@ -1,7 +1,190 @@
 package values
 
-// Secrets are texts that are shown to nobody.
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Secrets are texts that are shown to nobody. Printing them prints how many there are.
 type Secrets []string
 
-// Redact takes the secrets out of a text.
-func (s Secrets) Redact(text string) string { return text }
+// hidden stands for what is not shown.
+const hidden = "(sensitive)"
+
+// String says how many there are.
+func (s Secrets) String() string { return strconv.Itoa(len(s)) + " secrets" }
+
+// Format prints no secrets, whatever the verb.
+func (s Secrets) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.String()) }
+
+// MarshalJSON says how many there are, for logs.
+func (s Secrets) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// Redact takes the secrets out of a text, also where they are escaped as JSON, YAML or part of a URL or
+// encoded as base64, and the longer lines of those with several. Overlaps go as a whole. Texts that say
+// little are left, or else nobody could read what remains: up to 3 characters, true, false, null, and
+// numbers of less than 4 digits.
+func (s Secrets) Redact(text string) string {
+	var spans []span
+
+	for _, secret := range s {
+		for _, form := range formsOf(secret) {
+			spans = form.findIn(text, spans)
+		}
+	}
+
+	if len(spans) == 0 {
+		return text
+	}
+
+	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+
+	var shown strings.Builder
+
+	end := 0
+
+	for i, span := range spans {
+		if span.from >= end && (i == 0 || span.from > end) {
+			shown.WriteString(text[end:span.from] + hidden)
+		}
+
+		end = max(end, span.to)
+	}
+
+	return shown.String() + text[end:]
+}
+
+type span struct{ from, to int }
+
+type form string
+
+func (f form) findIn(text string, spans []span) []span {
+	for from := 0; ; {
+		i := strings.Index(text[from:], string(f))
+		if i < 0 {
+			return spans
+		}
+
+		spans = append(spans, span{from: from + i, to: from + i + len(f)})
+		from += i + 1
+	}
+}
+
+// formsOf are the texts as which a secret may appear.
+func formsOf(secret string) []form {
+	if trivial(secret) {
+		return nil
+	}
+
+	texts := []string{secret}
+
+	if trimmed := strings.TrimSpace(secret); trimmed != secret && !trivial(trimmed) {
+		texts = append(texts, trimmed)
+	}
+
+	if strings.Contains(secret, "\n") {
+		for line := range strings.Lines(secret) {
+			if line = strings.TrimSpace(line); utf8.RuneCountInString(line) >= longLine {
+				texts = append(texts, line)
+			}
+		}
+	}
+
+	var forms []form
+
+	for _, text := range texts {
+		forms = append(forms, encodingsOf(text)...)
+	}
+
+	slices.Sort(forms)
+
+	return slices.Compact(forms)
+}
+
+// longLine is how long a line of a secret has to be to be one by itself.
+const longLine = 8
+
+func encodingsOf(text string) []form {
+	raw := []byte(text)
+	forms := []form{
+		form(text), escaped(text, true), escaped(text, false), form(strings.ReplaceAll(text, "'", "''")),
+		form(url.QueryEscape(text)), form(url.PathEscape(text)), form(url.UserPassword("", text).String()[1:]),
+	}
+
+	quoted := strconv.Quote(text)
+	forms = append(forms, form(quoted[1:len(quoted)-1]))
+
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		forms = append(forms, form(encoding.EncodeToString(raw)))
+	}
+
+	return forms
+}
+
+// escaped is the text in JSON, without the quotes.
+func escaped(text string, html bool) form {
+	var encoded strings.Builder
+
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(html)
+
+	if err := encoder.Encode(text); err != nil {
+		return form(text)
+	}
+
+	quoted := strings.TrimSuffix(encoded.String(), "\n")
+
+	return form(quoted[1 : len(quoted)-1])
+}
+
+// trivial says whether a text tells nothing, and may well stand for something else.
+func trivial(text string) bool {
+	switch strings.ToLower(text) {
+	case "true", "false", "null":
+		return true
+	}
+
+	// numbers of less than 4 digits are among these
+	return utf8.RuneCountInString(text) <= 3
+}
+
+// leaves appends the texts in a value.
+func leaves(found Secrets, value any) Secrets {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, inner := range value {
+			found = leaves(found, inner)
+		}
+	case []any:
+		for _, inner := range value {
+			found = leaves(found, inner)
+		}
+	case nil, bool:
+	case string:
+		found = append(found, value)
+	default:
+		found = append(found, encode(value))
+	}
+
+	return found
+}
+
+// compact sorts the secrets, longest first, and leaves out empty ones.
+func (s Secrets) compact() Secrets {
+	slices.SortFunc(s, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+
+		return strings.Compare(a, b)
+	})
+
+	return slices.DeleteFunc(slices.Compact(s), func(secret string) bool { return secret == "" })
+}

@@ -1,0 +1,209 @@
+package values
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	nodes "go.yaml.in/yaml/v4"
+	"sigs.k8s.io/yaml"
+)
+
+// parseDocument reads one YAML mapping. What a text means is decided by the parser that Helm has
+// (YAML 1.1); the nodes of another one tell what that one passes over in silence: keys that are there
+// twice, and further documents.
+func parseDocument(text string) (map[string]any, error) {
+	if err := checkShape(text); err != nil {
+		return nil, err
+	}
+
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value, exactNumbers); err != nil {
+		return nil, documentError(err)
+	}
+
+	switch value := plainNumbers(value).(type) {
+	case nil:
+		return map[string]any{}, nil
+	case map[string]any:
+		return value, nil
+	default:
+		return nil, &Error{Reason: notMapping}
+	}
+}
+
+const notMapping = "has to be a mapping of names to values"
+
+func checkShape(text string) error {
+	decoder := nodes.NewDecoder(strings.NewReader(text))
+
+	for count := 0; ; count++ {
+		var document nodes.Node
+
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+
+		if err != nil {
+			return documentError(err)
+		}
+
+		if len(document.Content) == 0 {
+			continue
+		}
+
+		root := document.Content[0]
+		empty := root.Kind == nodes.ScalarNode && root.Tag == "!!null"
+
+		switch {
+		case count > 0 && !empty:
+			return &Error{Line: root.Line, Reason: "several documents in one text, of which Helm would read the first alone: give each its own"}
+		case root.Kind != nodes.MappingNode && !empty:
+			return &Error{Line: root.Line, Reason: notMapping}
+		}
+
+		if err := checkKeys(root); err != nil {
+			return err
+		}
+	}
+}
+
+// checkKeys finds keys that are there twice. Aliases are not followed: what they stand for is checked
+// where it is written.
+func checkKeys(node *nodes.Node) error {
+	if node.Kind == nodes.MappingNode {
+		seen := map[string]bool{}
+
+		for i := 0; i < len(node.Content); i += 2 {
+			key := node.Content[i]
+
+			switch {
+			case key.Kind == nodes.AliasNode:
+				key = key.Alias
+			case key.Tag == "!!null":
+				return &Error{Line: key.Line, Reason: "a key is null: write it in quotes"}
+			case key.Kind != nodes.ScalarNode:
+				return &Error{Line: key.Line, Reason: "a key has to be a text, not a list or a mapping"}
+			}
+
+			if seen[key.Value] && key.Tag != "!!merge" {
+				return &Error{Line: node.Content[i].Line, Reason: fmt.Sprintf("key %q is there twice", key.Value)}
+			}
+
+			seen[key.Value] = true
+		}
+	}
+
+	for _, child := range node.Content {
+		if err := checkKeys(child); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// exactNumbers keeps the text of a number.
+func exactNumbers(decoder *json.Decoder) *json.Decoder {
+	decoder.UseNumber()
+
+	return decoder
+}
+
+// plainNumbers changes the numbers of a tree from their texts into what templates work with.
+func plainNumbers(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key := range value {
+			value[key] = plainNumbers(value[key])
+		}
+	case []any:
+		for i := range value {
+			value[i] = plainNumbers(value[i])
+		}
+	case json.Number:
+		return number(value.String())
+	}
+
+	return value
+}
+
+func number(text string) any {
+	if signed, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return signed
+	}
+
+	if unsigned, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return unsigned
+	}
+
+	float, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		// a number of JSON that no float64 holds, such as 1e999
+		return text
+	}
+
+	return float
+}
+
+// linePattern finds the last line that an error names: the one before it is where the construct began.
+var linePattern = regexp.MustCompile(`^.*line (\d+)`)
+
+// problems are what the parsers may say: texts of libyaml, which hold nothing of the document, and how
+// they are put here. Errors beside these quote what they stumbled over.
+var problems = []struct{ text, reason string }{
+	{"found a tab character", "a tab, where YAML wants spaces"},
+	{"found character that cannot start any token", "a character that no value can start with: a tab (YAML wants spaces), or one of @ ` % that needs quotes"},
+	{"mapping values are not allowed", "a colon where none can be: wrong indentation, or a text with a colon that needs quotes"},
+	{"could not find expected ':'", "a key without a colon"},
+	{"did not find expected key", "wrong indentation, or a quote or bracket at the wrong place"},
+	{"did not find expected ','", "a list or mapping in brackets that is not closed, or lacks a comma"},
+	{"did not find expected '-'", "wrong indentation in a list"},
+	{"did not find expected <document start>", "something behind the end of the document"},
+	{"block sequence entries are not allowed", "a list item where none can be: wrong indentation"},
+	{"found unexpected end of stream", "a quote that is not closed"},
+	{"found unknown escape character", "an unknown escape in a text with double quotes: write \\\\ for a backslash, or use single quotes"},
+	{"control characters are not allowed", "a control character"},
+	{"UTF-8", "something that is not UTF-8"},
+	{"found incompatible YAML document", "a version of YAML that Helm does not read"},
+	{"unknown anchor", "an alias whose anchor is not there; a text that starts with * needs quotes"},
+	{"map merge requires", "a merge key (<<) with something that is not a mapping"},
+	{"unsupported value", "a number that JSON does not have (.inf or .nan)"},
+	{"unsupported map key", "a key that is not a text"},
+	{"invalid map key", "a key that is not a text"},
+	{"excessive aliasing", "aliases that multiply the document"},
+	{"exceeded max depth", "a document that is nested too deeply"},
+	{"cannot decode", "a value that is not what its tag (!!) says"},
+	{"invalid base64", "a value that is not what its tag (!!binary) says"},
+}
+
+// documentError says what a parser found without what it quotes, since that may be a secret.
+func documentError(err error) error {
+	found := &Error{Reason: "is not YAML that Helm can read"}
+
+	if shown := (*Error)(nil); errors.As(err, &shown) {
+		return shown
+	}
+
+	for _, problem := range problems {
+		before, _, known := strings.Cut(err.Error(), problem.text)
+		if !known {
+			continue
+		}
+
+		found.Reason = problem.reason
+
+		if line := linePattern.FindStringSubmatch(before); line != nil {
+			found.Line, _ = strconv.Atoi(line[1])
+		}
+
+		break
+	}
+
+	return found
+}
