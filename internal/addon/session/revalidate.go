@@ -1,0 +1,91 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+)
+
+// bound is the transport of everything that a session asks: nothing goes out after the context
+// ended, and no answer makes client-go sleep. Helm's requests come with contexts that never end
+// (kube.Client and resource.Helper: context.TODO; storage/driver.Secrets: context.Background), and
+// client-go sleeps through what a Retry-After header asks for, up to ten times, in that context
+// (client-go 0.36, rest.withRetry.Before).
+//
+// The lists of kinds at /api and /apis are asked for with the tag that the server gave the last time,
+// and a server that has nothing new says so in an answer of no size. So they are never stale,
+// and an action that forgets what it knows of them, as each of Helm's does (action.Configuration,
+// getCapabilities), costs next to nothing, whatever the number of sessions.
+type bound struct {
+	http.RoundTripper
+
+	ctx   context.Context //nolint:containedctx // the point of it
+	slots *Slots
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *bound) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.ctx.Err() != nil {
+		return nil, context.Cause(t.ctx)
+	}
+
+	if r.Method == http.MethodGet && (r.URL.Path == "/api" || r.URL.Path == "/apis") {
+		return t.revalidate(r)
+	}
+
+	response, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Header.Del("Retry-After")
+	}
+
+	return response, err
+}
+
+func (t *bound) revalidate(r *http.Request) (*http.Response, error) {
+	key := r.URL.Host + r.URL.Path + " " + r.Header.Get("Accept")
+	known, asked := t.slots.catalog(key)
+
+	out := r.Clone(r.Context())
+	if asked {
+		out.Header.Set("If-None-Match", known.tag)
+	}
+
+	response, err := t.RoundTripper.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+
+	response.Header.Del("Retry-After")
+
+	tag := response.Header.Get("ETag")
+
+	switch {
+	case response.StatusCode == http.StatusNotModified && asked:
+	case response.StatusCode == http.StatusOK && tag != "":
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			return nil, err
+		}
+
+		known = catalog{tag: tag, header: response.Header, body: body}
+		t.slots.keep(key, known)
+	default:
+		return response, nil
+	}
+
+	return known.answer(r, response)
+}
+
+// answer is the list as if the server had sent it now.
+func (c catalog) answer(r *http.Request, now *http.Response) (*http.Response, error) {
+	if err := now.Body.Close(); err != nil {
+		return nil, err
+	}
+
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: now.Proto, ProtoMajor: now.ProtoMajor, ProtoMinor: now.ProtoMinor,
+		Header: c.header.Clone(), Body: io.NopCloser(bytes.NewReader(c.body)), ContentLength: int64(len(c.body)), Request: r,
+	}, nil
+}
+
