@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -13,6 +14,9 @@ type Cluster struct {
 	API *kubernetes.Client
 	// Progress is told what is done and waited for; nil is allowed.
 	Progress func(message string, fields map[string]any)
+	// Slots bound how many releases are rendered and built at a time, over all that share them; nil
+	// shares with none.
+	Slots *session.Slots
 	// Grace is how long Helm's records may still be written when the context has ended, 20 s by
 	// default; Pause is between two looks at objects that are waited for.
 	Grace, Pause time.Duration
@@ -30,11 +34,6 @@ func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Ob
 // RenderOffline shows what a chart becomes on a cluster of a version that is not asked.
 func RenderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVersion string) (Rendering, error) {
 	return Rendering{}, errLater
-}
-
-// Observe reads the history of a release.
-func (c *Cluster) Observe(ctx context.Context, name Name) (Observation, error) {
-	return Observation{}, errLater
 }
 
 // Drift tells in what the objects of a revision differ from what they should be.

@@ -1,0 +1,256 @@
+package addon
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+const (
+	// labelInputs has the mark of what went into a revision.
+	labelInputs = "talosop.dev/inputs"
+	// labelRevision is the number of the revision that was marked. Helm copies the labels of a
+	// record to those that anybody makes after it, and a mark counts for its own revision only
+	// (Helm 3.21, action/upgrade.go, mergeCustomLabels; action/rollback.go, prepareRollback).
+	labelRevision = "talosop.dev/revision"
+	// labelRemoving is the number of the revision that talosop began to uninstall.
+	labelRemoving = "talosop.dev/removing"
+	// recordPrefix of the names of records (Helm 3.21, storage.HelmStorageType).
+	recordPrefix = "sh.helm.release.v1"
+)
+
+// recordName is the name of the Secret of a revision (Helm 3.21, storage.makeKey).
+func recordName(release string, revision int) string {
+	return fmt.Sprintf("%s.%s.v%d", recordPrefix, release, revision)
+}
+
+// Observe reads the history of a release. Records that cannot be read are in it as [Unreadable],
+// and hide no others. The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached.
+func (c *Cluster) Observe(ctx context.Context, name Name) (Observation, error) {
+	secrets, err := c.records(ctx, name)
+	if err != nil {
+		return Observation{}, err
+	}
+
+	have := Observation{}
+	for _, secret := range secrets {
+		have.History = append(have.History, revisionOf(name, secret))
+	}
+
+	slices.SortFunc(have.History, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
+
+	return have, nil
+}
+
+// records are the Secrets in which Helm keeps the history of a release.
+func (c *Cluster) records(ctx context.Context, name Name) ([]map[string]any, error) {
+	secrets, err := c.API.ListObjects(ctx, kubernetes.Reference{APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace},
+		"owner=helm,name="+name.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of release %s: %w", name, err)
+	}
+
+	return secrets, nil
+}
+
+// record is what is needed of Helm's record of a revision (Helm 3.21, release.Release). The chart is
+// most of it, and left out.
+type record struct {
+	Version int           `json:"version"`
+	Info    *release.Info `json:"info"`
+	Chart   struct {
+		Metadata chart.Metadata `json:"metadata"`
+	} `json:"chart"`
+	Config   map[string]any  `json:"config"`
+	Manifest string          `json:"manifest"`
+	Hooks    []*release.Hook `json:"hooks"`
+}
+
+// revisionOf reads a record.
+func revisionOf(name Name, secret map[string]any) Revision {
+	object := &unstructured.Unstructured{Object: secret}
+	labels := object.GetLabels()
+	r := Revision{Number: revisionNumber(name, object.GetName(), labels), Status: Unreadable}
+
+	read, err := decodeRecord(object)
+	if err != nil {
+		r.Description = err.Error()
+
+		return r
+	}
+
+	objects, err := objectsOf(read, name.Namespace)
+	if err != nil {
+		r.Description = err.Error()
+
+		return r
+	}
+
+	r = Revision{
+		Number: read.Version, Status: read.Info.Status.String(),
+		ChartName: read.Chart.Metadata.Name, ChartVersion: read.Chart.Metadata.Version, AppVersion: read.Chart.Metadata.AppVersion,
+		Values: read.Config, Objects: objects, Description: read.Info.Description,
+		FirstDeployed: read.Info.FirstDeployed.Time, LastDeployed: read.Info.LastDeployed.Time, Deleted: read.Info.Deleted.Time,
+		Changed: changed(read, labels), Notes: read.Info.Notes,
+	}
+	number := strconv.Itoa(r.Number)
+
+	if labels[labelRevision] == number {
+		r.Inputs = labels[labelInputs]
+	}
+
+	r.Removing = labels[labelRemoving] == number
+
+	return r
+}
+
+// revisionNumber of a record that may not be readable.
+func revisionNumber(name Name, secret string, labels map[string]string) int {
+	for _, text := range []string{labels["version"], strings.TrimPrefix(secret, recordPrefix+"."+name.Name+".v")} {
+		if number, err := strconv.Atoi(text); err == nil {
+			return number
+		}
+	}
+
+	return 0
+}
+
+// objectsOf reads the manifest of a record, but not of one that was followed by a better one: those
+// of a long history would be many, and nobody asks for them.
+func objectsOf(r *record, namespace string) ([]manifest.Object, error) {
+	if r.Info.Status == release.StatusSuperseded {
+		return nil, nil
+	}
+
+	return manifest.Parse(r.Manifest, namespace)
+}
+
+// decodeRecord is what Helm's storage does, which keeps it to itself, and drops records that it
+// cannot read without a word (Helm 3.21, storage/driver/util.go, decodeRelease).
+func decodeRecord(secret *unstructured.Unstructured) (*record, error) {
+	encoded, _, err := unstructured.NestedString(secret.Object, "data", "release")
+	if err != nil {
+		return nil, err
+	}
+
+	content := []byte(encoded)
+	// Once for the Secret, once by Helm.
+	for range 2 {
+		if content, err = base64.StdEncoding.DecodeString(string(content)); err != nil {
+			return nil, err
+		}
+	}
+
+	if bytes.HasPrefix(content, []byte{0x1f, 0x8b, 0x08}) {
+		if content, err = unzip(content); err != nil {
+			return nil, err
+		}
+	}
+
+	read := &record{}
+	if err := json.Unmarshal(content, read); err != nil {
+		// The text of the error may quote the record.
+		return nil, errors.New("the record is no JSON of a release")
+	}
+
+	if read.Version == 0 || read.Info == nil {
+		return nil, errors.New("the record has no revision or no status")
+	}
+
+	return read, nil
+}
+
+func unzip(content []byte) ([]byte, error) {
+	zipped, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+
+	content, err = io.ReadAll(zipped)
+	if err != nil {
+		return nil, err
+	}
+
+	return content, zipped.Close()
+}
+
+// changed is the newest of the times in a record: hooks can take longer than everything else, and
+// each one's begin and end is written.
+func changed(r *record, labels map[string]string) time.Time {
+	newest := r.Info.LastDeployed.Time
+
+	times := []time.Time{r.Info.Deleted.Time}
+	for _, h := range r.Hooks {
+		times = append(times, h.LastRun.StartedAt.Time, h.LastRun.CompletedAt.Time)
+	}
+
+	for _, label := range []string{"createdAt", "modifiedAt"} {
+		if seconds, err := strconv.ParseInt(labels[label], 10, 64); err == nil {
+			times = append(times, time.Unix(seconds, 0))
+		}
+	}
+
+	for _, t := range times {
+		if t.After(newest) {
+			newest = t
+		}
+	}
+
+	return newest
+}
+
+// marking puts marks on the records that are made through it. Options of Helm's actions could not:
+// they do not know the number of the revision, and there are none for rollbacks.
+type marking struct {
+	driver.Driver
+
+	inputs string
+	// removing marks records whose release is being uninstalled, too.
+	removing bool
+}
+
+// Create implements driver.Creator.
+func (m marking) Create(key string, r *release.Release) error {
+	mark(r, labelInputs, m.inputs)
+	mark(r, labelRevision, strconv.Itoa(r.Version))
+
+	return m.Driver.Create(key, r)
+}
+
+// Update implements driver.Updator.
+func (m marking) Update(key string, r *release.Release) error {
+	if m.removing && r.Info.Status == release.StatusUninstalling {
+		mark(r, labelRemoving, strconv.Itoa(r.Version))
+	}
+
+	return m.Driver.Update(key, r)
+}
+
+func mark(r *release.Release, label, value string) {
+	// Records share their labels with those that they were made from.
+	r.Labels = maps.Clone(r.Labels)
+	if r.Labels == nil {
+		r.Labels = map[string]string{}
+	}
+
+	r.Labels[label] = value
+}
