@@ -1,5 +1,16 @@
 package manifest
 
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/releaseutil"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
 // Verb is what becomes of an object.
 type Verb string
 
@@ -15,21 +26,132 @@ type Change struct {
 	Verb Verb
 	// Object is the new one, or the old one where there is no new one.
 	Object Object
-	// Fields that change, with Alter.
+	// Fields that change, with [Alter]: those that change with every version of a chart are last.
 	Fields []Field
 }
 
-// Field of an object that changes. Old and New are JSON, empty for what is not there.
+// Field of an object that changes. Old and New are JSON, empty for what is not there; of Secrets the
+// contents are hidden, and nothing is cut.
 type Field struct{ Path, Old, New string }
 
-// Key tells objects apart. The version of the API is no part of it.
-type Key struct{ Group, Kind, Namespace, Name string }
+// Compare says what becomes of the objects, in the order in which Helm installs them. The order within the
+// manifests does not count. The content of Secrets is hidden; redact, which may be nil, sees everything
+// else that is shown of a field.
+func Compare(old, new []Object, redact func(string) string) []Change {
+	olds, news := byKey(old), byKey(new)
 
-// Key of the object.
-func (o Object) Key() Key { return Key{} }
+	var changes []Change
 
-// Compare says what becomes of the objects.
-func Compare(old, new []Object, redact func(string) string) []Change { return nil }
+	for key, object := range news {
+		before, found := olds[key]
+		if !found {
+			changes = append(changes, Change{Verb: Add, Object: object})
 
-// String is for people.
-func (c Change) String() string { return string(c.Verb) + " " + c.Object.String() }
+			continue
+		}
+
+		if fields := compareObjects(before, object, redact); len(fields) > 0 {
+			changes = append(changes, Change{Verb: Alter, Object: object, Fields: fields})
+		}
+	}
+
+	for key, object := range olds {
+		if _, found := news[key]; !found {
+			changes = append(changes, Change{Verb: Remove, Object: object})
+		}
+	}
+
+	slices.SortFunc(changes, func(a, b Change) int { return inOrder(a.Object, b.Object) })
+
+	return changes
+}
+
+// byKey finds objects by their keys. Of those that are there twice Helm leaves the last one.
+func byKey(objects []Object) map[Key]Object {
+	found := make(map[Key]Object, len(objects))
+	for _, object := range objects {
+		found[object.Key()] = object
+	}
+
+	return found
+}
+
+// inOrder is the order in which Helm installs kinds: those that it knows, then the others by name.
+func inOrder(a, b Object) int {
+	first, second := a.Key(), b.Key()
+
+	return cmp.Or(
+		cmp.Compare(place(a.Kind), place(b.Kind)), cmp.Compare(first.Kind, second.Kind), cmp.Compare(first.Group, second.Group),
+		cmp.Compare(first.Namespace, second.Namespace), cmp.Compare(first.Name, second.Name),
+	)
+}
+
+func place(kind string) int {
+	if place, known := places[kind]; known {
+		return place
+	}
+
+	return len(places)
+}
+
+var places = maps.Collect(func(yield func(string, int) bool) {
+	for i, kind := range releaseutil.InstallOrder {
+		if !yield(kind, i) {
+			return
+		}
+	}
+})
+
+func compareObjects(old, new Object, redact func(string) string) []Field {
+	var fields, noise []Field
+
+	for _, difference := range kubernetes.Differences(old.Content, new.Content) {
+		field := Field{Path: difference.Path, Old: difference.Found, New: difference.Wanted}
+
+		switch {
+		case new.Key().isSecret() && ofSecret(field.Path):
+			field.Old, field.New = hide(field.Old), hide(field.New)
+		case redact != nil:
+			field.Old, field.New = redact(field.Old), redact(field.New)
+		}
+
+		if _, always := versionLabel(field.Path); always {
+			noise = append(noise, field)
+		} else {
+			fields = append(fields, field)
+		}
+	}
+
+	return append(fields, noise...)
+}
+
+const hidden = "(sensitive)"
+
+// hide what is there.
+func hide(value string) string {
+	if value == "" {
+		return ""
+	}
+
+	return hidden
+}
+
+func (k Key) isSecret() bool { return k.Group == "" && k.Kind == "Secret" }
+
+// ofSecret is whether a path leads to what a Secret keeps secret. kubectl notes all of it in an annotation.
+func ofSecret(path string) bool {
+	top, _, _ := strings.Cut(path, ".")
+
+	return top == "data" || top == "stringData" || path == "metadata.annotations" || strings.HasPrefix(path, "metadata.annotations.kubectl.kubernetes.io/last-applied")
+}
+
+// versionLabel is the label of a path that changes with every version of a chart, by convention.
+func versionLabel(path string) (string, bool) {
+	for _, label := range []string{"helm.sh/chart", "app.kubernetes.io/version"} {
+		if strings.HasSuffix(path, "labels."+label) {
+			return label, true
+		}
+	}
+
+	return "", false
+}
