@@ -37,20 +37,20 @@ type Field struct{ Path, Old, New string }
 // Compare says what becomes of the objects, in the order in which Helm installs them. The order within the
 // manifests does not count. The content of Secrets is hidden; redact, which may be nil, sees everything
 // else that is shown of a field.
-func Compare(old, new []Object, redact func(string) string) []Change {
-	olds, news := byKey(old), byKey(new)
+func Compare(before, after []Object, redact func(string) string) []Change {
+	olds, news := byKey(before), byKey(after)
 
 	var changes []Change
 
 	for key, object := range news {
-		before, found := olds[key]
+		old, found := olds[key]
 		if !found {
 			changes = append(changes, Change{Verb: Add, Object: object})
 
 			continue
 		}
 
-		if fields := compareObjects(before, object, redact); len(fields) > 0 {
+		if fields := compareObjects(old, object, redact); len(fields) > 0 {
 			changes = append(changes, Change{Verb: Alter, Object: object, Fields: fields})
 		}
 	}
@@ -102,14 +102,14 @@ var places = maps.Collect(func(yield func(string, int) bool) {
 	}
 })
 
-func compareObjects(old, new Object, redact func(string) string) []Field {
+func compareObjects(before, after Object, redact func(string) string) []Field {
 	var fields, noise []Field
 
-	for _, difference := range kubernetes.Differences(old.Content, new.Content) {
+	for _, difference := range kubernetes.Differences(before.Content, after.Content) {
 		field := Field{Path: difference.Path, Old: difference.Found, New: difference.Wanted}
 
 		switch {
-		case new.Key().isSecret() && ofSecret(field.Path):
+		case after.Key().isSecret() && ofSecret(field.Path):
 			field.Old, field.New = hide(field.Old), hide(field.New)
 		case redact != nil:
 			field.Old, field.New = redact(field.Old), redact(field.New)

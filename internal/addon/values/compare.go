@@ -28,9 +28,9 @@ func Digest(values map[string]any) string {
 // Differences are such as `image.tag: "1.0" -> "1.1"`, one for each path, sorted. Secrets are hidden,
 // and so is what has a name that speaks of one, since the secrets of the old values may be unknown. Long
 // values are cut.
-func Differences(old, new map[string]any, secrets Secrets) []string {
+func Differences(before, after map[string]any, secrets Secrets) []string {
 	found := differences{secrets: secrets}
-	found.compare("", recorded(old), recorded(new))
+	found.compare("", recorded(before), recorded(after))
 
 	return found.lines
 }
@@ -43,13 +43,13 @@ type differences struct {
 // absent is what is not there, which is not the same as null.
 type absent struct{}
 
-func (d *differences) compare(path string, old, new any) {
-	if reflect.DeepEqual(old, new) {
+func (d *differences) compare(path string, before, after any) {
+	if reflect.DeepEqual(before, after) {
 		return
 	}
 
-	olds, wasMap := old.(map[string]any)
-	news, isMap := new.(map[string]any)
+	olds, wasMap := before.(map[string]any)
+	news, isMap := after.(map[string]any)
 
 	if wasMap && isMap {
 		d.compareMaps(path, olds, news)
@@ -57,18 +57,18 @@ func (d *differences) compare(path string, old, new any) {
 		return
 	}
 
-	before, wasList := old.([]any)
-	after, isList := new.([]any)
+	old, wasList := before.([]any)
+	list, isList := after.([]any)
 
 	if wasList && isList {
-		for i := range max(len(before), len(after)) {
-			d.compare(fmt.Sprintf("%s[%d]", path, i), item(before, i), item(after, i))
+		for i := range max(len(old), len(list)) {
+			d.compare(fmt.Sprintf("%s[%d]", path, i), item(old, i), item(list, i))
 		}
 
 		return
 	}
 
-	d.lines = append(d.lines, d.line(path, old, new))
+	d.lines = append(d.lines, d.line(path, before, after))
 }
 
 func (d *differences) compareMaps(path string, olds, news map[string]any) {
@@ -81,22 +81,22 @@ func (d *differences) compareMaps(path string, olds, news map[string]any) {
 	}
 }
 
-func (d *differences) line(path string, old, new any) string {
-	if (old == absent{}) {
+func (d *differences) line(path string, before, after any) string {
+	if (before == absent{}) {
 		return path + " added"
 	}
 
-	if (new == absent{}) {
+	if (after == absent{}) {
 		return path + " removed"
 	}
 
-	before, after := d.show(old), d.show(new)
+	old, now := d.show(before), d.show(after)
 
-	if before == hidden || after == hidden || telling.MatchString(path) && !(isSwitch(old) && isSwitch(new)) {
+	if old == hidden || now == hidden || telling.MatchString(path) && !(isSwitch(before) && isSwitch(after)) {
 		return path + ": " + hidden + " -> " + hidden
 	}
 
-	return path + ": " + before + " -> " + after
+	return path + ": " + old + " -> " + now
 }
 
 // telling finds names of secrets.
