@@ -45,6 +45,8 @@ type machinery struct {
 	patience time.Duration
 	// glance is how long a plan may look at a store.
 	glance time.Duration
+	// addons is what the addons of a process share.
+	addons *addons
 	// removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
 	// nobody.
 	removals func(ctx context.Context, m *machinery, p pool, u upgradeOf) (impediments, error)
@@ -58,6 +60,7 @@ func newMachinery() *machinery {
 		removals:   askForRemovals,
 		patience:   10 * time.Second,
 		glance:     lookLimit,
+		addons:     newAddons(),
 	}
 }
 

@@ -62,6 +62,7 @@ func (p *talosopProvider) Configure(ctx context.Context, req provider.ConfigureR
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
 		newSecretsResource, newClusterResource, newControlPlaneResource, newWorkerResource, newMachineResource, newEtcdBackupResource, newEtcdBackupScheduleResource,
+		newAddonResource,
 	}
 }
 

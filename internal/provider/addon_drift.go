@@ -1,0 +1,139 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+)
+
+// look refreshes what is known of a release. gone is whether there is nothing of it any more.
+// Trouble is a warning, and leaves the state as it is.
+func (r *addonResource) look(ctx context.Context, state *addonModel, applied *addonApplied) (gone bool, diags diag.Diagnostics) {
+	fail := func(err error) (bool, diag.Diagnostics) {
+		return false, diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s could not be looked at", state.release()), report{
+			Attempted: "look at release " + state.release().String(), Cause: strings.Split(err.Error(), "\n"),
+			Now: []string{"the addon is taken to be as it was last seen"}, Next: "Nothing follows from that for the plan.",
+		}.String())}
+	}
+
+	to, err := state.way(ctx)
+	if err != nil {
+		return fail(err)
+	}
+
+	ctx = to.mask(ctx)
+
+	cluster, err := r.addons.cluster(ctx, to)
+	if err != nil {
+		return fail(err)
+	}
+
+	have, err := cluster.Observe(ctx, state.release())
+	if err != nil {
+		return fail(err)
+	}
+
+	last, exists := have.Last()
+	if !exists || last.Status == addon.Uninstalled {
+		return true, diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s is gone", state.release()), report{
+			Attempted: "look at release " + state.release().String(), Cause: []string{"the cluster has no such release any more"},
+			Next: "The next apply installs it anew.",
+		}.String())}
+	}
+
+	drift, repair, err := state.drift(ctx, cluster, have, *applied)
+	if err != nil {
+		return fail(err)
+	}
+
+	state.fill(last)
+	state.Drift, applied.Repair = textList(drift), repair
+
+	if len(drift) > 0 {
+		diags.Append(unsettled(fmt.Sprintf("Addon %s is not as it was made", state.release()), report{
+			Attempted: "look at release " + state.release().String(), Cause: drift, Next: "The next apply puts it right.",
+		}.String()))
+	}
+
+	return false, diags
+}
+
+// drift compares a release with what the last apply made of it. repair is whether equal inputs
+// would not put it right by themselves.
+func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have addon.Observation, applied addonApplied) (drift []string, repair bool, err error) {
+	last, _ := have.Last()
+
+	secrets, err := m.hidden(ctx, last.Values)
+	if err != nil {
+		return nil, false, err
+	}
+
+	if last.Number != applied.Revision && applied.Revision != 0 {
+		drift = append(drift, fmt.Sprintf("revision is %d instead of %d: %s", last.Number, applied.Revision, secrets.Redact(last.Description)))
+	}
+
+	if last.Status != addon.Deployed {
+		drift = append(drift, fmt.Sprintf("status is %s instead of %s", last.Status, addon.Deployed))
+	}
+
+	if chart := chartOf(last); applied.Chart != "" && chart != applied.Chart {
+		drift, repair = append(drift, fmt.Sprintf("chart is %s instead of %s", chart, applied.Chart)), true
+	}
+
+	changed, err := m.otherValues(ctx, last, applied, secrets)
+	if err != nil {
+		return nil, false, err
+	}
+
+	if last.Status != addon.Deployed {
+		return append(drift, changed...), repair || len(changed) > 0, nil
+	}
+
+	objects, err := cluster.Drift(ctx, last, m.driftOptions(ctx, secrets))
+
+	return append(append(drift, changed...), objects...), repair || len(changed)+len(objects) > 0, err
+}
+
+// otherValues says how the values of a release differ from those that were applied. With values of former
+// revisions in them nobody can tell.
+func (m addonModel) otherValues(ctx context.Context, last addon.Revision, applied addonApplied, secrets values.Secrets) ([]string, error) {
+	spec, _, err := m.spec(ctx, types.ListNull(types.StringType))
+	if err != nil || applied.Inputs == "" || spec.Options.Reuse != addon.ReuseNothing {
+		return nil, err
+	}
+
+	if m.ValuesWOVersion.IsNull() {
+		return values.Differences(spec.Values, last.Values, secrets), nil
+	}
+
+	// What was write-only is known by the mark alone.
+	spec.Values = last.Values
+	if addon.Inputs(spec, m.ChartDigest.ValueString()) != applied.Inputs {
+		return []string{"values are not those that were applied"}, nil
+	}
+
+	return nil, nil
+}
+
+func (m addonModel) driftOptions(ctx context.Context, secrets values.Secrets) addon.DriftOptions {
+	r := &reader{}
+	o := addon.DriftOptions{Release: m.release(), Depth: addon.DepthObjects, Secrets: secrets}
+
+	if depth := m.DriftDetection.ValueString(); depth != "" {
+		o.Depth = addon.Depth(depth)
+	}
+
+	for _, ignored := range listed[ignoreDriftModel](ctx, r, m.IgnoreDrift) {
+		o.Ignore = append(o.Ignore, addon.Ignore{
+			Kind: r.text(ignored.Kind), Name: r.text(ignored.Name), Namespace: r.text(ignored.Namespace), Paths: r.texts(ignored.Paths),
+		})
+	}
+
+	return o
+}

@@ -1,0 +1,262 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// releaseKeeper is what the resource needs of a cluster.
+type releaseKeeper interface {
+	Render(ctx context.Context, spec addon.Spec, chart *addon.Package, have addon.Observation) (addon.Rendering, error)
+	Observe(ctx context.Context, name addon.Name) (addon.Observation, error)
+	Drift(ctx context.Context, revision addon.Revision, o addon.DriftOptions) ([]string, error)
+	Apply(ctx context.Context, spec addon.Spec, chart *addon.Package, intent addon.Intent) (addon.Outcome, error)
+	Remove(ctx context.Context, name addon.Name, o addon.RemoveOptions) error
+}
+
+// chartStore is where charts come from.
+type chartStore interface {
+	Resolve(ctx context.Context, from charts.Source) (charts.Pin, error)
+	Fetch(ctx context.Context, from charts.Source) (*charts.Package, error)
+}
+
+// addons is what the addons of a process share.
+type addons struct {
+	charts chartStore
+	// open makes a cluster of a client that all operations on it share.
+	open func(ctx context.Context, api *kubernetes.Client) releaseKeeper
+	// glance is how long a plan may look at the chart and the cluster of one addon.
+	glance time.Duration
+
+	mu sync.Mutex
+	// clients of clusters, which remember what these serve.
+	clients map[string]*kubernetes.Client
+	// claimed are the releases that resources of this process have made.
+	claimed map[string]bool
+}
+
+func newAddons() *addons {
+	return &addons{
+		charts: charts.NewStore(charts.Options{}),
+		open: func(ctx context.Context, api *kubernetes.Client) releaseKeeper {
+			return &addon.Cluster{API: api, Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) }}
+		},
+		glance: previewLimit, clients: map[string]*kubernetes.Client{}, claimed: map[string]bool{},
+	}
+}
+
+// claim takes a release for one resource; false when another one has it.
+func (a *addons) claim(release string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	if a.claimed[release] {
+		return false
+	}
+
+	a.claimed[release] = true
+
+	return true
+}
+
+// release gives a claim back.
+func (a *addons) release(release string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	delete(a.claimed, release)
+}
+
+// cluster is the one that a way leads to. It does no I/O.
+func (a *addons) cluster(ctx context.Context, to way) (releaseKeeper, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	api := a.clients[to.key]
+
+	if api == nil {
+		var err error
+		if api, err = to.client(); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNoWay, err)
+		}
+
+		a.clients[to.key] = api
+	}
+
+	return a.open(ctx, api), nil
+}
+
+// errNoWay is that the configuration does not lead to a cluster, such as a kubeconfig that is gone.
+var errNoWay = errors.New("the cluster cannot be reached with what is configured")
+
+// way is how a cluster is reached.
+type way struct {
+	// key tells ways apart; it holds no secret.
+	key string
+	// mark is that of a cluster with a handle; authority the certificate of a cluster's CA in
+	// DER, and server its URL.
+	mark, authority, server string
+	// version of Kubernetes, empty when it is not known.
+	version string
+	secrets []string
+	client  func() (*kubernetes.Client, error)
+}
+
+// way reads how the cluster is reached, which has to be known. Its errors are errNoWay.
+func (m addonModel) way(ctx context.Context) (way, error) {
+	if m.Cluster.IsNull() {
+		return m.wayOfKubeconfig()
+	}
+
+	handle, bundle, diags := clusterOf(ctx, m.Cluster)
+	p := ofHandle(handle, addonObject, &diags)
+
+	if diags.HasError() {
+		return way{}, fmt.Errorf("%w: %s", errNoWay, causesOf(diags))
+	}
+
+	authority, err := authorityOf(bundle)
+	if err != nil {
+		return way{}, fmt.Errorf("%w: %w", errNoWay, err)
+	}
+
+	endpoints := slices.Sorted(slices.Values(p.endpoints))
+
+	return way{
+		key: digestOf(append([]string{"handle", p.settings.Endpoint, handle.Secrets.ValueString()}, endpoints...)...), mark: bundle.Mark(),
+		authority: authority, server: p.settings.Endpoint, version: handle.KubernetesVersion.ValueString(), secrets: masksOf(handle.Secrets.ValueString()),
+		client: func() (*kubernetes.Client, error) { return kubernetesOf(p, bundle, kubernetes.Options{}) },
+	}, nil
+}
+
+func causesOf(diags diag.Diagnostics) string {
+	var causes []string
+	for _, d := range diags.Errors() {
+		causes = append(causes, cmp.Or(d.Detail(), d.Summary()))
+	}
+
+	return strings.Join(causes, "; ")
+}
+
+func authorityOf(bundle *pki.Bundle) (string, error) {
+	credentials, err := bundle.KubernetesClient(clientName, []string{adminGroup}, credentialsTTL)
+	if err != nil {
+		return "", err
+	}
+
+	return derOf(credentials.CA), nil
+}
+
+// derOf is the first certificate of a PEM text.
+func derOf(text []byte) string {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return ""
+	}
+
+	return string(block.Bytes)
+}
+
+func digestOf(texts ...string) string {
+	sum := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(sum, "%d:%s", len(text), text)
+	}
+
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// wayOfKubeconfig reads the kubeconfig.
+func (m addonModel) wayOfKubeconfig() (way, error) {
+	given := fields{&reader{}, m.Kubeconfig}
+	path, content := fromHome(given.text("path")), []byte(given.text("content"))
+	access := kubernetes.Kubeconfig{Content: content, Context: given.text("context")}
+
+	if path != "" {
+		access = kubernetes.Kubeconfig{Path: path, Context: access.Context}
+
+		var err error
+		if content, err = os.ReadFile(path); err != nil {
+			return way{}, fmt.Errorf("%w: read the kubeconfig: %w", errNoWay, err)
+		}
+	}
+
+	found := way{
+		key:    digestOf("kubeconfig", path, access.Context, string(content)),
+		client: func() (*kubernetes.Client, error) { return kubernetes.NewFromKubeconfig(access, kubernetes.Options{}) },
+	}
+
+	// What is wrong with it the client says.
+	config, err := clientcmd.Load(content)
+	if err != nil {
+		return found, nil //nolint:nilerr // see above
+	}
+
+	found.secrets = secretsInKubeconfig(config)
+
+	used := config.Contexts[cmp.Or(access.Context, config.CurrentContext)]
+	if used == nil || config.Clusters[used.Cluster] == nil {
+		return found, nil
+	}
+
+	cluster := config.Clusters[used.Cluster]
+	found.server, found.authority = cluster.Server, derOf(cluster.CertificateAuthorityData)
+
+	return found, nil
+}
+
+// secretsInKubeconfig are the texts of a kubeconfig that must not be shown.
+func secretsInKubeconfig(config *clientcmdapi.Config) []string {
+	var secrets []string
+
+	for _, user := range config.AuthInfos {
+		secrets = append(secrets, nonEmpty(user.Token, user.Password, string(user.ClientKeyData))...)
+
+		if user.Exec != nil {
+			for _, variable := range user.Exec.Env {
+				secrets = append(secrets, variable.Value)
+			}
+		}
+	}
+
+	return slices.DeleteFunc(secrets, func(text string) bool { return len(text) < shortestSecret })
+}
+
+// mask returns a context whose log lines hide what is secret of a way.
+func (w way) mask(ctx context.Context) context.Context {
+	return tflog.MaskLogStrings(tflog.MaskLogRegexes(ctx, privateKey), w.secrets...)
+}
+
+// another is whether two ways are known to lead to different clusters. The authority of a cluster
+// may be rotated and its server may move, so that both have to differ where there is no mark.
+func (w way) another(than way) bool {
+	if w.mark != "" && than.mark != "" {
+		return w.mark != than.mark
+	}
+
+	return w.server != "" && than.server != "" && w.authority != than.authority && w.server != than.server
+}
+
+// claim names a release of the cluster, for all ways that lead there.
+func (w way) claim(release addon.Name) string {
+	return digestOf(cmp.Or(w.authority, w.server)) + "/" + release.String()
+}

@@ -1,0 +1,285 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+)
+
+// previewLimit is how long a plan may look at the chart and the cluster of an addon.
+const previewLimit = 30 * time.Second
+
+// ModifyPlan decides by configuration and state what an apply will do, so that both planning passes
+// agree; what only the network knows is a warning, or an error about what cannot succeed. The one
+// exception is a chart that changed under its version, where there is nothing else to do.
+func (r *addonResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var plan, state, given addonModel
+
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
+
+	create := req.State.Raw.IsNull()
+	if !create {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+
+	applied, diags := appliedIn(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	if !create && plan.ofAnother(ctx, state) {
+		resp.RequiresReplace.Append(plan.placePath())
+	}
+
+	switch replace := len(resp.RequiresReplace) > 0; {
+	case create || replace:
+		plan.addonSeenModel = unseenAddon()
+		plan.foresee()
+
+		if create {
+			resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
+		}
+	default:
+		v := plan.planUpdate(ctx, state, applied)
+		if v == (verdict{}) && plan.changesNothing(state) {
+			v, diags = r.moved(ctx, plan, given, state)
+			resp.Diagnostics.Append(diags...)
+		}
+
+		if v != (verdict{}) {
+			plan.expectUpgrade(state)
+			resp.Diagnostics.Append(r.preview(ctx, plan, given, &state)...)
+		}
+	}
+
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+}
+
+// placePath is the attribute that says which cluster it is.
+func (m addonModel) placePath() frameworkpath.Path {
+	if m.Cluster.IsNull() {
+		return frameworkpath.Root("kubeconfig")
+	}
+
+	return frameworkpath.Root("cluster").AtName("secrets")
+}
+
+// ofAnother is whether a plan is for another cluster than the one of state, as far as that is
+// known.
+func (m addonModel) ofAnother(ctx context.Context, state addonModel) bool {
+	if !m.placeKnown(ctx) {
+		return false
+	}
+
+	wanted, err := m.way(ctx)
+	was, unknown := state.way(ctx)
+
+	return err == nil && unknown == nil && wanted.another(was)
+}
+
+// placeKnown is whether it is known how the cluster is reached.
+func (m addonModel) placeKnown(ctx context.Context) bool {
+	if m.Cluster.IsUnknown() || m.Kubeconfig.IsUnknown() {
+		return false
+	}
+
+	r := &reader{}
+	for _, name := range []string{"path", "content", "context"} {
+		fields{r, m.Kubeconfig}.text(name)
+	}
+
+	if !m.Cluster.IsNull() {
+		handle, _ := handleFrom(ctx, m.Cluster)
+		r.text(handle.Secrets)
+		r.text(handle.Endpoint)
+		r.texts(handle.TalosEndpoints)
+	}
+
+	return !r.unknown
+}
+
+// foresee fills in what is known before an install.
+func (m *addonModel) foresee() {
+	if !m.Name.IsUnknown() && !m.Namespace.IsUnknown() {
+		m.ID = types.StringValue(m.release().String())
+	}
+}
+
+// planUpdate compares what is wanted with what was applied, and fills in what an update does that
+// leaves the release alone.
+func (m *addonModel) planUpdate(ctx context.Context, state addonModel, applied addonApplied) verdict {
+	v := m.upgrades(ctx, state, applied)
+	m.keepSpelling(state)
+
+	m.addonSeenModel = state.addonSeenModel
+	m.Drift = textList(nil)
+
+	return v
+}
+
+// upgrades is whether an update upgrades the release, by configuration and state alone.
+func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addonApplied) verdict {
+	nothing := types.ListNull(types.StringType)
+	wanted, unknown, err := m.spec(ctx, nothing)
+	was, _, unread := state.spec(ctx, nothing)
+	drift, _ := knownStrings(state.Drift)
+
+	switch {
+	case len(drift) > 0:
+		return verdict{takes: "the release is not as it was made"}
+	case state.Status.ValueString() != addon.Deployed:
+		return verdict{takes: "the release is " + state.Status.ValueString()}
+	case unknown, err != nil, unread != nil, m.ValuesWOVersion.IsUnknown():
+		return verdict{perhaps: true}
+	case !m.ValuesWOVersion.Equal(state.ValuesWOVersion):
+		return verdict{takes: "values_wo_version changed"}
+	case addon.Inputs(wanted, "") != addon.Inputs(was, ""):
+		return verdict{takes: "values, patches or options changed"}
+	case m.sameSource(state), applied.Inputs == "" && m.mayBeImported(state):
+		return verdict{}
+	default:
+		return verdict{perhaps: true}
+	}
+}
+
+// sameSource is whether the chart comes from where it came from.
+func (m addonModel) sameSource(state addonModel) bool {
+	return m.Chart.Equal(state.Chart) && m.Repository.Equal(state.Repository) && m.Version.Equal(state.Version) && m.Devel.Equal(state.Devel) &&
+		m.DependencyUpdate.Equal(state.DependencyUpdate)
+}
+
+// mayBeImported is whether the chart can be the one of a release that was imported: nobody knows where that came
+// from, so that its name and version are all that is compared.
+func (m addonModel) mayBeImported(state addonModel) bool {
+	if m.Chart.IsUnknown() || m.Version.IsUnknown() || m.Repository.IsUnknown() {
+		return false
+	}
+
+	name := path.Base(strings.TrimRight(m.Chart.ValueString(), "/"))
+
+	return name == state.ChartName.ValueString() && strings.TrimPrefix(m.Version.ValueString(), "v") == strings.TrimPrefix(state.ChartVersion.ValueString(), "v")
+}
+
+// keepSpelling keeps values as they were written where what is written now means the same, so that comments and format
+// plan nothing. The CLIs allow a provider that.
+func (m *addonModel) keepSpelling(state addonModel) {
+	if m.Values.Equal(state.Values) || m.Values.IsNull() || state.Values.IsNull() {
+		return
+	}
+
+	now, known := knownStrings(m.Values)
+	before, _ := knownStrings(state.Values)
+
+	if !known {
+		return
+	}
+
+	a, _, err := values.Merge(values.Given{Documents: now})
+	b, _, unread := values.Merge(values.Given{Documents: before})
+
+	if err == nil && unread == nil && values.Equal(a, b) {
+		m.Values = state.Values
+	}
+}
+
+// changesNothing is whether a plan is what is in state.
+func (m addonModel) changesNothing(state addonModel) bool {
+	for _, pair := range [][2]attr.Value{
+		{m.Cluster, state.Cluster}, {m.Kubeconfig, state.Kubeconfig}, {m.CreateNamespace, state.CreateNamespace}, {m.Namespace, state.Namespace},
+		{m.Values, state.Values}, {m.Set, state.Set}, {m.SetSensitive, state.SetSensitive}, {m.Patches, state.Patches},
+		{m.DriftDetection, state.DriftDetection}, {m.IgnoreDrift, state.IgnoreDrift}, {m.KeepHistory, state.KeepHistory}, {m.Adopt, state.Adopt},
+		{m.OnUnreachable, state.OnUnreachable}, {m.OnIncomplete, state.OnIncomplete}, {m.Timeouts, state.Timeouts},
+		{m.Verify, state.Verify}, {m.Keyring, state.Keyring}, {m.Registry, state.Registry},
+	} {
+		if !pair[0].Equal(pair[1]) {
+			return false
+		}
+	}
+
+	return m.sameSource(state) && m.addonOptionsModel == state.addonOptionsModel
+}
+
+// expectUpgrade marks what an upgrade changes.
+func (m *addonModel) expectUpgrade(state addonModel) {
+	m.addonSeenModel = unseenAddon()
+	m.ID, m.FirstDeployed = state.ID, state.FirstDeployed
+}
+
+// moved is whether the chart is another one by now, under its version or, where that is a range, under another
+// one. Trouble is a warning: nothing is to be done.
+func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel) (verdict, diag.Diagnostics) {
+	source, unknown := plan.source(given.Registry)
+	if r.machinery == nil || unknown {
+		return verdict{}, nil
+	}
+
+	ctx, cancel := context.WithTimeout(given.mask(ctx), r.addons.glance)
+	defer cancel()
+
+	pin, err := r.pin(ctx, source)
+	if err != nil {
+		return verdict{}, diag.Diagnostics{chartTrouble(source, err).warning(plan)}
+	}
+
+	before, digest := state.ChartVersion.ValueString(), state.ChartDigest.ValueString()
+
+	switch {
+	case pin.Version != before:
+		return verdict{takes: "the chart has another version"}, diag.Diagnostics{announced(fmt.Sprintf("Addon %s has another chart", plan.release()),
+			fmt.Sprintf("%s is version %s by now, and %s is installed. The apply upgrades the release.", plan.chartText(), pin.Version, before))}
+	case digest != "" && pin.Digest != digest:
+		return verdict{takes: "the chart has another content"}, diag.Diagnostics{announced(fmt.Sprintf("Addon %s has another chart", plan.release()),
+			fmt.Sprintf("%s has another content than before under the same version %s: its digest is %s, and was %s. The apply upgrades the release. Where nobody "+
+				"is known to have published it anew, ask first.", plan.chartText(), pin.Version, pin.Digest, digest))}
+	default:
+		return verdict{}, nil
+	}
+}
+
+// pin says what a source stands for. Where only the package itself tells its digest, it is fetched.
+func (r *addonResource) pin(ctx context.Context, source charts.Source) (charts.Pin, error) {
+	pin, err := r.addons.charts.Resolve(ctx, source)
+	if err != nil || pin.Digest != "" {
+		return pin, err
+	}
+
+	chart, err := r.addons.charts.Fetch(ctx, source)
+	if err != nil {
+		return pin, err
+	}
+
+	return chart.Pin, nil
+}
+
+// warning is a chart that could not be looked at where there is nothing to do.
+func (p *chartProblem) warning(m addonModel) diag.Diagnostic {
+	_, next := p.place(m)
+
+	return unsettled(fmt.Sprintf("The chart of addon %s could not be looked at", m.release()), report{
+		Attempted: "look whether chart " + m.chartText() + " is still the one that is installed", Cause: strings.Split(p.cause.Error(), "\n"),
+		Now: []string{"the chart is taken to be the same"}, Next: next,
+	}.String())
+}
+
+// interrupted is whether a look ended because nobody waits for it any more.
+func interrupted(err error) bool { return errors.Is(err, context.Canceled) }

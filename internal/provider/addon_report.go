@@ -1,0 +1,231 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// addonAgain is what every failed apply can be followed by.
+const addonAgain = "Applying again is safe: talosop reads what Helm recorded first, and goes on from there."
+
+// String names the chart as a person would, without anything secret.
+func (m addonModel) chartText() string {
+	text := m.Chart.ValueString()
+
+	if repository := m.Repository.ValueString(); repository != "" {
+		text = strings.TrimRight(repository, "/") + "/" + text
+	}
+
+	if version := m.Version.ValueString(); version != "" {
+		text += " " + version
+	}
+
+	return text
+}
+
+// addonNotBegun is an apply that could not even begin.
+func addonNotBegun(m addonModel, err error) diag.Diagnostic {
+	return unable("apply", addonObject, report{
+		Attempted: "prepare work on release " + m.release().String(), Cause: strings.Split(err.Error(), "\n"),
+		Now: []string{"nothing was changed"}, Next: "Correct the cause and apply again.",
+	})
+}
+
+// addonTwice is a release that two resources want.
+func addonTwice(m addonModel) diag.Diagnostic {
+	return unableAt(path.Root("name"), "create", addonObject, report{
+		Attempted: "install release " + m.release().String(),
+		Cause:     []string{"another talosop_addon of this configuration has made the release of this name in this cluster"},
+		Now:       []string{"the release is as the other resource made it"},
+		Next:      "Remove one of the two, or give it another name.",
+	})
+}
+
+// addonFailed is the error of an apply that did not succeed.
+func addonFailed(verb string, r *addonRun, outcome addon.Outcome, err error, next string) diag.Diagnostic {
+	what := addonReport(verb, r, outcome, err)
+	what.Next = strings.TrimSpace(what.Next + "\n" + next)
+
+	if at, known := attributeOfFailure(err); known {
+		return unableAt(at, verb, addonObject, what)
+	}
+
+	return unable(verb, addonObject, what)
+}
+
+// addonIncomplete is the warning of a create that did not finish.
+func addonIncomplete(r *addonRun, outcome addon.Outcome, err error) diag.Diagnostic {
+	what := addonReport("install", r, outcome, err)
+	what.Next = strings.TrimSpace(what.Next + "\nThe next apply goes on in place.")
+
+	return incomplete(fmt.Sprintf("%s %s", addonObject, r.spec.Name), what)
+}
+
+func addonReport(verb string, r *addonRun, outcome addon.Outcome, err error) report {
+	what := report{
+		Attempted: fmt.Sprintf("%s release %s with chart %s %s", verb, r.spec.Name, r.chart.Name, r.chart.Version),
+		Cause:     strings.Split(addonCause(err), "\n"), Next: nextAfter(err),
+	}
+
+	var failed *addon.FailedError
+	if errors.As(err, &failed) {
+		what.Cause = strings.Split(addonCause(failed.Cause), "\n")
+		for _, trouble := range failed.Troubles {
+			what.Cause = append(what.Cause, strings.ReplaceAll(trouble, "\n", "\n    "))
+		}
+
+		what.Next = cmp.Or(failed.Next, what.Next)
+	}
+
+	for _, done := range outcome.Done {
+		what.Now = append(what.Now, "done: "+done)
+	}
+
+	if last, exists := outcome.Now.Last(); exists {
+		what.Now = append(what.Now, fmt.Sprintf("revision %d is %s", last.Number, last.Status))
+	}
+
+	for i := range what.Cause {
+		what.Cause[i] = r.spec.Secrets.Redact(what.Cause[i])
+	}
+
+	return what
+}
+
+// addonCause says what a deadline means.
+func addonCause(err error) string {
+	switch {
+	case errors.Is(err, kubernetes.ErrNoAnswer):
+		return err.Error()
+	case errors.Is(err, context.Canceled):
+		return "the run was interrupted\n" + err.Error()
+	default:
+		return err.Error()
+	}
+}
+
+// nextAfter says what to do about an error of the engine.
+func nextAfter(err error) string {
+	switch {
+	case errors.Is(err, addon.ErrExists):
+		return "Import it, which shows first what would change: `terraform import <address> <namespace>/<name>`, or an import block. Or set adopt = true to " +
+			"take it over and upgrade it at once; or choose another name."
+	case errors.Is(err, addon.ErrBusy):
+		return "Wait until whoever works on it is done, and apply again."
+	case errors.Is(err, addon.ErrUnreadable):
+		return "Look at the Secrets of the release (`kubectl get secret -l owner=helm`) with the version of helm that made them."
+	case errors.Is(err, addon.ErrOwned):
+		return "Set take_ownership = true to make them part of this release, or remove them."
+	case errors.Is(err, kubernetes.ErrNoAnswer):
+		return "Apply again when the cluster answers. " + addonAgain
+	default:
+		return "Correct the cause and apply again. " + addonAgain
+	}
+}
+
+// attributeOfFailure is where a mistake is that the engine found.
+func attributeOfFailure(err error) (at path.Path, known bool) {
+	switch {
+	case errors.Is(err, addon.ErrValues):
+		return path.Root("values"), true
+	case errors.Is(err, addon.ErrPatch):
+		return path.Root("patches"), true
+	case errors.Is(err, addon.ErrKubernetes), errors.Is(err, addon.ErrTemplate):
+		return path.Root("chart"), true
+	case errors.Is(err, addon.ErrOwned):
+		return path.Root("take_ownership"), true
+	case errors.Is(err, addon.ErrExists):
+		return path.Root("name"), true
+	default:
+		return path.Path{}, false
+	}
+}
+
+// addonDone warns of what an apply that succeeded had to recover.
+func addonDone(r *addonRun, outcome addon.Outcome) diag.Diagnostics {
+	if len(outcome.Done) < 2 {
+		return nil
+	}
+
+	return diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s was recovered", r.spec.Name), report{
+		Attempted: fmt.Sprintf("bring release %s to what is configured", r.spec.Name), Now: outcome.Done,
+	}.String())}
+}
+
+// addonForgotten is a destroy that the cluster took no part in.
+func addonForgotten(m addonModel, err error) diag.Diagnostic {
+	return unsettled(fmt.Sprintf("Addon %s was forgotten", m.release()), report{
+		Attempted: "uninstall release " + m.release().String(), Cause: strings.Split(err.Error(), "\n"),
+		Now:  []string{"the resource is out of state, because on_unreachable is \"forget\"; if the cluster still exists, the release does, too"},
+		Next: "If it comes back, uninstall it with `helm uninstall " + m.Name.ValueString() + " -n " + m.release().Namespace + "`, or import it.",
+	}.String())
+}
+
+// addonNotRemoved is a destroy that did not finish.
+func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
+	what := report{
+		Attempted: "uninstall release " + m.release().String(), Cause: strings.Split(addonCause(err), "\n"),
+		Next: "Correct the cause and apply again: what is gone already is left alone.",
+	}
+
+	var failed *addon.FailedError
+	if errors.As(err, &failed) {
+		what.Cause = append(strings.Split(addonCause(failed.Cause), "\n"), failed.Troubles...)
+		what.Next = cmp.Or(failed.Next, what.Next)
+	}
+
+	if errors.Is(err, kubernetes.ErrNoAnswer) || errors.Is(err, errNoWay) {
+		what.Next = "Apply again when the cluster answers. When it is gone for good, set on_unreachable = \"forget\" and apply before the destroy, or take the " +
+			"resource out of state (`terraform state rm`)."
+	}
+
+	return unable("delete", addonObject, what)
+}
+
+// diagnostic is a chart that an apply could not get.
+func (p *chartProblem) diagnostic(m addonModel) diag.Diagnostic {
+	at, next := p.place(m)
+
+	return unableAt(at, "fetch", "chart", report{
+		Attempted: fmt.Sprintf("fetch chart %s for release %s", m.chartText(), m.release()), Cause: strings.Split(p.cause.Error(), "\n"),
+		Now: []string{"nothing was changed in the cluster"}, Next: next,
+	})
+}
+
+// place is the attribute that a problem is about, and what to do.
+func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
+	repository := path.Root("repository")
+	if m.Repository.IsNull() {
+		repository = path.Root("chart")
+	}
+
+	switch {
+	case errors.Is(p.cause, charts.ErrNoVersion):
+		at, next = path.Root("version"), "Choose a version that there is; devel = true also takes those before a release."
+	case errors.Is(p.cause, charts.ErrNoChart):
+		at, next = path.Root("chart"), "Correct the name of the chart, or where it comes from."
+	case errors.Is(p.cause, charts.ErrCredentials):
+		at, next = path.Root("registry"), "Give registry.username and registry.password that may read the chart."
+		if m.Registry.IsNull() {
+			at = repository
+		}
+	case errors.Is(p.cause, charts.ErrCertificate):
+		at, next = repository, "Give the authority that signed the server's certificate as registry.ca."
+	case errors.Is(p.cause, charts.ErrDamaged):
+		at, next = path.Root("chart"), "Choose another version, or ask whoever publishes the chart."
+	default:
+		at, next = repository, "Apply again when the server answers."
+	}
+
+	return at, next
+}

@@ -1,0 +1,249 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// longestRelease is how long the name of a release may be (Helm 3.21, chartutil/validate_name.go: Helm's
+// label for it is one of Kubernetes, with room for what charts append).
+const longestRelease = 53
+
+// releaseName is a name of a release (Helm 3.21, chartutil/validate_name.go).
+var releaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// validate checks a configuration as far as it is known.
+func (m addonModel) validate(ctx context.Context) diag.Diagnostics {
+	diags := m.validatePlace(ctx)
+
+	diags.Append(m.validateNames()...)
+	diags.Append(m.validateChart()...)
+	diags.Append(m.validateVersion()...)
+	diags.Append(m.validateRegistry()...)
+	diags.Append(m.validateValues(ctx)...)
+	diags.Append(m.validatePatches(ctx)...)
+	diags.Append(m.validateOptions()...)
+	diags.Append(m.validateIgnored(ctx)...)
+
+	return diags
+}
+
+// known is whether there is a value, and it is known.
+func known(v types.String) bool { return !v.IsNull() && !v.IsUnknown() }
+
+func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
+	if m.Cluster.IsUnknown() || m.Kubeconfig.IsUnknown() {
+		return nil
+	}
+
+	if m.Cluster.IsNull() == m.Kubeconfig.IsNull() {
+		found := "found both cluster and kubeconfig"
+		if m.Cluster.IsNull() {
+			found = "found neither cluster nor kubeconfig"
+		}
+
+		return diag.Diagnostics{invalid(frameworkpath.Root("cluster"), "cluster", found, "allowed is exactly one of them",
+			"give the handle of a cluster, cluster = talosop_control_plane.….cluster, or a kubeconfig for a cluster without one")}
+	}
+
+	if m.Cluster.IsNull() {
+		return m.validateKubeconfig()
+	}
+
+	handle, diags := handleFrom(ctx, m.Cluster)
+	at := frameworkpath.Root("cluster")
+
+	if secrets := handle.Secrets; !secrets.IsUnknown() {
+		if _, err := pki.Parse([]byte(secrets.ValueString())); err != nil {
+			diags.Append(invalidSecrets(at.AtName("secrets"), err))
+		}
+	}
+
+	if server, err := url.Parse(handle.Endpoint.ValueString()); known(handle.Endpoint) && (err != nil || server.Scheme != "https" || server.Host == "") {
+		diags.Append(invalid(at.AtName("endpoint"), "endpoint", "found "+quote(handle.Endpoint.ValueString()), "allowed is an https URL, such as "+
+			"https://10.0.0.10:6443", "give the URL of the Kubernetes API"))
+	}
+
+	endpointsOf(handle, &diags)
+
+	return diags
+}
+
+func (m addonModel) validateKubeconfig() diag.Diagnostics {
+	at := frameworkpath.Root("kubeconfig")
+	path, _ := m.Kubeconfig.Attributes()["path"].(types.String)
+	content, _ := m.Kubeconfig.Attributes()["content"].(types.String)
+
+	switch {
+	case path.IsUnknown() || content.IsUnknown():
+		return nil
+	case path.IsNull() == content.IsNull():
+		found := "found both path and content"
+		if path.IsNull() {
+			found = "found neither path nor content"
+		}
+
+		return diag.Diagnostics{invalid(at, "kubeconfig", found, "allowed is exactly one of them", "give the path of the file, or what is in it")}
+	case content.IsNull() && strings.TrimSpace(path.ValueString()) == "":
+		return diag.Diagnostics{invalid(at.AtName("path"), "path", "found an empty one", "allowed is the path of a file", "give it, such as ./kubeconfig")}
+	case content.IsNull():
+		return nil
+	}
+
+	// What the parser says can quote the file.
+	if config, err := clientcmd.Load([]byte(content.ValueString())); err != nil || len(config.Contexts) == 0 {
+		return diag.Diagnostics{invalid(at.AtName("content"), "content", "found no YAML of a kubeconfig with a context", "allowed is a whole kubeconfig",
+			"give what is in the file; its path belongs into path")}
+	}
+
+	return nil
+}
+
+func (m addonModel) validateNames() diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	if name := m.Name.ValueString(); known(m.Name) && (!releaseName.MatchString(name) || len(name) > longestRelease) {
+		diags.Append(invalid(frameworkpath.Root("name"), "name", "found "+quote(name),
+			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits, hyphens and dots, with a letter or a digit at the ends", longestRelease), "choose such a name"))
+	}
+
+	if namespace := m.Namespace.ValueString(); known(m.Namespace) && (!label.MatchString(namespace) || len(namespace) > 63) {
+		diags.Append(invalid(frameworkpath.Root("namespace"), "namespace", "found "+quote(namespace),
+			"allowed are 1 to 63 lower-case letters, digits and hyphens, and no hyphen at the ends", "choose such a name"))
+	}
+
+	return diags
+}
+
+func (m addonModel) validateChart() diag.Diagnostics {
+	if m.Chart.IsUnknown() || m.Repository.IsUnknown() {
+		return nil
+	}
+
+	chart, repository := m.Chart.ValueString(), m.Repository.ValueString()
+	at := frameworkpath.Root("chart")
+	isURL := strings.Contains(chart, "://")
+
+	switch {
+	case strings.TrimSpace(chart) == "":
+		return diag.Diagnostics{invalid(at, "chart", "found an empty one", "allowed is the name of a chart, an oci:// reference, a URL or a path", "name the chart")}
+	case !m.Repository.IsNull() && isURL:
+		return diag.Diagnostics{invalid(at, "chart", "found "+quote(chart)+" beside repository", "allowed is the name of a chart in it, or a URL without repository",
+			"remove repository, or the URL from chart")}
+	case !m.Repository.IsNull() && pathChart(chart):
+		return diag.Diagnostics{invalid(at, "chart", "found the path "+quote(chart)+" beside repository", "allowed is the name of a chart in it, or a path without "+
+			"repository", "remove repository to take the chart from the path")}
+	case !m.Repository.IsNull():
+		return validateURL(frameworkpath.Root("repository"), "repository", repository)
+	case isURL:
+		return validateURL(at, "chart", chart)
+	case !pathChart(chart):
+		return diag.Diagnostics{invalid(at, "chart", "found "+quote(chart)+" without repository", "allowed is a name with repository, an oci:// reference, an https:// "+
+			"URL, or a path that begins with ./, ../ or /", "give the repository; or, for a folder, write ./"+chart)}
+	default:
+		return nil
+	}
+}
+
+func validateURL(at frameworkpath.Path, what, text string) diag.Diagnostics {
+	parsed, err := url.Parse(text)
+
+	switch {
+	case err != nil || parsed.Host == "" || !slices.Contains([]string{"https", "http", "oci"}, parsed.Scheme):
+		return diag.Diagnostics{invalid(at, what, "found "+quote(text), "allowed is a URL that begins with https:// or oci://", "copy it from the page of the chart")}
+	case parsed.User != nil:
+		return diag.Diagnostics{invalid(at, what, "found a URL with credentials in it", "allowed is one without, because URLs are shown and stored",
+			"give them as registry.username and registry.password")}
+	case parsed.Scheme == "http":
+		return diag.Diagnostics{doubtful(at, what, "found "+quote(text), "Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
+	case parsed.Scheme == "oci" && strings.Contains(path.Base(parsed.Path), ":"):
+		return diag.Diagnostics{invalid(at, what, "found "+quote(text)+" with a tag", "allowed is a reference without one", "give the tag as version")}
+	default:
+		return nil
+	}
+}
+
+func (m addonModel) validateVersion() diag.Diagnostics {
+	at := frameworkpath.Root("version")
+
+	if m.Version.IsUnknown() || m.Chart.IsUnknown() {
+		return nil
+	}
+
+	if pathChart(m.Chart.ValueString()) {
+		if m.Version.IsNull() {
+			return nil
+		}
+
+		return diag.Diagnostics{doubtful(at, "version", "found "+quote(m.Version.ValueString())+" for a chart on this computer",
+			"A chart on this computer has one version, and this one counts for nothing", "Remove version")}
+	}
+
+	if m.Version.IsNull() {
+		return diag.Diagnostics{doubtful(at, "version", "found none for chart "+quote(m.chartText()),
+			"Every plan takes the newest version that there is, so that an addon may be upgraded when nobody meant to", "Pin a version")}
+	}
+
+	if _, err := semver.NewConstraint(m.Version.ValueString()); err != nil {
+		return diag.Diagnostics{invalid(at, "version", "found "+quote(m.Version.ValueString()), "allowed is a version such as 1.18.2, or a range such as ~1.18 or "+
+			">= 1.2, < 2", "write it as the repository lists it")}
+	}
+
+	if m.Devel.ValueBool() {
+		if _, err := semver.NewVersion(m.Version.ValueString()); err == nil {
+			return diag.Diagnostics{doubtful(frameworkpath.Root("devel"), "devel", "found it with the exact version "+quote(m.Version.ValueString()),
+				"An exact version is what it is, and devel counts for nothing", "Remove devel")}
+		}
+	}
+
+	return nil
+}
+
+func (m addonModel) validateRegistry() diag.Diagnostics {
+	if m.Registry.IsNull() || m.Registry.IsUnknown() {
+		return nil
+	}
+
+	var diags diag.Diagnostics
+
+	at, server := frameworkpath.Root("registry"), fields{&reader{}, m.Registry}
+
+	// Write-only values are null in plans, and known in configurations, where this is called.
+	for _, pair := range [][2]string{{"username", "password"}, {"client_certificate", "client_key"}} {
+		first, second := server.absent(pair[0]), server.absent(pair[1])
+		if first == second {
+			continue
+		}
+
+		found, missing := pair[0], pair[1]
+		if first {
+			found, missing = missing, found
+		}
+
+		diags.Append(invalid(at.AtName(missing), missing, "found "+found+" without it", "allowed are both together, or neither", "give "+missing+", too"))
+	}
+
+	if !m.Chart.IsUnknown() && pathChart(m.Chart.ValueString()) && !m.DependencyUpdate.ValueBool() && !m.DependencyUpdate.IsUnknown() {
+		diags.Append(doubtful(at, "registry", "found it for a chart on this computer", "Nobody is asked for such a chart, and it counts for nothing", "Remove registry"))
+	}
+
+	if server.truth("insecure_skip_tls_verify", false) && !server.absent("ca") {
+		diags.Append(invalid(at.AtName("insecure_skip_tls_verify"), "insecure_skip_tls_verify", "found it beside ca", "allowed is one of them",
+			"remove insecure_skip_tls_verify: with ca the server's certificate can be verified"))
+	}
+
+	return diags
+}

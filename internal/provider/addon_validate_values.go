@@ -1,0 +1,185 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/postrender"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+)
+
+func (m addonModel) validateOptions() diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for _, pair := range []struct {
+		a, b          string
+		first, second types.Bool
+		why           string
+	}{
+		{"include_crds", "skip_crds", m.IncludeCRDs, m.SkipCRDs, "one puts the definitions into the release, the other leaves them alone"},
+		{"include_crds", "upgrade_crds", m.IncludeCRDs, m.UpgradeCRDs, "as part of the release the definitions are upgraded with it"},
+		{"skip_crds", "upgrade_crds", m.SkipCRDs, m.UpgradeCRDs, "one leaves the definitions alone, the other applies them"},
+		{"reuse_values", "reset_then_reuse_values", m.ReuseValues, m.ResetThenReuseValues, "they differ in whose defaults count"},
+	} {
+		if pair.first.ValueBool() && pair.second.ValueBool() {
+			diags.Append(invalid(frameworkpath.Root(pair.a), pair.a, "found it together with "+pair.b, "allowed is one of them: "+pair.why, "remove one of them"))
+		}
+	}
+
+	waits := m.Wait.IsNull() || m.Wait.IsUnknown() || m.Wait.ValueBool()
+
+	for name, v := range map[string]types.Bool{"atomic": m.Atomic, "wait_for_jobs": m.WaitForJobs} {
+		if v.ValueBool() && !waits {
+			diags.Append(invalid(frameworkpath.Root(name), name, "found it with wait = false", "allowed is "+name+" with wait, which sees what fails", "remove wait = false"))
+		}
+	}
+
+	if n := m.MaxHistory.ValueInt64(); n < 0 || n > 1000 {
+		diags.Append(invalid(frameworkpath.Root("max_history"), "max_history", fmt.Sprintf("found %d", n), "allowed is 0 to 1000, with 0 for all", "leave it out for 10"))
+	}
+
+	diags.Append(longerThan("timeout", m.Timeout, time.Second)...)
+
+	if m.Verify.ValueBool() && m.Keyring.IsNull() {
+		diags.Append(invalid(frameworkpath.Root("keyring"), "keyring", "found verify without it", "allowed is verify with the public keys that count",
+			"give the path of a file that `gpg --export` wrote"))
+	}
+
+	return diags
+}
+
+// longerThan checks a duration.
+func longerThan(name string, v duration, least time.Duration) diag.Diagnostics {
+	if v.IsNull() || v.IsUnknown() {
+		return nil
+	}
+
+	d, wrong := v.ValueGoDuration()
+	if wrong.HasError() || d >= least {
+		return nil // its type speaks of what is no duration
+	}
+
+	return diag.Diagnostics{invalid(frameworkpath.Root(name), name, "found "+quote(v.ValueString()), fmt.Sprintf("allowed is %s or more", least), "write such as 10m")}
+}
+
+func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for i, ignored := range listed[ignoreDriftModel](ctx, &reader{}, m.IgnoreDrift) {
+		at := frameworkpath.Root("ignore_drift").AtListIndex(i)
+
+		for name, v := range map[string]types.String{"kind": ignored.Kind, "name": ignored.Name, "namespace": ignored.Namespace} {
+			if _, err := path.Match(v.ValueString(), ""); err != nil {
+				diags.Append(invalid(at.AtName(name), name, "found "+quote(v.ValueString()), "allowed is a name, or a pattern such as web-*", "close the bracket"))
+			}
+		}
+
+		if ignored.Kind.IsNull() && ignored.Name.IsNull() && ignored.Namespace.IsNull() && ignored.Paths.IsNull() {
+			diags.Append(invalid(at, "ignore_drift", fmt.Sprintf("found nothing in ignore_drift[%d]", i), "allowed is at least one of kind, name, namespace and paths",
+				"say what is ignored; drift_detection = \"release\" looks at no objects"))
+		}
+
+		if paths, known := knownStrings(ignored.Paths); known && !ignored.Paths.IsNull() && (len(paths) == 0 || slices.Contains(paths, "")) {
+			diags.Append(invalid(at.AtName("paths"), "paths", "found an empty one", "allowed are fields such as spec.replicas", "leave paths out for the whole object"))
+		}
+	}
+
+	return diags
+}
+
+// validateValues checks each document and each setting by itself, so that the wrong one is named,
+// and then all together.
+func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
+	diags := m.validateDocuments("values", m.Values, func(text string) values.Given { return values.Given{Documents: []string{text}} })
+	diags.Append(m.validateDocuments("values_wo", m.ValuesWO, func(text string) values.Given { return values.Given{Secret: []string{text}} })...)
+	diags.Append(validateSettings(ctx, "set", m.Set, false)...)
+	diags.Append(validateSettings(ctx, "set_sensitive", m.SetSensitive, true)...)
+
+	if !m.ValuesWO.IsNull() && m.ValuesWOVersion.IsNull() {
+		diags.Append(invalid(frameworkpath.Root("values_wo_version"), "values_wo_version", "found values_wo without it", "allowed are both together: a plan cannot "+
+			"see write-only values", "give it, such as 1, and change it with the values"))
+	}
+
+	if m.ValuesWO.IsNull() && !m.ValuesWOVersion.IsNull() {
+		diags.Append(invalid(frameworkpath.Root("values_wo"), "values_wo", "found values_wo_version without it", "allowed are both together, or neither",
+			"give values_wo, an empty list for none any more, or remove values_wo_version"))
+	}
+
+	if diags.HasError() {
+		return diags
+	}
+
+	r := &reader{}
+	if all := m.given(ctx, r, m.ValuesWO); !r.unknown {
+		if _, _, err := values.Merge(all); err != nil {
+			diags.Append(invalid(frameworkpath.Root("values"), "values", err.Error(), "allowed are values that fit together", "correct what is named"))
+		}
+	}
+
+	return diags
+}
+
+func (m addonModel) validateDocuments(name string, list types.List, given func(string) values.Given) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for i, element := range list.Elements() {
+		text, ok := element.(types.String)
+		if !ok || text.IsUnknown() {
+			continue
+		}
+
+		if _, _, err := values.Merge(given(text.ValueString())); err != nil {
+			diags.Append(invalid(frameworkpath.Root(name).AtListIndex(i), name, fmt.Sprintf("found in %s[%d]: %s", name, i, err), "allowed is a YAML mapping, such as "+
+				"image: {tag: v1}", "correct it; yamlencode() writes YAML, and file() reads it"))
+		}
+	}
+
+	return diags
+}
+
+func validateSettings(ctx context.Context, name string, list types.List, sensitive bool) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for i, s := range listed[settingModel](ctx, &reader{}, list) {
+		r := &reader{}
+
+		setting := s.setting(r, sensitive)
+		if r.unknown || s.Name.IsNull() || s.Value.IsNull() {
+			continue
+		}
+
+		if _, _, err := values.Merge(values.Given{Settings: []values.Setting{setting}}); err != nil {
+			diags.Append(invalid(frameworkpath.Root(name).AtListIndex(i), name, fmt.Sprintf("found in %s[%d]: %s", name, i, err),
+				"allowed is a path such as image.tag with a value of its type", "correct the name, the value or the type"))
+		}
+	}
+
+	return diags
+}
+
+func (m addonModel) validatePatches(ctx context.Context) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for i, p := range listed[addonPatchModel](ctx, &reader{}, m.Patches) {
+		r := &reader{}
+
+		patch := p.patch(r)
+		if r.unknown || p.Patch.IsNull() {
+			continue
+		}
+
+		if err := postrender.Check([]postrender.Patch{patch}); err != nil {
+			diags.Append(invalid(frameworkpath.Root("patches").AtListIndex(i), "patch", fmt.Sprintf("found in patches[%d]: %s", i, err),
+				"allowed is a strategic merge patch of one object, or JSON 6902 operations with a target", "correct it"))
+		}
+	}
+
+	return diags
+}
