@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -293,6 +294,11 @@ func whyEnded(ctx context.Context, err error) error {
 	return err
 }
 
+// untyped is how the answer begins to a server-side apply of what does not fit the schema. It has
+// code 500 and no reason, like an error of etcd that passes (Kubernetes 1.36,
+// apimachinery/pkg/util/managedfields/internal/structuredmerge.go Apply).
+const untyped = "failed to create typed patch object"
+
 // tryAgain is the error in an answer that is none: the server is not able to give one, or
 // somebody else changed the object in between. The latter is a verdict for whoever wants
 // to hear all.
@@ -303,7 +309,7 @@ func tryAgain(code int, answer []byte, faithful bool) error {
 	known := code >= http.StatusBadRequest && json.Unmarshal(answer, &status) == nil && status.Kind == "Status"
 
 	switch {
-	case code < http.StatusBadRequest:
+	case code < http.StatusBadRequest, known && strings.HasPrefix(status.Message, untyped):
 		return nil
 	case code >= http.StatusInternalServerError, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout,
 		known && status.Reason == metav1.StatusReasonConflict && !faithful:

@@ -70,28 +70,6 @@ func (c *Client) ApplyObject(ctx context.Context, object map[string]any) (map[st
 	return applied, nil
 }
 
-// CompareObject tells in what the API's object differs from what is given: what
-// [Client.ApplyObject] would change. live is nil when there is no such object. Nothing is changed.
-// What the API server fills in by itself is no difference, because it says itself what the
-// object would become (a dry run).
-func (c *Client) CompareObject(ctx context.Context, object map[string]any) (live map[string]any, differences []Difference, err error) {
-	ref := ReferenceTo(object)
-
-	live, err = c.GetObject(ctx, ref)
-	if live == nil || err != nil {
-		return nil, nil, err
-	}
-
-	way := &everywhere{client: c, ctx: ctx}
-
-	wanted, err := way.apply(ctx, object, true)
-	if err != nil {
-		return nil, nil, fmt.Errorf("compare %s: %w", ref, way.answered(err))
-	}
-
-	return live, differencesOf(live, wanted), nil
-}
-
 // GetObject reads an object, nil when there is none.
 func (c *Client) GetObject(ctx context.Context, ref Reference) (map[string]any, error) {
 	way := &everywhere{client: c, ctx: ctx}
@@ -237,7 +215,10 @@ func final(err error) error {
 
 // answered marks an error for want of an answer.
 func (e *everywhere) answered(err error) error {
-	if err != nil && (e.undecided() != nil || e.ctx.Err() != nil) {
+	var refusal apierrors.APIStatus
+
+	unable := errors.As(err, &refusal) && cannotAnswer(refusal)
+	if err != nil && (unable || e.undecided() != nil || e.ctx.Err() != nil) {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, unwrapURL(err))
 	}
 
@@ -265,8 +246,7 @@ func (e *everywhere) apply(ctx context.Context, object map[string]any, dry bool)
 	var applied *unstructured.Unstructured
 
 	err := e.on(ctx, ref, func(resources dynamic.ResourceInterface) (err error) {
-		// The dynamic client writes into what it is given.
-		applied, err = resources.Apply(ctx, ref.Name, (&unstructured.Unstructured{Object: object}).DeepCopy(), options)
+		applied, err = resources.Apply(ctx, ref.Name, &unstructured.Unstructured{Object: wish(object)}, options)
 
 		return err
 	})

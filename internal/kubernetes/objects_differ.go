@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
 )
 
 // Difference is a field of an object that is not what it should be.
@@ -39,6 +41,10 @@ const longestDifference = 160
 // by itself.
 var bookkeeping = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"}
 
+// Differences compares an object to what it should be, field by field, in the order of their paths. What
+// the API server keeps about it and its status are left out, and so is the difference of null and nothing.
+func Differences(found, wanted map[string]any) []Difference { return differencesOf(found, wanted) }
+
 // differencesOf compares an object to what it would be after an apply.
 func differencesOf(live, wanted map[string]any) []Difference {
 	return differ(nil, "", plainObject(live), plainObject(wanted))
@@ -53,6 +59,12 @@ func plainObject(object map[string]any) map[string]any {
 		metadata = maps.Clone(metadata)
 		for _, field := range bookkeeping {
 			delete(metadata, field)
+		}
+
+		if annotations, ok := metadata["annotations"].(map[string]any); ok {
+			annotations = maps.Clone(annotations)
+			delete(annotations, appsv1.DeprecatedTemplateGeneration)
+			metadata["annotations"] = annotations
 		}
 
 		plain["metadata"] = metadata
@@ -94,7 +106,7 @@ func differ(found []Difference, path string, live, wanted any) []Difference {
 	return found
 }
 
-// byName reads a list of things that have names.
+// byName reads a list of things that have names, each its own.
 func byName(list any) (map[string]any, bool) {
 	elements, ok := list.([]any)
 	if !ok {
@@ -104,20 +116,30 @@ func byName(list any) (map[string]any, bool) {
 	named := map[string]any{}
 
 	for _, element := range elements {
-		object, ok := element.(map[string]any)
-		if !ok {
+		name := elementName(element)
+		if name == "" {
 			return nil, false
 		}
 
-		name, ok := object["name"].(string)
-		if !ok {
-			return nil, false
-		}
-
-		named["["+name+"]"] = object
+		named[name] = element
 	}
 
 	return named, len(named) == len(elements)
+}
+
+// elementName is such as [main], empty for what has no name.
+func elementName(element any) string {
+	object, ok := element.(map[string]any)
+	if !ok {
+		return ""
+	}
+
+	name, ok := object["name"].(string)
+	if !ok {
+		return ""
+	}
+
+	return "[" + name + "]"
 }
 
 func compact(value any) string {

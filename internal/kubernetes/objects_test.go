@@ -45,7 +45,8 @@ func TestObjects(t *testing.T) {
 
 	for name, test := range map[string]func(*testing.T, *living, *kubernetes.Client){
 		"differences": testDifferences, "deletion": testDeletion, "kinds": testKinds, "contents": testContents, "troubles": testTroubles,
-		"no answer": testNoAnswer,
+		"no answer": testNoAnswer, "charts": testChartObjects, "changed charts": testChangedChartObjects, "incomparable": testIncomparable,
+		"custom": testCustomObjects, "definitions": testDefinitions, "any kind": testAnyKind,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
