@@ -34,7 +34,9 @@ var (
 func (c *client) IsReachable() error { return c.helm.IsReachable() }
 
 // Create implements kube.Interface.
-func (c *client) Create(resources kube.ResourceList) (*kube.Result, error) { return c.helm.Create(resources) }
+func (c *client) Create(resources kube.ResourceList) (*kube.Result, error) {
+	return c.helm.Create(resources)
+}
 
 // Get implements kube.InterfaceResources.
 func (c *client) Get(resources kube.ResourceList, related bool) (map[string][]runtime.Object, error) {

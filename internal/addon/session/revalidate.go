@@ -88,4 +88,3 @@ func (c catalog) answer(r *http.Request, now *http.Response) (*http.Response, er
 		Header: c.header.Clone(), Body: io.NopCloser(bytes.NewReader(c.body)), ContentLength: int64(len(c.body)), Request: r,
 	}, nil
 }
-
