@@ -45,7 +45,7 @@ func (w *waiting) failed(cause error) error {
 
 func (o *object) because() string {
 	if o.reason == "" {
-		return "not looked at"
+		return "the Kubernetes API had not said anything of it yet"
 	}
 
 	return o.reason

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,14 +165,15 @@ func TestWaitOutlastsAnAPIThatIsAway(t *testing.T) {
 	go func() {
 		begun(t, f, namespace, "web")
 
-		refused := 0
+		var refused atomic.Int32
 
 		f.fail(func(w http.ResponseWriter, _ *http.Request) bool {
-			if refused++; refused > 5 {
+			n := refused.Add(1)
+			if n > 5 {
 				return false
 			}
 
-			if refused == 5 {
+			if n == 5 {
 				close(away)
 			}
 
@@ -202,7 +204,7 @@ func TestWaitNamesAnAPIThatStaysAway(t *testing.T) {
 	// Troubles are not to be had either.
 	f.Close()
 
-	err = s.client().Wait(list, time.Second)
+	err = s.client().Wait(list, 5*time.Second)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connection refused") {
 		t.Error(err)
 	}
