@@ -101,10 +101,11 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 
 // readFolder reads the files that helm would take, after .helmignore.
 func readFolder(name string) (*chart.Chart, []*loader.BufferedFile, error) {
-	read, err := loader.LoadDir(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	// Helm's loader takes a folder that is not there for an empty one.
+	if _, err := os.Stat(name); err != nil {
 		return nil, nil, trouble("there is no folder "+name, err, ErrNoChart)
 	}
+	read, err := loader.LoadDir(name)
 	if err != nil {
 		return nil, nil, trouble(name+" is no chart that helm can read", err, ErrDamaged)
 	}

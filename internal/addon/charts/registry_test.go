@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -109,7 +111,6 @@ func TestRegistryResolveReadsTheManifestAlone(t *testing.T) {
 		}
 	}
 	blob := "/v2/charts/web/blobs/" + digestOf(content)
-	before := s.count(blob)
 	if n := s.downloads(blob); n != 0 {
 		t.Errorf("the content was read %d times", n)
 	}
@@ -119,7 +120,7 @@ func TestRegistryResolveReadsTheManifestAlone(t *testing.T) {
 		}
 	}
 	if n := s.downloads(blob); n != 1 {
-		t.Errorf("the content was read %d times (%d requests before)", n, before)
+		t.Errorf("the content was read %d times", n)
 	}
 }
 
@@ -301,7 +302,7 @@ func TestRegistryCredentialsOfFiles(t *testing.T) {
 }
 
 func TestRegistryWithoutTLS(t *testing.T) {
-	s := httptest.NewServer(registry.New())
+	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(s.Close)
 	tls := serveRegistry(t)
 	tls.push(t, "web:1.0.0", packed(t, simple("web", "1.0.0")))
