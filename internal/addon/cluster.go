@@ -2,14 +2,31 @@ package addon
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
+const (
+	// leasePrefix of the Leases that releases are changed under, one each.
+	leasePrefix = "talosop-addon-"
+	// atOnce is how many objects are looked at side by side.
+	atOnce = 8
+	// defaultPause is between two looks at something that is waited for.
+	defaultPause = time.Second
+	// defaultGrace is for what is still to be done after the context ended.
+	defaultGrace = 20 * time.Second
+)
+
 // Cluster is where releases are. It is safe for concurrent use.
+//
+// No text that it returns or tells has one of the secrets of a spec or of options in it.
 type Cluster struct {
 	API *kubernetes.Client
 	// Progress is told what is done and waited for; nil is allowed.
@@ -18,35 +35,85 @@ type Cluster struct {
 	// shares with none.
 	Slots *session.Slots
 	// Grace is how long Helm's records may still be written when the context has ended, 20 s by
-	// default; Pause is between two looks at objects that are waited for.
+	// default; Pause is between two looks at objects that are waited for, 1 s by default.
 	Grace, Pause time.Duration
 	// LockDuration is how long a run that was killed keeps others from its release, 30 s by default.
 	LockDuration time.Duration
 }
 
-var errLater = errors.New("not written yet")
+// errLost ends the work on a release that somebody else took over.
+var errLost = errors.New("the Lease of the release was lost to another run")
 
-// Render shows what a chart becomes, without changing anything.
-func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Observation) (Rendering, error) {
-	return Rendering{}, errLater
+// leaseOf is the name of the Lease that a release is changed under.
+func leaseOf(name Name) string {
+	const length = 40
+
+	sum := sha256.Sum256([]byte(name.String()))
+
+	return leasePrefix + hex.EncodeToString(sum[:])[:length]
 }
 
-// RenderOffline shows what a chart becomes on a cluster of a version that is not asked.
-func RenderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVersion string) (Rendering, error) {
-	return Rendering{}, errLater
+// holding does work while no other run changes the release.
+func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.Context) error) error {
+	lock := c.API.Lock(kubernetes.LockOptions{Lease: leaseOf(name), Name: "addon " + name.String(), Duration: c.LockDuration})
+
+	lost, release, err := lock.Acquire(ctx, func(holder string) { c.tell(name, "waiting for "+holder+", which works on the release") })
+	if err != nil {
+		return err
+	}
+
+	defer release()
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	go func() {
+		select {
+		case <-lost:
+			cancel(errLost)
+		case <-ctx.Done():
+		}
+	}()
+
+	return work(ctx)
 }
 
-// Drift tells in what the objects of a revision differ from what they should be.
-func (c *Cluster) Drift(ctx context.Context, revision Revision, o DriftOptions) ([]string, error) {
-	return nil, errLater
+// open makes a session for the work on a release.
+func (c *Cluster) open(ctx context.Context, name Name, redact func(string) string) (*session.Session, error) {
+	return session.Open(ctx, c.API, session.Options{
+		Namespace: name.Namespace, Release: name.Name, Redact: redact,
+		Progress: func(text string) { c.tell(name, text) },
+		Slots:    c.Slots, Grace: c.Grace, Pause: c.Pause,
+	})
 }
 
-// Apply makes a release what is wanted.
-func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent Intent) (Outcome, error) {
-	return Outcome{}, errLater
+// tell reports progress; the text has no secrets.
+func (c *Cluster) tell(name Name, text string) {
+	if c.Progress != nil {
+		c.Progress(text, map[string]any{"release": name.String()})
+	}
 }
 
-// Remove uninstalls a release.
-func (c *Cluster) Remove(ctx context.Context, name Name, o RemoveOptions) error {
-	return errLater
+func (c *Cluster) pause() time.Duration {
+	if c.Pause == 0 {
+		return defaultPause
+	}
+
+	return c.Pause
+}
+
+// afterwards is a context for what is still to be looked at or written when ctx may have ended.
+func (c *Cluster) afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	grace := c.Grace
+	if grace == 0 {
+		grace = defaultGrace
+	}
+
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), grace, fmt.Errorf("not within %s", grace))
+}
+
+// referenceTo names an object of a manifest for the API, which knows itself whether its kind has
+// namespaces.
+func referenceTo(o manifest.Object) kubernetes.Reference {
+	return kubernetes.Reference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }

@@ -34,6 +34,8 @@ const (
 	labelRevision = "talosop.dev/revision"
 	// labelRemoving is the number of the revision that talosop began to uninstall.
 	labelRemoving = "talosop.dev/removing"
+	// inputsOfAnother is the mark of a revision that talosop made of one that somebody else had made.
+	inputsOfAnother = "another"
 	// recordPrefix of the names of records (Helm 3.21, storage.HelmStorageType).
 	recordPrefix = "sh.helm.release.v1"
 )
@@ -223,22 +225,31 @@ func changed(r *record, labels map[string]string) time.Time {
 type marking struct {
 	driver.Driver
 
+	// inputs is the mark of what goes in.
 	inputs string
-	// removing marks records whose release is being uninstalled, too.
-	removing bool
+	// made is the revision that was made, 0 when none was.
+	made int
 }
 
 // Create implements driver.Creator.
-func (m marking) Create(key string, r *release.Release) error {
+func (m *marking) Create(key string, r *release.Release) error {
 	mark(r, labelInputs, m.inputs)
 	mark(r, labelRevision, strconv.Itoa(r.Version))
 
-	return m.Driver.Create(key, r)
+	err := m.Driver.Create(key, r)
+	if err == nil {
+		m.made = r.Version
+	}
+
+	return err
 }
 
+// removing puts a mark on the record of a release that talosop uninstalls.
+type removing struct{ driver.Driver }
+
 // Update implements driver.Updator.
-func (m marking) Update(key string, r *release.Release) error {
-	if m.removing && r.Info.Status == release.StatusUninstalling {
+func (m removing) Update(key string, r *release.Release) error {
+	if r.Info.Status == release.StatusUninstalling {
 		mark(r, labelRemoving, strconv.Itoa(r.Version))
 	}
 

@@ -112,6 +112,15 @@ func (o Observation) Deployed() (deployed Revision, exists bool) {
 	return Revision{}, false
 }
 
+func (o Observation) revision(number int) (found Revision, exists bool) {
+	i := slices.IndexFunc(o.History, func(r Revision) bool { return r.Number == number })
+	if i < 0 {
+		return Revision{}, false
+	}
+
+	return o.History[i], true
+}
+
 // Statuses of revisions (Helm 3.21, release/status.go).
 const (
 	Deployed        = "deployed"

@@ -1,0 +1,193 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
+)
+
+// Apply makes a release what is wanted, whatever state its history is in, and does nothing where
+// it is that already. It holds the Lease of the release meanwhile, and may be called again after any
+// error, and after its process was killed: it goes on from what is there.
+//
+// The error is a [FailedError] when the release was begun to be changed, or one of the errors of this
+// package when it was not; the outcome is worth reading in both cases. When ctx ends, Helm's record of
+// the revision that is under way is made failed within [Cluster.Grace], and nothing goes on.
+func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent Intent) (Outcome, error) {
+	r := &run{
+		cluster: c, spec: spec, chart: chart,
+		want: Wanted{Name: spec.Name, Inputs: Inputs(spec, chart.Digest), Intent: intent, Held: true, Timeout: spec.Options.Timeout},
+	}
+
+	err := c.holding(ctx, spec.Name, r.converge)
+
+	return r.outcome, shield(err, spec.Secrets.Redact)
+}
+
+// run is one apply.
+type run struct {
+	cluster *Cluster
+	spec    Spec
+	chart   *Package
+	want    Wanted
+	outcome Outcome
+}
+
+// converge looks, decides and takes the first step, until there is none left.
+func (r *run) converge(ctx context.Context) error {
+	var before []Decision
+
+	for {
+		have, err := r.cluster.Observe(ctx, r.spec.Name)
+		if err != nil {
+			return err
+		}
+
+		r.outcome.Now = have
+
+		d := Decide(r.want, have, time.Now())
+
+		switch {
+		case d.Step == Nothing:
+			return r.sweep(ctx, have)
+		case d.Step == Refuse:
+			return d.Error()
+		case slices.Contains(before, d):
+			// A step that was taken leaves another history behind: this would be a spin.
+			return fmt.Errorf("release %s is still to be changed by the step that was taken just now (%s, revision %d): "+
+				"somebody else changes it, too", r.spec.Name, d.Step, d.Revision)
+		}
+
+		before = append(before, d)
+
+		if err := r.take(ctx, d, have); err != nil {
+			r.lookBack(ctx)
+
+			return err
+		}
+	}
+}
+
+// take does one step.
+func (r *run) take(ctx context.Context, d Decision, have Observation) error {
+	s, err := r.cluster.open(ctx, r.spec.Name, r.spec.Secrets.Redact)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+
+	switch d.Step {
+	case MarkFailed:
+		return r.markFailed(s, d)
+	case FinishUninstall:
+		return r.finishUninstall(ctx, s, d)
+	default:
+		return r.deploy(ctx, s, d, have)
+	}
+}
+
+// done takes note of what was done.
+func (r *run) done(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.outcome.Done = append(r.outcome.Done, text)
+	r.cluster.tell(r.spec.Name, text)
+}
+
+// lookBack reads what an apply that failed has left, as far as that is possible.
+func (r *run) lookBack(ctx context.Context) {
+	ctx, cancel := r.cluster.afterwards(ctx)
+	defer cancel()
+
+	if now, err := r.cluster.Observe(ctx, r.spec.Name); err == nil {
+		r.outcome.Now = now
+	} else {
+		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("what is left of the release is not known: "+err.Error()))
+	}
+}
+
+// markFailed ends a revision whose process is gone.
+func (r *run) markFailed(s *session.Session, d Decision) error {
+	if err := endRevision(s, r.spec.Name, d); err != nil {
+		return err
+	}
+
+	r.done("recovered revision %d: %s", d.Revision, d.Text)
+
+	return nil
+}
+
+// deploy installs or upgrades, and what belongs to it.
+func (r *run) deploy(ctx context.Context, s *session.Session, d Decision, have Observation) error {
+	a, err := r.attempt(s, d)
+	if err != nil {
+		return err
+	}
+
+	if err := r.prepare(ctx, a, have); err != nil {
+		return err
+	}
+
+	if err := s.Work(a.run); err != nil {
+		return r.failed(ctx, s, a, have, err)
+	}
+
+	if err := s.RecordError(); err != nil {
+		return &FailedError{
+			Name: r.spec.Name, Verb: a.verb(), Cause: err,
+			Next: "The objects of the release are as they should be, but Helm could not record that. Apply again to repair the record.",
+		}
+	}
+
+	r.done("%s revision %d", map[Step]string{Install: "installed", InstallOver: "installed", Upgrade: "upgraded to"}[d.Step], a.marks.made)
+	r.want.Intent.Repair = false
+
+	for _, text := range s.Spared() {
+		r.done("left %s", text)
+	}
+
+	return nil
+}
+
+// shield keeps secrets out of the text of an error.
+func shield(err error, redact func(string) string) error {
+	if err == nil {
+		return nil
+	}
+
+	var failed *FailedError
+	if errors.As(err, &failed) {
+		clean := *failed
+		clean.Cause = shield(failed.Cause, redact)
+		clean.Next = redact(failed.Next)
+		clean.Troubles = make([]string, len(failed.Troubles))
+
+		for i, trouble := range failed.Troubles {
+			clean.Troubles[i] = redact(trouble)
+		}
+
+		return &clean
+	}
+
+	if text := redact(err.Error()); text != err.Error() {
+		return &shielded{error: err, text: text}
+	}
+
+	return err
+}
+
+// shielded is an error whose text was redacted.
+type shielded struct {
+	error
+
+	text string
+}
+
+// Error implements error.
+func (e *shielded) Error() string { return e.text }
+
+// Unwrap gives the error, whose text has secrets.
+func (e *shielded) Unwrap() error { return e.error }

@@ -1,0 +1,232 @@
+package addon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	helmpostrender "helm.sh/helm/v3/pkg/postrender"
+	"helm.sh/helm/v3/pkg/release"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/postrender"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
+)
+
+// attempt is one run of Helm's install or upgrade.
+type attempt struct {
+	spec  Spec
+	step  Step
+	// from is the revision that is upgraded from or installed over.
+	from  int
+	chart *chart.Chart
+	crds  []manifest.Object
+	cfg   *action.Configuration
+	marks *marking
+	// dry runs change nothing. asUpgrade renders an installation as an upgrade, then.
+	dry, asUpgrade bool
+	rendered       rendered
+	release        *release.Release
+}
+
+// attempt prepares a step; nothing is asked yet.
+func (r *run) attempt(s *session.Session, d Decision) (*attempt, error) {
+	a, err := newAttempt(r.spec, r.chart, s.Configuration())
+	if err != nil {
+		return nil, err
+	}
+
+	a.step, a.from = d.Step, d.Revision
+	a.marks = &marking{Driver: a.cfg.Releases.Driver, inputs: r.want.Inputs}
+	a.cfg.Releases.Driver = a.marks
+
+	return a, nil
+}
+
+func newAttempt(spec Spec, pkg *Package, cfg *action.Configuration) (*attempt, error) {
+	loaded, err := pkg.Chart()
+	if err != nil {
+		return nil, fmt.Errorf("load chart %s %s: %w", pkg.Name, pkg.Version, err)
+	}
+
+	a := &attempt{spec: spec, chart: loaded, cfg: cfg}
+
+	if a.crds, err = definitions(loaded); err != nil {
+		return nil, err
+	}
+
+	a.rendered.patches = postrender.New(spec.Patches)
+	if spec.Options.IncludeCRDs {
+		a.rendered.before, err = included(a.crds)
+	}
+
+	return a, err
+}
+
+func (a *attempt) verb() string {
+	if a.step == Upgrade {
+		return "upgrade"
+	}
+
+	return "install"
+}
+
+// run calls Helm. What it was given is changed by that, so it runs once.
+func (a *attempt) run() (err error) {
+	a.rendered.namespace = a.spec.Namespace
+
+	if a.step == Upgrade {
+		a.release, err = a.upgrade().Run(a.spec.Name.Name, a.chart, cloneValues(a.spec.Values))
+	} else {
+		a.release, err = a.install().Run(a.chart, cloneValues(a.spec.Values))
+	}
+
+	return err
+}
+
+// install is Helm's action. The definitions of the chart are not its business: it takes a file of them
+// for installed when one of them is (Helm 3.21, action/install.go, installCRDs).
+func (a *attempt) install() *action.Install {
+	o, i := a.spec.Options, action.NewInstall(a.cfg)
+	i.ReleaseName, i.Namespace, i.Replace = a.spec.Name.Name, a.spec.Namespace, a.step == InstallOver
+	i.Wait, i.WaitForJobs, i.Timeout, i.DisableHooks = o.Wait, o.WaitForJobs, o.Timeout, o.DisableHooks
+	i.SkipCRDs, i.SubNotes, i.EnableDNS, i.Description = true, o.SubNotes, o.EnableDNS, o.Description
+	i.DisableOpenAPIValidation, i.SkipSchemaValidation = o.DisableOpenAPIValidation, o.SkipSchemaValidation
+	i.TakeOwnership, i.Force = o.TakeOwnership, o.Force
+	i.PostRenderer = &a.rendered
+
+	if a.dry {
+		i.DryRun, i.DryRunOption, i.IsUpgrade = true, "server", a.asUpgrade
+	}
+
+	// Helm's install has no setting for it.
+	a.cfg.Releases.MaxHistory = o.MaxHistory
+
+	return i
+}
+
+func (a *attempt) upgrade() *action.Upgrade {
+	o, u := a.spec.Options, action.NewUpgrade(a.cfg)
+	u.Namespace, u.MaxHistory, u.Description = a.spec.Namespace, o.MaxHistory, o.Description
+	u.Wait, u.WaitForJobs, u.Timeout, u.DisableHooks = o.Wait, o.WaitForJobs, o.Timeout, o.DisableHooks
+	u.SkipCRDs, u.SubNotes, u.EnableDNS = true, o.SubNotes, o.EnableDNS
+	u.DisableOpenAPIValidation, u.SkipSchemaValidation = o.DisableOpenAPIValidation, o.SkipSchemaValidation
+	u.TakeOwnership, u.Force, u.CleanupOnFail = o.TakeOwnership, o.Force, o.CleanupOnFail
+	// Without any of them an upgrade without values silently keeps the old ones (Helm 3.21,
+	// action/upgrade.go, reuseValues).
+	u.ResetValues, u.ReuseValues, u.ResetThenReuseValues = o.Reuse == ReuseNothing, o.Reuse == ReuseValues, o.Reuse == ReuseUserValues
+	u.PostRenderer = &a.rendered
+
+	if a.dry {
+		u.DryRun, u.DryRunOption = true, "server"
+	}
+
+	return u
+}
+
+// rendered is the post-renderer of every attempt. It remembers what comes out, which Helm keeps to
+// itself when it stops after that.
+type rendered struct {
+	// before is put in front of what the chart rendered.
+	before    []byte
+	patches   helmpostrender.PostRenderer
+	namespace string
+	// was is set when the chart was rendered.
+	was      bool
+	manifest string
+}
+
+// Run implements postrender.PostRenderer.
+func (r *rendered) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
+	r.was = true
+
+	out, err := r.patches.Run(bytes.NewBuffer(append(bytes.Clone(r.before), in.Bytes()...)))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPatch, err)
+	}
+
+	r.manifest = out.String()
+
+	return out, nil
+}
+
+func (r *rendered) objects() ([]manifest.Object, error) { return manifest.Parse(r.manifest, r.namespace) }
+
+// hooksOf are the objects of a release's hooks.
+func hooksOf(hooks []*release.Hook, namespace string) ([]manifest.Object, error) {
+	var all []manifest.Object
+
+	for _, h := range hooks {
+		objects, err := manifest.Parse(h.Manifest, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("read hook %s: %w", h.Path, err)
+		}
+
+		all = append(all, objects...)
+	}
+
+	return all, nil
+}
+
+// rejection says why Helm did not even begin, which it does in words only: what it asks for is asked
+// again, in its order (Helm 3.21, action/install.go, RunWithContext).
+func (a *attempt) rejection(ctx context.Context, err error) error {
+	caps := a.cfg.Capabilities
+
+	switch {
+	case a.rendered.was, caps == nil, ctx.Err() != nil:
+		return fmt.Errorf("%s release %s: %w", a.verb(), a.spec.Name, err)
+	case a.chart.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(a.chart.Metadata.KubeVersion, caps.KubeVersion.String()):
+		return fmt.Errorf("%w: %s %s is for %s, and the cluster runs %s",
+			ErrKubernetes, a.chart.Name(), a.chart.Metadata.Version, a.chart.Metadata.KubeVersion, caps.KubeVersion.String())
+	}
+
+	if invalid := a.invalid(); invalid != nil {
+		return fmt.Errorf("%w: %w", ErrValues, invalid)
+	}
+
+	return fmt.Errorf("%w: %w", ErrTemplate, err)
+}
+
+// invalid is what the schema of the chart says of the values.
+func (a *attempt) invalid() error {
+	if a.spec.Options.SkipSchemaValidation {
+		return nil
+	}
+
+	merged, err := chartutil.CoalesceValues(a.chart, cloneValues(a.spec.Values))
+	if err != nil {
+		return err
+	}
+
+	return chartutil.ValidateAgainstSchema(a.chart, merged)
+}
+
+// cloneValues because Helm's actions write into what they get.
+func cloneValues(in map[string]any) map[string]any {
+	out := make(map[string]any, len(in))
+	for key, value := range in {
+		out[key] = cloneValue(value)
+	}
+
+	return out
+}
+
+func cloneValue(in any) any {
+	switch v := in.(type) {
+	case map[string]any:
+		return cloneValues(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, element := range v {
+			out[i] = cloneValue(element)
+		}
+
+		return out
+	default:
+		return in
+	}
+}

@@ -1,0 +1,201 @@
+package addon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// definitionKind is the kind of most of what is in the crds folder of charts.
+	definitionKind = "CustomResourceDefinition"
+	// definitionsBound is how long definitions may take to be established (Helm 3.21,
+	// action/install.go, installCRDs).
+	definitionsBound = time.Minute
+)
+
+// definitions are what the crds folders of a chart and its dependencies have.
+func definitions(of *chart.Chart) ([]manifest.Object, error) {
+	var all []manifest.Object
+
+	for _, crd := range of.CRDObjects() {
+		objects, err := manifest.Parse(string(crd.File.Data), "")
+		if err != nil {
+			return nil, fmt.Errorf("%w: read %s: %w", ErrTemplate, crd.Filename, err)
+		}
+
+		all = append(all, objects...)
+	}
+
+	return all, nil
+}
+
+// included is the crds folder as a part of the release. Helm's own option for that is of its
+// installations alone: the next upgrade would delete all definitions, and every object of their
+// kinds (Helm 3.21, action/upgrade.go, prepareUpgrade). They are kept whatever happens to the release.
+func included(definitions []manifest.Object) ([]byte, error) {
+	var all bytes.Buffer
+
+	for _, d := range definitions {
+		text, err := yaml.Marshal(with(d.Content, nil, map[string]string{kube.ResourcePolicyAnno: kube.KeepPolicy}))
+		if err != nil {
+			return nil, err
+		}
+
+		fmt.Fprintf(&all, "---\n# Source: crds of the chart\n%s", text)
+	}
+
+	return all.Bytes(), nil
+}
+
+// with is an object with more labels and annotations.
+func with(content map[string]any, labels, annotations map[string]string) map[string]any {
+	object := (&unstructured.Unstructured{Object: content}).DeepCopy()
+
+	object.SetLabels(joined(object.GetLabels(), labels))
+	object.SetAnnotations(joined(object.GetAnnotations(), annotations))
+
+	return object.Object
+}
+
+func joined(a, b map[string]string) map[string]string {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+
+	all := make(map[string]string, len(a)+len(b))
+	for _, m := range []map[string]string{a, b} {
+		for key, value := range m {
+			all[key] = value
+		}
+	}
+
+	return all
+}
+
+// define brings the definitions of the chart before its objects need them. As in Helm an installation
+// brings those that are missing; with UpgradeCRDs, and when they are a part of the release, all are
+// made what the chart has, in upgrades too. None is ever deleted.
+func (r *run) define(ctx context.Context, a *attempt) error {
+	o := r.spec.Options
+	all := o.IncludeCRDs || o.UpgradeCRDs && !o.SkipCRDs
+
+	if len(a.crds) == 0 || !all && (o.SkipCRDs || a.step == Upgrade) {
+		return nil
+	}
+
+	for _, d := range a.crds {
+		if err := r.defineOne(ctx, d, all); err != nil {
+			return err
+		}
+	}
+
+	ctx, cancel := context.WithTimeoutCause(ctx, definitionsBound, fmt.Errorf("not within %s", definitionsBound))
+	defer cancel()
+
+	for _, d := range a.crds {
+		if d.Kind != definitionKind {
+			continue
+		}
+
+		if err := wait.Until(ctx, r.cluster.pause(), func(ctx context.Context) error { return r.established(ctx, d) }); err != nil {
+			return fmt.Errorf("wait for %s %s to be established: %w", d.Kind, d.Name, err)
+		}
+	}
+
+	return nil
+}
+
+func (r *run) defineOne(ctx context.Context, d manifest.Object, evenIfThere bool) error {
+	live, err := r.cluster.API.GetObject(ctx, referenceTo(d))
+	if err != nil {
+		return err
+	}
+
+	if live != nil && !evenIfThere {
+		return nil
+	}
+
+	content := d.Content
+
+	if r.spec.Options.IncludeCRDs {
+		if owner, has := ownerOf(live); has && owner != r.spec.Name && !r.spec.Options.TakeOwnership {
+			return owned(fmt.Sprintf("%s belongs to the release %s", referenceTo(d), owner))
+		}
+
+		// Else Helm refuses what exists before the release does.
+		content = with(content, map[string]string{managedBy: managedByHelm}, map[string]string{
+			releaseName: r.spec.Name.Name, releaseNamespace: r.spec.Namespace, kube.ResourcePolicyAnno: kube.KeepPolicy,
+		})
+	}
+
+	_, err = r.cluster.API.ApplyObject(ctx, content)
+
+	return err
+}
+
+// established is nil once the API serves the kind of a definition in all of its versions.
+func (r *run) established(ctx context.Context, d manifest.Object) error {
+	live, err := r.cluster.API.GetObject(ctx, referenceTo(d))
+	if err != nil {
+		return err
+	}
+
+	if live == nil {
+		return errors.New("it is gone")
+	}
+
+	if err := isEstablished(live); err != nil {
+		return err
+	}
+
+	group, _, _ := unstructured.NestedString(live, "spec", "group")
+	kind, _, _ := unstructured.NestedString(live, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(live, "spec", "versions")
+
+	for _, version := range versions {
+		v, _ := version.(map[string]any)
+		if v["served"] != true {
+			continue
+		}
+
+		apiVersion := fmt.Sprintf("%s/%v", group, v["name"])
+		if serves, err := r.cluster.API.ServesKind(ctx, apiVersion, kind); err != nil || !serves {
+			return errors.Join(fmt.Errorf("the API does not serve %s %s yet", apiVersion, kind), err)
+		}
+	}
+
+	return nil
+}
+
+// isEstablished is nil once the API has accepted a definition (apiextensions.k8s.io/v1,
+// CustomResourceDefinitionCondition).
+func isEstablished(definition map[string]any) error {
+	conditions, _, err := unstructured.NestedSlice(definition, "status", "conditions")
+	if err != nil {
+		return err
+	}
+
+	for _, condition := range conditions {
+		c, _ := condition.(map[string]any)
+
+		switch {
+		case c["type"] == "NamesAccepted" && c["status"] == "False":
+			return fmt.Errorf("its names are not accepted: %v", c["message"])
+		case c["type"] == "Established" && c["status"] == "True":
+			return nil
+		}
+	}
+
+	return errors.New("the API has not taken note of it yet")
+}

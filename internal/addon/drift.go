@@ -1,0 +1,238 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// Drift tells in what the objects of a revision differ from what they should be, one line for each,
+// such as "Deployment prod/web is missing" or `ConfigMap prod/settings: data.mode is "b" instead of
+// "a"`. Only fields that the manifest has count, and the API server says itself what an apply would
+// make of them (a dry run). Objects that went over to another release, and those of hooks, are left
+// out. Nothing of a Secret is shown.
+//
+// The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached. Another one names the
+// objects that could not be compared; the lines are those of all others then.
+func (c *Cluster) Drift(ctx context.Context, revision Revision, o DriftOptions) ([]string, error) {
+	if o.Depth == DepthRelease {
+		return nil, nil
+	}
+
+	var (
+		mu     sync.Mutex
+		lines  []string
+		failed []error
+	)
+
+	group, looking := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+
+	for _, object := range revision.Objects {
+		paths, whole := o.ignores(object)
+		if whole {
+			continue
+		}
+
+		group.Go(func() error {
+			found, err := c.driftOf(looking, object, o, paths)
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			lines = append(lines, found...)
+
+			if errors.Is(err, kubernetes.ErrNoAnswer) {
+				return err
+			}
+
+			if err != nil {
+				failed = append(failed, err)
+			}
+
+			return nil
+		})
+	}
+
+	if err := group.Wait(); err != nil {
+		return nil, shield(err, o.Secrets.Redact)
+	}
+
+	for i := range lines {
+		lines[i] = o.Secrets.Redact(lines[i])
+	}
+
+	slices.Sort(lines)
+
+	return slices.Compact(lines), shield(errors.Join(failed...), o.Secrets.Redact)
+}
+
+// driftOf is what is wrong with one object.
+func (c *Cluster) driftOf(ctx context.Context, object manifest.Object, o DriftOptions, ignored []string) ([]string, error) {
+	ref := referenceTo(object)
+
+	live, err := c.API.GetObject(ctx, ref)
+	if err != nil && !unknownKind(err) {
+		return nil, err
+	}
+
+	if live == nil {
+		return []string{object.String() + " is missing"}, nil
+	}
+
+	if owner, owned := ownerOf(live); o.Depth == DepthPresence || owned && owner != o.Release {
+		return nil, nil
+	}
+
+	live, differences, err := c.API.CompareObject(ctx, wantedContent(object))
+
+	switch {
+	case err != nil:
+		return nil, err
+	case live == nil:
+		return []string{object.String() + " is missing"}, nil
+	}
+
+	var lines []string
+
+	for _, d := range differences {
+		if !slices.ContainsFunc(ignored, func(pattern string) bool { return covers(pattern, d.Path) }) {
+			lines = append(lines, object.String()+": "+difference(object, d))
+		}
+	}
+
+	return lines, nil
+}
+
+// difference is one that may be shown: what a Secret holds may not, and Helm's redaction knows only
+// those texts that were given as secrets.
+func difference(object manifest.Object, d kubernetes.Difference) string {
+	if object.Kind == "Secret" && d.Found != "" && d.Wanted != "" {
+		return d.Path + " is another one"
+	}
+
+	return d.String()
+}
+
+// wantedContent is an object as it can be applied: with its namespace, and without the nulls that
+// templates leave where they render nothing.
+func wantedContent(object manifest.Object) map[string]any {
+	content := with(withoutNulls(object.Content), nil, nil)
+
+	if metadata, ok := content["metadata"].(map[string]any); ok && object.Namespace != "" {
+		metadata["namespace"] = object.Namespace
+	}
+
+	return content
+}
+
+func withoutNulls(in map[string]any) map[string]any {
+	out := make(map[string]any, len(in))
+
+	for key, value := range in {
+		switch v := value.(type) {
+		case nil:
+		case map[string]any:
+			out[key] = withoutNulls(v)
+		case []any:
+			list := make([]any, len(v))
+
+			for i, element := range v {
+				list[i] = element
+				if m, ok := element.(map[string]any); ok {
+					list[i] = withoutNulls(m)
+				}
+			}
+
+			out[key] = list
+		default:
+			out[key] = value
+		}
+	}
+
+	return out
+}
+
+// ignores says which fields of an object are left out, or that all of it is.
+func (o DriftOptions) ignores(object manifest.Object) (paths []string, whole bool) {
+	for _, i := range o.Ignore {
+		if !matches(i.Kind, object.Kind) || !matches(i.Name, object.Name) || !matches(i.Namespace, object.Namespace) {
+			continue
+		}
+
+		if len(i.Paths) == 0 {
+			return nil, true
+		}
+
+		paths = append(paths, i.Paths...)
+	}
+
+	return paths, false
+}
+
+// matches compares with a pattern; one that cannot be read matches nothing.
+func matches(pattern, text string) bool {
+	if pattern == "" {
+		return true
+	}
+
+	matched, err := path.Match(pattern, text)
+
+	return err == nil && matched
+}
+
+// Check finds patterns that cannot be read.
+func (i Ignore) Check() error {
+	for field, pattern := range map[string]string{"kind": i.Kind, "name": i.Name, "namespace": i.Namespace} {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("%s: %q is no pattern", field, pattern)
+		}
+	}
+
+	return nil
+}
+
+// covers is whether a path is the one of a pattern, or below it, or holds it: a list or object that
+// is missing as a whole is told as that.
+func covers(pattern, at string) bool {
+	want, have := fieldsOf(pattern), fieldsOf(at)
+
+	for i := range min(len(want), len(have)) {
+		if want[i] != "*" && want[i] != have[i] {
+			return false
+		}
+	}
+
+	return len(have) >= len(want)
+}
+
+// fieldsOf splits a path such as spec.containers[web].image, where what is in brackets may have dots.
+func fieldsOf(path string) []string {
+	var fields []string
+
+	for path != "" {
+		end := strings.IndexAny(path, ".[")
+
+		switch {
+		case path[0] == '[' && strings.Contains(path, "]"):
+			inside, after, _ := strings.Cut(path[1:], "]")
+			fields, path = append(fields, inside), strings.TrimPrefix(after, ".")
+		case end <= 0:
+			return append(fields, strings.TrimPrefix(path, "."))
+		default:
+			fields = append(fields, path[:end])
+			path = strings.TrimPrefix(path[end:], ".")
+		}
+	}
+
+	return fields
+}

@@ -1,0 +1,225 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/release"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// failed says why a step failed, and does about it what was asked for.
+func (r *run) failed(ctx context.Context, s *session.Session, a *attempt, have Observation, cause error) error {
+	if a.marks.made == 0 {
+		return r.refused(ctx, a, have, cause)
+	}
+
+	failure := &FailedError{Name: r.spec.Name, Verb: a.verb(), Cause: a.cause(ctx, s, cause), Troubles: r.troubles(ctx, s, a)}
+
+	switch {
+	case ctx.Err() != nil:
+		failure.Next = fmt.Sprintf("It was interrupted, and is recorded as revision %d. Apply again to go on.", a.marks.made)
+	case r.spec.Options.RollbackOnFailure:
+		failure.Next = r.undo(ctx, a, have)
+	default:
+		failure.Next = fmt.Sprintf("Revision %d is left as it is, to be looked at. Apply again to try once more.", a.marks.made)
+	}
+
+	if ctx.Err() == nil {
+		r.tidy(ctx)
+	}
+
+	return failure
+}
+
+// refused is about a step before which Helm shied away: nothing was changed.
+func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause error) error {
+	if a.rendered.was && a.rendered.manifest != "" && !r.spec.Options.TakeOwnership && ctx.Err() == nil {
+		if brings, err := a.rendered.objects(); err == nil {
+			var had []manifest.Object
+			if from, ok := have.revision(a.from); ok && a.step == Upgrade {
+				had = from.Objects
+			}
+
+			if err := r.cluster.conflicts(ctx, r.spec.Name, brings, had); errors.Is(err, ErrOwned) {
+				return err
+			}
+		}
+	}
+
+	return a.rejection(ctx, cause)
+}
+
+// cause is Helm's reason, with the wait that it is about, of which Helm keeps the text at best.
+func (a *attempt) cause(ctx context.Context, s *session.Session, cause error) error {
+	if failure := s.Failure(); failure != nil {
+		if before, found := strings.CutSuffix(cause.Error(), failure.Error()); found {
+			cause = fmt.Errorf("%s%w", before, failure.Cause)
+		}
+	}
+
+	if ended := context.Cause(ctx); ended != nil && !errors.Is(cause, ended) {
+		return fmt.Errorf("%w: %w", ended, cause)
+	}
+
+	return cause
+}
+
+// troubles are the objects that were waited for in vain, and all others of the release that are not
+// as they should be.
+func (r *run) troubles(ctx context.Context, s *session.Session, a *attempt) []string {
+	var found []string
+
+	if failure := s.Failure(); failure != nil {
+		found = slices.Clone(failure.Objects)
+	}
+
+	objects, err := a.rendered.objects()
+	if err != nil || ctx.Err() != nil {
+		// Who interrupts wants to go home; a manifest that was installed can be read.
+		return found
+	}
+
+	var refs []kubernetes.Reference
+
+	for _, o := range objects {
+		ref := referenceTo(o)
+		if !slices.ContainsFunc(found, func(text string) bool { return strings.HasPrefix(text, ref.String()) }) {
+			refs = append(refs, ref)
+		}
+	}
+
+	ctx, cancel := r.cluster.afterwards(ctx)
+	defer cancel()
+
+	return append(found, r.cluster.API.Troubles(ctx, refs)...)
+}
+
+// undo takes a failed upgrade back to what was deployed, and a failed installation away. It says what
+// became of the release.
+func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
+	s, err := r.cluster.open(ctx, r.spec.Name, r.spec.Secrets.Redact)
+	if err != nil {
+		return err.Error()
+	}
+	defer s.Close()
+
+	to, deployed := have.Deployed()
+	last, _ := have.Last()
+
+	switch {
+	case deployed && last.Deleted.IsZero():
+		err = s.Work(func() error { return r.rollBack(s, to) })
+	case r.spec.Options.TakeOwnership:
+		return "It is left as it is, because what it took over would be removed with it. Apply again to try once more."
+	default:
+		err = s.Work(func() error { return uninstall(s, r.spec.Name, r.removal(len(have.History) > 0)) })
+	}
+
+	switch {
+	case err != nil:
+		r.endPending(ctx)
+
+		return fmt.Sprintf("Taking it back failed, too: %v. Apply again to go on.", err)
+	case deployed:
+		r.done("rolled back to revision %d", to.Number)
+
+		return fmt.Sprintf("It was rolled back to what revision %d had.", to.Number)
+	default:
+		r.done("uninstalled what revision %d had brought", a.marks.made)
+
+		return "It was uninstalled."
+	}
+}
+
+// removal is how a failed first installation is taken away. Records that were there before stay.
+func (r *run) removal(keepHistory bool) RemoveOptions {
+	o := r.spec.Options
+
+	return RemoveOptions{KeepHistory: keepHistory, DisableHooks: o.DisableHooks, Wait: o.Wait, Timeout: o.Timeout}
+}
+
+func (r *run) rollBack(s *session.Session, to Revision) error {
+	cfg, o := s.Configuration(), r.spec.Options
+
+	inputs := to.Inputs
+	if inputs == "" {
+		inputs = inputsOfAnother
+	}
+
+	cfg.Releases.Driver = &marking{Driver: cfg.Releases.Driver, inputs: inputs}
+
+	back := action.NewRollback(cfg)
+	back.Version, back.Timeout, back.Wait, back.WaitForJobs = to.Number, o.Timeout, o.Wait, o.WaitForJobs
+	back.DisableHooks, back.Force, back.CleanupOnFail, back.MaxHistory = o.DisableHooks, o.Force, o.CleanupOnFail, o.MaxHistory
+
+	return errors.Join(back.Run(r.spec.Name.Name), s.RecordError())
+}
+
+// endPending makes a rollback failed that Helm left pending, which it does when a hook of it fails
+// (Helm 3.21, action/rollback.go, performRollback).
+func (r *run) endPending(ctx context.Context) {
+	ctx, cancel := r.cluster.afterwards(ctx)
+	defer cancel()
+
+	err := func() error {
+		have, err := r.cluster.Observe(ctx, r.spec.Name)
+		if err != nil {
+			return err
+		}
+
+		last, exists := have.Last()
+		if !exists || last.Status != PendingRollback || last.Inputs == "" {
+			return nil
+		}
+
+		s, err := r.cluster.open(ctx, r.spec.Name, r.spec.Secrets.Redact)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+
+		return endRevision(s, r.spec.Name, Decision{Revision: last.Number, Status: last.Status})
+	}()
+	if err != nil {
+		// The next apply does it.
+		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("the rollback stays pending: "+err.Error()))
+	}
+}
+
+// endRevision makes a revision failed whose process is gone.
+func endRevision(s *session.Session, name Name, d Decision) error {
+	records := s.Configuration().Releases
+
+	record, err := records.Get(name.Name, d.Revision)
+	if err != nil {
+		return fmt.Errorf("recover revision %d of %s: %w", d.Revision, name, err)
+	}
+
+	record.SetStatus(release.StatusFailed, "Interrupted while it was "+d.Status)
+
+	if err := records.Update(record); err != nil {
+		return fmt.Errorf("recover revision %d of %s: %w", d.Revision, name, err)
+	}
+
+	return nil
+}
+
+// tidy is a sweep after a failure, whose own failure is only told: the next apply sweeps again.
+func (r *run) tidy(ctx context.Context) {
+	have, err := r.cluster.Observe(ctx, r.spec.Name)
+	if err == nil {
+		err = r.sweep(ctx, have)
+	}
+
+	if err != nil {
+		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("what failed revisions left behind is still there: "+err.Error()))
+	}
+}
