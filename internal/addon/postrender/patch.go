@@ -11,7 +11,14 @@ type Patch struct {
 }
 
 // Target selects objects, as in the patches of a kustomization: all fields that are given have
-// to match; Name and Namespace are regular expressions that match from beginning to end.
+// to match; all but the selectors are regular expressions that match from beginning to end.
 type Target struct {
 	Group, Version, Kind, Name, Namespace, LabelSelector, AnnotationSelector string
+}
+
+// Error says which patch cannot be used, and why.
+type Error struct {
+	// Index of the patch, from 0.
+	Index int
+	Err   error
 }

@@ -86,7 +86,7 @@ func (s Setting) parseText(parse func(string) (map[string]any, error)) (any, err
 func (s Setting) parseJSON() (any, error) {
 	if strings.TrimSpace(s.Value) == "" {
 		// as --set-json has it
-		return nil, nil //nolint:nilnil // null is a value
+		return nil, nil
 	}
 
 	decoder := json.NewDecoder(bytes.NewBufferString(s.Value))
