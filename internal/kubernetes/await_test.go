@@ -226,13 +226,13 @@ func TestAwaitComponentSaysWhatIsMissing(t *testing.T) {
 			change: func(u *upgrading) {
 				u.status().State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}
 			},
-			want: []string{"its container waits: ImagePullBackOff (not found)"},
+			want: []string{"container kube-apiserver waits: ImagePullBackOff (not found)"},
 		},
 		"an image that may not be pulled": {
 			change: func(u *upgrading) {
 				u.status().State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull"}}
 			},
-			want: []string{"its container waits: ErrImageNeverPull"}, permanent: true,
+			want: []string{"container kube-apiserver waits: ErrImageNeverPull"}, permanent: true,
 		},
 		"a container that ends again and again": {
 			change: func(u *upgrading) {
@@ -247,7 +247,7 @@ func TestAwaitComponentSaysWhatIsMissing(t *testing.T) {
 			change: func(u *upgrading) {
 				u.status().State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Signal: 9, Reason: "OOMKilled"}}
 			},
-			want: []string{"its container ended: exit code 137, signal 9: OOMKilled"},
+			want: []string{"container kube-apiserver ended: exit code 137, signal 9: OOMKilled"},
 		},
 		"a pod that is not ready": {
 			change: func(u *upgrading) {

@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// logLines are how many lines of a log are told, and logBytes how much of them.
-	logLines = 10
-	logBytes = 4 << 10
+	// logLines are how many lines of a log are told, lineLength how many characters of each, and
+	// logBytes how much is read: of the last lines, the kubelet leaves out the end of what is too much.
+	logLines   = 10
+	lineLength = 300
+	logBytes   = 64 << 10
 	// secretBytes and wordBytes are how long the content of a Secret, or a word in it, must be to
 	// be taken out of what is told: what is shorter is in many texts and says little.
 	secretBytes = 8
@@ -50,62 +52,27 @@ func (c *Client) JobTroubles(ctx context.Context, namespace, job string) ([]stri
 	for i := range list.Items {
 		pod := &list.Items[i]
 
-		if reason := podTrouble(pod); reason != "" {
-			troubles = append(troubles, fmt.Sprintf("pod %s: %s; last event: %s", pod.Name, c.withoutSecrets(ctx, pod, c.withLog(ctx, pod, reason)),
-				c.lastEvent(ctx, namespace, "Pod", pod.Name)))
+		if trouble := troubleOf(pod); trouble.weight != fine {
+			troubles = append(troubles, c.reportOn(ctx, pod, trouble))
 		}
 	}
 
 	return troubles, nil
 }
 
-// podTrouble says why a pod does not run, empty for one that does or that succeeded.
-func podTrouble(pod *corev1.Pod) string {
-	if pod.Status.Phase == corev1.PodSucceeded {
-		return ""
-	}
-
-	for i := range pod.Status.ContainerStatuses {
-		if err := running(&pod.Status.ContainerStatuses[i]); err != nil {
-			return err.Error()
-		}
-	}
-
-	scheduled := condition(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
-
-	switch {
-	case scheduled != nil && scheduled.Status == corev1.ConditionFalse:
-		return "it has no node" + because(scheduled.Reason, scheduled.Message)
-	case pod.Status.Phase == corev1.PodPending:
-		return "it has not begun" + because(pod.Status.Reason, pod.Status.Message)
-	case pod.Status.Phase == corev1.PodFailed:
-		return "it failed" + because(pod.Status.Reason, pod.Status.Message)
-	default:
-		return ""
-	}
-}
-
-// withLog adds the end of the log to a reason, unless it is in it already: the kubelet puts it
-// into the status of a container that asks for it.
-func (c *Client) withLog(ctx context.Context, pod *corev1.Pod, reason string) string {
-	ended := slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-		return s.State.Terminated != nil && s.State.Terminated.Message == ""
-	})
-	if !ended {
-		return reason
-	}
-
+// logOf reads the end of the log of the container that is the cause of a trouble.
+func (c *Client) logOf(ctx context.Context, pod *corev1.Pod, trouble podTrouble) (string, error) {
 	var log []byte
 
 	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
 		log, err = api.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-			TailLines: new(int64(logLines)), LimitBytes: new(int64(logBytes)),
+			Container: trouble.container, Previous: trouble.previous, TailLines: new(int64(logLines)), LimitBytes: new(int64(logBytes)),
 		}).DoRaw(ctx)
 
 		return err
 	})
 	if err != nil {
-		return reason + "; its log cannot be read: " + oneLine(err)
+		return "", err
 	}
 
 	if len(log) >= logBytes {
@@ -113,12 +80,32 @@ func (c *Client) withLog(ctx context.Context, pod *corev1.Pod, reason string) st
 		log = log[:bytes.LastIndexAny(log, " \t\n")+1]
 	}
 
-	return reason + "; its log ends with: " + strings.TrimSpace(string(log))
+	return string(log), nil
 }
 
-// withoutSecrets takes out of a text what the Secrets contain that a pod is given. Without them
-// the text is not told.
-func (c *Client) withoutSecrets(ctx context.Context, pod *corev1.Pod, text string) string {
+// lastLines is the end of what a program wrote, as much of it as a person reads.
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	lines = lines[max(0, len(lines)-logLines):]
+
+	for i, line := range lines {
+		lines[i] = shortened(strings.TrimRight(line, "\r \t"))
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+// shortened is the beginning of a line.
+func shortened(line string) string {
+	if runes := []rune(line); len(runes) > lineLength {
+		return string(runes[:lineLength]) + "…"
+	}
+
+	return line
+}
+
+// maskOf returns what takes out of a text what the Secrets contain that a pod is given.
+func (c *Client) maskOf(ctx context.Context, pod *corev1.Pod) (func(text string) string, error) {
 	var masks []string
 
 	for _, name := range secretsOf(pod) {
@@ -134,7 +121,7 @@ func (c *Client) withoutSecrets(ctx context.Context, pod *corev1.Pod, text strin
 		case apierrors.IsNotFound(err):
 			// A pod waits for a Secret that is missing, which its reason says.
 		case err != nil:
-			return fmt.Sprintf("why is not told, because it may have parts of Secret %s, which cannot be read: %s", name, oneLine(err))
+			return nil, fmt.Errorf("read Secret %s: %w", name, err)
 		default:
 			masks = append(masks, masksOf(secret)...)
 		}
@@ -143,25 +130,27 @@ func (c *Client) withoutSecrets(ctx context.Context, pod *corev1.Pod, text strin
 	// The longest first: one may be a part of another.
 	slices.SortFunc(masks, func(a, b string) int { return len(b) - len(a) })
 
-	for _, mask := range masks {
-		text = strings.ReplaceAll(text, mask, "(sensitive)")
-	}
+	return func(text string) string {
+		for _, mask := range masks {
+			text = strings.ReplaceAll(text, mask, "(sensitive)")
+		}
 
-	return text
+		return text
+	}, nil
 }
 
 // secretsOf are the names of the Secrets that the containers of a pod are given, each once.
 func secretsOf(pod *corev1.Pod) []string {
 	var names []string
 
-	for i := range pod.Spec.Containers {
-		for _, from := range pod.Spec.Containers[i].EnvFrom {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for _, from := range container.EnvFrom {
 			if from.SecretRef != nil {
 				names = append(names, from.SecretRef.Name)
 			}
 		}
 
-		for _, variable := range pod.Spec.Containers[i].Env {
+		for _, variable := range container.Env {
 			if variable.ValueFrom != nil && variable.ValueFrom.SecretKeyRef != nil {
 				names = append(names, variable.ValueFrom.SecretKeyRef.Name)
 			}
@@ -169,8 +158,16 @@ func secretsOf(pod *corev1.Pod) []string {
 	}
 
 	for i := range pod.Spec.Volumes {
-		if volume := pod.Spec.Volumes[i].Secret; volume != nil {
-			names = append(names, volume.SecretName)
+		if secret := pod.Spec.Volumes[i].Secret; secret != nil {
+			names = append(names, secret.SecretName)
+		}
+
+		if projected := pod.Spec.Volumes[i].Projected; projected != nil {
+			for _, source := range projected.Sources {
+				if source.Secret != nil {
+					names = append(names, source.Secret.Name)
+				}
+			}
 		}
 	}
 

@@ -59,7 +59,7 @@ func running(s *corev1.ContainerStatus) error {
 		return nil
 	case s.State.Waiting != nil:
 		w := s.State.Waiting
-		err := fmt.Errorf("its container waits%s%s", because(w.Reason, w.Message), lastEnd(s))
+		err := fmt.Errorf("container %s waits%s%s", s.Name, because(w.Reason, w.Message), lastEnd(s))
 
 		if slices.Contains(hopeless, w.Reason) {
 			return wait.Permanent(err)
@@ -67,7 +67,7 @@ func running(s *corev1.ContainerStatus) error {
 
 		return err
 	case s.State.Terminated != nil:
-		return fmt.Errorf("its container ended: %s", ending(s.State.Terminated))
+		return fmt.Errorf("container %s ended: %s", s.Name, ending(s.State.Terminated))
 	default:
 		return nil
 	}

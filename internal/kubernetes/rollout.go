@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -117,48 +114,15 @@ func (c *Client) examine(ctx context.Context, behind []*rollout) string {
 			continue
 		}
 
-		kind, name, trouble := r.of.kind, r.of.name, ""
+		kind, name := r.of.kind, r.of.name
 
-		for i := range pods {
-			if text, container := troubleOf(&pods[i]); text != "" && (trouble == "" || container) {
-				kind, name, trouble = "Pod", pods[i].Name, fmt.Sprintf("; pod %s/%s on node %s: %s", r.of.namespace, pods[i].Name, pods[i].Spec.NodeName, text)
-
-				if container {
-					break
-				}
-			}
+		if pod, trouble := worst(pods); pod != nil {
+			kind, name = "Pod", pod.Name
+			fmt.Fprintf(&out, "; pod %s/%s on node %s: %s", pod.Namespace, pod.Name, pod.Spec.NodeName, trouble.text)
 		}
 
-		fmt.Fprintf(&out, "%s; last event about %s %s: %s", trouble, kind, name, c.lastEvent(ctx, r.of.namespace, kind, name))
+		fmt.Fprintf(&out, "; last event about %s %s: %s", kind, name, c.lastEvent(ctx, r.of.namespace, kind, name))
 	}
 
 	return out.String()
-}
-
-// troubleOf is why a pod is not ready, empty for one that is, and whether a container tells
-// that.
-func troubleOf(pod *corev1.Pod) (text string, container bool) {
-	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		// Others wait for an init container, which ends when it did its work.
-		if s.State.Waiting != nil && s.State.Waiting.Reason == "PodInitializing" || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 {
-			continue
-		}
-
-		if err := running(&s); err != nil {
-			return err.Error(), true
-		}
-	}
-
-	if pod.DeletionTimestamp != nil {
-		return "the pod is being replaced", false
-	}
-
-	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReady} {
-		c := condition(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
-		if c != nil && c.Status != corev1.ConditionTrue {
-			return fmt.Sprintf("the pod is not %s%s", strings.TrimPrefix(string(kind), "Pod"), because(c.Reason, c.Message)), false
-		}
-	}
-
-	return "", false
 }

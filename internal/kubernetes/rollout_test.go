@@ -180,7 +180,7 @@ func TestRolloutWithoutProgress(t *testing.T) {
 				}
 
 				for _, part := range []string{
-					test.want, "no progress within 5m0s", "; pod kube-system/kube-proxy-cp-1 on node cp-1: its container waits: InvalidImageName (no such image)",
+					test.want, "no progress within 5m0s", "; pod kube-system/kube-proxy-cp-1 on node cp-1: container main waits: InvalidImageName (no such image)",
 					"; last event about Pod kube-proxy-cp-1: Warning Failed: cannot pull",
 				} {
 					if !strings.Contains(err.Error(), part) {
