@@ -58,7 +58,7 @@ func newAttempt(spec Spec, pkg *Package, cfg *action.Configuration) (*attempt, e
 		return nil, err
 	}
 
-	a.rendered.patches = postrender.New(spec.Patches)
+	a.rendered.patches = postrender.New(spec.Patches).In(spec.Namespace)
 	if spec.Options.IncludeCRDs {
 		a.rendered.before, err = included(a.crds)
 	}
