@@ -36,8 +36,7 @@ func whatever(metav1.Object) bool { return false }
 
 // deleteEach deletes objects kind by kind, in their order as Helm does (kube.batchPerform), goes on
 // after errors, and returns those that are deleted or were gone. Objects that belong to another
-// release stay: its deletion would take them, or an upgrade move them out of this one's manifest,
-// after they went over to it.
+// release by now stay: they went over to it, and this one just does not know.
 func (c *client) deleteEach(resources kube.ResourceList, policy metav1.DeletionPropagation, keep func(metav1.Object) bool) (
 	deleted kube.ResourceList, err error,
 ) {

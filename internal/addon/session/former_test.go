@@ -120,7 +120,9 @@ func TestSilentAPIsAreNoFormerKinds(t *testing.T) {
 	}}, metav1.CreateOptions{})
 	must(t, err)
 
-	t.Cleanup(func() { must(t, services.Delete(context.WithoutCancel(t.Context()), "v1.gone.example", metav1.DeleteOptions{})) })
+	t.Cleanup(func() {
+		must(t, services.Delete(context.WithoutCancel(t.Context()), "v1.gone.example", metav1.DeleteOptions{}))
+	})
 
 	soon(t, func(context.Context) error {
 		s.getter.mapper.Reset()

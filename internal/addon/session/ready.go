@@ -140,7 +140,7 @@ func (c *client) pod(ctx context.Context, info *resource.Info) (reason string, e
 	case corev1.PodSucceeded:
 		return "", nil
 	case corev1.PodFailed:
-		return "", wait.Permanent(fmt.Errorf("%s failed", reference(info)))
+		return failed(info, pod.Status.Reason, pod.Status.Message)
 	}
 
 	return "it is " + string(pod.Status.Phase), nil
@@ -164,7 +164,7 @@ func (c *client) job(ctx context.Context, info *resource.Info, gone func(*resour
 		case condition.Type == batchv1.JobComplete:
 			return "", nil
 		case condition.Type == batchv1.JobFailed:
-			return "", wait.Permanent(fmt.Errorf("%s failed: %s: %s", reference(info), condition.Reason, condition.Message))
+			return failed(info, condition.Reason, condition.Message)
 		}
 	}
 
@@ -196,7 +196,7 @@ func (c *client) ended(ctx context.Context, info *resource.Info, gone func(*reso
 		case event.Type == corev1.EventTypeNormal && event.Reason == "Completed":
 			return "", nil
 		case event.Type == corev1.EventTypeWarning && slices.Contains(ends, event.Reason):
-			return "", wait.Permanent(fmt.Errorf("%s failed: %s: %s", reference(info), event.Reason, event.Message))
+			return failed(info, event.Reason, event.Message)
 		}
 	}
 
@@ -205,6 +205,17 @@ func (c *client) ended(ctx context.Context, info *resource.Info, gone func(*reso
 	}
 
 	return gone(info)
+}
+
+// failed is the judgement of what can only be made anew.
+func failed(info *resource.Info, because ...string) (reason string, err error) {
+	for _, text := range because {
+		if text != "" {
+			reason += ": " + text
+		}
+	}
+
+	return "it has failed" + reason, wait.Permanent(fmt.Errorf("%s failed%s", reference(info), reason))
 }
 
 // deleted judges an object that is to go.

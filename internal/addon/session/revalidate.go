@@ -3,8 +3,11 @@ package session
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
 // bound is the transport of everything that a session asks: nothing goes out after the context
@@ -27,7 +30,7 @@ type bound struct {
 // RoundTrip implements http.RoundTripper.
 func (t *bound) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.ctx.Err() != nil {
-		return nil, context.Cause(t.ctx)
+		return nil, fmt.Errorf("%w: %w", kubernetes.ErrNoAnswer, context.Cause(t.ctx))
 	}
 
 	if r.Method == http.MethodGet && (r.URL.Path == "/api" || r.URL.Path == "/apis") {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,8 @@ import (
 // errPending is for wait.Until: there is something left to wait for.
 var errPending = errors.New("objects are not ready")
 
-// judge looks at an object: the reason why it is not ready, empty when it is, or why that could not
-// be found out. A permanent error ends the wait.
+// judge looks at an object: the reason why it is not ready, empty when it is, and, as an error, why
+// that could not be found out. A permanent error ends the wait.
 type judge func(ctx context.Context, info *resource.Info) (reason string, err error)
 
 // waiting is a wait for objects until all of them are ready at the same time.
@@ -165,8 +166,8 @@ func (w *waiting) look(ctx context.Context) error {
 		}
 
 		if err != nil {
-			reason = err.Error()
 			err = hopeless(err)
+			reason = cmp.Or(reason, err.Error())
 		}
 
 		if o.reason = reason; reason != "" {
