@@ -74,6 +74,13 @@ func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have addon
 		return nil, false, err
 	}
 
+	spec, _, err := m.spec(ctx, types.ListNull(types.StringType))
+	if err != nil {
+		return nil, false, err
+	}
+
+	secrets = append(secrets, spec.Secrets...)
+
 	if last.Number != applied.Revision && applied.Revision != 0 {
 		drift = append(drift, fmt.Sprintf("revision is %d instead of %d: %s", last.Number, applied.Revision, secrets.Redact(last.Description)))
 	}
@@ -86,10 +93,7 @@ func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have addon
 		drift, repair = append(drift, fmt.Sprintf("chart is %s instead of %s", chart, applied.Chart)), true
 	}
 
-	changed, err := m.otherValues(ctx, last, applied, secrets)
-	if err != nil {
-		return nil, false, err
-	}
+	changed := m.otherValues(spec, last, applied, secrets)
 
 	if last.Status != addon.Deployed {
 		return append(drift, changed...), repair || len(changed) > 0, nil
@@ -102,23 +106,22 @@ func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have addon
 
 // otherValues says how the values of a release differ from those that were applied. With values of former
 // revisions in them nobody can tell.
-func (m addonModel) otherValues(ctx context.Context, last addon.Revision, applied addonApplied, secrets values.Secrets) ([]string, error) {
-	spec, _, err := m.spec(ctx, types.ListNull(types.StringType))
-	if err != nil || applied.Inputs == "" || spec.Options.Reuse != addon.ReuseNothing {
-		return nil, err
+func (m addonModel) otherValues(spec addon.Spec, last addon.Revision, applied addonApplied, secrets values.Secrets) []string {
+	if applied.Inputs == "" || spec.Options.Reuse != addon.ReuseNothing {
+		return nil
 	}
 
 	if m.ValuesWOVersion.IsNull() {
-		return values.Differences(spec.Values, last.Values, secrets), nil
+		return values.Differences(spec.Values, last.Values, secrets)
 	}
 
 	// What was write-only is known by the mark alone.
 	spec.Values = last.Values
-	if addon.Inputs(spec, m.ChartDigest.ValueString()) != applied.Inputs {
-		return []string{"values are not those that were applied"}, nil
+	if addon.Inputs(spec, applied.Digest) != applied.Inputs {
+		return []string{"values are not those that were applied"}
 	}
 
-	return nil, nil
+	return nil
 }
 
 func (m addonModel) driftOptions(ctx context.Context, secrets values.Secrets) addon.DriftOptions {

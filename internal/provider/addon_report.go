@@ -151,17 +151,6 @@ func attributeOfFailure(err error) (at path.Path, known bool) {
 	}
 }
 
-// addonDone warns of what an apply that succeeded had to recover.
-func addonDone(r *addonRun, outcome addon.Outcome) diag.Diagnostics {
-	if len(outcome.Done) < 2 {
-		return nil
-	}
-
-	return diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s was recovered", r.spec.Name), report{
-		Attempted: fmt.Sprintf("bring release %s to what is configured", r.spec.Name), Now: outcome.Done,
-	}.String())}
-}
-
 // addonForgotten is a destroy that the cluster took no part in.
 func addonForgotten(m addonModel, err error) diag.Diagnostic {
 	return unsettled(fmt.Sprintf("Addon %s was forgotten", m.release()), report{

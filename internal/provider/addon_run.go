@@ -25,8 +25,9 @@ type addonApplied struct {
 	Revision int `json:"revision"`
 	// Chart is its name and version.
 	Chart string `json:"chart"`
-	// Inputs is the mark of what went in, empty after an import.
+	// Inputs is the mark of what went in, empty after an import, and Digest that of the chart.
 	Inputs string `json:"inputs,omitempty"`
+	Digest string `json:"digest,omitempty"`
 	// Repair is whether the last refresh found what no equal inputs put right.
 	Repair bool `json:"repair,omitempty"`
 }
@@ -106,8 +107,8 @@ func (m addonModel) mask(ctx context.Context) context.Context {
 }
 
 // maskTexts hides texts, but for those that are too short to be told from anything else.
-func maskTexts(ctx context.Context, texts []string) context.Context {
-	masks := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return len(text) < shortestMask })
+func maskTexts[T ~[]string](ctx context.Context, texts T) context.Context {
+	masks := slices.DeleteFunc(slices.Clone([]string(texts)), func(text string) bool { return len(text) < shortestMask })
 	if len(masks) == 0 {
 		return ctx
 	}
@@ -131,7 +132,7 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 	case err == nil && !exists:
 		return false, diag.Diagnostics{bug(fmt.Sprintf("release %s was installed and has no history", r.spec.Name))}
 	case err == nil:
-		return true, addonDone(r, outcome)
+		return true, nil
 	case refused || !exists:
 		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "")}
 	case plan.OnIncomplete.ValueString() == onIncompleteWarn:
@@ -160,14 +161,14 @@ func (r *addonRun) upgrade(plan *addonModel, state addonModel) diag.Diagnostics 
 		plan.FirstDeployed = state.FirstDeployed
 	}
 
-	return addonDone(r, outcome)
+	return nil
 }
 
 // take puts what became of an apply into the plan.
 func (r *addonRun) take(plan *addonModel, last addon.Revision) {
 	plan.fill(last)
 	plan.ChartDigest, plan.Drift = textOrNull(r.chart.Digest), textList(nil)
-	r.applied = addonApplied{Revision: last.Number, Chart: chartOf(last), Inputs: addon.Inputs(r.spec, r.chart.Digest)}
+	r.applied = addonApplied{Revision: last.Number, Chart: chartOf(last), Inputs: addon.Inputs(r.spec, r.chart.Digest), Digest: r.chart.Digest}
 }
 
 // chartOf names the chart of a revision.

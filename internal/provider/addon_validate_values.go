@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -126,6 +127,22 @@ func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
 	return diags
 }
 
+// mistakeIn says what is wrong with a document or a setting that was merged alone, and so is always the
+// first one of the error.
+func mistakeIn(err error) string {
+	var mistake *values.Error
+	if !errors.As(err, &mistake) {
+		return ": " + err.Error()
+	}
+
+	text := ""
+	if mistake.Line > 0 {
+		text = fmt.Sprintf(", line %d", mistake.Line)
+	}
+
+	return text + prefixed(", ", mistake.Name) + ": " + mistake.Reason
+}
+
 func (m addonModel) validateDocuments(name string, list types.List, given func(string) values.Given) diag.Diagnostics {
 	var diags diag.Diagnostics
 
@@ -136,8 +153,8 @@ func (m addonModel) validateDocuments(name string, list types.List, given func(s
 		}
 
 		if _, _, err := values.Merge(given(text.ValueString())); err != nil {
-			diags.Append(invalid(frameworkpath.Root(name).AtListIndex(i), name, fmt.Sprintf("found in %s[%d]: %s", name, i, err), "allowed is a YAML mapping, such as "+
-				"image: {tag: v1}", "correct it; yamlencode() writes YAML, and file() reads it"))
+			diags.Append(invalid(frameworkpath.Root(name).AtListIndex(i), name, fmt.Sprintf("found in %s[%d]%s", name, i, mistakeIn(err)),
+				"allowed is a YAML mapping, such as image: {tag: v1}", "correct it; yamlencode() writes YAML, and file() reads it"))
 		}
 	}
 
@@ -156,7 +173,7 @@ func validateSettings(ctx context.Context, name string, list types.List, sensiti
 		}
 
 		if _, _, err := values.Merge(values.Given{Settings: []values.Setting{setting}}); err != nil {
-			diags.Append(invalid(frameworkpath.Root(name).AtListIndex(i), name, fmt.Sprintf("found in %s[%d]: %s", name, i, err),
+			diags.Append(invalid(frameworkpath.Root(name).AtListIndex(i), name, fmt.Sprintf("found in %s[%d]%s", name, i, mistakeIn(err)),
 				"allowed is a path such as image.tag with a value of its type", "correct the name, the value or the type"))
 		}
 	}

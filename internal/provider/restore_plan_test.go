@@ -261,14 +261,21 @@ func restoreArguments() configuration {
 }
 
 // writtenOnly are the names of attributes that no plan has.
-var writtenOnly = []string{"access_key_id", "secret_access_key", "session_token", "identities", "passphrase"}
+var writtenOnly = []string{"access_key_id", "secret_access_key", "session_token", "identities", "passphrase", "values_wo"}
+
+// writtenOnlyIn are those that plans have elsewhere, by the attribute that they are in.
+var writtenOnlyIn = map[string][]string{"registry": {"password", "client_key"}}
 
 // isWriteOnly reports whether a path is one of them, or in one.
 func isWriteOnly(at *tftypes.AttributePath) bool {
+	in := ""
+
 	return slices.ContainsFunc(at.Steps(), func(step tftypes.AttributePathStep) bool {
 		name, ok := step.(tftypes.AttributeName)
+		found := ok && (slices.Contains(writtenOnly, string(name)) || slices.Contains(writtenOnlyIn[in], string(name)))
+		in = string(name)
 
-		return ok && slices.Contains(writtenOnly, string(name))
+		return found
 	})
 }
 

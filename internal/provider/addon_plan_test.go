@@ -1,0 +1,254 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+)
+
+// tells checks what an outcome says and what it does not.
+func (o outcome) tells(t *testing.T, words ...string) {
+	t.Helper()
+
+	for _, w := range words {
+		if said := show(o.diagnostics); !strings.Contains(said, w) {
+			t.Errorf("it does not say %q:\n%s", w, said)
+		}
+	}
+}
+
+// An apply runs Helm when what goes into the release changed, and then alone.
+func TestAddonChangesThatUpgrade(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		path  []string
+		value any
+		// upgrades is whether Helm runs; asks whether the plan cannot know.
+		upgrades, asks bool
+	}{
+		"values":           {path: []string{"values"}, value: []any{"replicas: 3\nimage: {tag: v1}\n"}, upgrades: true},
+		"set":              {path: []string{"set"}, value: []any{configuration{"name": "image.tag", "value": "v3"}}, upgrades: true},
+		"secret":           {path: []string{"set_sensitive"}, value: []any{configuration{"name": "token", "value": "another-token"}}, upgrades: true},
+		"written only":     {path: []string{"values_wo_version"}, value: "2", asks: true},
+		"patches":          {path: []string{"patches"}, value: nil, upgrades: true},
+		"DNS":              {path: []string{"enable_dns"}, value: true, upgrades: true},
+		"notes":            {path: []string{"sub_notes"}, value: false, upgrades: true},
+		"repository":       {path: []string{"repository"}, value: "https://mirror.example.org", asks: true},
+		"version":          {path: []string{"version"}, value: "3.13", asks: true},
+		"credentials":      {path: []string{"registry", "username"}, value: "somebody"},
+		"wait":             {path: []string{"wait_for_jobs"}, value: false},
+		"timeout":          {path: []string{"timeout"}, value: "9m"},
+		"history":          {path: []string{"max_history"}, value: 3},
+		"handle":           {path: []string{"cluster", "talos_version"}, value: "v1.13.1"},
+		"address":          {path: []string{"cluster", "endpoint"}, value: "https://10.0.0.20:6443"},
+		"care":             {path: []string{"on_unreachable"}, value: "error"},
+		"drift":            {path: []string{"drift_detection"}, value: "release"},
+		"timeouts":         {path: []string{"timeouts", "create"}, value: "2h"},
+		"order of meaning": {path: []string{"set"}, value: []any{configuration{"name": "image.tag", "value": "v2", "type": "literal"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newAddonSite(t)
+			s.apply(t, fullAddon()).must(t)
+
+			applies := len(s.cluster.applies)
+			changed := with(fullAddon(), test.value, test.path...)
+
+			planned := s.plan(t, changed).must(t)
+			if got := text(t, planned.value, "revision") == "unknown"; got != (test.upgrades || test.asks) {
+				t.Errorf("the plan has revision %s", text(t, planned.value, "revision"))
+			}
+
+			s.apply(t, changed).must(t)
+
+			if revision, want := text(t, s.state, "revision"), map[bool]string{true: "2", false: "1"}[test.upgrades]; revision != want {
+				t.Errorf("the revision is %s, want %s", revision, want)
+			}
+
+			if ran := len(s.cluster.applies) > applies; ran != (test.upgrades || test.asks) {
+				t.Errorf("the engine ran: %v", ran)
+			}
+
+			s.expectEmpty(t, "after the change", changed)
+		})
+	}
+}
+
+// How values are written makes no difference.
+func TestAddonValuesInAnotherSpelling(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.apply(t, fullAddon()).must(t)
+
+	for _, spelling := range []string{
+		"# a comment\nimage:\n  tag: \"v1\"\nreplicas: 2\n", `{"image": {"tag": "v1"}, "replicas": 2}`, "replicas: 2\n---\n",
+	} {
+		config := with(fullAddon(), []any{spelling}, "values")
+		if strings.Contains(spelling, "---") {
+			config = with(fullAddon(), []any{"replicas: 2\n", "image: {tag: v1}\n"}, "values")
+		}
+
+		s.expectEmpty(t, "with other spelling", config)
+	}
+}
+
+// A plan says by object what changes, and hides what is secret.
+func TestAddonPreview(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.plan(t, fullAddon()).tells(t, "Addon kube-system/metrics-server: 1 object added", "ConfigMap kube-system/metrics-server")
+	s.apply(t, fullAddon()).must(t)
+
+	planned := s.plan(t, with(with(fullAddon(), []any{"replicas: 7\n"}, "values"), []any{"password: another-password\n"}, "values_wo"))
+	planned.tells(t, "Addon kube-system/metrics-server: 1 object changed", "data.values", "replicas")
+
+	for _, secret := range []string{"a-secret-token", "only-in-the-cluster", "another-password", "correct horse", "battery staple"} {
+		if strings.Contains(show(planned.diagnostics), secret) {
+			t.Errorf("the plan shows %s", secret)
+		}
+	}
+
+	if state := s.state.String(); strings.Contains(state, "only-in-the-cluster") || strings.Contains(state, "correct horse") {
+		t.Error("state has what is write-only")
+	}
+}
+
+// New content under the same version, and a newer version in a range, are seen; trouble with the chart
+// alone is none for a release that needs nothing.
+func TestAddonWhoseChartMoves(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	config := with(baseAddon(), "~3.13", "version")
+	s.apply(t, config).must(t)
+	s.expectEmpty(t, "after the create", config)
+
+	if s.charts.fetched > 3 {
+		t.Errorf("the chart was fetched %d times", s.charts.fetched)
+	}
+
+	for _, trouble := range []error{charts.ErrUnreachable, charts.ErrCredentials, charts.ErrNoVersion} {
+		s.charts.change(func() { s.charts.trouble = fmt.Errorf("%w: so it is", trouble) })
+
+		planned := s.plan(t, config).must(t)
+		planned.tells(t, "The chart of addon kube-system/metrics-server could not be looked at", "so it is")
+
+		if !planned.value.Equal(s.state) {
+			t.Errorf("%v plans something", trouble)
+		}
+	}
+
+	s.charts.change(func() { s.charts.trouble, s.charts.pin.Digest = nil, "sha256:0002" })
+	planned := s.plan(t, config).must(t)
+	planned.tells(t, "sha256:0001", "sha256:0002", "another content")
+
+	if got := text(t, planned.value, "chart_digest"); got != "unknown" {
+		t.Errorf("chart_digest is planned as %s", got)
+	}
+
+	s.apply(t, config).must(t)
+	s.expectEmpty(t, "after the new content", config)
+
+	s.charts.change(func() { s.charts.pin = charts.Pin{Name: "metrics-server", Version: "3.13.1", Digest: "sha256:0003"} })
+	s.plan(t, config).tells(t, "version 3.13.1 by now")
+	s.apply(t, config).must(t)
+
+	if got := text(t, s.state, "chart_version") + " " + text(t, s.state, "chart_digest"); got != "3.13.1 sha256:0003" {
+		t.Errorf("installed is %s", got)
+	}
+}
+
+// What cannot succeed is an error of the plan, at its attribute; what may pass is a warning.
+func TestAddonTroubleInPlans(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		chart, refusing error
+		at              string
+		warning         bool
+	}{
+		"version":      {chart: charts.ErrNoVersion, at: "version"},
+		"chart":        {chart: charts.ErrNoChart, at: "chart"},
+		"credentials":  {chart: charts.ErrCredentials, at: "registry"},
+		"damaged":      {chart: charts.ErrDamaged, at: "chart"},
+		"no answer":    {chart: charts.ErrUnreachable, warning: true},
+		"values":       {refusing: addon.ErrValues, at: "values"},
+		"template":     {refusing: addon.ErrTemplate, at: "chart"},
+		"kubernetes":   {refusing: addon.ErrKubernetes, at: "chart"},
+		"patch":        {refusing: addon.ErrPatch, at: "patches"},
+		"owned":        {refusing: addon.ErrOwned, warning: true},
+		"what else is": {refusing: errors.New("odd"), warning: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newAddonSite(t)
+			if test.chart != nil {
+				s.charts.trouble = fmt.Errorf("%w: so it is", test.chart)
+			}
+
+			if test.refusing != nil {
+				s.cluster.refusing = fmt.Errorf("%w: so it is, a-secret-token", test.refusing)
+			}
+
+			planned := s.plan(t, fullAddon())
+			planned.tells(t, "so it is")
+
+			if planned.failed() == test.warning || len(planned.diagnostics) != 1 {
+				t.Errorf("it says %s", show(planned.diagnostics))
+			}
+
+			if test.at != "" && !strings.Contains(planned.diagnostics[0].Attribute.String(), `"`+test.at+`"`) {
+				t.Errorf("it is about %s", planned.diagnostics[0].Attribute)
+			}
+
+			if strings.Contains(show(planned.diagnostics), "a-secret-token") {
+				t.Error("it shows a secret")
+			}
+		})
+	}
+}
+
+// Every value may be unknown while planning: nothing is refused for it, and what a plan says then
+// comes true.
+func TestAddonOfUnknownValues(t *testing.T) {
+	t.Parallel()
+
+	created, settled := newAddonSite(t), newAddonSite(t)
+	settled.apply(t, fullAddon()).must(t)
+
+	full := valueOf(t, typeOf(t, addonResourceType), fullAddon())
+
+	for kind, s := range map[string]*addonSite{"create": created, "update": settled} {
+		final := s.planValue(t, full).must(t).value
+
+		tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
+			early := s.planValue(t, v)
+			if early.failed() {
+				t.Errorf("the plan of %s with %s unknown fails: %s", kind, at, show(early.diagnostics))
+
+				return
+			}
+
+			if !isWriteOnly(at) {
+				stillUnknown(t, kind, early.value, at)
+			}
+
+			keepsItsWord(t, kind, at, early.value, final)
+		})
+
+		if tried < 60 {
+			t.Errorf("only %d values were tried", tried)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+const addonResourceType = "talosop_addon"
+
+// baseAddon is a configuration that is right.
+func baseAddon() configuration {
+	return configuration{
+		"cluster":    configuration{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce()},
+		"name":       "metrics-server",
+		"namespace":  "kube-system",
+		"chart":      "metrics-server",
+		"repository": "https://charts.example.org",
+		"version":    "3.13.0",
+	}
+}
+
+// fullAddon is a configuration with every argument set.
+func fullAddon() configuration {
+	base := baseAddon()
+
+	for name, value := range (configuration{
+		"create_namespace": false, "devel": false, "dependency_update": false, "verify": false, "keyring": "ring.gpg",
+		"registry": configuration{
+			"username": "user", "password": "correct horse", "pass_credentials": true, "ca": testCertificate, "client_certificate": testCertificate,
+			"client_key": "battery staple", "insecure_skip_tls_verify": false, "plain_http": false,
+		},
+		"values":        []any{"replicas: 2\nimage: {tag: v1}\n"},
+		"set":           []any{configuration{"name": "image.tag", "value": "v2", "type": "string"}},
+		"set_sensitive": []any{configuration{"name": "token", "value": "a-secret-token"}},
+		"values_wo":     []any{"password: only-in-the-cluster\n"}, "values_wo_version": "1",
+		"patches": []any{configuration{
+			"patch": "- {op: add, path: /metadata/labels/a, value: b}", "target": configuration{
+				"group": "apps", "version": "v1", "kind": "Deployment", "name": "metrics-.*", "namespace": "kube-system", "label_selector": "a=b",
+				"annotation_selector": "c=d",
+			},
+		}},
+		"wait": true, "wait_for_jobs": true, "timeout": "5m", "atomic": true, "cleanup_on_fail": true, "take_ownership": false, "force": false,
+		"max_history": 5, "skip_crds": false, "upgrade_crds": true, "include_crds": false, "disable_hooks": false, "disable_openapi_validation": false,
+		"skip_schema_validation": false, "enable_dns": false, "sub_notes": true, "description": "by Terraform", "reuse_values": false,
+		"reset_then_reuse_values": false, "drift_detection": "presence",
+		"ignore_drift": []any{configuration{"kind": "Deployment", "name": "web-*", "namespace": "a", "paths": []any{"spec.replicas"}}},
+		"keep_history": true, "adopt": true, "on_unreachable": "forget", "on_incomplete": "warn",
+		"timeouts": configuration{"create": "1h", "read": "10s", "update": "1h", "delete": "1m"},
+	}) {
+		base[name] = value
+	}
+
+	return base
+}
+
+func TestMistakesInAddons(t *testing.T) {
+	t.Parallel()
+
+	for name, right := range map[string]configuration{"least": baseAddon(), "full": fullAddon()} {
+		if got := validate(t, addonResourceType, right); len(got) > 0 {
+			t.Errorf("the %s right one: %s", name, show(got))
+		}
+	}
+
+	local := func() configuration {
+		return with(without(without(baseAddon(), "repository"), "version"), "./charts/web", "chart")
+	}
+
+	for name, test := range map[string]struct {
+		base    configuration
+		path    []string
+		value   any
+		at      string
+		says    []string
+		warning bool
+	}{
+		"name":            {path: []string{"name"}, value: "Web", says: []string{`"Web"`, "1 to 53"}},
+		"long name":       {path: []string{"name"}, value: strings.Repeat("n", 54), says: []string{"1 to 53"}},
+		"dotted name":     {path: []string{"name"}, value: "a..b", says: []string{`"a..b"`}},
+		"namespace":       {path: []string{"namespace"}, value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
+		"no cluster":      {base: without(baseAddon(), "cluster"), path: []string{"wait"}, value: true, says: []string{"neither cluster nor kubeconfig"}},
+		"two clusters":    {path: []string{"kubeconfig"}, value: configuration{"path": "x"}, says: []string{"both cluster and kubeconfig"}},
+		"empty access":    {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{}, says: []string{"neither path nor content"}},
+		"two kubeconfigs": {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{"path": "a", "content": "b"}, says: []string{"both"}},
+		"no kubeconfig": {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{"content": "the: secret"},
+			says: []string{"no YAML of a kubeconfig"}},
+		"secrets":               {path: []string{"cluster", "secrets"}, value: "nothing", says: []string{"talosctl gen secrets"}},
+		"endpoint":              {path: []string{"cluster", "endpoint"}, value: "10.0.0.1", says: []string{`"10.0.0.1"`, "https"}},
+		"no repository":         {base: without(baseAddon(), "repository"), path: []string{"chart"}, value: "web", says: []string{`"web" without repository`, "./web"}},
+		"URL and repository":    {path: []string{"chart"}, value: "oci://ghcr.io/a/web", says: []string{"beside repository"}},
+		"path and repository":   {base: without(baseAddon(), "version"), path: []string{"chart"}, value: "./web", says: []string{"the path", "beside repository"}},
+		"scheme":                {path: []string{"repository"}, value: "git://example.org", says: []string{"https:// or oci://"}},
+		"no host":               {path: []string{"repository"}, value: "charts.example.org", says: []string{"https:// or oci://"}},
+		"credentials in URL":    {path: []string{"repository"}, value: "https://user:hunter22@example.org", says: []string{"credentials", "registry.username"}},
+		"http":                  {path: []string{"repository"}, value: "http://example.org", says: []string{"TLS"}, warning: true},
+		"tag":                   {base: without(baseAddon(), "repository"), path: []string{"chart"}, value: "oci://ghcr.io/a/web:1.0.0", says: []string{"tag", "version"}},
+		"no version":            {base: without(baseAddon(), "version"), path: []string{"wait"}, value: true, says: []string{"Pin a version"}, warning: true},
+		"bad version":           {path: []string{"version"}, value: "newest", says: []string{`"newest"`, "1.18.2"}},
+		"version of a path":     {base: local(), path: []string{"version"}, value: "1.0.0", says: []string{"counts for nothing"}, warning: true},
+		"devel and version":     {path: []string{"devel"}, value: true, says: []string{"exact version"}, warning: true},
+		"half a login":          {path: []string{"registry"}, value: configuration{"username": "u"}, at: "password", says: []string{"username without it"}},
+		"other half":            {path: []string{"registry"}, value: configuration{"password": "p"}, at: "username", says: []string{"password without it"}},
+		"half a certificate":    {path: []string{"registry"}, value: configuration{"client_certificate": "c"}, says: []string{"client_key"}},
+		"any certificate":       {path: []string{"registry"}, value: configuration{"ca": "c", "insecure_skip_tls_verify": true}, says: []string{"beside ca"}},
+		"registry of a path":    {base: local(), path: []string{"registry"}, value: configuration{"ca": "c"}, says: []string{"counts for nothing"}, warning: true},
+		"YAML":                  {path: []string{"values"}, value: []any{"a: 1\n", "a: 1\nb: 1\nb: 2\n"}, at: "values", says: []string{"values[1], line", "mapping"}},
+		"no mapping":            {path: []string{"values"}, value: []any{"- a\n"}, says: []string{"values[0]", "mapping"}},
+		"type of a setting":     {path: []string{"set"}, value: []any{configuration{"name": "a", "value": "{", "type": "json"}}, says: []string{"set[0]"}},
+		"secret setting":        {path: []string{"set_sensitive"}, value: []any{configuration{"name": "a", "value": "hunter22", "type": "json"}}, says: []string{"set_sensitive[0]"}},
+		"secret YAML":           {base: fullAddon(), path: []string{"values_wo"}, value: []any{"hunter22: ["}, says: []string{"values_wo[0]"}},
+		"no values_wo_version":  {path: []string{"values_wo"}, value: []any{"a: 1"}, says: []string{"values_wo without it"}},
+		"no values_wo":          {path: []string{"values_wo_version"}, value: "1", says: []string{"values_wo_version without it"}},
+		"patch":                 {path: []string{"patches"}, value: []any{configuration{"patch": "nothing"}}, at: "patches", says: []string{"patches[0]"}},
+		"operations, no target": {path: []string{"patches"}, value: []any{configuration{"patch": "- {op: remove, path: /a}"}}, says: []string{"patches[0]", "target"}},
+		"atomic, no wait":       {base: with(baseAddon(), false, "wait"), path: []string{"atomic"}, value: true, says: []string{"wait = false"}},
+		"jobs, no wait":         {base: with(baseAddon(), false, "wait"), path: []string{"wait_for_jobs"}, value: true, says: []string{"wait = false"}},
+		"CRDs in and out":       {base: with(baseAddon(), true, "skip_crds"), path: []string{"include_crds"}, value: true, says: []string{"skip_crds"}},
+		"CRDs out and up":       {base: with(baseAddon(), true, "skip_crds"), path: []string{"upgrade_crds"}, value: true, says: []string{"upgrade_crds"}, at: "skip_crds"},
+		"values of before":      {base: with(baseAddon(), true, "reuse_values"), path: []string{"reset_then_reuse_values"}, value: true, says: []string{"reuse_values"}},
+		"history":               {path: []string{"max_history"}, value: -1, says: []string{"Found -1"}},
+		"timeout":               {path: []string{"timeout"}, value: "soon", says: []string{`"soon"`, "90s"}},
+		"short timeout":         {path: []string{"timeout"}, value: "1ms", says: []string{"1s or more"}},
+		"no keyring":            {path: []string{"verify"}, value: true, says: []string{"gpg --export"}},
+		"ignores all":           {path: []string{"ignore_drift"}, value: []any{configuration{}}, says: []string{"ignore_drift[0]"}},
+		"pattern":               {path: []string{"ignore_drift"}, value: []any{configuration{"name": "web-["}}, says: []string{`"web-["`}},
+		"no path":               {path: []string{"ignore_drift"}, value: []any{configuration{"kind": "A", "paths": []any{}}}, says: []string{"spec.replicas"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			base := test.base
+			if base == nil {
+				base = baseAddon()
+			}
+
+			got := validate(t, addonResourceType, with(base, test.value, test.path...))
+			if len(got) != 1 || (got[0].Severity == tfprotov6.DiagnosticSeverityWarning) != test.warning {
+				t.Fatalf("it says %s", show(got))
+			}
+
+			for _, words := range test.says {
+				if !strings.Contains(got[0].Detail, words) {
+					t.Errorf("it does not say %q: %s", words, show(got))
+				}
+			}
+
+			if test.at != "" && !strings.Contains(got[0].Attribute.String(), `"`+test.at+`"`) {
+				t.Errorf("it is about %s", got[0].Attribute)
+			}
+
+			if strings.Contains(show(got), "hunter22") || strings.Contains(show(got), "the: secret") {
+				t.Error("it shows a secret")
+			}
+		})
+	}
+}
