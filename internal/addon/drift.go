@@ -78,9 +78,18 @@ func (c *Cluster) Drift(ctx context.Context, revision Revision, o DriftOptions) 
 
 // driftOf is what is wrong with one object.
 func (c *Cluster) driftOf(ctx context.Context, object manifest.Object, o DriftOptions, ignored []string) ([]string, error) {
-	ref := referenceTo(object)
+	var (
+		live        map[string]any
+		differences []kubernetes.Difference
+		err         error
+	)
 
-	live, err := c.API.GetObject(ctx, ref)
+	if o.Depth == DepthPresence {
+		live, err = c.API.GetObject(ctx, referenceTo(object))
+	} else {
+		live, differences, err = c.API.CompareObject(ctx, wantedContent(object))
+	}
+
 	if err != nil && !unknownKind(err) {
 		return nil, err
 	}
@@ -89,17 +98,8 @@ func (c *Cluster) driftOf(ctx context.Context, object manifest.Object, o DriftOp
 		return []string{object.String() + " is missing"}, nil
 	}
 
-	if owner, owned := ownerOf(live); o.Depth == DepthPresence || owned && owner != o.Release {
+	if owner, owned := ownerOf(live); owned && owner != o.Release {
 		return nil, nil
-	}
-
-	live, differences, err := c.API.CompareObject(ctx, wantedContent(object))
-
-	switch {
-	case err != nil:
-		return nil, err
-	case live == nil:
-		return []string{object.String() + " is missing"}, nil
 	}
 
 	var lines []string
@@ -201,8 +201,7 @@ func (i Ignore) Check() error {
 	return nil
 }
 
-// covers is whether a path is the one of a pattern, or below it, or holds it: a list or object that
-// is missing as a whole is told as that.
+// covers is whether a path is the one of a pattern, or below it.
 func covers(pattern, at string) bool {
 	want, have := fieldsOf(pattern), fieldsOf(at)
 

@@ -1,0 +1,391 @@
+package addon_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+func TestMain(m *testing.M) { os.Exit(addontest.Run(m)) }
+
+// pause keeps tests quick.
+const pause = 50 * time.Millisecond
+
+// place is a namespace of the shared cluster, and what is done in it.
+type place struct {
+	*addon.Cluster
+
+	real      *addontest.Cluster
+	namespace string
+
+	mu   sync.Mutex
+	told []string
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+
+	real := addontest.Shared(t)
+	p := &place{real: real, namespace: real.Namespace(t)}
+	p.Cluster = &addon.Cluster{
+		API: real.Client(t, kubernetes.Options{}), Slots: session.NewSlots(0), Pause: pause, LockDuration: time.Second, Grace: 5 * time.Second,
+		Progress: func(text string, _ map[string]any) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+
+			p.told = append(p.told, text)
+		},
+	}
+
+	return p
+}
+
+// spec is a release of the place that waits for its objects.
+func (p *place) spec(values map[string]any) addon.Spec {
+	return addon.Spec{
+		Name: addon.Name{Namespace: p.namespace, Name: "web"}, Values: values,
+		Options: addon.Options{Wait: true, WaitForJobs: true, Timeout: time.Minute, MaxHistory: 10},
+	}
+}
+
+// packageOf is a chart as it is fetched.
+func packageOf(t *testing.T, content []byte) *addon.Package {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "chart.tgz")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	fetched, err := charts.NewStore(charts.Options{}).Fetch(t.Context(), charts.Source{Chart: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return fetched
+}
+
+func (p *place) apply(t *testing.T, spec addon.Spec, chart *addon.Package, intent addon.Intent) addon.Outcome {
+	t.Helper()
+
+	outcome, err := p.Apply(t.Context(), spec, chart, intent)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(p.told, "\n"))
+	}
+
+	return outcome
+}
+
+// statuses of the release as Helm has them.
+func (p *place) statuses(t *testing.T, name addon.Name) string {
+	t.Helper()
+
+	have, err := p.Observe(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var all []string
+	for _, r := range have.History {
+		all = append(all, r.Status)
+	}
+
+	return strings.Join(all, " ")
+}
+
+// configMaps of the place: their names, each with its message.
+func (p *place) configMaps(t *testing.T) []string {
+	t.Helper()
+
+	list, err := p.real.API().CoreV1().ConfigMaps(p.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var all []string
+
+	for _, item := range list.Items {
+		if item.Name != "kube-root-ca.crt" && item.DeletionTimestamp == nil {
+			all = append(all, item.Name+"="+item.Data["message"])
+		}
+	}
+
+	slices.Sort(all)
+
+	return all
+}
+
+// configMap is a template of one that any release may have.
+func configMap(name, message string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {message: \"" + message + "\"}\n"
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+
+	if g, ok := got.([]string); ok {
+		got = strings.Join(g, "\n")
+	}
+
+	if w, ok := want.([]string); ok {
+		want = strings.Join(w, "\n")
+	}
+
+	if got != want {
+		t.Errorf("%s:\n%v\nwant:\n%v", what, got, want)
+	}
+}
+
+func TestLifeOfARelease(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	spec := p.spec(map[string]any{"message": "a"})
+
+	outcome := p.apply(t, spec, chart, addon.Intent{Create: true})
+	same(t, "done", outcome.Done, []string{"installed revision 1"})
+
+	last, _ := outcome.Now.Last()
+	if last.Status != addon.Deployed || last.ChartVersion != "1.0.0" || last.Inputs != addon.Inputs(spec, chart.Digest) || len(last.Objects) != 4 {
+		t.Errorf("installed: %+v", last)
+	}
+
+	// A create that was killed before it could say so finds what it made; so does an update.
+	for _, intent := range []addon.Intent{{Create: true}, {}} {
+		if outcome := p.apply(t, spec, chart, intent); len(outcome.Done) > 0 || len(outcome.Now.History) != 1 {
+			t.Errorf("%+v: %v", intent, outcome.Done)
+		}
+	}
+
+	spec.Values = map[string]any{"message": "b"}
+	outcome = p.apply(t, spec, chart, addon.Intent{})
+	same(t, "done", outcome.Done, []string{"upgraded to revision 2"})
+	same(t, "statuses", p.statuses(t, spec.Name), "superseded deployed")
+	same(t, "objects", p.configMaps(t), []string{"web=b"})
+
+	if outcome := p.apply(t, spec, chart, addon.Intent{Repair: true}); len(outcome.Now.History) != 3 {
+		t.Errorf("a repair is an upgrade: %+v", outcome)
+	}
+
+	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "statuses", p.statuses(t, spec.Name), "")
+	same(t, "objects", p.configMaps(t), []string(nil))
+
+	if leases := p.leases(t, spec.Name); leases != 0 {
+		t.Errorf("%d Leases stay", leases)
+	}
+
+	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{}); err != nil {
+		t.Errorf("again: %v", err)
+	}
+}
+
+func (p *place) leases(t *testing.T, name addon.Name) int {
+	t.Helper()
+
+	list, err := p.real.API().CoordinationV1().Leases("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	count := 0
+
+	for _, l := range list.Items {
+		if l.Name == addon.LeaseOf(name) {
+			count++
+		}
+	}
+
+	return count
+}
+
+func TestCreateLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	helm := addontest.Helm(t, p.real)
+	file := filepath.Join(t.TempDir(), "chart.tgz")
+
+	if err := os.WriteFile(file, addontest.Simple.Package("1.0.0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, text, err := helm("install", "web", file, "-n", p.namespace, "--set", "message=theirs"); err != nil {
+		t.Fatal(text)
+	}
+
+	chart, spec := packageOf(t, addontest.Simple.Package("1.0.0")), p.spec(map[string]any{"message": "ours"})
+
+	_, err := p.Apply(t.Context(), spec, chart, addon.Intent{Create: true})
+	if !errors.Is(err, addon.ErrExists) || !strings.Contains(err.Error(), "adopt = true") {
+		t.Fatalf("create over another's release: %v", err)
+	}
+
+	same(t, "objects", p.configMaps(t), []string{"web=theirs"})
+
+	outcome := p.apply(t, spec, chart, addon.Intent{Create: true, Adopt: true})
+	same(t, "done", outcome.Done, []string{"upgraded to revision 2"})
+	same(t, "objects", p.configMaps(t), []string{"web=ours"})
+
+	// Helm copies the labels of records to the next ones: that is no mark of ours.
+	if _, text, err := helm("upgrade", "web", file, "-n", p.namespace, "--set", "message=theirs"); err != nil {
+		t.Fatal(text)
+	}
+
+	outcome = p.apply(t, spec, chart, addon.Intent{})
+	same(t, "done", outcome.Done, []string{"upgraded to revision 4"})
+	same(t, "objects", p.configMaps(t), []string{"web=ours"})
+
+	if _, text, err := helm("rollback", "web", "1", "-n", p.namespace); err != nil {
+		t.Fatal(text)
+	}
+
+	if outcome := p.apply(t, spec, chart, addon.Intent{}); len(outcome.Done) != 1 {
+		t.Errorf("after a rollback by hand: %v", outcome.Done)
+	}
+}
+
+func TestFailedHookIsNamed(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), packageOf(t, addontest.WithHooks.Package("1.0.0"))
+	spec := p.spec(map[string]any{"post": map[string]any{addontest.FailAnnotation: "exit code 3: no such table"}})
+
+	outcome, err := p.Apply(t.Context(), spec, chart, addon.Intent{Create: true})
+
+	var failed *addon.FailedError
+	if !errors.As(err, &failed) {
+		t.Fatalf("a failing hook: %v", err)
+	}
+
+	for _, text := range []string{"install release " + spec.Name.String(), "Job " + p.namespace + "/web-post", "no such table", "Apply again"} {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%q is not in:\n%s", text, err)
+		}
+	}
+
+	if last, _ := outcome.Now.Last(); last.Status != addon.Failed {
+		t.Errorf("the record is %s", last.Status)
+	}
+
+	// Corrected, it is installed over what there is.
+	spec.Values = nil
+	outcome = p.apply(t, spec, chart, addon.Intent{Create: true})
+	same(t, "done", outcome.Done, []string{"installed revision 2"})
+}
+
+func TestWaitInVain(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	good := p.spec(map[string]any{"message": "good"})
+	p.apply(t, good, chart, addon.Intent{Create: true})
+
+	bad := p.spec(map[string]any{"message": "bad", "podAnnotations": map[string]any{addontest.FailAnnotation: "exit code 1: out of cheese"}})
+	bad.Options.Timeout, bad.Options.RollbackOnFailure = 4*time.Second, true
+
+	outcome, err := p.Apply(t.Context(), bad, chart, addon.Intent{})
+
+	var failed *addon.FailedError
+	if !errors.As(err, &failed) {
+		t.Fatalf("a pod that crashes: %v", err)
+	}
+
+	for _, text := range []string{"upgrade release", "Deployment " + p.namespace + "/web", "out of cheese", "rolled back to what revision 1 had"} {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%q is not in:\n%s", text, err)
+		}
+	}
+
+	same(t, "done", outcome.Done, []string{"rolled back to revision 1"})
+	same(t, "statuses", p.statuses(t, good.Name), "superseded failed deployed")
+	same(t, "objects", p.configMaps(t), []string{"web=good"})
+
+	// What was rolled back to is what was wanted before.
+	if outcome := p.apply(t, good, chart, addon.Intent{}); len(outcome.Done) > 0 {
+		t.Errorf("after the rollback: %v", outcome.Done)
+	}
+}
+
+func TestFailedFirstInstallationIsTakenAway(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	spec := p.spec(map[string]any{"podAnnotations": map[string]any{addontest.NeverReadyAnnotation: "true"}})
+	spec.Options.Timeout, spec.Options.RollbackOnFailure = 2*time.Second, true
+
+	_, err := p.Apply(t.Context(), spec, chart, addon.Intent{Create: true})
+	if err == nil || !strings.Contains(err.Error(), "It was uninstalled") {
+		t.Fatalf("a first installation that fails: %v", err)
+	}
+
+	same(t, "statuses", p.statuses(t, spec.Name), "")
+	same(t, "objects", p.configMaps(t), []string(nil))
+}
+
+func TestInterruptedWaitLeavesNothingRunning(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	spec := p.spec(map[string]any{"podAnnotations": map[string]any{addontest.HangAnnotation: "true"}})
+	spec.Options.RollbackOnFailure = true
+
+	door := newDoor(t, p.real)
+	p.API = door.client
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	// The wait looks at the Deployment again and again.
+	door.fault = func(call string, _ int) fault {
+		if strings.Contains(call, "/deployments/web") {
+			time.AfterFunc(pause, cancel)
+		}
+
+		return pass
+	}
+
+	begun := time.Now()
+	outcome, err := p.Apply(ctx, spec, chart, addon.Intent{Create: true})
+	took := time.Since(begun)
+
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "It was interrupted") {
+		t.Fatalf("an interrupted wait: %v", err)
+	}
+
+	if took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+
+	if last, _ := outcome.Now.Last(); last.Status != addon.Failed || last.Number != 1 {
+		t.Errorf("the record is %+v", last)
+	}
+
+	// Whatever went on behind would ask the API sooner or later, and more than once in this time.
+	calls := door.count()
+
+	time.Sleep(20 * pause) //nolint:forbidigo // that nothing comes has no event
+
+	if more := door.count() - calls; more > 0 {
+		t.Errorf("%d requests after the end", more)
+	}
+
+	same(t, "objects", p.configMaps(t), []string{"web=hello"})
+}
