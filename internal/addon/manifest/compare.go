@@ -138,11 +138,13 @@ func hide(value string) string {
 
 func (k Key) isSecret() bool { return k.Group == "" && k.Kind == "Secret" }
 
+const annotations = "metadata.annotations"
+
 // ofSecret is whether a path leads to what a Secret keeps secret. kubectl notes all of it in an annotation.
 func ofSecret(path string) bool {
 	top, _, _ := strings.Cut(path, ".")
 
-	return top == "data" || top == "stringData" || path == "metadata.annotations" || strings.HasPrefix(path, "metadata.annotations.kubectl.kubernetes.io/last-applied")
+	return top == "data" || top == "stringData" || path == annotations || strings.HasPrefix(path, annotations+".kubectl.kubernetes.io/last-applied")
 }
 
 // versionLabel is the label of a path that changes with every version of a chart, by convention.

@@ -108,9 +108,9 @@ func (d *document) writeTo(patched *bytes.Buffer) error {
 		return nil
 	}
 
-	content, err := d.content()
-	if err != nil || content == nil {
-		return err
+	content := d.content()
+	if content == nil {
+		return nil
 	}
 
 	encoded, err := yaml.Marshal(content)
@@ -125,9 +125,9 @@ func (d *document) writeTo(patched *bytes.Buffer) error {
 }
 
 // content is the object, or the list with what is left of it; nil when nothing is left.
-func (d *document) content() (map[string]any, error) {
+func (d *document) content() map[string]any {
 	if d.list == nil {
-		return d.objects[0], nil
+		return d.objects[0]
 	}
 
 	items := []any{}
@@ -139,12 +139,12 @@ func (d *document) content() (map[string]any, error) {
 	}
 
 	if len(items) == 0 {
-		return nil, nil
+		return nil
 	}
 
 	d.list["items"] = items
 
-	return d.list, nil
+	return d.list
 }
 
 // comments are the separator and the comments before the content, among them the name of the template.

@@ -275,7 +275,9 @@ func TestOtherDocumentsStay(t *testing.T) {
 		}
 	}
 
-	if i := slices.IndexFunc(after, func(text string) bool { return strings.HasPrefix(text, "# Source: demo/templates/deployment.yaml\napiVersion") }); i < 0 {
+	if i := slices.IndexFunc(after, func(text string) bool {
+		return strings.HasPrefix(text, "# Source: demo/templates/deployment.yaml\napiVersion")
+	}); i < 0 {
 		t.Errorf("the source of what was patched is lost:\n%s", got)
 	}
 }

@@ -62,7 +62,7 @@ func checkShape(text string) error {
 
 		switch {
 		case count > 0 && !empty:
-			return &Error{Line: root.Line, Reason: "several documents in one text, of which Helm would read the first alone: give each its own"}
+			return &Error{Line: root.Line, Reason: "several documents in one text, of which Helm would read the first alone"}
 		case root.Kind != nodes.MappingNode && !empty:
 			return &Error{Line: root.Line, Reason: notMapping}
 		}
