@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path"
-	"path/filepath"
-	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/repo"
 )
 
@@ -20,15 +16,6 @@ type indexKey struct {
 	access
 	repository string
 }
-
-// catalog is what is kept of an index: Bitnami's has 20 MB, most of it descriptions.
-type catalog struct {
-	// versions of each chart, in helm's order: newest first.
-	versions map[string][]indexed
-}
-
-// indexed is a version in an index.
-type indexed struct{ number, url, digest string }
 
 // entry is a version that was chosen.
 type entry struct {
@@ -142,7 +129,10 @@ func (s *Store) index(ctx context.Context, a access, origin *url.URL) (*catalog,
 		if err != nil {
 			return nil, 0, err
 		}
-		read, err := readIndex(body)
+		read, err := s.parse(ctx, body)
+		if ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
 		if err != nil {
 			return nil, 0, trouble(fmt.Sprintf("%s is no index of a repository (%s)", shown(at), contentKind(body)), err, ErrDamaged)
 		}
@@ -150,104 +140,19 @@ func (s *Store) index(ctx context.Context, a access, origin *url.URL) (*catalog,
 	})
 }
 
-// readIndex reads an index as helm does, and keeps what a choice needs.
-func readIndex(body []byte) (read *catalog, err error) {
-	folder, err := os.MkdirTemp("", "talosop-index-")
-	if err != nil {
-		return nil, err
+// parse reads an index while no other is read: that takes much memory for a moment.
+func (s *Store) parse(ctx context.Context, body []byte) (*catalog, error) {
+	select {
+	case s.parsing <- struct{}{}:
+		defer func() { <-s.parsing }()
+		return readIndex(ctx, body)
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	// Helm reads indexes from files alone (repo.LoadIndexFile).
-	name := filepath.Join(folder, "index.yaml")
-	if err := os.WriteFile(name, body, 0o600); err != nil {
-		return nil, err
-	}
-	whole, err := repo.LoadIndexFile(name)
-	if err != nil {
-		return nil, rootCause(err)
-	}
-	read = &catalog{versions: make(map[string][]indexed, len(whole.Entries))}
-	for chart, versions := range whole.Entries {
-		few := make([]indexed, 0, len(versions))
-		for _, v := range versions {
-			one := indexed{number: v.Version, digest: v.Digest}
-			if len(v.URLs) > 0 {
-				one.url = v.URLs[0] // Helm takes the first too (downloader/chart_downloader.go).
-			}
-			few = append(few, one)
-		}
-		read.versions[chart] = few
-	}
-	return read, nil
-}
-
-// rootCause leaves out what Helm says about the temporary file.
-func rootCause(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
-		err = inner
-	}
-}
-
-// size is about the memory that a catalog takes.
-func (c *catalog) size() int64 {
-	var sum int64
-	for chart, versions := range c.versions {
-		sum += int64(len(chart)) + 64
-		for _, v := range versions {
-			sum += int64(len(v.number)+len(v.url)+len(v.digest)) + 64
-		}
-	}
-	return sum
-}
-
-// choose takes the version that helm would.
-func (c *catalog) choose(from Source, host string) (indexed, error) {
-	versions, ok := c.versions[from.Chart]
-	if !ok {
-		text := fmt.Sprintf("%s has no chart %s; it has: %s", host, from.Chart, some(c.like(from.Chart)))
-		return indexed{}, trouble(text, nil, ErrNoChart)
-	}
-	entries := make(repo.ChartVersions, 0, len(versions))
-	for _, v := range versions {
-		entries = append(entries, &repo.ChartVersion{Metadata: &chart.Metadata{Version: v.number}})
-	}
-	index := repo.IndexFile{Entries: map[string]repo.ChartVersions{from.Chart: entries}}
-	chosen, err := index.Get(from.Chart, from.wish())
-	if err != nil {
-		return indexed{}, noVersion(from, from.Chart, host, numbers(versions))
-	}
-	return versions[slices.Index(entries, chosen)], nil
 }
 
 // noVersion names the versions that there are, newest first.
 func noVersion(from Source, chart, host string, have []string) error {
 	text := fmt.Sprintf("the chart %s of %s has no %s; newest are: %s", chart, host, from.wanted(), some(have))
 	return trouble(text, nil, ErrNoVersion)
-}
-
-func numbers(versions []indexed) []string {
-	all := make([]string, 0, len(versions))
-	for _, v := range versions {
-		all = append(all, v.number)
-	}
-	return all
-}
-
-// like lists the charts, those with a similar name first.
-func (c *catalog) like(name string) []string {
-	similar, others := []string{}, []string{}
-	for chart := range c.versions {
-		if strings.Contains(chart, name) || strings.Contains(name, chart) {
-			similar = append(similar, chart)
-		} else {
-			others = append(others, chart)
-		}
-	}
-	slices.Sort(similar)
-	slices.Sort(others)
-	return append(similar, others...)
 }

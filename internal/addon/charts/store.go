@@ -36,6 +36,9 @@ type Store struct {
 	pause                    time.Duration
 	indexLimit, packageLimit int64
 
+	// parsing holds a token while an index is parsed.
+	parsing chan struct{}
+
 	indexes   *cache[indexKey, *catalog]
 	artifacts *cache[artifactKey, *artifact]
 	files     *cache[fileKey, []byte]
@@ -52,6 +55,7 @@ func NewStore(o Options) *Store {
 	return &Store{
 		options: o, pause: 500 * time.Millisecond,
 		indexLimit: largestIndex, packageLimit: largestPackage,
+		parsing:   make(chan struct{}, 1),
 		indexes:   newCache[indexKey, *catalog](keptIndexes, o.Now),
 		artifacts: newCache[artifactKey, *artifact](keptArtifacts, o.Now),
 		files:     newCache[fileKey, []byte](keptFiles, o.Now),
