@@ -133,23 +133,31 @@ func start(ctx context.Context, dir string, log func(string, ...any)) (*Cluster,
 
 	end := func() error { c.close(); return sim.Close() }
 
-	if err := bootMachine(ctx, sim); err != nil {
+	m, err := bootMachine(ctx, sim)
+	if err != nil {
+		return nil, end, err
+	}
+
+	m.InstallCNI()
+
+	if err := m.AwaitReady(ctx); err != nil {
 		return nil, end, err
 	}
 
 	return c, end, c.await(ctx)
 }
 
-// bootMachine starts a control plane that has been configured and lets its etcd begin.
-func bootMachine(ctx context.Context, sim *talossim.Simulator) error {
+// bootMachine starts a control plane that has been configured and lets its etcd begin. It has no pod
+// network.
+func bootMachine(ctx context.Context, sim *talossim.Simulator) (*talossim.Machine, error) {
 	bundle, err := pki.Generate()
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	endpoint, err := sim.Endpoint()
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	config, err := machineconfig.Generate(
@@ -163,35 +171,29 @@ func bootMachine(ctx context.Context, sim *talossim.Simulator) error {
 			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:" + talossim.DefaultTalosVersion},
 		}, bundle)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	m, err := sim.AddMachine(ctx, talossim.MachineOptions{Name: "cp-1", Config: config.Bytes})
 	if err != nil {
-		return err
+		return nil, err
 	}
-
-	m.InstallCNI()
 
 	admin, err := bundle.TalosClient([]string{"os:admin"}, lifetime)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	fleet, err := talos.NewFleet(talos.Options{Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	defer fleet.Close()
 
 	api := fleet.Machine(cluster.Machine{Name: m.Name(), Role: cluster.ControlPlane, Address: m.Address().String(), UUID: m.UUID()})
 
-	if err := wait.Until(ctx, glance, api.Bootstrap); err != nil {
-		return err
-	}
-
-	return m.AwaitReady(ctx)
+	return m, wait.Until(ctx, glance, api.Bootstrap)
 }
 
 // file of the cluster's own folder.

@@ -87,6 +87,12 @@ func waitsFor(reason string) func(*corev1.Pod) bool {
 	}
 }
 
+func unscheduled(pod *corev1.Pod) bool {
+	c := conditionOf(pod, corev1.PodScheduled)
+
+	return c != nil && c.Status == corev1.ConditionFalse
+}
+
 func TestDeploymentGetsReadyAndGoes(t *testing.T) {
 	c := Shared(t)
 	namespace := c.Namespace(t)
@@ -163,11 +169,10 @@ func TestPodsThatDoNotGetReady(t *testing.T) {
 		pods := template(nil)
 		pods.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 		deploy(t, c, namespace, pods)
-		podThat(t, c, namespace, func(pod *corev1.Pod) bool {
-			c := conditionOf(pod, corev1.PodScheduled)
-
-			return c != nil && strings.Contains(c.Message, "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity")
-		})
+		pod := podThat(t, c, namespace, unscheduled)
+		if why := conditionOf(pod, corev1.PodScheduled).Message; !strings.Contains(why, "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity") {
+			t.Error(why)
+		}
 	})
 }
 

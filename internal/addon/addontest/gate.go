@@ -141,8 +141,11 @@ func (g *gate) judge(r *http.Request, body []byte) Fault {
 	return g.fault(call)
 }
 
+// lose does what a request asks for, without an answer. Reads do nothing, and watches do not end.
 func (g *gate) lose(r *http.Request) {
-	g.next.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))
+	if r.Method != http.MethodGet {
+		g.next.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))
+	}
 
 	g.mu.Lock()
 	lost := g.lost
@@ -186,10 +189,10 @@ func (g *gate) open(t testing.TB, ca authority, also ...string) *httptest.Server
 	return server
 }
 
-// First lets the first n requests that fit fail.
+// First lets the first n requests that fit fail, of all for nil.
 func First(n int, fits func(Call) bool, f Fault) func(Call) Fault {
 	return func(c Call) Fault {
-		if n > 0 && fits(c) {
+		if n > 0 && (fits == nil || fits(c)) {
 			n--
 
 			return f

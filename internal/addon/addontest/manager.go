@@ -30,6 +30,8 @@ var controllers = []string{
 	"ttl-after-finished-controller",
 }
 
+var errNoControlPlane = errors.New("no control plane is configured")
+
 // configure reads who the cluster is from a machine of it, and prepares the clients.
 func (c *Cluster) configure() error {
 	for _, m := range c.sim.Machines() {
@@ -55,7 +57,7 @@ func (c *Cluster) configure() error {
 		return c.prepare(bundle, parsed.Cluster().Name(), parsed.Cluster().Endpoint().String())
 	}
 
-	return errors.New("no control plane is configured")
+	return errNoControlPlane
 }
 
 func (c *Cluster) prepare(bundle *pki.Bundle, name, endpoint string) error {

@@ -128,7 +128,11 @@ func (p *Proxy) Die(n int, fits func(Call) bool, done bool) <-chan struct{} {
 		p.dying.Go(p.server.CloseClientConnections)
 	}
 
-	p.Fail(func(c Call) Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.lost = die
+	p.fault = func(c Call) Fault {
 		switch {
 		case struck:
 			return Cut
@@ -149,12 +153,7 @@ func (p *Proxy) Die(n int, fits func(Call) bool, done bool) <-chan struct{} {
 		die()
 
 		return Cut
-	})
-
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	p.lost = die
+	}
 
 	return dead
 }
