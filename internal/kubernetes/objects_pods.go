@@ -53,7 +53,7 @@ func (c *Client) JobTroubles(ctx context.Context, namespace, job string) ([]stri
 		pod := &list.Items[i]
 
 		if trouble := troubleOf(pod); trouble.weight != fine {
-			troubles = append(troubles, c.reportOn(ctx, pod, trouble))
+			troubles = append(troubles, fmt.Sprintf("pod %s: %s", pod.Name, c.reportOn(ctx, pod, trouble)))
 		}
 	}
 

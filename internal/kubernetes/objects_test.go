@@ -46,7 +46,7 @@ func TestObjects(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *living, *kubernetes.Client){
 		"differences": testDifferences, "deletion": testDeletion, "kinds": testKinds, "contents": testContents, "troubles": testTroubles,
 		"no answer": testNoAnswer, "charts": testChartObjects, "changed charts": testChangedChartObjects, "incomparable": testIncomparable,
-		"custom": testCustomObjects, "definitions": testDefinitions, "any kind": testAnyKind,
+		"custom": testCustomObjects, "definitions": testDefinitions, "any kind": testAnyKind, "troubles unseen": testTroublesUnseen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -128,10 +128,10 @@ func containerTrouble(pod *corev1.Pod) (found podTrouble) {
 func (c *Client) reportOn(ctx context.Context, pod *corev1.Pod, trouble podTrouble) string {
 	mask, err := c.maskOf(ctx, pod)
 	if err != nil {
-		return fmt.Sprintf("pod %s: why is not told, because it may have parts of a Secret: %s", pod.Name, oneLine(err))
+		return "why is not told, because it may have parts of a Secret: " + oneLine(err)
 	}
 
-	text := fmt.Sprintf("pod %s: %s; last event: %s", pod.Name, lastLines(mask(trouble.text)), mask(c.lastEvent(ctx, pod.Namespace, "Pod", pod.Name)))
+	text := fmt.Sprintf("%s; last event: %s", lastLines(mask(trouble.text)), mask(c.lastEvent(ctx, pod.Namespace, podKind, pod.Name)))
 	if trouble.container == "" {
 		return text
 	}

@@ -107,7 +107,7 @@ func (c *Client) examine(ctx context.Context, behind []*rollout) string {
 	var out strings.Builder
 
 	for _, r := range behind {
-		pods, err := c.podsOf(ctx, r)
+		pods, err := c.podsOf(ctx, r.of.namespace, r.selector)
 		if err != nil {
 			fmt.Fprintf(&out, "; %s: %s", r.of, oneLine(err))
 

@@ -145,11 +145,7 @@ func rolloutOfSet(w workload, set *appsv1.DaemonSet) *rollout {
 }
 
 func rolloutOfDeployment(w workload, d *appsv1.Deployment) *rollout {
-	s, wanted := d.Status, int32(1)
-	if d.Spec.Replicas != nil {
-		wanted = *d.Spec.Replicas
-	}
-
+	s, wanted := d.Status, replicas(d.Spec.Replicas)
 	r := &rollout{
 		of: w, selector: d.Spec.Selector,
 		epoch:    epoch{d.UID, d.Generation, s.ObservedGeneration, wanted},
@@ -170,6 +166,55 @@ func rolloutOfDeployment(w workload, d *appsv1.Deployment) *rollout {
 	}
 
 	return r
+}
+
+func rolloutOfStatefulSet(w workload, set *appsv1.StatefulSet) *rollout {
+	s, wanted := set.Status, replicas(set.Spec.Replicas)
+	r := &rollout{
+		of: w, selector: set.Spec.Selector,
+		epoch:       epoch{set.UID, set.Generation, s.ObservedGeneration, wanted},
+		unavailable: max(0, wanted-s.AvailableReplicas), left: max(0, s.Replicas-wanted),
+	}
+
+	// Of the other strategy, OnDelete, somebody else replaces the pods; those below the partition stay.
+	if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		updated := wanted
+		if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+			updated -= *rolling.Partition
+		}
+
+		// What was current before is all there is once an update is over (Kubernetes 1.36,
+		// pkg/controller/statefulset completeRollingUpdate).
+		if s.CurrentRevision != s.UpdateRevision {
+			r.outdated = max(0, updated-s.UpdatedReplicas)
+		}
+	}
+
+	r.describe()
+
+	return r
+}
+
+func rolloutOfReplicaSet(w workload, set *appsv1.ReplicaSet) *rollout {
+	s, wanted := set.Status, replicas(set.Spec.Replicas)
+	r := &rollout{
+		of: w, selector: set.Spec.Selector,
+		epoch:       epoch{set.UID, set.Generation, s.ObservedGeneration, wanted},
+		unavailable: max(0, wanted-s.AvailableReplicas), left: max(0, s.Replicas-wanted),
+	}
+
+	r.describe()
+
+	return r
+}
+
+// replicas is how many pods are wanted where nothing says otherwise, too.
+func replicas(given *int32) int32 {
+	if given == nil {
+		return 1
+	}
+
+	return *given
 }
 
 // describe says what is missing.
@@ -209,7 +254,7 @@ func (c *Client) onReadyNodes(ctx context.Context, r *rollout, nodes readiness) 
 		return false, err
 	}
 
-	pods, err := c.podsOf(ctx, r)
+	pods, err := c.podsOf(ctx, r.of.namespace, r.selector)
 	if err != nil {
 		return false, err
 	}
@@ -252,11 +297,11 @@ func (c *Client) revision(ctx context.Context, set *appsv1.DaemonSet) (string, e
 
 // podsOf are the pods that a workload selects; it has to select some (Kubernetes 1.36,
 // apis/apps/validation).
-func (c *Client) podsOf(ctx context.Context, r *rollout) ([]corev1.Pod, error) {
+func (c *Client) podsOf(ctx context.Context, namespace string, selector *metav1.LabelSelector) ([]corev1.Pod, error) {
 	var list *corev1.PodList
 
 	err := c.do(ctx, func(ctx context.Context, api clientgo.Interface) (err error) {
-		list, err = api.CoreV1().Pods(r.of.namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(r.selector)})
+		list, err = api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
 
 		return err
 	})
