@@ -90,8 +90,11 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	timer := time.AfterFunc(g.stall, func() { cancel(errStalled) })
 	end := func() { timer.Stop(); cancel(nil) }
 	explain := func(err error) error {
-		if err != nil && errors.Is(context.Cause(ctx), errStalled) {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, errStalled):
 			return fmt.Errorf("%w for %s", errStalled, g.stall)
+		case cause != nil:
+			return cause
 		}
 		return err
 	}
@@ -120,7 +123,9 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.heard()
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil {
+		// Also an orderly end is none after we hung up: a server may well finish what it was
+		// about to send when it sees that, and the half would pass for the whole.
 		err = b.explain(err)
 	}
 	return n, err
