@@ -21,7 +21,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // releaseKeeper is what the resource needs of a cluster.
@@ -134,16 +133,11 @@ func (m addonModel) way(ctx context.Context) (way, error) {
 		return way{}, fmt.Errorf("%w: %s", errNoWay, causesOf(diags))
 	}
 
-	authority, err := authorityOf(bundle)
-	if err != nil {
-		return way{}, fmt.Errorf("%w: %w", errNoWay, err)
-	}
-
 	endpoints := slices.Sorted(slices.Values(p.endpoints))
 
 	return way{
 		key: digestOf(append([]string{"handle", p.settings.Endpoint, handle.Secrets.ValueString()}, endpoints...)...), mark: bundle.Mark(),
-		authority: authority, server: p.settings.Endpoint, version: handle.KubernetesVersion.ValueString(), secrets: masksOf(handle.Secrets.ValueString()),
+		authority: derOf(bundle.Secrets().Certs.K8s.Crt), server: p.settings.Endpoint, version: handle.KubernetesVersion.ValueString(), secrets: masksOf(handle.Secrets.ValueString()),
 		client: func() (*kubernetes.Client, error) { return kubernetesOf(p, bundle, kubernetes.Options{}) },
 	}, nil
 }
@@ -155,15 +149,6 @@ func causesOf(diags diag.Diagnostics) string {
 	}
 
 	return strings.Join(causes, "; ")
-}
-
-func authorityOf(bundle *pki.Bundle) (string, error) {
-	credentials, err := bundle.KubernetesClient(clientName, []string{adminGroup}, credentialsTTL)
-	if err != nil {
-		return "", err
-	}
-
-	return derOf(credentials.CA), nil
 }
 
 // derOf is the first certificate of a PEM text.
@@ -253,7 +238,12 @@ func (w way) another(than way) bool {
 		return w.mark != than.mark
 	}
 
-	return w.server != "" && than.server != "" && w.authority != than.authority && w.server != than.server
+	switch unread := w.server == "" || than.server == ""; {
+	case unread, (w.authority == "") != (than.authority == ""):
+		return false
+	default:
+		return w.server != than.server && (w.authority != than.authority || w.authority == "")
+	}
 }
 
 // claim names a release of the cluster, for all ways that lead there.

@@ -1,0 +1,285 @@
+package provider
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+)
+
+var metricsServer = addon.Name{Namespace: "kube-system", Name: "metrics-server"}
+
+// A create that failed is an error with the resource tainted, or a warning and gone on with in place.
+func TestAddonCreateThatFails(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.cluster.failing = errors.New("not ready, a-secret-token")
+
+	failed := s.apply(t, without(fullAddon(), "on_incomplete"))
+	failed.tells(t, "ImagePullBackOff", "back-off", "It stays failed.", "done: made revision 1", "revision 1 is failed", "tainted")
+
+	if !failed.failed() || s.state.IsNull() || strings.Contains(show(failed.diagnostics), "a-secret-token") {
+		t.Errorf("it ends with %s", show(failed.diagnostics))
+	}
+
+	s = newAddonSite(t)
+	s.cluster.failing = errors.New("not ready")
+	s.apply(t, fullAddon()).must(t).tells(t, "Incomplete addon", "goes on in place")
+
+	if status := text(t, s.state, "status"); status != addon.Failed {
+		t.Errorf("the status is %s", status)
+	}
+
+	s.cluster.failing = nil
+
+	for _, refreshed := range []bool{false, true} {
+		if refreshed {
+			s.refresh(t).must(t)
+		}
+
+		if planned := s.plan(t, fullAddon()).must(t); text(t, planned.value, "revision") != "unknown" {
+			t.Errorf("refreshed %v: nothing is planned", refreshed)
+		}
+	}
+
+	s.apply(t, fullAddon()).must(t)
+
+	if status, revision := text(t, s.state, "status"), text(t, s.state, "revision"); status != addon.Deployed || revision != "2" {
+		t.Errorf("the status is %s of revision %s", status, revision)
+	}
+
+	s.expectEmpty(t, "after going on", fullAddon())
+}
+
+// An update that failed keeps the configuration of before, and is planned again.
+func TestAddonUpdateThatFails(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.apply(t, fullAddon()).must(t)
+
+	before, wanted := s.state, with(fullAddon(), []any{"replicas: 3\n"}, "values")
+	s.cluster.failing = errors.New("no room")
+
+	if failed := s.apply(t, wanted); !failed.failed() || !s.state.Equal(before) {
+		t.Errorf("the state changed: %s", show(failed.diagnostics))
+	}
+
+	s.cluster.failing = nil
+	s.refresh(t).tells(t, "revision is 2 instead of 1", "status is failed instead of deployed")
+	s.apply(t, wanted).must(t)
+	s.expectEmpty(t, "after the second try", wanted)
+}
+
+// What somebody else does is named, however often the state is refreshed, and put right.
+func TestAddonDrift(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		do   func(f *fakeCluster, last *addon.Revision)
+		says []string
+	}{
+		"objects": {do: func(f *fakeCluster, _ *addon.Revision) { f.altered = []string{"ConfigMap a/b is missing"} }, says: []string{"ConfigMap a/b is missing"}},
+		"values": {do: func(_ *fakeCluster, last *addon.Revision) {
+			last.Values = map[string]any{"replicas": int64(9), "token": "hidden-by-hand"}
+			last.Number++
+		}, says: []string{"revision is 2 instead of 1", "replicas"}},
+		"chart":  {do: func(_ *fakeCluster, last *addon.Revision) { last.ChartVersion = "3.12.0" }, says: []string{"chart is metrics-server 3.12.0 instead of metrics-server 3.13.0"}},
+		"status": {do: func(_ *fakeCluster, last *addon.Revision) { last.Status = addon.PendingUpgrade }, says: []string{"status is pending-upgrade instead of deployed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newAddonSite(t)
+			config := without(without(fullAddon(), "values_wo"), "values_wo_version")
+			s.apply(t, config).must(t)
+			s.expectEmpty(t, "after the create", config)
+			s.cluster.change(func() { test.do(s.cluster, &s.cluster.releases[metricsServer][0]) })
+
+			for range 2 {
+				read := s.refresh(t).must(t)
+				read.tells(t, append(test.says, "Addon kube-system/metrics-server is not as it was made")...)
+
+				if said := show(read.diagnostics); strings.Contains(said, "hidden-by-hand") || strings.Contains(said, "a-secret-token") {
+					t.Errorf("it shows a secret: %s", said)
+				}
+			}
+
+			applies := len(s.cluster.applies)
+			s.apply(t, config).must(t)
+
+			if len(s.cluster.applies) != applies+1 || s.cluster.applies[applies].Create {
+				t.Errorf("the engine was called with %v", s.cluster.applies[applies:])
+			}
+
+			s.expectEmpty(t, "after the repair", config)
+		})
+	}
+}
+
+// Write-only values that somebody changed are seen by their mark.
+func TestAddonDriftOfWriteOnlyValues(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.apply(t, fullAddon()).must(t)
+	s.expectEmpty(t, "after the create", fullAddon())
+	s.cluster.change(func() { s.cluster.releases[metricsServer][0].Values["password"] = "by-hand" })
+
+	read := s.refresh(t).must(t)
+	read.tells(t, "values are not those that were applied")
+
+	if strings.Contains(show(read.diagnostics), "by-hand") {
+		t.Error("it shows a secret")
+	}
+}
+
+// A release that is gone is planned anew; a cluster that does not answer keeps it.
+func TestAddonThatIsGoneOrSilent(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.apply(t, baseAddon()).must(t)
+
+	s.cluster.change(func() { s.cluster.silent = true })
+	s.refresh(t).must(t).tells(t, "could not be looked at", "nobody is at home", "as it was last seen")
+
+	if s.state.IsNull() || !s.plan(t, baseAddon()).must(t).value.Equal(s.state) {
+		t.Error("an addon that is not seen is not kept")
+	}
+
+	if failed := s.apply(t, nil); !failed.failed() || s.state.IsNull() {
+		t.Errorf("a destroy without an answer: %s", show(failed.diagnostics))
+	} else {
+		failed.tells(t, "on_unreachable", "terraform state rm")
+	}
+
+	s.cluster.change(func() { s.cluster.silent = false })
+	s.apply(t, with(baseAddon(), "forget", "on_unreachable")).must(t)
+	s.cluster.change(func() { s.cluster.silent = true })
+	s.apply(t, nil).must(t).tells(t, "was forgotten", "helm uninstall metrics-server -n kube-system")
+
+	if !s.state.IsNull() {
+		t.Error("it is still in state")
+	}
+
+	s.cluster.change(func() { s.cluster.silent, s.cluster.releases = false, map[addon.Name][]addon.Revision{} })
+
+	s = newAddonSite(t)
+	s.apply(t, baseAddon()).must(t)
+	s.cluster.change(func() { clear(s.cluster.releases) })
+	s.refresh(t).must(t).tells(t, "is gone")
+
+	if !s.state.IsNull() {
+		t.Error("what is gone is still in state")
+	}
+}
+
+// A destroy says what the resource says.
+func TestAddonDestroy(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.apply(t, fullAddon()).must(t)
+	s.apply(t, nil).must(t)
+
+	o := s.cluster.removed[0]
+	if !o.KeepHistory || o.DisableHooks || !o.Wait || o.Timeout.String() != "5m0s" || !slices.Contains(o.Secrets, "a-secret-token") {
+		t.Errorf("it was removed with %+v", o)
+	}
+}
+
+// Two resources cannot be one release, and a release of somebody else is only taken over when asked.
+func TestAddonOfAnother(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.apply(t, baseAddon()).must(t)
+
+	other := s.another(t)
+	failed := other.apply(t, baseAddon())
+	failed.tells(t, "another talosop_addon")
+
+	if !failed.failed() || !other.state.IsNull() {
+		t.Errorf("two resources have one release: %s", show(failed.diagnostics))
+	}
+
+	s.apply(t, nil).must(t)
+	other.apply(t, baseAddon()).must(t)
+
+	s = newAddonSite(t)
+	s.cluster.releases[metricsServer] = []addon.Revision{{Number: 4, Status: addon.Deployed, ChartName: "metrics-server", ChartVersion: "3.0.0"}}
+	s.plan(t, baseAddon()).must(t).tells(t, "exists already", "terraform import")
+
+	if failed := s.apply(t, baseAddon()); !failed.failed() || !s.state.IsNull() || len(s.cluster.releases[metricsServer]) != 1 {
+		t.Errorf("somebody's release was taken: %s", show(failed.diagnostics))
+	} else {
+		failed.tells(t, "adopt = true", "terraform import")
+	}
+
+	s.apply(t, with(baseAddon(), true, "adopt")).must(t)
+
+	if revision := text(t, s.state, "revision"); revision != "5" {
+		t.Errorf("the revision is %s", revision)
+	}
+}
+
+// Another cluster replaces the resource; another way to the same one does not.
+func TestAddonOnAnotherCluster(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		to, from way
+		another  bool
+	}{
+		"the same":            {way{authority: "a", server: "1"}, way{authority: "a", server: "1"}, false},
+		"moved":               {way{authority: "a", server: "2"}, way{authority: "a", server: "1"}, false},
+		"rotated":             {way{authority: "b", server: "1"}, way{authority: "a", server: "1"}, false},
+		"other":               {way{authority: "b", server: "2"}, way{authority: "a", server: "1"}, true},
+		"handle":              {way{mark: "m", authority: "a", server: "2"}, way{authority: "a", server: "1"}, false},
+		"other handle":        {way{mark: "m", authority: "b", server: "2"}, way{authority: "a", server: "1"}, true},
+		"rotated and moved":   {way{mark: "m", authority: "b", server: "2"}, way{mark: "m", authority: "a", server: "1"}, false},
+		"other mark":          {way{mark: "m", authority: "a", server: "1"}, way{mark: "n", authority: "a", server: "1"}, true},
+		"without authority":   {way{server: "2"}, way{server: "1"}, true},
+		"with one authority":  {way{server: "2"}, way{authority: "a", server: "1"}, false},
+		"an unread file":      {way{}, way{server: "1"}, false},
+		"a file without both": {way{authority: "a"}, way{authority: "b", server: "1"}, false},
+	} {
+		if got := test.to.another(test.from); got != test.another {
+			t.Errorf("%s: another is %v", name, got)
+		}
+	}
+
+	folder := t.TempDir()
+	kubeconfig := func(name, server string) configuration {
+		at := filepath.Join(folder, name)
+		must(t, os.WriteFile(at, []byte("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"+
+			"users: [{name: a, user: {token: hunter22}}]\nclusters: [{name: a, cluster: {server: '"+server+"'}}]\n"), 0o600))
+
+		return with(without(baseAddon(), "cluster"), at, "kubeconfig", "path")
+	}
+
+	s := newAddonSite(t)
+	s.apply(t, kubeconfig("one", "https://10.0.0.10:6443")).must(t)
+
+	for name, replaces := range map[string]bool{"https://10.0.0.10:6443": false, "https://10.0.0.20:6443": true} {
+		typ := typeOf(t, addonResourceType)
+		wanted := valueOf(t, typ, kubeconfig("two", name))
+
+		resp, err := s.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: s.name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)), Config: dynamic(t, wanted), PriorPrivate: s.private,
+		})
+		must(t, err)
+
+		if got := len(resp.RequiresReplace) > 0; got != replaces {
+			t.Errorf("%s replaces the resource: %v; %s", name, got, show(resp.Diagnostics))
+		}
+	}
+}
