@@ -26,12 +26,12 @@ type Guest struct{ child *child }
 // file of the site's scratch folder. It needs Options.Assets. Stop it before the site is
 // closed.
 func (s *Simulator) StartGuest(name, path string, args ...string) (*Guest, error) {
-	real, ok := s.backends.etcd.(*realEtcd)
+	etcd, ok := s.backends.etcd.(*realEtcd)
 	if !ok {
 		return nil, errors.New("start " + name + ": the site has no real parts")
 	}
 
-	child, err := real.parts.nursery.start(name, path, filepath.Join(real.parts.dir, name+".log"), args...)
+	child, err := etcd.parts.nursery.start(name, path, filepath.Join(etcd.parts.dir, name+".log"), args...)
 	if err != nil {
 		return nil, err
 	}

@@ -93,24 +93,21 @@ func startShared(ctx context.Context) (*Cluster, func() error, error) {
 	return c, func() error { return errors.Join(end(), os.RemoveAll(dir)) }, err
 }
 
-// Run runs the tests of a package and ends the cluster that they shared, if any:
+// Run runs the tests of a package and ends the cluster that they shared, if any; it panics when that
+// cannot be ended:
 //
-//	func TestMain(m *testing.M) { os.Exit(addontest.Run(m)) }
-func Run(m *testing.M) int {
-	code := m.Run()
+//	func TestMain(m *testing.M) { addontest.Run(m) }
+func Run(m *testing.M) {
+	m.Run() // its code is the process's when TestMain returns
 
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 
 	if shared.end != nil {
 		if err := shared.end(); err != nil {
-			fmt.Fprintln(os.Stderr, "end the shared cluster:", err)
-
-			return max(code, 1)
+			panic(fmt.Errorf("end the shared cluster: %w", err))
 		}
 	}
-
-	return code
 }
 
 // start starts a site with one machine, and what makes charts ready. The function it returns is

@@ -8,7 +8,7 @@
 // a real kube-apiserver and a real kube-controller-manager, in three to four seconds. [Shared] is one for all
 // tests of a package, which saves their starts:
 //
-//	func TestMain(m *testing.M) { os.Exit(addontest.Run(m)) }
+//	func TestMain(m *testing.M) { addontest.Run(m) }
 //
 //	func TestInstall(t *testing.T) {
 //		cluster := addontest.Shared(t)
