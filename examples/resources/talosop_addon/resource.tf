@@ -1,0 +1,83 @@
+# The password is in neither state nor plan. In the cluster it is where Helm keeps the values of releases.
+variable "grafana_password" {
+  type      = string
+  ephemeral = true
+}
+
+resource "talosop_secrets" "prod" {}
+
+resource "talosop_control_plane" "prod" {
+  mode               = "metal"
+  name               = "prod"
+  endpoint           = "https://10.0.0.10:6443"
+  secrets            = talosop_secrets.prod.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.35.2"
+  install            = { disk = "/dev/sda" }
+
+  machines = {
+    cp-1 = { address = "10.0.0.11" }
+    cp-2 = { address = "10.0.0.12" }
+    cp-3 = { address = "10.0.0.13" }
+  }
+}
+
+resource "talosop_addon" "monitoring" {
+  cluster    = talosop_control_plane.prod.cluster
+  name       = "monitoring"
+  namespace  = "monitoring"
+  repository = "https://prometheus-community.github.io/helm-charts"
+  chart      = "kube-prometheus-stack"
+  version    = "77.0.0"
+
+  # Later ones win.
+  values = [
+    yamlencode({
+      prometheus = { prometheusSpec = { retention = "15d" } }
+      # Talos does not let these be scraped unless its configuration says so.
+      kubeEtcd  = { enabled = false }
+      kubeProxy = { enabled = false }
+    }),
+    yamlencode({ prometheus = { prometheusSpec = { replicas = 2 } } }),
+  ]
+
+  set = [{ name = "grafana.podAnnotations.example\\.com/team", value = "platform" }]
+
+  values_wo         = [yamlencode({ grafana = { adminPassword = var.grafana_password } })]
+  values_wo_version = "1" # another value brings another password into the cluster
+
+  # What the chart has no value for.
+  patches = [{
+    target = { kind = "Deployment", name = ".*grafana" }
+    patch  = yamlencode({ spec = { revisionHistoryLimit = 2 } })
+  }]
+
+  # The operator's definitions change with the chart, and Helm alone would keep the old ones.
+  upgrade_crds = true
+
+  # A failed upgrade goes back to what ran before.
+  atomic  = true
+  timeout = "15m"
+
+  # The webhooks get their certificates from a job of the chart.
+  ignore_drift = [
+    { kind = "MutatingWebhookConfiguration", paths = ["webhooks"] },
+    { kind = "ValidatingWebhookConfiguration", paths = ["webhooks"] },
+  ]
+}
+
+# A chart of one's own, from a registry that asks for a password.
+variable "registry_token" {
+  type      = string
+  ephemeral = true
+}
+
+resource "talosop_addon" "shop" {
+  cluster   = talosop_control_plane.prod.cluster
+  name      = "shop"
+  namespace = "shop"
+  chart     = "oci://registry.example.com/charts/shop"
+  version   = "2.4.1"
+  registry  = { username = "terraform", password = var.registry_token }
+  values    = [yamlencode({ replicas = 3 })]
+}
