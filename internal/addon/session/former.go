@@ -102,27 +102,46 @@ func (c *client) part(manifest []byte) (present []byte, former []*unstructured.U
 	}
 
 	for {
-		o := &unstructured.Unstructured{}
+		document := runtime.RawExtension{}
 
-		switch err := decoder.Decode(&o.Object); {
+		switch err := decoder.Decode(&document); {
 		case errors.Is(err, io.EOF):
 			return present, former, nil
 		case err != nil:
 			return nil, nil, err
-		case len(o.Object) == 0:
+		case len(bytes.TrimSpace(document.Raw)) == 0 || string(document.Raw) == "null":
 			continue
 		}
 
-		if o.IsList() {
-			err = o.EachListItem(func(item runtime.Object) error { return sort(item.(*unstructured.Unstructured)) }) //nolint:forcetypeassert // it is
-		} else {
-			err = sort(o)
-		}
-
-		if err != nil {
+		if err := eachIn(document.Raw, sort); err != nil {
 			return nil, nil, err
 		}
 	}
+}
+
+// eachIn does something with an object, or with those of a list.
+func eachIn(document []byte, do func(*unstructured.Unstructured) error) error {
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(document); err != nil {
+		return err
+	}
+
+	if !o.IsList() {
+		return do(o)
+	}
+
+	items, err := o.ToList()
+	if err != nil {
+		return err
+	}
+
+	for i := range items.Items {
+		if err := do(&items.Items[i]); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // complete is an error when the API cannot say at the moment which kinds there are in the groups

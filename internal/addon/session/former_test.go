@@ -36,7 +36,8 @@ func aged(t *testing.T, s *Session, name string) {
 	rel, err := releases.Last(name)
 	must(t, err)
 
-	rel.Manifest = strings.ReplaceAll(rel.Manifest, "batch/v1\n", "batch/v1beta1\n") + "\n---\n" + strange
+	rel.Manifest = strings.ReplaceAll(rel.Manifest, "batch/v1\n", "batch/v1beta1\n") + "\n---\n# nothing\n---\n" +
+		"apiVersion: v1\nkind: List\nitems: [{apiVersion: gone.example/v1, kind: Widget, metadata: {name: w}}]\n"
 	must(t, releases.Update(rel))
 }
 

@@ -141,6 +141,7 @@ func (c *client) pod(ctx context.Context, info *resource.Info) (reason string, e
 		return "", nil
 	case corev1.PodFailed:
 		return failed(info, pod.Status.Reason, pod.Status.Message)
+	case corev1.PodPending, corev1.PodRunning, corev1.PodUnknown:
 	}
 
 	return "it is " + string(pod.Status.Phase), nil

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +25,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-func TestMain(m *testing.M) { os.Exit(addontest.Run(m)) }
+func TestMain(m *testing.M) { addontest.Run(m) }
 
 // front is a server before that of a cluster, which counts what is asked, and may answer by itself.
 type front struct {
