@@ -107,11 +107,17 @@ func (c *cache[K, V]) leave(key K, running *call[V]) {
 	}
 }
 
-// forget drops a value that turned out to be out of date.
-func (c *cache[K, V]) forget(key K) {
+// forget drops a value that turned out to be out of date, unless it is a newer one by now.
+func (c *cache[K, V]) forget(key K, outdated func(V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drop(c.kept[key])
+	element := c.kept[key]
+	if element == nil {
+		return
+	}
+	if have, ok := element.Value.(keptValue[K, V]); ok && outdated(have.value) {
+		c.drop(element)
+	}
 }
 
 func (c *cache[K, V]) lookup(key K, maxAge time.Duration) (V, bool) {

@@ -85,11 +85,18 @@ func (s *Store) credential(from Source, host string) (auth.CredentialFunc, error
 		return nil, fmt.Errorf("read helm's credentials of registries in %s: %w", file, err)
 	}
 	docker, err := credentials.NewStoreFromDocker(options)
-	if err != nil {
-		// Helm goes on without docker's file too.
-		return credentials.Credential(store), nil //nolint:nilerr // a broken file of docker is none, as for helm
+	found := credentials.Credential(store)
+	if err == nil { // Helm goes on without docker's file too.
+		found = credentials.Credential(credentials.NewStoreWithFallbacks(store, docker))
 	}
-	return credentials.Credential(credentials.NewStoreWithFallbacks(store, docker)), nil
+	return func(ctx context.Context, host string) (auth.Credential, error) {
+		credential, err := found(ctx, host)
+		if err != nil {
+			// A program that keeps credentials for helm or docker may fail.
+			return credential, trouble("the credentials for "+host+" that helm or docker keep cannot be read", err, ErrCredentials)
+		}
+		return credential, nil
+	}, nil
 }
 
 // shown is the reference without tag and digest; name and host are parts of it.
@@ -114,6 +121,8 @@ func (r *registryReader) trouble(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", r.shown(), ctx.Err())
+	case errors.Is(err, ErrCredentials):
+		return trouble(r.shown(), err)
 	case errors.As(err, &answer):
 		return refused(r.shown(), answer.StatusCode, r.from.access().hasCredentials())
 	case errors.Is(err, errdef.ErrNotFound):

@@ -338,7 +338,7 @@ func (s *Store) fromRegistryOf(ctx context.Context, from Source, chosen entry) (
 	}
 	if want := chosen.pin.Digest; want != "" && want != digestOf(got.archive) {
 		text := fmt.Sprintf("%s has the digest %s, but the index of %s announced %s", got.from, digestOf(got.archive), shown(chosen.origin), want)
-		return parcel{}, trouble(text, nil, ErrDamaged)
+		return parcel{}, trouble(text, nil, ErrDamaged, errMismatch)
 	}
 	got.pin = chosen.pin
 	return got, nil

@@ -403,3 +403,71 @@ func (s *ociServer) downloads(path string) int {
 	defer s.mu.Unlock()
 	return s.read[path]
 }
+
+// Most registries want a token, which they give for credentials, and many keep content elsewhere.
+func TestRegistryWithTokensAndAnotherStore(t *testing.T) {
+	const token = "a-token-for-web"
+	oci, elsewhere := serveRegistry(t), serve(t)
+	content := packed(t, simple("web", "1.0.0"))
+	oci.push(t, "web:1.0.0", content)
+	elsewhere.put("/content", content)
+	var leaked string
+	elsewhere.answer(func(_ http.ResponseWriter, r *http.Request) bool {
+		leaked = r.Header.Get("Authorization")
+		return false
+	})
+	oci.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		switch user, pass, basic := r.BasicAuth(); {
+		case r.URL.Path == "/token" && basic && user == testUser && pass == testPassword:
+			fmt.Fprintf(w, `{"token":%q}`, token)
+		case r.URL.Path == "/token":
+			w.WriteHeader(http.StatusForbidden)
+		case r.Header.Get("Authorization") != "Bearer "+token:
+			w.Header().Set("WWW-Authenticate", `Bearer realm="`+oci.URL+`/token",service="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		case strings.HasSuffix(r.URL.Path, digestOf(content)):
+			http.Redirect(w, r, elsewhere.URL+"/content", http.StatusTemporaryRedirect)
+		default:
+			oci.handler.ServeHTTP(w, r)
+		}
+		return true
+	})
+	from := oci.of("web", "")
+	from.CA += elsewhere.CA
+	for _, pass := range []bool{false, true} {
+		from.PassCredentials = pass
+		p, err := newStore(t, Options{}).Fetch(t.Context(), from)
+		installable(t, p, err, "web", "1.0.0")
+		if leaked != "" {
+			t.Errorf("the other store got %q", leaked)
+		}
+	}
+	from.Password += "x"
+	_, err := newStore(t, Options{}).Resolve(t.Context(), from)
+	if !errors.Is(err, ErrCredentials) {
+		t.Error(err)
+	}
+	texts(t, err, oci.host(), "403")
+}
+
+// A program that keeps credentials and fails is named.
+func TestRegistryCredentialsThatCannotBeRead(t *testing.T) {
+	oci := serveRegistry(t)
+	newStore(t, Options{})
+	file := filepath.Join(t.TempDir(), "config.json")
+	write(t, file, `{"credHelpers":{"`+oci.host()+`":"there-is-no-such-program"}}`)
+	from := oci.of("web", "")
+	from.Username, from.Password = "", ""
+	_, err := NewStore(Options{RegistryConfig: file}).Resolve(t.Context(), from)
+	if !errors.Is(err, ErrCredentials) {
+		t.Error(err)
+	}
+	texts(t, err, "there-is-no-such-program", oci.host())
+	write(t, file, `{`)
+	_, err = NewStore(Options{RegistryConfig: file}).Resolve(t.Context(), from)
+	texts(t, err, file)
+	write(t, file, "")
+	if _, err = NewStore(Options{RegistryConfig: file}).Resolve(t.Context(), from); !errors.Is(err, ErrCredentials) {
+		t.Error(err)
+	}
+}

@@ -22,6 +22,9 @@ type entry struct {
 	pin Pin
 	// at is where the package is; origin is the repository, to which the credentials belong.
 	at, origin *url.URL
+	// index that it is in, and under which key that is kept.
+	index *catalog
+	key   indexKey
 }
 
 // entry chooses a version in the index. known says that the index was read before.
@@ -30,7 +33,8 @@ func (s *Store) entry(ctx context.Context, from Source) (chosen entry, known boo
 	if err != nil {
 		return entry{}, false, trouble("the URL of the repository cannot be read", nil, ErrNoChart)
 	}
-	index, known, err := s.index(ctx, from.access(), origin)
+	key := indexKey{access: from.access(), repository: origin.String()}
+	index, known, err := s.index(ctx, key, origin)
 	if err != nil {
 		return entry{}, known, err
 	}
@@ -52,34 +56,39 @@ func (s *Store) entry(ctx context.Context, from Source) (chosen entry, known boo
 		return entry{}, known, trouble("the index of "+shown(origin)+" has an invalid URL for "+from.Chart, nil, ErrDamaged)
 	}
 	pin := Pin{Name: from.Chart, Version: found.number, Digest: normalDigest(found.digest)}
-	return entry{pin: pin, at: at, origin: origin}, known, nil
+	return entry{pin: pin, at: at, origin: origin, index: index, key: key}, known, nil
 }
 
 func (s *Store) fromRepository(ctx context.Context, from Source) (parcel, error) {
-	for {
-		chosen, known, err := s.entry(ctx, from)
-		if err != nil {
-			return parcel{}, err
-		}
-		if strings.HasPrefix(chosen.at.String(), ociScheme) {
-			return s.fromRegistryOf(ctx, from, chosen)
-		}
-		archive, err := s.file(ctx, from.access(), chosen.at, chosen.origin, chosen.pin.Digest)
-		outdated := errors.Is(err, errMismatch) || errors.Is(err, errGone)
-		if outdated && known {
-			// The package may be newer than the index that was kept.
-			s.indexes.forget(indexKey{access: from.access(), repository: chosen.origin.String()})
-			continue
-		}
-		if errors.Is(err, errGone) {
-			text := fmt.Sprintf("the index of %s has %s %s, but its package is not there", shown(chosen.origin), chosen.pin.Name, chosen.pin.Version)
-			return parcel{}, trouble(text, err, ErrNoVersion)
-		}
-		if err != nil {
-			return parcel{}, err
-		}
-		return s.parcelAt(from.access(), chosen.at, chosen.origin, archive, chosen.pin), nil
+	chosen, known, err := s.entry(ctx, from)
+	if err != nil {
+		return parcel{}, err
 	}
+	got, err := s.fromEntry(ctx, from, chosen)
+	if known && (errors.Is(err, errMismatch) || errors.Is(err, errGone)) {
+		// The package may be newer than the index that was kept.
+		s.indexes.forget(chosen.key, func(kept *catalog) bool { return kept == chosen.index })
+		if chosen, _, err = s.entry(ctx, from); err != nil {
+			return parcel{}, err
+		}
+		got, err = s.fromEntry(ctx, from, chosen)
+	}
+	if errors.Is(err, errGone) {
+		text := fmt.Sprintf("the index of %s has %s %s, but its package is not there", shown(chosen.origin), chosen.pin.Name, chosen.pin.Version)
+		return parcel{}, trouble(text, err, ErrNoVersion)
+	}
+	return got, err
+}
+
+func (s *Store) fromEntry(ctx context.Context, from Source, chosen entry) (parcel, error) {
+	if strings.HasPrefix(chosen.at.String(), ociScheme) {
+		return s.fromRegistryOf(ctx, from, chosen)
+	}
+	archive, err := s.file(ctx, from.access(), chosen.at, chosen.origin, chosen.pin.Digest)
+	if err != nil {
+		return parcel{}, err
+	}
+	return s.parcelAt(from.access(), chosen.at, chosen.origin, archive, chosen.pin), nil
 }
 
 // fromURL brings a package that no index speaks of.
@@ -111,8 +120,7 @@ func (s *Store) parcelAt(a access, at, origin *url.URL, archive []byte, pin Pin)
 }
 
 // index reads the index of a repository, once a minute for all who ask.
-func (s *Store) index(ctx context.Context, a access, origin *url.URL) (*catalog, bool, error) {
-	key := indexKey{access: a, repository: origin.String()}
+func (s *Store) index(ctx context.Context, key indexKey, origin *url.URL) (*catalog, bool, error) {
 	return s.indexes.get(ctx, key, fresh, func(ctx context.Context) (*catalog, int64, error) {
 		resolved, err := repo.ResolveReferenceURL(origin.String(), "index.yaml")
 		if err != nil {
@@ -122,7 +130,7 @@ func (s *Store) index(ctx context.Context, a access, origin *url.URL) (*catalog,
 		if err != nil {
 			return nil, 0, trouble("the URL of the repository cannot be read", nil, ErrNoChart)
 		}
-		body, err := s.get(ctx, a, at, origin, s.indexLimit)
+		body, err := s.get(ctx, key.access, at, origin, s.indexLimit)
 		if errors.Is(err, errGone) {
 			return nil, 0, trouble(shown(origin)+" is no chart repository: it has no index.yaml", err, ErrNoChart)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -181,9 +182,20 @@ func TestRepositoryNewContentUnderTheVersion(t *testing.T) {
 	if p, err = store.Fetch(t.Context(), from); err != nil || p.Digest != second {
 		t.Errorf("the fetched package is not kept: %v", err)
 	}
-	store.files.forget(fileKey{access: from.access(), at: s.URL + "/web-1.0.0.tgz", digest: second})
-	if p, err = store.Fetch(t.Context(), from); err != nil || p.Digest != third {
-		t.Errorf("not the third: %v", err)
+	old := fileKey{access: from.access(), at: s.URL + "/web-1.0.0.tgz", digest: second}
+	store.files.forget(old, func([]byte) bool { return true })
+	before := s.count("/index.yaml")
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if p, err := store.Fetch(t.Context(), from); err != nil || p.Digest != third {
+				t.Errorf("not the third: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	if n := s.count("/index.yaml") - before; n != 1 {
+		t.Errorf("the index was read %d times", n)
 	}
 }
 

@@ -18,7 +18,7 @@ type Source struct {
 	// Chart is its name in the repository; without one an oci:// reference, the URL of a package,
 	// or the path of a folder or a package.
 	Chart string
-	// Repository is the URL of a repository, https:// or oci://.
+	// Repository is the URL of a repository, https:// or oci://, or http:// for one without TLS.
 	Repository string
 	// Version is exact or a range (SemVer); empty is the latest that is stable, with Devel the latest.
 	Version string
