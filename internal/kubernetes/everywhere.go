@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -165,6 +166,8 @@ func (e *everywhere) inTurn(r *http.Request, body []byte) (refusal *http.Respons
 	}
 
 	if e.faithful && refusal != nil {
+		soon(refusal.Header)
+
 		return refusal, nil
 	}
 
@@ -178,6 +181,16 @@ func (e *everywhere) inTurn(r *http.Request, body []byte) (refusal *http.Respons
 	e.last = &noAnswerError{text: oneLine(errors.Join(reasons...))}
 
 	return nil, e.last
+}
+
+// soon takes out when the server would like to be asked again, unless it is in a moment: client-go
+// repeats ten times, and sleeps in between whatever becomes of our context.
+func soon(header http.Header) {
+	const moment = 2 // seconds
+
+	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err != nil || seconds > moment {
+		header.Del("Retry-After")
+	}
 }
 
 // bound is how long one server may be silent.

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // the one auth-provider that client-go still has
 	"k8s.io/client-go/rest"
@@ -101,6 +103,11 @@ func newFromKubeconfig(k Kubeconfig, o Options) (*Client, error) {
 
 	c := newClient(o)
 	c.given = []*server{s}
+
+	if config.ExecProvider != nil {
+		c.attempt, c.call = max(c.attempt, pluginBound), max(c.call, pluginBound)
+	}
+
 	c.cluster = fmt.Sprintf("%x", sha256.Sum256(append([]byte(s.url+"\n"), checked.CAData...)))
 	c.connect = func(base string) (*server, error) {
 		return nil, fmt.Errorf("%s is asked for nothing but through %s", base, s.url)
@@ -175,22 +182,22 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (*rest.Config, error) {
 	}
 
 	names := strings.Join(slices.Sorted(maps.Keys(file.Contexts)), ", ")
-	context := file.Contexts[name]
+	chosen := file.Contexts[name]
 
 	switch {
 	case len(file.Contexts) == 0:
 		return nil, errors.New("it has no contexts")
 	case name == "":
 		return nil, fmt.Errorf("it has no current context; name one of %s", names)
-	case context == nil:
+	case chosen == nil:
 		return nil, fmt.Errorf("it has no context %s; there are %s", name, names)
-	case file.Clusters[context.Cluster] == nil:
-		return nil, fmt.Errorf("it has no cluster %q, which context %s names", context.Cluster, name)
-	case context.AuthInfo != "" && file.AuthInfos[context.AuthInfo] == nil:
-		return nil, fmt.Errorf("it has no user %q, whom context %s names", context.AuthInfo, name)
+	case file.Clusters[chosen.Cluster] == nil:
+		return nil, fmt.Errorf("it has no cluster %q, which context %s names", chosen.Cluster, name)
+	case chosen.AuthInfo != "" && file.AuthInfos[chosen.AuthInfo] == nil:
+		return nil, fmt.Errorf("it has no user %q, whom context %s names", chosen.AuthInfo, name)
 	}
 
-	if err := checkURLs(context.Cluster, file.Clusters[context.Cluster]); err != nil {
+	if err := checkURLs(chosen.Cluster, file.Clusters[chosen.Cluster]); err != nil {
 		return nil, err
 	}
 
@@ -238,6 +245,43 @@ type authenticating struct {
 // CloseIdleConnections ends connections that nobody uses.
 func (a authenticating) CloseIdleConnections() { a.connections.CloseIdleConnections() }
 
+// pluginBound is how long a request may take for which a plugin makes credentials: it may have to
+// ask a service on the way.
+const pluginBound = 30 * time.Second
+
+// hurried returns when the context of a request ends. A plugin is run without one (client-go 0.36,
+// plugin/pkg/client/auth/exec refreshCredsLocked), and one that waits for ever would be waited for.
+type hurried struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (h hurried) RoundTrip(r *http.Request) (*http.Response, error) {
+	type outcome struct {
+		response *http.Response
+		err      error
+	}
+
+	done, abandoned := make(chan outcome), r.Context().Done()
+
+	go func() {
+		response, err := h.RoundTripper.RoundTrip(r)
+
+		select {
+		case done <- outcome{response, err}:
+		case <-abandoned:
+			if err == nil {
+				_ = response.Body.Close() // nobody reads it
+			}
+		}
+	}()
+
+	select {
+	case o := <-done:
+		return o.response, o.err
+	case <-abandoned:
+		return nil, context.Cause(r.Context())
+	}
+}
+
 // authenticated is rest.TransportFor with connections of our own: those of client-go are shared by
 // the whole process, and take proxies from its environment.
 func authenticated(config *rest.Config, o Options) (transport, error) {
@@ -265,6 +309,10 @@ func authenticated(config *rest.Config, o Options) (transport, error) {
 	way, err := clienttransport.HTTPWrappersForConfig(means, connections)
 	if err != nil {
 		return nil, err
+	}
+
+	if config.ExecProvider != nil {
+		way = hurried{way}
 	}
 
 	return authenticating{way, connections}, nil
