@@ -172,11 +172,13 @@ func (g *gate) half(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// open serves at a free address of this machine until the test ends.
-func (g *gate) open(t testing.TB, ca authority, also ...string) *httptest.Server {
+// open serves at a free address of this machine until the test ends. As HTTP/2, a fault that ends the
+// connection ends the request's stream.
+func (g *gate) open(t testing.TB, ca authority, http2 bool, also ...string) *httptest.Server {
 	t.Helper()
 
 	server := httptest.NewUnstartedServer(g)
+	server.EnableHTTP2 = http2
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are meant to fail
 	server.TLS = ca.serve(t, append([]string{"127.0.0.1"}, also...)...)
 	server.StartTLS()

@@ -67,7 +67,7 @@ func (c *Cluster) Proxy(t testing.TB) *Proxy {
 		also = append(also, m.Address().String())
 	}
 
-	p.server = p.open(t, ca, also...)
+	p.server = p.open(t, ca, true, also...)
 	p.URL = p.server.URL
 	t.Cleanup(p.dying.Wait)
 

@@ -37,7 +37,7 @@ func NewRegistry(t testing.TB, o ServerOptions) *Registry {
 
 	ca := newAuthority(t, "chart registry")
 	r.CA, r.CAFile = ca.pem(), writeCA(t, ca)
-	r.Host = strings.TrimPrefix(r.open(t, ca).URL, "https://")
+	r.Host = strings.TrimPrefix(r.open(t, ca, false).URL, "https://")
 	r.URL = "oci://" + r.Host + "/charts"
 
 	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: ca.roots()}}

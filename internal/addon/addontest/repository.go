@@ -45,7 +45,7 @@ func NewRepository(t testing.TB, o ServerOptions) *Repository {
 
 	ca := newAuthority(t, "chart repository")
 	r.CA, r.CAFile = ca.pem(), writeCA(t, ca)
-	r.URL = r.open(t, ca).URL
+	r.URL = r.open(t, ca, false).URL
 	r.Add(t)
 
 	return r

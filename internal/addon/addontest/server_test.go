@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -90,6 +91,38 @@ func TestSamples(t *testing.T) {
 			stdout, stderr, err := helm("template", "web", path)
 			if fails := sample == Broken || sample == NeedsKubernetes; fails != (err != nil) || !strings.Contains(stdout+stderr, want) {
 				t.Errorf("helm template: %v, want %q\n%s%s", err, want, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestSamplesOnACluster(t *testing.T) {
+	c := Shared(t)
+	helm := Helm(t, c)
+
+	for sample, test := range map[Sample]struct {
+		values string
+		fails  string // with that, or not at all
+	}{
+		WithCRD: {}, WithSubchart: {}, Random: {}, Echo: {values: "count=1000000"}, WithSchema: {values: "replicas=0", fails: "minimum"},
+		WithHooks: {values: `pre.addontest/fail=exit code 3: no such table`, fails: "job web-pre failed"},
+	} {
+		t.Run(string(sample), func(t *testing.T) {
+			namespace, path := c.Namespace(t), t.TempDir()+"/chart.tgz"
+			must(t, os.WriteFile(path, sample.Package("1.2.3"), 0o600))
+
+			_, stderr, err := helm("install", "web", path, "-n", namespace, "--wait", "--set", test.values)
+			if fails := test.fails != ""; fails != (err != nil) || !strings.Contains(stderr, test.fails) {
+				t.Errorf("helm install: %v, want %q\n%s", err, test.fails, stderr)
+			}
+
+			if sample == WithHooks {
+				pod := podThat(t, c, namespace, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodFailed })
+
+				log, err := c.API().CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+				if err != nil || !strings.HasSuffix(string(log), "no such table\n") {
+					t.Errorf("log %q: %v", log, err)
+				}
 			}
 		})
 	}
