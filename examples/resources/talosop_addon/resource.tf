@@ -28,7 +28,7 @@ resource "talosop_addon" "monitoring" {
   namespace  = "monitoring"
   repository = "https://prometheus-community.github.io/helm-charts"
   chart      = "kube-prometheus-stack"
-  version    = "77.0.0"
+  version    = "82.18.0"
 
   # Later ones win.
   values = [

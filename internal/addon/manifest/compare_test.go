@@ -26,7 +26,10 @@ spec:
       labels: {helm.sh/chart: demo-1.0.0}
     spec:
       containers:
-      - {name: main, image: "nginx:1.0", env: [{name: A, value: a}, {name: B, value: b}], args: [--one, --two, --a-rather-long-argument=with-a-long-value-to-be-cut, --three]}
+      - name: main
+        image: "nginx:1.0"
+        env: [{name: A, value: a}, {name: B, value: b}]
+        args: [--one, --two, --a-rather-long-argument=with-a-long-value-to-be-cut, --three]
       - {name: side, image: side}
 ---
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: web, labels: {helm.sh/chart: demo-1.0.0}}}
@@ -60,7 +63,10 @@ spec:
       labels: {helm.sh/chart: demo-2.0.0}
     spec:
       containers:
-      - {name: main, image: "nginx:2.0", env: [{name: B, value: b}, {name: A, value: token-hunter4}], args: [--one, --three, --a-rather-long-argument=with-a-long-value-to-be-cut, --four]}
+      - name: main
+        image: "nginx:2.0"
+        env: [{name: B, value: b}, {name: A, value: token-hunter4}]
+        args: [--one, --three, --a-rather-long-argument=with-a-long-value-to-be-cut, --four]
       volumes: []
 ---
 {apiVersion: example.com/v2, kind: Widget, metadata: {name: w}, spec: {size: 1}}
@@ -137,9 +143,11 @@ func TestCompareHidesSecrets(t *testing.T) {
 		return "{apiVersion: v1, kind: Secret, metadata: {name: a" + rest + "}\n"
 	}
 
+	const applied = `, annotations: {"kubectl.kubernetes.io/last-applied-configuration": `
+
 	forms := []string{
-		secret("}"), secret("}, data: {a: hunter2}"), secret("}, data: {a: hunter3, .b: hunter4}"), secret("}, stringData: {a: hunter5}"), secret("}, data: hunter6"),
-		secret(`, annotations: {"kubectl.kubernetes.io/last-applied-configuration": hunter7}}`), secret(`, annotations: {"kubectl.kubernetes.io/last-applied-configuration": hunter8}}`),
+		secret("}"), secret("}, data: {a: hunter2}"), secret("}, data: {a: hunter3, .b: hunter4}"), secret("}, stringData: {a: hunter5}"),
+		secret("}, data: hunter6"), secret(applied + "hunter7}}"), secret(applied + "hunter8}}"),
 	}
 
 	for _, old := range forms {
@@ -160,7 +168,9 @@ func TestLongChangesAreCut(t *testing.T) {
 
 	fields := make([]manifest.Field, 0, 40)
 	for range 40 {
-		fields = append(fields, manifest.Field{Path: "spec.x", Old: `"` + strings.Repeat("ä", 300) + `"`, New: `{"a":"` + strings.Repeat("b", 300) + `"}`})
+		fields = append(fields, manifest.Field{
+			Path: "spec.x", Old: `"` + strings.Repeat("ä", 300) + `"`, New: `{"a":"` + strings.Repeat("b", 300) + `"}`,
+		})
 	}
 
 	change := manifest.Change{Verb: manifest.Alter, Object: manifest.Object{Kind: "Widget", Name: "w"}, Fields: fields}

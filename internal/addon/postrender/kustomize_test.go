@@ -21,7 +21,11 @@ spec:
   template:
     spec:
       containers:
-      - {name: main, image: "nginx:1.0", args: [--a], env: [{name: A, value: "1"}, {name: B, value: "2"}], ports: [{containerPort: 80}, {containerPort: 81}]}
+      - name: main
+        image: "nginx:1.0"
+        args: [--a]
+        env: [{name: A, value: "1"}, {name: B, value: "2"}]
+        ports: [{containerPort: 80}, {containerPort: 81}]
       - {name: side, image: side}
       tolerations: [{key: a}, {key: b}]
 ---
@@ -41,16 +45,25 @@ func TestAsKustomize(t *testing.T) {
 	t.Parallel()
 
 	for name, patch := range map[string]postrender.Patch{
-		"lists of named things": {Patch: "spec: {template: {spec: {containers: [{name: new, image: new}, {name: main, env: [{name: B, value: '3'}, {name: C, value: '4'}]}]}}}", Target: on("Deployment", "")},
-		"ports":                 {Patch: "spec: {template: {spec: {containers: [{name: main, ports: [{containerPort: 81, name: x}, {containerPort: 82}]}]}}}", Target: on("Deployment", "")},
+		"lists of named things": {
+			Patch:  "spec: {template: {spec: {containers: [{name: new, image: new}, {name: main, env: [{name: B, value: '3'}, {name: C, value: '4'}]}]}}}",
+			Target: on("Deployment", ""),
+		},
+		"ports": {
+			Patch:  "spec: {template: {spec: {containers: [{name: main, ports: [{containerPort: 81, name: x}, {containerPort: 82}]}]}}}",
+			Target: on("Deployment", ""),
+		},
 		"directives": {
 			Patch: "spec: {template: {spec: {containers: [{name: side, $patch: delete}], tolerations: [{key: c}]}}}", Target: on("Deployment", ""),
 		},
-		"replace":         {Patch: "spec: {$patch: replace, template: {spec: {containers: [{name: x}]}}}", Target: on("Deployment", "")},
-		"service":         {Patch: "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: apps}\nspec: {ports: [{port: 81, protocol: TCP, name: c}], selector: null}"},
-		"unknown kind":    {Patch: "spec: {list: [{name: c}], map: {b: null, c: 3}}", Target: on("Widget", "")},
-		"annotations":     {Patch: "metadata: {annotations: {a: b}}", Target: &postrender.Target{Name: "w.*"}},
-		"JSON operations": {Patch: "- {op: add, path: /spec/template/spec/containers/-, value: {name: x}}\n- {op: copy, from: /metadata/labels/app, path: /metadata/labels/b}\n", Target: on("Deployment", "web")},
+		"replace":      {Patch: "spec: {$patch: replace, template: {spec: {containers: [{name: x}]}}}", Target: on("Deployment", "")},
+		"service":      {Patch: "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: apps}\nspec: {ports: [{port: 81, protocol: TCP, name: c}], selector: null}"},
+		"unknown kind": {Patch: "spec: {list: [{name: c}], map: {b: null, c: 3}}", Target: on("Widget", "")},
+		"annotations":  {Patch: "metadata: {annotations: {a: b}}", Target: &postrender.Target{Name: "w.*"}},
+		"JSON operations": {
+			Patch:  "- {op: add, path: /spec/template/spec/containers/-, value: {name: x}}\n- {op: copy, from: /metadata/labels/app, path: /metadata/labels/b}\n",
+			Target: on("Deployment", "web"),
+		},
 		"JSON with group": {Patch: `[{"op": "remove", "path": "/spec/map/a"}]`, Target: &postrender.Target{Group: "example.com"}},
 		"delete":          {Patch: "$patch: delete", Target: on("Service", "")},
 	} {

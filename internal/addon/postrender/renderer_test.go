@@ -162,7 +162,8 @@ func TestPatches(t *testing.T) {
 			[]string{`change ConfigMap elsewhere/web: data.a: "1e3" -> "no"`},
 		},
 		"merge of several": {
-			[]postrender.Patch{{Patch: named + "spec: {replicas: 2}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\nautomountServiceAccountToken: no\n"}},
+			[]postrender.Patch{{Patch: named + "spec: {replicas: 2}\n" +
+				"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\nautomountServiceAccountToken: no\n"}},
 			[]string{"change ServiceAccount apps/web: automountServiceAccountToken added: false", "change Deployment apps/web: spec.replicas: 1 -> 2"},
 		},
 		"merge on a target": {
@@ -194,9 +195,13 @@ func TestPatches(t *testing.T) {
   spec.template.spec.containers[main].image: "nginx:1.0" -> "other"`},
 		},
 		"operations as JSON on several": {
-			[]postrender.Patch{{Patch: `[{"op": "add", "path": "/data/z", "value": "1"}]`, Target: &postrender.Target{Version: "v1", Kind: "ConfigMap", Namespace: "apps"}}},
+			[]postrender.Patch{{
+				Patch:  `[{"op": "add", "path": "/data/z", "value": "1"}]`,
+				Target: &postrender.Target{Version: "v1", Kind: "ConfigMap", Namespace: "apps"},
+			}},
 			[]string{
-				`change ConfigMap apps/first: data.z added: "1"`, `change ConfigMap apps/second: data.z added: "1"`, `change ConfigMap apps/web: data.z added: "1"`,
+				`change ConfigMap apps/first: data.z added: "1"`, `change ConfigMap apps/second: data.z added: "1"`,
+				`change ConfigMap apps/web: data.z added: "1"`,
 			},
 		},
 		"names that the API server makes": {
@@ -204,13 +209,19 @@ func TestPatches(t *testing.T) {
 			[]string{"change Job apps/web-*: spec.backoffLimit: 3 -> 5"},
 		},
 		"selectors": {
-			[]postrender.Patch{{Patch: `[{op: add, path: /data/z, value: "1"}]`, Target: &postrender.Target{Kind: "ConfigMap", LabelSelector: "app=web,tier in (1)", AnnotationSelector: "owner"}}},
+			[]postrender.Patch{{
+				Patch:  `[{op: add, path: /data/z, value: "1"}]`,
+				Target: &postrender.Target{Kind: "ConfigMap", LabelSelector: "app=web,tier in (1)", AnnotationSelector: "owner"},
+			}},
 			[]string{`change ConfigMap apps/web: data.z added: "1"`},
 		},
 		"one after the other": {
 			[]postrender.Patch{
 				{Patch: "metadata: {labels: {step: one}}", Target: on("Widget", "")},
-				{Patch: `[{op: test, path: /metadata/labels/step, value: one}, {op: replace, path: /spec/big, value: 1}]`, Target: &postrender.Target{LabelSelector: "step=one"}},
+				{
+					Patch:  `[{op: test, path: /metadata/labels/step, value: one}, {op: replace, path: /spec/big, value: 1}]`,
+					Target: &postrender.Target{LabelSelector: "step=one"},
+				},
 			},
 			[]string{"change Widget apps/42:\n  metadata.labels added: {\"step\":\"one\"}\n  spec.big: 9007199254740993 -> 1"},
 		},
@@ -288,9 +299,12 @@ func TestAwkwardTextsSurviveAMerge(t *testing.T) {
 
 	data := map[string]any{}
 	for _, text := range []string{
-		"", " ", "1e3", "0x10", "007", "0o7", "1_000", "on", "yes", "y", "null", "~", ".inf", "=", "<<", "-", "- a", "a: b", "a #b", "#", "%", "@", "`", "{{ x }}",
-		"a\nb", "a\n", "a\n\n", "\na", "  a\n b\n", "\ta", "a\t", "a \n b", "ü", "😀", "\u2028", "\u0085", "<&>", "190:20:30", "*a", "!a", "---", "a\n---\nb", "a\r\nb", "\r", "\\",
-		strings.Repeat("long ", 60), strings.Repeat("x", 300) + " y", " lead\ntrail ", "{}", "[]", "|", ">", "1.0", "+1", "0b1", "true", "1.e+3", "18446744073709551616",
+		"", " ", "1e3", "0x10", "007", "0o7", "1_000", "on", "yes", "y", "null", "~",
+		".inf", "=", "<<", "-", "- a", "a: b", "a #b", "#", "%", "@", "`", "{{ x }}",
+		"a\nb", "a\n", "a\n\n", "\na", "  a\n b\n", "\ta", "a\t", "a \n b", "ü", "😀", "\u2028", "\u0085",
+		"<&>", "190:20:30", "*a", "!a", "---", "a\n---\nb", "a\r\nb", "\r", "\\",
+		strings.Repeat("long ", 60), strings.Repeat("x", 300) + " y", " lead\ntrail ", "{}", "[]", "|", ">",
+		"1.0", "+1", "0b1", "true", "1.e+3", "18446744073709551616",
 	} {
 		data["k"+string(rune('0'+len(data)))] = text
 	}

@@ -158,7 +158,7 @@ var linePattern = regexp.MustCompile(`^.*line (\d+)`)
 // they are put here. Errors beside these quote what they stumbled over.
 var problems = []struct{ text, reason string }{
 	{"found a tab character", "a tab, where YAML wants spaces"},
-	{"found character that cannot start any token", "a character that no value can start with: a tab (YAML wants spaces), or one of @ ` % that needs quotes"},
+	{"found character that cannot start any token", "a character that starts no value: a tab, or one of @ ` % that needs quotes"},
 	{"mapping values are not allowed", "a colon where none can be: wrong indentation, or a text with a colon that needs quotes"},
 	{"could not find expected ':'", "a key without a colon"},
 	{"did not find expected key", "wrong indentation, or a quote or bracket at the wrong place"},

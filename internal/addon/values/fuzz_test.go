@@ -74,7 +74,8 @@ func styles(t *testing.T, value map[string]any) map[string]string {
 	}
 
 	return map[string]string{
-		"plain": string(plain), "flow": string(flow), "indented": indented.String(), "quoted": string(mixed), "windows": strings.ReplaceAll(string(plain), "\n", "\r\n"),
+		"plain": string(plain), "flow": string(flow), "indented": indented.String(), "quoted": string(mixed),
+		"windows": strings.ReplaceAll(string(plain), "\n", "\r\n"),
 	}
 }
 
@@ -95,9 +96,13 @@ func restyle(node *nodes.Node) {
 }
 
 var awkward = []string{
-	"", " ", "1e3", "0x10", "007", "0o7", "1_000", "on", "yes", "y", "n", "null", "~", ".inf", "=", "<<", "-", "- a", "a: b", "a #b", "#", "%", "@", "`", "{{ .Values.x }}",
-	"{}", "[]", "|", ">", "'", `"`, `\`, "\\n", "a\nb", "a\n", "a\n\n", "\na", "  a\n b\n", "\ta", "a\t", "a \n b", "ü", "😀", "\u2028", "<&>", "2001-01-01", "12:30", "1.0", "-1", "+1",
-	"0b1", "190:20:30", "*a", "&a", "!a", "!!int", "---", "...", "a\n---\nb", "true", "True", "1.e+3", "18446744073709551616", strings.Repeat("long ", 60),
+	"", " ", "1e3", "0x10", "007", "0o7", "1_000", "on", "yes", "y", "n", "null", "~", ".inf",
+	"=", "<<", "-", "- a", "a: b", "a #b", "#", "%", "@", "`", "{{ .Values.x }}",
+	"{}", "[]",
+	"|", ">", "'", `"`, `\`, "\\n", "a\nb", "a\n", "a\n\n", "\na", "  a\n b\n", "\ta", "a\t", "a \n b", "ü", "😀",
+	"\u2028", "<&>", "2001-01-01", "12:30", "1.0", "-1", "+1",
+	"0b1", "190:20:30", "*a", "&a", "!a", "!!int", "---", "...",
+	"a\n---\nb", "true", "True", "1.e+3", "18446744073709551616", strings.Repeat("long ", 60),
 }
 
 var numbers = []any{

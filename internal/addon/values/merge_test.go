@@ -57,9 +57,11 @@ folded: >
 		"numbers": []any{
 			int64(0), int64(-1), int64(1000000), int64(math.MaxInt64), uint64(math.MaxUint64), 1.5, int64(1000), int64(16), 1e-7,
 		},
-		"switches":   []any{true, true, false},
-		"nothing":    []any{nil, nil},
-		"empty":      map[string]any{"map": map[string]any{}, "list": []any{}, "nested": map[string]any{"a": map[string]any{"b": []any{map[string]any{}, []any{}}}}},
+		"switches": []any{true, true, false},
+		"nothing":  []any{nil, nil},
+		"empty": map[string]any{
+			"map": map[string]any{}, "list": []any{}, "nested": map[string]any{"a": map[string]any{"b": []any{map[string]any{}, []any{}}}},
+		},
 		"dotted.key": map[string]any{"a.b/c": int64(1), `with "quotes"`: int64(2), "": int64(3), "1": "one", "true": true},
 		"unicode":    "Grüße 😀 \u2028 \t",
 		"literal":    "a: b\n  c\n\nd\n",

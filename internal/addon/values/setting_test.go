@@ -38,10 +38,16 @@ func TestSettings(t *testing.T) {
 		"text true":      {values.Setting{Name: "a", Value: "true", Type: values.String}, []any{"a"}, "true"},
 		"lines":          {values.Setting{Name: "a", Value: "x\ny\n", Type: values.String}, []any{"a"}, "x\ny\n"},
 		"literal":        {values.Setting{Name: "a.b", Value: `{a,b\,=.[0]}`, Type: values.Literal}, []any{"a", "b"}, `{a,b\,=.[0]}`},
-		"JSON object":    {values.Setting{Name: "a", Value: `{"x": [1, 1.5, null, {}]}`, Type: values.JSON}, []any{"a", "x"}, []any{int64(1), 1.5, nil, map[string]any{}}},
-		"JSON number":    {values.Setting{Name: "list[0].n", Value: "18446744073709551615", Type: values.JSON}, []any{"list", 0, "n"}, uint64(math.MaxUint64)},
-		"JSON text":      {values.Setting{Name: "a", Value: `"x,y={}\\"`, Type: values.JSON}, []any{"a"}, `x,y={}\`},
-		"JSON nothing":   {values.Setting{Name: "a", Value: " ", Type: values.JSON}, []any{"a"}, nil},
+		"JSON object": {
+			values.Setting{Name: "a", Value: `{"x": [1, 1.5, null, {}]}`, Type: values.JSON},
+			[]any{"a", "x"}, []any{int64(1), 1.5, nil, map[string]any{}},
+		},
+		"JSON number": {
+			values.Setting{Name: "list[0].n", Value: "18446744073709551615", Type: values.JSON},
+			[]any{"list", 0, "n"}, uint64(math.MaxUint64),
+		},
+		"JSON text":    {values.Setting{Name: "a", Value: `"x,y={}\\"`, Type: values.JSON}, []any{"a"}, `x,y={}\`},
+		"JSON nothing": {values.Setting{Name: "a", Value: " ", Type: values.JSON}, []any{"a"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
