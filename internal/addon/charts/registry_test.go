@@ -1,7 +1,7 @@
 package charts
 
 import (
-	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"helm.sh/helm/v3/pkg/chart"
 )
 
@@ -192,6 +193,63 @@ func TestRegistryOfOtherThings(t *testing.T) {
 	texts(t, err, "several platforms")
 }
 
+// What is no chart is called what it is; what is one needs no annotations.
+func TestRegistryManifests(t *testing.T) {
+	s := serveRegistry(t)
+	content := packed(t, simple("web", "1.0.0"))
+	s.push(t, "web:1.0.0", content)
+	found, err := remote.Image(s.tag(t, "web:1.0.0"), s.options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	original, err := found.RawManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := func(change func(*ocispec.Manifest)) (Pin, error) {
+		var manifest ocispec.Manifest
+		if err := json.Unmarshal(original, &manifest); err != nil {
+			t.Fatal(err)
+		}
+		change(&manifest)
+		body, err := json.Marshal(manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/manifests/1.0.0") {
+				w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+				_, _ = w.Write(body)
+				return true
+			}
+			s.handler.ServeHTTP(w, r)
+			return true
+		})
+		return newStore(t, Options{}).Resolve(t.Context(), s.of("web", "1.0.0"))
+	}
+	pin, err := answer(func(m *ocispec.Manifest) { m.Annotations = nil })
+	if want := (Pin{"web", "1.0.0", digestOf(content)}); err != nil || pin != want {
+		t.Errorf("%v %v", pin, err)
+	}
+	for wanted, change := range map[string]func(*ocispec.Manifest){
+		"type application/x.policy": func(m *ocispec.Manifest) {
+			m.ArtifactType, m.Config.MediaType = "application/x.policy", ocispec.MediaTypeEmptyJSON
+		},
+		"config of the type application/x.other": func(m *ocispec.Manifest) { m.Config.MediaType = "application/x.other" },
+		"without a config":                       func(m *ocispec.Manifest) { m.Config = ocispec.Descriptor{} },
+		"no layer of the type":                   func(m *ocispec.Manifest) { m.Layers = nil },
+		"is larger than": func(m *ocispec.Manifest) {
+			m.Annotations, m.Config.Size = nil, largestManifest+1
+		},
+	} {
+		_, err := answer(change)
+		if !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", wanted, err)
+		}
+		texts(t, err, "oci://"+s.host()+"/charts/web", wanted)
+	}
+}
+
 // A chart may be one of several artifacts of an index.
 func TestRegistryChartInAnIndex(t *testing.T) {
 	s, store := serveRegistry(t), newStore(t, Options{})
@@ -230,74 +288,6 @@ func TestRegistryDamagedContent(t *testing.T) {
 	store.packageLimit = 10
 	if _, err = store.Fetch(t.Context(), s.of("web", "1.0.0")); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
-	}
-}
-
-func TestRegistryCredentials(t *testing.T) {
-	s, store := serveRegistry(t), newStore(t, Options{})
-	s.push(t, "web:1.0.0", packed(t, simple("web", "1.0.0")))
-	from := s.of("web", "1.0.0")
-	from.Username, from.Password = "", ""
-	_, err := store.Resolve(t.Context(), from)
-	if !errors.Is(err, ErrCredentials) || errors.Is(err, ErrUnreachable) {
-		t.Error(err)
-	}
-	texts(t, err, s.host(), "credentials")
-	from.Username, from.Password = testUser, testPassword+"x"
-	_, err = store.Resolve(t.Context(), from)
-	if !errors.Is(err, ErrCredentials) {
-		t.Error(err)
-	}
-	texts(t, err, s.host(), "401")
-}
-
-// Without given credentials, those that helm registry login or docker login left are taken.
-func TestRegistryCredentialsOfFiles(t *testing.T) {
-	s := serveRegistry(t)
-	content := packed(t, simple("web", "1.0.0"))
-	s.push(t, "web:1.0.0", content)
-	from := s.of("web", "1.0.0")
-	from.Username, from.Password = "", ""
-	file := func(t *testing.T, name string) string {
-		t.Helper()
-		auth := base64.StdEncoding.EncodeToString([]byte(testUser + ":" + testPassword))
-		text := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, s.host(), auth)
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	for kind, prepare := range map[string]func(t *testing.T, folder string) Options{
-		"option": func(t *testing.T, folder string) Options {
-			t.Helper()
-			return Options{RegistryConfig: file(t, filepath.Join(folder, "given.json"))}
-		},
-		"HELM_REGISTRY_CONFIG": func(t *testing.T, folder string) Options {
-			t.Helper()
-			t.Setenv("HELM_REGISTRY_CONFIG", file(t, filepath.Join(folder, "helm.json")))
-			return Options{}
-		},
-		"helm's folder": func(t *testing.T, _ string) Options {
-			t.Helper()
-			file(t, filepath.Join(os.Getenv("HELM_CONFIG_HOME"), "registry", "config.json"))
-			return Options{}
-		},
-		"docker's folder": func(t *testing.T, folder string) Options {
-			t.Helper()
-			t.Setenv("DOCKER_CONFIG", folder)
-			file(t, filepath.Join(folder, "config.json"))
-			return Options{}
-		},
-	} {
-		t.Run(kind, func(t *testing.T) {
-			newStore(t, Options{})
-			store := NewStore(prepare(t, t.TempDir()))
-			p, err := store.Fetch(t.Context(), from)
-			installable(t, p, err, "web", "1.0.0")
-		})
 	}
 }
 
@@ -402,72 +392,4 @@ func (s *ociServer) downloads(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.read[path]
-}
-
-// Most registries want a token, which they give for credentials, and many keep content elsewhere.
-func TestRegistryWithTokensAndAnotherStore(t *testing.T) {
-	const token = "a-token-for-web"
-	oci, elsewhere := serveRegistry(t), serve(t)
-	content := packed(t, simple("web", "1.0.0"))
-	oci.push(t, "web:1.0.0", content)
-	elsewhere.put("/content", content)
-	var leaked string
-	elsewhere.answer(func(_ http.ResponseWriter, r *http.Request) bool {
-		leaked = r.Header.Get("Authorization")
-		return false
-	})
-	oci.answer(func(w http.ResponseWriter, r *http.Request) bool {
-		switch user, pass, basic := r.BasicAuth(); {
-		case r.URL.Path == "/token" && basic && user == testUser && pass == testPassword:
-			fmt.Fprintf(w, `{"token":%q}`, token)
-		case r.URL.Path == "/token":
-			w.WriteHeader(http.StatusForbidden)
-		case r.Header.Get("Authorization") != "Bearer "+token:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="`+oci.URL+`/token",service="test"`)
-			w.WriteHeader(http.StatusUnauthorized)
-		case strings.HasSuffix(r.URL.Path, digestOf(content)):
-			http.Redirect(w, r, elsewhere.URL+"/content", http.StatusTemporaryRedirect)
-		default:
-			oci.handler.ServeHTTP(w, r)
-		}
-		return true
-	})
-	from := oci.of("web", "")
-	from.CA += elsewhere.CA
-	for _, pass := range []bool{false, true} {
-		from.PassCredentials = pass
-		p, err := newStore(t, Options{}).Fetch(t.Context(), from)
-		installable(t, p, err, "web", "1.0.0")
-		if leaked != "" {
-			t.Errorf("the other store got %q", leaked)
-		}
-	}
-	from.Password += "x"
-	_, err := newStore(t, Options{}).Resolve(t.Context(), from)
-	if !errors.Is(err, ErrCredentials) {
-		t.Error(err)
-	}
-	texts(t, err, oci.host(), "403")
-}
-
-// A program that keeps credentials and fails is named.
-func TestRegistryCredentialsThatCannotBeRead(t *testing.T) {
-	oci := serveRegistry(t)
-	newStore(t, Options{})
-	file := filepath.Join(t.TempDir(), "config.json")
-	write(t, file, `{"credHelpers":{"`+oci.host()+`":"there-is-no-such-program"}}`)
-	from := oci.of("web", "")
-	from.Username, from.Password = "", ""
-	_, err := NewStore(Options{RegistryConfig: file}).Resolve(t.Context(), from)
-	if !errors.Is(err, ErrCredentials) {
-		t.Error(err)
-	}
-	texts(t, err, "there-is-no-such-program", oci.host())
-	write(t, file, `{`)
-	_, err = NewStore(Options{RegistryConfig: file}).Resolve(t.Context(), from)
-	texts(t, err, file)
-	write(t, file, "")
-	if _, err = NewStore(Options{RegistryConfig: file}).Resolve(t.Context(), from); !errors.Is(err, ErrCredentials) {
-		t.Error(err)
-	}
 }
