@@ -9,21 +9,32 @@ import (
 // NotReadyError is a wait for objects, or for a hook, that came to no good end.
 type NotReadyError struct {
 	// Objects that are not as they should be, each with the reason, such as
-	// "Deployment default/web: ...".
+	// "Deployment default/web: ...". Below the first line of each there may be more, such as the
+	// end of a log.
 	Objects []string
 	// Cause is why the wait ended: the timeout (context.DeadlineExceeded), an interruption
 	// (context.Canceled), or an object that never will be ready.
 	Cause error
 }
 
-// Error implements error.
+// Error implements error. It is one line: Helm makes it the description of the revision.
 func (e *NotReadyError) Error() string {
-	if len(e.Objects) == 0 {
-		return e.Cause.Error()
+	text := oneLine(e.Cause.Error())
+
+	for i, object := range e.Objects {
+		first, _, _ := strings.Cut(object, "\n")
+
+		if i == 0 {
+			text += ": " + first
+		} else {
+			text += "; " + first
+		}
 	}
 
-	return e.Cause.Error() + ": " + strings.Join(e.Objects, "; ")
+	return text
 }
+
+func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
 
 // Unwrap is the cause.
 func (e *NotReadyError) Unwrap() error { return e.Cause }

@@ -147,8 +147,13 @@ func TestTimeoutNamesWhatIsNotReady(t *testing.T) {
 		t.Errorf("%q", failure.Objects)
 	}
 
-	if failure.Cause.Error() != "not within 5s" {
-		t.Error(failure.Cause)
+	// The second line is the end of the log of the pod.
+	if text := failure.Objects[0]; !strings.Contains(text, "\nno such table") {
+		t.Error(text)
+	}
+
+	if text := failure.Error(); !strings.HasPrefix(text, "not within 5s: Deployment ") || strings.Contains(text, "\n") {
+		t.Error(text)
 	}
 
 	if got := status(t, f, namespace, "web"); got != release.StatusFailed {
