@@ -32,7 +32,8 @@
 //     bootstrap manifests in it. DaemonSets and Deployments get the status that would
 //     follow from the nodes and the images, and no pods. With Options.Assets there are
 //     real kube-apiservers on real etcd members, one process for each minor version that
-//     machines have, still without controllers;
+//     machines have, still without controllers, unless a test brings its own
+//     (Simulator.HandOverWorkloads, Simulator.StartGuest);
 //   - no performance model. Delays are minimums, not distributions.
 //
 // Facts about Talos are those of 1.13 (server code of v1.13.6) unless a comment names
