@@ -83,24 +83,19 @@ func formsOf(secret string) []form {
 		return nil
 	}
 
-	texts := []string{secret}
+	forms := encodingsOf(secret)
 
 	if trimmed := strings.TrimSpace(secret); trimmed != secret && !trivial(trimmed) {
-		texts = append(texts, trimmed)
+		forms = append(forms, encodingsOf(trimmed)...)
 	}
 
+	// only as a whole is a text encoded; a line appears where it is indented
 	if strings.Contains(secret, "\n") {
 		for line := range strings.Lines(secret) {
 			if line = strings.TrimSpace(line); utf8.RuneCountInString(line) >= longLine {
-				texts = append(texts, line)
+				forms = append(forms, form(line), escaped(line, true), escaped(line, false))
 			}
 		}
-	}
-
-	var forms []form
-
-	for _, text := range texts {
-		forms = append(forms, encodingsOf(text)...)
 	}
 
 	slices.Sort(forms)
