@@ -233,7 +233,7 @@ func addonPatches() schema.Attribute {
 	return schema.ListNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Changes to what the chart renders that its values do not offer, as `patches` of a kustomization: for users of charts that are not " +
-			"theirs. They are applied in their order, to hooks too. One that matches no object is an error." + upgradesRelease,
+			"theirs. They are applied in their order, and not to hooks. One that matches no object is an error." + upgradesRelease,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"patch": schema.StringAttribute{
 				Required:            true,
