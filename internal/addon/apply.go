@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
 )
 
@@ -90,6 +91,20 @@ func (r *run) take(ctx context.Context, d Decision, have Observation) error {
 	}
 }
 
+// guard lets an upgrade change nothing that went over to another release meanwhile.
+func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
+	from, exists := have.revision(a.from)
+	if !exists || a.step != Upgrade || r.spec.Options.TakeOwnership {
+		return
+	}
+
+	a.rendered.check = func(objects []manifest.Object) error {
+		both, _ := shared(objects, from.Objects)
+
+		return r.cluster.wentOver(ctx, r.spec.Name, both)
+	}
+}
+
 // done takes note of what was done.
 func (r *run) done(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -130,6 +145,8 @@ func (r *run) deploy(ctx context.Context, s *session.Session, d Decision, have O
 	if err := r.prepare(ctx, a, have); err != nil {
 		return err
 	}
+
+	r.guard(ctx, a, have)
 
 	if err := s.Work(a.run); err != nil {
 		return r.failed(ctx, s, a, have, err)

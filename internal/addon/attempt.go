@@ -134,8 +134,11 @@ type rendered struct {
 	before    []byte
 	patches   helmpostrender.PostRenderer
 	namespace string
-	// was is set when the chart was rendered.
+	// check looks at the objects before Helm does; nil for nothing.
+	check func([]manifest.Object) error
+	// was is set when the chart was rendered, refusal is what the patches or the check found.
 	was      bool
+	refusal  error
 	manifest string
 }
 
@@ -145,10 +148,23 @@ func (r *rendered) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
 
 	out, err := r.patches.Run(bytes.NewBuffer(append(bytes.Clone(r.before), in.Bytes()...)))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPatch, err)
+		r.refusal = fmt.Errorf("%w: %w", ErrPatch, err)
+
+		return nil, r.refusal
 	}
 
 	r.manifest = out.String()
+
+	if r.check != nil {
+		objects, err := r.objects()
+		if err != nil {
+			return nil, err
+		}
+
+		if r.refusal = r.check(objects); r.refusal != nil {
+			return nil, r.refusal
+		}
+	}
 
 	return out, nil
 }
@@ -177,6 +193,8 @@ func (a *attempt) rejection(ctx context.Context, err error) error {
 	caps := a.cfg.Capabilities
 
 	switch {
+	case a.rendered.refusal != nil:
+		return a.rendered.refusal
 	case a.rendered.was, caps == nil, ctx.Err() != nil:
 		return fmt.Errorf("%s release %s: %w", a.verb(), a.spec.Name, err)
 	case a.chart.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(a.chart.Metadata.KubeVersion, caps.KubeVersion.String()):

@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
-func TestMain(m *testing.M) { os.Exit(addontest.Run(m)) }
+func TestMain(m *testing.M) { addontest.Run(m) }
 
 // pause keeps tests quick.
 const pause = 50 * time.Millisecond

@@ -10,7 +10,6 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/release"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
@@ -41,20 +40,29 @@ func (r *run) failed(ctx context.Context, s *session.Session, a *attempt, have O
 
 // refused is about a step before which Helm shied away: nothing was changed.
 func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause error) error {
-	if a.rendered.was && a.rendered.manifest != "" && !r.spec.Options.TakeOwnership && ctx.Err() == nil {
-		if brings, err := a.rendered.objects(); err == nil {
-			var had []manifest.Object
-			if from, ok := have.revision(a.from); ok && a.step == Upgrade {
-				had = from.Objects
-			}
-
-			if err := r.cluster.conflicts(ctx, r.spec.Name, brings, had); errors.Is(err, ErrOwned) {
-				return err
-			}
-		}
+	if err := r.strangers(ctx, a, have); errors.Is(err, ErrOwned) {
+		return err
 	}
 
 	return a.rejection(ctx, cause)
+}
+
+// strangers names the objects that Helm would not take over, which it does in words only.
+func (r *run) strangers(ctx context.Context, a *attempt, have Observation) error {
+	if a.rendered.manifest == "" || a.rendered.refusal != nil || r.spec.Options.TakeOwnership || ctx.Err() != nil {
+		return nil
+	}
+
+	brings, err := a.rendered.objects()
+	if err != nil {
+		return err
+	}
+
+	if from, ok := have.revision(a.from); ok && a.step == Upgrade {
+		_, brings = shared(brings, from.Objects)
+	}
+
+	return r.cluster.conflicts(ctx, r.spec.Name, brings)
 }
 
 // cause is Helm's reason, with the wait that it is about, of which Helm keeps the text at best.

@@ -90,24 +90,33 @@ func unknownKind(err error) bool {
 	return errors.As(err, &kind)
 }
 
-// conflicts are the objects that a step would change though they are not the release's. Helm looks at
-// those that a manifest brings; it takes those that the revision before had for granted, which went
-// over to another release when somebody took ownership of them.
-func (c *Cluster) conflicts(ctx context.Context, name Name, brings, had []manifest.Object) error {
-	known := map[manifest.Key]bool{}
-	for _, o := range had {
-		known[o.Key()] = true
-	}
+// conflicts are objects that a step brings, and that exist and are not the release's, as Helm sees
+// it. The error names them.
+func (c *Cluster) conflicts(ctx context.Context, name Name, brings []manifest.Object) error {
+	return c.others(ctx, brings, func(live map[string]any) string { return stranger(live, name) })
+}
 
-	var texts []string
-
-	err := c.looks(ctx, slices.Concat(brings, had), func(o manifest.Object, live map[string]any) {
-		text := stranger(live, name)
-		if owner, has := ownerOf(live); known[o.Key()] && (!has || owner == name) {
-			text = ""
+// wentOver are objects that a release has had, and that another one took ownership of. Helm takes
+// what the revision before had for granted (Helm 3.21, action/upgrade.go, performUpgrade).
+func (c *Cluster) wentOver(ctx context.Context, name Name, has []manifest.Object) error {
+	return c.others(ctx, has, func(live map[string]any) string {
+		if _, owned := ownerOf(live); !owned {
+			return ""
 		}
 
-		if live != nil && text != "" {
+		return stranger(live, name)
+	})
+}
+
+func (c *Cluster) others(ctx context.Context, objects []manifest.Object, belongs func(live map[string]any) string) error {
+	var texts []string
+
+	err := c.looks(ctx, objects, func(o manifest.Object, live map[string]any) {
+		if live == nil {
+			return
+		}
+
+		if text := belongs(live); text != "" {
 			texts = append(texts, fmt.Sprintf("%s %s", o, text))
 		}
 	})
@@ -118,4 +127,22 @@ func (c *Cluster) conflicts(ctx context.Context, name Name, brings, had []manife
 	slices.Sort(texts)
 
 	return owned(slices.Compact(texts)...)
+}
+
+// shared splits objects into those that a revision had already, and those that are new.
+func shared(objects []manifest.Object, had []manifest.Object) (both, brought []manifest.Object) {
+	known := map[manifest.Key]bool{}
+	for _, o := range had {
+		known[o.Key()] = true
+	}
+
+	for _, o := range objects {
+		if known[o.Key()] {
+			both = append(both, o)
+		} else {
+			brought = append(brought, o)
+		}
+	}
+
+	return both, brought
 }

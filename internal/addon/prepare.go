@@ -13,12 +13,6 @@ func (r *run) prepare(ctx context.Context, a *attempt, have Observation) error {
 		return err
 	}
 
-	if from, ok := have.revision(a.from); ok && a.step == Upgrade && !r.spec.Options.TakeOwnership {
-		if err := r.cluster.conflicts(ctx, r.spec.Name, nil, from.Objects); err != nil {
-			return err
-		}
-	}
-
 	if from, ok := have.revision(a.from); ok && a.step == InstallOver {
 		// What is on its way out would be taken over, and then be gone.
 		if err := r.cluster.awaitGone(ctx, r.spec.Name, from.Objects, r.spec.Options.Timeout, leaving); err != nil {

@@ -42,9 +42,10 @@ func (c *Cluster) render(ctx context.Context, spec Spec, chart *Package, have Ob
 		a.forecast(have)
 		a.cfg.KubeClient = &lenient{Interface: a.cfg.KubeClient}
 
-		if err := a.run(); err != nil {
-			r := &run{cluster: c, spec: spec}
+		r := &run{cluster: c, spec: spec}
+		r.guard(ctx, a, have)
 
+		if err := a.run(); err != nil {
 			return r.refused(ctx, a, have, err)
 		}
 

@@ -1,0 +1,127 @@
+package addon_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+)
+
+func TestDrift(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	spec := p.spec(map[string]any{"message": "hello", "password": "swordfish-swordfish"})
+	p.apply(t, spec, chart, addon.Intent{Create: true})
+
+	deployed, _ := p.observed(t, spec.Name).Deployed()
+	look := func(o addon.DriftOptions) []string {
+		t.Helper()
+
+		o.Release, o.Secrets = spec.Name, values.Secrets{"hush-hush-hush"}
+
+		lines, err := p.Drift(t.Context(), deployed, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return lines
+	}
+
+	same(t, "untouched", look(addon.DriftOptions{Depth: addon.DepthObjects}), []string(nil))
+
+	api, at := p.real.API(), p.namespace
+	patches := map[string]func(patch string) error{
+		"configmap": func(patch string) error {
+			_, err := api.CoreV1().ConfigMaps(at).Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+
+			return err
+		},
+		"secret": func(patch string) error {
+			_, err := api.CoreV1().Secrets(at).Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+
+			return err
+		},
+		"deployment": func(patch string) error {
+			_, err := api.AppsV1().Deployments(at).Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+
+			return err
+		},
+	}
+
+	for what, patch := range map[string]string{
+		"configmap":  `{"data":{"message":"hush-hush-hush"}}`,
+		"secret":     `{"data":{"password":"b3RoZXI="}}`,
+		"deployment": `{"spec":{"replicas":3,"template":{"spec":{"containers":null}}},"metadata":{"labels":{"more":"label"}}}`,
+	} {
+		if what == "deployment" {
+			patch = `{"spec":{"replicas":3},"metadata":{"labels":{"more":"label"}}}`
+		}
+
+		if err := patches[what](patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := api.CoreV1().Services(at).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	lines := look(addon.DriftOptions{Depth: addon.DepthObjects})
+	all := strings.Join(lines, "\n")
+
+	for _, want := range []string{
+		"ConfigMap " + at + "/web: data.message is", `instead of "hello"`, "Deployment " + at + "/web: spec.replicas is 3 instead of 1",
+		"Secret " + at + "/web: data.password is another one", "Service " + at + "/web is missing",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not in:\n%s", want, all)
+		}
+	}
+
+	if len(lines) != 4 || strings.Contains(all, "hush-hush") || strings.Contains(all, "b3RoZXI") {
+		t.Errorf("drift:\n%s", all)
+	}
+
+	same(t, "presence", look(addon.DriftOptions{Depth: addon.DepthPresence}), []string{"Service " + at + "/web is missing"})
+	same(t, "release", look(addon.DriftOptions{Depth: addon.DepthRelease}), []string(nil))
+	same(t, "ignored", look(addon.DriftOptions{Ignore: []addon.Ignore{
+		{Kind: "Deployment", Name: "w*", Paths: []string{"spec.replicas"}}, {Kind: "Service"}, {Kind: "Secret", Paths: []string{"data.*"}},
+		{Kind: "ConfigMap", Namespace: at, Paths: []string{"data"}},
+	}}), []string(nil))
+
+	p.apply(t, spec, chart, addon.Intent{Repair: true})
+	deployed, _ = p.observed(t, spec.Name).Deployed()
+	same(t, "repaired", look(addon.DriftOptions{}), []string(nil))
+}
+
+func TestIgnoredPaths(t *testing.T) {
+	t.Parallel()
+
+	for _, tc := range []struct {
+		pattern, path string
+		covers        bool
+	}{
+		{"spec.replicas", "spec.replicas", true},
+		{"spec", "spec.replicas", true},
+		{"spec.replicas", "spec", false},
+		{"spec.replicas", "spec.replicasMore", false},
+		{"*.replicas", "spec.replicas", true},
+		{"spec.template.spec.containers[web].image", "spec.template.spec.containers[web].image", true},
+		{"spec.template.spec.containers.*.image", "spec.template.spec.containers[web].image", true},
+		{"spec.template.spec.containers[*].resources", "spec.template.spec.containers[web].resources.limits", true},
+		{"spec.template.spec.containers[web].image", "spec.template.spec.containers[db].image", false},
+		{"metadata.annotations[example.com/owner]", "metadata.annotations[example.com/owner]", true},
+		{"data[a.b]", "data[a.b].c", true},
+		{"data[a.b]", "data.a.b", false},
+	} {
+		if got := addon.Covers(tc.pattern, tc.path); got != tc.covers {
+			t.Errorf("%s covers %s: %t", tc.pattern, tc.path, got)
+		}
+	}
+}
