@@ -163,7 +163,7 @@ func TestConfigEndsWithItsContext(t *testing.T) {
 	server := a.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "true" {
 			answer(w, http.StatusOK, metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)}})
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
+			w.(http.Flusher).Flush()
 		}
 
 		under <- struct{}{}
