@@ -45,7 +45,8 @@ func (s *Store) openRegistry(from Source) (*registryReader, error) {
 		return nil, err
 	}
 	login := &auth.Client{
-		Client:     &http.Client{Transport: transport, CheckRedirect: withoutCredentials},
+		// It keeps the credentials from other servers itself (auth/client.go, send).
+		Client:     &http.Client{Transport: transport, CheckRedirect: limitRedirects},
 		Credential: credential,
 		Cache:      auth.NewCache(),
 	}
@@ -53,14 +54,6 @@ func (s *Store) openRegistry(from Source) (*registryReader, error) {
 	repository.PlainHTTP = from.PlainHTTP
 	repository.Client = login
 	return &registryReader{from: from, ref: ref, remote: repository, close: closeIdle}, nil
-}
-
-// withoutCredentials follows a redirect, to a store of layers mostly, without what is the registry's.
-func withoutCredentials(req *http.Request, via []*http.Request) error {
-	if !sameServer(req.URL, via[0].URL) {
-		req.Header.Del("Authorization")
-	}
-	return tooManyRedirects(via)
 }
 
 // credential takes the given credentials, or those of helm's and docker's files, in helm's order

@@ -219,7 +219,7 @@ func (s *Store) getOnce(ctx context.Context, a access, at, origin *url.URL, limi
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		authenticate(req)
-		return tooManyRedirects(via)
+		return limitRedirects(req, via)
 	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
@@ -240,7 +240,8 @@ func (s *Store) getOnce(ctx context.Context, a access, at, origin *url.URL, limi
 
 const userAgent = "terraform-provider-talosop"
 
-func tooManyRedirects(via []*http.Request) error {
+// limitRedirects is what http.Client does when it is given nothing else.
+func limitRedirects(_ *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("more than 10 redirects")
 	}

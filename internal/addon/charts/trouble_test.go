@@ -242,6 +242,23 @@ func TestTransientFailures(t *testing.T) {
 	texts(t, err, "503")
 }
 
+func TestRedirectsWithoutEnd(t *testing.T) {
+	s, oci := serve(t), serveRegistry(t)
+	around := func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, r.URL.Path, http.StatusFound)
+		return true
+	}
+	s.answer(around)
+	oci.answer(around)
+	for _, from := range []Source{s.of("web", ""), oci.of("web", "1.0.0")} {
+		_, err := newStore(t, Options{}).Resolve(t.Context(), from)
+		if !errors.Is(err, ErrUnreachable) {
+			t.Error(err)
+		}
+		texts(t, err, "redirects")
+	}
+}
+
 // A server that sends the password back does not make it public.
 func TestPasswordInAnAnswer(t *testing.T) {
 	s := serveRegistry(t)
