@@ -25,6 +25,13 @@ spec:
   jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: "registry.example/a:1"}]}}}}
 `
 
+const ingress = `
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+`
+
 const strange = "apiVersion: gone.example/v1\nkind: Widget\nmetadata: {name: w}\n"
 
 // aged makes the record of a release one from when the cluster was older.
@@ -36,7 +43,7 @@ func aged(t *testing.T, s *Session, name string) {
 	rel, err := releases.Last(name)
 	must(t, err)
 
-	rel.Manifest = strings.ReplaceAll(rel.Manifest, "batch/v1\n", "batch/v1beta1\n") + "\n---\n# nothing\n---\n" +
+	rel.Manifest = strings.NewReplacer("batch/v1\n", "batch/v1beta1\n", "networking.k8s.io/v1\n", "extensions/v1beta1\n").Replace(rel.Manifest) + "\n---\n# nothing\n---\n" +
 		"apiVersion: v1\nkind: List\nitems: [{apiVersion: gone.example/v1, kind: Widget, metadata: {name: w}}]\n"
 	must(t, releases.Update(rel))
 }
@@ -49,11 +56,11 @@ func TestFormerKinds(t *testing.T) {
 
 	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web", Progress: func(text string) { told = append(told, text) }})
 
-	_, err := install(s, "web").Run(templates(cronJob, configMap("one")), nil)
+	_, err := install(s, "web").Run(templates(cronJob, ingress, configMap("one")), nil)
 	must(t, err)
 	aged(t, s, "web")
 
-	_, err = upgrade(s).Run("web", templates(strings.Replace(cronJob, "suspend: false", "suspend: true", 1), configMap("one")), nil)
+	_, err = upgrade(s).Run("web", templates(strings.Replace(cronJob, "suspend: false", "suspend: true", 1), ingress, configMap("one")), nil)
 	must(t, err)
 
 	jobs := f.cluster.API().BatchV1().CronJobs(namespace)
@@ -71,8 +78,11 @@ func TestFormerKinds(t *testing.T) {
 	must(t, err)
 
 	soon(t, func(ctx context.Context) error {
-		if _, err := jobs.Get(ctx, "tick", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the CronJob is there: %w", err)
+		_, err := jobs.Get(ctx, "tick", metav1.GetOptions{})
+		_, err2 := f.cluster.API().NetworkingV1().Ingresses(namespace).Get(ctx, "web", metav1.GetOptions{})
+
+		if !apierrors.IsNotFound(err) || !apierrors.IsNotFound(err2) {
+			return fmt.Errorf("they are there: %w, %w", err, err2)
 		}
 
 		return nil
@@ -80,6 +90,7 @@ func TestFormerKinds(t *testing.T) {
 
 	for _, want := range []string{
 		"CronJob " + namespace + "/tick: the cluster does not serve batch/v1beta1 any more; it is the same object as batch/v1",
+		"Ingress " + namespace + "/web: the cluster does not serve extensions/v1beta1 any more; it is the same object as networking.k8s.io/v1",
 		"Widget w: the cluster has no kind Widget of gone.example/v1 any more, so the object is gone",
 	} {
 		if !strings.Contains(strings.Join(told, "\n"), want) {

@@ -220,24 +220,17 @@ func failed(info *resource.Info, because ...string) (reason string, err error) {
 }
 
 // deleted judges an object that is to go.
-func (c *client) deleted(_ context.Context, info *resource.Info) (reason string, err error) {
+func (c *client) deleted(ctx context.Context, info *resource.Info) (reason string, err error) {
 	stays, uid := c.s.staying(info)
 	if stays {
 		return "", nil
 	}
 
-	found, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-
-	if err != nil {
-		return "", err
-	}
-
-	live, err := meta.Accessor(found)
+	live, err := c.s.objects.Resource(info.Mapping.Resource).Namespace(info.Namespace).Get(ctx, info.Name, metav1.GetOptions{})
 
 	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
 	case err != nil:
 		return "", err
 	case uid != "" && live.GetUID() != uid:

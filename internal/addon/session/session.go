@@ -15,6 +15,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -50,6 +51,7 @@ type Session struct {
 	config  *rest.Config
 	getter  *getter
 	clients clientgo.Interface
+	objects dynamic.Interface
 	records *records
 	place   place
 	close   func()
@@ -77,16 +79,15 @@ func Open(ctx context.Context, api *kubernetes.Client, o Options) (*Session, err
 	s.place.slots = s.o.Slots
 	s.config = s.bind(ctx)
 
-	var err, err2 error
-
-	s.clients, err = clientgo.NewForConfig(s.config)
-	s.getter, err2 = newGetter(s.config, s.o.Namespace)
+	if err := s.prepare(); err != nil {
+		return nil, fmt.Errorf("prepare the Kubernetes API: %w", err)
+	}
 
 	late, end := outlive(ctx, s.o.Grace)
 	s.close = end
 
-	recorder, err3 := clientgo.NewForConfig(s.bind(late))
-	if err := errors.Join(err, err2, err3); err != nil {
+	recorder, err := clientgo.NewForConfig(s.bind(late))
+	if err != nil {
 		end()
 
 		return nil, fmt.Errorf("prepare the Kubernetes API: %w", err)
@@ -97,6 +98,21 @@ func Open(ctx context.Context, api *kubernetes.Client, o Options) (*Session, err
 	s.records = &records{Secrets: secrets, s: s}
 
 	return s, nil
+}
+
+// prepare makes the clients that end with the context.
+func (s *Session) prepare() (err error) {
+	if s.clients, err = clientgo.NewForConfig(s.config); err != nil {
+		return err
+	}
+
+	if s.objects, err = dynamic.NewForConfig(s.config); err != nil {
+		return err
+	}
+
+	s.getter, err = newGetter(s.config, s.o.Namespace)
+
+	return err
 }
 
 func (o Options) withDefaults() Options {
