@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
 // look refreshes what is known of a release. gone is whether there is nothing of it any more.
@@ -40,6 +42,10 @@ func (r *addonResource) look(ctx context.Context, state *addonModel, applied *ad
 	}
 
 	last, exists := have.Last()
+	if last.Status == addon.Unreadable {
+		return fail(fmt.Errorf("%w: revision %d", addon.ErrUnreadable, last.Number))
+	}
+
 	if !exists || last.Status == addon.Uninstalled {
 		return true, diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s is gone", state.release()), report{
 			Attempted: "look at release " + state.release().String(), Cause: []string{"the cluster has no such release any more"},
@@ -48,8 +54,15 @@ func (r *addonResource) look(ctx context.Context, state *addonModel, applied *ad
 	}
 
 	drift, repair, err := state.drift(ctx, cluster, have, *applied)
-	if err != nil {
+
+	switch {
+	case errors.Is(err, kubernetes.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
 		return fail(err)
+	case err != nil:
+		diags.Append(unsettled(fmt.Sprintf("Addon %s could not be compared as a whole", state.release()), report{
+			Attempted: "compare the objects of release " + state.release().String(), Cause: strings.Split(err.Error(), "\n"),
+			Now: []string{"these are taken to be as they were made"}, Next: "Nothing follows from that for the plan.",
+		}.String()))
 	}
 
 	state.fill(last)

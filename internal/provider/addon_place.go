@@ -20,6 +20,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+	helmsession "github.com/talosop/terraform-provider-talosop/internal/addon/session"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -54,10 +55,14 @@ type addons struct {
 }
 
 func newAddons() *addons {
+	slots := helmsession.NewSlots(0)
+
 	return &addons{
 		charts: charts.NewStore(charts.Options{}),
 		open: func(ctx context.Context, api *kubernetes.Client) releaseKeeper {
-			return &addon.Cluster{API: api, Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) }}
+			return &addon.Cluster{
+				API: api, Slots: slots, Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
+			}
 		},
 		glance: previewLimit, clients: map[string]*kubernetes.Client{}, claimed: map[string]bool{},
 	}

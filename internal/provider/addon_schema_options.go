@@ -107,12 +107,12 @@ func addonCare() map[string]schema.Attribute {
 			MarkdownDescription: "What others change by right, such as certificates that a controller writes into a webhook, or replicas that an autoscaler " +
 				"sets. An element matches when all that it gives does." + touchesNothing,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"kind":      ignoreAttribute("Kind of the object, such as `Deployment`."),
-				"name":      ignoreAttribute("Name of the object."),
-				"namespace": ignoreAttribute("Namespace of the object."),
+				"kind":      ignoreAttribute("Kind of the object, such as `Deployment`, or a pattern such as `*Webhook*`."),
+				"name":      ignoreAttribute("Name of the object, or a pattern such as `web-*`."),
+				"namespace": ignoreAttribute("Namespace of the object, or a pattern such as `team-*`."),
 				"paths": schema.ListAttribute{
 					Optional: true, ElementType: types.StringType,
-					MarkdownDescription: "Fields with all that is below them, such as `spec.replicas` or `webhooks[0].clientConfig.caBundle`. Default: the whole " +
+					MarkdownDescription: "Fields with all that is below them, such as `spec.replicas`, with `*` for any one field or element. Default: the whole " +
 						"object, also when it is missing." + touchesNothing,
 				},
 			}},

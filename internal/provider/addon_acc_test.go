@@ -1,0 +1,426 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// realAddons is a provider whose addons meet a real Kubernetes, charts in a real repository and a
+// real registry, and the real helm.
+type realAddons struct {
+	*addontest.Cluster
+
+	repository *addontest.Repository
+	registry   *addontest.Registry
+	helm       func(args ...string) (stdout, stderr string, err error)
+	machine    *machinery
+}
+
+const (
+	chartUser     = "reader"
+	chartPassword = "only-the-reader-knows"
+)
+
+func newRealAddons(t *testing.T) *realAddons {
+	t.Helper()
+
+	credentials := addontest.ServerOptions{Username: chartUser, Password: chartPassword}
+	r := &realAddons{
+		Cluster: addontest.NewCluster(t), repository: addontest.NewRepository(t, credentials), registry: addontest.NewRegistry(t, credentials),
+		machine: impatientMachinery(),
+	}
+	r.helm = addontest.Helm(t, r.Cluster)
+	r.repository.Add(t, addontest.Simple.Package("1.0.0"), addontest.Simple.Package("1.1.0"), addontest.Echo.Package("1.0.0"),
+		addontest.Broken.Package("1.0.0"), addontest.NeedsKubernetes.Package("1.0.0"), addontest.WithSchema.Package("1.0.0"), addontest.WithHooks.Package("1.0.0"))
+	r.registry.Push(t, addontest.Simple.Package("1.0.0"))
+
+	r.machine.addons.open = func(_ context.Context, api *kubernetes.Client) releaseKeeper {
+		return &addon.Cluster{API: api, Pause: 50 * time.Millisecond}
+	}
+
+	return r
+}
+
+// drive is an addon that does not exist yet, of a provider process that all of them share.
+func (r *realAddons) drive(t *testing.T) *driven {
+	t.Helper()
+
+	d := drive(t, addonResourceType, nil)
+	d.server = serve(t, r.machine, nil)
+
+	return d
+}
+
+// process is another process of the provider, which does not remember what registries said.
+func (r *realAddons) process(t *testing.T) tfprotov6.ProviderServer {
+	t.Helper()
+
+	m := impatientMachinery()
+	m.addons.open = r.machine.addons.open
+
+	return serve(t, m, nil)
+}
+
+// chart is a configuration of a chart in the repository.
+func (r *realAddons) chart(t *testing.T, namespace string, sample addontest.Sample, version string) configuration {
+	t.Helper()
+
+	return configuration{
+		"cluster":   configuration{"name": "prod", "endpoint": r.Endpoint(), "secrets": r.Secrets(t), "kubernetes_version": "v1.36.3"},
+		"name":      string(sample),
+		"namespace": namespace, "chart": string(sample), "repository": r.repository.URL, "version": version, "timeout": "1m",
+		"registry": configuration{"username": chartUser, "password": chartPassword, "ca": r.repository.CA},
+	}
+}
+
+// All tests with a cluster share one, in namespaces of their own: a real API server takes long to start.
+func TestAccAddon(t *testing.T) {
+	t.Parallel()
+
+	r := newRealAddons(t)
+
+	for name, test := range map[string]func(*testing.T){
+		"life": r.testLife, "registry": r.testRegistry, "folder": r.testFolder, "values": r.testValues, "import": r.testImport, "troubles": r.testTroubles,
+		"failures": r.testFailures, "silence": r.testSilence,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// An addon is installed, upgraded, changed by hand, repaired and removed.
+func (r *realAddons) testLife(t *testing.T) {
+	namespace := "life"
+	config := r.chart(t, namespace, addontest.Simple, "1.0.0")
+	d := r.drive(t)
+
+	d.plan(t, config).must(t).tells(t, "Addon life/simple: 4 objects added", "Deployment life/simple")
+	d.apply(t, config).must(t)
+	d.expectEmpty(t, "after the create", config)
+
+	if got := text(t, d.state, "status") + " " + text(t, d.state, "revision") + " " + text(t, d.state, "chart_version"); got != "deployed 1 1.0.0" {
+		t.Errorf("it is %s", got)
+	}
+
+	r.repository.Forget()
+	d.expectEmpty(t, "once more", config)
+
+	if n := r.repository.Requests("/simple-"); n > 0 {
+		t.Errorf("a plan that does nothing fetched the chart %d times", n)
+	}
+
+	// What changes no input runs no Helm.
+	config = with(with(config, "2m", "timeout"), 3, "max_history")
+	d.apply(t, config).must(t)
+
+	if revision := text(t, d.state, "revision"); revision != "1" {
+		t.Errorf("the revision is %s", revision)
+	}
+
+	changed := with(with(config, "1.1.0", "version"), []any{"message: changed\nreplicas: 2\n"}, "values")
+	d.plan(t, changed).must(t).tells(t, "Addon life/simple:", "ConfigMap life/simple", "data.message", "spec.replicas")
+	d.apply(t, changed).must(t)
+	d.expectEmpty(t, "after the upgrade", changed)
+
+	r.alter(t, namespace)
+
+	read := d.refresh(t).must(t)
+	read.tells(t, `ConfigMap life/simple: data.message is "by hand"`, "Service life/simple is missing")
+	d.apply(t, changed).must(t)
+	d.expectEmpty(t, "after the repair", changed)
+
+	if live, err := r.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple", metav1.GetOptions{}); err != nil || live.Data["message"] != "changed" {
+		t.Errorf("the ConfigMap is %v, %v", live, err)
+	}
+
+	if _, stderr, err := r.helm("upgrade", "simple", "simple", "-n", namespace, "--repo", r.repository.URL, "--ca-file", r.repository.CAFile, "--username", chartUser,
+		"--password", chartPassword, "--version", "1.0.0", "--set", "replicas=5"); err != nil {
+		t.Fatal(err, stderr)
+	}
+
+	d.refresh(t).must(t).tells(t, "revision is 4 instead of 3", "replicas", "chart is simple 1.0.0 instead of simple 1.1.0")
+	d.apply(t, changed).must(t)
+	d.expectEmpty(t, "after helm was undone", changed)
+
+	d.apply(t, nil).must(t)
+	r.nothingLeft(t, namespace)
+}
+
+// alter changes an object and removes another one.
+func (r *realAddons) alter(t *testing.T, namespace string) {
+	t.Helper()
+
+	maps := r.API().CoreV1().ConfigMaps(namespace)
+
+	must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		live, err := maps.Get(t.Context(), "simple", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+
+		live.Data["message"] = "by hand"
+		_, err = maps.Update(t.Context(), live, metav1.UpdateOptions{})
+
+		return err
+	}))
+	must(t, r.API().CoreV1().Services(namespace).Delete(t.Context(), "simple", metav1.DeleteOptions{}))
+}
+
+// nothingLeft checks that neither objects nor records nor a Lease are left.
+func (r *realAddons) nothingLeft(t *testing.T, namespace string) {
+	t.Helper()
+
+	if _, err := r.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ConfigMap is left: %v", err)
+	}
+
+	secrets, err := r.API().CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
+	must(t, err)
+
+	if len(secrets.Items) > 0 {
+		t.Errorf("%d records are left", len(secrets.Items))
+	}
+}
+
+// A chart in an OCI registry, and new content under its tag.
+func (r *realAddons) testRegistry(t *testing.T) {
+	config := r.chart(t, "registry", addontest.Simple, "1.0.0")
+	config["chart"], config["registry"] = r.registry.URL+"/simple", configuration{"username": chartUser, "password": chartPassword, "ca": r.registry.CA}
+	delete(config, "repository")
+
+	d := r.drive(t)
+	d.apply(t, config).must(t)
+	d.expectEmpty(t, "after the create", config)
+
+	files := addontest.Simple.Files("1.0.0")
+	files["templates/more.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n"
+	r.registry.Push(t, addontest.Chart("simple", "1.0.0", files))
+
+	d.server = r.process(t)
+	d.plan(t, config).must(t).tells(t, "another content", text(t, d.state, "chart_digest"), "ConfigMap registry/more")
+	d.apply(t, config).must(t)
+	d.expectEmpty(t, "after the new content", config)
+	d.apply(t, nil).must(t)
+}
+
+// A chart in a folder, whose files decide.
+func (r *realAddons) testFolder(t *testing.T) {
+	folder := t.TempDir()
+
+	write := func(files map[string]string) {
+		for name, content := range files {
+			at := filepath.Join(folder, filepath.FromSlash(name))
+			must(t, os.MkdirAll(filepath.Dir(at), 0o700))
+			must(t, os.WriteFile(at, []byte(content), 0o600))
+		}
+	}
+	write(addontest.Simple.Files("1.0.0"))
+
+	config := r.chart(t, "folder", addontest.Simple, "1.0.0")
+	config["chart"] = folder
+
+	for _, name := range []string{"repository", "version", "registry"} {
+		delete(config, name)
+	}
+
+	d := r.drive(t)
+	d.apply(t, config).must(t)
+	d.expectEmpty(t, "after the create", config)
+
+	write(map[string]string{"templates/more.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n"})
+	d.plan(t, config).must(t).tells(t, "another content", "ConfigMap folder/more")
+	d.apply(t, config).must(t)
+	d.expectEmpty(t, "after the change", config)
+	d.apply(t, nil).must(t)
+}
+
+// Values reach the templates as they were written.
+func (r *realAddons) testValues(t *testing.T) {
+	values := "list: [1, two, 3.5]\nbig: 1000000\nzero: \"007\"\ntruth: \"true\"\nversion: \"1.10\"\nexponent: \"1e3\"\ntext: |\n  one\n\n    two\n" +
+		"unicode: Grüße ☃ 日本\nempty: \"\"\nnested: {a: {b: [x, {y: \"0x1F\"}]}}\nlong: 12345678901234567\n"
+	config := with(r.chart(t, "values", addontest.Echo, "1.0.0"), []any{values}, "values")
+
+	d := r.drive(t)
+	d.apply(t, config).must(t)
+	d.expectEmpty(t, "after the create", config)
+
+	live, err := r.API().CoreV1().ConfigMaps("values").Get(t.Context(), "echo", metav1.GetOptions{})
+	must(t, err)
+
+	for name, want := range map[string]string{
+		"big": "int64 1000000", "zero": "string 007", "truth": "string true", "version": "string 1.10", "exponent": "string 1e3", "text": "string one\n\n  two\n",
+		"unicode": "string Grüße ☃ 日本", "empty": "string ", "long": "int64 12345678901234567",
+	} {
+		if got := live.Data[name]; got != want {
+			t.Errorf("%s arrives as %q, want %q", name, got, want)
+		}
+	}
+
+	if got := live.Data["nested"]; !strings.Contains(got, "0x1F") {
+		t.Errorf("nested arrives as %q", got)
+	}
+
+	d.apply(t, nil).must(t)
+}
+
+// A release of the real helm is adopted with an empty plan.
+func (r *realAddons) testImport(t *testing.T) {
+	if _, stderr, err := r.helm("install", "simple", "simple", "-n", "import", "--create-namespace", "--repo", r.repository.URL, "--ca-file", r.repository.CAFile,
+		"--username", chartUser, "--password", chartPassword, "--version", "1.0.0", "--set", "replicas=2,message=theirs"); err != nil {
+		t.Fatal(err, stderr)
+	}
+
+	config := r.chart(t, "import", addontest.Simple, "1.0.0")
+	for _, name := range []string{"cluster", "registry", "timeout"} {
+		delete(config, name)
+	}
+
+	config["kubeconfig"], config["values"] = configuration{"path": r.Kubeconfig()}, []any{"# as helm has them\nmessage: theirs\nreplicas: 2\n"}
+
+	d := r.drive(t)
+	id := encoded(t, map[string]any{
+		"kubeconfig": map[string]string{"path": r.Kubeconfig()}, "namespace": "import", "name": "simple", "chart": "simple", "repository": r.repository.URL,
+		"version": "1.0.0",
+	})
+
+	// The repository wants credentials, which an import has not.
+	d.imports(t, id).must(t).tells(t, "is taken on trust")
+
+	read := d.refresh(t).must(t)
+	planned := d.plan(t, config).must(t)
+
+	if !planned.value.Equal(d.state) || len(read.diagnostics) > 0 {
+		differences, _ := d.state.Diff(planned.value)
+		t.Errorf("the plan after the import is not empty: %v, %s", differences, show(read.diagnostics))
+	}
+
+	d.apply(t, with(config, []any{"message: ours\n"}, "values")).tells(t, "Unable to fetch chart", "registry.ca")
+	d.apply(t, with(with(config, []any{"message: ours\n"}, "values"), configuration{"username": chartUser, "password": chartPassword, "ca": r.repository.CA}, "registry")).must(t)
+
+	if got := text(t, d.state, "revision"); got != "2" {
+		t.Errorf("the revision is %s", got)
+	}
+
+	for _, wrong := range []string{"simple", "a/b/c", `{"name": ""}`, "import/nothing"} {
+		if failed := r.drive(t).imports(t, wrong); !failed.failed() {
+			t.Errorf("%s is imported", wrong)
+		}
+	}
+
+	d.apply(t, nil).must(t)
+}
+
+// What cannot succeed is found by the plan.
+func (r *realAddons) testTroubles(t *testing.T) {
+	base := func(sample addontest.Sample) configuration { return r.chart(t, "troubles", sample, "1.0.0") }
+
+	for name, test := range map[string]struct {
+		config configuration
+		says   []string
+	}{
+		"credentials": {with(base(addontest.Simple), "wrong-password", "registry", "password"), []string{"credentials", `"registry"`}},
+		"version":     {with(base(addontest.Simple), "9.9.9", "version"), []string{"9.9.9", "1.1.0", `"version"`}},
+		"chart":       {with(base(addontest.Simple), "complex", "chart"), []string{"complex", `"chart"`}},
+		"template":    {base(addontest.Broken), []string{"a value for name is needed", `"chart"`}},
+		"kubernetes":  {base(addontest.NeedsKubernetes), []string{"Kubernetes", `"chart"`}},
+		"schema":      {with(base(addontest.WithSchema), []any{"replicas: none\n"}, "values"), []string{"replicas", `"values"`}},
+		"patch": {with(base(addontest.Simple), []any{configuration{"patch": "- {op: remove, path: /nothing}", "target": configuration{"kind": "Service"}}}, "patches"),
+			[]string{"/nothing", `"patches"`}},
+	} {
+		planned := r.drive(t).plan(t, test.config)
+		if !planned.failed() {
+			t.Errorf("%s: the plan is fine", name)
+		}
+
+		planned.tells(t, test.says...)
+
+		if strings.Contains(show(planned.diagnostics), "wrong-password") {
+			t.Errorf("%s: the password is shown", name)
+		}
+	}
+
+	// A cluster that does not exist yet is no reason not to say so.
+	unborn := with(base(addontest.NeedsKubernetes), unknownValue{}, "cluster", "phase")
+	if planned := r.drive(t).plan(t, unborn); !planned.failed() {
+		t.Error("a chart for another Kubernetes is fine for a cluster that is still to be made")
+	}
+
+	r.drive(t).plan(t, with(base(addontest.Simple), unknownValue{}, "cluster", "phase")).must(t).tells(t, "4 objects added", "made or changed first")
+
+	// A server that nobody can reach is a warning.
+	r.drive(t).plan(t, with(base(addontest.Simple), "https://127.0.0.1:1", "repository")).must(t).tells(t, "could not be looked at")
+}
+
+// A pod and a hook that fail are named with what they say; what was begun goes on, or is undone.
+func (r *realAddons) testFailures(t *testing.T) {
+	failing := fmt.Sprintf("podAnnotations: {%s: \"true\"}\n", addontest.MissingImageAnnotation)
+	config := with(with(r.chart(t, "failures", addontest.Simple, "1.0.0"), []any{failing}, "values"), "3s", "timeout")
+
+	d := r.drive(t)
+	d.apply(t, with(config, "warn", "on_incomplete")).must(t).tells(t, "Incomplete addon", "Deployment failures/simple", "ImagePullBackOff", "goes on in place")
+
+	mended := with(r.chart(t, "failures", addontest.Simple, "1.0.0"), "warn", "on_incomplete")
+	d.refresh(t).must(t).tells(t, "status is failed")
+	d.apply(t, mended).must(t)
+	d.expectEmpty(t, "after the recovery", mended)
+
+	broken := with(with(with(r.chart(t, "failures", addontest.Simple, "1.0.0"), []any{failing}, "values"), "3s", "timeout"), true, "atomic")
+	failed := d.apply(t, broken)
+	failed.tells(t, "Unable to upgrade addon", "ImagePullBackOff", "rolled back")
+
+	if !failed.failed() {
+		t.Error("an upgrade that failed is none")
+	}
+
+	d.refresh(t).must(t)
+	d.apply(t, mended).must(t)
+	d.expectEmpty(t, "after the rollback", mended)
+	d.apply(t, nil).must(t)
+}
+
+// A cluster that does not answer keeps its addons, and lets them be forgotten.
+func (r *realAddons) testSilence(t *testing.T) {
+	proxy := r.Proxy(t)
+	config := without(r.chart(t, "silence", addontest.Simple, "1.0.0"), "cluster")
+	config["kubeconfig"] = configuration{"path": proxy.Kubeconfig()}
+	config["timeouts"] = configuration{"read": "5s", "delete": "10s"}
+
+	d := r.drive(t)
+	d.apply(t, config).must(t)
+	d.expectEmpty(t, "after the create", config)
+
+	proxy.Fail(addontest.Always(nil, addontest.Cut))
+	d.refresh(t).must(t).tells(t, "could not be looked at")
+
+	if planned := d.plan(t, config).must(t); !planned.value.Equal(d.state) {
+		t.Error("silence changes the plan")
+	}
+
+	if failed := d.apply(t, nil); !failed.failed() {
+		t.Error("a destroy without an answer is fine")
+	}
+
+	config = with(config, "forget", "on_unreachable")
+	d.apply(t, config).must(t)
+	d.apply(t, nil).must(t).tells(t, "was forgotten")
+
+	if _, err := r.API().AppsV1().Deployments("silence").Get(t.Context(), "simple", metav1.GetOptions{}); err != nil {
+		t.Errorf("what was forgotten is gone: %v", err)
+	}
+}
