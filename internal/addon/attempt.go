@@ -18,8 +18,8 @@ import (
 
 // attempt is one run of Helm's install or upgrade.
 type attempt struct {
-	spec  Spec
-	step  Step
+	spec Spec
+	step Step
 	// from is the revision that is upgraded from or installed over.
 	from  int
 	chart *chart.Chart
@@ -92,7 +92,7 @@ func (a *attempt) run() (err error) {
 func (a *attempt) install() *action.Install {
 	o, i := a.spec.Options, action.NewInstall(a.cfg)
 	i.ReleaseName, i.Namespace, i.Replace = a.spec.Name.Name, a.spec.Namespace, a.step == InstallOver
-	i.Wait, i.WaitForJobs, i.Timeout, i.DisableHooks = o.Wait, o.WaitForJobs, o.Timeout, o.DisableHooks
+	i.Wait, i.WaitForJobs, i.Timeout, i.DisableHooks = o.Wait, o.WaitForJobs, o.timeout(), o.DisableHooks
 	i.SkipCRDs, i.SubNotes, i.EnableDNS, i.Description = true, o.SubNotes, o.EnableDNS, o.Description
 	i.DisableOpenAPIValidation, i.SkipSchemaValidation = o.DisableOpenAPIValidation, o.SkipSchemaValidation
 	i.TakeOwnership, i.Force = o.TakeOwnership, o.Force
@@ -111,7 +111,7 @@ func (a *attempt) install() *action.Install {
 func (a *attempt) upgrade() *action.Upgrade {
 	o, u := a.spec.Options, action.NewUpgrade(a.cfg)
 	u.Namespace, u.MaxHistory, u.Description = a.spec.Namespace, o.MaxHistory, o.Description
-	u.Wait, u.WaitForJobs, u.Timeout, u.DisableHooks = o.Wait, o.WaitForJobs, o.Timeout, o.DisableHooks
+	u.Wait, u.WaitForJobs, u.Timeout, u.DisableHooks = o.Wait, o.WaitForJobs, o.timeout(), o.DisableHooks
 	u.SkipCRDs, u.SubNotes, u.EnableDNS = true, o.SubNotes, o.EnableDNS
 	u.DisableOpenAPIValidation, u.SkipSchemaValidation = o.DisableOpenAPIValidation, o.SkipSchemaValidation
 	u.TakeOwnership, u.Force, u.CleanupOnFail = o.TakeOwnership, o.Force, o.CleanupOnFail
@@ -169,7 +169,9 @@ func (r *rendered) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
 	return out, nil
 }
 
-func (r *rendered) objects() ([]manifest.Object, error) { return manifest.Parse(r.manifest, r.namespace) }
+func (r *rendered) objects() ([]manifest.Object, error) {
+	return manifest.Parse(r.manifest, r.namespace)
+}
 
 // hooksOf are the objects of a release's hooks.
 func hooksOf(hooks []*release.Hook, namespace string) ([]manifest.Object, error) {

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -31,6 +34,8 @@ type Cluster struct {
 	API *kubernetes.Client
 	// Progress is told what is done and waited for; nil is allowed.
 	Progress func(message string, fields map[string]any)
+	// Log is told what Helm logs; nil is allowed.
+	Log func(message string, fields map[string]any)
 	// Slots bound how many releases are rendered and built at a time, over all that share them; nil
 	// shares with none.
 	Slots *session.Slots
@@ -55,7 +60,18 @@ func leaseOf(name Name) string {
 
 // holding does work while no other run changes the release.
 func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.Context) error) error {
-	lock := c.API.Lock(kubernetes.LockOptions{Lease: leaseOf(name), Name: "addon " + name.String(), Duration: c.LockDuration})
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	lock := c.API.Lock(kubernetes.LockOptions{
+		Lease: leaseOf(name), Name: "addon " + name.String(), Duration: c.LockDuration,
+		Asked: func(err error) {
+			if apierrors.IsForbidden(err) {
+				// Else it would be asked for until ctx ends.
+				cancel(fmt.Errorf("a release is changed under a Lease in the namespace %s: %w", metav1.NamespaceSystem, err))
+			}
+		},
+	})
 
 	lost, release, err := lock.Acquire(ctx, func(holder string) { c.tell(name, "waiting for "+holder+", which works on the release") })
 	if err != nil {
@@ -63,9 +79,6 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 	}
 
 	defer release()
-
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 
 	go func() {
 		select {
@@ -82,8 +95,12 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 func (c *Cluster) open(ctx context.Context, name Name, redact func(string) string) (*session.Session, error) {
 	return session.Open(ctx, c.API, session.Options{
 		Namespace: name.Namespace, Release: name.Name, Redact: redact,
-		Progress: func(text string) { c.tell(name, text) },
-		Slots:    c.Slots, Grace: c.Grace, Pause: c.Pause,
+		Progress: func(text string) {
+			if c.Log != nil {
+				c.Log(text, map[string]any{"release": name.String()})
+			}
+		},
+		Slots: c.Slots, Grace: c.Grace, Pause: c.Pause,
 	})
 }
 

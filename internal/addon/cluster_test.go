@@ -39,10 +39,10 @@ type place struct {
 func newPlace(t *testing.T) *place {
 	t.Helper()
 
-	real := addontest.Shared(t)
-	p := &place{real: real, namespace: real.Namespace(t)}
+	shared := addontest.Shared(t)
+	p := &place{real: shared, namespace: shared.Namespace(t)}
 	p.Cluster = &addon.Cluster{
-		API: real.Client(t, kubernetes.Options{}), Slots: session.NewSlots(0), Pause: pause, LockDuration: time.Second, Grace: 5 * time.Second,
+		API: shared.Client(t, kubernetes.Options{}), Slots: session.NewSlots(0), Pause: pause, LockDuration: time.Second, Grace: 5 * time.Second,
 		Progress: func(text string, _ map[string]any) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

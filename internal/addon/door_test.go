@@ -26,6 +26,8 @@ const (
 	lose
 	// cut the connection before that.
 	cut
+	// forbid it.
+	forbid
 )
 
 // door is a way to the API of a cluster that counts who goes through, and can be shut.
@@ -66,6 +68,8 @@ func newDoor(t *testing.T, to *addontest.Cluster) *door {
 			panic(http.ErrAbortHandler)
 		case cut:
 			panic(http.ErrAbortHandler)
+		case forbid:
+			refuse(w)
 		case pass:
 			through.ServeHTTP(w, r)
 		}

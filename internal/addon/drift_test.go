@@ -100,6 +100,75 @@ func TestDrift(t *testing.T) {
 	same(t, "repaired", look(addon.DriftOptions{}), []string(nil))
 }
 
+// What charts write is seldom what the API answers: none of that is drift.
+func TestNoDriftOfOddObjects(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	chart := packageOf(t, addontest.Chart("odd", "1.0.0", map[string]string{
+		"templates/role.yaml": `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "{{ .Release.Namespace }}-odd", namespace: "{{ .Release.Namespace }}"}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+`,
+		"templates/bare-role.yaml": `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "{{ .Release.Namespace }}-bare"}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+`,
+		"templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: odd}\nstringData: {key: value}\n",
+		"templates/deployment.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: odd
+  annotations:
+  labels: {app: odd, empty: ""}
+spec:
+  selector: {matchLabels: {app: odd}}
+  strategy: null
+  template:
+    metadata: {labels: {app: odd}, annotations: null}
+    spec:
+      nodeSelector: {}
+      tolerations: []
+      containers:
+      - name: main
+        image: registry.example/odd
+        args: null
+        ports: [{containerPort: 80}, {containerPort: 53, protocol: UDP}]
+        env: [{name: A, value: ""}, {name: B, value: "1"}]
+        resources: {limits: {cpu: 1000m, memory: 1024Mi}, requests: {cpu: 0.5}}
+`,
+		"templates/list.yaml": "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(configMap("listed", "x")), "\n", "\n  ") + "\n",
+	}))
+	spec := p.spec(nil)
+	p.apply(t, spec, chart, addon.Intent{Create: true})
+
+	deployed, _ := p.observed(t, spec.Name).Deployed()
+
+	lines, err := p.Drift(t.Context(), deployed, addon.DriftOptions{Release: spec.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "drift", lines, []string(nil))
+
+	roles := p.real.API().RbacV1().ClusterRoles()
+	for _, name := range []string{"-odd", "-bare"} {
+		if err := roles.Delete(t.Context(), p.namespace+name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if lines, err := p.Drift(t.Context(), deployed, addon.DriftOptions{Release: spec.Name}); err != nil || len(lines) != 2 {
+		t.Errorf("drift: %v %v", lines, err)
+	}
+
+	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestIgnoredPaths(t *testing.T) {
 	t.Parallel()
 

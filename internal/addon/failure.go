@@ -40,8 +40,10 @@ func (r *run) failed(ctx context.Context, s *session.Session, a *attempt, have O
 
 // refused is about a step before which Helm shied away: nothing was changed.
 func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause error) error {
-	if err := r.strangers(ctx, a, have); errors.Is(err, ErrOwned) {
-		return err
+	if a.rendered.manifest != "" && a.rendered.refusal == nil && !r.spec.Options.TakeOwnership {
+		if err := r.strangers(ctx, a, have); errors.Is(err, ErrOwned) {
+			return err
+		}
 	}
 
 	return a.rejection(ctx, cause)
@@ -49,10 +51,6 @@ func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause e
 
 // strangers names the objects that Helm would not take over, which it does in words only.
 func (r *run) strangers(ctx context.Context, a *attempt, have Observation) error {
-	if a.rendered.manifest == "" || a.rendered.refusal != nil || r.spec.Options.TakeOwnership || ctx.Err() != nil {
-		return nil
-	}
-
 	brings, err := a.rendered.objects()
 	if err != nil {
 		return err
@@ -165,7 +163,7 @@ func (r *run) rollBack(s *session.Session, to Revision) error {
 	cfg.Releases.Driver = &marking{Driver: cfg.Releases.Driver, inputs: inputs}
 
 	back := action.NewRollback(cfg)
-	back.Version, back.Timeout, back.Wait, back.WaitForJobs = to.Number, o.Timeout, o.Wait, o.WaitForJobs
+	back.Version, back.Timeout, back.Wait, back.WaitForJobs = to.Number, o.timeout(), o.Wait, o.WaitForJobs
 	back.DisableHooks, back.Force, back.CleanupOnFail, back.MaxHistory = o.DisableHooks, o.Force, o.CleanupOnFail, o.MaxHistory
 
 	return errors.Join(back.Run(r.spec.Name.Name), s.RecordError())

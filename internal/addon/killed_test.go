@@ -88,7 +88,7 @@ func newTrial(t *testing.T, name string) *trial {
 
 	t.Cleanup(func() {
 		crd := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-		_ = p.real.Dynamic().Resource(crd).Delete(context.WithoutCancel(t.Context()), //nolint:errcheck // when the test made none
+		_ = p.real.Dynamic().Resource(crd).Delete(context.WithoutCancel(t.Context()),
 			strings.ToLower(kind)+"s.killed.example", metav1.DeleteOptions{})
 	})
 

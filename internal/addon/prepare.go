@@ -28,7 +28,7 @@ func (r *run) prepare(ctx context.Context, a *attempt, have Observation) error {
 func (r *run) namespace(ctx context.Context) error {
 	name := r.spec.Namespace
 
-	bound := max(r.spec.Options.Timeout, definitionsBound)
+	bound := max(r.spec.Options.timeout(), definitionsBound)
 	waiting, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not within %s", bound))
 	defer cancel()
 

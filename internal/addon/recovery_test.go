@@ -214,7 +214,9 @@ func TestNamespaceIsMade(t *testing.T) {
 		t.Error(err)
 	}
 
-	t.Cleanup(func() { _ = namespaces.Delete(context.WithoutCancel(t.Context()), spec.Namespace, metav1.DeleteOptions{}) })
+	t.Cleanup(func() {
+		_ = namespaces.Delete(context.WithoutCancel(t.Context()), spec.Namespace, metav1.DeleteOptions{})
+	})
 }
 
 // Two runs with the same wish install once.
@@ -278,4 +280,3 @@ func TestPatchesAndHistory(t *testing.T) {
 	p.apply(t, spec, chart, addon.Intent{})
 	same(t, "objects", p.configMaps(t), []string{"a=web 5"})
 }
-

@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
-
-// defaultTimeout bounds the wait for objects when no timeout is given.
-const defaultTimeout = 5 * time.Minute
 
 // Remove uninstalls a release, with what its failed revisions left behind. It is idempotent, finishes
 // a removal that was interrupted, and a release that is gone is a success. Objects that went over to
@@ -148,11 +146,7 @@ func uninstall(s *session.Session, name Name, o RemoveOptions) error {
 
 	u := action.NewUninstall(cfg)
 	u.KeepHistory, u.DisableHooks, u.Wait, u.DeletionPropagation = o.KeepHistory, o.DisableHooks, o.Wait, o.Propagation
-	u.Timeout = o.Timeout
-
-	if u.Timeout == 0 {
-		u.Timeout = defaultTimeout
-	}
+	u.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 
 	_, err = u.Run(name.Name)
 
@@ -224,9 +218,7 @@ func leaving(live map[string]any, _ Name) bool {
 func (c *Cluster) awaitGone(
 	ctx context.Context, name Name, objects []manifest.Object, timeout time.Duration, counts func(live map[string]any, name Name) bool,
 ) error {
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
+	timeout = cmp.Or(timeout, defaultTimeout)
 
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
 	defer cancel()

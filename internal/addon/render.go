@@ -11,7 +11,6 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/kube"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-
 )
 
 // Render shows what a chart becomes on the cluster: a dry run of the installation or upgrade that an
@@ -158,4 +157,3 @@ func (a *attempt) offline(version *chartutil.KubeVersion) *action.Install {
 
 	return i
 }
-

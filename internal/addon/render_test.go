@@ -38,8 +38,8 @@ func namesOf(r addon.Rendering) []string {
 func TestRenderChangesNothing(t *testing.T) {
 	t.Parallel()
 
-	p, door := newPlace(t), (*door)(nil)
-	door = newDoor(t, p.real)
+	p := newPlace(t)
+	door := newDoor(t, p.real)
 	through := &addon.Cluster{API: door.client}
 	spec, kind := p.spec(nil), "Nut"+strings.ReplaceAll(p.namespace, "test-", "")
 	first, next := packageOf(t, gears(kind, "1.0.0", "stays", "goes")), packageOf(t, gears(kind, "2.0.0", "stays", "comes"))

@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ type Options struct {
 	CreateNamespace bool
 	// Wait until the objects are ready, with WaitForJobs also until Jobs are complete.
 	Wait, WaitForJobs bool
-	// Timeout bounds each wait for objects, and each hook.
+	// Timeout bounds each wait for objects, and each hook; 5 min by default.
 	Timeout time.Duration
 	// RollbackOnFailure takes a failed upgrade back to the last revision that was deployed, and
 	// a failed first install away.
@@ -63,6 +64,11 @@ type Options struct {
 	// Description of the revision, Helm's own when empty.
 	Description string
 }
+
+// defaultTimeout is Helm's (Helm 3.21, cmd/helm/install.go).
+const defaultTimeout = 5 * time.Minute
+
+func (o Options) timeout() time.Duration { return cmp.Or(o.Timeout, defaultTimeout) }
 
 // Reuse of the values of the revision before.
 type Reuse string
@@ -214,7 +220,7 @@ type RemoveOptions struct {
 	Wait bool
 	// Propagation is background (also when empty), foreground or orphan.
 	Propagation string
-	// Timeout bounds the wait for objects, and each hook.
+	// Timeout bounds the wait for objects, and each hook; 5 min by default.
 	Timeout time.Duration
 	// Secrets are the texts that are shown to nobody.
 	Secrets values.Secrets
