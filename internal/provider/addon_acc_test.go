@@ -95,7 +95,7 @@ func TestAccAddon(t *testing.T) {
 
 	for name, test := range map[string]func(*testing.T){
 		"life": r.testLife, "registry": r.testRegistry, "folder": r.testFolder, "values": r.testValues, "import": r.testImport, "troubles": r.testTroubles,
-		"failures": r.testFailures, "silence": r.testSilence,
+		"failures": r.testFailures, "silence": r.testSilence, "twenty": r.testTwenty,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -422,5 +422,42 @@ func (r *realAddons) testSilence(t *testing.T) {
 
 	if _, err := r.API().AppsV1().Deployments("silence").Get(t.Context(), "simple", metav1.GetOptions{}); err != nil {
 		t.Errorf("what was forgotten is gone: %v", err)
+	}
+}
+
+// Many addons share a download, and nothing else.
+func (r *realAddons) testTwenty(t *testing.T) {
+	r.repository.Add(t, addontest.Echo.Package("2.0.0"))
+
+	server := r.process(t)
+
+	t.Run("addons", func(t *testing.T) {
+		for i := range 20 {
+			name := fmt.Sprintf("echo-%d", i)
+
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+
+				config := with(with(r.chart(t, "twenty", addontest.Echo, "2.0.0"), name, "name"), []any{"message: " + name + "\n"}, "values")
+
+				d := r.drive(t)
+				d.server = server
+				d.apply(t, config).must(t)
+				d.expectEmpty(t, "after the create", config)
+			})
+		}
+	})
+
+	for i := range 20 {
+		name := fmt.Sprintf("echo-%d", i)
+
+		live, err := r.API().CoreV1().ConfigMaps("twenty").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || live.Data["message"] != "string "+name {
+			t.Errorf("%s has %v, %v", name, live, err)
+		}
+	}
+
+	if n := r.repository.Requests("/echo-2.0.0.tgz"); n != 1 {
+		t.Errorf("the chart was fetched %d times", n)
 	}
 }

@@ -1,0 +1,152 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+const (
+	addonAddress       = "talosop_addon.this"
+	addonWritten       = "only-written-never-read"
+	addonSensitive     = "sensitive-but-in-state"
+	addonRegistryWords = "the-word-of-the-repository"
+)
+
+// addonHCL is an addon with everything that is secret.
+func addonHCL(endpoint, repository, namespace string) string {
+	return fmt.Sprintf(`
+terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "secret" {
+  type      = object({ values = string, repository = string })
+  ephemeral = true
+}
+
+variable "run" {
+  default = "1"
+}
+
+variable "message" {
+  default = "one"
+}
+
+resource "talosop_addon" "this" {
+  cluster = {
+    name               = "prod"
+    endpoint           = %q
+    secrets            = file("secrets.yaml")
+    kubernetes_version = "v1.36.3"
+  }
+
+  name       = "simple"
+  namespace  = %q
+  chart      = "simple"
+  repository = %q
+  version    = "1.0.0"
+  timeout    = "2m"
+
+  values            = ["message: ${var.message}", yamlencode({ replicas = 1 })]
+  set_sensitive     = [{ name = "token", value = %q }]
+  values_wo         = [yamlencode({ password = var.secret.values })]
+  values_wo_version = var.run
+
+  registry = {
+    username = "reader"
+    password = var.secret.repository
+    ca       = file("repository.pem")
+  }
+
+  lifecycle {
+    postcondition {
+      condition     = self.status == "deployed"
+      error_message = "It is not deployed."
+    }
+  }
+}
+`, endpoint, namespace, repository, addonSensitive)
+}
+
+// An addon comes about, changes, is repaired and goes, and what is secret is nowhere but where it has to be.
+func TestAccAddonUnderCLIs(t *testing.T) {
+	t.Parallel()
+
+	cluster := addontest.NewCluster(t)
+	repository := addontest.NewRepository(t, addontest.ServerOptions{Username: "reader", Password: addonRegistryWords})
+	repository.Add(t, addontest.Simple.Package("1.0.0"))
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		namespace := strings.ToLower(cli.Name)
+
+		w := clitest.NewWorkspace(t, cli)
+		w.Write("main.tf", addonHCL(cluster.Endpoint(), repository.URL, namespace))
+		w.Write("secrets.yaml", cluster.Secrets(t))
+		w.Write("repository.pem", repository.CA)
+		w.Setenv("TF_VAR_secret", encoded(t, map[string]string{"values": addonWritten, "repository": addonRegistryWords}))
+		w.Init()
+
+		output := w.MustRun("apply", "-auto-approve").Output()
+		expectNoChanges(t, w, "after the create")
+
+		secret, err := cluster.API().CoreV1().Secrets(namespace).Get(t.Context(), "simple", metav1.GetOptions{})
+		if err != nil || string(secret.Data["password"]) != addonWritten {
+			t.Errorf("the Secret is not as it was written: %v", err)
+		}
+
+		changed := []string{"-var", "run=2", "-var", "message=two"}
+		plan := w.MustRun(append([]string{"plan", "-out", "addon.plan"}, changed...)...)
+		says(t, plan, "Addon "+namespace+"/simple: 1 object changed")
+		says(t, plan, `data.message`)
+
+		output += plan.Output()
+		planned := w.MustRun("show", "addon.plan").Output()
+
+		must(t, cluster.API().CoreV1().ConfigMaps(namespace).Delete(t.Context(), "simple", metav1.DeleteOptions{}))
+
+		output += w.MustRun("apply", "addon.plan").Output()
+
+		if live, err := cluster.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple", metav1.GetOptions{}); err != nil || live.Data["message"] != "two" {
+			t.Errorf("the ConfigMap is %v, %v", live, err)
+		}
+
+		says(t, w.MustRun(append([]string{"plan"}, changed...)...), "No changes.")
+
+		state := w.Read("terraform.tfstate")
+
+		wrong := w.Run("plan", "-var", `secret={values="x",repository="another-word"}`, "-var", "message=three")
+		if wrong.Exit == 0 {
+			t.Error("a plan with wrong credentials is fine")
+		}
+
+		says(t, wrong, "401 Unauthorized")
+
+		output += wrong.Output() + w.MustRun("destroy", "-auto-approve").Output()
+
+		for _, hidden := range []string{addonWritten, addonRegistryWords, addonSensitive} {
+			places := map[string]string{"output": output, "log": w.Trace(), "plan": planned}
+			if hidden != addonSensitive {
+				places["state"], places["plan file"] = state, w.Read("addon.plan")
+			}
+
+			for where, text := range places {
+				if strings.Contains(text, hidden) {
+					t.Errorf("the %s of %s holds %s", where, cli.Name, hidden)
+				}
+			}
+		}
+
+		// A log that tells nothing of the addon would prove nothing.
+		if !strings.Contains(w.Trace(), namespace+"/simple") {
+			t.Errorf("the log of %s does not tell of the addon", cli.Name)
+		}
+	})
+}
