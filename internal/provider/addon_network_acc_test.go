@@ -1,0 +1,74 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// One apply makes a cluster without a pod network and the addon that brings it, and the next one
+// has nothing to do.
+func TestAccAddonBringsThePodNetwork(t *testing.T) {
+	t.Parallel()
+
+	clitest.Asset(t, "kube-controller-manager")
+
+	s := newSiteWith(t, talossim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
+	cluster := addontest.Attach(t, s.Simulator)
+
+	w := clitest.NewWorkspace(t, clitest.Any(t))
+	w.Write("cni-1.0.0.tgz", string(addontest.CNI.Package("1.0.0")))
+	w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL(`
+  cni                                = { name = "none" }
+  allow_scheduling_on_control_planes = true
+`)+`
+resource "talosop_addon" "network" {
+  cluster   = talosop_control_plane.this.cluster
+  name      = "cni"
+  namespace = "kube-system"
+  chart     = "./cni-1.0.0.tgz"
+}
+`)
+	w.Init()
+	says(t, w.MustRun("plan"), "Addon kube-system/cni: 1 object added")
+	w.MustRun("apply", "-auto-approve")
+
+	if status := w.Attribute("talosop_addon.network", "status"); status != "deployed" {
+		t.Errorf("the addon is %v", status)
+	}
+
+	cluster.Await(t)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		nodes, err := cluster.API().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+
+		for _, node := range nodes.Items {
+			for _, c := range node.Status.Conditions {
+				if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+					return nil
+				}
+			}
+		}
+
+		return fmt.Errorf("none of %d nodes is ready", len(nodes.Items))
+	}))
+
+	expectNoChanges(t, w, "after the one apply")
+	w.MustRun("destroy", "-auto-approve")
+}
