@@ -8,7 +8,14 @@
 // signs each API server's certificate for the endpoint's host and for the machine's
 // own addresses. An observation adds the control planes that the cluster itself names.
 //
-// Addresses are dialled directly, without regard to proxies.
+// Addresses are dialled directly, without regard to proxies. A client of a kubeconfig has the one
+// server that it names, through the proxy that it names.
+//
+// # Objects of any kind
+//
+// Objects are applied, compared and removed as maps, of any kind that the API serves: where it does is
+// asked of it and remembered. Libraries that speak to the API by themselves, such as Helm, do so with
+// [Client.Config]. What keeps objects from being ready is told by [Client.Troubles].
 //
 // # Upgrades of Kubernetes
 //

@@ -171,14 +171,10 @@ func (e *everywhere) inTurn(r *http.Request, body []byte) (refusal *http.Respons
 		return refusal, nil
 	}
 
-	if err := ended(r.Context()); err != nil {
-		return nil, err
-	}
-
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	e.last = &noAnswerError{text: oneLine(errors.Join(reasons...))}
+	e.last = &noAnswerError{text: oneLine(errors.Join(reasons...)), ended: context.Cause(r.Context())}
 
 	return nil, e.last
 }
@@ -259,9 +255,11 @@ func (s *server) exchange(r *http.Request, body []byte, bound time.Duration) (re
 
 	moved := func() { silence.Reset(bound) }
 	out := r.Clone(ctx)
-	out.Host, out.URL.Host, out.GetBody = "", base.Host, nil
+	out.Host, out.URL.Host = "", base.Host
 
 	if r.Body != nil {
+		// A server that is about to end a connection refuses what it has not read yet.
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&noticed{bytes.NewReader(body), moved}), nil }
 		out.Body = io.NopCloser(&noticed{bytes.NewReader(body), moved})
 	}
 
