@@ -32,22 +32,31 @@ func (c *Client) CompareObject(ctx context.Context, object map[string]any) (live
 	ref := ReferenceTo(object)
 	way := &everywhere{client: c, ctx: ctx, faithful: true}
 
-	found, err := way.get(ctx, ref)
+	for attempt := 1; ; attempt++ {
+		found, err := way.get(ctx, ref)
 
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil, nil
-	case err != nil:
-		return nil, nil, fmt.Errorf("read %s: %w", ref, way.answered(err))
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil, nil
+		case err != nil:
+			return nil, nil, fmt.Errorf("read %s: %w", ref, way.answered(err))
+		}
+
+		wanted, err := way.become(ctx, found, wish(object))
+
+		switch {
+		case err == nil:
+			return found.Object, Differences(found.Object, wanted), nil
+		case apierrors.IsConflict(err) && attempt < compareAttempts:
+			// It changed between the two requests.
+		default:
+			return nil, nil, fmt.Errorf("compare %s: %w", ref, way.answered(err))
+		}
 	}
-
-	wanted, err := way.become(ctx, found, wish(object))
-	if err != nil {
-		return nil, nil, fmt.Errorf("compare %s: %w", ref, way.answered(err))
-	}
-
-	return found.Object, Differences(found.Object, wanted), nil
 }
+
+// compareAttempts is how often an object is looked at that changes meanwhile.
+const compareAttempts = 3
 
 // become asks what an object would be after it was changed to what is given.
 func (e *everywhere) become(ctx context.Context, live *unstructured.Unstructured, given map[string]any) (map[string]any, error) {
