@@ -125,21 +125,21 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 		return model, diags
 	}
 
-	path, chosen := "", ""
+	path, err := kubeconfigOfEnvironment()
+	chosen := types.StringNull()
 
-	if request.Kubeconfig != nil {
-		path, chosen = request.Kubeconfig.Path, request.Kubeconfig.Context
-	} else {
-		var err error
-		if path, err = kubeconfigOfEnvironment(); err != nil {
-			return model, diag.Diagnostics{addonNotImported("find the kubeconfig", err)}
-		}
+	if k := request.Kubeconfig; k != nil {
+		path, chosen, err = k.Path, textOrNull(k.Context), nil
+	}
+
+	if err != nil {
+		return model, diag.Diagnostics{addonNotImported("find the kubeconfig", err)}
 	}
 
 	var diags diag.Diagnostics
 
 	model.Kubeconfig, diags = types.ObjectValue(addonType(ctx, "kubeconfig").AttrTypes, map[string]attr.Value{
-		"path": types.StringValue(path), "content": types.StringNull(), "context": textOrNull(chosen),
+		"path": types.StringValue(path), "content": types.StringNull(), "context": chosen,
 	})
 
 	return model, diags

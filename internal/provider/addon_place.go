@@ -15,8 +15,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
@@ -167,12 +165,7 @@ func derOf(text []byte) string {
 }
 
 func digestOf(texts ...string) string {
-	sum := sha256.New()
-	for _, text := range texts {
-		fmt.Fprintf(sum, "%d:%s", len(text), text)
-	}
-
-	return fmt.Sprintf("%x", sum.Sum(nil))
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", texts)))
 }
 
 // wayOfKubeconfig reads the kubeconfig.
@@ -195,45 +188,19 @@ func (m addonModel) wayOfKubeconfig() (way, error) {
 		client: func() (*kubernetes.Client, error) { return kubernetes.NewFromKubeconfig(access, kubernetes.Options{}) },
 	}
 
-	// What is wrong with it the client says.
-	config, err := clientcmd.Load(content)
+	facts, err := access.Facts()
 	if err != nil {
-		return found, nil //nolint:nilerr // see above
+		return way{}, fmt.Errorf("%w: %w", errNoWay, err)
 	}
 
-	found.secrets = secretsInKubeconfig(config)
-
-	used := config.Contexts[cmp.Or(access.Context, config.CurrentContext)]
-	if used == nil || config.Clusters[used.Cluster] == nil {
-		return found, nil
-	}
-
-	cluster := config.Clusters[used.Cluster]
-	found.server, found.authority = cluster.Server, derOf(cluster.CertificateAuthorityData)
+	found.server, found.authority, found.secrets = facts.Server, derOf(facts.CA), facts.Secrets
 
 	return found, nil
 }
 
-// secretsInKubeconfig are the texts of a kubeconfig that must not be shown.
-func secretsInKubeconfig(config *clientcmdapi.Config) []string {
-	var secrets []string
-
-	for _, user := range config.AuthInfos {
-		secrets = append(secrets, nonEmpty(user.Token, user.Password, string(user.ClientKeyData))...)
-
-		if user.Exec != nil {
-			for _, variable := range user.Exec.Env {
-				secrets = append(secrets, variable.Value)
-			}
-		}
-	}
-
-	return slices.DeleteFunc(secrets, func(text string) bool { return len(text) < shortestSecret })
-}
-
 // mask returns a context whose log lines hide what is secret of a way.
 func (w way) mask(ctx context.Context) context.Context {
-	return tflog.MaskLogStrings(tflog.MaskLogRegexes(ctx, privateKey), w.secrets...)
+	return maskTexts(tflog.MaskLogRegexes(ctx, privateKey), w.secrets)
 }
 
 // another is whether two ways are known to lead to different clusters. The authority of a cluster

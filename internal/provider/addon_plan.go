@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -280,6 +279,3 @@ func (p *chartProblem) warning(m addonModel) diag.Diagnostic {
 		Now: []string{"the chart is taken to be the same"}, Next: next,
 	}.String())
 }
-
-// interrupted is whether a look ended because nobody waits for it any more.
-func interrupted(err error) bool { return errors.Is(err, context.Canceled) }

@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -103,9 +103,13 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 		return nil
 	}
 
-	// What the parser says can quote the file.
-	if config, err := clientcmd.Load([]byte(content.ValueString())); err != nil || len(config.Contexts) == 0 {
-		return diag.Diagnostics{invalid(at.AtName("content"), "content", "found no YAML of a kubeconfig with a context", "allowed is a whole kubeconfig",
+	chosen, _ := m.Kubeconfig.Attributes()["context"].(types.String)
+	if chosen.IsUnknown() {
+		return nil
+	}
+
+	if _, err := (kubernetes.Kubeconfig{Content: []byte(content.ValueString()), Context: chosen.ValueString()}).Facts(); err != nil {
+		return diag.Diagnostics{invalid(at.AtName("content"), "content", "found that it cannot be used: "+err.Error(), "allowed is a whole kubeconfig",
 			"give what is in the file; its path belongs into path")}
 	}
 

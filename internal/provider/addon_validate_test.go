@@ -85,7 +85,7 @@ func TestMistakesInAddons(t *testing.T) {
 		"empty access":    {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{}, says: []string{"neither path nor content"}},
 		"two kubeconfigs": {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{"path": "a", "content": "b"}, says: []string{"both"}},
 		"no kubeconfig": {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{"content": "the: secret"},
-			says: []string{"no YAML of a kubeconfig"}},
+			says: []string{"cannot be used"}},
 		"secrets":               {path: []string{"cluster", "secrets"}, value: "nothing", says: []string{"talosctl gen secrets"}},
 		"endpoint":              {path: []string{"cluster", "endpoint"}, value: "10.0.0.1", says: []string{`"10.0.0.1"`, "https"}},
 		"no repository":         {base: without(baseAddon(), "repository"), path: []string{"chart"}, value: "web", says: []string{`"web" without repository`, "./web"}},
