@@ -3,11 +3,14 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestHooks(t *testing.T) {
@@ -59,6 +62,41 @@ spec: {restartPolicy: Never, containers: [{name: check, image: "registry.example
 				t.Errorf("the release is recorded as %s", got)
 			}
 		})
+	}
+}
+
+// TestJobsThatVanishUnseen: nobody looked between their end and their deletion.
+func TestJobsThatVanishUnseen(t *testing.T) {
+	f := newFront(t)
+	namespace := f.cluster.Namespace(t)
+	s := f.open(t, t.Context(), Options{Namespace: namespace})
+	c := s.client()
+
+	for name, fails := range map[string]bool{"well": false, "badly": true} {
+		annotation := "a: b"
+		if fails {
+			annotation = `addontest/fail: "exit code 3: no such table"`
+		}
+
+		list, err := c.Build(strings.NewReader(job(name, "pre-install", "ttlSecondsAfterFinished: 0", annotation)), true)
+		must(t, err)
+
+		_, err = c.Create(list)
+		must(t, err)
+
+		soon(t, func(ctx context.Context) error {
+			_, err := f.cluster.API().BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+
+			return fmt.Errorf("the Job is there: %w", err)
+		})
+
+		err = c.WatchUntilReady(list, time.Minute)
+		if got := err != nil; got != fails || fails && !strings.Contains(err.Error(), "Job "+namespace+"/badly failed: BackoffLimitExceeded") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

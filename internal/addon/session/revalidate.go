@@ -11,10 +11,9 @@ import (
 )
 
 // bound is the transport of everything that a session asks: nothing goes out after the context
-// ended, and no answer makes client-go sleep. Helm's requests come with contexts that never end
-// (kube.Client and resource.Helper: context.TODO; storage/driver.Secrets: context.Background), and
-// client-go sleeps through what a Retry-After header asks for, up to ten times, in that context
-// (client-go 0.36, rest.withRetry.Before).
+// ended, although Helm's requests come with contexts that never do (Helm 3.21, kube.Client and
+// storage/driver.Secrets; cli-runtime 0.36, resource.Helper). What is under way ends by the
+// configuration that it is made of (kubernetes.Client.Config).
 //
 // The lists of kinds at /api and /apis are asked for with the tag that the server gave the last time,
 // and a server that has nothing new says so in an answer of no size. So they are never stale,
@@ -37,12 +36,7 @@ func (t *bound) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.revalidate(r)
 	}
 
-	response, err := t.RoundTripper.RoundTrip(r)
-	if err == nil {
-		response.Header.Del("Retry-After")
-	}
-
-	return response, err
+	return t.RoundTripper.RoundTrip(r)
 }
 
 func (t *bound) revalidate(r *http.Request) (*http.Response, error) {
@@ -58,8 +52,6 @@ func (t *bound) revalidate(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-
-	response.Header.Del("Retry-After")
 
 	tag := response.Header.Get("ETag")
 
