@@ -135,7 +135,7 @@ func TestCauses(t *testing.T) {
 	stop()
 
 	for _, test := range []struct {
-		ctx  context.Context //nolint:containedctx // a table
+		ctx  context.Context
 		is   error
 		text string
 	}{
