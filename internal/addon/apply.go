@@ -137,13 +137,13 @@ func (r *run) markFailed(s *session.Session, d Decision) error {
 
 // deploy installs or upgrades, and what belongs to it.
 func (r *run) deploy(ctx context.Context, s *session.Session, d Decision, have Observation) error {
-	a, err := r.attempt(s, d)
+	a, err := r.attempt(s, d, have)
 	if err != nil {
 		return err
 	}
 
 	if err := r.prepare(ctx, a, have); err != nil {
-		return err
+		return fmt.Errorf("prepare the %s of release %s: %w", a.noun(), r.spec.Name, err)
 	}
 
 	r.guard(ctx, a, have)

@@ -33,7 +33,7 @@ type attempt struct {
 }
 
 // attempt prepares a step; nothing is asked yet.
-func (r *run) attempt(s *session.Session, d Decision) (*attempt, error) {
+func (r *run) attempt(s *session.Session, d Decision, have Observation) (*attempt, error) {
 	a, err := newAttempt(r.spec, r.chart, s.Configuration())
 	if err != nil {
 		return nil, err
@@ -42,8 +42,9 @@ func (r *run) attempt(s *session.Session, d Decision) (*attempt, error) {
 	a.step, a.from = d.Step, d.Revision
 	a.marks = &marking{Driver: a.cfg.Releases.Driver, inputs: r.want.Inputs}
 	a.cfg.Releases.Driver = a.marks
+	a.cfg.KubeClient, err = newMerging(a.cfg.KubeClient, have)
 
-	return a, nil
+	return a, err
 }
 
 func newAttempt(spec Spec, pkg *Package, cfg *action.Configuration) (*attempt, error) {
@@ -72,6 +73,14 @@ func (a *attempt) verb() string {
 	}
 
 	return "install"
+}
+
+func (a *attempt) noun() string {
+	if a.step == Upgrade {
+		return "upgrade"
+	}
+
+	return "installation"
 }
 
 // run calls Helm. What it was given is changed by that, so it runs once.

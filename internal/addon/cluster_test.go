@@ -3,6 +3,7 @@ package addon_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,7 +121,9 @@ func (p *place) configMaps(t *testing.T) []string {
 
 	for _, item := range list.Items {
 		if item.Name != "kube-root-ca.crt" && item.DeletionTimestamp == nil {
-			all = append(all, item.Name+"="+item.Data["message"])
+			message := item.Data["message"]
+			delete(item.Data, "message")
+			all = append(all, item.Name+"="+strings.Join(append([]string{message}, slices.Sorted(maps.Keys(item.Data))...), " "))
 		}
 	}
 
@@ -353,11 +356,14 @@ func TestInterruptedWaitLeavesNothingRunning(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
-	// The wait looks at the Deployment again and again.
+	// What is asked after the Deployment was made is the wait.
+	made := false
 	door.fault = func(call string, _ int) fault {
-		if strings.Contains(call, "/deployments/web") {
-			time.AfterFunc(pause, cancel)
+		if made {
+			time.AfterFunc(10*pause, cancel)
 		}
+
+		made = made || strings.HasPrefix(call, "POST ") && strings.Contains(call, "/deployments")
 
 		return pass
 	}
@@ -378,14 +384,26 @@ func TestInterruptedWaitLeavesNothingRunning(t *testing.T) {
 		t.Errorf("the record is %+v", last)
 	}
 
-	// Whatever went on behind would ask the API sooner or later, and more than once in this time.
-	calls := door.count()
+	same(t, "objects", p.configMaps(t), []string{"web=hello"})
 
-	time.Sleep(20 * pause) //nolint:forbidigo // that nothing comes has no event
+	// Another run takes a while, in which whatever went on behind would ask the API again.
+	calls := door.count()
+	again := newRun(t, p)
+	spec.Values = nil
+	again.apply(t, spec, chart, addon.Intent{Create: true})
+	same(t, "statuses", again.statuses(t, spec.Name), "failed deployed")
 
 	if more := door.count() - calls; more > 0 {
 		t.Errorf("%d requests after the end", more)
 	}
+}
 
-	same(t, "objects", p.configMaps(t), []string{"web=hello"})
+// newRun is the place as another process sees it.
+func newRun(t *testing.T, p *place) *place {
+	t.Helper()
+
+	return &place{
+		real: p.real, namespace: p.namespace,
+		Cluster: &addon.Cluster{API: p.real.Client(t, kubernetes.Options{}), Pause: pause, LockDuration: time.Second},
+	}
 }

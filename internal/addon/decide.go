@@ -201,7 +201,8 @@ func busy(want Wanted, r Revision, now time.Time) Decision {
 func foreign(want Wanted, r Revision) Decision {
 	return Decision{
 		Step: Refuse, Revision: r.Number, Status: r.Status, Reason: ErrExists,
-		Text: fmt.Sprintf("revision %d of %s is %s, with the chart %s %s. Import it (the import id is %s), or set adopt = true to take it over as it is configured here",
+		Text: fmt.Sprintf("revision %d of %s is %s, with the chart %s %s. "+
+			"Import it (the import id is %s), or set adopt = true to take it over as it is configured here",
 			r.Number, want.Name, r.Status, r.ChartName, r.ChartVersion, want.Name),
 	}
 }

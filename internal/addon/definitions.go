@@ -68,6 +68,13 @@ func with(content map[string]any, labels, annotations map[string]string) map[str
 	return object.Object
 }
 
+// ownedBy is an object with what Helm writes on those of a release (Helm 3.21, action/validate.go,
+// setMetadataVisitor), and more annotations.
+func ownedBy(release Name, content map[string]any, more map[string]string) map[string]any {
+	return with(content, map[string]string{managedBy: managedByHelm},
+		joined(more, map[string]string{releaseName: release.Name, releaseNamespace: release.Namespace}))
+}
+
 func joined(a, b map[string]string) map[string]string {
 	if len(a)+len(b) == 0 {
 		return nil
@@ -134,9 +141,7 @@ func (r *run) defineOne(ctx context.Context, d manifest.Object, evenIfThere bool
 		}
 
 		// Else Helm refuses what exists before the release does.
-		content = with(content, map[string]string{managedBy: managedByHelm}, map[string]string{
-			releaseName: r.spec.Name.Name, releaseNamespace: r.spec.Namespace, kube.ResourcePolicyAnno: kube.KeepPolicy,
-		})
+		content = ownedBy(r.spec.Name, content, map[string]string{kube.ResourcePolicyAnno: kube.KeepPolicy})
 	}
 
 	_, err = r.cluster.API.ApplyObject(ctx, content)

@@ -87,7 +87,7 @@ func (c *Cluster) driftOf(ctx context.Context, object manifest.Object, o DriftOp
 	if o.Depth == DepthPresence {
 		live, err = c.API.GetObject(ctx, referenceTo(object))
 	} else {
-		live, differences, err = c.API.CompareObject(ctx, wantedContent(object))
+		live, differences, err = c.API.CompareObject(ctx, wantedContent(object, o.Release))
 	}
 
 	if err != nil && !unknownKind(err) {
@@ -123,10 +123,10 @@ func difference(object manifest.Object, d kubernetes.Difference) string {
 	return d.String()
 }
 
-// wantedContent is an object as it can be applied: with its namespace, and without the nulls that
-// templates leave where they render nothing.
-func wantedContent(object manifest.Object) map[string]any {
-	content := with(withoutNulls(object.Content), nil, nil)
+// wantedContent is an object as it can be applied: with its namespace and what Helm writes on it, and
+// without the nulls that templates leave where they render nothing.
+func wantedContent(object manifest.Object, release Name) map[string]any {
+	content := ownedBy(release, withoutNulls(object.Content), nil)
 
 	if metadata, ok := content["metadata"].(map[string]any); ok && object.Namespace != "" {
 		metadata["namespace"] = object.Namespace

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
@@ -98,6 +99,39 @@ func TestDrift(t *testing.T) {
 	p.apply(t, spec, chart, addon.Intent{Repair: true})
 	deployed, _ = p.observed(t, spec.Name).Deployed()
 	same(t, "repaired", look(addon.DriftOptions{}), []string(nil))
+}
+
+// Helm by itself never looks at what became of a custom resource.
+func TestCustomResourcesAreRepaired(t *testing.T) {
+	t.Parallel()
+
+	tr := newTrial(t, "c")
+	spec := tr.spec()
+	tr.apply(t, spec, tr.first, addon.Intent{Create: true})
+
+	gears := schema.GroupVersionResource{Group: "killed.example", Version: "v1", Resource: strings.ToLower(tr.kind) + "s"}
+	if _, err := tr.real.Dynamic().Resource(gears).Namespace(tr.namespace).Patch(t.Context(), "gear", types.MergePatchType,
+		[]byte(`{"spec":{"version":"by hand","theirs":true}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	deployed, _ := tr.observed(t, spec.Name).Deployed()
+
+	lines, err := tr.Drift(t.Context(), deployed, addon.DriftOptions{Release: spec.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "drift", lines, []string{tr.kind + " " + tr.namespace + `/gear: spec.version is "by hand" instead of "1.0.0"`})
+
+	tr.apply(t, spec, tr.first, addon.Intent{Repair: true})
+
+	live, err := tr.real.Dynamic().Resource(gears).Namespace(tr.namespace).Get(t.Context(), "gear", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "repaired", toJSON(t, live.Object["spec"]), `{"theirs":true,"version":"1.0.0"}`)
 }
 
 // What charts write is seldom what the API answers: none of that is drift.

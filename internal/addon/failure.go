@@ -162,6 +162,11 @@ func (r *run) rollBack(s *session.Session, to Revision) error {
 
 	cfg.Releases.Driver = &marking{Driver: cfg.Releases.Driver, inputs: inputs}
 
+	var err error
+	if cfg.KubeClient, err = newMerging(cfg.KubeClient, Observation{}); err != nil {
+		return err
+	}
+
 	back := action.NewRollback(cfg)
 	back.Version, back.Timeout, back.Wait, back.WaitForJobs = to.Number, o.timeout(), o.Wait, o.WaitForJobs
 	back.DisableHooks, back.Force, back.CleanupOnFail, back.MaxHistory = o.DisableHooks, o.Force, o.CleanupOnFail, o.MaxHistory

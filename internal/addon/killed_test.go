@@ -49,7 +49,7 @@ spec:
 	}
 
 	for _, name := range maps {
-		files["templates/"+name+".yaml"] = configMap(name, version)
+		files["templates/"+name+".yaml"] = strings.Replace(configMap(name, version), "data: {", "data: {of-"+version+": x, ", 1)
 	}
 
 	for _, hook := range []string{"pre-install", "post-install", "pre-upgrade", "post-upgrade"} {
@@ -282,6 +282,33 @@ func TestUpgradeKilledAtEveryCall(t *testing.T) {
 
 		tr.apply(t, tr.spec(), tr.next, addon.Intent{})
 		same(t, "end", tr.end(t, tr.spec().Name), want)
+
+		return killed
+	})
+}
+
+// Who thinks better of it after the kill has nothing left of what was begun.
+func TestUpgradeKilledAtEveryCallAndTakenBack(t *testing.T) {
+	t.Parallel()
+
+	reference := newTrial(t, "a")
+	reference.apply(t, reference.spec(), reference.first, addon.Intent{Create: true})
+	want, _, _ := strings.Cut(reference.end(t, reference.spec().Name), "post-install")
+
+	atEveryCall(t, func(t *testing.T, n int) bool {
+		tr := newTrial(t, "b")
+		tr.apply(t, tr.spec(), tr.first, addon.Intent{Create: true})
+
+		killed := tr.killed(t, n, func(ctx context.Context, c *addon.Cluster) error {
+			_, err := c.Apply(ctx, tr.spec(), tr.next, addon.Intent{})
+
+			return err
+		})
+
+		tr.apply(t, tr.spec(), tr.first, addon.Intent{})
+
+		end, _, _ := strings.Cut(tr.end(t, tr.spec().Name), "post-install")
+		same(t, "end", end, want)
 
 		return killed
 	})

@@ -31,11 +31,7 @@ func leftovers(have Observation) []manifest.Object {
 
 	var left []manifest.Object
 
-	for _, r := range slices.Backward(have.History[:len(have.History)-1]) {
-		if r.Status != Failed && r.Status != Unreadable {
-			break
-		}
-
+	for _, r := range failures(have.History[:len(have.History)-1]) {
 		for _, o := range r.Objects {
 			if !staying[o.Key()] && !o.Kept && o.Kind != definitionKind {
 				staying[o.Key()] = true

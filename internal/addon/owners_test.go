@@ -176,6 +176,11 @@ func TestDefinitions(t *testing.T) {
 			tr.apply(t, spec, tr.next, addon.Intent{})
 			same(t, "upgraded", version(), tc.upgraded)
 
+			deployed, _ := tr.observed(t, spec.Name).Deployed()
+			if lines, err := tr.Drift(t.Context(), deployed, addon.DriftOptions{Release: spec.Name}); err != nil || len(lines) > 0 {
+				t.Errorf("drift: %v %v", lines, err)
+			}
+
 			// Never deleted: not by turning them out of the release either, nor with it.
 			spec.Options.IncludeCRDs = false
 			spec.Values = map[string]any{"other": true}

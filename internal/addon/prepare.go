@@ -20,6 +20,8 @@ func (r *run) prepare(ctx context.Context, a *attempt, have Observation) error {
 		}
 	}
 
+	a.overlay(have)
+
 	return r.define(ctx, a)
 }
 

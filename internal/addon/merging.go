@@ -1,0 +1,130 @@
+package addon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/kube"
+	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
+)
+
+// merging makes objects what a manifest has, whatever was done to them in between.
+//
+// Helm compares the fields of custom resources in two manifests and not with what there is, so that no
+// upgrade ever takes back what somebody changed; it can do better, but does so only where it takes
+// objects over (Helm 3.21, kube/client.go, createPatch). And it takes the deployed manifest for what
+// there is, so that fields which only a failed revision had stay for ever.
+type merging struct {
+	kube.Interface
+	kube.InterfaceExt
+	kube.InterfaceDeletionPropagation
+
+	merge kube.InterfaceThreeWayMerge
+	// tried are the manifests of the revisions that failed since one succeeded, newest first.
+	tried [][]byte
+}
+
+func newMerging(client kube.Interface, have Observation) (*merging, error) {
+	waiting, waits := client.(kube.InterfaceExt)
+	deleting, propagates := client.(kube.InterfaceDeletionPropagation)
+	three, merges := client.(kube.InterfaceThreeWayMerge)
+
+	if !waits || !propagates || !merges {
+		return nil, errors.New("the session's client cannot do all that Helm's can")
+	}
+
+	m := &merging{Interface: client, InterfaceExt: waiting, InterfaceDeletionPropagation: deleting, merge: three}
+
+	for _, r := range failures(have.History) {
+		text, err := manifestOf(r.Objects)
+		if err != nil {
+			return nil, err
+		}
+
+		m.tried = append(m.tried, text)
+	}
+
+	return m, nil
+}
+
+// failures are the revisions at the end of a history that failed, newest first.
+func failures(history []Revision) []Revision {
+	var found []Revision
+
+	for _, r := range slices.Backward(history) {
+		if r.Status != Failed && r.Status != Unreadable {
+			break
+		}
+
+		found = append(found, r)
+	}
+
+	return found
+}
+
+func manifestOf(objects []manifest.Object) ([]byte, error) {
+	var all bytes.Buffer
+
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.Content)
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", o, err)
+		}
+
+		fmt.Fprintf(&all, "---\n%s", text)
+	}
+
+	return all.Bytes(), nil
+}
+
+// Update implements kube.Interface.
+func (m *merging) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	return m.UpdateThreeWayMerge(original, target, force)
+}
+
+// UpdateThreeWayMerge implements kube.InterfaceThreeWayMerge.
+func (m *merging) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	var created kube.ResourceList
+
+	for _, text := range m.tried {
+		tried, err := m.Build(bytes.NewReader(text), false)
+		if err != nil {
+			return &kube.Result{Created: created}, fmt.Errorf("read the manifest of a failed revision: %w", err)
+		}
+
+		both := copied(target.Intersect(tried))
+		if len(both) == 0 {
+			continue
+		}
+
+		result, err := m.merge.UpdateThreeWayMerge(tried.Intersect(target), both, force)
+		created = append(created, result.Created...)
+
+		if err != nil {
+			return &kube.Result{Created: created}, err
+		}
+	}
+
+	result, err := m.merge.UpdateThreeWayMerge(original, target, force)
+	result.Created = append(created, result.Created...)
+
+	return result, err
+}
+
+// copied because Helm replaces what is wanted by what there is once it is there (Helm 3.21,
+// kube/client.go, updateResource: Refresh).
+func copied(list kube.ResourceList) kube.ResourceList {
+	copies := make(kube.ResourceList, len(list))
+
+	for i, info := range list {
+		one := *info
+		one.Object = info.Object.DeepCopyObject()
+		copies[i] = &one
+	}
+
+	return copies
+}
