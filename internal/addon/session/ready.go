@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"helm.sh/helm/v3/pkg/kube"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -53,8 +54,32 @@ func (c *client) ready(jobs bool) judge {
 			return reason, nil
 		}
 
+		if reason, err := c.unserving(ctx, info); reason != "" || err != nil {
+			return reason, err
+		}
+
 		return c.served(versioned)
 	}
+}
+
+// unserving reports a DaemonSet none of whose pods is ready. To Helm one that may miss as many as it has is
+// ready from its beginning (kube.ReadyChecker.daemonSetReady: maxUnavailable is 1 by default), and
+// what depends on the network plugin of a cluster of one node would not wait for it.
+func (c *client) unserving(ctx context.Context, info *resource.Info) (reason string, err error) {
+	if _, is := kube.AsVersioned(info).(*appsv1.DaemonSet); !is {
+		return "", nil
+	}
+
+	set, err := c.s.clients.AppsV1().DaemonSets(info.Namespace).Get(ctx, info.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+
+	if status := set.Status; status.DesiredNumberScheduled > 0 && status.NumberReady == 0 {
+		return fmt.Sprintf("none of %d pods is ready", status.DesiredNumberScheduled), nil
+	}
+
+	return "", nil
 }
 
 // homeless is a permanent error when the namespace of an object goes or is gone.
