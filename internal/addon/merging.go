@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
@@ -88,43 +90,48 @@ func (m *merging) Update(original, target kube.ResourceList, force bool) (*kube.
 
 // UpdateThreeWayMerge implements kube.InterfaceThreeWayMerge.
 func (m *merging) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
-	var created kube.ResourceList
-
 	for _, text := range m.tried {
 		tried, err := m.Build(bytes.NewReader(text), false)
 		if err != nil {
-			return &kube.Result{Created: created}, fmt.Errorf("read the manifest of a failed revision: %w", err)
+			return &kube.Result{}, fmt.Errorf("read the manifest of a failed revision: %w", err)
 		}
 
-		both := copied(target.Intersect(tried))
-		if len(both) == 0 {
+		there, err := present(target.Intersect(tried))
+		if err != nil {
+			return &kube.Result{}, err
+		}
+
+		if len(there) == 0 {
 			continue
 		}
 
-		result, err := m.merge.UpdateThreeWayMerge(tried.Intersect(target), both, force)
-		created = append(created, result.Created...)
-
-		if err != nil {
-			return &kube.Result{Created: created}, err
+		if _, err := m.merge.UpdateThreeWayMerge(tried.Intersect(there), there, force); err != nil {
+			return &kube.Result{}, err
 		}
 	}
 
-	result, err := m.merge.UpdateThreeWayMerge(original, target, force)
-	result.Created = append(created, result.Created...)
-
-	return result, err
+	return m.merge.UpdateThreeWayMerge(original, target, force)
 }
 
-// copied because Helm replaces what is wanted by what there is once it is there (Helm 3.21,
-// kube/client.go, updateResource: Refresh).
-func copied(list kube.ResourceList) kube.ResourceList {
-	copies := make(kube.ResourceList, len(list))
+// present are copies of those objects that the cluster has. Helm creates the others, and then would
+// find what it does not expect (Helm 3.21, kube/client.go, update); and it replaces what is wanted by
+// what there is once it is there (updateResource: Refresh).
+func present(list kube.ResourceList) (kube.ResourceList, error) {
+	var found kube.ResourceList
 
-	for i, info := range list {
-		one := *info
-		one.Object = info.Object.DeepCopyObject()
-		copies[i] = &one
+	for _, info := range list {
+		_, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read %s %s/%s: %w", info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name, err)
+		default:
+			one := *info
+			one.Object = info.Object.DeepCopyObject()
+			found = append(found, &one)
+		}
 	}
 
-	return copies
+	return found, nil
 }
