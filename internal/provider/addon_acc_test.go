@@ -392,6 +392,17 @@ func (r *realAddons) testFailures(t *testing.T) {
 	d.apply(t, mended).must(t)
 	d.expectEmpty(t, "after the rollback", mended)
 	d.apply(t, nil).must(t)
+
+	hook := with(r.chart(t, "failures", addontest.WithHooks, "1.0.0"), []any{fmt.Sprintf("pre: {%s: \"exit code 3: the database is not there\"}\n", addontest.FailAnnotation)}, "values")
+	d = r.drive(t)
+	failed = d.apply(t, hook)
+	failed.tells(t, "Unable to install addon", "Job failures/hooks-pre", "the database is not there", "tainted")
+
+	if !failed.failed() || d.state.IsNull() {
+		t.Error("an install whose hook failed is not stored as failed")
+	}
+
+	d.apply(t, nil).must(t)
 }
 
 // A cluster that does not answer keeps its addons, and lets them be forgotten.

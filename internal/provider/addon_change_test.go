@@ -101,6 +101,10 @@ func TestAddonDrift(t *testing.T) {
 			config := without(without(fullAddon(), "values_wo"), "values_wo_version")
 			s.apply(t, config).must(t)
 			s.expectEmpty(t, "after the create", config)
+
+			// What touches nothing in the cluster forgets nothing either.
+			config = with(config, "9m", "timeout")
+			s.apply(t, config).must(t)
 			s.cluster.change(func() { test.do(s.cluster, &s.cluster.releases[metricsServer][0]) })
 
 			for range 2 {

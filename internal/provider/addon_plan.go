@@ -218,10 +218,11 @@ func (m addonModel) changesNothing(state addonModel) bool {
 	return m.sameSource(state) && m.addonOptionsModel == state.addonOptionsModel
 }
 
-// expectUpgrade marks what an upgrade changes.
+// expectUpgrade marks what an upgrade changes. A release that has to be installed over is deployed for the first
+// time then.
 func (m *addonModel) expectUpgrade(state addonModel) {
 	m.addonSeenModel = unseenAddon()
-	m.ID, m.FirstDeployed = state.ID, state.FirstDeployed
+	m.ID = state.ID
 }
 
 // moved is whether the chart is another one by now, under its version or, where that is a range, under another

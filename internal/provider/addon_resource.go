@@ -133,10 +133,9 @@ func (r *addonResource) Read(ctx context.Context, req resource.ReadRequest, resp
 }
 
 func (r *addonResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan, state, given addonModel
+	var plan, given addonModel
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
 
 	applied, diags := appliedIn(ctx, req.Private)
@@ -164,7 +163,7 @@ func (r *addonResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	}
 
 	run.applied = applied
-	resp.Diagnostics.Append(run.upgrade(&plan, state)...)
+	resp.Diagnostics.Append(run.upgrade(&plan)...)
 
 	// The state keeps what was configured before, until Helm has taken what is configured now.
 	if !resp.Diagnostics.HasError() {

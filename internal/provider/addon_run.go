@@ -144,7 +144,7 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 }
 
 // upgrade carries out an update.
-func (r *addonRun) upgrade(plan *addonModel, state addonModel) diag.Diagnostics {
+func (r *addonRun) upgrade(plan *addonModel) diag.Diagnostics {
 	outcome, err := r.cluster.Apply(r.ctx, r.spec, r.chart, addon.Intent{Repair: r.applied.Repair})
 	if err != nil {
 		return diag.Diagnostics{addonFailed("upgrade", r, outcome, err, "The state keeps what was configured before.")}
@@ -156,10 +156,6 @@ func (r *addonRun) upgrade(plan *addonModel, state addonModel) diag.Diagnostics 
 	}
 
 	r.take(plan, last)
-
-	if last.FirstDeployed.IsZero() {
-		plan.FirstDeployed = state.FirstDeployed
-	}
 
 	return nil
 }
