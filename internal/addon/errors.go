@@ -44,7 +44,8 @@ type FailedError struct {
 // Error implements error.
 func (e *FailedError) Error() string {
 	text := &strings.Builder{}
-	fmt.Fprintf(text, "%s release %s: %v", e.Verb, e.Name, e.Cause)
+	// Helm ends some of its errors with empty lines.
+	fmt.Fprintf(text, "%s release %s: %s", e.Verb, e.Name, strings.TrimSpace(e.Cause.Error()))
 
 	for _, trouble := range e.Troubles {
 		fmt.Fprintf(text, "\n- %s", trouble)
