@@ -17,64 +17,89 @@ import (
 // look refreshes what is known of a release. gone is whether there is nothing of it any more.
 // Trouble is a warning, and leaves the state as it is.
 func (r *addonResource) look(ctx context.Context, state *addonModel, applied *addonApplied) (gone bool, diags diag.Diagnostics) {
-	fail := func(err error) (bool, diag.Diagnostics) {
+	seen, err := r.see(ctx, *state, *applied)
+	if err != nil {
 		return false, diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s could not be looked at", state.release()), report{
 			Attempted: "look at release " + state.release().String(), Cause: strings.Split(err.Error(), "\n"),
 			Now: []string{"the addon is taken to be as it was last seen"}, Next: "Nothing follows from that for the plan.",
 		}.String())}
 	}
 
-	to, err := state.way(ctx)
-	if err != nil {
-		return fail(err)
-	}
-
-	ctx = to.mask(ctx)
-
-	cluster, err := r.addons.cluster(ctx, to)
-	if err != nil {
-		return fail(err)
-	}
-
-	have, err := cluster.Observe(ctx, state.release())
-	if err != nil {
-		return fail(err)
-	}
-
-	last, exists := have.Last()
-	if last.Status == addon.Unreadable {
-		return fail(fmt.Errorf("%w: revision %d", addon.ErrUnreadable, last.Number))
-	}
-
-	if !exists || last.Status == addon.Uninstalled {
+	if seen.gone {
 		return true, diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s is gone", state.release()), report{
 			Attempted: "look at release " + state.release().String(), Cause: []string{"the cluster has no such release any more"},
 			Next: "The next apply installs it anew.",
 		}.String())}
 	}
 
-	drift, repair, err := state.drift(ctx, cluster, have, *applied)
+	state.fill(seen.last)
+	state.Drift, applied.Repair = textList(seen.drift), seen.repair
 
-	switch {
-	case errors.Is(err, kubernetes.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
-		return fail(err)
-	case err != nil:
+	if seen.unread != nil {
 		diags.Append(unsettled(fmt.Sprintf("Addon %s could not be compared as a whole", state.release()), report{
-			Attempted: "compare the objects of release " + state.release().String(), Cause: strings.Split(err.Error(), "\n"),
+			Attempted: "compare the objects of release " + state.release().String(), Cause: strings.Split(seen.unread.Error(), "\n"),
 			Now: []string{"these are taken to be as they were made"}, Next: "Nothing follows from that for the plan.",
 		}.String()))
 	}
 
-	state.fill(last)
-	state.Drift, applied.Repair = textList(drift), repair
-
-	if len(drift) > 0 {
+	if len(seen.drift) > 0 {
 		diags.Append(unsettled(fmt.Sprintf("Addon %s is not as it was made", state.release()), report{
-			Attempted: "look at release " + state.release().String(), Cause: drift, Next: "The next apply puts it right.",
+			Attempted: "look at release " + state.release().String(), Cause: seen.drift, Next: "The next apply puts it right.",
 		}.String()))
 	}
 
 	return false, diags
+}
+
+// addonSeen is what a refresh found.
+type addonSeen struct {
+	gone bool
+	last addon.Revision
+	// drift is how the release is not as it was made, repair whether equal inputs would not put that right.
+	drift  []string
+	repair bool
+	// unread is why some objects could not be compared.
+	unread error
+}
+
+// see looks at a release, and changes nothing. The error is that nothing is known.
+func (r *addonResource) see(ctx context.Context, state addonModel, applied addonApplied) (addonSeen, error) {
+	to, err := state.way(ctx)
+	if err != nil {
+		return addonSeen{}, err
+	}
+
+	ctx = to.mask(ctx)
+
+	cluster, err := r.addons.cluster(ctx, to)
+	if err != nil {
+		return addonSeen{}, err
+	}
+
+	have, err := cluster.Observe(ctx, state.release())
+	if err != nil {
+		return addonSeen{}, err
+	}
+
+	last, exists := have.Last()
+
+	switch {
+	case !exists, last.Status == addon.Uninstalled:
+		return addonSeen{gone: true}, nil
+	case last.Status == addon.Unreadable:
+		return addonSeen{}, fmt.Errorf("%w: revision %d", addon.ErrUnreadable, last.Number)
+	}
+
+	seen := addonSeen{last: last}
+	seen.drift, seen.repair, err = state.drift(ctx, cluster, have, applied)
+
+	if errors.Is(err, kubernetes.ErrNoAnswer) || ctx.Err() != nil {
+		return addonSeen{}, errors.Join(err, ctx.Err())
+	}
+
+	seen.unread = err
+
+	return seen, nil
 }
 
 // drift compares a release with what the last apply made of it. repair is whether equal inputs

@@ -218,22 +218,9 @@ func (r *addonResource) adopt(ctx context.Context, m *addonModel, request addonI
 		return fail("read release "+m.release().String(), errors.New("the cluster has no such release (`helm list --all-namespaces` shows those that it has)"))
 	}
 
-	m.Chart, m.Repository = types.StringValue(cmp.Or(request.Chart, last.ChartName)), textOrNull(request.Repository)
-	if !pathChart(m.Chart.ValueString()) {
-		m.Version = types.StringValue(cmp.Or(request.Version, last.ChartVersion))
+	if err := m.take(request, last); err != nil {
+		return fail("read the values of release "+m.release().String(), err)
 	}
-
-	if len(last.Values) > 0 {
-		text, err := yaml.Marshal(whole(last.Values))
-		if err != nil {
-			return fail("read the values of release "+m.release().String(), err)
-		}
-
-		m.Values = textList([]string{string(text)})
-	}
-
-	m.fill(last)
-	m.ChartDigest, m.Drift = types.StringNull(), textList(nil)
 
 	var diags diag.Diagnostics
 
@@ -242,6 +229,28 @@ func (r *addonResource) adopt(ctx context.Context, m *addonModel, request addonI
 	}
 
 	return addonApplied{Revision: last.Number, Chart: chartOf(last)}, diags
+}
+
+// take puts what a release tells into the model, and where the id says that its chart is from.
+func (m *addonModel) take(request addonImport, last addon.Revision) error {
+	m.Chart, m.Repository = types.StringValue(cmp.Or(request.Chart, last.ChartName)), textOrNull(request.Repository)
+	if !pathChart(m.Chart.ValueString()) {
+		m.Version = types.StringValue(cmp.Or(request.Version, last.ChartVersion))
+	}
+
+	if len(last.Values) > 0 {
+		text, err := yaml.Marshal(whole(last.Values))
+		if err != nil {
+			return err
+		}
+
+		m.Values = textList([]string{string(text)})
+	}
+
+	m.fill(last)
+	m.ChartDigest, m.Drift = types.StringNull(), textList(nil)
+
+	return nil
 }
 
 // whole makes integers of what JSON made floating-point numbers of: YAML would write them as 1e+06.

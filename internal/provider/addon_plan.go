@@ -51,27 +51,36 @@ func (r *addonResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 
 	switch replace := len(resp.RequiresReplace) > 0; {
-	case create || replace:
+	case create:
 		plan.addonSeenModel = unseenAddon()
 		plan.foresee()
-
-		if create {
-			resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
-		}
+		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
+	case replace:
+		// The CLIs ask for a plan of the create by itself.
+		plan.addonSeenModel = unseenAddon()
+		plan.foresee()
 	default:
-		v := plan.planUpdate(ctx, state, applied)
-		if v == (verdict{}) && plan.changesNothing(state) {
-			v, diags = r.moved(ctx, plan, given, state)
-			resp.Diagnostics.Append(diags...)
-		}
-
-		if v != (verdict{}) {
-			plan.expectUpgrade(state)
-			resp.Diagnostics.Append(r.preview(ctx, plan, given, &state)...)
-		}
+		resp.Diagnostics.Append(r.planInPlace(ctx, &plan, given, state, applied)...)
 	}
 
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+}
+
+// planInPlace fills in what an update does.
+func (r *addonResource) planInPlace(ctx context.Context, plan *addonModel, given, state addonModel, applied addonApplied) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	v := plan.planUpdate(ctx, state, applied)
+	if v == (verdict{}) && plan.changesNothing(state) {
+		v, diags = r.moved(ctx, *plan, given, state)
+	}
+
+	if v != (verdict{}) {
+		plan.expectUpgrade(state)
+		diags.Append(r.preview(ctx, *plan, given, &state)...)
+	}
+
+	return diags
 }
 
 // placePath is the attribute that says which cluster it is.

@@ -1,0 +1,121 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+)
+
+// What cannot succeed is found by the plan.
+func (r *realAddons) testTroubles(t *testing.T) {
+	base := func(sample addontest.Sample) configuration { return r.chart(t, "troubles", sample, "1.0.0") }
+
+	for name, test := range map[string]struct {
+		config configuration
+		says   []string
+	}{
+		"credentials": {with(base(addontest.Simple), "wrong-password", "registry", "password"), []string{"credentials", `"registry"`}},
+		"version":     {with(base(addontest.Simple), "9.9.9", "version"), []string{"9.9.9", "1.1.0", `"version"`}},
+		"chart":       {with(base(addontest.Simple), "complex", "chart"), []string{"complex", `"chart"`}},
+		"template":    {base(addontest.Broken), []string{"a value for name is needed", `"chart"`}},
+		"kubernetes":  {base(addontest.NeedsKubernetes), []string{"Kubernetes", `"chart"`}},
+		"schema":      {with(base(addontest.WithSchema), []any{"replicas: none\n"}, "values"), []string{"replicas", `"values"`}},
+		"patch": {with(base(addontest.Simple), []any{configuration{"patch": "- {op: remove, path: /nothing}", "target": configuration{"kind": "Service"}}}, "patches"),
+			[]string{"/nothing", `"patches"`}},
+	} {
+		planned := r.drive(t).plan(t, test.config)
+		if !planned.failed() {
+			t.Errorf("%s: the plan is fine", name)
+		}
+
+		planned.tells(t, test.says...)
+
+		if strings.Contains(show(planned.diagnostics), "wrong-password") {
+			t.Errorf("%s: the password is shown", name)
+		}
+	}
+
+	// A cluster that does not exist yet is no reason not to say so.
+	unborn := with(base(addontest.NeedsKubernetes), unknownValue{}, "cluster", "phase")
+	if planned := r.drive(t).plan(t, unborn); !planned.failed() {
+		t.Error("a chart for another Kubernetes is fine for a cluster that is still to be made")
+	}
+
+	r.drive(t).plan(t, with(base(addontest.Simple), unknownValue{}, "cluster", "phase")).must(t).tells(t, "4 objects added", "made or changed first")
+
+	// A server that nobody can reach is a warning.
+	r.drive(t).plan(t, with(base(addontest.Simple), "https://127.0.0.1:1", "repository")).must(t).tells(t, "could not be looked at")
+}
+
+// A pod and a hook that fail are named with what they say; what was begun goes on, or is undone.
+func (r *realAddons) testFailures(t *testing.T) {
+	failing := fmt.Sprintf("podAnnotations: {%s: \"true\"}\n", addontest.MissingImageAnnotation)
+	config := with(with(r.chart(t, "failures", addontest.Simple, "1.0.0"), []any{failing}, "values"), "3s", "timeout")
+
+	d := r.drive(t)
+	d.apply(t, with(config, "warn", "on_incomplete")).must(t).tells(t, "Incomplete addon", "Deployment failures/simple", "ImagePullBackOff", "goes on in place")
+
+	mended := with(r.chart(t, "failures", addontest.Simple, "1.0.0"), "warn", "on_incomplete")
+	d.refresh(t).must(t).tells(t, "status is failed")
+	d.apply(t, mended).must(t)
+	d.expectEmpty(t, "after the recovery", mended)
+
+	broken := with(with(with(r.chart(t, "failures", addontest.Simple, "1.0.0"), []any{failing}, "values"), "3s", "timeout"), true, "atomic")
+	failed := d.apply(t, broken)
+	failed.tells(t, "Unable to upgrade addon", "ImagePullBackOff", "rolled back")
+
+	if !failed.failed() {
+		t.Error("an upgrade that failed is none")
+	}
+
+	d.refresh(t).must(t)
+	d.apply(t, mended).must(t)
+	d.expectEmpty(t, "after the rollback", mended)
+	d.apply(t, nil).must(t)
+
+	hook := with(r.chart(t, "failures", addontest.WithHooks, "1.0.0"), []any{fmt.Sprintf("pre: {%s: \"exit code 3: the database is not there\"}\n", addontest.FailAnnotation)}, "values")
+	d = r.drive(t)
+	failed = d.apply(t, hook)
+	failed.tells(t, "Unable to install addon", "Job failures/hooks-pre", "the database is not there", "tainted")
+
+	if !failed.failed() || d.state.IsNull() {
+		t.Error("an install whose hook failed is not stored as failed")
+	}
+
+	d.apply(t, nil).must(t)
+}
+
+// A cluster that does not answer keeps its addons, and lets them be forgotten.
+func (r *realAddons) testSilence(t *testing.T) {
+	proxy := r.Proxy(t)
+	config := without(r.chart(t, "silence", addontest.Simple, "1.0.0"), "cluster")
+	config["kubeconfig"] = configuration{"path": proxy.Kubeconfig()}
+	config["timeouts"] = configuration{"read": "5s", "delete": "10s"}
+
+	d := r.drive(t)
+	d.apply(t, config).must(t)
+	d.expectEmpty(t, "after the create", config)
+
+	proxy.Fail(addontest.Always(nil, addontest.Cut))
+	d.refresh(t).must(t).tells(t, "could not be looked at")
+
+	if planned := d.plan(t, config).must(t); !planned.value.Equal(d.state) {
+		t.Error("silence changes the plan")
+	}
+
+	if failed := d.apply(t, nil); !failed.failed() {
+		t.Error("a destroy without an answer is fine")
+	}
+
+	config = with(config, "forget", "on_unreachable")
+	d.apply(t, config).must(t)
+	d.apply(t, nil).must(t).tells(t, "was forgotten")
+
+	if _, err := r.API().AppsV1().Deployments("silence").Get(t.Context(), "simple", metav1.GetOptions{}); err != nil {
+		t.Errorf("what was forgotten is gone: %v", err)
+	}
+}
