@@ -43,7 +43,7 @@ func (r *run) converge(ctx context.Context) error {
 	var before []Decision
 
 	for {
-		have, err := r.cluster.Observe(ctx, r.spec.Name)
+		have, err := r.cluster.observeSurely(ctx, r.spec.Name)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 const (
@@ -61,6 +62,26 @@ func (c *Cluster) Observe(ctx context.Context, name Name) (Observation, error) {
 	slices.SortFunc(have.History, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
 
 	return have, nil
+}
+
+// observeSurely asks again for a minute when no server answers: a control plane that is being changed
+// may need that.
+func (c *Cluster) observeSurely(ctx context.Context, name Name) (have Observation, err error) {
+	const bound = time.Minute
+
+	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not within %s", bound))
+	defer cancel()
+
+	err = wait.Until(ctx, c.pause(), func(ctx context.Context) (err error) {
+		have, err = c.Observe(ctx, name)
+		if errors.Is(err, kubernetes.ErrNoAnswer) {
+			return err
+		}
+
+		return wait.Permanent(err)
+	})
+
+	return have, err
 }
 
 // records are the Secrets in which Helm keeps the history of a release.

@@ -57,6 +57,32 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// A server that goes away for a moment ends no apply.
+func TestApplyOutlastsAPause(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
+	door := newDoor(t, p.real)
+	secrets := 0
+	door.fault = func(call string, _ int) fault {
+		if strings.HasPrefix(call, "GET ") && strings.Contains(call, "/secrets?") {
+			if secrets++; secrets <= 3 {
+				return cut
+			}
+		}
+
+		return pass
+	}
+	p.API = door.client
+
+	p.apply(t, p.spec(nil), chart, addon.Intent{Create: true})
+	same(t, "objects", p.configMaps(t), []string{"a=web "})
+
+	if secrets < 4 {
+		t.Errorf("the history was asked for %d times", secrets)
+	}
+}
+
 const forbidden = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"you may not","reason":"Forbidden","code":403}`
 
 func refuse(w http.ResponseWriter) {
