@@ -48,6 +48,7 @@ func newRealAddons(t *testing.T) *realAddons {
 		addontest.Broken.Package("1.0.0"), addontest.NeedsKubernetes.Package("1.0.0"), addontest.WithSchema.Package("1.0.0"), addontest.WithHooks.Package("1.0.0"))
 	r.registry.Push(t, addontest.Simple.Package("1.0.0"))
 
+	r.machine.addons.doubt = time.Second
 	r.machine.addons.open = func(_ context.Context, api *kubernetes.Client) releaseKeeper {
 		return &addon.Cluster{API: api, Pause: 50 * time.Millisecond}
 	}

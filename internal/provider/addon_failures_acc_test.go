@@ -94,7 +94,7 @@ func (r *realAddons) testSilence(t *testing.T) {
 	proxy := r.Proxy(t)
 	config := without(r.chart(t, "silence", addontest.Simple, "1.0.0"), "cluster")
 	config["kubeconfig"] = configuration{"path": proxy.Kubeconfig()}
-	config["timeouts"] = configuration{"read": "5s", "delete": "10s"}
+	config["timeouts"] = configuration{"read": "5s"}
 
 	d := r.drive(t)
 	d.apply(t, config).must(t)

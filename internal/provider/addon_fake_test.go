@@ -191,7 +191,7 @@ func newAddonSite(t *testing.T) *addonSite {
 		cluster: &fakeCluster{releases: map[addon.Name][]addon.Revision{}},
 		charts:  &fakeCharts{pin: charts.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: impatientMachinery(),
 	}
-	s.machine.addons.charts = s.charts
+	s.machine.addons.charts, s.machine.addons.doubt = s.charts, 100*time.Millisecond
 	s.machine.addons.open = func(context.Context, *kubernetes.Client) releaseKeeper { return s.cluster }
 	s.driven = s.another(t)
 

@@ -70,5 +70,26 @@ resource "talosop_addon" "network" {
 	}))
 
 	expectNoChanges(t, w, "after the one apply")
+
+	w.Setenv("KUBECONFIG", cluster.Kubeconfig())
+	w.Write("secrets.yaml", cluster.Secrets(t))
+
+	for _, id := range []string{
+		"kube-system/cni",
+		encoded(t, map[string]any{
+			"secrets": "secrets.yaml", "control_plane": map[string]string{"cp-1": s.controlPlane[0].Address().String()}, "namespace": "kube-system", "name": "cni",
+			"chart": "./cni-1.0.0.tgz",
+		}),
+	} {
+		w.MustRun("state", "rm", "talosop_addon.network")
+		w.MustRun("import", "talosop_addon.network", id)
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after the import of "+id)
+
+		if revision := encoded(t, w.Attribute("talosop_addon.network", "revision")); revision != "1" {
+			t.Errorf("an import and an apply that change nothing make revision %s", revision)
+		}
+	}
+
 	w.MustRun("destroy", "-auto-approve")
 }

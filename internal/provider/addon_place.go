@@ -42,8 +42,9 @@ type addons struct {
 	charts chartStore
 	// open makes a cluster of a client that all operations on it share.
 	open func(ctx context.Context, api *kubernetes.Client) releaseKeeper
-	// glance is how long a plan may look at the chart and the cluster of one addon.
-	glance time.Duration
+	// glance is how long a plan may look at the chart and the cluster of one addon, doubt how long a
+	// cluster is asked that does not answer a destroy.
+	glance, doubt time.Duration
 
 	mu sync.Mutex
 	// clients of clusters, which remember what these serve.
@@ -62,7 +63,7 @@ func newAddons() *addons {
 				API: api, Slots: slots, Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
 			}
 		},
-		glance: previewLimit, clients: map[string]*kubernetes.Client{}, claimed: map[string]bool{},
+		glance: previewLimit, doubt: addonDoubt, clients: map[string]*kubernetes.Client{}, claimed: map[string]bool{},
 	}
 }
 

@@ -1,8 +1,11 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 var (
@@ -21,6 +25,12 @@ var (
 )
 
 const addonObject = "addon"
+
+// How long a cluster is asked that is to be forgotten when it does not answer, and the pause between two times.
+const (
+	addonDoubt = 30 * time.Second
+	addonPause = time.Second
+)
 
 func newAddonResource() resource.Resource { return &addonResource{} }
 
@@ -184,26 +194,52 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		return
 	}
 
-	way, err := state.way(ctx)
+	to, err := state.way(ctx)
 	if err == nil {
-		ctx = way.mask(ctx)
-		err = r.uninstall(ctx, state, way)
+		ctx = to.mask(ctx)
+		err = r.uninstall(ctx, state, to)
+	}
+
+	forget := state.OnUnreachable.ValueString() == onUnreachableForget
+
+	if forget && errors.Is(err, kubernetes.ErrNoAnswer) {
+		err = r.insist(ctx, state, to)
 	}
 
 	switch {
 	case err == nil:
-		r.addons.release(way.claim(state.release()))
-	case errors.Is(err, kubernetes.ErrNoAnswer) && state.OnUnreachable.ValueString() == onUnreachableForget, errors.Is(err, errNoWay) &&
-		state.OnUnreachable.ValueString() == onUnreachableForget:
+		r.addons.release(to.claim(state.release()))
+	case forget && (errors.Is(err, kubernetes.ErrNoAnswer) || errors.Is(err, errNoWay)):
 		resp.Diagnostics.Append(addonForgotten(state, err))
 	default:
 		resp.Diagnostics.Append(addonNotRemoved(state, err))
 	}
 }
 
+// insist repeats an uninstall that got no answer for a while: a release is not forgotten because of a
+// moment's silence.
+func (r *addonResource) insist(ctx context.Context, state addonModel, to way) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.addons.doubt, fmt.Errorf("not within %s", r.addons.doubt))
+	defer cancel()
+
+	err := wait.Until(ctx, cmp.Or(r.interval, addonPause), func(ctx context.Context) error {
+		err := r.uninstall(ctx, state, to)
+		if errors.Is(err, kubernetes.ErrNoAnswer) || ctx.Err() != nil {
+			return err
+		}
+
+		return wait.Permanent(err)
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", kubernetes.ErrNoAnswer, err)
+	}
+
+	return err
+}
+
 // uninstall removes the release. It is idempotent.
-func (r *addonResource) uninstall(ctx context.Context, state addonModel, way way) error {
-	cluster, err := r.addons.cluster(ctx, way)
+func (r *addonResource) uninstall(ctx context.Context, state addonModel, to way) error {
+	cluster, err := r.addons.cluster(ctx, to)
 	if err != nil {
 		return err
 	}
