@@ -45,7 +45,8 @@ func newRealAddons(t *testing.T) *realAddons {
 	}
 	r.helm = addontest.Helm(t, r.Cluster)
 	r.repository.Add(t, addontest.Simple.Package("1.0.0"), addontest.Simple.Package("1.1.0"), addontest.Echo.Package("1.0.0"),
-		addontest.Broken.Package("1.0.0"), addontest.NeedsKubernetes.Package("1.0.0"), addontest.WithSchema.Package("1.0.0"), addontest.WithHooks.Package("1.0.0"))
+		addontest.Broken.Package("1.0.0"), addontest.NeedsKubernetes.Package("1.0.0"), addontest.WithSchema.Package("1.0.0"),
+		addontest.WithHooks.Package("1.0.0"))
 	r.registry.Push(t, addontest.Simple.Package("1.0.0"))
 
 	r.machine.addons.doubt = time.Second
@@ -146,12 +147,13 @@ func (r *realAddons) testLife(t *testing.T) {
 	d.apply(t, changed).must(t)
 	d.expectEmpty(t, "after the repair", changed)
 
-	if live, err := r.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple", metav1.GetOptions{}); err != nil || live.Data["message"] != "changed" {
+	live, err := r.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple", metav1.GetOptions{})
+	if err != nil || live.Data["message"] != "changed" {
 		t.Errorf("the ConfigMap is %v, %v", live, err)
 	}
 
-	if _, stderr, err := r.helm("upgrade", "simple", "simple", "-n", namespace, "--repo", r.repository.URL, "--ca-file", r.repository.CAFile, "--username", chartUser,
-		"--password", chartPassword, "--version", "1.0.0", "--set", "replicas=5"); err != nil {
+	if _, stderr, err := r.helm("upgrade", "simple", "simple", "-n", namespace, "--repo", r.repository.URL, "--ca-file", r.repository.CAFile,
+		"--username", chartUser, "--password", chartPassword, "--version", "1.0.0", "--set", "replicas=5"); err != nil {
 		t.Fatal(err, stderr)
 	}
 
@@ -265,7 +267,8 @@ func (r *realAddons) testValues(t *testing.T) {
 	must(t, err)
 
 	for name, want := range map[string]string{
-		"big": "int64 1000000", "zero": "string 007", "truth": "string true", "version": "string 1.10", "exponent": "string 1e3", "text": "string one\n\n  two\n",
+		"big": "int64 1000000", "zero": "string 007", "truth": "string true", "version": "string 1.10", "exponent": "string 1e3",
+		"text":    "string one\n\n  two\n",
 		"unicode": "string Grüße ☃ 日本", "empty": "string ", "long": "int64 12345678901234567",
 	} {
 		if got := live.Data[name]; got != want {
@@ -282,8 +285,8 @@ func (r *realAddons) testValues(t *testing.T) {
 
 // A release of the real helm is adopted with an empty plan.
 func (r *realAddons) testImport(t *testing.T) {
-	if _, stderr, err := r.helm("install", "simple", "simple", "-n", "import", "--create-namespace", "--repo", r.repository.URL, "--ca-file", r.repository.CAFile,
-		"--username", chartUser, "--password", chartPassword, "--version", "1.0.0", "--set", "replicas=2,message=theirs"); err != nil {
+	if _, stderr, err := r.helm("install", "simple", "simple", "-n", "import", "--create-namespace", "--repo", r.repository.URL,
+		"--ca-file", r.repository.CAFile, "--username", chartUser, "--password", chartPassword, "--version", "1.0.0", "--set", "replicas=2,message=theirs"); err != nil {
 		t.Fatal(err, stderr)
 	}
 
@@ -312,7 +315,9 @@ func (r *realAddons) testImport(t *testing.T) {
 	}
 
 	d.apply(t, with(config, []any{"message: ours\n"}, "values")).tells(t, "Unable to fetch chart", "registry.ca")
-	d.apply(t, with(with(config, []any{"message: ours\n"}, "values"), configuration{"username": chartUser, "password": chartPassword, "ca": r.repository.CA}, "registry")).must(t)
+
+	config["registry"] = configuration{"username": chartUser, "password": chartPassword, "ca": r.repository.CA}
+	d.apply(t, with(config, []any{"message: ours\n"}, "values")).must(t)
 
 	if got := text(t, d.state, "revision"); got != "2" {
 		t.Errorf("the revision is %s", got)

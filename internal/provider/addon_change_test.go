@@ -86,13 +86,22 @@ func TestAddonDrift(t *testing.T) {
 		do   func(f *fakeCluster, last *addon.Revision)
 		says []string
 	}{
-		"objects": {do: func(f *fakeCluster, _ *addon.Revision) { f.altered = []string{"ConfigMap a/b is missing"} }, says: []string{"ConfigMap a/b is missing"}},
+		"objects": {
+			do:   func(f *fakeCluster, _ *addon.Revision) { f.altered = []string{"ConfigMap a/b is missing"} },
+			says: []string{"ConfigMap a/b is missing"},
+		},
 		"values": {do: func(_ *fakeCluster, last *addon.Revision) {
 			last.Values = map[string]any{"replicas": int64(9), "token": "hidden-by-hand"}
 			last.Number++
 		}, says: []string{"revision is 2 instead of 1", "replicas"}},
-		"chart":  {do: func(_ *fakeCluster, last *addon.Revision) { last.ChartVersion = "3.12.0" }, says: []string{"chart is metrics-server 3.12.0 instead of metrics-server 3.13.0"}},
-		"status": {do: func(_ *fakeCluster, last *addon.Revision) { last.Status = addon.PendingUpgrade }, says: []string{"status is pending-upgrade instead of deployed"}},
+		"chart": {
+			do:   func(_ *fakeCluster, last *addon.Revision) { last.ChartVersion = "3.12.0" },
+			says: []string{"chart is metrics-server 3.12.0 instead of metrics-server 3.13.0"},
+		},
+		"status": {
+			do:   func(_ *fakeCluster, last *addon.Revision) { last.Status = addon.PendingUpgrade },
+			says: []string{"status is pending-upgrade instead of deployed"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -278,7 +287,8 @@ func TestAddonOnAnotherCluster(t *testing.T) {
 		wanted := valueOf(t, typ, kubeconfig("two", name))
 
 		resp, err := s.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-			TypeName: s.name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)), Config: dynamic(t, wanted), PriorPrivate: s.private,
+			TypeName: s.name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)), Config: dynamic(t, wanted),
+			PriorPrivate: s.private,
 		})
 		must(t, err)
 

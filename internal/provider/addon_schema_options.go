@@ -120,8 +120,8 @@ func addonCare() map[string]schema.Attribute {
 		"on_unreachable": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(onUnreachableError, onUnreachableForget)},
-			MarkdownDescription: "What a destroy does when the cluster does not answer: `error` fails, and can be repeated; `forget` asks for half a minute, then ends with a warning and " +
-				"leaves the release where it is, which is right for clusters that are gone. It has to be applied before the destroy. Default: `error`." +
+			MarkdownDescription: "What a destroy does when the cluster does not answer: `error` fails, and can be repeated; `forget` asks for half a minute, then " +
+				"ends with a warning and leaves the release where it is, which is right for clusters that are gone. It has to be applied before the destroy. Default: `error`." +
 				touchesNothing,
 		},
 		"on_incomplete": schema.StringAttribute{
