@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// A run that is killed in the middle of an install, and one that is interrupted in the middle of an
+// upgrade, are gone on with by the next apply.
+func TestAccAddonOfARunThatEndsEarly(t *testing.T) {
+	t.Parallel()
+
+	cluster := addontest.NewCluster(t)
+	w := clitest.NewWorkspace(t, clitest.Any(t))
+	w.Write("simple-1.0.0.tgz", string(addontest.Simple.Package("1.0.0")))
+
+	write := func(message, annotation string) {
+		w.Write("main.tf", secretsProvider+fmt.Sprintf(`
+resource "talosop_addon" "this" {
+  kubeconfig = { path = %q }
+  name       = "simple"
+  namespace  = "early"
+  chart      = "./simple-1.0.0.tgz"
+  values     = [yamlencode({ message = %q, podAnnotations = { %q = "true" } })]
+}
+`, cluster.Kubeconfig(), message, annotation))
+	}
+
+	write("one", addontest.NeverReadyAnnotation)
+	w.Init()
+
+	killed := w.Start("apply", "-auto-approve")
+	awaitStatus(t, cluster, "early", addon.PendingInstall)
+	killed.KillProvider()
+	killed.Wait()
+
+	if resources := w.Resources(); len(resources) > 0 {
+		t.Fatalf("a run that was killed has stored %v", resources)
+	}
+
+	write("two", "example.org/fine")
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after the run that was killed")
+
+	write("three", addontest.NeverReadyAnnotation)
+
+	interrupted := w.Start("apply", "-auto-approve")
+	awaitStatus(t, cluster, "early", addon.PendingUpgrade)
+	interrupted.Interrupt()
+
+	if ended := interrupted.Wait(); ended.Exit == 0 {
+		t.Error("a run that was interrupted is fine")
+	}
+
+	// Nothing goes on behind it: its record is ended.
+	awaitStatus(t, cluster, "early", addon.Failed)
+	write("four", "example.org/fine")
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after the run that was interrupted")
+
+	live, err := cluster.API().CoreV1().ConfigMaps("early").Get(t.Context(), "simple", metav1.GetOptions{})
+	if err != nil || live.Data["message"] != "four" {
+		t.Errorf("the ConfigMap is %v, %v", live, err)
+	}
+
+	w.MustRun("destroy", "-auto-approve")
+}
+
+// awaitStatus waits until the newest record of a release has a status.
+func awaitStatus(t *testing.T, cluster *addontest.Cluster, namespace, status string) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		records, err := cluster.API().CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
+		if err != nil {
+			return err
+		}
+
+		var all []string
+		for _, record := range records.Items {
+			all = append(all, record.Labels["status"])
+		}
+
+		if len(all) == 0 || all[len(all)-1] != status {
+			return fmt.Errorf("the records are %s", strings.Join(all, ", "))
+		}
+
+		return nil
+	}))
+}
