@@ -297,3 +297,32 @@ func TestAddonOnAnotherCluster(t *testing.T) {
 		}
 	}
 }
+
+// A cluster that is made anew in the same run has nothing of its addons: they are installed again.
+func TestAddonOnAClusterMadeAnew(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	config := with(baseAddon(), "Ready", "cluster", "phase")
+	s.apply(t, config).must(t)
+
+	if planned := s.plan(t, with(with(baseAddon(), "Ready", "cluster", "phase"), unknownValue{}, "cluster", "phase")).must(t); text(t, planned.value, "revision") != "unknown" {
+		t.Errorf("the plan promises revision %s", text(t, planned.value, "revision"))
+	}
+
+	// The run of the apply is another process, which has refreshed nothing.
+	s.machine.addons.seen = map[string]bool{}
+	s.cluster.change(func() { clear(s.cluster.releases) })
+	s.apply(t, config).must(t)
+
+	if len(s.cluster.releases[metricsServer]) != 1 {
+		t.Error("it is not installed again")
+	}
+
+	applies := len(s.cluster.applies)
+	s.apply(t, with(config, "v1.13.1", "cluster", "talos_version")).must(t)
+
+	if len(s.cluster.applies) != applies {
+		t.Error("an addon that is there was applied")
+	}
+}

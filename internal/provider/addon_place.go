@@ -49,6 +49,8 @@ type addons struct {
 	mu sync.Mutex
 	// clients of clusters, which remember what these serve.
 	clients map[string]*kubernetes.Client
+	// seen are the releases that this process has refreshed.
+	seen map[string]bool
 	// claimed are the releases that resources of this process have made.
 	claimed map[string]bool
 }
@@ -63,7 +65,7 @@ func newAddons() *addons {
 				API: api, Slots: slots, Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
 			}
 		},
-		glance: previewLimit, doubt: addonDoubt, clients: map[string]*kubernetes.Client{}, claimed: map[string]bool{},
+		glance: previewLimit, doubt: addonDoubt, clients: map[string]*kubernetes.Client{}, claimed: map[string]bool{}, seen: map[string]bool{},
 	}
 }
 
@@ -79,6 +81,22 @@ func (a *addons) claim(release string) bool {
 	a.claimed[release] = true
 
 	return true
+}
+
+// saw takes note of a refresh of a release.
+func (a *addons) saw(release string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	a.seen[release] = true
+}
+
+// sawLately is whether this process has refreshed a release.
+func (a *addons) sawLately(release string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.seen[release]
 }
 
 // release gives a claim back.

@@ -71,6 +71,10 @@ func (r *addonResource) planInPlace(ctx context.Context, plan *addonModel, given
 	var diags diag.Diagnostics
 
 	v := plan.planUpdate(ctx, state, applied)
+	if v == (verdict{}) {
+		v = r.vanished(ctx, *plan)
+	}
+
 	if v == (verdict{}) && plan.changesNothing(state) {
 		v, diags = r.moved(ctx, *plan, given, state)
 	}
@@ -163,6 +167,9 @@ func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addo
 		return verdict{takes: "values_wo_version changed"}
 	case addon.Inputs(wanted, "") != addon.Inputs(was, ""):
 		return verdict{takes: "values, patches or options changed"}
+	case m.clusterInMaking(ctx):
+		// It may be made anew, and have nothing of the release then.
+		return verdict{perhaps: true}
 	case m.sameSource(state), applied.Inputs == "" && m.mayBeImported(state):
 		return verdict{}
 	default:
@@ -232,6 +239,34 @@ func (m addonModel) changesNothing(state addonModel) bool {
 func (m *addonModel) expectUpgrade(state addonModel) {
 	m.addonSeenModel = unseenAddon()
 	m.ID = state.ID
+}
+
+// vanished is whether the cluster has nothing of the release. A refresh has looked for that, so it
+// is asked only in the run of an apply, where a cluster may have been made anew since. Without an answer it is taken
+// to be there.
+func (r *addonResource) vanished(ctx context.Context, plan addonModel) verdict {
+	if r.machinery == nil || !plan.placeKnown(ctx) {
+		return verdict{}
+	}
+
+	to, err := plan.way(ctx)
+	if err != nil || r.addons.sawLately(to.claim(plan.release())) {
+		return verdict{}
+	}
+
+	ctx, cancel := context.WithTimeout(to.mask(ctx), r.patience)
+	defer cancel()
+
+	cluster, err := r.addons.cluster(ctx, to)
+	if err != nil {
+		return verdict{}
+	}
+
+	if have, err := cluster.Observe(ctx, plan.release()); err != nil || len(have.History) > 0 {
+		return verdict{}
+	}
+
+	return verdict{takes: "the cluster has nothing of the release"}
 }
 
 // moved is whether the chart is another one by now, under its version or, where that is a range, under another

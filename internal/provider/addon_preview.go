@@ -78,6 +78,10 @@ func (p *preview) diagnose(ctx context.Context, from *addons) diag.Diagnostics {
 		}.String())}
 	}
 
+	if p.state != nil && p.pending != "" {
+		return nil // what there is to compare with nobody knows
+	}
+
 	before, _ := p.have.Deployed()
 
 	secrets, err := p.secrets(ctx, before)
