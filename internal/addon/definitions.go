@@ -97,7 +97,7 @@ func (r *run) define(ctx context.Context, a *attempt) error {
 	o := r.spec.Options
 	all := o.IncludeCRDs || o.UpgradeCRDs && !o.SkipCRDs
 
-	if len(a.crds) == 0 || !all && (o.SkipCRDs || a.step == Upgrade) {
+	if len(a.crds) == 0 || !a.defines(a.step == Upgrade) {
 		return nil
 	}
 
@@ -121,6 +121,13 @@ func (r *run) define(ctx context.Context, a *attempt) error {
 	}
 
 	return nil
+}
+
+// defines is whether the definitions of the chart are looked after.
+func (a *attempt) defines(upgrade bool) bool {
+	o := a.spec.Options
+
+	return o.IncludeCRDs || !o.SkipCRDs && (o.UpgradeCRDs || !upgrade)
 }
 
 func (r *run) defineOne(ctx context.Context, d manifest.Object, evenIfThere bool) error {

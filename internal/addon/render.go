@@ -85,7 +85,12 @@ func (a *attempt) rendering() (Rendering, error) {
 		return Rendering{}, err
 	}
 
-	return Rendering{Objects: objects, Hooks: hooks, AppVersion: a.chart.AppVersion(), Notes: a.release.Info.Notes}, nil
+	made := Rendering{Objects: objects, Hooks: hooks, AppVersion: a.chart.AppVersion(), Notes: a.release.Info.Notes}
+	if !a.spec.Options.IncludeCRDs && a.defines(a.step == Upgrade || a.asUpgrade) {
+		made.Definitions = a.crds
+	}
+
+	return made, nil
 }
 
 // lenient is a client for dry runs, which takes objects of unknown kinds for none.

@@ -87,6 +87,9 @@ const (
 type Rendering struct {
 	// Objects of the release, and those of its hooks, which come and go.
 	Objects, Hooks []manifest.Object
+	// Definitions of the crds folder that an apply looks after: it brings those that are missing, and
+	// with UpgradeCRDs makes all what the chart has. With IncludeCRDs they are among the objects.
+	Definitions []manifest.Object
 	// AppVersion and Notes as the chart has them. Notes may hold secrets.
 	AppVersion, Notes string
 }

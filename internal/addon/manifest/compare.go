@@ -50,8 +50,8 @@ func Compare(before, after []Object, redact func(string) string) []Change {
 			continue
 		}
 
-		if fields := compareObjects(old, object, redact); len(fields) > 0 {
-			changes = append(changes, Change{Verb: Alter, Object: object, Fields: fields})
+		if change, differs := Altered(object, kubernetes.Differences(old.Content, object.Content), redact); differs {
+			changes = append(changes, change)
 		}
 	}
 
@@ -61,9 +61,20 @@ func Compare(before, after []Object, redact func(string) string) []Change {
 		}
 	}
 
-	slices.SortFunc(changes, func(a, b Change) int { return inOrder(a.Object, b.Object) })
+	Sort(changes)
 
 	return changes
+}
+
+// Sort puts changes in the order in which Helm installs their objects.
+func Sort(changes []Change) {
+	slices.SortFunc(changes, func(a, b Change) int { return inOrder(a.Object, b.Object) })
+}
+
+// Altered is the change of an object that differs from what is there, and false where it does not. What
+// is hidden, and redact, are as for [Compare].
+func Altered(object Object, differences []kubernetes.Difference, redact func(string) string) (change Change, differs bool) {
+	return Change{Verb: Alter, Object: object, Fields: fieldsOf(object, differences, redact)}, len(differences) > 0
 }
 
 // byKey finds objects by their keys. Of those that are there twice Helm leaves the last one.
@@ -102,10 +113,10 @@ var places = maps.Collect(func(yield func(string, int) bool) {
 	}
 })
 
-func compareObjects(before, after Object, redact func(string) string) []Field {
+func fieldsOf(after Object, differences []kubernetes.Difference, redact func(string) string) []Field {
 	var fields, noise []Field
 
-	for _, difference := range kubernetes.Differences(before.Content, after.Content) {
+	for _, difference := range differences {
 		field := Field{Path: difference.Path, Old: difference.Found, New: difference.Wanted}
 
 		switch {
