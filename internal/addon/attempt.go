@@ -40,6 +40,10 @@ func (r *run) attempt(s *session.Session, d Decision, have Observation) (*attemp
 	}
 
 	a.step, a.from = d.Step, d.Revision
+	if err := a.collect(r.chart); err != nil {
+		return nil, err
+	}
+
 	a.marks = &marking{Driver: a.cfg.Releases.Driver, inputs: r.want.Inputs}
 	a.cfg.Releases.Driver = a.marks
 	a.cfg.KubeClient, err = newMerging(a.cfg.KubeClient, have)
@@ -48,23 +52,24 @@ func (r *run) attempt(s *session.Session, d Decision, have Observation) (*attemp
 }
 
 func newAttempt(spec Spec, pkg *Package, cfg *action.Configuration) (*attempt, error) {
+	loaded, err := load(pkg)
+	if err != nil {
+		return nil, err
+	}
+
+	a := &attempt{spec: spec, chart: loaded, cfg: cfg}
+	a.rendered.patches = postrender.New(spec.Patches).In(spec.Namespace)
+
+	return a, nil
+}
+
+func load(pkg *Package) (*chart.Chart, error) {
 	loaded, err := pkg.Chart()
 	if err != nil {
 		return nil, fmt.Errorf("load chart %s %s: %w", pkg.Name, pkg.Version, err)
 	}
 
-	a := &attempt{spec: spec, chart: loaded, cfg: cfg}
-
-	if a.crds, err = definitions(loaded); err != nil {
-		return nil, err
-	}
-
-	a.rendered.patches = postrender.New(spec.Patches).In(spec.Namespace)
-	if spec.Options.IncludeCRDs {
-		a.rendered.before, err = included(a.crds)
-	}
-
-	return a, err
+	return loaded, nil
 }
 
 func (a *attempt) verb() string {

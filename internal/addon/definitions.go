@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -24,20 +25,60 @@ const (
 	definitionsBound = time.Minute
 )
 
-// definitions are what the crds folders of a chart and its dependencies have.
-func definitions(of *chart.Chart) ([]manifest.Object, error) {
-	var all []manifest.Object
-
-	for _, crd := range of.CRDObjects() {
-		objects, err := manifest.Parse(string(crd.File.Data), "")
-		if err != nil {
-			return nil, fmt.Errorf("%w: read %s: %w", ErrTemplate, crd.Filename, err)
-		}
-
-		all = append(all, objects...)
+// collect reads what the crds folders of a chart have, and of those dependencies that its values turn on
+// (Helm 3.21, action/install.go, RunWithContext). That changes the chart, and Helm does it, too: the
+// chart is one of its own.
+func (a *attempt) collect(pkg *Package) error {
+	loaded, err := load(pkg)
+	if err != nil {
+		return err
 	}
 
-	return all, nil
+	given, err := a.given(loaded)
+	if err != nil {
+		return err
+	}
+
+	if err := chartutil.ProcessDependenciesWithMerge(loaded, given); err != nil {
+		return fmt.Errorf("%w: %w", ErrTemplate, err)
+	}
+
+	for _, crd := range loaded.CRDObjects() {
+		objects, err := manifest.Parse(string(crd.File.Data), a.spec.Namespace)
+		if err != nil {
+			return fmt.Errorf("%w: read %s: %w", ErrTemplate, crd.Filename, err)
+		}
+
+		a.crds = append(a.crds, objects...)
+	}
+
+	if a.spec.Options.IncludeCRDs {
+		a.rendered.before, err = included(a.crds)
+	}
+
+	return err
+}
+
+// given are the values of a step, where it is asked for with those of the revision before, and
+// with the defaults that a chart had then (Helm 3.21, action/upgrade.go, reuseValues).
+func (a *attempt) given(to *chart.Chart) (map[string]any, error) {
+	values := cloneValues(a.spec.Values)
+	if a.step != Upgrade || a.spec.Options.Reuse == ReuseNothing {
+		return values, nil
+	}
+
+	from, err := a.cfg.Releases.Get(a.spec.Name.Name, a.from)
+	if err != nil {
+		return nil, fmt.Errorf("read revision %d of release %s: %w", a.from, a.spec.Name, err)
+	}
+
+	if a.spec.Options.Reuse == ReuseValues {
+		if to.Values, err = chartutil.CoalesceValues(from.Chart, from.Config); err != nil {
+			return nil, fmt.Errorf("read the values of revision %d of release %s: %w", a.from, a.spec.Name, err)
+		}
+	}
+
+	return chartutil.CoalesceTables(values, from.Config), nil
 }
 
 // included is the crds folder as a part of the release. Helm's own option for that is of its

@@ -39,6 +39,11 @@ func (c *Cluster) render(ctx context.Context, spec Spec, chart *Package, have Ob
 		}
 
 		a.forecast(have)
+
+		if err := a.collect(chart); err != nil {
+			return err
+		}
+
 		a.cfg.KubeClient = &lenient{Interface: a.cfg.KubeClient}
 
 		r := &run{cluster: c, spec: spec}
@@ -142,6 +147,11 @@ func renderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVer
 	}
 
 	a.step, a.dry = Install, true
+
+	if err := a.collect(chart); err != nil {
+		return Rendering{}, err
+	}
+
 	a.rendered.namespace = spec.Namespace
 
 	i := a.offline(version)
