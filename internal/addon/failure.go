@@ -126,7 +126,7 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 	case r.spec.Options.TakeOwnership:
 		return "It is left as it is, because what it took over would be removed with it. Apply again to try once more."
 	default:
-		err = s.Work(func() error { return uninstall(s, r.spec.Name, r.removal(len(have.History) > 0)) })
+		err = s.Work(func() error { return uninstall(s, r.spec.Name, r.removal(keptBefore(have))) })
 	}
 
 	switch {
@@ -145,7 +145,13 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 	}
 }
 
-// removal is how a failed first installation is taken away. Records that were there before stay.
+// keptBefore is whether a history has records that somebody wanted to keep: those of installations that
+// failed before are no such, and nothing would ever remove them.
+func keptBefore(have Observation) bool {
+	return slices.ContainsFunc(have.History, func(r Revision) bool { return r.Status == Uninstalled })
+}
+
+// removal is how a failed first installation is taken away.
 func (r *run) removal(keepHistory bool) RemoveOptions {
 	o := r.spec.Options
 
