@@ -175,6 +175,8 @@ func shield(err error, redact func(string) string) error {
 		return nil
 	}
 
+	redact = carefully(redact)
+
 	var failed *FailedError
 	if errors.As(err, &failed) {
 		clean := *failed

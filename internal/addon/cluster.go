@@ -94,7 +94,7 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 // open makes a session for the work on a release.
 func (c *Cluster) open(ctx context.Context, name Name, redact func(string) string) (*session.Session, error) {
 	return session.Open(ctx, c.API, session.Options{
-		Namespace: name.Namespace, Release: name.Name, Redact: redact,
+		Namespace: name.Namespace, Release: name.Name, Redact: carefully(redact),
 		Progress: func(text string) {
 			if c.Log != nil {
 				c.Log(text, map[string]any{"release": name.String()})
@@ -107,7 +107,7 @@ func (c *Cluster) open(ctx context.Context, name Name, redact func(string) strin
 // tell reports progress; the text has no secrets.
 func (c *Cluster) tell(name Name, text string) {
 	if c.Progress != nil {
-		c.Progress(text, map[string]any{"release": name.String()})
+		c.Progress(carefully(func(text string) string { return text })(text), map[string]any{"release": name.String()})
 	}
 }
 
