@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -176,12 +177,64 @@ func TestLongChangesAreCut(t *testing.T) {
 	change := manifest.Change{Verb: manifest.Alter, Object: manifest.Object{Kind: "Widget", Name: "w"}, Fields: fields}
 
 	lines := strings.Split(change.String(), "\n")
-	if len(lines) != 22 || lines[21] != "  and 20 more fields" {
+	if len(lines) != 12 || lines[11] != "  … and 30 more fields" {
 		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
 	}
 
 	want := `  spec.x: "` + strings.Repeat("ä", 79) + `… -> {"a":"` + strings.Repeat("b", 74) + "…"
 	if lines[1] != want {
 		t.Errorf("%s, want %s", lines[1], want)
+	}
+}
+
+func TestLongValuesShowWhereTheyDiffer(t *testing.T) {
+	t.Parallel()
+
+	start := "line one is quite long, and so long that nobody sees the end of it: " + strings.Repeat("x", 60)
+	many := func(n int, of string) string { return strings.Repeat(of+"\n", n) }
+
+	for name, tc := range map[string]struct{ before, after, want string }{
+		"lines": {
+			before: start + "\nhosts=1\nworkers=4\n", after: start + "\nhosts=1\nworkers=8\n", want: `line 3: "workers=4" -> "workers=8"`,
+		},
+		"added": {before: "a\nb\n", after: "a\nnew\nmore\nb\n", want: "2 lines added"},
+		"moved": {before: "a\nb\nc\nd\n", after: "b\nc\nd\nA\n", want: "1 line added, 1 line removed"},
+		"many": {
+			before: "1\n2\n3\n4\n5\n6\n", after: "1\n<\n>\n&\n.\n6\n7\n",
+			want: `line 2: "2" -> "<", line 3: "3" -> ">", line 4: "4" -> "&", 1 more line changed, 1 line added`,
+		},
+		"one line becomes two": {before: "a", after: "a\nb", want: "1 line added"},
+		"the last line end":    {before: "a\nb", after: "a\nb\n", want: "1 line added"},
+		"a long line": {
+			before: "a\n" + start + "old\n", after: "a\n" + start + "new\n",
+			want: `line 2: …` + strings.Repeat("x", 20) + `old" -> …` + strings.Repeat("x", 20) + `new"`,
+		},
+		"one long line": {
+			before: start + "old" + start, after: start + "new" + start,
+			want: "…" + strings.Repeat("x", 20) + "old" + start[:57] + "… -> …" + strings.Repeat("x", 20) + "new" + start[:57] + "…",
+		},
+		"very long": {
+			before: "a\n" + many(1000, "b"), after: "a\n" + many(1002, "c"),
+			want: `line 2: "b" -> "c", line 3: "b" -> "c", line 4: "b" -> "c", 997 more lines changed, 2 lines added`,
+		},
+	} {
+		old, err := json.Marshal(tc.before)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		changed, err := json.Marshal(tc.after)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := (manifest.Field{Path: "data.conf", Old: string(old), New: string(changed)}).String(); got != "data.conf: "+tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+
+	hidden := `"` + start + `(sensitive)"`
+	if got := (manifest.Field{Path: "data.conf", Old: hidden, New: hidden}).String(); got != "data.conf changed where it is sensitive" {
+		t.Error(got)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// String is one line, or a first line and one for each field. Long values are cut, and so are long lists
-// of fields.
+// String is one line, or a first line and one for each field. Of long values only what differs is shown,
+// and long lists of fields are cut.
 func (c Change) String() string {
 	what := string(c.Verb) + " " + c.Object.String()
 
@@ -28,8 +28,11 @@ func (c Change) String() string {
 	}
 }
 
-// mostFields is how many fields of one object a person reads.
-const mostFields = 20
+const (
+	// mostFields is how many fields of one object a person reads, mostItems how many elements of a list.
+	mostFields = 10
+	mostItems  = 20
+)
 
 func (c Change) lines() []string {
 	var lines, labels []string
@@ -43,7 +46,7 @@ func (c Change) lines() []string {
 	}
 
 	if more := len(lines) - mostFields; more > 0 {
-		lines = append(lines[:mostFields], fmt.Sprintf("and %d more fields", more))
+		lines = append(lines[:mostFields], fmt.Sprintf("… and %d more fields", more))
 	}
 
 	if len(labels) > 0 {
@@ -55,7 +58,8 @@ func (c Change) lines() []string {
 	return lines
 }
 
-// String is such as `spec.replicas: 1 -> 2`. Long values are cut; of long lists it says what came and went.
+// String is such as `spec.replicas: 1 -> 2`. Of long values it shows where they begin to differ, of texts of
+// several lines which lines do, and of long lists what came and went.
 func (f Field) String() string {
 	switch {
 	case strings.Contains(f.Path, "annotations.checksum/"):
@@ -64,16 +68,19 @@ func (f Field) String() string {
 		return f.Path + " added: " + short(f.New)
 	case f.New == "":
 		return f.Path + " removed: " + short(f.Old)
-	case f.Old == f.New:
-		// both are hidden
-		return f.Path + ": " + short(f.Old) + " -> " + short(f.New)
+	case f.Old == f.New && len(f.Old) > longestValue:
+		return f.Path + " changed where it is sensitive"
 	case len(f.Old)+len(f.New) > longestPair:
 		if items := f.items(); items != "" {
 			return f.Path + ": " + items
 		}
 	}
 
-	return f.Path + ": " + short(f.Old) + " -> " + short(f.New)
+	if lines := differentLines(f.Old, f.New); lines != "" {
+		return f.Path + ": " + lines
+	}
+
+	return f.Path + ": " + pair(f.Old, f.New)
 }
 
 const (
@@ -108,8 +115,8 @@ func (f Field) items() string {
 		return "another order"
 	}
 
-	if more := len(changes) - mostFields; more > 0 {
-		changes = append(changes[:mostFields], fmt.Sprintf("and %d more", more))
+	if more := len(changes) - mostItems; more > 0 {
+		changes = append(changes[:mostItems], fmt.Sprintf("and %d more", more))
 	}
 
 	return strings.Join(changes, ", ")
