@@ -133,7 +133,8 @@ func joined(a, b map[string]string) map[string]string {
 
 // define brings the definitions of the chart before its objects need them. As in Helm an installation
 // brings those that are missing; with UpgradeCRDs, and when they are a part of the release, all are
-// made what the chart has, in upgrades too. None is ever deleted.
+// made what the chart has, in upgrades too, but for those that belong to another release. None is ever
+// deleted.
 func (r *run) define(ctx context.Context, a *attempt) error {
 	o := r.spec.Options
 	all := o.IncludeCRDs || o.UpgradeCRDs && !o.SkipCRDs
@@ -181,13 +182,16 @@ func (r *run) defineOne(ctx context.Context, d manifest.Object, evenIfThere bool
 		return nil
 	}
 
-	content := d.Content
+	content := placed(d)
 
-	if r.spec.Options.IncludeCRDs {
-		if owner, has := ownerOf(live); has && owner != r.spec.Name && !r.spec.Options.TakeOwnership {
-			return owned(fmt.Sprintf("%s belongs to the release %s", referenceTo(d), owner))
-		}
+	switch owner, is := r.spec.elsewhere(live); {
+	case is && r.spec.Options.IncludeCRDs:
+		return owned(fmt.Sprintf("%s belongs to the release %s", referenceTo(d), owner))
+	case is:
+		r.done("left %s: it belongs to the release %s", referenceTo(d), owner)
 
+		return nil
+	case r.spec.Options.IncludeCRDs:
 		// Else Helm refuses what exists before the release does.
 		content = ownedBy(r.spec.Name, content, map[string]string{kube.ResourcePolicyAnno: kube.KeepPolicy})
 	}
@@ -195,6 +199,26 @@ func (r *run) defineOne(ctx context.Context, d manifest.Object, evenIfThere bool
 	_, err = r.cluster.API.ApplyObject(ctx, content)
 
 	return err
+}
+
+// placed is an object with the namespace that Helm would put it into.
+func placed(o manifest.Object) map[string]any {
+	if o.Namespace == "" {
+		return o.Content
+	}
+
+	object := (&unstructured.Unstructured{Object: o.Content}).DeepCopy()
+	object.SetNamespace(o.Namespace)
+
+	return object.Object
+}
+
+// elsewhere is the other release that an object of the crds folder belongs to, and that it is not
+// taken from.
+func (s Spec) elsewhere(live map[string]any) (owner Name, is bool) {
+	owner, owned := ownerOf(live)
+
+	return owner, owned && owner != s.Name && !s.Options.TakeOwnership
 }
 
 // established is nil once the API serves the kind of a definition in all of its versions.

@@ -10,6 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/release"
 
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
@@ -59,6 +60,9 @@ func (r *run) strangers(ctx context.Context, a *attempt, have Observation) error
 	if from, ok := have.revision(a.from); ok && a.step == Upgrade {
 		_, brings = shared(brings, from.Objects)
 	}
+
+	beforehand := a.beforehand()
+	brings = slices.DeleteFunc(brings, func(o manifest.Object) bool { return beforehand[o.Key()] })
 
 	return r.cluster.conflicts(ctx, r.spec.Name, brings)
 }

@@ -183,14 +183,16 @@ func (l *look) dropped(live map[string]any, o manifest.Object, content map[strin
 	return found
 }
 
-// definition is one of the crds folder, which is made what the chart has only where that is asked for.
+// definition is one of the crds folder, which is made what the chart has only where that is asked for, and
+// never where it is another release's.
 func (l *look) definition(ctx context.Context, d manifest.Object) error {
-	if l.spec.Options.UpgradeCRDs {
-		return l.object(ctx, d, withoutNulls(d.Content))
-	}
-
 	live, err := l.cluster.API.GetObject(ctx, referenceTo(d))
-	if err == nil && live == nil {
+
+	switch _, is := l.spec.elsewhere(live); {
+	case err != nil || is:
+	case l.spec.Options.UpgradeCRDs:
+		return l.object(ctx, d, withoutNulls(placed(d)))
+	case live == nil:
 		l.add(manifest.Change{Verb: manifest.Add, Object: d})
 	}
 

@@ -11,6 +11,9 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/kube"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 )
 
 // Render shows what a chart becomes on the cluster: a dry run of the installation or upgrade that an
@@ -44,10 +47,14 @@ func (c *Cluster) render(ctx context.Context, spec Spec, chart *Package, have Ob
 			return err
 		}
 
-		a.cfg.KubeClient = &lenient{Interface: a.cfg.KubeClient}
+		a.cfg.KubeClient = &lenient{Interface: a.cfg.KubeClient, beforehand: a.beforehand()}
 
 		r := &run{cluster: c, spec: spec}
 		r.guard(ctx, a, have)
+
+		if err := r.definable(ctx, a); err != nil {
+			return err
+		}
 
 		if err := a.run(); err != nil {
 			return r.refused(ctx, a, have, err)
@@ -98,8 +105,42 @@ func (a *attempt) rendering() (Rendering, error) {
 	return made, nil
 }
 
-// lenient is a client for dry runs, which takes objects of unknown kinds for none.
-type lenient struct{ kube.Interface }
+// beforehand are the objects of a release that an apply makes its own before Helm begins, and that are
+// no conflict for a dry run.
+func (a *attempt) beforehand() map[manifest.Key]bool {
+	all := map[manifest.Key]bool{}
+
+	if a.spec.Options.IncludeCRDs {
+		for _, d := range a.crds {
+			all[d.Key()] = true
+		}
+	}
+
+	return all
+}
+
+// definable is whether an apply may make them its own.
+func (r *run) definable(ctx context.Context, a *attempt) error {
+	if !r.spec.Options.IncludeCRDs {
+		return nil
+	}
+
+	return r.cluster.others(ctx, a.crds, func(live map[string]any) string {
+		if owner, is := r.spec.elsewhere(live); is {
+			return "belongs to the release " + owner.String()
+		}
+
+		return ""
+	})
+}
+
+// lenient is a client for dry runs, which takes objects of unknown kinds for none, and does not see
+// those that are made beforehand.
+type lenient struct {
+	kube.Interface
+
+	beforehand map[manifest.Key]bool
+}
 
 // Build implements kube.Interface.
 func (l *lenient) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
@@ -108,7 +149,11 @@ func (l *lenient) Build(reader io.Reader, validate bool) (kube.ResourceList, err
 		return kube.ResourceList{}, nil
 	}
 
-	return list, err
+	return list.Filter(func(info *resource.Info) bool {
+		kind := info.Mapping.GroupVersionKind
+
+		return !l.beforehand[manifest.Key{Group: kind.Group, Kind: kind.Kind, Namespace: info.Namespace, Name: info.Name}]
+	}), err
 }
 
 // onlyUnknownKinds looks into aggregates, which errors.As does not.
