@@ -90,7 +90,7 @@ func kubeconfigOfEnvironment() (string, error) {
 func (r *addonResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	request, err := readAddonImport(req.ID)
 	if err != nil {
-		resp.Diagnostics.Append(addonNotImported("read the import id", err))
+		resp.Diagnostics.Append(addonNotImported("read the import id", err, "Give "+importOfAddon+"."))
 
 		return
 	}
@@ -133,7 +133,8 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 	}
 
 	if err != nil {
-		return model, diag.Diagnostics{addonNotImported("find the kubeconfig", err)}
+		return model, diag.Diagnostics{addonNotImported("find the kubeconfig", err, "Name one file in KUBECONFIG, or in the import id: "+
+			`{"kubeconfig": {"path": "…"}, "namespace": "…", "name": "…"}.`)}
 	}
 
 	var diags diag.Diagnostics
@@ -156,7 +157,8 @@ func (r *addonResource) importedHandle(ctx context.Context, request addonImport)
 	}
 
 	if err != nil {
-		return nothing, diag.Diagnostics{addonNotImported("read the secrets of the cluster", err)}
+		return nothing, diag.Diagnostics{addonNotImported("read the secrets of the cluster", err,
+			"Give the path of the file as \"secrets\" of the import id: YAML as `talosctl gen secrets` writes it.")}
 	}
 
 	file := secretsFile{bundle: bundle, text: string(text)}
@@ -169,7 +171,7 @@ func (r *addonResource) importedHandle(ctx context.Context, request addonImport)
 
 	settings, _, err := settingsOfAll(planes, file)
 	if err != nil {
-		return nothing, append(diags, addonNotImported("read the configurations of the control planes", err))
+		return nothing, append(diags, addonNotImported("read the configurations of the control planes", err, importAgain))
 	}
 
 	handle, more := handleSeen(ctx, settings, file, planes)
@@ -192,34 +194,35 @@ func saysNothing(ctx context.Context) addonModel {
 
 // adopt reads the release into the model.
 func (r *addonResource) adopt(ctx context.Context, m *addonModel, request addonImport) (addonApplied, diag.Diagnostics) {
-	fail := func(attempted string, err error) (addonApplied, diag.Diagnostics) {
-		return addonApplied{}, diag.Diagnostics{addonNotImported(attempted, err)}
+	fail := func(attempted string, err error, next string) (addonApplied, diag.Diagnostics) {
+		return addonApplied{}, diag.Diagnostics{addonNotImported(attempted, err, next)}
 	}
 
 	to, err := m.way(ctx)
 	if err != nil {
-		return fail("reach the cluster", err)
+		return fail("reach the cluster", err, "Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
 	}
 
 	ctx = to.mask(ctx)
 
 	from, err := r.addons.cluster(ctx, to)
 	if err != nil {
-		return fail("reach the cluster", err)
+		return fail("reach the cluster", err, "Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
 	}
 
 	have, err := from.Observe(ctx, m.release())
 	if err != nil {
-		return fail("read release "+m.release().String(), err)
+		return fail("read release "+m.release().String(), err, importAgain)
 	}
 
 	last, exists := have.Last()
 	if !exists || last.Status == addon.Uninstalled {
-		return fail("read release "+m.release().String(), errors.New("the cluster has no such release (`helm list --all-namespaces` shows those that it has)"))
+		return fail("read release "+m.release().String(), errors.New("the cluster has no such release"),
+			"Correct the namespace or the name in the import id: `helm list --all --all-namespaces` shows the releases that there are.")
 	}
 
 	if err := m.take(request, last); err != nil {
-		return fail("read the values of release "+m.release().String(), err)
+		return fail("read the values of release "+m.release().String(), err, importAgain)
 	}
 
 	var diags diag.Diagnostics
@@ -320,9 +323,12 @@ func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from re
 	return nil
 }
 
-func addonNotImported(attempted string, err error) diag.Diagnostic {
+// importAgain is what can be done about trouble that the id has no part in.
+const importAgain = "Correct the cause and import again."
+
+func addonNotImported(attempted string, err error, next string) diag.Diagnostic {
 	return unable("import", addonObject, report{
 		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and nothing was changed"},
-		Next: "Give " + importOfAddon + ".",
+		Next: next,
 	})
 }

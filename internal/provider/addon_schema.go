@@ -4,13 +4,9 @@ import (
 	"context"
 	"maps"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-
-	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
 )
 
 // defaultAddonNamespace is that of a release whose resource names none, as Helm has it.
@@ -81,7 +77,7 @@ func addonKubeconfig() schema.Attribute {
 			"path": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Path of a file, relative to the working directory of Terraform, or beginning with `~/`. It has to be there whenever " +
-					"Terraform runs. Exactly one of `path` and `content` is given." + touchesNothing,
+					"Terraform runs. Of proxies only its `proxy-url` counts, and not `HTTPS_PROXY` of the environment. Exactly one of `path` and `content` is given." + touchesNothing,
 			},
 			"content": schema.StringAttribute{
 				Optional: true, Sensitive: true,
@@ -129,12 +125,14 @@ func addonChart() map[string]schema.Attribute {
 		},
 		"verify": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the package has to come with a signature (provenance file, `.prov`) of a key in `keyring`. Default: `false`." +
+			MarkdownDescription: "Whether the package has to come with a signature (provenance file, `.prov`) of a key in `keyring`, which is required " +
+				"then. It is looked at whenever a plan or an apply fetches the package. Default: `false`." +
 				touchesNothing,
 		},
 		"keyring": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Path of the file with the public keys for `verify`, in the binary format of GnuPG, as `gpg --export` writes it." +
+			MarkdownDescription: "Path of the file with the public keys for `verify`, in the binary format of GnuPG, as `gpg --export` writes it, relative to " +
+				"the working directory of Terraform, or beginning with `~/`. Required with `verify`; counts for nothing without. Default: none." +
 				touchesNothing,
 		},
 		"registry": addonRegistry(),
@@ -157,9 +155,9 @@ func addonRegistry() schema.Attribute {
 		MarkdownDescription: "How the server of the chart is reached, a repository over HTTPS or an OCI registry. Only plans and applies ask it; a refresh and " +
 			"a destroy do not.",
 		Attributes: map[string]schema.Attribute{
-			"username": text("User name at the server, together with `password`. Default: what the files of `helm` (`registry/config.json`) and of Docker " +
+			"username": text("User name at the server. Required with `password`, and the other way round. Default: what the files of `helm` (`registry/config.json`) and of Docker " +
 				"(`config.json`) say of a registry, and nobody for a repository."),
-			"password": secret("Password or token of the user."),
+			"password": secret("Password or token of the user. Required with `username`."),
 			"pass_credentials": truth("Whether the credentials go to other servers, too, which the index of the repository names for its packages. They may " +
 				"then read them."),
 			"ca":                 text("Certificates in PEM that are trusted besides those of the system, for a server whose certificate a private authority signed."),
@@ -182,17 +180,19 @@ func addonValues() map[string]schema.Attribute {
 				"makes no difference: comments, order and format may change without a plan. They are shown in plans, and stored." + upgradesRelease,
 		},
 		"set": addonSettings(false, "Single values, which win over `values`, in their order, as `--set` of `helm`."),
-		"set_sensitive": addonSettings(true, "Single values that are secret, after those of `set`. They are in state, and shown nowhere: `values_wo` is not "+
-			"even stored."),
+		"set_sensitive": addonSettings(true, "Single values that are secret, after those of `set`. They are in state, and their texts are shown nowhere, but for "+
+			"those of fewer than 4 characters and `true`, `false` and `null`, which cannot be told from others; a warning names short ones. "+
+			"`values_wo` is not even stored."),
 		"values_wo": schema.ListAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true, ElementType: types.StringType,
-			MarkdownDescription: "Values that are secret, as `values`, which win over all others. They may come from ephemeral resources. In the cluster they are " +
-				"where Helm keeps the values of releases, in a Secret of `namespace`." + writeOnlyText + " Change `values_wo_version` with it.",
+			MarkdownDescription: "Values that are secret, as `values`, which win over all others. They may come from ephemeral resources. Texts in them are shown " +
+				"nowhere, but for the short ones that `set_sensitive` names. In the cluster they are where Helm keeps the values of releases, in a " +
+				"Secret of `namespace`." + writeOnlyText + " Requires `values_wo_version`; change it with them.",
 		},
 		"values_wo_version": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "A value of your choice that tells other `values_wo` from the former ones, such as a number or a date: a change of it upgrades " +
-				"the release unless the values prove to be the same.",
+			MarkdownDescription: "A value of your choice that tells other `values_wo` from the former ones, such as a number or a date. Required with " +
+				"`values_wo`, and refused without. A change of it upgrades the release unless the values prove to be the same.",
 		},
 		"patches": addonPatches(),
 	}
@@ -215,9 +215,6 @@ func addonSettings(sensitive bool, description string) schema.Attribute {
 			},
 			"type": schema.StringAttribute{
 				Optional: true,
-				Validators: []validator.String{
-					stringvalidator.OneOf(string(values.Auto), string(values.String), string(values.Literal), string(values.JSON)),
-				},
 				MarkdownDescription: "What the text is: `auto` takes numbers, `true`, `false` and `null` for what they look like, `string` takes all for text, " +
 					"`literal` takes it as it is, without lists and backslashes, and `json` is any JSON. Default: `auto`." + upgradesRelease,
 			},

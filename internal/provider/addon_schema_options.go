@@ -73,7 +73,8 @@ func addonUpgrading() map[string]schema.Attribute {
 		},
 		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a failed upgrade goes back to the last "+
 			"revision that was deployed, and a failed first install is uninstalled, after the reasons of its pods were collected for the error. Needs `wait`. "+
-			"Without it, what was made stays as it is, and the next apply goes on from there.", nextUpgrade),
+			"Without it, what was made stays as it is, and the next apply goes on from there; so it does after a run that was interrupted or killed, with "+
+			"`atomic`, too, which undoes only what fails.", nextUpgrade),
 		"cleanup_on_fail": truthAttribute("Whether objects that a failed upgrade created are deleted.", nextUpgrade),
 		"take_ownership": truthAttribute("Whether objects that exist and belong to no release, or to another one, become part of this one. **Uninstalling it "+
 			"deletes them.**", nextUpgrade),
@@ -86,8 +87,10 @@ func addonUpgrading() map[string]schema.Attribute {
 		},
 		"keep_history": truthAttribute("Whether an uninstall keeps the revisions, so that `helm history` still shows them. An addon of that name is then "+
 			"installed over them.", touchesNothing),
-		"adopt": truthAttribute("Whether a create takes over a release of this name that exists already, and upgrades it to what the configuration says. "+
-			"Without it such a release is an error that names the import, which shows first what would change.", touchesNothing),
+		"adopt": truthAttribute("Whether a create takes over a release of this name that somebody else made, and upgrades it to what the configuration "+
+			"says. Without it the plan warns of such a release, and the apply refuses it with an error that names the import, which shows first what "+
+			"would change. One that talosop made is taken over without it when chart, values, patches and options are the same, or when it was never "+
+			"deployed: a run was killed before its state was stored. With others the apply refuses it, too.", touchesNothing),
 	}
 }
 
@@ -129,7 +132,8 @@ func addonCare() map[string]schema.Attribute {
 			Validators: []validator.String{stringvalidator.OneOf(onIncompleteWarn, onIncompleteError)},
 			MarkdownDescription: "What a create reports whose install began and failed. `error` fails, which marks the resource as tainted: the next apply " +
 				"uninstalls what is there, and installs anew. `warn` stores the resource with its `status` and a warning, and the next apply goes on in " +
-				"place, keeping what is there; combine it with a postcondition on `status`. Default: `error`." + touchesNothing,
+				"place, keeping what is there; combine it with a postcondition on `status`. Where `atomic` has uninstalled what failed, there is " +
+				"nothing to store: either is an error, and the next apply installs. Default: `error`." + touchesNothing,
 		},
 	}
 }

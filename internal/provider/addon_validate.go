@@ -44,6 +44,15 @@ func (m addonModel) validate(ctx context.Context) diag.Diagnostics {
 // known is whether there is a value, and it is known.
 func known(v types.String) bool { return !v.IsNull() && !v.IsUnknown() }
 
+// called names an argument of this addon, for warnings: Terraform shows only the first of those that have the same summary.
+func (m addonModel) called(argument string) string {
+	if known(m.Name) && !m.Namespace.IsUnknown() {
+		return argument + " of addon " + m.release().String()
+	}
+
+	return argument + " of the addon with chart " + m.chartText()
+}
+
 func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 	if m.Cluster.IsUnknown() || m.Kubeconfig.IsUnknown() {
 		return nil
@@ -64,16 +73,17 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 	}
 
 	handle, diags := handleFrom(ctx, m.Cluster)
+	// Terraform points at a whole argument at most: what is said of one inside goes to the line of the resource.
 	at := frameworkpath.Root("cluster")
 
 	if secrets := handle.Secrets; !secrets.IsUnknown() {
 		if _, err := pki.Parse([]byte(secrets.ValueString())); err != nil {
-			diags.Append(invalidSecrets(at.AtName("secrets"), err))
+			diags.Append(invalidSecrets(at, err))
 		}
 	}
 
 	if server, err := url.Parse(handle.Endpoint.ValueString()); known(handle.Endpoint) && (err != nil || server.Scheme != "https" || server.Host == "") {
-		diags.Append(invalid(at.AtName("endpoint"), "endpoint", "found "+quote(handle.Endpoint.ValueString()), "allowed is an https URL, such as "+
+		diags.Append(invalid(at, "cluster.endpoint", "found "+quote(handle.Endpoint.ValueString()), "allowed is an https URL, such as "+
 			"https://10.0.0.10:6443", "give the URL of the Kubernetes API"))
 	}
 
@@ -98,7 +108,7 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 
 		return diag.Diagnostics{invalid(at, "kubeconfig", found, "allowed is exactly one of them", "give the path of the file, or what is in it")}
 	case content.IsNull() && strings.TrimSpace(path.ValueString()) == "":
-		return diag.Diagnostics{invalid(at.AtName("path"), "path", "found an empty one", "allowed is the path of a file", "give it, such as ./kubeconfig")}
+		return diag.Diagnostics{invalid(at, "kubeconfig.path", "found an empty one", "allowed is the path of a file", "give it, such as ./kubeconfig")}
 	case content.IsNull():
 		return nil
 	}
@@ -109,7 +119,7 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 	}
 
 	if _, err := (kubernetes.Kubeconfig{Content: []byte(content.ValueString()), Context: chosen.ValueString()}).Facts(); err != nil {
-		return diag.Diagnostics{invalid(at.AtName("content"), "content", "found that it cannot be used: "+err.Error(), "allowed is a whole kubeconfig",
+		return diag.Diagnostics{invalid(at, "kubeconfig.content", "found that it cannot be used: "+err.Error(), "allowed is a whole kubeconfig",
 			"give what is in the file; its path belongs into path")}
 	}
 
@@ -151,9 +161,9 @@ func (m addonModel) validateChart() diag.Diagnostics {
 		return diag.Diagnostics{invalid(at, "chart", "found the path "+quote(chart)+" beside repository", "allowed is the name of a chart in it, or a path without "+
 			"repository", "remove repository to take the chart from the path")}
 	case !m.Repository.IsNull():
-		return validateURL(frameworkpath.Root("repository"), "repository", repository)
+		return m.validateURL(frameworkpath.Root("repository"), "repository", repository)
 	case isURL:
-		return validateURL(at, "chart", chart)
+		return m.validateURL(at, "chart", chart)
 	case !pathChart(chart):
 		return diag.Diagnostics{invalid(at, "chart", "found "+quote(chart)+" without repository", "allowed is a name with repository, an oci:// reference, an https:// "+
 			"URL, or a path that begins with ./, ../ or /", "give the repository; or, for a folder, write ./"+chart)}
@@ -162,7 +172,7 @@ func (m addonModel) validateChart() diag.Diagnostics {
 	}
 }
 
-func validateURL(at frameworkpath.Path, what, text string) diag.Diagnostics {
+func (m addonModel) validateURL(at frameworkpath.Path, what, text string) diag.Diagnostics {
 	parsed, err := url.Parse(text)
 
 	switch {
@@ -172,7 +182,7 @@ func validateURL(at frameworkpath.Path, what, text string) diag.Diagnostics {
 		return diag.Diagnostics{invalid(at, what, "found a URL with credentials in it", "allowed is one without, because URLs are shown and stored",
 			"give them as registry.username and registry.password")}
 	case parsed.Scheme == "http":
-		return diag.Diagnostics{doubtful(at, what, "found "+quote(text), "Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
+		return diag.Diagnostics{doubtful(at, m.called(what), "found "+quote(text), "Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
 	case parsed.Scheme == "oci" && strings.Contains(path.Base(parsed.Path), ":"):
 		return diag.Diagnostics{invalid(at, what, "found "+quote(text)+" with a tag", "allowed is a reference without one", "give the tag as version")}
 	default:
@@ -192,12 +202,12 @@ func (m addonModel) validateVersion() diag.Diagnostics {
 			return nil
 		}
 
-		return diag.Diagnostics{doubtful(at, "version", "found "+quote(m.Version.ValueString())+" for a chart on this computer",
+		return diag.Diagnostics{doubtful(at, m.called("version"), "found "+quote(m.Version.ValueString())+" for a chart on this computer",
 			"A chart on this computer has one version, and this one counts for nothing", "Remove version")}
 	}
 
 	if m.Version.IsNull() {
-		return diag.Diagnostics{doubtful(at, "version", "found none for chart "+quote(m.chartText()),
+		return diag.Diagnostics{doubtful(at, m.called("version"), "found none for chart "+quote(m.chartText()),
 			"Every plan takes the newest version that there is, so that an addon may be upgraded when nobody meant to", "Pin a version")}
 	}
 
@@ -208,7 +218,7 @@ func (m addonModel) validateVersion() diag.Diagnostics {
 
 	if m.Devel.ValueBool() {
 		if _, err := semver.NewVersion(m.Version.ValueString()); err == nil {
-			return diag.Diagnostics{doubtful(frameworkpath.Root("devel"), "devel", "found it with the exact version "+quote(m.Version.ValueString()),
+			return diag.Diagnostics{doubtful(frameworkpath.Root("devel"), m.called("devel"), "found it with the exact version "+quote(m.Version.ValueString()),
 				"An exact version is what it is, and devel counts for nothing", "Remove devel")}
 		}
 	}
@@ -237,16 +247,17 @@ func (m addonModel) validateRegistry() diag.Diagnostics {
 			found, missing = missing, found
 		}
 
-		diags.Append(invalid(at.AtName(missing), missing, "found "+found+" without it", "allowed are both together, or neither", "give "+missing+", too"))
+		diags.Append(invalid(at, "registry", "found registry."+found+" without registry."+missing, "allowed are both together, or neither",
+			"give registry."+missing+", too"))
 	}
 
 	if !m.Chart.IsUnknown() && pathChart(m.Chart.ValueString()) && !m.DependencyUpdate.ValueBool() && !m.DependencyUpdate.IsUnknown() {
-		diags.Append(doubtful(at, "registry", "found it for a chart on this computer", "Nobody is asked for such a chart, and it counts for nothing", "Remove registry"))
+		diags.Append(doubtful(at, m.called("registry"), "found it for a chart on this computer", "Nobody is asked for such a chart, and it counts for nothing", "Remove registry"))
 	}
 
 	if server.truth("insecure_skip_tls_verify", false) && !server.absent("ca") {
-		diags.Append(invalid(at.AtName("insecure_skip_tls_verify"), "insecure_skip_tls_verify", "found it beside ca", "allowed is one of them",
-			"remove insecure_skip_tls_verify: with ca the server's certificate can be verified"))
+		diags.Append(invalid(at, "registry", "found registry.insecure_skip_tls_verify beside registry.ca", "allowed is one of them",
+			"remove registry.insecure_skip_tls_verify: with ca the server's certificate can be verified"))
 	}
 
 	return diags

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 const addonResourceType = "talosop_addon"
@@ -85,9 +86,9 @@ func TestMistakesInAddons(t *testing.T) {
 		"empty access":    {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{}, says: []string{"neither path nor content"}},
 		"two kubeconfigs": {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{"path": "a", "content": "b"}, says: []string{"both"}},
 		"no kubeconfig": {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{"content": "the: secret"},
-			says: []string{"cannot be used"}},
-		"secrets":               {path: []string{"cluster", "secrets"}, value: "nothing", says: []string{"talosctl gen secrets"}},
-		"endpoint":              {path: []string{"cluster", "endpoint"}, value: "10.0.0.1", says: []string{`"10.0.0.1"`, "https"}},
+			at: "kubeconfig", says: []string{"cannot be used"}},
+		"secrets":               {path: []string{"cluster", "secrets"}, value: "nothing", at: "cluster", says: []string{"talosctl gen secrets"}},
+		"endpoint":              {path: []string{"cluster", "endpoint"}, value: "10.0.0.1", at: "cluster", says: []string{`"10.0.0.1"`, "https"}},
 		"no repository":         {base: without(baseAddon(), "repository"), path: []string{"chart"}, value: "web", says: []string{`"web" without repository`, "./web"}},
 		"URL and repository":    {path: []string{"chart"}, value: "oci://ghcr.io/a/web", says: []string{"beside repository"}},
 		"path and repository":   {base: without(baseAddon(), "version"), path: []string{"chart"}, value: "./web", says: []string{"the path", "beside repository"}},
@@ -100,19 +101,21 @@ func TestMistakesInAddons(t *testing.T) {
 		"bad version":           {path: []string{"version"}, value: "newest", says: []string{`"newest"`, "1.18.2"}},
 		"version of a path":     {base: local(), path: []string{"version"}, value: "1.0.0", says: []string{"counts for nothing"}, warning: true},
 		"devel and version":     {path: []string{"devel"}, value: true, says: []string{"exact version"}, warning: true},
-		"half a login":          {path: []string{"registry"}, value: configuration{"username": "u"}, at: "password", says: []string{"username without it"}},
-		"other half":            {path: []string{"registry"}, value: configuration{"password": "p"}, at: "username", says: []string{"password without it"}},
-		"half a certificate":    {path: []string{"registry"}, value: configuration{"client_certificate": "c"}, says: []string{"client_key"}},
-		"any certificate":       {path: []string{"registry"}, value: configuration{"ca": "c", "insecure_skip_tls_verify": true}, says: []string{"beside ca"}},
+		"half a login":          {path: []string{"registry"}, value: configuration{"username": "u"}, at: "registry", says: []string{"registry.username without registry.password"}},
+		"other half":            {path: []string{"registry"}, value: configuration{"password": "p"}, at: "registry", says: []string{"registry.password without registry.username"}},
+		"half a certificate":    {path: []string{"registry"}, value: configuration{"client_certificate": "c"}, at: "registry", says: []string{"without registry.client_key"}},
+		"any certificate":       {path: []string{"registry"}, value: configuration{"ca": "c", "insecure_skip_tls_verify": true}, says: []string{"beside registry.ca"}},
 		"registry of a path":    {base: local(), path: []string{"registry"}, value: configuration{"ca": "c"}, says: []string{"counts for nothing"}, warning: true},
 		"YAML":                  {path: []string{"values"}, value: []any{"a: 1\n", "a: 1\nb: 1\nb: 2\n"}, at: "values", says: []string{"values[1], line", "mapping"}},
 		"no mapping":            {path: []string{"values"}, value: []any{"- a\n"}, says: []string{"values[0]", "mapping"}},
 		"type of a setting":     {path: []string{"set"}, value: []any{configuration{"name": "a", "value": "{", "type": "json"}}, says: []string{"set[0]"}},
+		"unknown type":          {path: []string{"set"}, value: []any{configuration{"name": "a", "value": "1", "type": "number"}}, at: "set", says: []string{`"number" in set[0]`, "auto, string"}},
+		"short secret":          {path: []string{"set_sensitive"}, value: []any{configuration{"name": "a", "value": "xyz"}}, at: "set_sensitive", says: []string{"fewer than 4"}, warning: true},
 		"secret setting":        {path: []string{"set_sensitive"}, value: []any{configuration{"name": "a", "value": "hunter22", "type": "json"}}, says: []string{"set_sensitive[0]"}},
 		"secret YAML":           {base: fullAddon(), path: []string{"values_wo"}, value: []any{"hunter22: ["}, says: []string{"values_wo[0]"}},
-		"no values_wo_version":  {path: []string{"values_wo"}, value: []any{"a: 1"}, says: []string{"values_wo without it"}},
-		"no values_wo":          {path: []string{"values_wo_version"}, value: "1", says: []string{"values_wo_version without it"}},
-		"patch":                 {path: []string{"patches"}, value: []any{configuration{"patch": "nothing"}}, at: "patches", says: []string{"patches[0]"}},
+		"no values_wo_version":  {path: []string{"values_wo"}, value: []any{"a: 1"}, at: "values_wo", says: []string{"values_wo without values_wo_version"}},
+		"no values_wo":          {path: []string{"values_wo_version"}, value: "1", at: "values_wo_version", says: []string{"values_wo_version without values_wo"}},
+		"patch":                 {path: []string{"patches"}, value: []any{configuration{"patch": "nothing"}}, at: "patches", says: []string{"patches[0]: is neither"}},
 		"operations, no target": {path: []string{"patches"}, value: []any{configuration{"patch": "- {op: remove, path: /a}"}}, says: []string{"patches[0]", "target"}},
 		"atomic, no wait":       {base: with(baseAddon(), false, "wait"), path: []string{"atomic"}, value: true, says: []string{"wait = false"}},
 		"jobs, no wait":         {base: with(baseAddon(), false, "wait"), path: []string{"wait_for_jobs"}, value: true, says: []string{"wait = false"}},
@@ -122,9 +125,9 @@ func TestMistakesInAddons(t *testing.T) {
 		"history":               {path: []string{"max_history"}, value: -1, says: []string{"Found -1"}},
 		"timeout":               {path: []string{"timeout"}, value: "soon", says: []string{`"soon"`, "90s"}},
 		"short timeout":         {path: []string{"timeout"}, value: "1ms", says: []string{"1s or more"}},
-		"no keyring":            {path: []string{"verify"}, value: true, says: []string{"gpg --export"}},
+		"no keyring":            {path: []string{"verify"}, value: true, at: "verify", says: []string{"gpg --export", "without keyring"}},
 		"ignores all":           {path: []string{"ignore_drift"}, value: []any{configuration{}}, says: []string{"ignore_drift[0]"}},
-		"pattern":               {path: []string{"ignore_drift"}, value: []any{configuration{"name": "web-["}}, says: []string{`"web-["`}},
+		"pattern":               {path: []string{"ignore_drift"}, value: []any{configuration{"name": "web-["}}, at: "ignore_drift", says: []string{`"web-[" in ignore_drift[0]`}},
 		"no path":               {path: []string{"ignore_drift"}, value: []any{configuration{"kind": "A", "paths": []any{}}}, says: []string{"spec.replicas"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,6 +151,16 @@ func TestMistakesInAddons(t *testing.T) {
 
 			if test.at != "" && !strings.Contains(got[0].Attribute.String(), `"`+test.at+`"`) {
 				t.Errorf("it is about %s", got[0].Attribute)
+			}
+
+			if test.warning && !strings.Contains(got[0].Summary, "metrics-server") {
+				t.Errorf("other addons have the same summary: %s", got[0].Summary)
+			}
+
+			for _, step := range got[0].Attribute.Steps()[1:] {
+				if _, isName := step.(tftypes.AttributeName); isName {
+					t.Errorf("Terraform has no line for %s", got[0].Attribute)
+				}
 			}
 
 			if strings.Contains(show(got), "hunter22") || strings.Contains(show(got), "the: secret") {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
@@ -49,7 +51,7 @@ func (m addonModel) validateOptions() diag.Diagnostics {
 	diags.Append(longerThan("timeout", m.Timeout, time.Second)...)
 
 	if m.Verify.ValueBool() && m.Keyring.IsNull() {
-		diags.Append(invalid(frameworkpath.Root("keyring"), "keyring", "found verify without it", "allowed is verify with the public keys that count",
+		diags.Append(invalid(frameworkpath.Root("verify"), "verify", "found verify = true without keyring", "allowed is it with the public keys that count",
 			"give the path of a file that `gpg --export` wrote"))
 	}
 
@@ -78,7 +80,7 @@ func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
 
 		for name, v := range map[string]types.String{"kind": ignored.Kind, "name": ignored.Name, "namespace": ignored.Namespace} {
 			if _, err := path.Match(v.ValueString(), ""); err != nil {
-				diags.Append(invalid(at.AtName(name), name, "found "+quote(v.ValueString()), "allowed is a name, or a pattern such as web-*", "close the bracket"))
+				diags.Append(invalid(at, "ignore_drift", fmt.Sprintf("found %s %s in ignore_drift[%d]", name, quote(v.ValueString()), i), "allowed is a name, or a pattern such as web-*", "close the bracket"))
 			}
 		}
 
@@ -88,7 +90,7 @@ func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
 		}
 
 		if paths, known := knownStrings(ignored.Paths); known && !ignored.Paths.IsNull() && (len(paths) == 0 || slices.Contains(paths, "")) {
-			diags.Append(invalid(at.AtName("paths"), "paths", "found an empty one", "allowed are fields such as spec.replicas", "leave paths out for the whole object"))
+			diags.Append(invalid(at, "ignore_drift", fmt.Sprintf("found empty paths in ignore_drift[%d]", i), "allowed are fields such as spec.replicas", "leave paths out for the whole object"))
 		}
 	}
 
@@ -100,16 +102,16 @@ func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
 func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
 	diags := m.validateDocuments("values", m.Values, func(text string) values.Given { return values.Given{Documents: []string{text}} })
 	diags.Append(m.validateDocuments("values_wo", m.ValuesWO, func(text string) values.Given { return values.Given{Secret: []string{text}} })...)
-	diags.Append(validateSettings(ctx, "set", m.Set, false)...)
-	diags.Append(validateSettings(ctx, "set_sensitive", m.SetSensitive, true)...)
+	diags.Append(m.validateSettings(ctx, "set", m.Set, false)...)
+	diags.Append(m.validateSettings(ctx, "set_sensitive", m.SetSensitive, true)...)
 
 	if !m.ValuesWO.IsNull() && m.ValuesWOVersion.IsNull() {
-		diags.Append(invalid(frameworkpath.Root("values_wo_version"), "values_wo_version", "found values_wo without it", "allowed are both together: a plan cannot "+
-			"see write-only values", "give it, such as 1, and change it with the values"))
+		diags.Append(invalid(frameworkpath.Root("values_wo"), "values_wo", "found values_wo without values_wo_version", "allowed are both together: a plan cannot "+
+			"see write-only values", "give values_wo_version, such as 1, and change it with the values"))
 	}
 
 	if m.ValuesWO.IsNull() && !m.ValuesWOVersion.IsNull() {
-		diags.Append(invalid(frameworkpath.Root("values_wo"), "values_wo", "found values_wo_version without it", "allowed are both together, or neither",
+		diags.Append(invalid(frameworkpath.Root("values_wo_version"), "values_wo_version", "found values_wo_version without values_wo", "allowed are both together, or neither",
 			"give values_wo, an empty list for none any more, or remove values_wo_version"))
 	}
 
@@ -161,10 +163,28 @@ func (m addonModel) validateDocuments(name string, list types.List, given func(s
 	return diags
 }
 
-func validateSettings(ctx context.Context, name string, list types.List, sensitive bool) diag.Diagnostics {
+// settingTypes are those that a setting may have.
+var settingTypes = []string{string(values.Auto), string(values.String), string(values.Literal), string(values.JSON)}
+
+func (m addonModel) validateSettings(ctx context.Context, name string, list types.List, sensitive bool) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	for i, s := range listed[settingModel](ctx, &reader{}, list) {
+		at, one := frameworkpath.Root(name).AtListIndex(i), fmt.Sprintf("%s[%d]", name, i)
+
+		if known(s.Type) && !slices.Contains(settingTypes, s.Type.ValueString()) {
+			diags.Append(invalid(at, name, fmt.Sprintf("found type %s in %s", quote(s.Type.ValueString()), one),
+				"allowed are "+strings.Join(settingTypes, ", "), "leave it out for auto, which reads numbers as numbers"))
+
+			continue
+		}
+
+		if n := utf8.RuneCountInString(s.Value.ValueString()); sensitive && n > 0 && n < shortestMask {
+			diags.Append(doubtful(at, m.called(one), fmt.Sprintf("found a text of fewer than %d characters", shortestMask),
+				"So short a text cannot be told from any other, and plans, errors and logs show it where the chart puts it outside of Secrets",
+				"Use a longer one; what is not secret belongs into set"))
+		}
+
 		r := &reader{}
 
 		setting := s.setting(r, sensitive)
@@ -173,7 +193,7 @@ func validateSettings(ctx context.Context, name string, list types.List, sensiti
 		}
 
 		if _, _, err := values.Merge(values.Given{Settings: []values.Setting{setting}}); err != nil {
-			diags.Append(invalid(frameworkpath.Root(name).AtListIndex(i), name, fmt.Sprintf("found in %s[%d]%s", name, i, mistakeIn(err)),
+			diags.Append(invalid(at, name, "found in "+one+mistakeIn(err),
 				"allowed is a path such as image.tag with a value of its type", "correct the name, the value or the type"))
 		}
 	}
@@ -193,7 +213,13 @@ func (m addonModel) validatePatches(ctx context.Context) diag.Diagnostics {
 		}
 
 		if err := postrender.Check([]postrender.Patch{patch}); err != nil {
-			diags.Append(invalid(frameworkpath.Root("patches").AtListIndex(i), "patch", fmt.Sprintf("found in patches[%d]: %s", i, err),
+			// It was checked alone, and is always the first one of the error.
+			var mistake *postrender.Error
+			if errors.As(err, &mistake) {
+				err = mistake.Err
+			}
+
+			diags.Append(invalid(frameworkpath.Root("patches").AtListIndex(i), "patches", fmt.Sprintf("found in patches[%d]: %s", i, err),
 				"allowed is a strategic merge patch of one object, or JSON 6902 operations with a target", "correct it"))
 		}
 	}

@@ -154,7 +154,7 @@ func examinedAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, `endpoint`, " +
 				"`secrets` and `talos_endpoints`. While the handle is not wholly known, as when the cluster is being made, it is read during the apply; with `depends_on` on the " +
 				"workers, after them.",
-			Attributes: dataSourceAttributes(handleAttributes()),
+			Attributes: dataSourceAttributes(observedHandle()),
 		},
 		"timeout": schema.StringAttribute{
 			Optional:   true,

@@ -45,7 +45,7 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 			Required: true,
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at " +
 				"least `name`, `endpoint` and `secrets`. Another `name`, or the secrets of another cluster, replace the resource.",
-			Attributes: workerHandleAttributes(),
+			Attributes: boundHandle(),
 		},
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{replaceOnChange()},

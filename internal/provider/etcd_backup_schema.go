@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"maps"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -64,25 +63,6 @@ func etcdBackupArguments() map[string]schema.Attribute {
 				"Default: `false`." + takesAnother,
 		},
 	}
-}
-
-// observedHandle is the handle where no change of the cluster replaces the resource that
-// looks at it.
-func observedHandle() map[string]schema.Attribute {
-	attributes := handleAttributes()
-
-	for name, attribute := range attributes {
-		switch a := attribute.(type) {
-		case schema.StringAttribute:
-			a.PlanModifiers, a.MarkdownDescription = nil, strings.TrimSuffix(a.MarkdownDescription, replacesCluster)
-			attributes[name] = a
-		case schema.ListAttribute:
-			a.PlanModifiers, a.MarkdownDescription = nil, strings.TrimSuffix(a.MarkdownDescription, replacesCluster)
-			attributes[name] = a
-		}
-	}
-
-	return attributes
 }
 
 // etcdBackupOccasions say when a snapshot is taken, and when one goes.

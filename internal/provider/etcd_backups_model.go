@@ -34,7 +34,7 @@ func etcdBackupsAttributes() map[string]schema.Attribute {
 			Required: true,
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with `name`, `endpoint` and " +
 				"`secrets`. With `kubernetes_version` and `talos_version` in it, snapshots that only newer ones read are told apart.",
-			Attributes: dataSourceAttributes(handleAttributes()),
+			Attributes: dataSourceAttributes(observedHandle()),
 		},
 		"timeout": schema.StringAttribute{
 			Optional:            true,

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -145,6 +146,74 @@ func handleAttributes() map[string]schema.Attribute {
 	}
 
 	return attributes
+}
+
+// observedHandle describes the handle of what only looks at a cluster, or works in it: no change of the cluster
+// replaces that.
+func observedHandle() map[string]schema.Attribute {
+	attributes := handleAttributes()
+
+	for name, attribute := range attributes {
+		switch a := attribute.(type) {
+		case schema.StringAttribute:
+			a.PlanModifiers = nil
+			attributes[name] = a
+		case schema.ListAttribute:
+			a.PlanModifiers = nil
+			attributes[name] = a
+		}
+	}
+
+	return withoutMachines(attributes, "")
+}
+
+// boundHandle describes the handle of what cannot follow a cluster that is another one, and does nothing to machines.
+func boundHandle() map[string]schema.Attribute {
+	attributes := handleAttributes()
+
+	if name, ok := attributes["name"].(schema.StringAttribute); ok {
+		name.PlanModifiers = []planmodifier.String{replaceOnChange()}
+		attributes["name"] = name
+	}
+
+	return withoutMachines(attributes, " A change replaces the resource.")
+}
+
+// withoutMachines takes out of the texts what a change does to machines: that is done by the resource
+// that has them. replaces is the text about what would replace a cluster.
+func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
+	text := strings.NewReplacer(appliedLive, "", replacesCluster, replaces)
+	out := map[string]schema.Attribute{}
+
+	for name, attribute := range attributes {
+		switch a := attribute.(type) {
+		case schema.StringAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			out[name] = a
+		case schema.BoolAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			out[name] = a
+		case schema.ListAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			out[name] = a
+		case schema.SingleNestedAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			a.Attributes = withoutMachines(a.Attributes, replaces)
+			out[name] = a
+		case schema.MapNestedAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			a.NestedObject.Attributes = withoutMachines(a.NestedObject.Attributes, replaces)
+			out[name] = a
+		case schema.ListNestedAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			a.NestedObject.Attributes = withoutMachines(a.NestedObject.Attributes, replaces)
+			out[name] = a
+		default:
+			panic(unconverted(name, a))
+		}
+	}
+
+	return out
 }
 
 // handleType is the type of a handle, the same wherever it appears.

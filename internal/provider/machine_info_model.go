@@ -46,7 +46,7 @@ func machineInfoAttributes() map[string]schema.Attribute {
 			Optional: true,
 			MarkdownDescription: "Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand. Without it only " +
 				"machines in maintenance mode answer.",
-			Attributes: dataSourceAttributes(handleAttributes()),
+			Attributes: dataSourceAttributes(observedHandle()),
 		},
 		"fingerprint": schema.StringAttribute{
 			Optional: true,

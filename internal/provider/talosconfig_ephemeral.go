@@ -175,7 +175,7 @@ func handleForEphemerals() schema.SingleNestedAttribute {
 		Required: true,
 		MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, `endpoint` and " +
 			"`secrets`.",
-		Attributes: ephemeralAttributes(handleAttributes()),
+		Attributes: ephemeralAttributes(observedHandle()),
 	}
 }
 
