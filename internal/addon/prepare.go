@@ -22,6 +22,10 @@ func (r *run) prepare(ctx context.Context, a *attempt, have Observation) error {
 
 	a.overlay(have)
 
+	if err := r.renewing(ctx, a, have); err != nil {
+		return err
+	}
+
 	return r.define(ctx, a)
 }
 

@@ -89,10 +89,16 @@ func (c *Cluster) dismantle(ctx context.Context, name Name, have Observation, o 
 		}
 		defer s.Close()
 
+		left, err := c.hooksLeft(ctx, name)
+		if err != nil {
+			return err
+		}
+
+		tell := func(format string, args ...any) { c.tell(name, fmt.Sprintf(format, args...)) }
 		keeping := o
 		keeping.KeepHistory = true
 
-		if err := s.Work(func() error { return uninstall(s, name, keeping) }); err != nil {
+		if err := s.Work(func() error { return uninstallAgain(s, name, keeping, left, tell) }); err != nil {
 			return err
 		}
 
@@ -134,8 +140,17 @@ func beside(have Observation) []manifest.Object {
 
 // uninstall calls Helm.
 func uninstall(s *session.Session, name Name, o RemoveOptions) error {
+	return uninstallAgain(s, name, o, nil, nil)
+}
+
+// uninstallAgain calls Helm after an attempt that left hooks; done is told about them.
+func uninstallAgain(s *session.Session, name Name, o RemoveOptions, left []hookLeft, done func(format string, args ...any)) error {
 	cfg := s.Configuration()
 	cfg.Releases.Driver = removing{cfg.Releases.Driver}
+
+	if client, able := cfg.KubeClient.(changing); able && len(left) > 0 {
+		cfg.KubeClient = &renewing{changing: client, name: name, timeout: cmp.Or(o.Timeout, defaultTimeout), hooks: left, done: done}
+	}
 
 	deletes, err := newDeletions(cfg.KubeClient)
 	if err != nil {
@@ -184,11 +199,13 @@ func (d *deletions) DeleteWithPropagationPolicy(resources kube.ResourceList, pol
 
 // finishUninstall ends a removal that was interrupted. The record stays, to be installed over.
 func (r *run) finishUninstall(ctx context.Context, s *session.Session, d Decision) error {
-	o := r.spec.Options
+	o := RemoveOptions{KeepHistory: true, DisableHooks: r.spec.Options.DisableHooks, Wait: true, Timeout: r.spec.Options.Timeout}
 
-	err := s.Work(func() error {
-		return uninstall(s, r.spec.Name, RemoveOptions{KeepHistory: true, DisableHooks: o.DisableHooks, Wait: true, Timeout: o.Timeout})
-	})
+	left, err := r.cluster.hooksLeft(ctx, r.spec.Name)
+	if err == nil {
+		err = s.Work(func() error { return uninstallAgain(s, r.spec.Name, o, left, r.done) })
+	}
+
 	if err != nil {
 		if ended := context.Cause(ctx); ended != nil {
 			err = fmt.Errorf("%w: %w", ended, err)
