@@ -19,22 +19,23 @@ import (
 // such as "Deployment prod/web is missing" or `ConfigMap prod/settings: data.mode is "b" instead of
 // "a"`. Only fields that the manifest has count, and the API server says itself what an apply would
 // make of them (a dry run). Objects that went over to another release, and those of hooks, are left
-// out. Nothing of a Secret is shown.
+// out; so are those that are missing because they end by themselves: Jobs with a
+// ttlSecondsAfterFinished, and Pods whose restartPolicy is Never or OnFailure. Nothing of a Secret is
+// shown.
 //
 // The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached. Another one names the
-// objects that could not be compared; the lines are those of all others then.
+// objects that could not be compared, such as those of an API of its own that gives no answer; the
+// lines are those of all others then.
 func (c *Cluster) Drift(ctx context.Context, revision Revision, o DriftOptions) ([]string, error) {
 	if o.Depth == DepthRelease {
 		return nil, nil
 	}
 
 	var (
-		mu     sync.Mutex
-		lines  []string
-		failed []error
+		found findings
+		group errgroup.Group
 	)
 
-	group, looking := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 
 	for _, object := range revision.Objects {
@@ -44,36 +45,93 @@ func (c *Cluster) Drift(ctx context.Context, revision Revision, o DriftOptions) 
 		}
 
 		group.Go(func() error {
-			found, err := c.driftOf(looking, object, o, paths)
-
-			mu.Lock()
-			defer mu.Unlock()
-
-			lines = append(lines, found...)
-
-			if errors.Is(err, kubernetes.ErrNoAnswer) {
-				return err
-			}
-
-			if err != nil {
-				failed = append(failed, err)
+			if !found.leave() {
+				found.add(c.driftOf(ctx, object, o, paths))
 			}
 
 			return nil
 		})
 	}
 
-	if err := group.Wait(); err != nil {
-		return nil, shield(err, o.Secrets.Redact)
-	}
+	_ = group.Wait() // each error is in the findings
 
+	lines, err := found.all(ctx)
 	for i := range lines {
 		lines[i] = o.Secrets.Redact(lines[i])
 	}
 
 	slices.Sort(lines)
 
-	return slices.Compact(lines), shield(errors.Join(failed...), o.Secrets.Redact)
+	return slices.Compact(lines), shield(err, o.Secrets.Redact)
+}
+
+// findings are what a look for drift has found so far.
+type findings struct {
+	mu     sync.Mutex
+	lines  []string
+	failed []error
+	// answered is whether anything is known of any object.
+	answered bool
+	// silence is how many objects one after the other got no answer, left how many were not asked
+	// for because of that.
+	silence, left int
+}
+
+// leave is whether an object need not be asked for, because as many as are asked for at a time got no
+// answer one after the other: each would take its time.
+func (f *findings) leave() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if f.silence < atOnce {
+		return false
+	}
+
+	f.left++
+
+	return true
+}
+
+// add takes what was found of one object.
+func (f *findings) add(lines []string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.lines = append(f.lines, lines...)
+
+	if err != nil {
+		f.failed = append(f.failed, err)
+	}
+
+	if errors.Is(err, kubernetes.ErrNoAnswer) {
+		f.silence++
+	} else {
+		f.answered, f.silence = true, 0
+	}
+}
+
+// all are the lines, and why there may be others.
+func (f *findings) all(ctx context.Context) ([]string, error) {
+	if len(f.failed) == 0 {
+		return f.lines, nil
+	}
+
+	if !f.answered || ctx.Err() != nil {
+		return nil, f.failed[0]
+	}
+
+	for i, err := range f.failed {
+		if errors.Is(err, kubernetes.ErrNoAnswer) {
+			// It is so of one object, and not of the cluster.
+			f.failed[i] = errors.New(err.Error())
+		}
+	}
+
+	if f.left > 0 {
+		f.failed = append(f.failed, fmt.Errorf("%d more were not asked for", f.left))
+	}
+
+	return f.lines, errors.Join(f.failed...)
 }
 
 // driftOf is what is wrong with one object.
@@ -94,6 +152,10 @@ func (c *Cluster) driftOf(ctx context.Context, object manifest.Object, o DriftOp
 		return nil, err
 	}
 
+	if live == nil && endsByItself(object) {
+		return nil, nil
+	}
+
 	if live == nil {
 		return []string{object.String() + " is missing"}, nil
 	}
@@ -111,6 +173,23 @@ func (c *Cluster) driftOf(ctx context.Context, object manifest.Object, o DriftOp
 	}
 
 	return lines, nil
+}
+
+// endsByItself is whether an object that is missing may have done what it is for: the API deletes Jobs
+// that ended when their time is up, and Pods that ended when there are many or their node goes
+// (Kubernetes 1.36, ttl-after-finished and pod-garbage-collector controllers). An upgrade that makes it
+// anew would run it again each time.
+func endsByItself(object manifest.Object) bool {
+	spec, _ := object.Content["spec"].(map[string]any)
+
+	switch key := object.Key(); {
+	case key.Group == jobKind.Group && key.Kind == jobKind.Kind:
+		return spec["ttlSecondsAfterFinished"] != nil
+	case key.Group == "" && key.Kind == "Pod":
+		return spec["restartPolicy"] == "Never" || spec["restartPolicy"] == "OnFailure"
+	default:
+		return false
+	}
 }
 
 // difference is one that may be shown: what a Secret holds may not, and Helm's redaction knows only

@@ -1,16 +1,23 @@
 package addon_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 func TestDrift(t *testing.T) {
@@ -226,5 +233,148 @@ func TestIgnoredPaths(t *testing.T) {
 		if got := addon.Covers(tc.pattern, tc.path); got != tc.covers {
 			t.Errorf("%s covers %s: %t", tc.pattern, tc.path, got)
 		}
+	}
+}
+
+// What ends by itself may be gone because it did.
+func TestNoDriftOfWhatHasEnded(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	job := func(name, spec string) string {
+		return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + "}\nspec:\n" + spec +
+			"  template: {spec: {restartPolicy: Never, containers: [{name: main, image: registry.example/job}]}}\n"
+	}
+	pod := func(name, policy string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec: {restartPolicy: " + policy +
+			", containers: [{name: main, image: registry.example/pod}]}\n"
+	}
+	chart := packageOf(t, addontest.Chart("ends", "1.0.0", map[string]string{
+		"templates/once.yaml": job("once", "  ttlSecondsAfterFinished: 0\n"), "templates/stays.yaml": job("stays", "  backoffLimit: 1\n"),
+		"templates/never.yaml": pod("never", "Never"), "templates/on-failure.yaml": pod("on-failure", "OnFailure"), "templates/always.yaml": pod("always", "Always"),
+	}))
+	spec := p.spec(nil)
+	spec.Options.Wait = false
+	p.apply(t, spec, chart, addon.Intent{Create: true})
+
+	api, now := p.real.API(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+
+	for _, name := range []string{"never", "on-failure", "always"} {
+		if err := api.CoreV1().Pods(p.namespace).Delete(t.Context(), name, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := api.BatchV1().Jobs(p.namespace).Delete(t.Context(), "stays", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := wait.Until(t.Context(), pause, func(ctx context.Context) error {
+		_, err := api.BatchV1().Jobs(p.namespace).Get(ctx, "once", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return errors.Join(errors.New("it is still there"), err)
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	deployed, _ := p.observed(t, spec.Name).Deployed()
+
+	for _, depth := range []addon.Depth{addon.DepthObjects, addon.DepthPresence} {
+		lines, err := p.Drift(t.Context(), deployed, addon.DriftOptions{Release: spec.Name, Depth: depth})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		same(t, string(depth), lines, []string{"Job " + p.namespace + "/stays is missing", "Pod " + p.namespace + "/always is missing"})
+	}
+}
+
+// An API of its own that is silent hides nothing of what the others say.
+func TestDriftBesideASilentAPI(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), oneMap(t, "1.0.0", "a", "b", "c")
+	spec := p.spec(nil)
+	p.apply(t, spec, chart, addon.Intent{Create: true})
+
+	deployed, _ := p.observed(t, spec.Name).Deployed()
+
+	if err := p.real.API().CoreV1().ConfigMaps(p.namespace).Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	door := newDoor(t, p.real)
+	p.API = door.client
+
+	silent := "/configmaps/a"
+	door.fault = func(call string, _ int) fault {
+		if strings.Contains(call, silent) {
+			return cut
+		}
+
+		return pass
+	}
+
+	lines, err := p.Drift(t.Context(), deployed, addon.DriftOptions{Release: spec.Name})
+	same(t, "drift", lines, []string{"ConfigMap " + p.namespace + "/c is missing"})
+
+	if err == nil || errors.Is(err, kubernetes.ErrNoAnswer) || !strings.Contains(err.Error(), "ConfigMap "+p.namespace+"/a") {
+		t.Errorf("what was not compared: %v", err)
+	}
+
+	silent = ""
+
+	if lines, err := p.Drift(t.Context(), deployed, addon.DriftOptions{Release: spec.Name}); !errors.Is(err, kubernetes.ErrNoAnswer) || len(lines) > 0 {
+		t.Errorf("nothing answers: %v %v", lines, err)
+	}
+}
+
+// Nobody waits for each object of an API that says nothing.
+func TestDriftOfManyBesideASilentAPI(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	release := addon.Name{Namespace: p.namespace, Name: "web"}
+
+	var revision addon.Revision
+
+	for i := range 100 {
+		name := fmt.Sprintf("silent-%d", i)
+		revision.Objects = append(revision.Objects, manifest.Object{
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: p.namespace, Name: name,
+			Content: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}},
+		})
+	}
+
+	first := manifest.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: p.namespace, Name: "gone", Content: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "gone"},
+	}}
+	revision.Objects = append([]manifest.Object{first}, revision.Objects...)
+
+	door := newDoor(t, p.real)
+	p.API = door.client
+	asked := map[string]bool{}
+	door.fault = func(call string, _ int) fault {
+		if _, name, found := strings.Cut(call, "/configmaps/silent-"); found {
+			asked[name] = true
+
+			return cut
+		}
+
+		return pass
+	}
+
+	lines, err := p.Drift(t.Context(), revision, addon.DriftOptions{Release: release, Depth: addon.DepthPresence})
+	same(t, "drift", lines, []string{"ConfigMap " + p.namespace + "/gone is missing"})
+
+	if err == nil || errors.Is(err, kubernetes.ErrNoAnswer) || !strings.Contains(err.Error(), "more were not asked for") {
+		t.Errorf("%v", err)
+	}
+
+	if len(asked) > 20 {
+		t.Errorf("%d objects were asked for", len(asked))
 	}
 }
