@@ -15,8 +15,9 @@ import (
 // it is that already. It holds the Lease of the release meanwhile, and may be called again after any
 // error, and after its process was killed: it goes on from what is there.
 //
-// The error is a [FailedError] when the release was begun to be changed, or one of the errors of this
-// package when it was not; the outcome is worth reading in both cases. When ctx ends, Helm's record of
+// The error is a [FailedError] when the release was begun to be changed, one of the errors of this
+// package when it was not, or [kubernetes.ErrNoAnswer] when the cluster could not be reached for
+// [Cluster.Patience]; the outcome is worth reading in both cases. When ctx ends, Helm's record of
 // the revision that is under way is made failed within [Cluster.Grace], and nothing goes on.
 func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent Intent) (Outcome, error) {
 	r := &run{
@@ -24,7 +25,11 @@ func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent I
 		want: Wanted{Name: spec.Name, Inputs: Inputs(spec, chart.Digest), Intent: intent, Held: true, Timeout: spec.Options.Timeout},
 	}
 
-	err := c.holding(ctx, spec.Name, r.converge)
+	// The Lease would be asked for until ctx ends.
+	_, err := c.observeSurely(ctx, spec.Name)
+	if err == nil {
+		err = c.holding(ctx, spec.Name, r.converge)
+	}
 
 	return r.outcome, shield(err, spec.Secrets.Redact)
 }

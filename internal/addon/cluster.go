@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,6 +24,8 @@ const (
 	atOnce = 8
 	// defaultPause is between two looks at something that is waited for.
 	defaultPause = time.Second
+	// defaultPatience is for an API that is starting.
+	defaultPatience = time.Minute
 	// defaultGrace is for what is still to be done after the context ended.
 	defaultGrace = 20 * time.Second
 )
@@ -42,6 +45,9 @@ type Cluster struct {
 	// Grace is how long Helm's records may still be written when the context has ended, 20 s by
 	// default; Pause is between two looks at objects that are waited for, 1 s by default.
 	Grace, Pause time.Duration
+	// Patience is how long a cluster is asked again that gives no answer, 1 min by default: its API may
+	// be starting.
+	Patience time.Duration
 	// LockDuration is how long a run that was killed keeps others from its release, 30 s by default.
 	LockDuration time.Duration
 }
@@ -73,7 +79,10 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 		},
 	})
 
-	lost, release, err := lock.Acquire(ctx, func(holder string) { c.tell(name, "waiting for "+holder+", which works on the release") })
+	lost, release, err := lock.Acquire(ctx, func(holder string) {
+		c.tell(name, fmt.Sprintf("waiting for the Lease %s/%s, which %s holds; a run that was killed keeps it for %s",
+			metav1.NamespaceSystem, leaseOf(name), holder, cmp.Or(c.LockDuration, kubernetes.DefaultLockDuration)))
+	})
 	if err != nil {
 		return err
 	}

@@ -64,10 +64,10 @@ func (c *Cluster) Observe(ctx context.Context, name Name) (Observation, error) {
 	return have, nil
 }
 
-// observeSurely asks again for a minute when no server answers: a control plane that is being changed
-// may need that.
+// observeSurely asks again for [Cluster.Patience] when no server answers: a control plane that is being
+// changed may need that.
 func (c *Cluster) observeSurely(ctx context.Context, name Name) (have Observation, err error) {
-	const bound = time.Minute
+	bound := cmp.Or(c.Patience, defaultPatience)
 
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not within %s", bound))
 	defer cancel()

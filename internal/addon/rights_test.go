@@ -3,10 +3,14 @@ package addon_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -47,13 +51,89 @@ func TestUnreachable(t *testing.T) {
 
 	spec := p.spec(nil)
 
+	// It may be that it only starts.
+	p.Patience = time.Second
+	began := time.Now()
+	_, applied := p.Apply(t.Context(), spec, oneMap(t, "1.0.0", "a"), addon.Intent{Create: true})
+
+	if took := time.Since(began); took < time.Second || took > 20*time.Second {
+		t.Errorf("an apply that took %s", took)
+	}
+
 	_, observed := p.Observe(t.Context(), spec.Name)
 	removed := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{})
 
-	for what, err := range map[string]error{"observe": observed, "remove": removed} {
+	for what, err := range map[string]error{"apply": applied, "observe": observed, "remove": removed} {
 		if !errors.Is(err, kubernetes.ErrNoAnswer) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// An address that swallows everything, or where nobody listens, is not asked until the apply has no time left.
+func TestApplyToNobody(t *testing.T) {
+	t.Parallel()
+
+	for name, address := range map[string]string{"nobody": "127.0.0.1:1", "silent": silent(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
+			p.Patience = time.Second
+
+			config := p.real.Config()
+
+			var err error
+			p.API, err = kubernetes.New(kubernetes.Options{Endpoint: "https://" + address, CA: config.CAData, Cert: config.CertData, Key: config.KeyData})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			t.Cleanup(p.API.Close)
+
+			_, err = p.Apply(t.Context(), p.spec(nil), chart, addon.Intent{Create: true})
+			if !errors.Is(err, kubernetes.ErrNoAnswer) || !strings.Contains(err.Error(), "not within 1s") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// silent accepts connections, and never says anything.
+func silent(t *testing.T) (address string) {
+	t.Helper()
+
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = listener.Close() })
+
+	return listener.Addr().String()
+}
+
+// Who waits for a run that was killed is told so.
+func TestWaitForAKilledRunIsTold(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
+	spec, holder, seconds := p.spec(nil), "addon of-a-killed-run", int32(1)
+	now := metav1.NowMicro()
+
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: addon.LeaseOf(spec.Name)},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}
+	if _, err := p.real.API().CoordinationV1().Leases(metav1.NamespaceSystem).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	p.apply(t, spec, chart, addon.Intent{Create: true})
+
+	want := "waiting for the Lease kube-system/" + addon.LeaseOf(spec.Name) + ", which " + holder + " holds; a run that was killed keeps it for 1s"
+	if len(p.told) == 0 || p.told[0] != want {
+		t.Errorf("told %q, want %s", p.told, want)
 	}
 }
 
