@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
@@ -14,6 +15,11 @@ import (
 // ended, although Helm's requests come with contexts that never do (Helm 3.21, kube.Client and
 // storage/driver.Secrets; cli-runtime 0.36, resource.Helper). What is under way ends by the
 // configuration that it is made of (kubernetes.Client.Config).
+//
+// A request that is refused because there are too many was not looked at, whatever it is for, and
+// client-go repeats it where the server says when (client-go 0.36, rest.checkWait). It sleeps in
+// a context of Helm's meanwhile, and most of what servers say does not get here (kubernetes, soon),
+// so it is repeated here.
 //
 // The lists of kinds at /api and /apis are asked for with the tag that the server gave the last time,
 // and a server that has nothing new says so in an answer of no size. So they are never stale,
@@ -24,10 +30,63 @@ type bound struct {
 
 	ctx   context.Context //nolint:containedctx // the point of it
 	slots *Slots
+	// pause is between two attempts of a request that is one too many.
+	pause time.Duration
 }
+
+// attempts of a request that is one too many.
+const attempts = 30
 
 // RoundTrip implements http.RoundTripper.
 func (t *bound) RoundTrip(r *http.Request) (*http.Response, error) {
+	for again, attempt := r, 1; ; attempt++ {
+		response, err := t.once(again)
+		if err != nil || response.StatusCode != http.StatusTooManyRequests {
+			return response, err
+		}
+
+		if attempt == attempts || r.Body != nil && r.GetBody == nil {
+			// Once is enough.
+			response.Header.Del("Retry-After")
+
+			return response, nil
+		}
+
+		if err := response.Body.Close(); err != nil {
+			return nil, err
+		}
+
+		select {
+		case <-time.After(t.pause):
+		case <-r.Context().Done():
+			return nil, context.Cause(r.Context())
+		case <-t.ctx.Done():
+		}
+
+		if again, err = rewound(r); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// rewound is a request with its body from the beginning.
+func rewound(r *http.Request) (*http.Request, error) {
+	if r.GetBody == nil {
+		return r, nil
+	}
+
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, fmt.Errorf("read the request: %w", err)
+	}
+
+	again := r.Clone(r.Context())
+	again.Body = body
+
+	return again, nil
+}
+
+func (t *bound) once(r *http.Request) (*http.Response, error) {
 	if t.ctx.Err() != nil {
 		return nil, fmt.Errorf("%w: %w", kubernetes.ErrNoAnswer, context.Cause(t.ctx))
 	}

@@ -38,7 +38,8 @@ type Options struct {
 	// Slots are shared with other sessions of the process; nil shares with none.
 	Slots *Slots
 	// Grace is how long records of releases may be written after the context ended, 20 s by
-	// default. Pause is between two looks at objects that are waited for, 1 s by default.
+	// default. Pause is between two looks at objects that are waited for, and before a request that was
+	// one too many is repeated, 1 s by default.
 	Grace, Pause time.Duration
 }
 
@@ -142,7 +143,7 @@ func (o Options) withDefaults() Options {
 // bind makes the configuration of clients that end with ctx.
 func (s *Session) bind(ctx context.Context) *rest.Config {
 	config := s.api.Config(ctx)
-	config.Transport = &bound{RoundTripper: config.Transport, ctx: ctx, slots: s.o.Slots}
+	config.Transport = &bound{RoundTripper: config.Transport, ctx: ctx, slots: s.o.Slots, pause: s.o.Pause}
 	config.WarningHandler = warnings{s}
 
 	return config

@@ -283,34 +283,3 @@ func TestWarningsOfTheAPIAreTold(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 }
-
-// TestNobodySleepsAtTheWordOfTheAPI: client-go would, ten times, whatever became of the context.
-func TestNobodySleepsAtTheWordOfTheAPI(t *testing.T) {
-	f := newFront(t)
-	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t)})
-	start := time.Now()
-
-	f.fail(func(w http.ResponseWriter, _ *http.Request) bool {
-		w.Header().Set("Retry-After", "20")
-		w.WriteHeader(http.StatusTooManyRequests)
-
-		return true
-	})
-
-	configuration := s.Configuration()
-	if err := configuration.KubeClient.IsReachable(); err == nil {
-		t.Error("an API that refuses everything is reachable")
-	}
-
-	if _, err := configuration.Releases.Last("web"); err == nil {
-		t.Error("an API that refuses everything has records")
-	}
-
-	if _, err := s.getter.kinds.ServerGroups(); err == nil {
-		t.Error("an API that refuses everything has kinds")
-	}
-
-	if took := time.Since(start); took > 15*time.Second {
-		t.Errorf("it took %s", took)
-	}
-}
