@@ -102,7 +102,7 @@ func appendObjects(objects []Object, content map[string]any, namespace string) (
 		return nil, errors.New("an object without kind or apiVersion")
 	}
 
-	items, isList := content["items"].([]any)
+	items, isList := itemsOf(content)
 	if !isList || !strings.HasSuffix(found.Kind, "List") {
 		return append(objects, found), nil
 	}
@@ -125,4 +125,17 @@ func appendObjects(objects []Object, content map[string]any, namespace string) (
 	}
 
 	return objects, nil
+}
+
+// itemsOf are the items of a list. One whose items are null has none, as the API's own decoder has it
+// (apimachinery 0.36, unstructured, detectList): templates leave that where they render nothing.
+func itemsOf(content map[string]any) (items []any, isList bool) {
+	value, there := content["items"]
+	if there && value == nil {
+		return nil, true
+	}
+
+	items, isList = value.([]any)
+
+	return items, isList
 }

@@ -165,3 +165,17 @@ func TestKey(t *testing.T) {
 		t.Errorf("key %v", objects[3].Key())
 	}
 }
+
+// TestEmptyLists is for charts that render a list around what there may be none of.
+func TestEmptyLists(t *testing.T) {
+	t.Parallel()
+
+	for _, text := range []string{
+		"{apiVersion: v1, kind: List, items: null}", "{apiVersion: v1, kind: List, items: []}", "apiVersion: v1\nkind: List\nitems:\n",
+		"{apiVersion: v1, kind: ConfigMapList, items: null}", "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: null}]}",
+	} {
+		if objects := parse(t, text); len(objects) > 0 {
+			t.Errorf("%s has the objects %v", text, objects)
+		}
+	}
+}

@@ -74,7 +74,7 @@ func readDocument(text string) (*document, error) {
 	}
 
 	kind, _ := object["kind"].(string)
-	items, isList := object["items"].([]any)
+	items, isList := itemsOf(object)
 
 	if !isList || !strings.HasSuffix(kind, "List") {
 		read.objects = []map[string]any{object}
@@ -99,6 +99,19 @@ func readDocument(text string) (*document, error) {
 	}
 
 	return read, nil
+}
+
+// itemsOf are the items of a list. One whose items are null has none, as the API's own decoder has it
+// (apimachinery 0.36, unstructured, detectList).
+func itemsOf(object map[string]any) (items []any, isList bool) {
+	value, there := object["items"]
+	if there && value == nil {
+		return nil, true
+	}
+
+	items, isList = value.([]any)
+
+	return items, isList
 }
 
 func (d *document) writeTo(patched *bytes.Buffer) error {

@@ -349,6 +349,22 @@ func TestPatchesThatFail(t *testing.T) {
 	}
 }
 
+// TestEmptyListsStay is for charts that render a list around what there may be none of.
+func TestEmptyListsStay(t *testing.T) {
+	t.Parallel()
+
+	for _, items := range []string{"items: null", "items: []", "items:"} {
+		rendered := "kind: List\napiVersion: v1\n" + items + "\n"
+
+		got := run(t, rendered+"---\n"+one, postrender.Patch{Patch: "metadata: {annotations: {patched: 'true'}}", Target: &postrender.Target{}})
+		if !strings.HasPrefix(got, rendered+"---\n") || !strings.Contains(got, "patched") {
+			t.Errorf("%q became %s", rendered, got)
+		}
+	}
+}
+
+const one = "{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}\n"
+
 // TestAtTheSameTime is for addons that are rendered side by side: kustomize has global state.
 func TestAtTheSameTime(t *testing.T) {
 	t.Parallel()
