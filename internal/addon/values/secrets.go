@@ -28,9 +28,9 @@ func (s Secrets) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, 
 func (s Secrets) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
 // Redact takes the secrets out of a text, also where they are escaped as JSON, YAML or part of a URL or
-// encoded as base64, and the longer lines of those with several. Overlaps go as a whole. Texts that say
-// little are left, or else nobody could read what remains: up to 3 characters, true, false, null, and
-// numbers of less than 4 digits.
+// encoded as base64, by themselves or in a longer text, and the longer lines of those with several.
+// Overlaps go as a whole. Texts that say little are left, or else nobody could read what remains: up to
+// 3 characters, true, false, null, and numbers of less than 4 digits.
 func (s Secrets) Redact(text string) string {
 	var spans []span
 
@@ -120,8 +120,31 @@ func encodingsOf(text string) []form {
 		forms = append(forms, form(encoding.EncodeToString(raw)))
 	}
 
+	return append(forms, insideBase64(raw)...)
+}
+
+// insideBase64 is what a text always becomes within a longer one that is encoded as base64, such as
+// user:password: each character stands for 6 bits, and those that are the text's alone depend on
+// where it begins in a group of 3 bytes. Those at its ends tell at most 4 bits of it.
+func insideBase64(text []byte) []form {
+	if len(text) < shortestInside {
+		return nil
+	}
+
+	var forms []form
+
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for before := range 3 {
+			encoded := encoding.EncodeToString(append(make([]byte, before), text...))
+			forms = append(forms, form(encoded[(before*8+5)/6:(before+len(text))*8/6]))
+		}
+	}
+
 	return forms
 }
+
+// shortestInside is how many bytes a text has that is looked for inside of others.
+const shortestInside = 8
 
 // escaped is the text in JSON, without the quotes.
 func escaped(text string, html bool) form {

@@ -50,6 +50,35 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// TestRedactInsideBase64 is about texts with a secret in them that are encoded as a whole, as
+// credentials of registries are.
+func TestRedactInsideBase64(t *testing.T) {
+	t.Parallel()
+
+	for _, secret := range []string{"swordfish", "?>swordfish~?>", "swordfish\nswordfish\n"} {
+		for name, encoding := range map[string]*base64.Encoding{
+			"std": base64.StdEncoding, "raw": base64.RawStdEncoding, "URL": base64.URLEncoding, "raw URL": base64.RawURLEncoding,
+		} {
+			for before := range "user:" {
+				for after := range "@host" {
+					text := encoding.EncodeToString([]byte("user:"[:before] + secret + "@host"[:after]))
+					shown := strings.ReplaceAll(values.Secrets{secret}.Redact("x"+text+"x"), "(sensitive)", "")
+
+					// What is around the secret, with at most 4 bits of it at either end.
+					if most := 2 + (before*8+4)/6 + 1 + (after*8+4)/6 + 1 + len("=="); len(shown) > most || shown[0] != 'x' {
+						t.Errorf("%s, %q after %d before %d: %s", name, secret, before, after, shown)
+					}
+				}
+			}
+		}
+	}
+
+	// Too short to tell them from anything else.
+	if text := base64.StdEncoding.EncodeToString([]byte("a1234567b")); (values.Secrets{"1234567"}).Redact(text) != text {
+		t.Error("a short secret hides other texts")
+	}
+}
+
 func TestRedactWithoutSecrets(t *testing.T) {
 	t.Parallel()
 
