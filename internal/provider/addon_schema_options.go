@@ -40,8 +40,8 @@ func addonRendering() map[string]schema.Attribute {
 		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded with it, and **deleted with it, along "+
 			"with all objects of these kinds**.", upgradesRelease),
 		"disable_hooks": truthAttribute("Whether the hooks of the chart do not run, in an uninstall either.", nextUpgrade),
-		"disable_openapi_validation": truthAttribute("Whether what the chart renders is not compared with the schemas of the Kubernetes API before it is "+
-			"sent.", nextUpgrade),
+		"disable_openapi_validation": truthAttribute("Whether Helm is told not to validate what the chart renders before it is sent. That changes little: "+
+			"since Kubernetes 1.25 the API itself validates what it is sent, with or without it.", nextUpgrade),
 		"skip_schema_validation": truthAttribute("Whether the values are not compared with the schema of the chart (`values.schema.json`).", nextUpgrade),
 		"enable_dns":             truthAttribute("Whether templates may look up names in DNS (`getHostByName`), from the computer that runs Terraform.", upgradesRelease),
 		"sub_notes":              truthAttribute("Whether `notes` has those of subcharts, too.", nextUpgrade),
@@ -72,7 +72,8 @@ func addonUpgrading() map[string]schema.Attribute {
 				defaultAddonTimeout + "`." + nextUpgrade,
 		},
 		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a failed upgrade goes back to the last "+
-			"revision that was deployed, and a failed first install is uninstalled, after the reasons of its pods were collected for the error. Needs `wait`. "+
+			"revision that was deployed, and a failed first install is uninstalled (not with `take_ownership`), after the reasons of its pods were collected for the error. "+
+			"Needs `wait`. "+
 			"Without it, what was made stays as it is, and the next apply goes on from there; so it does after a run that was interrupted or killed, with "+
 			"`atomic`, too, which undoes only what fails.", nextUpgrade),
 		"cleanup_on_fail": truthAttribute("Whether objects that a failed upgrade created are deleted.", nextUpgrade),

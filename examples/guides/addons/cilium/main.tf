@@ -78,7 +78,19 @@ resource "talosop_addon" "cilium" {
   })]
 }
 
-# Other addons follow the network: their pods could not start before.
+resource "talosop_addon" "cert_manager" {
+  cluster    = talosop_cluster.prod.cluster
+  name       = "cert-manager"
+  namespace  = "cert-manager"
+  repository = "https://charts.jetstack.io"
+  chart      = "cert-manager"
+  version    = "v1.19.1"
+  values     = [yamlencode({ crds = { enabled = true } })]
+
+  # Other addons follow the network: their pods could not start before.
+  depends_on = [talosop_addon.cilium]
+}
+
 output "network" {
   value = "${talosop_addon.cilium.chart_name} ${talosop_addon.cilium.chart_version}: ${talosop_addon.cilium.status}"
 }
