@@ -3,7 +3,9 @@ package addon
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
@@ -236,7 +238,38 @@ func (a *attempt) invalid() error {
 		return err
 	}
 
-	return chartutil.ValidateAgainstSchema(a.chart, merged)
+	if err := chartutil.ValidateAgainstSchema(a.chart, merged); err != nil {
+		return errors.New(schemaText(err.Error(), a.chart.Name()))
+	}
+
+	return nil
+}
+
+// schemaText makes one line of what Helm says of values, which is the name of the chart on a line of
+// its own, a list, and more of that for each dependency (Helm 3.21, chartutil/jsonschema.go,
+// ValidateAgainstSchema).
+func schemaText(text, chart string) string {
+	var (
+		found []string
+		of    string
+	)
+
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		said, isItem := strings.CutPrefix(line, "- ")
+
+		switch name, isName := strings.CutSuffix(line, ":"); {
+		case line == "":
+		case isItem || !isName:
+			found = append(found, of+said)
+		case name == chart:
+			of = ""
+		default:
+			of = "dependency " + name + ": "
+		}
+	}
+
+	return strings.Join(found, "; ")
 }
 
 // cloneValues because Helm's actions write into what they get.

@@ -327,22 +327,6 @@ func TestWaitInVain(t *testing.T) {
 	}
 }
 
-func TestFailedFirstInstallationIsTakenAway(t *testing.T) {
-	t.Parallel()
-
-	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
-	spec := p.spec(map[string]any{"podAnnotations": map[string]any{addontest.NeverReadyAnnotation: "true"}})
-	spec.Options.Timeout, spec.Options.RollbackOnFailure = 2*time.Second, true
-
-	_, err := p.Apply(t.Context(), spec, chart, addon.Intent{Create: true})
-	if err == nil || !strings.Contains(err.Error(), "It was uninstalled") {
-		t.Fatalf("a first installation that fails: %v", err)
-	}
-
-	same(t, "statuses", p.statuses(t, spec.Name), "")
-	same(t, "objects", p.configMaps(t), []string(nil))
-}
-
 func TestInterruptedWaitLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 

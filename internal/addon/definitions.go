@@ -46,7 +46,7 @@ func (a *attempt) collect(pkg *Package) error {
 	for _, crd := range loaded.CRDObjects() {
 		objects, err := manifest.Parse(string(crd.File.Data), a.spec.Namespace)
 		if err != nil {
-			return fmt.Errorf("%w: read %s: %w", ErrTemplate, crd.Filename, err)
+			return fmt.Errorf("%w: %s: %w", ErrChart, crd.Filename, err)
 		}
 
 		a.crds = append(a.crds, objects...)

@@ -16,6 +16,8 @@ var (
 	ErrUnreadable = errors.New("the newest record of the release cannot be read")
 	// ErrKubernetes is a chart that is for other versions of Kubernetes.
 	ErrKubernetes = errors.New("the chart does not support the cluster's version of Kubernetes")
+	// ErrChart is a chart with a file that is not what Kubernetes can have, whatever the values are.
+	ErrChart = errors.New("the chart has a file that cannot be read")
 	// ErrTemplate is a chart that cannot be rendered.
 	ErrTemplate = errors.New("the chart cannot be rendered")
 	// ErrValues are values that the chart's schema forbids.

@@ -20,7 +20,7 @@ import (
 // apply would make. It changes nothing. Objects of kinds that the cluster does not have are not
 // checked: definitions may come with the chart, or with another one before it.
 //
-// The error is [ErrKubernetes], [ErrValues], [ErrTemplate], [ErrPatch] or [ErrOwned] where that is
+// The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrTemplate], [ErrPatch] or [ErrOwned] where that is
 // certain; every other one may go away by itself.
 func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Observation) (Rendering, error) {
 	rendering, err := c.render(ctx, spec, chart, have)

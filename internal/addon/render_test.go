@@ -128,10 +128,14 @@ func refusals(t *testing.T) map[string]struct {
 			chart:  packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": "kind: [\n"})),
 			reason: addon.ErrTemplate, text: "templates/a.yaml",
 		},
+		"definition": {
+			chart:  packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"crds/a.yaml": "kind: [\n"})),
+			reason: addon.ErrChart, text: "web/crds/a.yaml: ",
+		},
 		"kubernetes": {chart: packageOf(t, addontest.NeedsKubernetes.Package("1.0.0")), reason: addon.ErrKubernetes, text: "the cluster runs v1."},
 		"schema": {
 			chart: packageOf(t, addontest.WithSchema.Package("1.0.0")), values: map[string]any{"replicas": int64(0)},
-			reason: addon.ErrValues, text: "replicas",
+			reason: addon.ErrValues, text: "the values do not meet the schema of the chart: at '/replicas': ",
 		},
 		"patch": {chart: simple, patch: "kind: ConfigMap\nmetadata: {name: nothing-of-it}\napiVersion: v1\n", reason: addon.ErrPatch, text: "nothing-of-it"},
 	}
@@ -165,6 +169,20 @@ func TestRefusedCharts(t *testing.T) {
 
 			same(t, "statuses", p.statuses(t, spec.Name), "")
 		})
+	}
+}
+
+func TestSchemaIsQuotedInOneLine(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		"web:\n- at '/a': got 0\n": "at '/a': got 0",
+		"web:\n- at '/a': got 0\n- at '/b': anyOf failed\n  - at '/b': got 1\n\n": "at '/a': got 0; at '/b': anyOf failed; at '/b': got 1",
+		"web:\n- at '/a': got 0\ndb:\ninvalid type for values: expected object (map), got string\n": "at '/a': got 0; " +
+			"dependency db: invalid type for values: expected object (map), got string",
+		"web:\nunexpected EOF": "unexpected EOF",
+	} {
+		same(t, text, addon.SchemaText(text, "web"), want)
 	}
 }
 

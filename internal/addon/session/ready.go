@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
 	appsv1 "k8s.io/api/apps/v1"
@@ -51,7 +52,7 @@ func (c *client) ready(jobs bool) judge {
 		case err != nil:
 			return "", err
 		case !is:
-			return reason, nil
+			return ofIt(info, reason), nil
 		}
 
 		if reason, err := c.unserving(ctx, info); reason != "" || err != nil {
@@ -60,6 +61,17 @@ func (c *client) ready(jobs bool) judge {
 
 		return c.served(versioned)
 	}
+}
+
+// ofIt takes the object, which is told anyway, out of what Helm's checker says of it, such as
+// "Deployment is not ready: prod/web. 0 out of 1 expected pods are ready".
+func ofIt(info *resource.Info, reason string) string {
+	said, is := strings.CutPrefix(reason, info.Mapping.GroupVersionKind.Kind+" ")
+	if !is {
+		return reason
+	}
+
+	return "it " + strings.Replace(said, fmt.Sprintf(": %s/%s", info.Namespace, info.Name), "", 1)
 }
 
 // unserving reports a DaemonSet none of whose pods is ready. To Helm one that may miss as many as it has is
