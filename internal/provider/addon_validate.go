@@ -207,7 +207,7 @@ func (m addonModel) validateVersion() diag.Diagnostics {
 	}
 
 	if m.Version.IsNull() {
-		return diag.Diagnostics{doubtful(at, m.called("version"), "found none for chart "+quote(m.chartText()),
+		return diag.Diagnostics{doubtful(frameworkpath.Root("chart"), m.called("version"), "found none for chart "+quote(m.chartText()),
 			"Every plan takes the newest version that there is, so that an addon may be upgraded when nobody meant to", "Pin a version")}
 	}
 

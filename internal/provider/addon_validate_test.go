@@ -97,7 +97,7 @@ func TestMistakesInAddons(t *testing.T) {
 		"credentials in URL":    {path: []string{"repository"}, value: "https://user:hunter22@example.org", says: []string{"credentials", "registry.username"}},
 		"http":                  {path: []string{"repository"}, value: "http://example.org", says: []string{"TLS"}, warning: true},
 		"tag":                   {base: without(baseAddon(), "repository"), path: []string{"chart"}, value: "oci://ghcr.io/a/web:1.0.0", says: []string{"tag", "version"}},
-		"no version":            {base: without(baseAddon(), "version"), path: []string{"wait"}, value: true, says: []string{"Pin a version"}, warning: true},
+		"no version":            {base: without(baseAddon(), "version"), path: []string{"wait"}, value: true, at: "chart", says: []string{"Pin a version"}, warning: true},
 		"bad version":           {path: []string{"version"}, value: "newest", says: []string{`"newest"`, "1.18.2"}},
 		"version of a path":     {base: local(), path: []string{"version"}, value: "1.0.0", says: []string{"counts for nothing"}, warning: true},
 		"devel and version":     {path: []string{"devel"}, value: true, says: []string{"exact version"}, warning: true},

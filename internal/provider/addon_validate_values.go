@@ -51,8 +51,8 @@ func (m addonModel) validateOptions() diag.Diagnostics {
 	diags.Append(longerThan("timeout", m.Timeout, time.Second)...)
 
 	if m.Verify.ValueBool() && m.Keyring.IsNull() {
-		diags.Append(invalid(frameworkpath.Root("verify"), "verify", "found verify = true without keyring", "allowed is it with the public keys that count",
-			"give the path of a file that `gpg --export` wrote"))
+		diags.Append(invalid(frameworkpath.Root("verify"), "verify", "found verify = true without keyring", "allowed are both together",
+			"give keyring, the path of a file with public keys that `gpg --export` wrote"))
 	}
 
 	return diags
