@@ -59,7 +59,9 @@ func (r *run) converge(ctx context.Context) error {
 
 		switch {
 		case d.Step == Nothing:
-			return r.sweep(ctx, have)
+			r.sweepUp(ctx, have)
+
+			return nil
 		case d.Step == Refuse:
 			return d.Error()
 		case slices.Contains(before, d):
@@ -117,12 +119,27 @@ func (r *run) done(format string, args ...any) {
 	r.cluster.tell(r.spec.Name, text)
 }
 
-// lookBack reads what an apply that failed has left, as far as that is possible.
+// sweepUp removes leftovers of a release that is as it should be: that some stay makes no failure of it.
+func (r *run) sweepUp(ctx context.Context, have Observation) {
+	if err := r.sweep(ctx, have); err != nil {
+		text := r.spec.Secrets.Redact(fmt.Sprintf("release %s is deployed, and some of what failed revisions left behind is still there: %v", r.spec.Name, err))
+		r.outcome.Notices = append(r.outcome.Notices, text)
+		r.cluster.tell(r.spec.Name, text)
+	}
+}
+
+// lookBack reads what an apply that failed has left, as far as that is possible. An apply that was
+// interrupted asks once, every other one for as long as something may be done afterwards.
 func (r *run) lookBack(ctx context.Context) {
+	observe := r.cluster.observeSurely
+	if ctx.Err() != nil {
+		observe = r.cluster.Observe
+	}
+
 	ctx, cancel := r.cluster.afterwards(ctx)
 	defer cancel()
 
-	if now, err := r.cluster.Observe(ctx, r.spec.Name); err == nil {
+	if now, err := observe(ctx, r.spec.Name); err == nil {
 		r.outcome.Now = now
 	} else {
 		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("what is left of the release is not known: "+err.Error()))

@@ -35,11 +35,16 @@ func (c *Cluster) Remove(ctx context.Context, name Name, o RemoveOptions) error 
 		err = c.holding(ctx, name, func(ctx context.Context) error { return c.remove(ctx, name, o) })
 	}
 
-	if err == nil {
-		err = c.dropLease(ctx, name)
+	if err != nil {
+		return shield(err, o.Secrets.Redact)
 	}
 
-	return shield(err, o.Secrets.Redact)
+	if err := c.dropLease(ctx, name); err != nil {
+		// It is free, and the next run takes it; the release is gone.
+		c.tell(name, o.Secrets.Redact("the Lease of the release stays: "+err.Error()))
+	}
+
+	return nil
 }
 
 func (c *Cluster) remove(ctx context.Context, name Name, o RemoveOptions) error {

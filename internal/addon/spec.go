@@ -234,6 +234,9 @@ type Outcome struct {
 	// Done in the order in which it was done, each such as "recovered revision 3, which an
 	// interrupted run left pending-upgrade" or "upgraded to revision 4".
 	Done []string
+	// Notices are what somebody should know of and is no failure, such as objects of failed
+	// revisions that could not be removed.
+	Notices []string
 	// Now is the release after it, also when the apply failed and the release could be read.
 	Now Observation
 }
