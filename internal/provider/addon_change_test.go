@@ -73,7 +73,7 @@ func TestAddonUpdateThatFails(t *testing.T) {
 	}
 
 	s.cluster.failing = nil
-	s.refresh(t).tells(t, "revision is 2 instead of 1", "status is failed instead of deployed")
+	s.refresh(t).tells(t, "is not finished", "the last apply failed: revision 2 is failed")
 	s.apply(t, wanted).must(t)
 	s.expectEmpty(t, "after the second try", wanted)
 }
@@ -93,14 +93,17 @@ func TestAddonDrift(t *testing.T) {
 		"values": {do: func(_ *fakeCluster, last *addon.Revision) {
 			last.Values = map[string]any{"replicas": int64(9), "token": "hidden-by-hand"}
 			last.Number++
-		}, says: []string{"revision is 2 instead of 1", "replicas"}},
+		}, says: []string{"revision is 2 instead of 1", "replicas: 2 -> 9"}},
 		"chart": {
 			do:   func(_ *fakeCluster, last *addon.Revision) { last.ChartVersion = "3.12.0" },
 			says: []string{"chart is metrics-server 3.12.0 instead of metrics-server 3.13.0"},
 		},
 		"status": {
-			do:   func(_ *fakeCluster, last *addon.Revision) { last.Status = addon.PendingUpgrade },
-			says: []string{"status is pending-upgrade instead of deployed"},
+			do: func(_ *fakeCluster, last *addon.Revision) {
+				last.Status, last.Inputs, last.Number = addon.Failed, "", 2
+				last.Description = `cannot patch "a" with kind ConfigMap: {"data":{"token":"hidden-by-hand"}}`
+			},
+			says: []string{"revision is 2 instead of 1: it is failed"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

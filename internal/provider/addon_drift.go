@@ -20,15 +20,14 @@ func (r *addonResource) look(ctx context.Context, state *addonModel, applied *ad
 	seen, err := r.see(ctx, *state, *applied)
 	if err != nil {
 		return false, diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s could not be looked at", state.release()), report{
-			Attempted: "look at release " + state.release().String(), Cause: strings.Split(err.Error(), "\n"),
-			Now: []string{"the addon is taken to be as it was last seen"}, Next: "Nothing follows from that for the plan.",
+			Attempted: "look at release " + state.release().String(), Cause: causeLines(err.Error()),
+			Now: []string{"the addon is taken to be as it was last seen"}, Next: "Check that the cluster answers with what is configured, and plan again.",
 		}.String())}
 	}
 
 	if seen.gone {
 		return true, diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s is gone", state.release()), report{
-			Attempted: "look at release " + state.release().String(), Cause: []string{"the cluster has no such release any more"},
-			Next: "The next apply installs it anew.",
+			Cause: []string{"the cluster has no such release any more"}, Next: "The next apply installs it anew.",
 		}.String())}
 	}
 
@@ -37,15 +36,16 @@ func (r *addonResource) look(ctx context.Context, state *addonModel, applied *ad
 
 	if seen.unread != nil {
 		diags.Append(unsettled(fmt.Sprintf("Addon %s could not be compared as a whole", state.release()), report{
-			Attempted: "compare the objects of release " + state.release().String(), Cause: strings.Split(seen.unread.Error(), "\n"),
-			Now: []string{"these are taken to be as they were made"}, Next: "Nothing follows from that for the plan.",
+			Attempted: "compare the objects of release " + state.release().String(), Cause: causeLines(seen.unread.Error()),
+			Now: []string{"these are taken to be as they were made"}, Next: "Check what is named, or list it in ignore_drift.",
 		}.String()))
 	}
 
-	if len(seen.drift) > 0 {
-		diags.Append(unsettled(fmt.Sprintf("Addon %s is not as it was made", state.release()), report{
-			Attempted: "look at release " + state.release().String(), Cause: seen.drift, Next: "The next apply puts it right.",
-		}.String()))
+	switch {
+	case unfinished(seen.last):
+		diags.Append(unsettled(fmt.Sprintf("Addon %s is not finished", state.release()), report{Cause: seen.drift, Next: "The next apply goes on from there."}.String()))
+	case len(seen.drift) > 0:
+		diags.Append(unsettled(fmt.Sprintf("Addon %s is not as it was made", state.release()), report{Cause: seen.drift, Next: "The next apply puts it right."}.String()))
 	}
 
 	return false, diags
@@ -120,12 +120,9 @@ func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have addon
 
 	secrets = append(secrets, spec.Secrets...)
 
-	if last.Number != applied.Revision && applied.Revision != 0 {
-		drift = append(drift, fmt.Sprintf("revision is %d instead of %d: %s", last.Number, applied.Revision, secrets.Redact(last.Description)))
-	}
-
-	if last.Status != addon.Deployed {
-		drift = append(drift, fmt.Sprintf("status is %s instead of %s", last.Status, addon.Deployed))
+	drift = revisionDrift(last, applied)
+	if unfinished(last) {
+		return drift, false, nil
 	}
 
 	if chart := chartOf(last); applied.Chart != "" && chart != applied.Chart {
@@ -141,6 +138,36 @@ func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have addon
 	objects, err := cluster.Drift(ctx, last, m.driftOptions(ctx, secrets))
 
 	return append(append(drift, changed...), objects...), repair || len(changed)+len(objects) > 0, err
+}
+
+// unfinished is whether a revision is what an apply of talosop left behind that failed or was killed.
+func unfinished(last addon.Revision) bool {
+	return last.Inputs != "" && (last.Status == addon.Failed || strings.HasPrefix(last.Status, "pending-"))
+}
+
+// revisionDrift says whether the newest revision is another one than the last apply made. Helm's description of it may
+// quote objects, and is not for a state.
+func revisionDrift(last addon.Revision, applied addonApplied) []string {
+	other := last.Number != applied.Revision && applied.Revision != 0
+
+	switch {
+	case unfinished(last) && last.Status == addon.Failed:
+		return []string{fmt.Sprintf("the last apply failed: revision %d is failed (helm history says why)", last.Number)}
+	case unfinished(last):
+		return []string{fmt.Sprintf("the last apply is not finished: revision %d is %s, because it was interrupted or goes on elsewhere", last.Number, last.Status)}
+	case other && last.Status != addon.Deployed:
+		return []string{fmt.Sprintf("revision is %d instead of %d: it is %s (see helm history)", last.Number, applied.Revision, last.Status)}
+	case other && last.Inputs != "" && last.Inputs == applied.Inputs:
+		return []string{fmt.Sprintf("revision is %d instead of %d: it has what revision %d had, as after a rollback", last.Number, applied.Revision, applied.Revision)}
+	case other && last.Inputs != "":
+		return []string{fmt.Sprintf("revision is %d instead of %d: an apply made it that this state does not know of", last.Number, applied.Revision)}
+	case other:
+		return []string{fmt.Sprintf("revision is %d instead of %d: it was not made by talosop (see helm history)", last.Number, applied.Revision)}
+	case last.Status != addon.Deployed:
+		return []string{fmt.Sprintf("status is %s instead of %s", last.Status, addon.Deployed)}
+	default:
+		return nil
+	}
 }
 
 // otherValues says how the values of a release differ from those that were applied. With values of former

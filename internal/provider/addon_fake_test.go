@@ -24,6 +24,9 @@ type fakeCluster struct {
 	// silent is that nobody answers, failing why applies fail, refusing why charts do not render.
 	silent            bool
 	failing, refusing error
+	// late is why an apply fails that has reached what was wanted, undone that a failed one is taken away.
+	late   error
+	undone bool
 	// altered is what somebody did to the objects.
 	altered []string
 	applies []addon.Intent
@@ -60,6 +63,15 @@ func (f *fakeCluster) Render(_ context.Context, spec addon.Spec, chart *addon.Pa
 	}
 
 	return addon.Rendering{Objects: f.objects(spec, chart)}, f.refusing
+}
+
+func (f *fakeCluster) Changes(_ context.Context, spec addon.Spec, rendering addon.Rendering, have addon.Observation) ([]manifest.Change, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	before, _ := have.Deployed()
+
+	return manifest.Compare(before.Objects, rendering.Objects, spec.Secrets.Redact), f.answer()
 }
 
 func (f *fakeCluster) Observe(_ context.Context, name addon.Name) (addon.Observation, error) {
@@ -107,6 +119,10 @@ func (f *fakeCluster) Apply(_ context.Context, spec addon.Spec, chart *addon.Pac
 		made.Status = addon.Failed
 	}
 
+	if f.failing != nil && f.undone {
+		return addon.Outcome{}, &addon.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Next: "It was uninstalled."}
+	}
+
 	f.releases[spec.Name] = append(f.releases[spec.Name], made)
 	outcome := addon.Outcome{Done: []string{fmt.Sprintf("made revision %d", made.Number)}, Now: addon.Observation{History: f.releases[spec.Name]}}
 
@@ -114,7 +130,7 @@ func (f *fakeCluster) Apply(_ context.Context, spec addon.Spec, chart *addon.Pac
 		return outcome, &addon.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Troubles: []string{"Pod a/b: ImagePullBackOff\nback-off"}, Next: "It stays failed."}
 	}
 
-	return outcome, nil
+	return outcome, f.late
 }
 
 func (f *fakeCluster) Remove(_ context.Context, name addon.Name, o addon.RemoveOptions) error {

@@ -3,6 +3,7 @@ package provider
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/pem"
 	"errors"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	helmsession "github.com/talosop/terraform-provider-talosop/internal/addon/session"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
@@ -26,6 +28,7 @@ import (
 type releaseKeeper interface {
 	Render(ctx context.Context, spec addon.Spec, chart *addon.Package, have addon.Observation) (addon.Rendering, error)
 	Observe(ctx context.Context, name addon.Name) (addon.Observation, error)
+	Changes(ctx context.Context, spec addon.Spec, rendering addon.Rendering, have addon.Observation) ([]manifest.Change, error)
 	Drift(ctx context.Context, revision addon.Revision, o addon.DriftOptions) ([]string, error)
 	Apply(ctx context.Context, spec addon.Spec, chart *addon.Package, intent addon.Intent) (addon.Outcome, error)
 	Remove(ctx context.Context, name addon.Name, o addon.RemoveOptions) error
@@ -51,8 +54,8 @@ type addons struct {
 	clients map[string]*kubernetes.Client
 	// seen are the releases that this process has refreshed.
 	seen map[string]bool
-	// claimed are the releases that resources of this process have made.
-	claimed map[string]bool
+	// claimed are the releases that resources of this process have made, with what tells these apart.
+	claimed map[string]string
 }
 
 func newAddons() *addons {
@@ -62,25 +65,38 @@ func newAddons() *addons {
 		charts: charts.NewStore(charts.Options{}),
 		open: func(ctx context.Context, api *kubernetes.Client) releaseKeeper {
 			return &addon.Cluster{
-				API: api, Slots: slots, Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
+				API: api, Slots: slots,
+				Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
+				Log:      func(message string, fields map[string]any) { tflog.Debug(ctx, message, fields) },
 			}
 		},
-		glance: previewLimit, doubt: addonDoubt, clients: map[string]*kubernetes.Client{}, claimed: map[string]bool{}, seen: map[string]bool{},
+		glance: previewLimit, doubt: addonDoubt, clients: map[string]*kubernetes.Client{}, claimed: map[string]string{}, seen: map[string]bool{},
 	}
 }
 
-// claim takes a release for one resource; false when another one has it.
-func (a *addons) claim(release string) bool {
+// claim takes a release for one resource, and returns what tells that from others; taken is whether another one
+// has it.
+func (a *addons) claim(release string) (claim string, taken bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	if a.claimed[release] {
-		return false
+	if _, taken := a.claimed[release]; taken {
+		return "", true
 	}
 
-	a.claimed[release] = true
+	a.claimed[release] = rand.Text()
 
-	return true
+	return a.claimed[release], false
+}
+
+// ofOther is whether a resource of this process has made a release that is not the one of a claim.
+func (a *addons) ofOther(release, claim string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	holder, taken := a.claimed[release]
+
+	return taken && holder != claim
 }
 
 // saw takes note of a refresh of a release.

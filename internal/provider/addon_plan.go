@@ -50,15 +50,17 @@ func (r *addonResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		resp.RequiresReplace.Append(plan.placePath())
 	}
 
-	switch replace := len(resp.RequiresReplace) > 0; {
+	// What the schema says about a replacement is not in the response yet.
+	switch replace := len(resp.RequiresReplace) > 0 || plan.renamed(state); {
 	case create:
 		plan.addonSeenModel = unseenAddon()
 		plan.foresee()
 		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
 	case replace:
-		// The CLIs ask for a plan of the create by itself.
+		// The CLIs ask for a plan of the create by itself, and show nothing of what that warns of.
 		plan.addonSeenModel = unseenAddon()
 		plan.foresee()
+		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
 	default:
 		resp.Diagnostics.Append(r.planInPlace(ctx, &plan, given, state, applied)...)
 	}
@@ -107,6 +109,11 @@ func (m addonModel) ofAnother(ctx context.Context, state addonModel) bool {
 	was, unknown := state.way(ctx)
 
 	return err == nil && unknown == nil && wanted.another(was)
+}
+
+// renamed is whether a plan is for another release than the one of state.
+func (m addonModel) renamed(state addonModel) bool {
+	return !m.Name.IsUnknown() && !m.Namespace.IsUnknown() && m.release() != state.release()
 }
 
 // placeKnown is whether it is known how the cluster is reached.
@@ -235,10 +242,15 @@ func (m addonModel) changesNothing(state addonModel) bool {
 }
 
 // expectUpgrade marks what an upgrade changes. A release that has to be installed over is deployed for the first
-// time then.
+// time then. Of the chart, only what an exact version tells is promised: a package may be published anew between the
+// passes of a plan.
 func (m *addonModel) expectUpgrade(state addonModel) {
 	m.addonSeenModel = unseenAddon()
 	m.ID = state.ID
+
+	if m.sameSource(state) && !m.Version.IsNull() && m.Version.Equal(state.ChartVersion) {
+		m.ChartName, m.ChartVersion = state.ChartName, state.ChartVersion
+	}
 }
 
 // vanished is whether the cluster has nothing of the release. A refresh has looked for that, so it
@@ -320,7 +332,7 @@ func (p *chartProblem) warning(m addonModel) diag.Diagnostic {
 	_, next := p.place(m)
 
 	return unsettled(fmt.Sprintf("The chart of addon %s could not be looked at", m.release()), report{
-		Attempted: "look whether chart " + m.chartText() + " is still the one that is installed", Cause: strings.Split(p.cause.Error(), "\n"),
+		Attempted: "look whether chart " + m.chartText() + " is still the one that is installed", Cause: causeLines(p.cause.Error()),
 		Now: []string{"the chart is taken to be the same"}, Next: next,
 	}.String())
 }

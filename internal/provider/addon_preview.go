@@ -1,17 +1,20 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -26,8 +29,12 @@ type preview struct {
 	chart       *addon.Package
 	// have is the release as it is, empty for one that is not there or goes first.
 	have addon.Observation
-	// pending says why the cluster was not asked, empty when it was.
+	// pending says why the cluster was not asked, empty when it was; trouble is why it could not be.
 	pending string
+	trouble error
+	// inTheWay is what a create finds, nil for nothing; last is whether nothing else can be said then.
+	inTheWay diag.Diagnostic
+	last     bool
 }
 
 // preview says what an apply will change, and what keeps it from succeeding. Only what is
@@ -66,87 +73,89 @@ func (r *addonResource) preview(ctx context.Context, plan, given addonModel, sta
 
 // diagnose renders the chart and compares the outcome with the release.
 func (p *preview) diagnose(ctx context.Context, from *addons) diag.Diagnostics {
-	rendering, stranger, err := p.render(ctx, from)
-	if err != nil {
-		return diag.Diagnostics{p.refused(err)}
+	var diags diag.Diagnostics
+
+	changes, err := p.changes(ctx, from)
+
+	if p.inTheWay != nil {
+		diags.Append(p.inTheWay)
 	}
 
-	if stranger {
-		return diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s exists already", p.spec.Name), report{
-			Attempted: "look at release " + p.spec.Name.String(), Cause: []string{"somebody else has made a release of this name, and adopt is not true"},
-			Next: "The apply fails unless the release goes before, in the same apply for instance. " + nextAfter(addon.ErrExists),
-		}.String())}
+	if p.trouble != nil {
+		diags.Append(p.unasked())
 	}
 
-	if p.state != nil && p.pending != "" {
-		return nil // what there is to compare with nobody knows
+	switch {
+	case err != nil:
+		diags.Append(p.refused(err))
+	case len(changes) > 0:
+		diags.Append(announced(fmt.Sprintf("Addon %s: %s", p.spec.Name, countOf(changes)), p.detail(changes)))
 	}
 
-	before, _ := p.have.Deployed()
-
-	secrets, err := p.secrets(ctx, before)
-	if err != nil {
-		return nil
-	}
-
-	changes := manifest.Compare(before.Objects, rendering.Objects, secrets.Redact)
-	if len(changes) == 0 {
-		return nil
-	}
-
-	return diag.Diagnostics{announced(fmt.Sprintf("Addon %s: %s", p.spec.Name, countOf(changes)), p.detail(changes))}
+	return diags
 }
 
-// secrets are the texts that are secret in what was and what will be.
-func (p *preview) secrets(ctx context.Context, before addon.Revision) (values.Secrets, error) {
-	former := p.plan
-	if p.state != nil {
-		former = *p.state
-	}
-
-	hidden, err := former.hidden(ctx, before.Values)
-
-	return append(hidden, p.spec.Secrets...), err
-}
-
-// render renders on the cluster where it answers, and without one otherwise. stranger is whether
-// the apply finds a release that is not its own.
-func (p *preview) render(ctx context.Context, from *addons) (rendering addon.Rendering, stranger bool, err error) {
-	cluster, err := p.cluster(ctx, from)
-	if err != nil {
-		return rendering, false, err
-	}
-
+// changes renders on the cluster where it answers, and without one otherwise: then all that can be told is what a
+// create adds.
+func (p *preview) changes(ctx context.Context, from *addons) ([]manifest.Change, error) {
+	cluster := p.cluster(ctx, from)
 	if cluster != nil {
-		rendering, stranger, err = p.ask(ctx, cluster)
-		if !errors.Is(err, kubernetes.ErrNoAnswer) && !errors.Is(err, context.DeadlineExceeded) {
-			return rendering, stranger, err
+		p.observe(ctx, cluster, from)
+	}
+
+	switch {
+	case p.last:
+		return nil, nil
+	case cluster != nil && p.trouble == nil:
+		changes, err := p.ask(ctx, cluster)
+		if err == nil || ctx.Err() == nil && !errors.Is(err, kubernetes.ErrNoAnswer) {
+			return changes, err
 		}
 
-		p.pending = "the cluster did not answer"
+		p.trouble = err
 	}
 
-	rendering, err = addon.RenderOffline(ctx, p.spec, p.chart, p.version(ctx))
+	if p.trouble != nil {
+		p.pending = "the cluster could not be asked"
+	}
 
-	return rendering, false, err
+	version := p.version(ctx)
+
+	rendering, err := addon.RenderOffline(ctx, p.spec, p.chart, cmp.Or(version, addon.LibraryKubernetes()))
+
+	switch {
+	case errors.Is(err, addon.ErrKubernetes) && version == "":
+		return nil, nil // nobody knows
+	case err != nil || p.state != nil:
+		return nil, err
+	default:
+		return rendering.Additions(), nil
+	}
 }
 
-// cluster is nil where it cannot be asked yet.
-func (p *preview) cluster(ctx context.Context, from *addons) (releaseKeeper, error) {
+// cluster is nil where it cannot be asked.
+func (p *preview) cluster(ctx context.Context, from *addons) releaseKeeper {
 	if !p.plan.placeKnown(ctx) || p.plan.clusterInMaking(ctx) {
 		p.pending = "the cluster is made or changed first"
 
-		return nil, nil //nolint:nilnil // see above
+		return nil
 	}
 
 	to, err := p.plan.way(ctx)
 	if err != nil {
-		p.pending = err.Error()
+		p.trouble = err
 
-		return nil, nil //nolint:nilerr,nilnil // a kubeconfig may be written by then
+		return nil
 	}
 
-	return from.cluster(to.mask(ctx), to)
+	cluster, err := from.cluster(to.mask(ctx), to)
+	if err != nil {
+		p.trouble = err
+
+		return nil
+	}
+
+	return cluster
 }
 
 // clusterInMaking is whether the phase of the cluster is not known yet.
@@ -160,25 +169,99 @@ func (m addonModel) clusterInMaking(ctx context.Context) bool {
 	return handle.Phase.IsUnknown()
 }
 
-func (p *preview) ask(ctx context.Context, cluster releaseKeeper) (rendering addon.Rendering, stranger bool, err error) {
+// observe looks at the release, and at what is in the way of a create.
+func (p *preview) observe(ctx context.Context, cluster releaseKeeper, from *addons) {
 	have, err := cluster.Observe(ctx, p.spec.Name)
 	if err != nil {
-		return rendering, false, err
-	}
+		p.trouble = err
 
-	if p.state == nil && !p.plan.Adopt.ValueBool() {
-		// A release of one's own is there when a replacement is planned, and goes before the create.
-		if last, exists := have.Last(); exists && last.Inputs == "" && last.Status != addon.Uninstalled {
-			return rendering, true, nil
-		}
-
-		have = addon.Observation{}
+		return
 	}
 
 	p.have = have
-	rendering, err = cluster.Render(ctx, p.spec, p.chart, have)
+	if p.state != nil || p.plan.Adopt.ValueBool() {
+		return
+	}
 
-	return rendering, false, err
+	want := addon.Wanted{
+		Name: p.spec.Name, Inputs: addon.Inputs(p.spec, p.chart.Digest), Intent: addon.Intent{Create: true}, Held: true, Timeout: p.spec.Options.Timeout,
+	}
+
+	switch d := addon.Decide(want, have, time.Now()); d.Step {
+	case addon.Refuse:
+		p.inTheWay = p.exists(d.Error())
+	case addon.Nothing:
+		p.inTheWay = p.takenOver()
+	default:
+		return
+	}
+
+	// A release of a resource that is replaced goes before.
+	p.have, p.last = addon.Observation{}, true
+	if to, err := p.plan.way(ctx); err == nil {
+		p.last = !from.sawLately(to.claim(p.spec.Name))
+	}
+}
+
+// exists warns of a release that the create is refused for.
+func (p *preview) exists(err error) diag.Diagnostic {
+	return unsettled(fmt.Sprintf("Addon %s exists already", p.spec.Name), report{
+		Cause: causeLines(p.spec.Secrets.Redact(err.Error())),
+		Next:  "The apply fails unless the release goes before, as that of a resource that is replaced does. " + nextAfter(err),
+	}.String())
+}
+
+// takenOver warns of a release that the create finds to be just what it would make.
+func (p *preview) takenOver() diag.Diagnostic {
+	return unsettled(fmt.Sprintf("Addon %s is taken over", p.spec.Name), report{
+		Cause: []string{"a release of this name exists that talosop made of the same inputs, as an apply does that is killed before it stores its state"},
+		Now:   []string{"unless it goes before, as that of a resource that is replaced does, the apply takes it over as it is and changes nothing in the cluster"},
+		Next:  "If another resource or another state manages it, remove this one: destroying one of them removes the release for both.",
+	}.String())
+}
+
+// ask renders on the cluster and compares with what is there.
+func (p *preview) ask(ctx context.Context, cluster releaseKeeper) ([]manifest.Change, error) {
+	rendering, err := cluster.Render(ctx, p.spec, p.chart, p.have)
+	if err != nil {
+		return nil, err
+	}
+
+	former := p.plan
+	if p.state != nil {
+		former = *p.state
+	}
+
+	hidden, err := former.hiddenOf(ctx, p.have, p.state == nil)
+	if err != nil {
+		return nil, nil //nolint:nilerr // told by the validation
+	}
+
+	shown := p.spec
+	shown.Secrets = slices.Concat(p.spec.Secrets, hidden)
+
+	return cluster.Changes(ctx, shown, rendering, p.have)
+}
+
+// unasked is a cluster that could not be asked.
+func (p *preview) unasked() diag.Diagnostic {
+	return unsettled(fmt.Sprintf("The cluster of addon %s could not be asked", p.spec.Name), report{
+		Cause: causeLines(p.spec.Secrets.Redact(p.trouble.Error())), Now: []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
+	}.String())
+}
+
+// wayOut says what to do about a cluster that could not be asked.
+func (p *preview) wayOut() string {
+	switch {
+	case errors.Is(p.trouble, fs.ErrNotExist):
+		return "Correct the path, or make sure that the file is there by the time of the apply: as an output of what makes it, it is not read before."
+	case errors.Is(p.trouble, errNoWay):
+		return "Correct what is configured in kubeconfig or cluster."
+	case errors.Is(p.trouble, kubernetes.ErrNoAnswer), errors.Is(p.trouble, context.DeadlineExceeded):
+		return "Check that the cluster runs and can be reached from here, and plan again. An apply asks it again."
+	default:
+		return "Check the credentials and what they may do, and plan again. An apply asks the cluster again."
+	}
 }
 
 // version of Kubernetes that the handle tells, empty for none.
@@ -193,7 +276,7 @@ func (p *preview) version(ctx context.Context) string {
 }
 
 // refused is the outcome of a chart that cannot be rendered: an error where that is sure to keep the
-// apply from succeeding.
+// apply from succeeding. Templates may want of a cluster what cannot be known without it.
 func (p *preview) refused(err error) diag.Diagnostic {
 	text := p.spec.Secrets.Redact(err.Error())
 	chart := fmt.Sprintf("chart %s %s", p.chart.Name, p.chart.Version)
@@ -202,19 +285,23 @@ func (p *preview) refused(err error) diag.Diagnostic {
 	case errors.Is(err, addon.ErrValues):
 		return invalid(path.Root("values"), "values", "found values that the schema of "+chart+" refuses: "+text,
 			"allowed is what its values.schema.json describes", "correct the values that are named, or set skip_schema_validation = true to trust them")
-	case errors.Is(err, addon.ErrTemplate):
+	case errors.Is(err, addon.ErrTemplate) && p.pending == "":
 		return invalid(path.Root("chart"), "chart", "found that the templates of "+chart+" refuse these values: "+text, "allowed are values with which they render",
 			"correct what is named, most often in values")
 	case errors.Is(err, addon.ErrKubernetes):
 		return invalid(path.Root("chart"), "chart", "found that "+chart+" is for another version of Kubernetes: "+text,
 			"allowed is Kubernetes "+p.chart.KubeVersion, "choose another version of the chart, or upgrade the cluster first")
-	case errors.Is(err, addon.ErrPatch):
+	case errors.Is(err, addon.ErrPatch) && p.pending == "":
 		return invalid(path.Root("patches"), "patches", "found patches that do not fit what "+chart+" renders: "+text,
 			"allowed are patches of objects that there are", "correct the patch or its target")
+	case errors.Is(err, addon.ErrOwned):
+		return unsettled(fmt.Sprintf("Objects of addon %s belong to somebody else", p.spec.Name), report{
+			Cause: causeLines(text), Next: "The apply fails as long as they do. " + nextAfter(err),
+		}.String())
 	default:
 		return unsettled(fmt.Sprintf("What addon %s changes cannot be told", p.spec.Name), report{
-			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.spec.Name), Cause: strings.Split(text, "\n"),
-			Now: []string{"nothing was changed"}, Next: "The apply tries again, and fails when the cause is still there.",
+			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.spec.Name), Cause: causeLines(text),
+			Next: "The apply tries again, and fails when the cause is still there.",
 		}.String())
 	}
 }
@@ -223,7 +310,7 @@ func (p *preview) refused(err error) diag.Diagnostic {
 func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
 	at, next := p.place(m)
 	what := report{
-		Attempted: fmt.Sprintf("find chart %s of addon %s", m.chartText(), m.release()), Cause: strings.Split(p.cause.Error(), "\n"),
+		Attempted: fmt.Sprintf("find chart %s of addon %s", m.chartText(), m.release()), Cause: causeLines(p.cause.Error()),
 		Now: []string{"nothing was changed"}, Next: next,
 	}
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -36,7 +37,7 @@ func (m addonModel) chartText() string {
 // addonNotBegun is an apply that could not even begin.
 func addonNotBegun(m addonModel, err error) diag.Diagnostic {
 	return unable("apply", addonObject, report{
-		Attempted: "prepare work on release " + m.release().String(), Cause: strings.Split(err.Error(), "\n"),
+		Attempted: "prepare work on release " + m.release().String(), Cause: causeLines(err.Error()),
 		Now: []string{"nothing was changed"}, Next: "Correct the cause and apply again.",
 	})
 }
@@ -48,6 +49,15 @@ func addonTwice(m addonModel) diag.Diagnostic {
 		Cause:     []string{"another talosop_addon of this configuration has made the release of this name in this cluster"},
 		Now:       []string{"the release is as the other resource made it"},
 		Next:      "Remove one of the two, or give it another name.",
+	})
+}
+
+// addonReplanned is a chart that is not the one of the plan.
+func addonReplanned(m addonModel, chart *addon.Package) diag.Diagnostic {
+	return unableAt(path.Root("version"), "upgrade", addonObject, report{
+		Attempted: "fetch chart " + m.chartText() + " for release " + m.release().String(),
+		Cause:     []string{fmt.Sprintf("it is %s %s by now, and was %s %s", chart.Name, chart.Version, m.ChartName.ValueString(), m.ChartVersion.ValueString())},
+		Now:       []string{"nothing was changed"}, Next: "Plan again with the version that is there.",
 	})
 }
 
@@ -71,15 +81,24 @@ func addonIncomplete(r *addonRun, outcome addon.Outcome, err error) diag.Diagnos
 	return incomplete(fmt.Sprintf("%s %s", addonObject, r.spec.Name), what)
 }
 
+// addonReached is the warning of an apply that failed in what comes after the release is what is wanted.
+func addonReached(r *addonRun, verb string, outcome addon.Outcome, err error) diag.Diagnostic {
+	what := addonReport(verb, r, outcome, err)
+	what.Now = append(what.Now, "the release has what is wanted, and is stored as that")
+	what.Next = "Look at the cause. The next apply of a change goes on with what is left to do."
+
+	return incomplete(fmt.Sprintf("%s %s", addonObject, r.spec.Name), what)
+}
+
 func addonReport(verb string, r *addonRun, outcome addon.Outcome, err error) report {
 	what := report{
 		Attempted: fmt.Sprintf("%s release %s with chart %s %s", verb, r.spec.Name, r.chart.Name, r.chart.Version),
-		Cause:     strings.Split(addonCause(err), "\n"), Next: nextAfter(err),
+		Cause:     causeLines(addonCause(err)), Next: nextAfter(err),
 	}
 
 	var failed *addon.FailedError
 	if errors.As(err, &failed) {
-		what.Cause = strings.Split(addonCause(failed.Cause), "\n")
+		what.Cause = causeLines(addonCause(failed.Cause))
 		for _, trouble := range failed.Troubles {
 			what.Cause = append(what.Cause, strings.ReplaceAll(trouble, "\n", "\n    "))
 		}
@@ -95,11 +114,28 @@ func addonReport(verb string, r *addonRun, outcome addon.Outcome, err error) rep
 		what.Now = append(what.Now, fmt.Sprintf("revision %d is %s", last.Number, last.Status))
 	}
 
-	for i := range what.Cause {
-		what.Cause[i] = r.spec.Secrets.Redact(what.Cause[i])
-	}
+	what.Cause = r.redacted(what.Cause)
 
 	return what
+}
+
+// listHead is how libraries that Helm uses begin a list of errors (hashicorp/go-multierror, format.go).
+var listHead = regexp.MustCompile(`:?\s*\b\d+ errors? occurred:$`)
+
+// causeLines splits the text of an error into lines that can be listed, each a cause or what led to it.
+func causeLines(text string) []string {
+	var lines []string
+
+	for line := range strings.Lines(text) {
+		line = listHead.ReplaceAllString(strings.TrimSpace(line), "")
+		line = strings.TrimSpace(strings.TrimPrefix(line, "* "))
+
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+
+	return lines
 }
 
 // addonCause says what a deadline means.
@@ -151,10 +187,20 @@ func attributeOfFailure(err error) (at path.Path, known bool) {
 	}
 }
 
+// addonKept is a destroy of a release that its replacement has taken over before.
+func addonKept(m addonModel) diag.Diagnostic {
+	return unsettled(fmt.Sprintf("Addon %s stays installed", m.release()), report{
+		Attempted: "uninstall release " + m.release().String(),
+		Cause:     []string{"another talosop_addon, such as a replacement with create_before_destroy, took the release over in this run"},
+		Now:       []string{"the release is as it was, and belongs to the other resource alone"},
+		Next:      "To install it anew, replace it without create_before_destroy.",
+	}.String())
+}
+
 // addonForgotten is a destroy that the cluster took no part in.
 func addonForgotten(m addonModel, err error) diag.Diagnostic {
 	return unsettled(fmt.Sprintf("Addon %s was forgotten", m.release()), report{
-		Attempted: "uninstall release " + m.release().String(), Cause: strings.Split(err.Error(), "\n"),
+		Attempted: "uninstall release " + m.release().String(), Cause: causeLines(err.Error()),
 		Now:  []string{"the resource is out of state, because on_unreachable is \"forget\"; if the cluster still exists, the release does, too"},
 		Next: "If it comes back, uninstall it with `helm uninstall " + m.Name.ValueString() + " -n " + m.release().Namespace + "`, or import it.",
 	}.String())
@@ -163,13 +209,13 @@ func addonForgotten(m addonModel, err error) diag.Diagnostic {
 // addonNotRemoved is a destroy that did not finish.
 func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
 	what := report{
-		Attempted: "uninstall release " + m.release().String(), Cause: strings.Split(addonCause(err), "\n"),
+		Attempted: "uninstall release " + m.release().String(), Cause: causeLines(addonCause(err)),
 		Next: "Correct the cause and apply again: what is gone already is left alone.",
 	}
 
 	var failed *addon.FailedError
 	if errors.As(err, &failed) {
-		what.Cause = append(strings.Split(addonCause(failed.Cause), "\n"), failed.Troubles...)
+		what.Cause = append(causeLines(addonCause(failed.Cause)), failed.Troubles...)
 		what.Next = cmp.Or(failed.Next, what.Next)
 	}
 
@@ -186,7 +232,7 @@ func (p *chartProblem) diagnostic(m addonModel) diag.Diagnostic {
 	at, next := p.place(m)
 
 	return unableAt(at, "fetch", "chart", report{
-		Attempted: fmt.Sprintf("fetch chart %s for release %s", m.chartText(), m.release()), Cause: strings.Split(p.cause.Error(), "\n"),
+		Attempted: fmt.Sprintf("fetch chart %s for release %s", m.chartText(), m.release()), Cause: causeLines(p.cause.Error()),
 		Now: []string{"nothing was changed in the cluster"}, Next: next,
 	})
 }

@@ -93,12 +93,14 @@ func (r *addonResource) Create(ctx context.Context, req resource.CreateRequest, 
 		return
 	}
 
-	if !r.addons.claim(run.claim) {
+	claim, taken := r.addons.claim(run.claim)
+	if taken {
 		resp.Diagnostics.Append(addonTwice(plan))
 
 		return
 	}
 
+	run.applied.Claim = claim
 	stored, diags := run.install(&plan)
 	resp.Diagnostics.Append(diags...)
 
@@ -173,6 +175,13 @@ func (r *addonResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	}
 
 	run.applied = applied
+
+	if run.otherChart(plan) {
+		resp.Diagnostics.Append(addonReplanned(plan, run.chart))
+
+		return
+	}
+
 	resp.Diagnostics.Append(run.upgrade(&plan)...)
 
 	// The state keeps what was configured before, until Helm has taken what is configured now.
@@ -187,6 +196,9 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
+	applied, diags := appliedIn(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+
 	ctx, cancel := deadlineOf(ctx, state.Timeouts, opDelete, &resp.Diagnostics)
 	defer cancel()
 
@@ -195,6 +207,12 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 
 	to, err := state.way(ctx)
+	if err == nil && r.addons.ofOther(to.claim(state.release()), applied.Claim) {
+		resp.Diagnostics.Append(addonKept(state))
+
+		return
+	}
+
 	if err == nil {
 		ctx = to.mask(ctx)
 		err = r.uninstall(ctx, state, to)

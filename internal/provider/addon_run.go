@@ -8,12 +8,10 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
 )
 
 // appliedKey is where private state keeps addonApplied.
@@ -28,6 +26,8 @@ type addonApplied struct {
 	// Inputs is the mark of what went in, empty after an import, and Digest that of the chart.
 	Inputs string `json:"inputs,omitempty"`
 	Digest string `json:"digest,omitempty"`
+	// Claim tells the resource from others that want the same release; it is empty when the resource did not make it.
+	Claim string `json:"claim,omitempty"`
 	// Repair is whether the last refresh found what no equal inputs put right.
 	Repair bool `json:"repair,omitempty"`
 }
@@ -124,6 +124,8 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 	outcome, err := r.cluster.Apply(r.ctx, r.spec, r.chart, addon.Intent{Create: true, Adopt: plan.Adopt.ValueBool()})
 
 	last, exists := outcome.Now.Last()
+	exists = exists && last.Status != addon.Uninstalled
+
 	if exists {
 		r.take(plan, last)
 	}
@@ -132,9 +134,13 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 	case err == nil && !exists:
 		return false, diag.Diagnostics{bug(fmt.Sprintf("release %s was installed and has no history", r.spec.Name))}
 	case err == nil:
-		return true, nil
-	case refused || !exists:
+		return true, r.besides(outcome)
+	case refused:
 		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "")}
+	case !exists:
+		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "Nothing of the release is left: the next apply installs it anew.")}
+	case r.reached(outcome):
+		return true, diag.Diagnostics{addonReached(r, "install", outcome, err)}
 	case plan.OnIncomplete.ValueString() == onIncompleteWarn:
 		return true, diag.Diagnostics{addonIncomplete(r, outcome, err)}
 	default:
@@ -145,84 +151,71 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 
 // upgrade carries out an update.
 func (r *addonRun) upgrade(plan *addonModel) diag.Diagnostics {
-	outcome, err := r.cluster.Apply(r.ctx, r.spec, r.chart, addon.Intent{Repair: r.applied.Repair})
-	if err != nil {
-		return diag.Diagnostics{addonFailed("upgrade", r, outcome, err, "The state keeps what was configured before.")}
-	}
-
+	repair := r.applied.Repair
+	outcome, err := r.cluster.Apply(r.ctx, r.spec, r.chart, addon.Intent{Repair: repair})
 	last, exists := outcome.Now.Last()
-	if !exists {
+
+	switch {
+	case err != nil && !repair && r.reached(outcome):
+		r.take(plan, last)
+
+		return diag.Diagnostics{addonReached(r, "upgrade", outcome, err)}
+	case err != nil:
+		return diag.Diagnostics{addonFailed("upgrade", r, outcome, err, "The state keeps what was configured before.")}
+	case !exists:
 		return diag.Diagnostics{bug(fmt.Sprintf("release %s was upgraded and has no history", r.spec.Name))}
 	}
 
 	r.take(plan, last)
 
-	return nil
+	return r.besides(outcome)
+}
+
+// otherChart is whether the chart is not the one that the plan promised.
+func (r *addonRun) otherChart(plan addonModel) bool {
+	return known(plan.ChartName) && plan.ChartName.ValueString() != r.chart.Name ||
+		known(plan.ChartVersion) && plan.ChartVersion.ValueString() != r.chart.Version
+}
+
+// reached is whether the release is what is wanted, whatever went wrong.
+func (r *addonRun) reached(outcome addon.Outcome) bool {
+	last, exists := outcome.Now.Last()
+
+	return exists && last.Status == addon.Deployed && last.Inputs == addon.Inputs(r.spec, r.chart.Digest)
+}
+
+// besides tells of what was done beside the one step that was planned.
+func (r *addonRun) besides(outcome addon.Outcome) diag.Diagnostics {
+	if len(outcome.Done) < 2 { //nolint:mnd // see above
+		return nil
+	}
+
+	return diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s took more than one step", r.spec.Name), report{
+		Now: r.redacted(outcome.Done), Next: "Nothing has to be done. `helm history " + r.spec.Name.Name + " -n " + r.spec.Namespace + "` shows the revisions.",
+	}.String())}
+}
+
+// redacted are lines without what is secret.
+func (r *addonRun) redacted(lines []string) []string {
+	clean := make([]string, len(lines))
+	for i, line := range lines {
+		clean[i] = r.spec.Secrets.Redact(line)
+	}
+
+	return clean
 }
 
 // take puts what became of an apply into the plan.
 func (r *addonRun) take(plan *addonModel, last addon.Revision) {
 	plan.fill(last)
 	plan.ChartDigest, plan.Drift = textOrNull(r.chart.Digest), textList(nil)
-	r.applied = addonApplied{Revision: last.Number, Chart: chartOf(last), Inputs: addon.Inputs(r.spec, r.chart.Digest), Digest: r.chart.Digest}
+	r.applied = addonApplied{
+		Revision: last.Number, Chart: chartOf(last), Inputs: addon.Inputs(r.spec, r.chart.Digest), Digest: r.chart.Digest, Claim: r.applied.Claim,
+	}
 }
 
 // chartOf names the chart of a revision.
 func chartOf(r addon.Revision) string { return r.ChartName + " " + r.ChartVersion }
-
-// public are the values of a configuration or a state that anybody may see.
-func (m addonModel) public(ctx context.Context) (map[string]any, error) {
-	open := m
-	open.SetSensitive = types.ListNull(m.SetSensitive.ElementType(ctx))
-
-	spec, _, err := open.spec(ctx, types.ListNull(types.StringType))
-
-	return spec.Values, err
-}
-
-// hidden are the texts of a release's values that its resource has not shown: those that it knows
-// to be secret, and all that it does not know.
-func (m addonModel) hidden(ctx context.Context, release map[string]any) (values.Secrets, error) {
-	public, err := m.public(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	rest, err := json.Marshal(beyond(release, public))
-	if err != nil {
-		return nil, err
-	}
-
-	// JSON is YAML.
-	_, secrets, err := values.Merge(values.Given{Secret: []string{string(rest)}})
-
-	return secrets, err
-}
-
-// beyond is what values have that others do not have, or have otherwise.
-func beyond(all, known map[string]any) map[string]any {
-	rest := map[string]any{}
-
-	for key, value := range all {
-		other, there := known[key]
-
-		a, isMap := value.(map[string]any)
-		b, isOtherMap := other.(map[string]any)
-
-		switch {
-		case !there:
-			rest[key] = value
-		case isMap && isOtherMap:
-			if deeper := beyond(a, b); len(deeper) > 0 {
-				rest[key] = deeper
-			}
-		case !values.Equal(map[string]any{key: value}, map[string]any{key: other}):
-			rest[key] = value
-		}
-	}
-
-	return rest
-}
 
 // chartProblem is what is wrong with a chart, and where that is said.
 type chartProblem struct {

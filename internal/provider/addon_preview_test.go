@@ -1,0 +1,156 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+)
+
+// A cluster that cannot be asked is told with its own cause, whatever else could be said.
+func TestAddonPlanWithoutACluster(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	missing := filepath.Join(t.TempDir(), "kubeconfig")
+	file := with(without(baseAddon(), "cluster"), missing, "kubeconfig", "path")
+
+	s.plan(t, file).must(t).tells(t, "The cluster of addon kube-system/metrics-server could not be asked", missing, "no such file", "by the time of the apply")
+
+	must(t, os.WriteFile(missing, []byte("clusters: 3"), 0o600))
+	s.plan(t, file).must(t).tells(t, "could not be asked", "Correct what is configured")
+
+	s.cluster.silent = true
+
+	planned := s.plan(t, baseAddon()).must(t)
+	planned.tells(t, "could not be asked", "nobody is at home", "Check that the cluster runs")
+
+	if said := show(planned.diagnostics); strings.Contains(said, "version of Kubernetes") {
+		t.Errorf("it says %s", said)
+	}
+}
+
+// Objects of somebody else are told as that, with what to do once.
+func TestAddonPlanOfObjectsOfOthers(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.cluster.refusing = fmt.Errorf("%w: ConfigMap a/b", addon.ErrOwned)
+
+	planned := s.plan(t, baseAddon()).must(t)
+	planned.tells(t, "Objects of addon kube-system/metrics-server belong to somebody else", "ConfigMap a/b")
+
+	if n := strings.Count(show(planned.diagnostics), "take_ownership"); n != 1 {
+		t.Errorf("take_ownership is advised %d times", n)
+	}
+}
+
+// The chart of an exact version is known before an upgrade, and no other one is installed then.
+func TestAddonChartThatIsPromised(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.apply(t, baseAddon()).must(t)
+
+	changed := with(baseAddon(), []any{"replicas: 9\n"}, "values")
+	planned := s.plan(t, changed).must(t)
+
+	for attribute, want := range map[string]string{"chart_name": "metrics-server", "chart_version": "3.13.0", "chart_digest": "unknown"} {
+		if got := text(t, planned.value, attribute); got != want {
+			t.Errorf("%s is planned as %s", attribute, got)
+		}
+	}
+
+	applies := len(s.cluster.applies)
+	s.charts.change(func() { s.charts.pin.Version = "3.13.0+2" })
+
+	if failed := s.apply(t, changed); !failed.failed() || len(s.cluster.applies) != applies {
+		t.Errorf("another chart was installed: %s", show(failed.diagnostics))
+	} else {
+		failed.tells(t, "3.13.0+2", "Plan again")
+	}
+}
+
+// What went wrong after the release was what is wanted taints nothing.
+func TestAddonThatFailsInTheEnd(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.cluster.late = errors.New("2 errors occurred:\n\t* a leftover, a-secret-token\n\t* another\n\n")
+
+	for i, config := range []configuration{without(fullAddon(), "on_incomplete"), with(without(fullAddon(), "on_incomplete"), []any{"replicas: 5\n"}, "values")} {
+		done := s.apply(t, config).must(t)
+		done.tells(t, "Incomplete addon", "\n  - another", "the release has what is wanted")
+
+		if said := show(done.diagnostics); strings.Contains(said, "occurred") || strings.Contains(said, "* a") || strings.Contains(said, "a-secret-token") {
+			t.Errorf("it says %s", said)
+		}
+
+		if revision := text(t, s.state, "revision"); revision != fmt.Sprint(i+1) {
+			t.Errorf("the revision is %s", revision)
+		}
+
+		s.expectEmpty(t, "after the failure", config)
+	}
+}
+
+// A first installation that was taken away leaves no resource, and no advice about one.
+func TestAddonInstallationThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+
+	for _, warn := range []bool{false, true} {
+		s := newAddonSite(t)
+		s.cluster.failing, s.cluster.undone = errors.New("not ready"), true
+
+		config := fullAddon()
+		if !warn {
+			config = without(config, "on_incomplete")
+		}
+
+		failed := s.apply(t, config)
+		failed.tells(t, "It was uninstalled.", "installs it anew")
+
+		if !failed.failed() || !s.state.IsNull() || strings.Contains(show(failed.diagnostics), "taint") {
+			t.Errorf("it ends with %s", show(failed.diagnostics))
+		}
+	}
+}
+
+// Only what is secret is hidden.
+func TestAddonSecretsOfRecords(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		without []string
+		shows   bool
+	}{
+		"all is known":    {without: []string{"values_wo", "values_wo_version"}, shows: true},
+		"with write-only": {},
+	} {
+		config := fullAddon()
+		for _, attribute := range test.without {
+			config = without(config, attribute)
+		}
+
+		s := newAddonSite(t)
+		s.apply(t, config).must(t)
+		s.cluster.change(func() {
+			s.cluster.releases[metricsServer][0].Values = map[string]any{"replicas": float64(2000), "host": "by-hand", "token": "token-by-hand"}
+		})
+
+		said := show(s.refresh(t).must(t).diagnostics)
+		if strings.Contains(said, "replicas: 2 -> 2000") != test.shows || strings.Contains(said, "token-by-hand") {
+			t.Errorf("%s: it says %s", name, said)
+		}
+	}
+
+	lines := causeLines("upgrade: 1 error occurred:\n\t* it is so\n\n")
+	if !slices.Equal(lines, []string{"upgrade", "it is so"}) {
+		t.Errorf("the causes are %q", lines)
+	}
+}
