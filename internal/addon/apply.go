@@ -88,14 +88,11 @@ func (r *run) take(ctx context.Context, d Decision, have Observation) error {
 	}
 	defer s.Close()
 
-	switch d.Step {
-	case MarkFailed:
+	if d.Step == MarkFailed {
 		return r.markFailed(s, d)
-	case FinishUninstall:
-		return r.finishUninstall(ctx, s, d)
-	default:
-		return r.deploy(ctx, s, d, have)
 	}
+
+	return r.deploy(ctx, s, d, have)
 }
 
 // guard lets an upgrade change nothing that went over to another release meanwhile.

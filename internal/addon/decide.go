@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,8 +39,6 @@ const (
 	Upgrade Step = "upgrade"
 	// MarkFailed ends a revision whose process is gone, which Helm by itself never does.
 	MarkFailed Step = "mark failed"
-	// FinishUninstall ends a removal that was interrupted.
-	FinishUninstall Step = "finish uninstall"
 	// Refuse to touch the release.
 	Refuse Step = "refuse"
 )
@@ -97,7 +96,8 @@ func Decide(want Wanted, have Observation, now time.Time) Decision {
 	case PendingInstall, PendingUpgrade, PendingRollback:
 		d.Step, d.Text = MarkFailed, "an interrupted run left it "+last.Status
 	case Uninstalling:
-		d.Step, d.Text = FinishUninstall, "its removal was interrupted"
+		// What is left of it is gone on from: its data may be all that matters.
+		d.Step, d.Text = MarkFailed, "its removal was interrupted"
 	case Uninstalled:
 		d.Step, d.Text = InstallOver, "it was uninstalled"
 	default:
@@ -156,8 +156,8 @@ func claimed(want Wanted, have Observation) bool {
 	switch {
 	case !want.Intent.Create, want.Intent.Adopt:
 		return true
-	case !last.Deleted.IsZero():
-		// Nobody's: it was removed, or is on its way.
+	case !last.Deleted.IsZero(), last.Former != "":
+		// Nobody's: it was removed, or was to be.
 		return true
 	case last.Inputs == "":
 		return false
@@ -176,16 +176,40 @@ func claimed(want Wanted, have Observation) bool {
 // time over). A history that does not go back that far is that of a release that was upgraded.
 func everDeployed(have Observation) bool {
 	for _, r := range slices.Backward(have.History) {
-		if r.Status == Deployed || r.Status == Superseded && r.Deleted.IsZero() {
+		if wasDeployed(r) {
 			return true
 		}
 
-		if !r.Deleted.IsZero() || !r.FirstDeployed.IsZero() && r.FirstDeployed.Equal(r.LastDeployed) {
+		if begins(r) {
 			return false
 		}
 	}
 
 	return true
+}
+
+// wasDeployed is a revision that was rolled out once, and not removed since. One that somebody
+// else removes just now had been deployed, as a rule.
+func wasDeployed(r Revision) bool {
+	status := r.Status
+
+	switch {
+	case status == Uninstalling:
+		status = cmp.Or(r.Former, Deployed)
+	case !r.Deleted.IsZero():
+		return status == Deployed
+	case status == Failed && r.Former != "":
+		status = r.Former
+	}
+
+	return status == Deployed || status == Superseded
+}
+
+// begins is whether what is before a revision tells nothing of it.
+func begins(r Revision) bool {
+	removed := !r.Deleted.IsZero() && r.Status != Uninstalling
+
+	return removed || !r.FirstDeployed.IsZero() && r.FirstDeployed.Equal(r.LastDeployed)
 }
 
 func busy(want Wanted, r Revision, now time.Time) Decision {

@@ -46,8 +46,13 @@ func newBooks(t *testing.T, have addon.Observation) *books {
 	for _, r := range have.History {
 		b.inputs[r.Number], b.removing[r.Number] = r.Inputs, r.Removing
 
+		labels := map[string]string{}
+		if r.Former != "" {
+			labels = addon.FormerLabel(r.Number, r.Former)
+		}
+
 		if err := b.cfg.Releases.Create(&release.Release{
-			Name: "web", Namespace: "prod", Version: r.Number, Chart: emptyChart(), Labels: map[string]string{"changed": r.Changed.Format(time.RFC3339Nano)},
+			Name: "web", Namespace: "prod", Version: r.Number, Chart: emptyChart(), Labels: labels,
 			Info: &release.Info{
 				Status: release.Status(r.Status), FirstDeployed: helmtime.Time{Time: r.FirstDeployed},
 				LastDeployed: helmtime.Time{Time: r.LastDeployed}, Deleted: helmtime.Time{Time: r.Deleted},
@@ -80,6 +85,7 @@ func (b *books) observe() addon.Observation {
 			if r.Version == number {
 				have.History = append(have.History, addon.Revision{
 					Number: number, Status: r.Info.Status.String(), Inputs: b.inputs[number], Removing: b.removing[number],
+					Former:        addon.FormerOf(r.Labels, number),
 					FirstDeployed: r.Info.FirstDeployed.Time, LastDeployed: r.Info.LastDeployed.Time, Deleted: r.Info.Deleted.Time,
 				})
 			}
@@ -114,19 +120,13 @@ func (b *books) do(d addon.Decision) error {
 		}
 
 		return err
-	case addon.FinishUninstall:
-		uninstall := action.NewUninstall(b.cfg)
-		uninstall.KeepHistory = true
-		_, err := uninstall.Run("web")
-
-		return err
 	case addon.MarkFailed:
 		r, err := b.cfg.Releases.Get("web", d.Revision)
 		if err != nil {
 			return err
 		}
 
-		r.Info.Status = release.StatusFailed
+		addon.End(r)
 
 		return b.cfg.Releases.Update(r)
 	default:
@@ -162,6 +162,7 @@ func anyHistory(random *rand.Rand) addon.Observation {
 
 		r.FirstDeployed, r.Removing = first, random.IntN(2) == 0
 		r.Inputs = []string{"", wish, other}[random.IntN(3)]
+		r.Former = []string{"", "", addon.Deployed, addon.Failed, addon.PendingInstall}[random.IntN(5)]
 		have.History = append(have.History, r)
 	}
 
@@ -222,7 +223,7 @@ func checkForeign(t *testing.T, want addon.Wanted, have addon.Observation, d add
 		t.Errorf("%+v over revision %d, which is deployed: %+v", d, deployed.Number, have.History)
 	}
 
-	alive := last.Deleted.IsZero() && last.Inputs == ""
+	alive := last.Deleted.IsZero() && last.Inputs == "" && last.Former == ""
 	if want.Intent.Create && !want.Intent.Adopt && alive && d.Step != addon.Refuse {
 		t.Errorf("%+v of somebody else's release: %+v", d, have.History)
 	}

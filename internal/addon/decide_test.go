@@ -22,7 +22,7 @@ var (
 
 // history reads such as "deployed:aaaa failed pending-install:bbbb": statuses with the inputs of ours;
 // + in front begins a new installation, ! means that it was deleted, ~ that it is young, - that
-// talosop is removing it, and "gap" leaves a number out.
+// talosop is removing it, < has what it was before that after it, and "gap" leaves a number out.
 func history(text string) addon.Observation {
 	have, first := addon.Observation{}, birth
 
@@ -51,6 +51,7 @@ func history(text string) addon.Observation {
 		r.Removing = strings.Contains(flags, "-")
 		r.FirstDeployed = first
 		r.Status, r.Inputs, _ = strings.Cut(status, ":")
+		r.Status, r.Former, _ = strings.Cut(r.Status, "<")
 		have.History = append(have.History, r)
 	}
 
@@ -117,9 +118,20 @@ func TestDecide(t *testing.T) {
 		{"!uninstalled:bbbb", "install over 1", "install over 1", "install over 1"},
 		{"!uninstalled", "install over 1", "install over 1", "install over 1"},
 		{"deployed !uninstalled", "install over 2", "install over 2", "install over 2"},
-		{"!-~uninstalling:bbbb", "finish uninstall 1", "finish uninstall 1", "finish uninstall 1"},
+		{"!failed<deployed:bbbb", "install over 1", "install over 1", "install over 1"},
+
+		// Whose removal did not finish.
+		{"!-~uninstalling:bbbb", "mark failed 1", "mark failed 1", "mark failed 1"},
 		{"!~uninstalling:aaaa", "busy", "busy", "busy"},
-		{"!uninstalling", "finish uninstall 1", "finish uninstall 1", "finish uninstall 1"},
+		{"!uninstalling", "mark failed 1", "mark failed 1", "mark failed 1"},
+		{"failed<deployed:bbbb", "upgrade 1", "upgrade 1", "upgrade 1"},
+		{"failed<deployed", "upgrade 1", "upgrade 1", "upgrade 1"},
+		{"superseded failed<deployed", "upgrade 2", "upgrade 2", "upgrade 2"},
+		{"superseded failed<pending-upgrade", "upgrade 2", "upgrade 2", "upgrade 2"},
+		{"deployed failed<failed", "upgrade 1", "upgrade 1", "upgrade 1"},
+		{"failed<failed:bbbb", "install over 1", "install over 1", "install over 1"},
+		{"failed<pending-install", "install over 1", "install over 1", "install over 1"},
+		{"failed<deployed failed:bbbb", "upgrade 2", "exists", "upgrade 2"},
 		// Killed while it was installed over.
 		{"!superseded:bbbb", "mark failed 1", "mark failed 1", "mark failed 1"},
 		{"!failed:bbbb", "install over 1", "install over 1", "install over 1"},

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/action"
-	"helm.sh/helm/v3/pkg/release"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/session"
@@ -224,7 +223,7 @@ func endRevision(s *session.Session, name Name, d Decision) error {
 		return fmt.Errorf("recover revision %d of %s: %w", d.Revision, name, err)
 	}
 
-	record.SetStatus(release.StatusFailed, "Interrupted while it was "+d.Status)
+	end(record)
 
 	if err := records.Update(record); err != nil {
 		return fmt.Errorf("recover revision %d of %s: %w", d.Revision, name, err)

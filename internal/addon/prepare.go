@@ -13,9 +13,9 @@ func (r *run) prepare(ctx context.Context, a *attempt, have Observation) error {
 		return err
 	}
 
-	if from, ok := have.revision(a.from); ok && a.step == InstallOver {
+	if last, _ := have.Last(); a.step == InstallOver || last.Former != "" {
 		// What is on its way out would be taken over, and then be gone.
-		if err := r.cluster.awaitGone(ctx, r.spec.Name, from.Objects, r.spec.Options.Timeout, leaving); err != nil {
+		if err := r.cluster.awaitGone(ctx, r.spec.Name, last.Objects, r.spec.Options.Timeout, leaving); err != nil {
 			return err
 		}
 	}

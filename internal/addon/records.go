@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
+	helmtime "helm.sh/helm/v3/pkg/time"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
@@ -35,6 +36,9 @@ const (
 	labelRevision = "talosop.dev/revision"
 	// labelRemoving is the number of the revision that talosop began to uninstall.
 	labelRemoving = "talosop.dev/removing"
+	// labelFormer is the number of the revision that was begun to be uninstalled, and the status
+	// that it had before: Helm writes over it, and what was never deployed is to be installed.
+	labelFormer = "talosop.dev/former"
 	// inputsOfAnother is the mark of a revision that talosop made of one that somebody else had made.
 	inputsOfAnother = "another"
 	// recordPrefix of the names of records (Helm 3.21, storage.HelmStorageType).
@@ -141,7 +145,7 @@ func revisionOf(name Name, secret map[string]any) Revision {
 		r.Inputs = labels[labelInputs]
 	}
 
-	r.Removing = labels[labelRemoving] == number
+	r.Removing, r.Former = labels[labelRemoving] == number, formerOf(labels, r.Number)
 
 	return r
 }
@@ -271,10 +275,50 @@ type removing struct{ driver.Driver }
 // Update implements driver.Updator.
 func (m removing) Update(key string, r *release.Release) error {
 	if r.Info.Status == release.StatusUninstalling {
+		before, err := m.Get(key)
+		if err != nil {
+			return err
+		}
+
+		if before.Info.Status != release.StatusUninstalling {
+			mark(r, labelFormer, formerLabel(r.Version, before.Info.Status))
+		}
+
 		mark(r, labelRemoving, strconv.Itoa(r.Version))
 	}
 
 	return m.Driver.Update(key, r)
+}
+
+func formerLabel(revision int, status release.Status) string {
+	return fmt.Sprintf("%d.%s", revision, status)
+}
+
+// formerOf is what the labels say of a revision.
+func formerOf(labels map[string]string, revision int) string {
+	former, ours := strings.CutPrefix(labels[labelFormer], formerLabel(revision, ""))
+	if !ours {
+		return ""
+	}
+
+	return former
+}
+
+// end makes a record failed whose process is gone. If that was removing it, it is not any more.
+func end(r *release.Release) {
+	was := r.Info.Status
+	r.SetStatus(release.StatusFailed, "Interrupted while it was "+was.String())
+
+	if was != release.StatusUninstalling {
+		return
+	}
+
+	r.Info.Deleted = helmtime.Time{}
+
+	if formerOf(r.Labels, r.Version) == "" {
+		// Somebody else's removal. What is removed was deployed, as a rule.
+		mark(r, labelFormer, formerLabel(r.Version, release.StatusDeployed))
+	}
 }
 
 func mark(r *release.Release, label, value string) {

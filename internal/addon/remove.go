@@ -71,7 +71,13 @@ func (c *Cluster) remove(ctx context.Context, name Name, o RemoveOptions) error 
 	}
 
 	if err != nil {
-		return &FailedError{Name: name, Verb: "uninstall", Cause: err, Next: "Remove it again to go on."}
+		failure := &FailedError{Name: name, Verb: "uninstall", Cause: err, Next: "Remove it again to go on."}
+
+		if hook := (*hookError)(nil); errors.As(err, &hook) {
+			failure.Next = "It was not begun. Remove it again to run that hook once more; or set disable_hooks = true, apply, and remove it without hooks."
+		}
+
+		return failure
 	}
 
 	if o.KeepHistory {
@@ -169,6 +175,9 @@ func uninstallAgain(s *session.Session, name Name, o RemoveOptions, left []hookL
 	u.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 
 	_, err = u.Run(name.Name)
+	if err != nil && !deletes.begun && s.Failure() != nil {
+		err = &hookError{err}
+	}
 
 	return errors.Join(err, errors.Join(deletes.errs...), s.RecordError())
 }
@@ -180,8 +189,16 @@ type deletions struct {
 	kube.InterfaceExt
 	kube.InterfaceDeletionPropagation
 
-	errs []error
+	// begun is whether the hooks before them have run.
+	begun bool
+	errs  []error
 }
+
+// hookError is a removal that did not begin because a hook before it failed.
+type hookError struct{ error }
+
+// Unwrap gives what Helm says of it.
+func (e *hookError) Unwrap() error { return e.error }
 
 func newDeletions(client kube.Interface) (*deletions, error) {
 	waiting, waits := client.(kube.InterfaceExt)
@@ -196,32 +213,11 @@ func newDeletions(client kube.Interface) (*deletions, error) {
 
 // DeleteWithPropagationPolicy implements kube.InterfaceDeletionPropagation.
 func (d *deletions) DeleteWithPropagationPolicy(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	d.begun = true
 	result, errs := d.InterfaceDeletionPropagation.DeleteWithPropagationPolicy(resources, policy)
 	d.errs = append(d.errs, errs...)
 
 	return result, errs
-}
-
-// finishUninstall ends a removal that was interrupted. The record stays, to be installed over.
-func (r *run) finishUninstall(ctx context.Context, s *session.Session, d Decision) error {
-	o := RemoveOptions{KeepHistory: true, DisableHooks: r.spec.Options.DisableHooks, Wait: true, Timeout: r.spec.Options.Timeout}
-
-	left, err := r.cluster.hooksLeft(ctx, r.spec.Name)
-	if err == nil {
-		err = s.Work(func() error { return uninstallAgain(s, r.spec.Name, o, left, r.done) })
-	}
-
-	if err != nil {
-		if ended := context.Cause(ctx); ended != nil {
-			err = fmt.Errorf("%w: %w", ended, err)
-		}
-
-		return &FailedError{Name: r.spec.Name, Verb: "uninstall", Cause: err, Next: "Apply again to go on."}
-	}
-
-	r.done("uninstalled revision %d: %s", d.Revision, d.Text)
-
-	return nil
 }
 
 // ours is an object that is still the release's and is to go.

@@ -76,7 +76,7 @@ func (a *attempt) forecast(have Observation) {
 	d := Decide(Wanted{Name: a.spec.Name, Held: true, Timeout: a.spec.Options.Timeout}, have, time.Now())
 
 	switch {
-	case !exists, d.Step == InstallOver, d.Step == FinishUninstall:
+	case !exists, d.Step == InstallOver:
 		a.step = Install
 	case d.Step == Upgrade, d.Step == Nothing:
 		a.step, a.from = Upgrade, d.Revision

@@ -89,7 +89,8 @@ func TestRenderOfPending(t *testing.T) {
 		"":                              "false true",
 		"pending-install:aaaa":          "false true",
 		"deployed:aaaa pending-upgrade": "true false",
-		"!-uninstalling":                "false true",
+		"!-uninstalling<deployed":       "true false",
+		"!-uninstalling<failed":         "false true",
 	} {
 		rendering, err := p.Render(t.Context(), p.spec(nil), chart, history(text))
 		if err != nil {

@@ -154,6 +154,9 @@ type Revision struct {
 	Inputs string
 	// Removing is whether it was talosop that began to uninstall it.
 	Removing bool
+	// Former is the status that it had before it was begun to be uninstalled, which then was not
+	// finished; empty when that is not known.
+	Former string
 	// Chart that was rendered.
 	ChartName, ChartVersion, AppVersion string
 	// Values of the user. They may hold secrets.
