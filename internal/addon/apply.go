@@ -95,10 +95,21 @@ func (r *run) take(ctx context.Context, d Decision, have Observation) error {
 	return r.deploy(ctx, s, d, have)
 }
 
-// guard lets an upgrade change nothing that went over to another release meanwhile.
+// guard lets an upgrade change nothing that went over to another release meanwhile, and takes note of
+// what is there before an installation.
 func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
+	if a.step != Upgrade {
+		a.rendered.check = func(objects []manifest.Object) (err error) {
+			a.before, err = r.cluster.existing(ctx, objects)
+
+			return err
+		}
+
+		return
+	}
+
 	from, exists := have.revision(a.from)
-	if !exists || a.step != Upgrade || r.spec.Options.TakeOwnership {
+	if !exists || r.spec.Options.TakeOwnership {
 		return
 	}
 

@@ -31,7 +31,9 @@ type attempt struct {
 	// dry runs change nothing. asUpgrade renders an installation as an upgrade, then.
 	dry, asUpgrade bool
 	rendered       rendered
-	release        *release.Release
+	// before are the objects that were there before an installation, and that its removal removes.
+	before  []string
+	release *release.Release
 }
 
 // attempt prepares a step; nothing is asked yet.

@@ -111,23 +111,32 @@ func (r *run) troubles(ctx context.Context, s *session.Session, a *attempt) []st
 	return append(found, r.cluster.API.Troubles(ctx, refs)...)
 }
 
-// undo takes a failed upgrade back to what was deployed, and a failed installation away. It says what
-// became of the release.
+// undo takes a failed upgrade back to what was deployed, and a failed installation away, unless what
+// was there before would go with it. It says what became of the release.
 func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
+	const left = "It is left as it is, because %s. Apply again to try once more."
+
 	s, err := r.cluster.open(ctx, r.spec.Name, r.spec.Secrets.Redact)
 	if err != nil {
 		return err.Error()
 	}
 	defer s.Close()
 
-	to, deployed := have.Deployed()
-	last, _ := have.Last()
+	// Helm removes old revisions when it makes one.
+	kept, err := r.cluster.Observe(ctx, r.spec.Name)
+	if err != nil {
+		return fmt.Sprintf(left, err.Error())
+	}
+
+	to, found := formerly(kept)
 
 	switch {
-	case deployed && last.Deleted.IsZero():
+	case a.step == Upgrade && found:
 		err = s.Work(func() error { return r.rollBack(s, to) })
-	case r.spec.Options.TakeOwnership:
-		return "It is left as it is, because what it took over would be removed with it. Apply again to try once more."
+	case a.step == Upgrade:
+		return fmt.Sprintf(left, "the history has no revision that was deployed")
+	case len(a.before) > 0:
+		return fmt.Sprintf(left, strings.Join(a.before, ", ")+" were there before, and would be removed with it")
 	default:
 		err = s.Work(func() error { return uninstall(s, r.spec.Name, r.removal(keptBefore(have))) })
 	}
@@ -137,7 +146,7 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 		r.endPending(ctx)
 
 		return fmt.Sprintf("Taking it back failed, too: %v. Apply again to go on.", err)
-	case deployed:
+	case a.step == Upgrade:
 		r.done("rolled back to revision %d", to.Number)
 
 		return fmt.Sprintf("It was rolled back to what revision %d had.", to.Number)
@@ -146,6 +155,26 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 
 		return "It was uninstalled."
 	}
+}
+
+// formerly is what an upgrade is taken back to when it fails: what is deployed, or else what was, as
+// Helm does (Helm 3.21, action/upgrade.go, failRelease).
+func formerly(have Observation) (former Revision, found bool) {
+	if former, found = have.Deployed(); found {
+		return former, true
+	}
+
+	for _, r := range slices.Backward(have.History) {
+		if wasDeployed(r) {
+			return r, true
+		}
+
+		if begins(r) {
+			break
+		}
+	}
+
+	return Revision{}, false
 }
 
 // keptBefore is whether a history has records that somebody wanted to keep: those of installations that

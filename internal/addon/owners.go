@@ -108,6 +108,19 @@ func (c *Cluster) wentOver(ctx context.Context, name Name, has []manifest.Object
 	})
 }
 
+// existing are the objects that are there, whosever, but for those that no removal removes.
+func (c *Cluster) existing(ctx context.Context, objects []manifest.Object) (found []string, err error) {
+	err = c.looks(ctx, objects, func(o manifest.Object, live map[string]any) {
+		if live != nil && !o.Kept {
+			found = append(found, o.String())
+		}
+	})
+
+	slices.Sort(found)
+
+	return found, err
+}
+
 func (c *Cluster) others(ctx context.Context, objects []manifest.Object, belongs func(live map[string]any) string) error {
 	var texts []string
 
