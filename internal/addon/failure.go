@@ -132,7 +132,7 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 
 	switch {
 	case a.step == Upgrade && found:
-		err = s.Work(func() error { return r.rollBack(s, to) })
+		err = s.Work(func() error { return r.rollBack(s, a.marks.made, to) })
 	case a.step == Upgrade:
 		return fmt.Sprintf(left, "the history has no revision that was deployed")
 	case len(a.before) > 0:
@@ -190,7 +190,8 @@ func (r *run) removal(keepHistory bool) RemoveOptions {
 	return RemoveOptions{KeepHistory: keepHistory, DisableHooks: o.DisableHooks, Wait: o.Wait, Timeout: o.Timeout}
 }
 
-func (r *run) rollBack(s *session.Session, to Revision) error {
+// rollBack takes a revision that failed back to another one.
+func (r *run) rollBack(s *session.Session, failed int, to Revision) error {
 	cfg, o := s.Configuration(), r.spec.Options
 
 	inputs := to.Inputs
@@ -198,12 +199,14 @@ func (r *run) rollBack(s *session.Session, to Revision) error {
 		inputs = inputsOfAnother
 	}
 
-	cfg.Releases.Driver = &marking{Driver: cfg.Releases.Driver, inputs: inputs}
+	cfg.Releases.Driver = &rollingBack{marking: &marking{Driver: cfg.Releases.Driver, inputs: inputs}, failed: failed}
 
-	var err error
-	if cfg.KubeClient, err = newMerging(cfg.KubeClient, Observation{}); err != nil {
+	client, err := newMerging(cfg.KubeClient, Observation{})
+	if err != nil {
 		return err
 	}
+
+	cfg.KubeClient = &regaining{merging: client, name: r.spec.Name}
 
 	back := action.NewRollback(cfg)
 	back.Version, back.Timeout, back.Wait, back.WaitForJobs = to.Number, o.timeout(), o.Wait, o.WaitForJobs

@@ -69,3 +69,80 @@ func TestFailureRemovesNothingThatWasThereBefore(t *testing.T) {
 	same(t, "statuses", p.statuses(t, spec.Name), "failed")
 	same(t, "objects", p.configMaps(t), []string{"web=kept"})
 }
+
+// The upgrade leaves out what the deployed revision has, and fails before Helm deletes that.
+func TestRollbackToWhatWasNotDeletedYet(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), breakable(t)
+	spec := p.spec(map[string]any{"message": "1"})
+	p.apply(t, spec, chart, addon.Intent{Create: true})
+
+	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
+	p.failing(t, spec, chart, addon.Intent{}, "rolled back to what revision 1 had")
+	same(t, "statuses", p.statuses(t, spec.Name), "superseded failed deployed")
+	same(t, "objects", p.configMaps(t), []string{"a=", "always=1"})
+}
+
+// What went over to another release is not taken back, and a rollback that fails hides nothing.
+func TestRollbackTakesNothingFromOthers(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), breakable(t)
+	spec := p.spec(map[string]any{"message": "1"})
+	p.apply(t, spec, chart, addon.Intent{Create: true})
+
+	heir := p.spec(nil)
+	heir.Name.Name, heir.Options.TakeOwnership = "heir", true
+	p.apply(t, heir, packageOf(t, addontest.Chart("heir", "1.0.0", map[string]string{
+		"templates/a.yaml": configMap("a", "inherited"),
+	})), addon.Intent{Create: true})
+
+	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
+	p.failing(t, spec, chart, addon.Intent{},
+		"Taking it back failed, too", "ConfigMap "+p.namespace+"/a belongs to the release "+heir.Name.String())
+	same(t, "statuses", p.statuses(t, spec.Name), "deployed failed failed")
+	same(t, "objects", p.configMaps(t), []string{"a=inherited", "always=2"})
+
+	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "after the removal", p.configMaps(t), []string{"a=inherited"})
+}
+
+// Helm makes the upgrade superseded when the rollback fails, and whatever it had brought is of no
+// revision that failed then.
+func TestFailedRollbackLeavesTheUpgradeFailed(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), breakable(t)
+	spec := p.spec(map[string]any{"message": "1"})
+	p.apply(t, spec, chart, addon.Intent{Create: true})
+
+	// The door lets nobody change what the upgrade changed, nor delete what it brought.
+	door := newDoor(t, p.real)
+	refused := false
+	door.fault = func(call string, _ int) fault {
+		switch {
+		case strings.HasPrefix(call, "POST ") && strings.Contains(call, "/services"):
+			refused = true
+		case refused && !strings.HasPrefix(call, "GET ") && strings.Contains(call, "/configmaps/"):
+			return forbid
+		}
+
+		return pass
+	}
+
+	direct := p.API
+	p.API = door.client
+	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
+	p.failing(t, spec, chart, addon.Intent{}, "Taking it back failed, too")
+	same(t, "statuses", p.statuses(t, spec.Name), "deployed failed failed")
+	same(t, "objects", p.configMaps(t), []string{"a=", "always=2", "b="})
+
+	p.API = direct
+	spec.Values = map[string]any{"message": "3"}
+	p.apply(t, spec, chart, addon.Intent{})
+	same(t, "after the next apply", p.configMaps(t), []string{"a=", "always=3"})
+}

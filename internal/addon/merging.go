@@ -8,6 +8,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
 
@@ -120,18 +121,36 @@ func present(list kube.ResourceList) (kube.ResourceList, error) {
 	var found kube.ResourceList
 
 	for _, info := range list {
-		_, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+		live, err := liveOf(info)
+		if err != nil {
+			return nil, err
+		}
 
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("read %s %s/%s: %w", info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name, err)
-		default:
-			one := *info
-			one.Object = info.Object.DeepCopyObject()
-			found = append(found, &one)
+		if live != nil {
+			found = append(found, copyOf(info))
 		}
 	}
 
 	return found, nil
+}
+
+// liveOf is what the cluster has of an object, nil for nothing.
+func liveOf(info *resource.Info) (runtime.Object, error) {
+	live, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // nothing is there, and that is no error
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s/%s: %w", info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name, err)
+	default:
+		return live, nil
+	}
+}
+
+func copyOf(info *resource.Info) *resource.Info {
+	one := *info
+	one.Object = info.Object.DeepCopyObject()
+
+	return &one
 }

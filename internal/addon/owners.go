@@ -99,13 +99,16 @@ func (c *Cluster) conflicts(ctx context.Context, name Name, brings []manifest.Ob
 // wentOver are objects that a release has had, and that another one took ownership of. Helm takes
 // what the revision before had for granted (Helm 3.21, action/upgrade.go, performUpgrade).
 func (c *Cluster) wentOver(ctx context.Context, name Name, has []manifest.Object) error {
-	return c.others(ctx, has, func(live map[string]any) string {
-		if _, owned := ownerOf(live); !owned {
-			return ""
-		}
+	return c.others(ctx, has, func(live map[string]any) string { return heir(live, name) })
+}
 
-		return stranger(live, name)
-	})
+// heir says which release an object went over to.
+func heir(live map[string]any, name Name) string {
+	if _, owned := ownerOf(live); !owned {
+		return ""
+	}
+
+	return stranger(live, name)
 }
 
 // existing are the objects that are there, whosever, but for those that no removal removes.
