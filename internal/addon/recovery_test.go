@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -279,4 +280,41 @@ func TestPatchesAndHistory(t *testing.T) {
 	spec.Values, spec.Options.Reuse = nil, addon.ReuseUserValues
 	p.apply(t, spec, chart, addon.Intent{})
 	same(t, "objects", p.configMaps(t), []string{"a=web 5"})
+}
+
+// A history that does not change by what is done to it is somebody else's doing, and no reason to do
+// it for ever.
+func TestTheSameStepTwiceIsAnError(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
+	spec := p.spec(nil)
+	p.apply(t, spec, chart, addon.Intent{Create: true})
+
+	undo := func() {
+		p.rewrite(t, spec.Name, 1, func(r *release.Release) { r.SetStatus(release.StatusPendingInstall, "") })
+	}
+	undo()
+
+	door, marked := newDoor(t, p.real), 0
+	door.fault = func(call string, _ int) fault {
+		switch {
+		case strings.HasPrefix(call, "PUT ") && strings.Contains(call, "/secrets/"):
+			marked++
+		case marked > 0 && strings.HasPrefix(call, "GET ") && strings.Contains(call, "/secrets?"):
+			undo()
+		}
+
+		return pass
+	}
+	p.API = door.client
+
+	_, err := p.Apply(t.Context(), spec, chart, addon.Intent{})
+	if err == nil || !strings.Contains(err.Error(), "somebody else changes it, too") {
+		t.Fatalf("a step that has no effect: %v", err)
+	}
+
+	if marked != 1 {
+		t.Errorf("it was taken %d times", marked)
+	}
 }
