@@ -140,15 +140,16 @@ func (l *look) object(ctx context.Context, o manifest.Object, content map[string
 	live, differences, err := l.cluster.API.CompareObject(ctx, content)
 
 	switch {
-	case errors.Is(err, kubernetes.ErrNoAnswer), ctx.Err() != nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, kubernetes.ErrNoAnswer):
 		return err
 	case unknownKind(err):
 		// Its definition comes with the chart, or with another one before it.
 	case err != nil:
-		// The API would not let it become that; the apply will say so, if it comes to that.
 		l.add(manifest.Change{Verb: manifest.Alter, Object: o})
 
-		return nil
+		return nil //nolint:nilerr // the API would not let it become that: the apply says so, if it comes to that
 	}
 
 	if live == nil {
@@ -168,13 +169,19 @@ func (l *look) object(ctx context.Context, o manifest.Object, content map[string
 // dropped are the fields that a former revision brought, that are there, and that are wanted no longer.
 // The API does not name them, because it was not talosop who owns them.
 func (l *look) dropped(live map[string]any, o manifest.Object, content map[string]any) []kubernetes.Difference {
-	var found []kubernetes.Difference
+	var (
+		found []kubernetes.Difference
+		there = map[string]bool{}
+	)
+
+	for _, d := range kubernetes.Differences(live, content) {
+		there[d.Path] = true
+	}
 
 	for _, old := range l.former[o.Key()] {
 		for _, d := range kubernetes.Differences(wantedContent(old, l.spec.Name), content) {
-			same := func(other kubernetes.Difference) bool { return other.Path == d.Path }
-
-			if d.Wanted == "" && !slices.ContainsFunc(found, same) && slices.ContainsFunc(kubernetes.Differences(live, content), same) {
+			if d.Wanted == "" && there[d.Path] {
+				there[d.Path] = false
 				found = append(found, d)
 			}
 		}
