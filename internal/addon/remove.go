@@ -100,7 +100,7 @@ func (c *Cluster) dismantle(ctx context.Context, name Name, have Observation, o 
 		}
 		defer s.Close()
 
-		left, err := c.hooksLeft(ctx, name)
+		left, err := c.hooksInTheWay(ctx, name, last)
 		if err != nil {
 			return err
 		}
@@ -122,6 +122,15 @@ func (c *Cluster) dismantle(ctx context.Context, name Name, have Observation, o 
 	}
 
 	return c.awaitGone(ctx, name, slices.Concat(gone, others), o.Timeout, ours)
+}
+
+// hooksInTheWay of a removal are those of one that was interrupted, and of a revision that failed.
+func (c *Cluster) hooksInTheWay(ctx context.Context, name Name, last Revision) ([]hookLeft, error) {
+	if last.Status == Deployed {
+		return nil, nil
+	}
+
+	return c.hooksLeft(ctx, name)
 }
 
 // beside are the objects that other revisions than the newest one may have left, such as those of the
