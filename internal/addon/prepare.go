@@ -20,8 +20,6 @@ func (r *run) prepare(ctx context.Context, a *attempt, have Observation) error {
 		}
 	}
 
-	a.overlay(have)
-
 	if err := r.renewing(ctx, a, have); err != nil {
 		return err
 	}
