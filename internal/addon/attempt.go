@@ -107,12 +107,16 @@ func (a *attempt) run() (err error) {
 
 // install is Helm's action. The definitions of the chart are not its business: it takes a file of them
 // for installed when one of them is (Helm 3.21, action/install.go, installCRDs).
+//
+// Helm is never told to do without OpenAPI validation, here or in an upgrade: the API server does that, the
+// session's client does not (session, factory.Validator), and manifests that are not to be validated may
+// have kinds that the cluster has no more (session, client.Build), which is for those of before.
 func (a *attempt) install() *action.Install {
 	o, i := a.spec.Options, action.NewInstall(a.cfg)
 	i.ReleaseName, i.Namespace, i.Replace = a.spec.Name.Name, a.spec.Namespace, a.step == InstallOver
 	i.Wait, i.WaitForJobs, i.Timeout, i.DisableHooks = o.Wait, o.WaitForJobs, o.timeout(), o.DisableHooks
 	i.SkipCRDs, i.SubNotes, i.EnableDNS, i.Description = true, o.SubNotes, o.EnableDNS, o.Description
-	i.DisableOpenAPIValidation, i.SkipSchemaValidation = o.DisableOpenAPIValidation, o.SkipSchemaValidation
+	i.SkipSchemaValidation = o.SkipSchemaValidation
 	i.TakeOwnership, i.Force = o.TakeOwnership, o.Force
 	i.PostRenderer = &a.rendered
 
@@ -131,7 +135,7 @@ func (a *attempt) upgrade() *action.Upgrade {
 	u.Namespace, u.MaxHistory, u.Description = a.spec.Namespace, o.MaxHistory, o.Description
 	u.Wait, u.WaitForJobs, u.Timeout, u.DisableHooks = o.Wait, o.WaitForJobs, o.timeout(), o.DisableHooks
 	u.SkipCRDs, u.SubNotes, u.EnableDNS = true, o.SubNotes, o.EnableDNS
-	u.DisableOpenAPIValidation, u.SkipSchemaValidation = o.DisableOpenAPIValidation, o.SkipSchemaValidation
+	u.SkipSchemaValidation = o.SkipSchemaValidation
 	u.TakeOwnership, u.Force, u.CleanupOnFail = o.TakeOwnership, o.Force, o.CleanupOnFail
 	// Without any of them an upgrade without values silently keeps the old ones (Helm 3.21,
 	// action/upgrade.go, reuseValues).

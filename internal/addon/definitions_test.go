@@ -257,3 +257,32 @@ func TestOtherObjectsAmongDefinitions(t *testing.T) {
 		t.Errorf("it is part of the release: %v %v", live.Labels, err)
 	}
 }
+
+// A kind that nobody brings is found before anything happens, hooks included.
+func TestMissingKindsAreFoundFirst(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	hook := strings.Replace(configMap("hook", ""), "{name: hook}", `{name: hook, annotations: {helm.sh/hook: "pre-install,pre-upgrade"}}`, 1)
+	fine := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": configMap("data", "")}))
+	broken := packageOf(t, addontest.Chart("web", "2.0.0", map[string]string{
+		"templates/a.yaml": configMap("data", ""), "templates/hook.yaml": hook,
+		"templates/b.yaml": "apiVersion: defined.example/v1\nkind: " + p.kindOf("Nobody") + "\nmetadata: {name: web}\n",
+	}))
+
+	for _, name := range []string{"install", "upgrade"} {
+		spec := p.spec(nil)
+		if name == "upgrade" {
+			p.apply(t, spec, fine, addon.Intent{Create: true})
+		}
+
+		before := p.configMaps(t)
+
+		_, err := p.Apply(t.Context(), spec, broken, addon.Intent{Create: name == "install"})
+		if err == nil || !strings.Contains(err.Error(), p.kindOf("Nobody")) {
+			t.Errorf("%s: %v", name, err)
+		}
+
+		same(t, "objects after the "+name, p.configMaps(t), before)
+	}
+}

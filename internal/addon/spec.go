@@ -45,8 +45,8 @@ type Options struct {
 	SkipCRDs, UpgradeCRDs, IncludeCRDs bool
 	// DisableHooks runs no hooks, in removals either.
 	DisableHooks bool
-	// DisableOpenAPIValidation and SkipSchemaValidation trust manifests and values.
-	DisableOpenAPIValidation, SkipSchemaValidation bool
+	// SkipSchemaValidation trusts the values.
+	SkipSchemaValidation bool
 	// TakeOwnership takes objects over that exist and belong to no release or another one.
 	TakeOwnership bool
 	// Force replaces objects that cannot be updated.

@@ -40,8 +40,9 @@ func addonRendering() map[string]schema.Attribute {
 		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded with it, and **deleted with it, along "+
 			"with all objects of these kinds**.", upgradesRelease),
 		"disable_hooks": truthAttribute("Whether the hooks of the chart do not run, in an uninstall either.", nextUpgrade),
-		"disable_openapi_validation": truthAttribute("Whether Helm is told not to validate what the chart renders before it is sent. That changes little: "+
-			"since Kubernetes 1.25 the API itself validates what it is sent, with or without it.", nextUpgrade),
+		"disable_openapi_validation": truthAttribute("Accepted because `helm` has it, and without effect: it is the Kubernetes API that compares what "+
+			"the chart renders with its schemas when it is sent. It refuses what does not fit, and warns of fields that it does not know, which is in "+
+			"the log.", touchesNothing),
 		"skip_schema_validation": truthAttribute("Whether the values are not compared with the schema of the chart (`values.schema.json`).", nextUpgrade),
 		"enable_dns":             truthAttribute("Whether templates may look up names in DNS (`getHostByName`), from the computer that runs Terraform.", upgradesRelease),
 		"sub_notes":              truthAttribute("Whether `notes` has those of subcharts, too.", nextUpgrade),
@@ -91,7 +92,7 @@ func addonUpgrading() map[string]schema.Attribute {
 		"adopt": truthAttribute("Whether a create takes over a release of this name that somebody else made, and upgrades it to what the configuration "+
 			"says. Without it the plan warns of such a release, and the apply refuses it with an error that names the import, which shows first what "+
 			"would change. One that talosop made is taken over without it when chart, values, patches and options are the same, or when it was never "+
-			"deployed: a run was killed before its state was stored. With others the apply refuses it, too.", touchesNothing),
+			"deployed: a run was killed before its state was stored. Otherwise it is refused likewise.", touchesNothing),
 	}
 }
 
