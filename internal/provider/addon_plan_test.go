@@ -184,6 +184,7 @@ func TestAddonTroubleInPlans(t *testing.T) {
 		"no answer":    {chart: charts.ErrUnreachable, warning: true},
 		"values":       {refusing: addon.ErrValues, at: "values"},
 		"template":     {refusing: addon.ErrTemplate, at: "chart"},
+		"file":         {refusing: addon.ErrChart, at: "chart"},
 		"kubernetes":   {refusing: addon.ErrKubernetes, at: "chart"},
 		"patch":        {refusing: addon.ErrPatch, at: "patches"},
 		"owned":        {refusing: addon.ErrOwned, warning: true},
@@ -203,6 +204,10 @@ func TestAddonTroubleInPlans(t *testing.T) {
 
 			planned := s.plan(t, fullAddon())
 			planned.tells(t, "so it is")
+
+			if test.refusing != nil && !test.warning && strings.Contains(show(planned.diagnostics), test.refusing.Error()) {
+				t.Errorf("it says the same twice: %s", show(planned.diagnostics))
+			}
 
 			if planned.failed() == test.warning || len(planned.diagnostics) != 1 {
 				t.Errorf("it says %s", show(planned.diagnostics))

@@ -275,13 +275,26 @@ func (p *preview) version(ctx context.Context) string {
 	return handle.KubernetesVersion.ValueString()
 }
 
+// particulars are what an error says beside its kind, which is told anyway.
+func particulars(err error) string {
+	text := err.Error()
+	for _, kind := range []error{addon.ErrChart, addon.ErrValues, addon.ErrTemplate, addon.ErrKubernetes, addon.ErrPatch, addon.ErrOwned} {
+		text = strings.TrimPrefix(text, kind.Error()+": ")
+	}
+
+	return text
+}
+
 // refused is the outcome of a chart that cannot be rendered: an error where that is sure to keep the
 // apply from succeeding. Templates may want of a cluster what cannot be known without it.
 func (p *preview) refused(err error) diag.Diagnostic {
-	text := p.spec.Secrets.Redact(err.Error())
+	text := p.spec.Secrets.Redact(particulars(err))
 	chart := fmt.Sprintf("chart %s %s", p.chart.Name, p.chart.Version)
 
 	switch {
+	case errors.Is(err, addon.ErrChart):
+		return invalid(path.Root("chart"), "chart", "found a file of "+chart+" that is not what Kubernetes can have: "+text,
+			"allowed are charts that are whole", "choose another version of the chart, or correct the file in it")
 	case errors.Is(err, addon.ErrValues):
 		return invalid(path.Root("values"), "values", "found values that the schema of "+chart+" refuses: "+text,
 			"allowed is what its values.schema.json describes", "correct the values that are named, or set skip_schema_validation = true to trust them")
@@ -300,8 +313,8 @@ func (p *preview) refused(err error) diag.Diagnostic {
 		}.String())
 	default:
 		return unsettled(fmt.Sprintf("What addon %s changes cannot be told", p.spec.Name), report{
-			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.spec.Name), Cause: causeLines(text),
-			Next: "The apply tries again, and fails when the cause is still there.",
+			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.spec.Name),
+			Cause:     causeLines(p.spec.Secrets.Redact(err.Error())), Next: "The apply tries again, and fails when the cause is still there.",
 		}.String())
 	}
 }

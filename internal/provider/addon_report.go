@@ -110,11 +110,13 @@ func addonReport(verb string, r *addonRun, outcome addon.Outcome, err error) rep
 		what.Now = append(what.Now, "done: "+done)
 	}
 
+	what.Now = append(what.Now, outcome.Notices...)
+
 	if last, exists := outcome.Now.Last(); exists {
 		what.Now = append(what.Now, fmt.Sprintf("revision %d is %s", last.Number, last.Status))
 	}
 
-	what.Cause = r.redacted(what.Cause)
+	what.Cause, what.Now = r.redacted(what.Cause), r.redacted(what.Now)
 
 	return what
 }
@@ -144,6 +146,11 @@ func addonCause(err error) string {
 	case errors.Is(err, kubernetes.ErrNoAnswer):
 		return err.Error()
 	case errors.Is(err, context.Canceled):
+		// The engine says "interrupted", or what it was at.
+		if more, is := strings.CutPrefix(err.Error(), "interrupted"); is {
+			return "the run was interrupted" + more
+		}
+
 		return "the run was interrupted\n" + err.Error()
 	default:
 		return err.Error()
@@ -176,7 +183,7 @@ func attributeOfFailure(err error) (at path.Path, known bool) {
 		return path.Root("values"), true
 	case errors.Is(err, addon.ErrPatch):
 		return path.Root("patches"), true
-	case errors.Is(err, addon.ErrKubernetes), errors.Is(err, addon.ErrTemplate):
+	case errors.Is(err, addon.ErrKubernetes), errors.Is(err, addon.ErrTemplate), errors.Is(err, addon.ErrChart):
 		return path.Root("chart"), true
 	case errors.Is(err, addon.ErrOwned):
 		return path.Root("take_ownership"), true
