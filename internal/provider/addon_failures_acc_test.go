@@ -60,7 +60,7 @@ func (r *realAddons) testFailures(t *testing.T) {
 	d.apply(t, with(config, "warn", "on_incomplete")).must(t).tells(t, "Incomplete addon", "Deployment failures/simple", "ImagePullBackOff", "goes on in place")
 
 	mended := with(r.chart(t, "failures", addontest.Simple, "1.0.0"), "warn", "on_incomplete")
-	d.refresh(t).must(t).tells(t, "status is failed")
+	d.refresh(t).must(t).tells(t, "revision 1 is failed")
 	d.apply(t, mended).must(t)
 	d.expectEmpty(t, "after the recovery", mended)
 

@@ -27,6 +27,8 @@ type fakeCluster struct {
 	// late is why an apply fails that has reached what was wanted, undone that a failed one is taken away.
 	late   error
 	undone bool
+	// steps and notices are what applies tell of beside what they made.
+	steps, notices []string
 	// altered is what somebody did to the objects.
 	altered []string
 	applies []addon.Intent
@@ -124,7 +126,10 @@ func (f *fakeCluster) Apply(_ context.Context, spec addon.Spec, chart *addon.Pac
 	}
 
 	f.releases[spec.Name] = append(f.releases[spec.Name], made)
-	outcome := addon.Outcome{Done: []string{fmt.Sprintf("made revision %d", made.Number)}, Now: addon.Observation{History: f.releases[spec.Name]}}
+	outcome := addon.Outcome{
+		Done: append(slices.Clone(f.steps), fmt.Sprintf("made revision %d", made.Number)), Notices: f.notices,
+		Now: addon.Observation{History: f.releases[spec.Name]},
+	}
 
 	if f.failing != nil {
 		return outcome, &addon.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Troubles: []string{"Pod a/b: ImagePullBackOff\nback-off"}, Next: "It stays failed."}

@@ -99,6 +99,25 @@ func TestAddonThatFailsInTheEnd(t *testing.T) {
 	}
 }
 
+// What was recovered, and what somebody should know of, is told.
+func TestAddonThatTakesMoreThanOneStep(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	if done := s.apply(t, fullAddon()).must(t); strings.Contains(show(done.diagnostics), "step") {
+		t.Errorf("it says %s", show(done.diagnostics))
+	}
+
+	s.cluster.steps, s.cluster.notices = []string{"recovered revision 2"}, []string{"a-secret-token is left"}
+
+	done := s.apply(t, with(fullAddon(), []any{"replicas: 5\n"}, "values")).must(t)
+	done.tells(t, "took more than one step", "recovered revision 2", "something left to look at", "is left")
+
+	if strings.Contains(show(done.diagnostics), "a-secret-token") {
+		t.Error("it shows a secret")
+	}
+}
+
 // A first installation that was taken away leaves no resource, and no advice about one.
 func TestAddonInstallationThatIsTakenAway(t *testing.T) {
 	t.Parallel()

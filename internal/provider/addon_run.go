@@ -184,15 +184,23 @@ func (r *addonRun) reached(outcome addon.Outcome) bool {
 	return exists && last.Status == addon.Deployed && last.Inputs == addon.Inputs(r.spec, r.chart.Digest)
 }
 
-// besides tells of what was done beside the one step that was planned.
+// besides tells of what was done beside the one step that was planned, and of what somebody should know of.
 func (r *addonRun) besides(outcome addon.Outcome) diag.Diagnostics {
-	if len(outcome.Done) < 2 { //nolint:mnd // see above
-		return nil
+	var diags diag.Diagnostics
+
+	if steps := len(outcome.Done); steps > 1 {
+		diags.Append(unsettled(fmt.Sprintf("Addon %s took more than one step", r.spec.Name), report{
+			Now: r.redacted(outcome.Done), Next: "Nothing has to be done. `helm history " + r.spec.Name.Name + " -n " + r.spec.Namespace + "` shows the revisions.",
+		}.String()))
 	}
 
-	return diag.Diagnostics{unsettled(fmt.Sprintf("Addon %s took more than one step", r.spec.Name), report{
-		Now: r.redacted(outcome.Done), Next: "Nothing has to be done. `helm history " + r.spec.Name.Name + " -n " + r.spec.Namespace + "` shows the revisions.",
-	}.String())}
+	if len(outcome.Notices) > 0 {
+		diags.Append(unsettled(fmt.Sprintf("Addon %s is deployed, with something left to look at", r.spec.Name), report{
+			Cause: r.redacted(outcome.Notices), Next: "Look at what is named. The next apply that changes the addon tries again.",
+		}.String()))
+	}
+
+	return diags
 }
 
 // redacted are lines without what is secret.
