@@ -73,10 +73,9 @@ func addonUpgrading() map[string]schema.Attribute {
 				defaultAddonTimeout + "`." + nextUpgrade,
 		},
 		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a failed upgrade goes back to the last "+
-			"revision that was deployed, and a failed first install is uninstalled (not with `take_ownership`), after the reasons of its pods were collected for the error. "+
-			"Needs `wait`. "+
-			"Without it, what was made stays as it is, and the next apply goes on from there; so it does after a run that was interrupted or killed, with "+
-			"`atomic`, too, which undoes only what fails.", nextUpgrade),
+			"revision that was deployed, and a failed first install is uninstalled, unless objects of it were there before; both after the reasons "+
+			"of its pods were collected for the error. Needs `wait`. Without it, what was made stays as it is, and the next apply goes on from "+
+			"there; so it does after a run that was interrupted or killed, with `atomic`, too, which undoes only what fails.", nextUpgrade),
 		"cleanup_on_fail": truthAttribute("Whether objects that a failed upgrade created are deleted.", nextUpgrade),
 		"take_ownership": truthAttribute("Whether objects that exist and belong to no release, or to another one, become part of this one. **Uninstalling it "+
 			"deletes them.**", nextUpgrade),
