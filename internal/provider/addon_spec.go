@@ -83,8 +83,8 @@ func (m addonOptionsModel) options(r *reader) addon.Options {
 	options := addon.Options{
 		Wait: r.truth(m.Wait, true), WaitForJobs: r.truth(m.WaitForJobs, false), Timeout: m.patience(r), RollbackOnFailure: r.truth(m.Atomic, false),
 		SkipCRDs: r.truth(m.SkipCRDs, false), UpgradeCRDs: r.truth(m.UpgradeCRDs, false), IncludeCRDs: r.truth(m.IncludeCRDs, false),
-		DisableHooks:         r.truth(m.DisableHooks, false),
-		SkipSchemaValidation: r.truth(m.SkipSchemaValidation, false), TakeOwnership: r.truth(m.TakeOwnership, false), Force: r.truth(m.Force, false),
+		DisableHooks: r.truth(m.DisableHooks, false), SkipSchemaValidation: r.truth(m.SkipSchemaValidation, false),
+		TakeOwnership: r.truth(m.TakeOwnership, false), Force: r.truth(m.Force, false),
 		CleanupOnFail: r.truth(m.CleanupOnFail, false), EnableDNS: r.truth(m.EnableDNS, false), SubNotes: r.truth(m.SubNotes, false),
 		MaxHistory: defaultMaxHistory, Description: r.text(m.Description),
 	}

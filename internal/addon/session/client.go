@@ -17,6 +17,11 @@ import (
 // WatchUntilReady and WaitAndGetCompletedPodPhase start from context.Background, the last two with
 // watches, and are not used. Neither are the logs of hooks (kube.InterfaceLogs), which would be
 // read to the end just to be thrown away; what a hook that failed had to say is in the error.
+//
+// After a hook that failed, Helm writes to the log of the process, past the redaction, why it could
+// not delete the hook or show its log (3.21, action/hooks.go, execHook). Both are without content of
+// objects: manifests were built before, so that only errors of reads, deletions and waits remain, which
+// name objects and what the API says of them; and without kube.InterfaceLogs no log is asked for.
 type client struct {
 	s    *Session
 	helm *kube.Client
