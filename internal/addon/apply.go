@@ -100,7 +100,7 @@ func (r *run) take(ctx context.Context, d Decision, have Observation) error {
 func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
 	if a.step != Upgrade {
 		a.rendered.check = func(objects []manifest.Object) (err error) {
-			a.before, err = r.cluster.existing(ctx, objects)
+			a.before, err = r.cluster.existing(ctx, r.spec.Name, objects, tried(have))
 
 			return err
 		}

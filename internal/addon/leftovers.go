@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,6 +42,19 @@ func leftovers(have Observation) []manifest.Object {
 	}
 
 	return left
+}
+
+// tried is since when an installation is tried that has not come to be, the zero time for none.
+func tried(have Observation) (since time.Time) {
+	for _, r := range failures(have.History) {
+		if !r.Deleted.IsZero() {
+			break
+		}
+
+		since = r.Made
+	}
+
+	return since
 }
 
 // sweep removes leftovers. What went over to another release, or never came, is none.

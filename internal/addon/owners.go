@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -111,10 +112,16 @@ func heir(live map[string]any, name Name) string {
 	return stranger(live, name)
 }
 
-// existing are the objects that are there, whosever, but for those that no removal removes.
-func (c *Cluster) existing(ctx context.Context, objects []manifest.Object) (found []string, err error) {
+// existing are the objects that are there, but for those that no removal removes, and those that the
+// installation of a release has brought that was tried since then; the zero time is none.
+func (c *Cluster) existing(ctx context.Context, name Name, objects []manifest.Object, since time.Time) (found []string, err error) {
 	err = c.looks(ctx, objects, func(o manifest.Object, live map[string]any) {
-		if live != nil && !o.Kept {
+		if live == nil || o.Kept {
+			return
+		}
+
+		made := (&unstructured.Unstructured{Object: live}).GetCreationTimestamp()
+		if owner, _ := ownerOf(live); owner != name || since.IsZero() || made.Time.Before(since) {
 			found = append(found, o.String())
 		}
 	})

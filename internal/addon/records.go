@@ -145,6 +145,7 @@ func revisionOf(name Name, secret map[string]any) Revision {
 		r.Inputs = labels[labelInputs]
 	}
 
+	r.Made = object.GetCreationTimestamp().Time
 	r.Removing, r.Former = labels[labelRemoving] == number, formerOf(labels, r.Number)
 
 	return r

@@ -167,6 +167,8 @@ type Revision struct {
 	// FirstDeployed of the release, LastDeployed of the revision, and Deleted when it was begun to
 	// be uninstalled.
 	FirstDeployed, LastDeployed, Deleted time.Time
+	// Made is when the record was made, by the clock of the cluster.
+	Made time.Time
 	// Changed is when something was last heard of whoever made the revision.
 	Changed time.Time
 	// Notes may hold secrets.
