@@ -1,9 +1,12 @@
 package addon_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
@@ -27,14 +30,21 @@ func TestFailedFirstInstallationIsTakenAway(t *testing.T) {
 	same(t, "statuses", p.statuses(t, spec.Name), "")
 	same(t, "objects", p.configMaps(t), []string(nil))
 
-	// One that failed before, and was left to be looked at, is nothing to keep.
+	// What failed before, and was left to be looked at, is nothing to keep once somebody has removed its objects.
 	spec.Options.RollbackOnFailure = false
 	failing("Revision 1 is left as it is")
 	same(t, "statuses", p.statuses(t, spec.Name), "failed")
 
+	core, all := p.real.API().CoreV1(), metav1.DeleteOptions{}
+	if err := errors.Join(
+		core.ConfigMaps(p.namespace).Delete(t.Context(), "web", all), core.Secrets(p.namespace).Delete(t.Context(), "web", all),
+		core.Services(p.namespace).Delete(t.Context(), "web", all), p.real.API().AppsV1().Deployments(p.namespace).Delete(t.Context(), "web", all),
+	); err != nil {
+		t.Fatal(err)
+	}
+
 	spec.Options.RollbackOnFailure = true
 	failing("It was uninstalled")
-
 	same(t, "statuses", p.statuses(t, spec.Name), "")
 	same(t, "objects", p.configMaps(t), []string(nil))
 }
