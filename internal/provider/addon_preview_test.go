@@ -81,7 +81,7 @@ func TestAddonThatFailsInTheEnd(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.cluster.late = errors.New("2 errors occurred:\n\t* a leftover, a-secret-token\n\t* another\n\n")
+	s.cluster.late = fmt.Errorf("2 errors occurred:\n\t* %w\n\t* another", errors.New("a leftover, a-secret-token"))
 
 	for i, config := range []configuration{without(fullAddon(), "on_incomplete"), with(without(fullAddon(), "on_incomplete"), []any{"replicas: 5\n"}, "values")} {
 		done := s.apply(t, config).must(t)
