@@ -5,7 +5,10 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
+	"io"
 	"log"
+	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 
@@ -19,11 +22,16 @@ func main() {
 	debug := flag.Bool("debug", false, "serve for a debugger instead of a CLI")
 	flag.Parse()
 
+	// The CLIs store what a provider writes to its standard error in their logs. Helm writes values there, which may be secret: those of a
+	// table that meets something else (Helm 3.21, chartutil.coalesceTablesFullKey). Our own log is tflog's.
+	log.SetOutput(io.Discard)
+
 	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
 		Address: "registry.terraform.io/talosop/talosop",
 		Debug:   *debug,
 	})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
