@@ -37,8 +37,8 @@ func addonRendering() map[string]schema.Attribute {
 		"upgrade_crds": truthAttribute("Whether the custom resource definitions in the folder `crds` of the chart are applied before upgrades, too, by a "+
 			"server-side apply, and awaited. Helm by itself installs them once and never again, so that a new version of a chart may meet old ones; on the "+
 			"other hand a new definition may drop fields that are in use. They are never deleted.", nextUpgrade),
-		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded with it, and **deleted with it, along "+
-			"with all objects of these kinds**.", upgradesRelease),
+		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded with it, and compared for drift. They stay "+
+			"when the release goes, because the objects of their kinds would go with them.", upgradesRelease),
 		"disable_hooks": truthAttribute("Whether the hooks of the chart do not run, in an uninstall either.", nextUpgrade),
 		"disable_openapi_validation": truthAttribute("Accepted because `helm` has it, and without effect: it is the Kubernetes API that compares what "+
 			"the chart renders with its schemas when it is sent. It refuses what does not fit, and warns of fields that it does not know, which is in "+
@@ -103,8 +103,8 @@ func addonCare() map[string]schema.Attribute {
 			Validators: []validator.String{stringvalidator.OneOf(driftObjects, driftPresence, driftRelease)},
 			MarkdownDescription: "How closely a refresh looks whether the release is as it was made: `release` compares Helm's record (revision, status, " +
 				"values), `presence` looks in addition whether all objects are there, and `objects` whether the fields that the chart renders are as it " +
-				"renders them, with a server-side dry run for each object. What differs is in `drift`, and the next apply upgrades the release. Default: " +
-				"`objects`." + touchesNothing,
+				"renders them, with a server-side dry run for each object. Jobs with `ttlSecondsAfterFinished` and Pods that end by themselves may be " +
+				"missing. What differs is in `drift`, and the next apply upgrades the release. Default: `objects`." + touchesNothing,
 		},
 		"ignore_drift": schema.ListNestedAttribute{
 			Optional: true,
