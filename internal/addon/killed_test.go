@@ -25,7 +25,7 @@ import (
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
 // stride is how many calls an everyday run leaves out between two.
-const stride = 19
+const stride = 31
 
 // gears is a chart with all that can be half done: a definition and an object of its kind, which is
 // the case's own, hooks, and objects that come, stay and go with its versions.

@@ -27,8 +27,8 @@ var scenarios = []struct {
 }
 
 // elsewhere are scenarios that simulated machines are not taken through here: the minutes of waiting for a machine to count as dead are
-// in internal/lifecycle, and the upgrade that is killed has all of the one that is not.
-var elsewhere = []string{"stopped", "upgrade"}
+// in internal/lifecycle, the upgrade that is killed has all of the one that is not, and the life of an addon is in internal/provider.
+var elsewhere = []string{"stopped", "upgrade", "addon"}
 
 // TestMachines runs the scenarios on the machines of the environment, one after the other. They take minutes each, so each runs under one
 // CLI, in turn.
