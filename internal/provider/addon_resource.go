@@ -35,19 +35,10 @@ const (
 func newAddonResource() resource.Resource { return &addonResource{} }
 
 // addonResource is one Helm release on one cluster.
-type addonResource struct{ *machinery }
+type addonResource struct{ configuredResource }
 
 func (r *addonResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_addon"
-}
-
-func (r *addonResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	m, err := machineryOf(req.ProviderData)
-	if err != nil {
-		resp.Diagnostics.Append(bug(err.Error()))
-	}
-
-	r.machinery = m
 }
 
 func (r *addonResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {

@@ -18,19 +18,10 @@ var (
 func newClusterHealthDataSource() datasource.DataSource { return &clusterHealthDataSource{} }
 
 // clusterHealthDataSource looks at a cluster once.
-type clusterHealthDataSource struct{ *machinery }
+type clusterHealthDataSource struct{ configuredDataSource }
 
 func (d *clusterHealthDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_cluster_health"
-}
-
-func (d *clusterHealthDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	m, err := machineryOf(req.ProviderData)
-	if err != nil {
-		resp.Diagnostics.Append(bug(err.Error()))
-	}
-
-	d.machinery = m
 }
 
 func (d *clusterHealthDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {

@@ -24,19 +24,10 @@ func newEtcdBackupResource() resource.Resource { return &etcdBackupResource{} }
 
 // etcdBackupResource is the newest of the snapshots that it took. A further one is an
 // update: nothing that is stored is destroyed for it.
-type etcdBackupResource struct{ *machinery }
+type etcdBackupResource struct{ configuredResource }
 
 func (r *etcdBackupResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backup"
-}
-
-func (r *etcdBackupResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	m, err := machineryOf(req.ProviderData)
-	if err != nil {
-		resp.Diagnostics.Append(bug(err.Error()))
-	}
-
-	r.machinery = m
 }
 
 func (r *etcdBackupResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {

@@ -38,19 +38,10 @@ const (
 func newEtcdBackupScheduleResource() resource.Resource { return &etcdBackupScheduleResource{} }
 
 // etcdBackupScheduleResource keeps a CronJob in a cluster that takes snapshots of its etcd.
-type etcdBackupScheduleResource struct{ *machinery }
+type etcdBackupScheduleResource struct{ configuredResource }
 
 func (r *etcdBackupScheduleResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backup_schedule"
-}
-
-func (r *etcdBackupScheduleResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	m, err := machineryOf(req.ProviderData)
-	if err != nil {
-		resp.Diagnostics.Append(bug(err.Error()))
-	}
-
-	r.machinery = m
 }
 
 func (r *etcdBackupScheduleResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {

@@ -80,7 +80,7 @@ func testBackupSwept(t *testing.T, b *backups) {
 	for _, test := range []struct{ sweeps, left int }{{1, 1}, {2, 0}} {
 		folder := t.TempDir()
 
-		ctx, taking, err := (&etcdBackupResource{impatientMachinery()}).prepare(t.Context(), b.pool(), place{folder: folder}, handleModel{Name: types.StringValue("test")}, bundle)
+		ctx, taking, err := (&etcdBackupResource{configuredResource{impatientMachinery()}}).prepare(t.Context(), b.pool(), place{folder: folder}, handleModel{Name: types.StringValue("test")}, bundle)
 		must(t, err)
 
 		swept := &sweeping{Store: taking.archive.Store, archive: taking.archive, times: test.sweeps}

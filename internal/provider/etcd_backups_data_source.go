@@ -26,19 +26,10 @@ var (
 func newEtcdBackupsDataSource() datasource.DataSource { return &etcdBackupsDataSource{} }
 
 // etcdBackupsDataSource lists what a store holds for a cluster.
-type etcdBackupsDataSource struct{ *machinery }
+type etcdBackupsDataSource struct{ configuredDataSource }
 
 func (d *etcdBackupsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backups"
-}
-
-func (d *etcdBackupsDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	m, err := machineryOf(req.ProviderData)
-	if err != nil {
-		resp.Diagnostics.Append(bug(err.Error()))
-	}
-
-	d.machinery = m
 }
 
 func (d *etcdBackupsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {

@@ -17,19 +17,10 @@ var (
 func newEtcdMembersDataSource() datasource.DataSource { return &etcdMembersDataSource{} }
 
 // etcdMembersDataSource looks at the etcd of a cluster once.
-type etcdMembersDataSource struct{ *machinery }
+type etcdMembersDataSource struct{ configuredDataSource }
 
 func (d *etcdMembersDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_members"
-}
-
-func (d *etcdMembersDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	m, err := machineryOf(req.ProviderData)
-	if err != nil {
-		resp.Diagnostics.Append(bug(err.Error()))
-	}
-
-	d.machinery = m
 }
 
 func (d *etcdMembersDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {

@@ -19,19 +19,10 @@ var (
 func newMachineInfoDataSource() datasource.DataSource { return &machineInfoDataSource{} }
 
 // machineInfoDataSource asks one machine once.
-type machineInfoDataSource struct{ *machinery }
+type machineInfoDataSource struct{ configuredDataSource }
 
 func (d *machineInfoDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_machine_info"
-}
-
-func (d *machineInfoDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	m, err := machineryOf(req.ProviderData)
-	if err != nil {
-		resp.Diagnostics.Append(bug(err.Error()))
-	}
-
-	d.machinery = m
 }
 
 func (d *machineInfoDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {

@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -202,21 +201,6 @@ func kubernetesOf(p pool, bundle *pki.Bundle, options kubernetes.Options) (*kube
 	options.CA, options.Cert, options.Key = credentials.CA, credentials.Certificate, credentials.Key
 
 	return kubernetes.New(options)
-}
-
-// machineryOf takes the machinery that Configure was given. It is nil before the
-// provider is configured, which the framework allows.
-func machineryOf(data any) (*machinery, error) {
-	if data == nil {
-		return nil, nil //nolint:nilnil // not configured yet is neither an error nor a machinery
-	}
-
-	m, ok := data.(*machinery)
-	if !ok {
-		return nil, fmt.Errorf("the provider handed out a %T", data)
-	}
-
-	return m, nil
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its

@@ -37,7 +37,7 @@ type model[M any] interface {
 // What differs between the resources is in their models; schema and import are their
 // own.
 type machinesResource[M any, P model[M]] struct {
-	*machinery
+	configuredResource
 
 	// kind is the name of the type.
 	kind string
@@ -45,15 +45,6 @@ type machinesResource[M any, P model[M]] struct {
 
 func (r *machinesResource[M, P]) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = r.kind
-}
-
-func (r *machinesResource[M, P]) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	m, err := machineryOf(req.ProviderData)
-	if err != nil {
-		resp.Diagnostics.Append(bug(err.Error()))
-	}
-
-	r.machinery = m
 }
 
 func (r *machinesResource[M, P]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {

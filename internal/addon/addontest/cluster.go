@@ -191,9 +191,6 @@ func (c *Cluster) Dynamic() kubedynamic.Interface { return c.dynamic }
 // Config is that of an administrator's client.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// Simulator is the site that the cluster's machines are in.
-func (c *Cluster) Simulator() *talossim.Simulator { return c.sim }
-
 // Client is talosop's own, as an administrator. The options are its own but for the endpoint
 // and the credentials.
 func (c *Cluster) Client(t testing.TB, o kubernetes.Options) *kubernetes.Client {

@@ -77,30 +77,6 @@ func (r *Repository) Add(t testing.TB, packages ...[]byte) {
 	r.index(t)
 }
 
-// Remove removes a version of a chart, and it from the index.
-func (r *Repository) Remove(t testing.TB, name, version string) {
-	t.Helper()
-
-	r.files.Lock()
-	defer r.files.Unlock()
-
-	if err := os.Remove(filepath.Join(r.folder, fmt.Sprintf("%s-%s.tgz", name, version))); err != nil {
-		t.Fatal(err)
-	}
-
-	r.index(t)
-}
-
-// Write replaces a file of the repository, such as index.yaml, which the next Add writes anew.
-func (r *Repository) Write(t testing.TB, name string, content []byte) {
-	t.Helper()
-
-	r.files.Lock()
-	defer r.files.Unlock()
-
-	replaceFile(t, filepath.Join(r.folder, name), content)
-}
-
 func (r *Repository) index(t testing.TB) {
 	t.Helper()
 
