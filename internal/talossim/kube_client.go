@@ -8,9 +8,11 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 )
 
 // mastersGroup may do everything.
@@ -21,7 +23,7 @@ const mastersGroup = "system:masters"
 type kubeClient struct {
 	server apiServer
 	access *rest.Config
-	typed  *kubernetes.Clientset
+	typed  kubernetes.Interface
 }
 
 func newKubeClient(server apiServer) (*kubeClient, error) {
@@ -70,6 +72,41 @@ func (k *kubeClient) updateNode(ctx context.Context, node *corev1.Node) error {
 // getNode is the node as the API has it; see apierrors.IsNotFound.
 func (k *kubeClient) getNode(ctx context.Context, name string) (*corev1.Node, error) {
 	return k.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+}
+
+// loseNode marks a node Unknown unless its kubelet is back or a later boot of the machine
+// has reported, and says whether it did. It asks for the kubelet after it has read the
+// node: a report that comes later than that makes the update a conflict, and the kubelet,
+// which reports once, keeps the last word.
+func (k *kubeClient) loseNode(ctx context.Context, name, boot string, back func() bool) (bool, error) {
+	lost := false
+
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		node, err := k.getNode(ctx, name)
+		if err != nil {
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+
+			return err
+		}
+
+		if back() || node.Status.NodeInfo.BootID != boot {
+			return nil
+		}
+
+		setCondition(node, corev1.NodeCondition{
+			Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown",
+			Message: "Kubelet stopped posting node status.",
+		})
+
+		err = k.updateNode(ctx, node)
+		lost = err == nil
+
+		return err
+	})
+
+	return lost, err
 }
 
 // losePods marks the pods of a node not ready, as the node controller does with a node

@@ -327,32 +327,31 @@ func (b *boot) loseNode() {
 		return
 	}
 
-	b.sim.mu.Lock()
-	back := b.kubeletRun > 0
-	b.sim.mu.Unlock()
-
 	k := b.anyKubernetes()
-	if k == nil || back {
+	if k == nil {
 		return
 	}
 
-	node, err := k.getNode(ctx, b.nodeName)
-	if err != nil || node.Status.NodeInfo.BootID != b.id {
-		return
+	lost, err := k.loseNode(ctx, b.nodeName, b.id, b.kubeletRuns)
+	if lost {
+		err = k.losePods(ctx, b.nodeName)
 	}
 
-	setCondition(node, corev1.NodeCondition{
-		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown",
-		Message: "Kubelet stopped posting node status.",
-	})
-
-	if err := errors.Join(k.updateNode(ctx, node), k.losePods(ctx, b.nodeName)); err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		b.sim.logf("%s: mark node lost: %v", b.m.name, err)
 	}
 
 	// A kubelet that comes back corrects what the API says of its pods (Kubernetes 1.36,
 	// kubelet/status/status_manager.go needsReconcile).
 	b.sim.update(b.repeatReports)
+}
+
+// kubeletRuns says whether the kubelet is up and may report the node at any moment.
+func (b *boot) kubeletRuns() bool {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	return b.kubeletRun > 0
 }
 
 // cordonNode marks the node unschedulable before the machine goes, as machined does in

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 )
 
@@ -87,7 +88,12 @@ func (b *boot) createObjects(ctx context.Context, k *kubeClient, objects []*unst
 	turn.Lock()
 	defer turn.Unlock()
 
-	inventory, err := ssa.GetInventory(ctx, k.typed, constants.KubernetesInventoryNamespace, constants.KubernetesBootstrapManifestsInventoryName)
+	clients, err := kubernetes.NewForConfig(k.access)
+	if err != nil {
+		return fmt.Errorf("make Kubernetes client: %w", err)
+	}
+
+	inventory, err := ssa.GetInventory(ctx, clients, constants.KubernetesInventoryNamespace, constants.KubernetesBootstrapManifestsInventoryName)
 	if err != nil {
 		return fmt.Errorf("get inventory: %w", err)
 	}
