@@ -1,0 +1,4 @@
+// Package hostcluster keeps Talos machines as pods of a Kubernetes cluster, the host: it makes what a machine needs there (a
+// StatefulSet of one replica, volumes, Services), sees and repairs drift of it, replaces and removes it, and gives connections
+// to the machines from wherever talosop runs.
+package hostcluster

@@ -1,0 +1,164 @@
+package hostcluster
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Role is what the machine in a pod does in its cluster, in the words of Talos's machine.type.
+type Role string
+
+// The two roles.
+const (
+	ControlPlane Role = "controlplane"
+	Worker       Role = "worker"
+)
+
+// Access is how talosop itself reaches the Talos API of the machines.
+type Access string
+
+// The ways in. PortForward needs nothing exposed; the others need what their names say, and
+// Pod needs a route to the addresses of pods.
+const (
+	PortForward  Access = "port-forward"
+	NodePort     Access = "node-port"
+	LoadBalancer Access = "load-balancer"
+	Pod          Access = "pod"
+)
+
+// Spec is what the machines of one resource are to have on the host cluster.
+type Spec struct {
+	// Cluster is the name of the Talos cluster, a DNS label.
+	Cluster string
+	// Mark tells clusters of one name apart, as a label's value: it follows from the secrets.
+	Mark string
+	// Namespace on the host cluster.
+	Namespace string
+	// CreateNamespace makes the namespace where it is missing, with leave for privileged pods.
+	CreateNamespace bool
+	// Domain of the host cluster's DNS, such as cluster.local.
+	Domain string
+	// Access is the way in.
+	Access Access
+	// Endpoint is the Service in front of the control planes; nil for a resource that has none.
+	Endpoint *EndpointService
+	// Labels and Annotations are put on every object.
+	Labels, Annotations map[string]string
+	// Machines of the resource, wanted ones and those that are to go.
+	Machines []Machine
+}
+
+// EndpointService is the Service in front of the control planes.
+type EndpointService struct {
+	Type              corev1.ServiceType
+	Annotations       map[string]string
+	LoadBalancerClass string
+}
+
+// Machine is one machine and the pod that it runs in.
+type Machine struct {
+	// Name is the machine's identity in Terraform, as in cluster.Machine.
+	Name string
+	// Pool and Ordinal make its name on the host.
+	Pool    string
+	Ordinal int
+	Role    Role
+	// Image of Talos with its tag.
+	Image       string
+	PullSecrets []string
+	Pod         PodSpec
+}
+
+// PodSpec is what can be chosen of a machine's pod.
+type PodSpec struct {
+	Resources     corev1.ResourceRequirements
+	Storage       Storage
+	NodeSelector  map[string]string
+	Tolerations   []corev1.Toleration
+	PriorityClass string
+	Annotations   map[string]string
+}
+
+// Storage is where a machine keeps its data.
+type Storage struct {
+	// Class of the claims; empty takes the host cluster's default.
+	Class string
+	// Ephemeral keeps the data in the pod: a pod that goes takes its machine's data along.
+	Ephemeral bool
+	// State is the size of /system/state, Var that of /var (images, etcd, logs), Other that of each of /etc/cni,
+	// /etc/kubernetes and /usr/libexec/kubernetes.
+	State, Var, Other resource.Quantity
+}
+
+// Observation is what the host cluster has for the machines of a Spec.
+type Observation struct {
+	// Machines by their names.
+	Machines map[string]MachineState
+	// Missing and Drift are about what machines share, each a line for people: objects that are
+	// not there, and fields that somebody else changed.
+	Missing, Drift []string
+}
+
+// MachineState is one machine on the host cluster.
+type MachineState struct {
+	// Exists is whether there is any of the machine's StatefulSet, pod and claims.
+	Exists bool
+	// Complete is whether everything that the machine needs is there.
+	Complete bool
+	// Pod is the name of its pod, PodUID tells one pod from the next, PodIP is its address. Empty without a pod.
+	Pod, PodUID, PodIP string
+	// Container identifies the run of Talos: it changes with every start. Empty while none runs.
+	Container string
+	// Image is the one that the pod was made with.
+	Image string
+	// Node of the host cluster that the pod runs on.
+	Node string
+	// Ready is the pod's condition.
+	Ready bool
+	// Outdated says what the pod's template has other than what is wanted, a line each; a pod that is replaced gets what is wanted.
+	Outdated []string
+	// Drift is what else of the machine's objects differs or is missing, a line each; Ensure repairs it.
+	Drift []string
+	// Trouble says why the pod does not run, with the last event; empty when it does.
+	Trouble string
+	// VolumesLost is true when the machine's claims are bound to volumes that no node of the host cluster can use any more.
+	VolumesLost bool
+}
+
+// HostName is the name of the machine's objects, and its host name: dev-cp-0.
+func (s Spec) HostName(m Machine) string { return s.Cluster + "-" + m.Label() }
+
+// Label is the machine's name within its cluster: cp-0.
+func (m Machine) Label() string { return m.Pool + "-" + strconv.Itoa(m.Ordinal) }
+
+// Address is the name of the machine in the host cluster's DNS.
+func (s Spec) Address(m Machine) string {
+	return s.HostName(m) + "." + s.Namespace + ".svc." + s.Domain
+}
+
+// EndpointHost is the name of the control planes' Service in the host cluster's DNS.
+func (s Spec) EndpointHost() string { return s.Cluster + "." + s.Namespace + ".svc." + s.Domain }
+
+// Machine finds one by its name.
+func (s Spec) Machine(name string) (Machine, bool) {
+	i := slices.IndexFunc(s.Machines, func(m Machine) bool { return m.Name == name })
+	if i < 0 {
+		return Machine{}, false
+	}
+
+	return s.Machines[i], true
+}
+
+// merged is a copy of the first map with what the others have.
+func merged(of ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range of {
+		maps.Copy(out, m)
+	}
+
+	return out
+}
