@@ -1,0 +1,136 @@
+package hostcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	clientgo "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// Options of a [Host]. Either Kubeconfig or InCluster is given.
+type Options struct {
+	// Kubeconfig of the host cluster.
+	Kubeconfig kubernetes.Kubeconfig
+	// InCluster takes the service account of the pod that talosop itself runs in.
+	InCluster bool
+	// Dial makes TCP connections to the host's API, which outlive the context they are made with; directly by default.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Reach makes TCP connections to everything else: nodes, load balancers, pods, and what is not of the host.
+	Reach func(ctx context.Context, network, address string) (net.Conn, error)
+	// Progress is told what is worth knowing and no error. nil is allowed; it may be called by several goroutines.
+	Progress func(message string)
+}
+
+// String hides the credentials.
+func (o Options) String() string {
+	if o.InCluster {
+		return "the cluster that talosop runs in"
+	}
+
+	return "the host cluster of " + o.Kubeconfig.String()
+}
+
+// GoString hides the credentials from %#v.
+func (o Options) GoString() string { return o.String() }
+
+// Format hides the credentials from every verb.
+func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) }
+
+// Host is a Kubernetes cluster that machines run on. It is safe for concurrent use.
+type Host struct {
+	// config is that of clients of the host: without credentials, which its transport adds.
+	config   *rest.Config
+	api      clientgo.Interface
+	ways     ways
+	reach    func(ctx context.Context, network, address string) (net.Conn, error)
+	progress func(string)
+}
+
+const (
+	// requests a second, and at once: 50 machines of eight objects are made in a few seconds.
+	requestRate, requestBurst = 100, 200
+	// connectTime bounds TCP and TLS.
+	connectTime = 5 * time.Second
+	// userAgent is what the host's audit log shows.
+	userAgent = "talosop"
+)
+
+// Open prepares the connection to a host cluster. Files are read and checked, the host is not asked. No error has credentials in it.
+func Open(o Options) (*Host, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", o, err)
+	}
+
+	direct := (&net.Dialer{Timeout: connectTime}).DialContext
+	if o.Dial == nil {
+		o.Dial = direct
+	}
+
+	if o.Reach == nil {
+		o.Reach = direct
+	}
+
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+
+	w, err := newWays(config, o.Dial)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", o, err)
+	}
+
+	h := &Host{ways: w, reach: o.Reach, progress: o.Progress}
+	h.config = &rest.Config{
+		Host: w.base, Transport: patient{w.requests}, WarningHandler: rest.NoWarnings{}, UserAgent: userAgent,
+		RateLimiter: flowcontrol.NewTokenBucketRateLimiter(requestRate, requestBurst),
+	}
+
+	if h.api, err = clientgo.NewForConfig(h.config); err != nil {
+		return nil, fmt.Errorf("open %s: %w", o, err)
+	}
+
+	return h, nil
+}
+
+func (o Options) config() (*rest.Config, error) {
+	given := o.Kubeconfig.Path != "" || len(o.Kubeconfig.Content) > 0
+
+	switch {
+	case o.InCluster && given:
+		return nil, errors.New("give a kubeconfig or in_cluster, not both")
+	case !o.InCluster:
+		return o.Kubeconfig.Config()
+	}
+
+	config, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, errors.New("in_cluster is for talosop in a pod of the host cluster, and this is none (there is no KUBERNETES_SERVICE_HOST); give a kubeconfig")
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("read the service account of this pod, which is mounted where automountServiceAccountToken allows it: %w", err)
+	}
+
+	config.Proxy, config.UserAgent = noProxy, userAgent
+
+	return config, nil
+}
+
+// Close ends the connections of the host, with all that goes through them. The host must not be used afterwards.
+func (h *Host) Close() {
+	h.ways.close()
+}
+
+// client is the host's API. What is transient is repeated, see patient.
+func (h *Host) client() clientgo.Interface { return h.api }
+
+// String names the host in errors.
+func (h *Host) String() string { return "the host cluster at " + h.ways.base }
