@@ -53,6 +53,9 @@ const (
 	Member Access = "member"
 	// Foreign machines are configured and do not answer to this cluster's CA.
 	Foreign Access = "foreign"
+	// Gone machines do not exist, by the word of the host cluster that their pods would run
+	// on: there is no pod, no volume and nothing that would make one. No silence says so.
+	Gone Access = "gone"
 )
 
 // Stage is a stage of Talos's MachineStatus resource.
@@ -137,10 +140,23 @@ type MachineState struct {
 	Unmet []string
 
 	// UUID of the hardware (SMBIOS); empty where there is none (containers).
-	UUID         string
-	BootID       string
+	UUID string
+	// BootID changes with every start of Talos: the kernel's boot id, and of a container its
+	// own id, because its kernel is the host's and goes on.
+	BootID string
+	// TalosVersion that runs; of a container that is Stopped the one that ran last, empty when
+	// nobody knows.
 	TalosVersion string
-	Schematic    string
+	// Addresses are the IP addresses at which other machines reach a container now: those of
+	// its pod. Empty on metal, and while there is no pod.
+	Addresses []string
+	// Stopped is true for an Unreachable container in whose pod nothing runs, by the word of
+	// the host cluster: it was never started, or does not start. Cause says why.
+	Stopped bool
+	// VolumesLost is true for a container whose volumes no node of the host cluster can ever
+	// use again, by the word of the host cluster: its data is lost.
+	VolumesLost bool
+	Schematic   string
 	// Installer is the image that an earlier run installed on the machine, as recorded;
 	// empty when none is known. No machine tells.
 	Installer string
@@ -182,7 +198,9 @@ func (s MachineState) goingDown() bool { return s.RebootedFrom != "" && s.Reboot
 
 // EtcdDown is true for a control plane whose own etcd is known not to run. In a run that of
 // a machine which is running and ready is not asked for.
-func (s MachineState) EtcdDown() bool { return s.EtcdService != "" && s.EtcdService != ServiceRunning }
+func (s MachineState) EtcdDown() bool {
+	return s.Stopped || s.EtcdService != "" && s.EtcdService != ServiceRunning
+}
 
 // inSequence is true for a machine on which Talos runs a sequence that ends in a reboot or
 // in maintenance mode; it takes no other one meanwhile.

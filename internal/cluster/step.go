@@ -45,6 +45,8 @@ type ApplyConfig struct {
 	Reboot string
 	// Try keeps the configuration only when the machine is reached again under it.
 	Try bool
+	// Container is set for a machine that is a pod.
+	Container bool
 	// Evacuation before a reboot.
 	Evacuation
 }
@@ -55,7 +57,7 @@ func (s ApplyConfig) On() string { return s.Machine }
 func (s ApplyConfig) String() string {
 	switch {
 	case s.Access == Member && s.Reboot != "":
-		return fmt.Sprintf("apply configuration to %s (%s): changes %s", s.Machine, s.and("reboot"), s.Reboot)
+		return fmt.Sprintf("apply configuration to %s (%s): changes %s", s.Machine, s.and(s.restart()), s.Reboot)
 	case s.Access == Member && s.Try:
 		return fmt.Sprintf("apply configuration to %s (no reboot, on trial first)", s.Machine)
 	case s.Access == Member:
@@ -67,12 +69,25 @@ func (s ApplyConfig) String() string {
 		joins += " with Kubernetes " + s.Kubernetes
 	}
 
+	if s.Container {
+		return fmt.Sprintf("create pod of %s with Talos %s, apply configuration: %s", s.Machine, s.TalosVersion, joins)
+	}
+
 	if s.Install == "" {
 		return fmt.Sprintf("apply configuration to %s at %s: %s", s.Machine, s.Address, joins)
 	}
 
 	return fmt.Sprintf("apply configuration to %s at %s: installs Talos %s on %s, reboots, %s",
 		s.Machine, s.Address, s.TalosVersion, s.Install, joins)
+}
+
+// restart is how the machine begins anew.
+func (s ApplyConfig) restart() string {
+	if s.Container {
+		return "restart"
+	}
+
+	return "reboot"
 }
 
 // Bootstrap makes a control plane the first member of a new etcd. It happens
@@ -137,6 +152,9 @@ func (s WriteMeta) String() string {
 // Upgrade installs another Talos on a machine, or the same with another schematic,
 // and reboots it. The image is pulled before the node is cordoned and drained, and a
 // leader of etcd hands over first.
+//
+// The pod of a container is replaced by one with the image, and with all else that is wanted
+// of it. Its volumes stay.
 type Upgrade struct {
 	Machine string
 	Role    Role
@@ -148,6 +166,10 @@ type Upgrade struct {
 	Installer string
 	// Reinstall is set when nothing changes but the image.
 	Reinstall bool
+	// Container is set for a machine that is a pod, and Replace when that is replaced for
+	// something else than another version of Talos, with the reason.
+	Container bool
+	Replace   string
 	Evacuation
 }
 
@@ -156,6 +178,15 @@ func (s Upgrade) On() string { return s.Machine }
 
 func (s Upgrade) String() string {
 	how := s.and("reboot")
+
+	switch {
+	case s.Replace != "" && s.Drain:
+		return fmt.Sprintf("replace pod of %s (drain): %s", s.Machine, s.Replace)
+	case s.Replace != "":
+		return fmt.Sprintf("replace pod of %s: %s", s.Machine, s.Replace)
+	case s.Container:
+		how = s.and("replace pod")
+	}
 
 	if s.Reinstall {
 		return fmt.Sprintf("upgrade Talos on %s: image %s (%s)", s.Machine, s.Installer, how)
@@ -248,6 +279,9 @@ type Reset struct {
 	// Shared is set when other runs may be at work on the same cluster, which ends with
 	// this reset: those that have begun finish first.
 	Shared bool
+	// Container is set for a machine that is a pod: that is deleted, and its volumes, and
+	// nothing is left of the machine.
+	Container bool
 }
 
 // On names the machine.
@@ -255,6 +289,12 @@ func (s Reset) On() string { return s.Machine }
 
 func (s Reset) String() string {
 	switch {
+	case s.Container && s.Last:
+		return fmt.Sprintf("delete pod and volumes of %s, the last %s", s.Machine, s.Role)
+	case s.Container && s.Drain:
+		return fmt.Sprintf("delete pod and volumes of %s %s (drains it)", s.Role, s.Machine)
+	case s.Container:
+		return fmt.Sprintf("delete pod and volumes of %s %s", s.Role, s.Machine)
 	case s.Last:
 		return fmt.Sprintf("reset %s, the last %s (wipes its state, reboots to maintenance mode)", s.Machine, s.Role)
 	case s.Graceful, s.Drain:
@@ -262,6 +302,22 @@ func (s Reset) String() string {
 	default:
 		return fmt.Sprintf("reset %s %s (wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
 	}
+}
+
+// ReplaceVolumes gives a container new volumes in the place of those that are lost for good,
+// so that it comes back without data and joins anew. Destructive.
+type ReplaceVolumes struct {
+	Machine string
+	Role    Role
+	// Cause says what became of the old ones.
+	Cause string
+}
+
+// On names the machine.
+func (s ReplaceVolumes) On() string { return s.Machine }
+
+func (s ReplaceVolumes) String() string {
+	return fmt.Sprintf("replace volumes of %s %s (its data is lost%s)", s.Role, s.Machine, colon(s.Cause))
 }
 
 // DeleteNode removes the Kubernetes Node object of a machine that was reset;
@@ -302,7 +358,7 @@ func (r Refusal) String() string { return about(r.Machine, r.Reason+". "+r.Remed
 // happen under one lock.
 func Disruptive(s Step) bool {
 	switch s := s.(type) {
-	case Upgrade, LeaveEtcd, RemoveMember:
+	case Upgrade, LeaveEtcd, RemoveMember, ReplaceVolumes:
 		return true
 	case ApplyConfig:
 		return s.Reboot != ""
@@ -332,6 +388,14 @@ func OneByOne(s Step) bool {
 	default:
 		return false
 	}
+}
+
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return ": " + text
 }
 
 func about(machine, text string) string {

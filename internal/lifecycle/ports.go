@@ -62,7 +62,9 @@ type Machine interface {
 	// PullImage makes a Member fetch an installer image; minutes on slow links.
 	// A Talos that cannot pull ahead does nothing. Safe to repeat.
 	PullImage(ctx context.Context, image string) error
-	// Upgrade installs Talos from an image on a Member and reboots it. Where these are
+	// Upgrade installs Talos from an image on a Member and reboots it; of a container it
+	// replaces the pod, with the image and all else that is wanted of it, also where the pod
+	// does not answer. Where these are
 	// two calls confirm is asked between them, and its error keeps the machine up. It returns
 	// when the machine went down; whether it came back with the new version is for
 	// an observation to say. An installer that refuses is a permanent error.
@@ -88,8 +90,18 @@ type Machine interface {
 	WriteMeta(ctx context.Context, values map[uint8]string) error
 	// Reset wipes the machine's state and reboots it into maintenance mode.
 	// Destructive. graceful cordons, drains and leaves etcd first. Returns when
-	// Talos accepted the reset.
+	// Talos accepted the reset. A container is deleted with its volumes, also when it does
+	// not answer; it is Gone then.
 	Reset(ctx context.Context, graceful bool) error
+}
+
+// Volumes is what a [Machine] has beside its Talos API when it is a pod of a host cluster. A
+// machine of metal does not implement it.
+type Volumes interface {
+	// ReplaceVolumes deletes the machine's volumes and its pod, and makes new ones: it comes
+	// back in maintenance mode. Destructive. It returns when the old pod is gone. Volumes that
+	// are not lost, because the host cluster can use them again, are a permanent error.
+	ReplaceVolumes(ctx context.Context) error
 }
 
 // Fleet reaches machines.

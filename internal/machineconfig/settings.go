@@ -15,6 +15,8 @@ type Cluster struct {
 	Contract string
 	// CertSANs are further addresses and names of the Talos API and the Kubernetes API certificates.
 	CertSANs []string
+	// Container is true when the machines are containers, all of them; see containerCluster.
+	Container bool
 	// PodCIDRs and ServiceCIDRs have at most one network for each address family; the first is the primary
 	// one. Defaults: 10.244.0.0/16 and 10.96.0.0/12, whatever the family of the endpoint.
 	PodCIDRs, ServiceCIDRs []string
