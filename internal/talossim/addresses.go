@@ -103,10 +103,11 @@ func (b *addressBlock) take(addr netip.Addr) (netip.Addr, error) {
 		return addr, nil
 	}
 
-	for {
+	// Those that were given back come last, so that an address has an owner for as long as possible.
+	for range 1 << (32 - b.prefix.Bits()) {
 		b.next = b.next.Next()
 		if !b.prefix.Contains(b.next) {
-			return addr, errAddressesExhausted
+			b.next = b.prefix.Addr()
 		}
 
 		if !reserved(b.prefix, b.next) && !b.used[b.next] {
@@ -115,9 +116,11 @@ func (b *addressBlock) take(addr netip.Addr) (netip.Addr, error) {
 			return b.next, nil
 		}
 	}
+
+	return addr, errAddressesExhausted
 }
 
-// free makes a machine's address available to whoever asks for just that one.
+// free makes a machine's address available again, to whoever asks for just that one, or when there is no other.
 func (b *addressBlock) free(addr netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

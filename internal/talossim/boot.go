@@ -29,7 +29,9 @@ type boot struct {
 	m      *Machine
 	sim    *Simulator
 	id     string
-	system system          // what was booted; never changes
+	// hostBoot is the boot id of the kernel that a container runs on, empty for the site's.
+	hostBoot string
+	system   system        // what was booted; never changes
 	staged string          // image of a staged upgrade that this boot is to carry out
 	ctx    context.Context //nolint:containedctx // the lifetime of the boot
 	cancel context.CancelFunc
@@ -110,6 +112,7 @@ func newBoot(m *Machine) (*boot, error) {
 	stored := m.disk.config
 	m.boots++
 	b.system = m.nextSystem()
+	b.hostBoot = m.opts.BootID
 	b.staged = m.disk.takeStaged()
 	m.sim.mu.Unlock()
 

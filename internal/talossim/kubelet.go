@@ -286,7 +286,7 @@ func (b *boot) fillStatus(node *corev1.Node, version string, ready bool) {
 		{Type: corev1.NodeHostName, Address: b.nodeName},
 	}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{
-		MachineID: id, SystemUUID: b.m.uuid, BootID: b.id,
+		MachineID: id, SystemUUID: b.m.uuid, BootID: b.kernelBoot(),
 		KernelVersion: "6.18.0-talos", OSImage: fmt.Sprintf("Talos (%s)", b.talosVersion()),
 		ContainerRuntimeVersion: "containerd://2.2.0", KubeletVersion: version,
 		OperatingSystem: "linux", Architecture: architecture(),
@@ -332,7 +332,7 @@ func (b *boot) loseNode() {
 		return
 	}
 
-	lost, err := k.loseNode(ctx, b.nodeName, b.id, b.kubeletRuns)
+	lost, err := k.loseNode(ctx, b.nodeName, b.kernelBoot(), b.kubeletRuns)
 	if lost {
 		err = k.losePods(ctx, b.nodeName)
 	}
@@ -346,12 +346,12 @@ func (b *boot) loseNode() {
 	b.sim.update(b.repeatReports)
 }
 
-// kubeletRuns says whether the kubelet is up and may report the node at any moment.
+// kubeletRuns says whether the kubelet is up, in this boot or in the next, and may report the node at any moment.
 func (b *boot) kubeletRuns() bool {
 	b.sim.mu.Lock()
 	defer b.sim.mu.Unlock()
 
-	return b.kubeletRun > 0
+	return b.kubeletRun > 0 || b.m.boot != nil && b.m.boot.kubeletRun > 0
 }
 
 // cordonNode marks the node unschedulable before the machine goes, as machined does in

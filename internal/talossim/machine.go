@@ -48,6 +48,7 @@ type Machine struct {
 	off   bool // reported as off: StageUnknown
 	hang  bool // the next reboot never returns
 	boots int
+	exit  int  // status of the last container
 
 	breaks map[component]bool // components of Kubernetes that crash here
 }
@@ -208,10 +209,11 @@ func (m *Machine) AwaitReady(ctx context.Context) error {
 	return nil
 }
 
-// BootID is the current boot's id, empty while the machine is off.
+// BootID is the current boot's id, empty while the machine is off. That of a container is its host's, and
+// stays when it starts again.
 func (m *Machine) BootID() string {
 	if b := m.current(); b != nil {
-		return b.id
+		return b.kernelBoot()
 	}
 
 	return ""

@@ -123,7 +123,8 @@ func (m *Machine) Move(addr netip.Addr) error {
 	return nil
 }
 
-// run boots the machine again and again until it is switched off.
+// run boots the machine again and again until it is switched off. A container exits with its first boot
+// (Talos 1.13: reboot(2) in a PID namespace ends its init).
 func (m *Machine) run(ctx context.Context) {
 	for {
 		b, err := newBoot(m)
@@ -133,7 +134,10 @@ func (m *Machine) run(ctx context.Context) {
 			return
 		}
 
-		if b.run(ctx) == poweredOff {
+		end := b.run(ctx)
+		m.exited(end, ctx.Err() != nil)
+
+		if end == poweredOff || m.platform == Container {
 			return
 		}
 

@@ -108,7 +108,8 @@ type Platform int
 const (
 	// Metal installs to a disk, reboots, and has hardware information.
 	Metal Platform = iota
-	// Container has no disks and no installation, refuses reboots, and exits on reset.
+	// Container has no disks and no installation, refuses reboots, and is off after a reset or a configuration
+	// that needs a reboot: its process exits, and whoever runs containers decides what follows.
 	Container
 )
 
@@ -197,6 +198,8 @@ type MachineOptions struct {
 	// Hostname is what DHCP or the platform would give. Empty: Talos derives a
 	// stable one from the node identity.
 	Hostname string
+	// BootID is that of the host's kernel (containers only); all containers of a site share one when empty.
+	BootID string
 	// Disks of a metal machine; nil means one 20 GiB disk /dev/sda.
 	Disks []Disk
 	// Schematic is the Image Factory schematic id; empty is a vanilla image.

@@ -204,7 +204,7 @@ func (b *boot) wipe(r *sequenceRun, req *machine.ResetRequest, labels []string) 
 			return err
 		}
 
-		b.wipePartitions(labels, task == "resetSystemDisk")
+		b.m.wipePartitions(labels, task == "resetSystemDisk")
 
 		return nil
 	})
@@ -212,14 +212,14 @@ func (b *boot) wipe(r *sequenceRun, req *machine.ResetRequest, labels []string) 
 
 // wipePartitions empties what the labels stand for. Without META the machine counts
 // as not installed; without the boot loader it never boots again.
-func (b *boot) wipePartitions(labels []string, whole bool) {
+func (m *Machine) wipePartitions(labels []string, whole bool) {
 	var (
 		node     etcdNode
 		snapshot string
 	)
 
-	b.sim.update(func() {
-		d := &b.m.disk
+	m.sim.update(func() {
+		d := &m.disk
 
 		for _, label := range labels {
 			switch label {
@@ -242,5 +242,5 @@ func (b *boot) wipePartitions(labels []string, whole bool) {
 		node.wipe()
 	}
 
-	b.sim.removeFile(snapshot)
+	m.sim.removeFile(snapshot)
 }

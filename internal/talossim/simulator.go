@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/google/uuid"
 )
 
 // Simulator is one site of machines. All methods may be called from any goroutine.
@@ -30,6 +31,7 @@ type Simulator struct {
 	machines []*Machine
 	clusters map[string]*cluster
 	closed   bool
+	kernel   string // boot id that containers share
 
 	controlled bool // by real controllers, see HandOverWorkloads
 
@@ -58,6 +60,7 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		registries: newRegistries(),
 		changed:    make(chan struct{}),
 		clusters:   map[string]*cluster{},
+		kernel:     uuid.NewString(),
 		endpoints: endpoints{
 			holders: map[netip.AddrPort]*boot{}, dropped: map[netip.AddrPort]bool{}, balancers: map[netip.AddrPort]*forwarder{},
 		},
@@ -189,6 +192,9 @@ func (s *Simulator) find(match func(*Machine) bool) *Machine {
 
 	return nil
 }
+
+// Reserve takes an address of the site that no machine gets, for a server of the test.
+func (s *Simulator) Reserve() (netip.Addr, error) { return s.addrs.take(netip.Addr{}) }
 
 // Network is the block of loopback addresses the site uses.
 func (s *Simulator) Network() netip.Prefix { return s.addrs.prefix }

@@ -68,7 +68,7 @@ func (a *api) Read(req *machine.ReadRequest, stream machine.MachineService_ReadS
 func (b *boot) file(path string) ([]byte, error) {
 	switch path {
 	case "/proc/sys/kernel/random/boot_id":
-		return []byte(b.id + "\n"), nil
+		return []byte(b.kernelBoot() + "\n"), nil
 	case "/etc/os-release":
 		v := b.talosVersion()
 

@@ -1,0 +1,147 @@
+package talossim_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// pod is a running cluster of one container, and the cluster.
+func pod(t *testing.T) (*talossim.Machine, *testCluster) {
+	t.Helper()
+
+	sim := talossim.ForTest(t, talossim.Options{})
+	cluster := newTestCluster(t, sim, generate.WithHostDNSForwardKubeDNSToHost(true))
+
+	m, err := sim.AddMachine(within(t, time.Minute), talossim.MachineOptions{Platform: talossim.Container, Hostname: "dev-cp-0-0", BootID: "host"})
+	check(t, err)
+	cluster.create([]*talossim.Machine{m}, nil)
+
+	return m, cluster
+}
+
+func bootIDOf(t *testing.T, c *client.Client) string {
+	t.Helper()
+
+	r, err := c.Read(t.Context(), "/proc/sys/kernel/random/boot_id")
+	check(t, err)
+
+	content, err := io.ReadAll(r)
+	check(t, err)
+	check(t, r.Close())
+
+	return string(bytes.TrimSpace(content))
+}
+
+// TestContainerExits holds what a container does where a machine would reboot: its process ends, and it has everything
+// but a boot id of its own when it is started again.
+func TestContainerExits(t *testing.T) {
+	t.Parallel()
+
+	m, cluster := pod(t)
+
+	before := m.Config()
+	check(t, second(cluster.secure(m).ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{
+		Data: before, Mode: machine.ApplyConfigurationRequest_REBOOT,
+	})))
+	<-m.Off()
+
+	if m.ExitCode() != 129 || m.Boots() != 1 {
+		t.Errorf("exit code %d after %d boots", m.ExitCode(), m.Boots())
+	}
+
+	m.PowerOn()
+	check(t, m.AwaitReady(within(t, time.Minute)))
+
+	if id := bootIDOf(t, cluster.secure(m)); id != "host" || m.BootID() != id {
+		t.Errorf("boot id %q", id)
+	}
+
+	if !bytes.Equal(m.Config(), before) || m.Boots() != 2 {
+		t.Errorf("%d boots, configuration %d bytes", m.Boots(), len(m.Config()))
+	}
+
+	m.Terminate()
+	<-m.Off()
+
+	if m.ExitCode() != 130 {
+		t.Errorf("exit code %d of a container that was stopped", m.ExitCode())
+	}
+
+	m.PowerOn()
+	m.PowerOff()
+
+	if m.ExitCode() != 137 {
+		t.Errorf("exit code %d of a container that was killed", m.ExitCode())
+	}
+}
+
+// TestContainerIsReplaced: another container with the same volumes is the same machine with another release.
+func TestContainerIsReplaced(t *testing.T) {
+	t.Parallel()
+
+	m, cluster := pod(t)
+	address := m.Address()
+
+	if err := m.Place(talossim.Placement{}); err == nil {
+		t.Error("a container that runs was placed anew")
+	}
+
+	m.Terminate()
+	<-m.Off()
+	check(t, m.Place(talossim.Placement{TalosVersion: "v1.13.1", BootID: "other host"}))
+	m.PowerOn()
+	check(t, m.AwaitReady(within(t, time.Minute)))
+
+	if m.TalosVersion() != "v1.13.1" || m.BootID() != "other host" || m.Hostname() != "dev-cp-0-0" || m.Address() == address {
+		t.Errorf("%s with boot id %q, name %s at %s", m.TalosVersion(), m.BootID(), m.Hostname(), m.Address())
+	}
+
+	members, err := cluster.secure(m).EtcdMemberList(t.Context(), &machine.EtcdMemberListRequest{})
+	check(t, err)
+
+	if n := len(members.GetMessages()[0].GetMembers()); n != 1 {
+		t.Errorf("%d members of etcd", n)
+	}
+}
+
+// TestContainerVolumes: each volume holds its own, and the rest of the machine goes on without one that is new.
+func TestContainerVolumes(t *testing.T) {
+	t.Parallel()
+
+	m, cluster := pod(t)
+
+	m.WipeVolumes(talossim.VolumeEphemeral)
+	m.PowerOn()
+	check(t, m.AwaitStage(within(t, time.Minute), talossim.StageBooting)) // with its configuration, for an etcd to join
+
+	if !m.Configured() {
+		t.Error("the configuration is lost with /var")
+	}
+
+	cluster.bootstrap(m)
+	check(t, m.AwaitReady(within(t, time.Minute)))
+
+	m.WipeVolumes(talossim.VolumeState)
+	m.PowerOn()
+	check(t, m.AwaitStage(within(t, time.Minute), talossim.StageMaintenance))
+
+	eventually(t, "apply", func(ctx context.Context) error { // the answer is lost when the API of the configuration begins first
+		_, err := insecure(t, m).ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: cluster.config(machinetype.TypeControlPlane)})
+		if m.Configured() {
+			return nil
+		}
+
+		return err
+	})
+	check(t, m.AwaitReady(within(t, time.Minute))) // nobody bootstraps etcd: its data was there
+}
