@@ -154,6 +154,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		state.Meta = maps.Clone(m.Meta)
 		s.Machines[m.Name] = state
 	case Upgrade:
+		state = started(m, state)
 		state.TalosVersion = step.To
 		if step.Schematic != "" {
 			state.Schematic = step.Schematic
@@ -172,6 +173,13 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	case RemoveMember:
 		s.removeMember(step.Member)
 	case Reset:
+		s.lose(m)
+		s.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: state.NodeName}
+
+		if m.Container {
+			s.Machines[m.Name] = MachineState{Access: Gone, NodeName: state.NodeName}
+		}
+	case ReplaceVolumes:
 		s.lose(m)
 		s.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: state.NodeName}
 	case PullImages:
@@ -326,6 +334,11 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	state := s.Machines[m.Name]
 	state.Stage, state.Ready, state.Unmet = StageRunning, true, nil
 
+	if m.Container {
+		state.Addresses = []string{m.Address}
+		s.announce(m)
+	}
+
 	if m.Role == ControlPlane {
 		state.EtcdService = ServiceRunning
 
@@ -349,6 +362,35 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	node.Ready = node.Ready || want.NodesBecomeReady
 	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }), node)
 	s.run(m)
+}
+
+// announce lets the member of a container of the model be known by its present address, as
+// Talos does once its etcd is well.
+func (s *Snapshot) announce(m Machine) {
+	member, ok := s.MemberOf(m)
+
+	for i := range s.Etcd.Members {
+		if ok && s.Etcd.Members[i].ID == member.ID {
+			s.Etcd.Members[i].PeerURLs = []string{"https://" + hostInURL(m.Address) + ":2380"}
+		}
+	}
+}
+
+// started is a machine of the model whose pod was replaced: one in whose pod nothing ran goes
+// on with the data that its volumes have.
+func started(m Machine, s MachineState) MachineState {
+	if !s.Stopped {
+		return s
+	}
+
+	s.Stopped, s.Cause = false, ""
+	s.Access, s.Stage = Maintenance, StageMaintenance
+
+	if s.NodeName != "" || s.ConfigDigest != "" || m.MemberID != "" {
+		s.Access, s.Stage, s.Ready, s.ConfigDigest = Member, StageRunning, true, m.ConfigDigest
+	}
+
+	return s
 }
 
 // leaveBehind gives the model what the cluster still has of a machine that lost its

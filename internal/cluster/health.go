@@ -171,6 +171,8 @@ func (p plane) absence() (reason string, known bool) {
 		return "waits in maintenance mode", true
 	case Foreign:
 		return "answers as somebody else", true
+	case Gone:
+		return "does not exist", true
 	case Unreachable, Unobserved:
 		return "does not answer", false
 	default:

@@ -38,7 +38,17 @@ func Objection(want Spec, have Snapshot, p Policy, step Step) string {
 		}
 
 		return othersUnfit(want, have, m) // its etcd goes on
+	case ReplaceVolumes:
+		if !have.Machines[m.Name].VolumesLost {
+			return "its volumes can be used again"
+		}
+
+		return dataNeeded(want, have, m)
 	case Upgrade, ApplyConfig, Reset:
+		if have.Machines[m.Name].Access == Maintenance {
+			return "" // it is in nobody's service
+		}
+
 		if m.Role == Worker {
 			return staysInService(want, have, m, p)
 		}

@@ -12,7 +12,7 @@ import (
 // arguments give the same decision.
 //
 // The rules, in the order in which they are asked: who may be talked to at all
-// (identity), what is left of machines that are gone, which machines join, which nodes
+// (identity), what is left of machines that are gone, whose volumes are lost, which machines join, which nodes
 // nobody runs any more, which are given back, what changes on machines that run, where and when etcd is
 // bootstrapped, what META lacks, who leaves, how Kubernetes is upgraded, and what has to
 // settle before the cluster counts as Ready.
@@ -33,6 +33,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseStrangers(want, have, d)
 	refuseLostEtcd(want, have, d)
+	refuseLostQuorum(want, have, d)
 	refuseRestore(want, have, d)
 	refuseUpgrades(want, have, d)
 	refuseKubernetes(want, have, d)
@@ -43,6 +44,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 
 	planDepartures(want, have, p, d)
+	planVolumes(want, have, d)
 	planJoins(want, have, p, d)
 	planFormerNodes(want, have, d)
 	planUncordons(want, have, d)
@@ -67,7 +69,7 @@ func refuseStrangers(want Spec, have Snapshot, d *Decision) {
 		case s.Access == Foreign:
 			d.refuse(m.Name, fmt.Sprintf("%s answers, but not as a machine of cluster %q: %s", m.Address, want.Name, s.Cause),
 				"Nothing was sent to it. Check the address and the secrets; a machine of another cluster has to be reset there first")
-		case m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID):
+		case m.reportsOther(s):
 			d.refuse(m.Name, fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID),
 				"Nothing was sent to it. Correct the address, or the uuid when the hardware was exchanged on purpose")
 		case s.Access == Member && s.Role != "" && s.Role != m.Role:
@@ -75,7 +77,7 @@ func refuseStrangers(want Spec, have Snapshot, d *Decision) {
 				"Talos cannot change the role of a machine in place: reset it first, or list it under the role it has")
 		}
 
-		if s.UUID == "" {
+		if s.UUID == "" || m.Container { // that of the hardware is the host's
 			continue
 		}
 
@@ -162,7 +164,10 @@ func etcdExpected(want Spec) bool { return want.OwnsControlPlane() }
 func Unsettled(want Spec, have Snapshot, m Machine) string {
 	s := have.Machines[m.Name]
 
-	if s.Access != Member {
+	switch {
+	case s.Access == Gone:
+		return "has no pod"
+	case s.Access != Member:
 		return "is not a member of the cluster yet"
 	}
 
@@ -196,7 +201,7 @@ func unsettledMember(have Snapshot, m Machine) string {
 	case member.Learner:
 		return "is a learner in etcd, not promoted yet"
 	default:
-		return ""
+		return formerPeer(have, m, member)
 	}
 }
 

@@ -12,7 +12,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 
 	for _, m := range want.everyControlPlane() {
 		s := have.Machines[m.Name]
-		if s.Access != Maintenance && (s.Access != Member || !s.EtcdService.WithoutData() || s.BootstrapRequested || s.BootstrapSent) {
+		if s.Access != Maintenance && !removedAndGone(want, m, s) && (s.Access != Member || !s.EtcdService.WithoutData() || s.BootstrapRequested || s.BootstrapSent) {
 			return
 		}
 	}
@@ -71,7 +71,12 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 
 	for _, m := range want.everyControlPlane() {
-		if reason := mayHoldEtcd(have.Machines[m.Name]); reason != "" {
+		reason := mayHoldEtcd(have.Machines[m.Name])
+		if s := have.Machines[m.Name]; s.Access == Gone && !removedAndGone(want, m, s) {
+			reason = podMissing // it is made before anything else, and says itself what it holds
+		}
+
+		if reason != "" {
 			d.holdOnce(m.Name, reason, "it may already hold etcd data, so no other machine is bootstrapped")
 
 			return
@@ -152,7 +157,7 @@ func etcdBeginning(machines []Machine, have Snapshot) bool {
 // empty when it can.
 func mayHoldEtcd(s MachineState) string {
 	switch {
-	case s.Access == Maintenance, readyForBootstrap(s):
+	case s.Access == Maintenance, s.Access == Gone, readyForBootstrap(s):
 		return ""
 	case s.Access == Member && s.EtcdService.ProvesData():
 		return "its etcd is " + string(s.EtcdService)

@@ -60,7 +60,7 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 	}
 
 	step := ApplyConfig{
-		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
+		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
 		Access: Member, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: r.kubernetes, Try: r.policy.TryConfig,
 	}
 
@@ -149,7 +149,7 @@ func (r rollout) planControlPlanes(d *Decision) (pending string) {
 		switch {
 		case later != "":
 			d.hold(m.Name, "%s", later)
-		case !founded && upgrade:
+		case !founded && upgrade && !r.have.Machines[m.Name].Stopped:
 			d.hold(m.Name, "is upgraded once the cluster has an etcd")
 		case !founded:
 			d.step(change)

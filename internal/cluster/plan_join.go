@@ -15,8 +15,12 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 		switch {
 		case s.Busy != "":
 			d.hold(m.Name, "%s", s.Busy)
+		case d.concerns(m.Name):
 		case s.Access == Unobserved:
 			d.hold(m.Name, "not observed yet")
+		case s.Access == Gone:
+			d.hold(m.Name, "%s", podMissing)
+		case replaceable(m, s):
 		case s.Access == Unreachable:
 			d.hold(m.Name, "no answer from %s: %s", m.Address, s.Cause)
 		case s.goingDown():
@@ -57,8 +61,14 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
+	if outdated(m, have.Machines[m.Name]) {
+		d.step(replacement(have, m, Release{Version: m.TalosVersion, Installer: m.Installer}, p)) // blank, so no version is passed by
+
+		return
+	}
+
 	d.step(ApplyConfig{
-		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest,
+		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
 		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: joinsWith(want, have),
 	})
 }

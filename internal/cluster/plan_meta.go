@@ -24,6 +24,12 @@ func (m Machine) MayReport(uuid string) bool {
 	return strings.EqualFold(m.UUID, uuid) || override != "" && strings.EqualFold(override, uuid)
 }
 
+// reportsOther is true for a machine that answers with the UUID of other hardware. Containers
+// have no hardware of their own.
+func (m Machine) reportsOther(s MachineState) bool {
+	return !m.Container && m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID)
+}
+
 // planMeta decides which members get values written to META: those in which a wanted
 // key is missing or has another value. Keys that are not wanted are never touched.
 //

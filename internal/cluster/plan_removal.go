@@ -34,7 +34,9 @@ func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
 		return false
 	}
 
-	return have.Machines[m.Name].Access == Maintenance || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
+	access := have.Machines[m.Name].Access
+
+	return access == Maintenance || access == Gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
 }
 
 // planRemovals takes the control planes that are removed out of the cluster. Living ones
@@ -51,7 +53,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		switch {
 		case d.concerns(m.Name), d.leaving(have, m, p):
 		case departed(want, have, m, p) && have.Etcd.Known:
-			planNodeDeletion(want, have, m, d)
+			planRemains(want, have, m, d)
 		case s.Access != Member && !departed(want, have, m, p):
 			d.hold(m.Name, "is to be removed and does not answer%s", because(s.Cause))
 		case !have.Etcd.Known:
@@ -66,7 +68,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case otherUnderWay(want, have, m, p) != "":
 			d.hold(m.Name, "is not reset yet: %s", otherUnderWay(want, have, m, p))
 		default:
-			d.step(Reset{Machine: m.Name, Role: m.Role})
+			d.step(Reset{Machine: m.Name, Role: m.Role, Container: m.Container})
 
 			inHand = m.Name
 		}
@@ -91,8 +93,8 @@ func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 	switch {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
-	case s.Resetting && TeardownLeft(m, have, p) == "" && s.Access != Maintenance:
-		d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
+	case s.Resetting && TeardownLeft(m, have, p) == "" && !s.ended(m):
+		d.hold(m.Name, "%s%s", notEnded(m), because(s.Cause))
 	default:
 		return false
 	}
@@ -169,7 +171,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	switch {
 	case d.concerns(m.Name), d.leaving(have, m, p):
 	case departed(want, have, m, p):
-		planNodeDeletion(want, have, m, d)
+		planRemains(want, have, m, d)
 	case s.Access != Member:
 		d.hold(m.Name, "is to be removed and does not answer%s", because(s.Cause))
 	case !have.Kubernetes.Reachable:
@@ -177,8 +179,22 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
-		d.step(Reset{Machine: m.Name, Role: m.Role, Evacuation: evacuation(have, m, p)})
+		d.step(Reset{Machine: m.Name, Role: m.Role, Container: m.Container, Evacuation: evacuation(have, m, p)})
 	}
+}
+
+// planRemains takes away what is left of a machine that is out of the cluster: the pod of a
+// container, which the host cluster deletes without being answered by it, and the node.
+func planRemains(want Spec, have Snapshot, m Machine, d *Decision) {
+	access := have.Machines[m.Name].Access
+
+	if m.Container && (access == Maintenance || access == Unreachable) {
+		d.step(Reset{Machine: m.Name, Role: m.Role, Container: true})
+
+		return
+	}
+
+	planNodeDeletion(want, have, m, d)
 }
 
 // planNodeDeletion deletes the node of a machine that was removed.
@@ -239,7 +255,7 @@ func answersAsOther(want Spec, have Snapshot, m Machine) bool {
 
 	successor := slices.ContainsFunc(want.Machines, func(w Machine) bool { return sameHost(w.Address, m.Address) })
 
-	return s.Access == Member && (successor || m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID) || s.Role != "" && s.Role != m.Role)
+	return s.Access == Member && (successor || m.reportsOther(s) || s.Role != "" && s.Role != m.Role)
 }
 
 func answersItself(want Spec, have Snapshot, m Machine) bool {

@@ -4,11 +4,12 @@ import "fmt"
 
 // PlanTeardown decides how machines are taken out of service: workers first, then
 // all control planes but one, then the last. Every machine ends in maintenance
-// mode.
+// mode, and of containers nothing is left.
 //
 // A machine that answers to another CA is never reset, and one that stays silent
 // is given up after Policy.DeadAfter: [TeardownLeft] names it, the others are
-// finished.
+// finished. A silent container is deleted all the same: that is for the host cluster to do,
+// and what is deleted is known by its marks there.
 func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
@@ -42,7 +43,7 @@ func livingControlPlanes(want Spec, have Snapshot, p Policy) []Machine {
 
 	for _, m := range want.sorted(ControlPlane) {
 		s := have.Machines[m.Name]
-		if s.Access != Maintenance && TeardownLeft(m, have, p) == "" {
+		if !s.ended(m) && TeardownLeft(m, have, p) == "" {
 			alive = append(alive, m)
 		}
 	}
@@ -54,11 +55,13 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	s := have.Machines[m.Name]
 
 	switch {
-	case s.Access == Maintenance, TeardownLeft(m, have, p) != "":
+	case s.ended(m), TeardownLeft(m, have, p) != "":
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting:
-		d.hold(m.Name, "was reset, does not wait in maintenance mode yet%s", because(s.Cause))
+		d.hold(m.Name, "%s%s", notEnded(m), because(s.Cause))
+	case m.Container && s.Access != Unobserved:
+		d.step(Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
 	case s.Access == Member:
 		d.step(Reset{
 			Machine: m.Name, Role: m.Role, Last: last,
@@ -71,10 +74,19 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	}
 }
 
+// notEnded says what a machine that was reset has not come to yet.
+func notEnded(m Machine) string {
+	if m.Container {
+		return "was deleted, and is not gone yet"
+	}
+
+	return "was reset, does not wait in maintenance mode yet"
+}
+
 // planNodeRemoval deletes the node of a worker that left.
 func planNodeRemoval(m Machine, have Snapshot, p Policy, d *Decision) {
 	s := have.Machines[m.Name]
-	if p.KeepNodes || s.Access != Maintenance || s.Busy != "" || !have.Kubernetes.Reachable {
+	if p.KeepNodes || !s.ended(m) || s.Busy != "" || !have.Kubernetes.Reachable {
 		return
 	}
 
@@ -87,22 +99,28 @@ func planNodeRemoval(m Machine, have Snapshot, p Policy, d *Decision) {
 // is not.
 func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	s := have.Machines[m.Name]
-	silent := have.Time.Sub(s.Since)
 
 	switch {
 	case s.Busy != "":
 		return ""
 	case s.Access == Foreign:
 		return "answers, but not as a machine of this cluster" + because(s.Cause)
-	case s.Access == Member && m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID):
+	case s.Access == Member && m.reportsOther(s):
 		return fmt.Sprintf("answers as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
 	case s.Access == Member && s.Role != "" && s.Role != m.Role:
 		return fmt.Sprintf("answers as a %s, expected a %s", s.Role, m.Role)
-	case s.Access == Unreachable && s.Resetting && silent > p.ResetPatience:
+	case s.Access == Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.ResetPatience:
 		return "was reset and did not come back" + because(s.Cause)
-	case s.Access == Unreachable && !s.Resetting && silent > p.DeadAfter:
+	case !m.Container && silentFor(have, m, p):
 		return "does not answer" + because(s.Cause)
 	default:
 		return ""
 	}
+}
+
+// silentFor is true for a machine that has been silent for long enough to count as dead.
+func silentFor(have Snapshot, m Machine, p Policy) bool {
+	s := have.Machines[m.Name]
+
+	return s.Access == Unreachable && s.Busy == "" && !s.Resetting && have.Time.Sub(s.Since) > p.DeadAfter
 }

@@ -13,20 +13,28 @@ import (
 // compared.
 func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 	s := have.Machines[m.Name]
+
 	release, ok := nextRelease(m, s.TalosVersion)
+	if ok && replaceable(m, s) {
+		return replacement(have, m, release, p), true
+	}
 
 	if s.Access != Member || s.TalosVersion == "" || !ok {
 		return Upgrade{}, false
 	}
 
 	same := runs(s, release.Version, m.Schematic)
-	if same && !reinstalls(m, s) {
+
+	switch {
+	case same && outdated(m, s):
+		return replacement(have, m, release, p), true
+	case same && !reinstalls(m, s):
 		return Upgrade{}, false
 	}
 
 	return Upgrade{
 		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
-		Installer: release.Installer, Reinstall: same, Evacuation: evacuation(have, m, p),
+		Installer: release.Installer, Reinstall: same, Container: m.Container, Evacuation: evacuation(have, m, p),
 	}, true
 }
 
@@ -220,11 +228,15 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 		_, known := nextRelease(m, s.TalosVersion)
 
 		switch {
+		case rolledBack(s) && m.Container:
+			d.refuse(m.Name, fmt.Sprintf("its pod was replaced to run %s and runs %s: the image holds another Talos than its tag says",
+				described(s.Upgraded.Version, ""), described(s.TalosVersion, "")),
+				"No other machine was touched after it. Look at the image that the pod was made with; applying again tries once more")
 		case rolledBack(s):
 			d.refuse(m.Name, fmt.Sprintf("it was upgraded to %s and came back with %s: Talos rolled the upgrade back",
 				described(s.Upgraded.Version, s.Upgraded.Schematic), described(s.TalosVersion, s.Schematic)),
 				"No other machine was upgraded after it. Look at its console or `talosctl dmesg` for the reason; applying again tries once more")
-		case s.Platform == PlatformContainer:
+		case s.Platform == PlatformContainer && !m.Container:
 			d.refuse(m.Name, fmt.Sprintf("it runs Talos %s in a container, which cannot be upgraded from within to %s",
 				s.TalosVersion, described(m.TalosVersion, m.Schematic)),
 				"Start the container from another image, or set talos_version to the one that runs")

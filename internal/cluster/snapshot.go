@@ -192,6 +192,12 @@ type MachineState struct {
 	BootstrapRequested bool
 }
 
+// ended is true for a machine that was taken down to nothing: it waits in maintenance mode,
+// and of a container nothing is left.
+func (s MachineState) ended(m Machine) bool {
+	return s.Access == Gone || s.Access == Maintenance && !m.Container
+}
+
 // goingDown is true for a machine that was rebooted and still answers from the boot
 // before.
 func (s MachineState) goingDown() bool { return s.RebootedFrom != "" && s.RebootedFrom == s.BootID }
@@ -319,7 +325,18 @@ type KubernetesState struct {
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos
 // reports where it is known, else by its address.
 func (s Snapshot) NodeOf(m Machine) (Node, bool) {
-	return s.nodeNamed(s.Machines[m.Name].NodeName, m.Address)
+	return s.nodeNamed(s.nodeName(m), m.Address)
+}
+
+// nodeName is the name of a machine's node as the machine has it. That of a container does
+// not depend on what answers: its configuration sets it.
+func (s Snapshot) nodeName(m Machine) string {
+	name := s.Machines[m.Name].NodeName
+	if name == "" && m.Container {
+		return m.NodeName
+	}
+
+	return name
 }
 
 // nodeNamed finds a node by its name, or by an address where the name is not known.
@@ -350,7 +367,7 @@ func (s Snapshot) nodeNamed(name, address string) (Node, bool) {
 // by the peer address or, where the member has not started and announced one, by the
 // node name.
 func (s Snapshot) MemberOf(m Machine) (EtcdMember, bool) {
-	name := s.Machines[m.Name].NodeName
+	name := s.nodeName(m)
 
 	if member, ok := s.Etcd.member(s.Machines[m.Name].MemberID); ok {
 		return member, true

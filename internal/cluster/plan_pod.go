@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// What is different about machines that are pods of a host cluster. The host cluster stands
+// where the power button and the disk of other machines are, so it can do with a pod what no
+// machine does that is silent; and a pod that is replaced has another address.
+
+// podMissing is what a wanted container lacks that the host cluster does not have. It is made
+// before anything is planned, so this is never taken for a machine without data.
+const podMissing = "its pod does not exist"
+
+// removedAndGone is true for a machine that is given up, and of which nothing is left.
+func removedAndGone(want Spec, m Machine, s MachineState) bool {
+	return s.Access == Gone && !slices.ContainsFunc(want.Machines, func(w Machine) bool { return w.Name == m.Name })
+}
+
+// outdated is true for a container whose pod has to be replaced, until this run did.
+func outdated(m Machine, s MachineState) bool {
+	return m.Container && m.Replace != "" && s.Upgraded.Version == ""
+}
+
+// replaceable is true for a container that does not answer because nothing runs in its pod,
+// where the pod was made of something else than is wanted: that may be why.
+func replaceable(m Machine, s MachineState) bool {
+	return s.Access == Unreachable && s.Stopped && !s.VolumesLost && s.Busy == "" && outdated(m, s)
+}
+
+// replacement replaces the pod of a container for what [Machine.Replace] says.
+func replacement(have Snapshot, m Machine, release Release, p Policy) Upgrade {
+	step := Upgrade{
+		Machine: m.Name, Role: m.Role, From: have.Machines[m.Name].TalosVersion, To: release.Version, Installer: release.Installer,
+		Container: true, Replace: m.Replace,
+	}
+
+	if have.Machines[m.Name].Access != Maintenance {
+		step.Evacuation = evacuation(have, m, p)
+	}
+
+	return step
+}
+
+// formerPeer says that etcd still knows the member of a container at the address of a pod that
+// it had before; empty when it does not. Talos announces the present address once its etcd
+// is healthy (Talos 1.13, AdvertisedPeerController); until then the others cannot reach it,
+// and it counts for the quorum only as long as it can reach them.
+func formerPeer(have Snapshot, m Machine, member EtcdMember) string {
+	addresses := have.Machines[m.Name].Addresses
+
+	switch {
+	case !m.Container:
+		return ""
+	case len(addresses) == 0:
+		return "runs in a pod whose address is not known"
+	}
+
+	for _, peer := range member.PeerURLs {
+		parsed, err := url.Parse(peer)
+		if err == nil && slices.ContainsFunc(addresses, func(a string) bool { return sameHost(parsed.Hostname(), a) }) {
+			return ""
+		}
+	}
+
+	return fmt.Sprintf("is known to etcd as %s, which its pod at %s is not yet", strings.Join(member.PeerURLs, ", "), strings.Join(addresses, ", "))
+}
+
+// planVolumes replaces volumes that are lost for good, of one machine at a time, control
+// planes first: their members have to be removed before etcd takes anybody back.
+func planVolumes(want Spec, have Snapshot, d *Decision) {
+	inHand := ""
+
+	for _, m := range want.all() {
+		s := have.Machines[m.Name]
+		if !m.Container || !s.VolumesLost || s.Access != Unreachable || s.Busy != "" {
+			continue
+		}
+
+		reason := dataNeeded(want, have, m)
+		other := d.membershipChange()
+
+		switch {
+		case reason != "":
+			d.hold(m.Name, "its data is lost%s, and its volumes are not replaced yet: %s", because(s.Cause), reason)
+		case inHand != "" || m.Role == ControlPlane && other != "":
+			d.hold(m.Name, "its data is lost%s, and its volumes are replaced after those of %s", because(s.Cause), inHand+other)
+		default:
+			d.step(ReplaceVolumes{Machine: m.Name, Role: m.Role, Cause: s.Cause})
+
+			inHand = m.Name
+		}
+	}
+}
+
+// dataNeeded says why the volumes of a machine may not be given up, although nobody can read
+// them any more: while the other members of etcd do not hold the quorum there is nothing that
+// it could come back to. Where a snapshot is to be restored everything comes from that.
+func dataNeeded(want Spec, have Snapshot, m Machine) string {
+	if m.Role != ControlPlane || AwaitsRestore(want, have) || !hasEtcd(want, have) {
+		return ""
+	}
+
+	if !have.Etcd.Known {
+		return "etcd does not answer" + because(have.Etcd.Cause)
+	}
+
+	member, ok := have.MemberOf(m)
+	q := quorumOf(want, have)
+
+	switch {
+	case ok && q.healthy[member.ID]:
+		return fmt.Sprintf("its etcd member %s works", member.ID)
+	case ok:
+		return q.without(member.ID)
+	default:
+		return ""
+	}
+}
+
+// refuseLostQuorum refuses to go on when so many control planes have lost their data that
+// those which are left can never be a quorum of etcd again.
+func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
+	if !want.Founds() || want.RestoreFrom != "" || !hasEtcd(want, have) || have.Etcd.Known || len(want.Beside) > 0 {
+		return
+	}
+
+	var lost []string
+
+	all := want.everyControlPlane()
+
+	for _, m := range all {
+		if have.Machines[m.Name].VolumesLost {
+			lost = append(lost, m.Name)
+		}
+	}
+
+	if len(lost) == 0 || len(all)-len(lost) >= needed(len(all)) {
+		return
+	}
+
+	d.refuse(lost[0], fmt.Sprintf("its data is lost%s, and so is that of %d of %d control planes: etcd has no quorum any more",
+		because(have.Machines[lost[0]].Cause), len(lost), len(all)),
+		"Set bootstrap.restore_from to a snapshot of the cluster, or bring the volumes back")
+}
