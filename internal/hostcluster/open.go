@@ -49,6 +49,8 @@ type Host struct {
 	config   *rest.Config
 	api      clientgo.Interface
 	ways     ways
+	forwards *forwards
+	pods     *podLists
 	reach    func(ctx context.Context, network, address string) (net.Conn, error)
 	progress func(string)
 }
@@ -87,7 +89,7 @@ func Open(o Options) (*Host, error) {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
 
-	h := &Host{ways: w, reach: o.Reach, progress: o.Progress}
+	h := &Host{ways: w, forwards: newForwards(w), reach: o.Reach, progress: o.Progress}
 	h.config = &rest.Config{
 		Host: w.base, Transport: patient{w.requests}, WarningHandler: rest.NoWarnings{}, UserAgent: userAgent,
 		RateLimiter: flowcontrol.NewTokenBucketRateLimiter(requestRate, requestBurst),
@@ -96,6 +98,8 @@ func Open(o Options) (*Host, error) {
 	if h.api, err = clientgo.NewForConfig(h.config); err != nil {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
+
+	h.pods = newPodLists(h.api)
 
 	return h, nil
 }
@@ -126,6 +130,7 @@ func (o Options) config() (*rest.Config, error) {
 
 // Close ends the connections of the host, with all that goes through them. The host must not be used afterwards.
 func (h *Host) Close() {
+	h.forwards.close()
 	h.ways.close()
 }
 

@@ -17,6 +17,7 @@ import (
 
 // ways are the connections to the host's API: those of client-go are shared by the whole process and have no end.
 type ways struct {
+	config *rest.Config
 	// base URL of the API.
 	base string
 	// requests go over few connections; upgrades are the first request of a connection each, which has to be
@@ -54,7 +55,7 @@ func newWays(config *rest.Config, dial func(context.Context, string, string) (ne
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 
-	w := ways{base: strings.TrimSuffix(base.String(), "/"), dial: means.DialHolder.Dial, tls: tlsConfig, proxy: config.Proxy}
+	w := ways{config: config, base: strings.TrimSuffix(base.String(), "/"), dial: means.DialHolder.Dial, tls: tlsConfig, proxy: config.Proxy}
 	multiplexed, single := w.transport(), w.transport()
 	multiplexed.ForceAttemptHTTP2 = true
 	multiplexed.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: connectTime}

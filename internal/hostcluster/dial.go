@@ -1,0 +1,269 @@
+package hostcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Dial returns a way to make TCP connections to the machines of a cluster from wherever talosop runs. It understands what machines are called
+// inside: [Spec.Address] and its shorter forms, also those of machines that other resources of the cluster have, the
+// endpoint's host ([Spec.EndpointHost]), and the addresses of the cluster's pods, by which etcd and Kubernetes know their members. Anything else
+// is dialled as it is.
+//
+// A machine whose pod does not run is refused at once with the reason; nothing is waited for. Errors are of type [*net.OpError].
+// The endpoint is any control plane: one that is ready before one that only runs.
+//
+// What goes through the host's API is accepted before it is known whether anything listens: that it does not is then the error of
+// the first read.
+func (h *Host) Dial(s Spec) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, to string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(to)
+		if err != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+		}
+
+		conn, err := h.dialHost(ctx, s, network, host, port)
+		if err == nil {
+			return conn, nil
+		}
+
+		var operation *net.OpError
+		if errors.As(err, &operation) && operation == err { //nolint:errorlint // one that is wrapped has not all of the text
+			return nil, err
+		}
+
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: address(to), Err: err}
+	}
+}
+
+func (h *Host) dialHost(ctx context.Context, s Spec, network, host, port string) (net.Conn, error) {
+	t, err := h.target(ctx, s, host)
+	if err != nil {
+		return nil, err
+	}
+
+	switch {
+	case t.elsewhere:
+		return h.reach(ctx, network, net.JoinHostPort(host, port))
+	case t.endpoint:
+		return h.dialEndpoint(ctx, s, port)
+	default:
+		return h.dialMachine(ctx, s, t, port)
+	}
+}
+
+// target is what a host name or an address means.
+type target struct {
+	// elsewhere is what is not of the cluster.
+	elsewhere bool
+	// endpoint is any control plane.
+	endpoint bool
+	// machine's label, such as cp-0.
+	machine string
+	// ip is the address of a pod, for machines that are called by it.
+	ip string
+}
+
+// target finds out. The host is asked only about addresses, and names that could be of other resources' machines.
+func (h *Host) target(ctx context.Context, s Spec, host string) (target, error) {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return h.targetOfIP(ctx, s, ip.Unmap().String())
+	}
+
+	name, full := s.nameOf(strings.ToLower(host))
+	if name == s.Cluster {
+		return target{endpoint: true}, nil
+	}
+
+	machine, ok := strings.CutPrefix(name, s.Cluster+"-")
+	if !ok {
+		return target{elsewhere: true}, nil
+	}
+
+	if slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Label() == machine }) {
+		return target{machine: machine}, nil
+	}
+
+	list, err := h.pods.get(ctx, s, recent)
+	if err != nil {
+		return target{}, err
+	}
+
+	// Of a machine that is on its way, or out, there is no pod; a single word may be anything.
+	if list.machine(machine) == nil && (!full || !isMachine(machine)) {
+		return target{elsewhere: true}, nil
+	}
+
+	return target{machine: machine}, nil
+}
+
+func (h *Host) targetOfIP(ctx context.Context, s Spec, ip string) (target, error) {
+	list, err := h.pods.get(ctx, s, recent)
+	if err == nil && list.ip(ip) == nil && !h.pods.had(s, ip) {
+		list, err = h.pods.get(ctx, s, current)
+	}
+
+	if err != nil {
+		return target{}, err
+	}
+
+	pod := list.ip(ip)
+	if pod == nil && !h.pods.had(s, ip) {
+		return target{elsewhere: true}, nil
+	}
+
+	if pod == nil {
+		return target{}, fmt.Errorf("no pod of the cluster %s has the address any more that one had", s.Cluster)
+	}
+
+	return target{machine: pod.Labels[LabelMachine], ip: ip}, nil
+}
+
+// nameOf takes off what names of Services have behind, as resolvers of pods in the namespace would add it: dev-cp-0.prod.svc. It says
+// whether anything was there.
+func (s Spec) nameOf(host string) (name string, full bool) {
+	host = strings.TrimSuffix(host, ".")
+
+	for _, domain := range []string{".svc." + s.Domain, ".svc", ""} {
+		if name, ok := strings.CutSuffix(host, "."+s.Namespace+domain); ok && !strings.Contains(name, ".") {
+			return name, true
+		}
+	}
+
+	return host, false
+}
+
+// isMachine says whether a label has the form of a machine's: a pool and a number.
+func isMachine(label string) bool {
+	i := strings.LastIndexByte(label, '-')
+	if i <= 0 {
+		return false
+	}
+
+	_, err := strconv.ParseUint(label[i+1:], 10, 32)
+
+	return err == nil
+}
+
+// dialMachine makes a connection to the pod that a machine has. When that fails it may be a pod that is gone already: what is
+// known is looked up again, and another pod tried.
+func (h *Host) dialMachine(ctx context.Context, s Spec, t target, port string) (net.Conn, error) {
+	list, err := h.pods.get(ctx, s, recent)
+	if err != nil {
+		return nil, err
+	}
+
+	pod, err := list.running(s, t)
+	if err == nil {
+		var conn net.Conn
+		if conn, err = h.dialPod(ctx, s, pod, port); err == nil || ctx.Err() != nil {
+			return conn, err
+		}
+	}
+
+	list, again := h.pods.get(ctx, s, current)
+	if again != nil {
+		return nil, errors.Join(err, again)
+	}
+
+	other, unfit := list.running(s, t)
+
+	switch {
+	case unfit != nil:
+		return nil, unfit
+	case pod != nil && other.UID == pod.UID:
+		return nil, err
+	default:
+		return h.dialPod(ctx, s, other, port)
+	}
+}
+
+// dialEndpoint makes a connection to any control plane.
+func (h *Host) dialEndpoint(ctx context.Context, s Spec, port string) (net.Conn, error) {
+	list, err := h.pods.get(ctx, s, recent)
+	if err != nil {
+		return nil, err
+	}
+
+	conn, err := h.dialAny(ctx, s, list, port)
+	if err == nil || ctx.Err() != nil {
+		return conn, err
+	}
+
+	list, again := h.pods.get(ctx, s, current)
+	if again != nil {
+		return nil, errors.Join(err, again)
+	}
+
+	return h.dialAny(ctx, s, list, port)
+}
+
+func (h *Host) dialAny(ctx context.Context, s Spec, list *podList, port string) (net.Conn, error) {
+	var reasons []error
+
+	for _, pod := range h.forwards.sorted(list.controlPlanes(), port) {
+		if err := fit(pod); err != nil {
+			reasons = append(reasons, err)
+
+			continue
+		}
+
+		conn, err := h.dialPod(ctx, s, pod, port)
+		if err == nil || ctx.Err() != nil {
+			return conn, err
+		}
+
+		reasons = append(reasons, err)
+	}
+
+	if len(reasons) == 0 {
+		return nil, fmt.Errorf("no control plane of the cluster %s has a pod in namespace %s", s.Cluster, s.Namespace)
+	}
+
+	return nil, errors.Join(reasons...)
+}
+
+// dialPod makes a connection by the way in that the cluster has.
+func (h *Host) dialPod(ctx context.Context, s Spec, pod *corev1.Pod, port string) (net.Conn, error) {
+	var (
+		conn net.Conn
+		err  error
+	)
+
+	switch s.Access {
+	case NodePort, LoadBalancer:
+		conn, err = h.dialService(ctx, s, pod, port)
+	case Pod:
+		conn, err = h.reach(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, port))
+	default:
+		conn, err = h.forwards.dial(ctx, pod, port)
+	}
+
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%w; connections through the host's API need the right to create pods/portforward", err)
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+
+	return conn, nil
+}
+
+// How old what is known of pods may be.
+const (
+	// recent is for what many ask for at once.
+	recent = 2 * time.Second
+	// current is for what turned out to be wrong: what was read after that, or is being read.
+	current = 100 * time.Millisecond
+)

@@ -1,0 +1,254 @@
+package hostcluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgo "k8s.io/client-go/kubernetes"
+)
+
+// podLists keeps the pods of clusters for a moment: a run asks for them with each connection it makes, fifty at once.
+type podLists struct {
+	api clientgo.Interface
+
+	mu    sync.Mutex
+	lists map[clusterKey]*podList
+	// seen are the addresses that pods of a cluster had.
+	seen map[clusterKey]map[string]bool
+}
+
+type clusterKey struct{ namespace, selector string }
+
+// podList is what is known, or being asked for since it was begun.
+type podList struct {
+	begun time.Time
+	done  chan struct{}
+	items []corev1.Pod
+	err   error
+}
+
+func newPodLists(api clientgo.Interface) *podLists {
+	return &podLists{api: api, lists: map[clusterKey]*podList{}, seen: map[clusterKey]map[string]bool{}}
+}
+
+// listTime bounds a list that several wait for.
+const listTime = 20 * time.Second
+
+// get returns the pods of all machines of a cluster, as they were at most so long ago.
+func (p *podLists) get(ctx context.Context, s Spec, age time.Duration) (*podList, error) {
+	l := p.begin(ctx, s, age)
+
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+
+	if l.err != nil {
+		return nil, fmt.Errorf("list the pods of the cluster %s in namespace %s: %w", s.Cluster, s.Namespace, l.err)
+	}
+
+	return l, nil
+}
+
+func (p *podLists) begin(ctx context.Context, s Spec, age time.Duration) *podList {
+	key := clusterKey{s.Namespace, s.Selector()}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if l := p.lists[key]; l != nil && time.Since(l.begun) <= age && !l.failed() {
+		return l
+	}
+
+	l := &podList{begun: time.Now(), done: make(chan struct{})}
+	p.lists[key] = l
+
+	go func() {
+		defer close(l.done)
+
+		// The others go on waiting when who came first does not.
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), listTime, fmt.Errorf("no answer within %s", listTime))
+		defer cancel()
+
+		list, err := p.api.CoreV1().Pods(key.namespace).List(ctx, metav1.ListOptions{LabelSelector: key.selector})
+		if err != nil {
+			l.err = err
+
+			return
+		}
+
+		l.items = list.Items
+		p.see(key, l.items)
+	}()
+
+	return l
+}
+
+func (l *podList) failed() bool {
+	select {
+	case <-l.done:
+		return l.err != nil
+	default:
+		return false
+	}
+}
+
+func (p *podLists) see(key clusterKey, pods []corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.seen[key] == nil {
+		p.seen[key] = map[string]bool{}
+	}
+
+	for i := range pods {
+		for _, ip := range ipsOf(&pods[i]) {
+			p.seen[key][ip] = true
+		}
+	}
+}
+
+// had says whether a pod of the cluster has or had an address.
+func (p *podLists) had(s Spec, ip string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.seen[clusterKey{s.Namespace, s.Selector()}][ip]
+}
+
+func ipsOf(pod *corev1.Pod) []string {
+	var ips []string
+	for _, ip := range pod.Status.PodIPs {
+		ips = append(ips, ip.IP)
+	}
+
+	return ips
+}
+
+// machine finds the pod of a machine by its label, nil without one.
+func (l *podList) machine(label string) *corev1.Pod {
+	return l.find(func(p *corev1.Pod) bool { return p.Labels[LabelMachine] == label })
+}
+
+// ip finds the pod that has an address. One that has ended does not: another may have got it.
+func (l *podList) ip(ip string) *corev1.Pod {
+	return l.find(func(p *corev1.Pod) bool { return !hasEnded(p) && slices.Contains(ipsOf(p), ip) })
+}
+
+// find prefers pods that are not on their way out.
+func (l *podList) find(fits func(*corev1.Pod) bool) *corev1.Pod {
+	var found *corev1.Pod
+
+	for i := range l.items {
+		if p := &l.items[i]; fits(p) && (found == nil || found.DeletionTimestamp != nil) {
+			found = p
+		}
+	}
+
+	return found
+}
+
+// controlPlanes are the pods of them, what is ready first.
+func (l *podList) controlPlanes() []*corev1.Pod {
+	var pods []*corev1.Pod
+
+	for i := range l.items {
+		if l.items[i].Labels[LabelRole] == string(ControlPlane) {
+			pods = append(pods, &l.items[i])
+		}
+	}
+
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(worse(!isReady(a), !isReady(b)), worse(a.DeletionTimestamp != nil, b.DeletionTimestamp != nil), cmp.Compare(a.Name, b.Name))
+	})
+
+	return pods
+}
+
+func worse(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// running finds the pod that a target means, which must run.
+func (l *podList) running(s Spec, t target) (*corev1.Pod, error) {
+	pod := l.machine(t.machine)
+
+	switch {
+	case pod == nil:
+		return nil, fmt.Errorf("machine %s-%s has no pod in namespace %s", s.Cluster, t.machine, s.Namespace)
+	case t.ip != "" && !slices.Contains(ipsOf(pod), t.ip):
+		return nil, fmt.Errorf("machine %s-%s does not have the address %s any more", s.Cluster, t.machine, t.ip)
+	}
+
+	return pod, fit(pod)
+}
+
+// fit is why nothing can be reached in a pod, nil when something may.
+func fit(pod *corev1.Pod) error {
+	if reason := notRunning(pod); reason != "" {
+		return fmt.Errorf("pod %s/%s does not run: it is %s%s", pod.Namespace, pod.Name, cmp.Or(string(pod.Status.Phase), "new"), reason)
+	}
+
+	return nil
+}
+
+// notRunning says why the container of a pod does not run, empty when it does.
+func notRunning(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return ", without a node: " + reasoned(c.Reason, c.Message)
+		}
+	}
+
+	if hasEnded(pod) {
+		return ": " + reasoned(cmp.Or(pod.Status.Reason, "it has ended"), pod.Status.Message)
+	}
+
+	for _, c := range pod.Status.ContainerStatuses {
+		switch {
+		case c.Name != containerName || c.State.Running != nil:
+		case c.State.Waiting != nil:
+			return ", its container waits: " + reasoned(c.State.Waiting.Reason, c.State.Waiting.Message)
+		case c.State.Terminated != nil:
+			return fmt.Sprintf(", its container ended with exit code %d and is about to start again", c.State.Terminated.ExitCode)
+		}
+	}
+
+	if pod.Status.Phase != corev1.PodRunning {
+		return ", and has not begun yet"
+	}
+
+	return ""
+}
+
+func reasoned(reason, message string) string {
+	if message == "" {
+		return reason
+	}
+
+	return reason + " (" + message + ")"
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
