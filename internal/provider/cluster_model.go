@@ -43,7 +43,7 @@ func (m clusterModel) handle(ctx context.Context) handleModel {
 	endpoints := types.ListUnknown(types.StringType)
 
 	if plane, ok := object[machinesModel](ctx, &reader{}, m.ControlPlane); ok {
-		endpoints = talosEndpoints(ctx, plane.Machines)
+		endpoints = m.talosEndpoints(ctx, plane)
 	}
 
 	return m.handleAs(m.TalosVersion, m.Phase, endpoints)
@@ -56,6 +56,7 @@ func (m *clusterModel) align(given clusterModel, state *clusterModel) {
 	}
 
 	m.pinContract(given.settingsModel, before, m.TalosVersion)
+	m.pinEndpoint(given.settingsModel)
 }
 
 // derive fills the cluster handle from the model.
@@ -70,7 +71,7 @@ func (m clusterModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	r := &reader{}
 	groups := m.groups(ctx, r)
 
-	p, diags := poolOf(ctx, m.handle(ctx), groups...)
+	p, diags := poolOf(ctx, m.handle(ctx), m.Host, groups...)
 	m.schedule(&p)
 	m.change(ctx, &p)
 

@@ -25,12 +25,12 @@ func (m *controlPlaneModel) setLife(life lifeModel) {
 
 // handle describes the cluster for other resources, as far as the plan knows it.
 func (m controlPlaneModel) handle(ctx context.Context) handleModel {
-	return m.handleAs(m.TalosVersion, m.Phase, talosEndpoints(ctx, m.Machines))
+	return m.handleAs(m.TalosVersion, m.Phase, m.talosEndpoints(ctx, m.machinesModel))
 }
 
 // pool reads the model as machines of one role in one cluster.
 func (m controlPlaneModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
-	p, diags := m.poolModel.pool(ctx, m.handle(ctx), cluster.ControlPlane)
+	p, diags := m.poolModel.pool(ctx, m.handle(ctx), m.Host, &group{role: cluster.ControlPlane})
 
 	m.schedule(&p)
 	p.object = "control plane"
@@ -45,6 +45,7 @@ func (m *controlPlaneModel) align(given controlPlaneModel, state *controlPlaneMo
 	}
 
 	m.pinContract(given.settingsModel, before, m.TalosVersion)
+	m.pinEndpoint(given.settingsModel)
 }
 
 // derive fills the cluster handle from the model.

@@ -37,6 +37,7 @@ type handleModel struct {
 	ImageCache        types.Bool   `tfsdk:"image_cache"`
 	Registries        types.Object `tfsdk:"registries"`
 	ConfigPatches     types.List   `tfsdk:"config_patches"`
+	Host              types.Object `tfsdk:"host"`
 }
 
 const certSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
@@ -54,15 +55,17 @@ func clusterAttributes() map[string]schema.Attribute {
 		"pod_cidrs": schema.ListAttribute{
 			Optional:      true,
 			ElementType:   types.StringType,
-			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.244.0.0/16")},
-			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.244.0.0/16`." +
+			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.244.0.0/16", defaultPodNetwork)},
+			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.244.0.0/16`, and " +
+				"`" + defaultPodNetwork + "` in containers, which must not overlap the networks of the host cluster." +
 				replacesCluster,
 		},
 		"service_cidrs": schema.ListAttribute{
 			Optional:      true,
 			ElementType:   types.StringType,
-			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12")},
-			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.96.0.0/12`." +
+			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12", defaultServices)},
+			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.96.0.0/12`, " +
+				"and `" + defaultServices + "` in containers, which must not overlap the networks of the host cluster." +
 				replacesCluster,
 		},
 		"dns_domain": schema.StringAttribute{
@@ -106,7 +109,7 @@ func handleAttributes() map[string]schema.Attribute {
 	attributes["mode"] = schema.StringAttribute{
 		Optional:            true,
 		Validators:          []validator.String{modeValidator{}},
-		MarkdownDescription: "What the machines run on. Only `metal` in this version, which is the default.",
+		MarkdownDescription: "What the machines run on: `metal`, which is the default, or `container`, pods of the Kubernetes cluster of `host`.",
 	}
 	attributes["endpoint"] = schema.StringAttribute{
 		Required:            true,
@@ -145,6 +148,8 @@ func handleAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "Patches of the configuration of every machine of the cluster, before those of pools and machines.",
 	}
 
+	attributes["host"] = handleHost()
+
 	return attributes
 }
 
@@ -182,7 +187,7 @@ func boundHandle() map[string]schema.Attribute {
 // withoutMachines takes out of the texts what a change does to machines: that is done by the resource
 // that has them. replaces is the text about what would replace a cluster.
 func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
-	text := strings.NewReplacer(appliedLive, "", replacesCluster, replaces)
+	text := strings.NewReplacer(appliedLive, "", replacesCluster, replaces, rollsPods, "", hostInPlace, "", terraformOnly, "")
 	out := map[string]schema.Attribute{}
 
 	for name, attribute := range attributes {
@@ -194,6 +199,9 @@ func withoutMachines(attributes map[string]schema.Attribute, replaces string) ma
 			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
 			out[name] = a
 		case schema.ListAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			out[name] = a
+		case schema.MapAttribute:
 			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
 			out[name] = a
 		case schema.SingleNestedAttribute:
@@ -247,6 +255,7 @@ func unknownHandle() handleModel {
 		DNSDomain: types.StringUnknown(), CNI: types.ObjectUnknown(attributesOf(nested["cni"])), KubeProxy: types.BoolUnknown(),
 		Discovery: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
 		Registries: types.ObjectUnknown(attributesOf(nested["registries"])), ConfigPatches: text,
+		Host: types.ObjectUnknown(attributesOf(nested["host"])),
 	}
 }
 

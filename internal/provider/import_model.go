@@ -47,6 +47,7 @@ func settingsFrom(handle handleModel, file secretsFile, settings machineconfig.C
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: trueOrNull(settings.ScheduleOnControlPlanes),
 		Cluster: types.ObjectNull(handleType()), Manifests: types.StringNull(),
 		Bootstrap: types.ObjectNull(bootstrapType()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
+		Host: types.ObjectNull(hostType()),
 	}
 }
 
@@ -69,7 +70,9 @@ func workersFrom(
 	object, more := handleSeen(ctx, settings, file, planes)
 	diags.Append(more...)
 
-	model := workerModel{poolModel: pool, Name: types.StringValue(cmp.Or(request.Name, defaultPoolName)), Cluster: object}
+	model := workerModel{
+		poolModel: pool, Name: types.StringValue(cmp.Or(request.Name, defaultPoolName)), Cluster: object, Host: types.ObjectNull(workerHostType()),
+	}
 	model.ID = types.StringValue(settings.Name + "/" + model.Name.ValueString())
 
 	return model, diags
@@ -114,6 +117,7 @@ func handleOf(ctx context.Context, c machineconfig.Cluster) (handleModel, diag.D
 	h.AirGapped, h.ImageCache = trueOrNull(c.AirGapped), trueOrNull(c.ImageCache)
 	h.Registries = types.ObjectNull(attributesOf(nested["registries"]))
 	h.CNI = types.ObjectNull(attributesOf(nested["cni"]))
+	h.Host = types.ObjectNull(attributesOf(nested["host"]))
 
 	if c.CNI.Name == "" || reflect.DeepEqual(c.CNI, machineconfig.CNI{Name: machineconfig.CNIFlannel}) {
 		return h, nil
@@ -157,7 +161,7 @@ func poolFrom(
 
 	model := poolModel{
 		TalosVersion:  textOrNull(version),
-		machinesModel: machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(metalMode), ConfigPatches: textList(nil)},
+		machinesModel: untoldReplicas(machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(metalMode), ConfigPatches: textList(nil)}),
 		lifeModel:     untoldLife(ctx, protect),
 	}
 

@@ -103,7 +103,7 @@ func (m oneMachineModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	one, more := m.asGroup(ctx)
 	diags.Append(more...)
 
-	p, more := poolOf(ctx, handle, one)
+	p, more := poolOf(ctx, handle, types.ObjectNull(workerHostType()), one)
 	diags.Append(more...)
 
 	p.object, p.inHandle = "machine", true
@@ -131,10 +131,10 @@ func (m oneMachineModel) asGroup(ctx context.Context) (*group, diag.Diagnostics)
 	}
 
 	return &group{
-		machinesModel: machinesModel{
+		machinesModel: untoldReplicas(machinesModel{
 			Machines: machines, Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
 			ConfigPatches: types.ListNull(types.StringType),
-		},
+		}),
 		role: m.role(), at: path.Empty(), talosVersion: m.TalosVersion, versionAt: path.Root("talos_version"),
 	}, diags
 }

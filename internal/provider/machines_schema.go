@@ -45,7 +45,7 @@ var machineName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-
 
 func machinesAttribute(role string) schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
-		Required: true,
+		Optional: true,
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(machineName,
 				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit")),
@@ -53,7 +53,7 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 		MarkdownDescription: "The " + role + " machines, by a name of your choice. The name is the machine's identity in Terraform: it " +
 			"appears in plans and messages. A machine that is added joins the cluster; one that is taken out is drained, leaves etcd, is " +
 			"reset to maintenance mode, and its node is deleted. A machine that only gets another name stays as it is, as long as its " +
-			"`address` or its `uuid` says that it is the same.",
+			"`address` or its `uuid` says that it is the same. Required with mode `metal`; with `container` it is `replicas`.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
 				Required: true,

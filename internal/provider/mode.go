@@ -12,11 +12,12 @@ const (
 	containerMode = "container"
 )
 
-// modeValidator accepts the modes of this release, and tells the one that is to
-// come from a mistake.
+// modeValidator accepts the modes.
 type modeValidator struct{}
 
-func (modeValidator) Description(context.Context) string { return `value must be "metal"` }
+func (modeValidator) Description(context.Context) string {
+	return `value must be "metal" or "container"`
+}
 
 func (v modeValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
@@ -26,11 +27,9 @@ func (modeValidator) ValidateString(_ context.Context, req validator.StringReque
 	}
 
 	switch mode := req.ConfigValue.ValueString(); mode {
-	case metalMode:
-	case containerMode:
-		resp.Diagnostics.Append(invalid(req.Path, "mode", "found "+quote(mode), "Clusters in containers are not part of this release of the provider",
-			`Use "metal", for physical and virtual machines`))
+	case metalMode, containerMode:
 	default:
-		resp.Diagnostics.Append(invalid(req.Path, "mode", "found "+quote(mode), `allowed is "metal"`, "Use it for physical and virtual machines"))
+		resp.Diagnostics.Append(invalid(req.Path, "mode", "found "+quote(mode), `allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
+			"choose one of them"))
 	}
 }

@@ -24,6 +24,9 @@ type recordedPool struct {
 	drift     map[string][]string
 	// kubernetes is the versions that run, by machine and component.
 	kubernetes map[string]map[cluster.Component]string
+	// pods is what the pods of machines in containers were made with, and replace what those are replaced for that
+	// were made with something else than is wanted now.
+	pods, replace map[string]string
 	// manifests is the Kubernetes whose bootstrap manifests the cluster has.
 	manifests string
 	// restored is the snapshot that etcd began with last.
@@ -37,6 +40,10 @@ type recordedPool struct {
 	renamed   map[string]string
 	replaced  map[string]string
 	relocated bool
+	// containers is whether the machines are pods of a host cluster.
+	containers bool
+	// left are machines that an earlier update left behind, for a destroy.
+	left []cluster.Machine
 }
 
 // recorded reads what state knows. The receiver is a model of state, and p the pool
@@ -45,7 +52,7 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 	r := &reader{}
 	out := recordedPool{
 		phase: m.recordedPhase(), machines: map[string]cluster.MachineState{},
-		members: map[string]string{}, addresses: map[string]string{}, drift: map[string][]string{},
+		members: map[string]string{}, addresses: map[string]string{}, drift: map[string][]string{}, pods: map[string]string{},
 		kubernetes: map[string]map[cluster.Component]string{}, manifests: m.manifests.ValueString(),
 		restored: m.restored,
 	}
@@ -66,8 +73,9 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 			RestoredAt: timeIn(o.RestoredAt),
 		}
 
-		if state.Stage == cluster.StageMaintenance {
-			state.Access = cluster.Maintenance
+		// A pod that is missing is made before anything else happens, and waits for its configuration.
+		if state.Stage == cluster.StageMaintenance || o.Stage.ValueString() == stageGone {
+			state.Access, state.Stage = cluster.Maintenance, cluster.StageMaintenance
 		}
 
 		// The machines of state say what META held when it was last read or written.
@@ -86,10 +94,14 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 		out.addresses[name] = o.Address.ValueString()
 		out.drift[name], _ = knownStrings(o.Drift)
 		out.kubernetes[name] = byComponent(o.Kubernetes)
+		out.pods[name] = o.PodDigest.ValueString()
 	}
 
 	return out, r.diags
 }
+
+// stageGone is told of a container that its host cluster does not have any more.
+const stageGone = "gone"
 
 // observed is what a snapshot shows of the machines of a spec, and of those that are to
 // leave. Machines that the snapshot did not reach keep what prior has of them.
@@ -105,7 +117,7 @@ func observed(want cluster.Spec, have cluster.Snapshot, prior types.Map) types.M
 		state := have.Machines[m.Name]
 
 		switch state.Access {
-		case cluster.Member, cluster.Maintenance:
+		case cluster.Member, cluster.Maintenance, cluster.Gone:
 			values[m.Name] = observedMachine(m, state, have, kept[m.Name])
 		default:
 			if last, ok := kept[m.Name]; ok {
@@ -126,8 +138,13 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	}
 
 	stage := s.Stage
-	if s.Access == cluster.Maintenance {
+
+	switch s.Access {
+	case cluster.Maintenance:
 		stage = cluster.StageMaintenance
+	case cluster.Gone:
+		stage = stageGone
+	default:
 	}
 
 	seen := sight{prior: prior, values: map[string]attr.Value{
@@ -149,9 +166,11 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"kubernetes":      types.MapNull(types.StringType),
 
 		"etcd_restored_at": timeOrNull(s.RestoredAt),
+		"pod_digest":       types.StringNull(),
 	}}
 
 	seen.keep("installer")
+	seen.keep("pod_digest")
 
 	if s.Access == cluster.Member {
 		seen.node(m, s, have)

@@ -41,8 +41,9 @@ func replaceOnChangeFrom(fallback string) planmodifier.String {
 		}, description, description)
 }
 
-// replaceListOnChangeFrom is replaceOnChangeFrom for lists of strings.
-func replaceListOnChangeFrom(fallback string) planmodifier.List {
+// replaceListOnChangeFrom is replaceOnChangeFrom for lists of strings, whose default depends on what the machines run on:
+// the `mode` beside the attribute.
+func replaceListOnChangeFrom(metal, container string) planmodifier.List {
 	const description = "A change of the value replaces the resource."
 
 	return listplanmodifier.RequiresReplaceIf(
@@ -53,6 +54,12 @@ func replaceListOnChangeFrom(fallback string) planmodifier.List {
 			}
 
 			recorded, _ := knownStrings(req.StateValue)
+			fallback := metal
+
+			var mode types.String
+			if diags := req.State.GetAttribute(ctx, req.Path.ParentPath().AtName("mode"), &mode); !diags.HasError() && mode.ValueString() == containerMode {
+				fallback = container
+			}
 
 			if len(planned) == 0 {
 				planned = []string{fallback}

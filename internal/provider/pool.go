@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -38,6 +40,8 @@ type pool struct {
 	changes changes
 	// restore is the snapshot that etcd is to begin with.
 	restore restoration
+	// host is the host cluster of machines in containers; nil on metal.
+	host *hostSettings
 
 	// unknown is true when any value that shapes a configuration, other than the
 	// secrets, is unknown.
@@ -62,20 +66,25 @@ type poolMachine struct {
 	ownImage bool
 	meta     metaValues
 	config   machineconfig.Machine
+	// ordinal, image and pod are those of a machine in a container. The image has its tag.
+	ordinal int
+	image   string
+	pod     hostcluster.PodSpec
 }
 
-// pool reads the machines and settings of a model.
-func (m poolModel) pool(ctx context.Context, handle handleModel, role cluster.Role) (pool, diag.Diagnostics) {
-	p, diags := poolOf(ctx, handle, &group{
-		machinesModel: m.machinesModel, role: role, at: path.Empty(), talosVersion: m.TalosVersion, versionAt: path.Root("talos_version"),
-	})
+// pool reads the machines and settings of a model. own is what it says of the host cluster, and g what is known
+// of its one group beside the model.
+func (m poolModel) pool(ctx context.Context, handle handleModel, own types.Object, g *group) (pool, diag.Diagnostics) {
+	g.machinesModel, g.at, g.talosVersion, g.versionAt = m.machinesModel, path.Empty(), m.TalosVersion, path.Root("talos_version")
+
+	p, diags := poolOf(ctx, handle, own, g)
 	m.change(ctx, &p)
 
 	return p, diags
 }
 
-// poolOf reads groups of machines in one cluster.
-func poolOf(ctx context.Context, handle handleModel, groups ...*group) (pool, diag.Diagnostics) {
+// poolOf reads groups of machines in one cluster. own is what their resource says of the host cluster.
+func poolOf(ctx context.Context, handle handleModel, own types.Object, groups ...*group) (pool, diag.Diagnostics) {
 	settings, named := &reader{}, &reader{}
 
 	p := pool{
@@ -84,11 +93,19 @@ func poolOf(ctx context.Context, handle handleModel, groups ...*group) (pool, di
 		secrets:   handle.Secrets.ValueString(),
 		endpoints: (&reader{}).texts(handle.TalosEndpoints),
 		machines:  map[string]poolMachine{},
+		host:      hostOf(named, settings, handle, own, groups),
 	}
+	p.settleInContainers(named, handle)
 
 	for _, g := range groups {
 		named.text(g.talosVersion)
 		settings.text(g.maxUnavailable)
+
+		if p.host != nil {
+			p.addReplicas(ctx, named, settings, g)
+
+			continue
+		}
 
 		for key, machine := range objects[machineModel](ctx, named, g.Machines) {
 			_, ownImage := g.installOf(ctx, named, machine)
@@ -112,15 +129,6 @@ func poolOf(ctx context.Context, handle handleModel, groups ...*group) (pool, di
 	p.sealed = handle.Secrets.IsUnknown()
 
 	return p, append(settings.diags, named.diags...)
-}
-
-// share makes the machines of a pool of workers share a budget.
-func (p *pool) share(name string, maxUnavailable types.String) {
-	p.unknown = p.unknown || maxUnavailable.IsUnknown()
-
-	for _, g := range p.groups {
-		g.pool, g.maxUnavailable = name, maxUnavailable
-	}
 }
 
 // names returns the names of the machines in order.
@@ -162,12 +170,17 @@ func (p pool) spec(recorded recordedPool, files rendered) cluster.Spec {
 			node = ""
 		}
 
+		if p.host != nil {
+			node = m.config.Hostname
+		}
+
 		spec.Machines = append(spec.Machines, cluster.Machine{
 			Name: name, Role: m.group.role, Address: m.address, UUID: uuid, ConfigDigest: files.digests[name],
 			Images: files.images[name], Pool: m.group.pool, PreviousAddress: recorded.moved[name],
-			TalosVersion: m.group.talosVersion.ValueString(), Schematic: m.schematic(), Installer: m.config.Install.Image,
+			TalosVersion: m.group.talosVersion.ValueString(), Schematic: m.schematic(), Installer: m.installer(),
 			Reinstall: reinstalls(m, known),
-			Via:       p.via(m), AllowDowngrade: p.changes.allowDowngrade,
+			Container: p.host != nil, Replace: recorded.replace[name],
+			Via: p.via(m), AllowDowngrade: p.changes.allowDowngrade,
 			InstallTarget: installTarget(m.config.Install),
 			NodeName:      node, MemberID: lostMember(known, recorded.members[name]), Meta: m.meta.keyed(),
 		})
@@ -238,9 +251,16 @@ func (p pool) via(m poolMachine) []cluster.Release {
 	return releases
 }
 
+// installer is the image of the wanted Talos: what installs it, or what a container is made of.
+func (m poolMachine) installer() string { return cmp.Or(m.image, m.config.Install.Image) }
+
 // installerOf is the image that installs another version on a machine than the one that
 // is wanted; empty when it cannot be named.
 func (m poolMachine) installerOf(version string) string {
+	if reference, err := image.ParseReference(m.image); m.image != "" && err == nil {
+		return reference.WithTag(version).String()
+	}
+
 	if m.ownImage {
 		reference, err := image.ParseReference(m.config.Install.Image)
 		if err != nil {

@@ -33,6 +33,11 @@ type machinesModel struct {
 	Schematic     types.String `tfsdk:"schematic"`
 	Platform      types.String `tfsdk:"platform"`
 	ConfigPatches types.List   `tfsdk:"config_patches"`
+
+	// What there is in the place of Machines in containers.
+	Replicas       types.Int64  `tfsdk:"replicas"`
+	ReplicaPatches types.Map    `tfsdk:"replica_config_patches"`
+	Pod            types.Object `tfsdk:"pod"`
 }
 
 // lifeModel is the part of a model that every resource with machines has: how it
@@ -74,6 +79,7 @@ type observedModel struct {
 	Images         types.Map    `tfsdk:"images"`
 	Kubernetes     types.Map    `tfsdk:"kubernetes"`
 	RestoredAt     types.String `tfsdk:"etcd_restored_at"`
+	PodDigest      types.String `tfsdk:"pod_digest"`
 }
 
 // The choices of on_destroy and on_incomplete.
@@ -125,7 +131,7 @@ func talosVersionAttribute(of string) schema.StringAttribute {
 
 // groupAttributes are those of machinesModel.
 func groupAttributes(role string) map[string]schema.Attribute {
-	return map[string]schema.Attribute{
+	attributes := map[string]schema.Attribute{
 		"machines": machinesAttribute(role),
 		"install": installAttribute("the "+role+" machines",
 			"Machines may set their own `install`, whose values go before these."),
@@ -152,6 +158,10 @@ func groupAttributes(role string) map[string]schema.Attribute {
 				"machine. " + patchFormat + patchChange,
 		},
 	}
+
+	maps.Copy(attributes, replicaAttributes(role))
+
+	return attributes
 }
 
 // behaviourAttributes decide how the resource treats its machines; none of them
@@ -231,6 +241,7 @@ func observationAttributes() map[string]schema.Attribute {
 				"node_name":       observedString("Name of the Kubernetes node."),
 				"etcd_restored_at": observedString("When the etcd of the machine began with a snapshot that was restored, whoever did that; null when it did not, or so long ago " +
 					"that etcd does not tell any more."),
+				"pod_digest": observedString("Digest of what the pod of a machine in a container was made with; null on metal, and when the pod is not as talosop made it."),
 				"images": schema.MapAttribute{
 					Computed:    true,
 					ElementType: types.StringType,

@@ -23,7 +23,7 @@ func New(version string) func() provider.Provider {
 	}
 }
 
-// talosopProvider has no configuration but credentials for buckets, all of them optional:
+// talosopProvider has no configuration but credentials for buckets and for host clusters, all of them optional:
 // every resource carries the addresses and secrets it needs, so nothing about a cluster
 // has to be known before the provider starts.
 type talosopProvider struct {
@@ -41,8 +41,8 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos Linux](https://www.talos.dev) Kubernetes clusters. " +
 			"It talks to the Talos API of the machines and needs no management cluster; Terraform state holds the secrets and what was " +
 			"observed.\n\nThe provider itself has nothing that has to be configured: every resource carries the addresses and credentials it needs. " +
-			"Backups in buckets may share credentials.",
-		Attributes: map[string]schema.Attribute{"s3": providerStore()},
+			"Backups in buckets may share credentials, and clusters in containers the way to their host cluster.",
+		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": providerHost()},
 	}
 }
 
@@ -54,7 +54,7 @@ func (p *talosopProvider) Configure(ctx context.Context, req provider.ConfigureR
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 
 	m := *p.machinery
-	m.stores = config.storeCredentials()
+	m.stores, m.host = config.storeCredentials(), config.hostConnection()
 
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = &m, &m, &m
 }

@@ -84,16 +84,18 @@ func (r restoration) asked(restored string) string {
 	return r.from
 }
 
-// unlock takes over from a configuration what reaches and opens the snapshot: it is
-// write-only, and so in no plan.
+// unlock takes over from a configuration what reaches the host cluster, and what reaches and opens the snapshot: it
+// is write-only, and so in no plan.
 func (p *pool) unlock(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
+	diags := p.reach(ctx, config)
+
 	if p.restore.from == "" {
-		return nil
+		return diags
 	}
 
 	var from types.Object
 
-	diags := config.GetAttribute(ctx, restorePath(), &from)
+	diags.Append(config.GetAttribute(ctx, restorePath(), &from)...)
 
 	r := &reader{}
 	if model, ok := object[restoreModel](ctx, r, from); ok {

@@ -29,6 +29,8 @@ func computedAttributes(in map[string]resource.Attribute) map[string]resource.At
 			out[name] = resource.BoolAttribute{Computed: true, MarkdownDescription: a.MarkdownDescription}
 		case resource.ListAttribute:
 			out[name] = resource.ListAttribute{Computed: true, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription}
+		case resource.MapAttribute:
+			out[name] = resource.MapAttribute{Computed: true, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription}
 		case resource.SingleNestedAttribute:
 			out[name] = resource.SingleNestedAttribute{
 				Computed: true, MarkdownDescription: a.MarkdownDescription, Attributes: computedAttributes(a.Attributes),
@@ -68,6 +70,10 @@ func ephemeralAttributes(in map[string]resource.Attribute) map[string]ephemeral.
 			out[name] = ephemeral.ListAttribute{
 				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
 			}
+		case resource.MapAttribute:
+			out[name] = ephemeral.MapAttribute{
+				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
+			}
 		case resource.SingleNestedAttribute:
 			out[name] = ephemeral.SingleNestedAttribute{
 				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription, Attributes: ephemeralAttributes(a.Attributes),
@@ -105,6 +111,10 @@ func dataSourceAttributes(in map[string]resource.Attribute) map[string]datasourc
 			out[name] = datasource.BoolAttribute{Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription}
 		case resource.ListAttribute:
 			out[name] = datasource.ListAttribute{
+				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
+			}
+		case resource.MapAttribute:
+			out[name] = datasource.MapAttribute{
 				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.SingleNestedAttribute:

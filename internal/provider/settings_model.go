@@ -6,11 +6,14 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -39,6 +42,7 @@ type settingsModel struct {
 	Bootstrap         types.Object `tfsdk:"bootstrap"`
 	RestoredFrom      types.String `tfsdk:"restored_from"`
 	RestoredAt        types.String `tfsdk:"restored_at"`
+	Host              types.Object `tfsdk:"host"`
 }
 
 // handleAs is the handle of the cluster, with what the settings do not say about it.
@@ -48,7 +52,7 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, endpoints type
 		TalosVersion: talosVersion, KubernetesVersion: m.KubernetesVersion, VersionContract: m.VersionContract, Phase: phase,
 		CertSANs: m.CertSANs, PodCIDRs: m.PodCIDRs, ServiceCIDRs: m.ServiceCIDRs, DNSDomain: m.DNSDomain, CNI: m.CNI,
 		KubeProxy: m.KubeProxy, Discovery: m.Discovery, AirGapped: m.AirGapped, ImageCache: m.ImageCache, Registries: m.Registries,
-		ConfigPatches: m.ClusterPatches,
+		ConfigPatches: m.ClusterPatches, Host: hostForHandle(m.Host),
 	}
 }
 
@@ -91,6 +95,57 @@ func (m settingsModel) schedule(p *pool) {
 	p.unknown = p.unknown || r.unknown
 }
 
+// pinEndpoint fills in the endpoint that the configuration, given, leaves to talosop: the name of the Service in front of
+// control planes in containers. On metal there is none.
+func (m *settingsModel) pinEndpoint(given settingsModel) {
+	if !given.Endpoint.IsNull() {
+		return
+	}
+
+	r := &reader{}
+	h := hostOf(r, &reader{}, handleModel{Mode: m.Mode, Host: types.ObjectNull(handleHostType())}, m.Host, nil)
+
+	switch {
+	case m.Mode.IsUnknown() || h != nil && (r.unknown || m.Name.IsUnknown()):
+		m.Endpoint = types.StringUnknown()
+	case h == nil || h.namespace == "":
+		m.Endpoint = types.StringNull()
+	default:
+		at := hostcluster.Spec{Cluster: m.Name.ValueString(), Namespace: h.namespace, Domain: h.domain}
+		m.Endpoint = types.StringValue("https://" + at.EndpointHost() + ":6443")
+	}
+}
+
+// talosEndpoints lists the addresses of control planes in the order of their names, of those in containers in the order
+// of their numbers.
+func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel) types.List {
+	g := &group{machinesModel: planes, role: cluster.ControlPlane, at: path.Empty()}
+	if !inContainers(m.Mode, []*group{g}) {
+		return talosEndpoints(ctx, planes.Machines)
+	}
+
+	handle := unknownHandle()
+	handle.Name, handle.Mode, handle.Host = m.Name, m.Mode, types.ObjectNull(handleHostType())
+
+	named := &reader{}
+	p := pool{machines: map[string]poolMachine{}, settings: machineconfig.Cluster{Name: named.text(m.Name)}}
+	p.host = hostOf(named, &reader{}, handle, m.Host, []*group{g})
+	p.addReplicas(ctx, named, &reader{}, g)
+
+	if named.unknown {
+		return types.ListUnknown(types.StringType)
+	}
+
+	count, _ := g.count()
+
+	addresses := make([]attr.Value, count)
+	for n := range count {
+		addresses[n] = types.StringValue(p.machines[g.replica(n)].address)
+	}
+
+	return types.ListValueMust(types.StringType, addresses)
+}
+
 // talosEndpoints lists the addresses of control planes in the order of their names.
 func talosEndpoints(ctx context.Context, all types.Map) types.List {
 	r := &reader{}
@@ -128,10 +183,11 @@ func contractOf(version types.String) types.String {
 func settingsAttributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"mode": schema.StringAttribute{
-			Required:            true,
-			Validators:          []validator.String{modeValidator{}},
-			PlanModifiers:       []planmodifier.String{replaceOnChange()},
-			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines. It has no default." + replacesCluster,
+			Required:      true,
+			Validators:    []validator.String{modeValidator{}},
+			PlanModifiers: []planmodifier.String{replaceOnChange()},
+			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or `container`, for pods of the Kubernetes cluster of `host`. It has no " +
+				"default." + replacesCluster,
 		},
 		"name": schema.StringAttribute{
 			Required:      true,
@@ -139,10 +195,13 @@ func settingsAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes. Talos and kubeconfigs show it." +
 				replacesCluster,
 		},
+		"host": hostAttribute(),
 		"endpoint": schema.StringAttribute{
-			Required: true,
+			Optional: true,
+			Computed: true,
 			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as `https://10.0.0.10:6443`: a load balancer, a virtual IP " +
-				"or a DNS name in front of the control planes, or the address of a single one." + appliedLive,
+				"or a DNS name in front of the control planes, or the address of a single one. Required with mode `metal`. Default in containers: the name of the Service in front of " +
+				"the control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + appliedLive,
 		},
 		"secrets": schema.StringAttribute{
 			Required:  true,

@@ -12,7 +12,8 @@ import (
 var _ provider.ProviderWithValidateConfig = (*talosopProvider)(nil)
 
 type providerModel struct {
-	S3 types.Object `tfsdk:"s3"`
+	S3   types.Object `tfsdk:"s3"`
+	Host types.Object `tfsdk:"host"`
 }
 
 // providerStore describes the credentials for buckets of all resources and data sources.

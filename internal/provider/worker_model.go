@@ -16,15 +16,15 @@ type workerModel struct {
 	Name           types.String `tfsdk:"name"`
 	Cluster        types.Object `tfsdk:"cluster"`
 	MaxUnavailable types.String `tfsdk:"max_unavailable"`
+	Host           types.Object `tfsdk:"host"`
 }
 
 // pool reads the model as machines of one role in one cluster.
 func (m workerModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	handle, diags := handleFrom(ctx, m.Cluster)
 
-	p, more := m.poolModel.pool(ctx, handle, cluster.Worker)
+	p, more := m.poolModel.pool(ctx, handle, m.Host, &group{role: cluster.Worker, pool: m.Name.ValueString(), maxUnavailable: m.MaxUnavailable})
 	p.object, p.inHandle = "workers", true
-	p.share(m.Name.ValueString(), m.MaxUnavailable)
 	diags.Append(more...)
 
 	return p, diags

@@ -42,6 +42,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			terraformOnly,
 	}
 	attributes["max_unavailable"] = maxUnavailableAttribute()
+	attributes["host"] = workerHostAttribute()
 	attributes["cluster"] = schema.SingleNestedAttribute{
 		Required: true,
 		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand for a cluster that " +

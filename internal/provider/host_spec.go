@@ -1,0 +1,64 @@
+package provider
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+)
+
+// hostSpec is what the machines of a pool in containers are to have on the host cluster: those that are wanted, and those that
+// the record gives up. mark is that of the secrets (pki.Bundle.Mark).
+func (p pool) hostSpec(recorded recordedPool, mark string) hostcluster.Spec {
+	h := p.host
+	spec := hostcluster.Spec{
+		Cluster: p.settings.Name, Mark: mark, Namespace: h.namespace, CreateNamespace: h.createNamespace, Domain: h.domain, Access: h.access,
+		Endpoint: h.endpoint, Labels: h.labels, Annotations: h.annotations,
+	}
+
+	for _, name := range p.names() {
+		m := p.machines[name]
+		spec.Machines = append(spec.Machines, hostcluster.Machine{
+			Name: name, Pool: m.group.hostPool(), Ordinal: m.ordinal, Role: hostcluster.Role(m.group.role),
+			Image: m.image, PullSecrets: h.pullSecrets, Pod: m.pod,
+		})
+	}
+
+	for _, m := range recorded.removed {
+		if gone, ok := p.formerly(m); ok {
+			spec.Machines = append(spec.Machines, gone)
+		}
+	}
+
+	return spec
+}
+
+// formerly is a machine on the host that is to go. What it is called there follows from its name.
+func (p pool) formerly(m cluster.Machine) (hostcluster.Machine, bool) {
+	if _, wanted := p.machines[m.Name]; wanted {
+		return hostcluster.Machine{}, false
+	}
+
+	of, number, ok := strings.Cut(m.Name, poolSeparator)
+	if !ok {
+		i := max(strings.LastIndexByte(m.Name, '-'), 0)
+		of, number = m.Name[:i], strings.TrimPrefix(m.Name[i:], "-")
+	}
+
+	ordinal, err := strconv.Atoi(number)
+	if err != nil || of == "" {
+		return hostcluster.Machine{}, false
+	}
+
+	return hostcluster.Machine{Name: m.Name, Pool: of, Ordinal: ordinal, Role: hostcluster.Role(m.Role), Image: p.imageOfPool()}, true
+}
+
+// imageOfPool is any image of the pool: for machines that go it only has to be one.
+func (p pool) imageOfPool() string {
+	for _, name := range p.names() {
+		return p.machines[name].image
+	}
+
+	return p.host.image
+}
