@@ -26,16 +26,16 @@ const (
 // boot is everything of a machine that a reboot forgets: its API server, events,
 // services, resources and running sequence.
 type boot struct {
-	m      *Machine
-	sim    *Simulator
-	id     string
+	m   *Machine
+	sim *Simulator
+	id  string
 	// hostBoot is the boot id of the kernel that a container runs on, empty for the site's.
 	hostBoot string
-	system   system        // what was booted; never changes
-	staged string          // image of a staged upgrade that this boot is to carry out
-	ctx    context.Context //nolint:containedctx // the lifetime of the boot
-	cancel context.CancelFunc
-	ended  chan outcome
+	system   system          // what was booted; never changes
+	staged   string          // image of a staged upgrade that this boot is to carry out
+	ctx      context.Context //nolint:containedctx // the lifetime of the boot
+	cancel   context.CancelFunc
+	ended    chan outcome
 
 	events    *eventLog
 	sequencer sequencer

@@ -3,7 +3,13 @@ package talossim
 import (
 	"errors"
 	"net/netip"
+	"path"
 	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/image"
 )
 
 // Placement is what a container runtime decides when it makes a container for a machine. Fields that are not
@@ -138,4 +144,36 @@ func (b *boot) kernelBoot() string {
 	default:
 		return b.sim.kernel
 	}
+}
+
+// The reasons why a container's image is not pulled.
+var (
+	ErrNoImage    = errors.New("not found")
+	ErrNoRegistry = errors.New("unexpected status from HEAD request: 503 Service Unavailable")
+)
+
+// TalosImage is the release in the image of a container: what SetImage says, or the tag of an image whose name
+// ends with "talos". A registry that fails is ErrNoRegistry, and everything else ErrNoImage.
+func (s *Simulator) TalosImage(reference string) (string, error) {
+	ref, err := image.ParseReference(reference)
+	if err != nil {
+		return "", err
+	}
+
+	_, _, img := s.registries.resolve(ref)
+
+	switch {
+	case img.Unavailable:
+		return "", ErrNoRegistry
+	case img.Missing:
+		return "", ErrNoImage
+	case img.Version != "":
+		return img.Version, nil
+	}
+
+	if _, err := semver.Parse(strings.TrimPrefix(ref.Tag, "v")); err != nil || !strings.HasPrefix(ref.Tag, "v") || path.Base(ref.Repository) != "talos" {
+		return "", ErrNoImage
+	}
+
+	return ref.Tag, nil
 }

@@ -48,7 +48,7 @@ type Machine struct {
 	off   bool // reported as off: StageUnknown
 	hang  bool // the next reboot never returns
 	boots int
-	exit  int  // status of the last container
+	exit  int // status of the last container
 
 	breaks map[component]bool // components of Kubernetes that crash here
 }

@@ -15,12 +15,12 @@ import (
 // TestCNIMakesNodesReady is the story of a cluster whose pod network is a chart: the stand-ins are attached
 // before there is a cluster, nothing is scheduled before the network runs, and all is well then.
 func TestCNIMakesNodesReady(t *testing.T) {
-	requireParts(t)
+	Require(t)
 
 	sim := talossim.ForTest(t, talossim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})
 	c := Attach(t, sim)
 
-	m, err := bootMachine(t.Context(), sim)
+	m, err := bootMachine(t.Context(), sim, Options{})
 	must(t, err)
 	c.Await(t)
 
@@ -51,7 +51,7 @@ func TestCNIMakesNodesReady(t *testing.T) {
 
 // TestAwaitSaysWhatIsMissing: a test that attaches to a site without a cluster is told so.
 func TestAwaitSaysWhatIsMissing(t *testing.T) {
-	requireParts(t)
+	Require(t)
 
 	c := Attach(t, talossim.ForTest(t, talossim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")}))
 

@@ -27,9 +27,9 @@ const version = "v1.36.3"
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
 
-	requireParts(t)
+	Require(t)
 
-	c, end, err := start(t.Context(), t.TempDir(), t.Logf)
+	c, end, err := Start(t.Context(), t.TempDir(), t.Logf, Options{})
 
 	t.Cleanup(func() {
 		if err := end(); err != nil {
@@ -44,7 +44,8 @@ func NewCluster(t testing.TB) *Cluster {
 	return c
 }
 
-func requireParts(t testing.TB) {
+// Require skips or fails a test when the real programs that a cluster needs are missing (clitest.Asset).
+func Require(t testing.TB) {
 	t.Helper()
 
 	for _, name := range []string{"etcd", "kube-apiserver", managerName} {
@@ -66,7 +67,7 @@ var shared struct {
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 
-	requireParts(t)
+	Require(t)
 
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
@@ -88,7 +89,7 @@ func startShared(ctx context.Context) (*Cluster, func() error, error) {
 		return nil, func() error { return nil }, err
 	}
 
-	c, end, err := start(ctx, dir, func(string, ...any) {})
+	c, end, err := Start(ctx, dir, func(string, ...any) {}, Options{})
 
 	return c, func() error { return errors.Join(end(), os.RemoveAll(dir)) }, err
 }
@@ -110,9 +111,17 @@ func Run(m *testing.M) {
 	}
 }
 
-// start starts a site with one machine, and what makes charts ready. The function it returns is
-// never nil and ends all of it.
-func start(ctx context.Context, dir string, log func(string, ...any)) (*Cluster, func() error, error) {
+// Options of a cluster; the zero value is what NewCluster makes.
+type Options struct {
+	// Reserved keeps pods that do not tolerate it off the node of the cluster's machine: the caller brings
+	// nodes of its own, with kubelets for them.
+	Reserved bool
+}
+
+// Start starts a site with one machine, and what makes charts ready, with its files in a folder. The function
+// it returns is never nil and ends all of it. Tests use NewCluster or Shared; this is for packages that share a cluster
+// for something else.
+func Start(ctx context.Context, dir string, log func(string, ...any), o Options) (*Cluster, func() error, error) {
 	ctx, cancel := context.WithTimeout(ctx, upTime)
 	defer cancel()
 
@@ -130,7 +139,7 @@ func start(ctx context.Context, dir string, log func(string, ...any)) (*Cluster,
 
 	end := func() error { c.close(); return sim.Close() }
 
-	m, err := bootMachine(ctx, sim)
+	m, err := bootMachine(ctx, sim, o)
 	if err != nil {
 		return nil, end, err
 	}
@@ -146,7 +155,7 @@ func start(ctx context.Context, dir string, log func(string, ...any)) (*Cluster,
 
 // bootMachine starts a control plane that has been configured and lets its etcd begin. It has no pod
 // network.
-func bootMachine(ctx context.Context, sim *talossim.Simulator) (*talossim.Machine, error) {
+func bootMachine(ctx context.Context, sim *talossim.Simulator, o Options) (*talossim.Machine, error) {
 	bundle, err := pki.Generate()
 	if err != nil {
 		return nil, err
@@ -160,7 +169,7 @@ func bootMachine(ctx context.Context, sim *talossim.Simulator) (*talossim.Machin
 	config, err := machineconfig.Generate(
 		machineconfig.Cluster{
 			Name: "addons", Endpoint: endpoint, KubernetesVersion: version, Contract: "v1.13",
-			CNI: machineconfig.CNI{Name: machineconfig.CNINone}, KubeProxyDisabled: true, ScheduleOnControlPlanes: true,
+			CNI: machineconfig.CNI{Name: machineconfig.CNINone}, KubeProxyDisabled: true, ScheduleOnControlPlanes: !o.Reserved,
 			Patches: []string{"cluster:\n  coreDNS:\n    disabled: true\n"},
 		},
 		machineconfig.Machine{

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/informers"
 	clientgo "k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
@@ -21,7 +22,7 @@ import (
 const tick = 50 * time.Millisecond
 
 // kubelets are scheduler, kubelets and provisioner of a cluster. Pods that are to end are
-// removed by the simulator.
+// removed by the simulator. Nodes that are none of the site's have kubelets of their own.
 type kubelets struct {
 	api clientgo.Interface
 	sim *talossim.Simulator
@@ -30,6 +31,9 @@ type kubelets struct {
 	pods   corelisters.PodLister
 	nodes  corelisters.NodeLister
 	claims corelisters.PersistentVolumeClaimLister
+	// volumes and classes of what is provisioned.
+	volumes corelisters.PersistentVolumeLister
+	classes storagelisters.StorageClassLister
 
 	runs map[types.UID]*run
 	logs logServers
@@ -48,6 +52,7 @@ func (c *Cluster) runKubelets(ctx context.Context) {
 	k := &kubelets{
 		api: c.api, sim: c.sim, log: c.log, runs: map[types.UID]*run{},
 		pods: core.Pods().Lister(), nodes: core.Nodes().Lister(), claims: core.PersistentVolumeClaims().Lister(),
+		volumes: core.PersistentVolumes().Lister(), classes: factory.Storage().V1().StorageClasses().Lister(),
 	}
 
 	factory.Start(ctx.Done())

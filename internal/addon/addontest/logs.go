@@ -24,7 +24,7 @@ type logServers map[string]*httptest.Server
 func (s *logServers) serve(ctx context.Context, nodes []*corev1.Node, k *kubelets) {
 	for _, node := range nodes {
 		address := addressOf(node)
-		if address == "" || (*s)[address] != nil {
+		if address == "" || (*s)[address] != nil || k.machineOf(node) == nil {
 			continue
 		}
 

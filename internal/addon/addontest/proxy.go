@@ -43,7 +43,7 @@ func (c *Cluster) Proxy(t testing.TB) *Proxy {
 		t.Fatal(err)
 	}
 
-	transport, err := rest.TransportFor(c.admin)
+	transport, err := transportTo(c.admin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +74,32 @@ func (c *Cluster) Proxy(t testing.TB) *Proxy {
 	p.writeKubeconfig(t)
 
 	return p
+}
+
+// transport asks for what becomes another protocol, such as a port-forward, as HTTP/1.1, which alone can.
+type transport struct{ usual, upgrades http.RoundTripper }
+
+func transportTo(config *rest.Config) (transport, error) {
+	usual, err := rest.TransportFor(config)
+	if err != nil {
+		return transport{}, err
+	}
+
+	first := rest.CopyConfig(config)
+	first.NextProtos = []string{"http/1.1"}
+
+	upgrades, err := rest.TransportFor(first)
+
+	return transport{usual, upgrades}, err
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Upgrade") != "" {
+		return t.upgrades.RoundTrip(r)
+	}
+
+	return t.usual.RoundTrip(r)
 }
 
 func (p *Proxy) writeKubeconfig(t testing.TB) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -22,10 +21,10 @@ func (k *kubelets) schedule(ctx context.Context, pod *corev1.Pod, nodes []*corev
 		fewer int
 	)
 
-	against := map[string]int{}
+	against, needs := map[string]int{}, k.needsOf(pod)
 
 	for _, node := range nodes {
-		if reason := k.unsuited(pod, node); reason != "" {
+		if reason := k.unsuited(pod, node, needs); reason != "" {
 			against[reason]++
 
 			continue
@@ -38,6 +37,10 @@ func (k *kubelets) schedule(ctx context.Context, pod *corev1.Pod, nodes []*corev
 
 	if best == nil {
 		return k.refuse(ctx, pod, len(nodes), against)
+	}
+
+	if len(needs.delayed) > 0 {
+		return k.choose(ctx, needs.delayed, best)
 	}
 
 	return k.api.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
@@ -92,12 +95,14 @@ func (k *kubelets) podsOn(node *corev1.Node) int {
 }
 
 // unsuited says why a node does not take a pod, empty when it does.
-func (k *kubelets) unsuited(pod *corev1.Pod, node *corev1.Node) string {
+func (k *kubelets) unsuited(pod *corev1.Pod, node *corev1.Node, needs needs) string {
 	switch {
-	case !k.bound(pod):
+	case needs.unbound:
 		return "pod has unbound immediate PersistentVolumeClaims"
 	case !labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels)), !wanted(pod, node):
 		return "node(s) didn't match Pod's node affinity/selector"
+	case !needs.usableOn(node):
+		return "node(s) didn't match PersistentVolume's node affinity"
 	}
 
 	for _, taint := range taints(node) {
@@ -148,7 +153,11 @@ func wanted(pod *corev1.Pod, node *corev1.Node) bool {
 		return true
 	}
 
-	return slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+	return selects(required, node)
+}
+
+func selects(selector *corev1.NodeSelector, node *corev1.Node) bool {
+	return slices.ContainsFunc(selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
 		return all(term.MatchExpressions, node.Labels) && all(term.MatchFields, map[string]string{metav1.ObjectNameField: node.Name})
 	})
 }
@@ -164,62 +173,4 @@ func all(requirements []corev1.NodeSelectorRequirement, values map[string]string
 
 		return err != nil || !requirement.Matches(labels.Set(values))
 	})
-}
-
-// bound says whether the claims of a pod are.
-func (k *kubelets) bound(pod *corev1.Pod) bool {
-	for _, volume := range pod.Spec.Volumes {
-		if volume.PersistentVolumeClaim == nil {
-			continue
-		}
-
-		claim, err := k.claims.PersistentVolumeClaims(pod.Namespace).Get(volume.PersistentVolumeClaim.ClaimName)
-		if err != nil || claim.Status.Phase != corev1.ClaimBound {
-			return false
-		}
-	}
-
-	return true
-}
-
-// provision makes a volume for each claim that waits for one, to which the controllers bind it.
-func (k *kubelets) provision(ctx context.Context) {
-	claims, err := k.claims.List(labels.Everything())
-	if err != nil {
-		k.log("list claims: %v", err)
-	}
-
-	for _, claim := range claims {
-		if _, hangs := claim.Annotations[HangAnnotation]; hangs || claim.Status.Phase == corev1.ClaimBound || !claim.DeletionTimestamp.IsZero() {
-			continue
-		}
-
-		name := "pvc-" + string(claim.UID)
-		_, err := k.api.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: corev1.PersistentVolumeSpec{
-				Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
-				AccessModes:                   claim.Spec.AccessModes,
-				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-				StorageClassName:              deref(claim.Spec.StorageClassName),
-				VolumeMode:                    claim.Spec.VolumeMode,
-				ClaimRef: &corev1.ObjectReference{
-					APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
-				},
-				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/local/" + name}},
-			},
-		}, metav1.CreateOptions{})
-
-		if err != nil && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
-			k.log("provision for %s/%s: %v", claim.Namespace, claim.Name, err)
-		}
-	}
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-
-	return *s
 }
