@@ -1,0 +1,373 @@
+package hostcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// machinesAtOnce are worked on at a time.
+	machinesAtOnce = 8
+	// lookEvery is the pause between two looks at what is about to be gone, or to be seen by a controller.
+	lookEvery = 250 * time.Millisecond
+)
+
+// Ensure makes what the machines of a Spec are to have on the host and does not have, and repairs what was changed by others:
+// labels, Services, the number of replicas, the size of claims, but never the template of a StatefulSet that exists, since that is a
+// disruption ([Host.Replace]). A StatefulSet that is gone is made again, and takes the claims that are there. It disrupts no machine
+// and is idempotent: what is right is not written. The wiping of a machine that was interrupted is finished.
+//
+// An object that has the name of one of ours and is not ours is an error that says whose it is, and is left alone, as is what
+// cannot be changed: a claim that should shrink or move to another class. Such errors are final (wait.IsPermanent). All machines
+// are worked on before the errors of some are returned.
+func (h *Host) Ensure(ctx context.Context, s Spec) error {
+	found, err := h.look(ctx, s, s.Selector())
+	if err != nil {
+		return err
+	}
+
+	if err := found.conflicts(s); err != nil {
+		return err
+	}
+
+	if err := h.ensureNamespace(ctx, s); err != nil {
+		return err
+	}
+
+	if service := s.endpointService(); service != nil {
+		if err := h.ensureService(ctx, s, service, found.services[service.Name]); err != nil {
+			return err
+		}
+	}
+
+	return h.eachMachine(s, func(m Machine) error { return h.ensureMachine(ctx, s, m, found) })
+}
+
+// eachMachine works on several machines at a time, and on all of them.
+func (h *Host) eachMachine(s Spec, work func(Machine) error) error {
+	var group errgroup.Group
+
+	group.SetLimit(machinesAtOnce)
+
+	errs := make([]error, len(s.Machines))
+
+	for i, m := range s.Machines {
+		group.Go(func() error {
+			errs[i] = work(m)
+
+			return nil
+		})
+	}
+
+	_ = group.Wait() // each has its own error
+
+	return errors.Join(errs...)
+}
+
+// ensureMachine makes the claims and the Service first: the pod needs them.
+func (h *Host) ensureMachine(ctx context.Context, s Spec, m Machine, found *inventory) error {
+	live := found.sets[s.HostName(m)]
+	if live != nil && live.Annotations[wipeAnnotation] != "" {
+		h.progress(fmt.Sprintf("The wiping of %s was interrupted and goes on", m.Name))
+
+		return h.wipe(ctx, s, m, live)
+	}
+
+	if err := h.ensureBeside(ctx, s, m, found); err != nil {
+		return err
+	}
+
+	_, err := h.ensureSet(ctx, s, m, live, false)
+
+	return err
+}
+
+// ensureBeside makes what a machine needs besides its StatefulSet.
+func (h *Host) ensureBeside(ctx context.Context, s Spec, m Machine, found *inventory) error {
+	for _, claim := range s.claims(m) {
+		if err := h.ensureClaim(ctx, s, claim, found.claims[claim.Name], found.pods[s.podName(m)]); err != nil {
+			return err
+		}
+	}
+
+	service := s.machineService(m)
+
+	return h.ensureService(ctx, s, service, found.services[service.Name])
+}
+
+// ensureSet makes or repairs the StatefulSet of a machine, with the wanted template or with the one that it has.
+func (h *Host) ensureSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, template bool) (*appsv1.StatefulSet, error) {
+	wanted, err := fieldsOf(setKind, s.statefulSet(m))
+	if err != nil {
+		return nil, err
+	}
+
+	became, err := h.ensure(ctx, s, setKind, wanted, orNil(live), func(live object) (fields, error) { return setBody(live, wanted, template) })
+	if err != nil {
+		return nil, err
+	}
+
+	set, ok := became.(*appsv1.StatefulSet)
+	if !ok {
+		return nil, wait.Permanent(fmt.Errorf("the host gave a %T for a StatefulSet", became))
+	}
+
+	return set, nil
+}
+
+// setBody is what to apply to a StatefulSet that exists. What can never be changed stays what it is, and so does, unless it is asked
+// for, what of the template is ours.
+func setBody(live object, wanted fields, template bool) (fields, error) {
+	owned, err := ownedFields(setKind, live)
+	if err != nil {
+		return nil, err
+	}
+
+	spec := map[string]any{}
+
+	for _, field := range []string{"replicas", "updateStrategy"} {
+		spec[field] = wanted.part("spec")[field]
+	}
+
+	if template {
+		spec["template"] = wanted.part("spec")["template"]
+	}
+
+	return owned.with(wanted.part("metadata"), spec), nil
+}
+
+// ensureService makes or repairs a Service. One whose address cannot become what is wanted is made anew.
+func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.Service) error {
+	if live != nil && live.DeletionTimestamp == nil && !convertible(live, service) {
+		h.progress(fmt.Sprintf("%s is made anew, because its kind of address cannot be changed", serviceKind.of(live)))
+
+		if err := h.remove(ctx, serviceKind, live); err != nil {
+			return err
+		}
+
+		if err := h.awaitGone(ctx, serviceKind, live); err != nil {
+			return err
+		}
+
+		live = nil
+	}
+
+	wanted, err := fieldsOf(serviceKind, service)
+	if err != nil {
+		return err
+	}
+
+	_, err = h.ensure(ctx, s, serviceKind, wanted, orNil(live), func(object) (fields, error) { return wanted, nil })
+
+	return err
+}
+
+// convertible says whether the API lets a Service become another: one with an address never becomes one without or the other way
+// round, and a load balancer stays with its class (Kubernetes 1.36, core/validation validateServiceClusterIPsRelatedFields and
+// validateLoadBalancerClassField).
+func convertible(live, wanted *corev1.Service) bool {
+	headless := func(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
+	if headless(live) != headless(wanted) {
+		return false
+	}
+
+	if live.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.LoadBalancerClass == nil {
+		return true
+	}
+
+	return live.Spec.LoadBalancerClass != nil && *live.Spec.LoadBalancerClass == *wanted.Spec.LoadBalancerClass
+}
+
+// ensureNamespace makes the namespace where that is asked for. One that others made is used as it is.
+func (h *Host) ensureNamespace(ctx context.Context, s Spec) error {
+	if !s.CreateNamespace {
+		return nil
+	}
+
+	live, err := h.get(ctx, namespaceKind, "", s.Namespace)
+
+	switch {
+	case err != nil:
+		return err
+	case live == nil:
+		namespace := s.namespace()
+		namespace.Labels, namespace.Annotations = merged(s.Labels, namespace.Labels), merged(s.Annotations)
+
+		body, err := fieldsOf(namespaceKind, namespace)
+		if err != nil {
+			return err
+		}
+
+		if _, err := h.apply(ctx, namespaceKind, "", body, applyMode{}); err != nil {
+			return fmt.Errorf("make %s on %s: %w", namespaceKind.of(namespace), h, err)
+		}
+
+		return nil
+	case live.GetDeletionTimestamp() != nil:
+		if err := h.awaitGone(ctx, namespaceKind, live); err != nil {
+			return err
+		}
+
+		return h.ensureNamespace(ctx, s)
+	case live.GetLabels()[LabelManagedBy] != managedBy:
+		return nil
+	}
+
+	body, err := namespaceBody(live, s)
+	if err != nil {
+		return err
+	}
+
+	return h.change(ctx, namespaceKind, live, body)
+}
+
+// namespaceBody keeps what a namespace was made with: the labels that the user gave then can be those of another cluster.
+func namespaceBody(live object, s Spec) (fields, error) {
+	owned, err := ownedFields(namespaceKind, live)
+	if err != nil {
+		return nil, err
+	}
+
+	wanted, err := fieldsOf(namespaceKind, s.namespace())
+	if err != nil {
+		return nil, err
+	}
+
+	body := owned.with(owned.part("metadata"), nil)
+	labels := map[string]any{}
+
+	for _, of := range []fields{owned, wanted} {
+		for key, value := range fields(of.part("metadata")).part("labels") {
+			labels[key] = value
+		}
+	}
+
+	metadata := map[string]any{"name": s.Namespace, "labels": labels}
+	if annotations := owned.part("metadata")["annotations"]; annotations != nil {
+		metadata["annotations"] = annotations
+	}
+
+	body["metadata"] = metadata
+	delete(body, "spec")
+
+	return body, nil
+}
+
+// ensure makes an object that does not exist and changes one that is not as it should be; body says what to apply to one that exists.
+// One that is about to go is awaited and made anew. One that is not ours is an error.
+func (h *Host) ensure(ctx context.Context, s Spec, k *kind, wanted fields, live object, body func(object) (fields, error)) (object, error) {
+	if live == nil {
+		// It was not found by its labels. The name may be taken all the same.
+		found, err := h.get(ctx, k, s.Namespace, wanted.name())
+		if err != nil {
+			return nil, err
+		}
+
+		if found != nil && !s.ours(found) {
+			return nil, wait.Permanent(foreign(s, k, found, h))
+		}
+
+		live = found
+	}
+
+	if live != nil && live.GetDeletionTimestamp() != nil {
+		if err := h.awaitGone(ctx, k, live); err != nil {
+			return nil, err
+		}
+
+		live = nil
+	}
+
+	if live == nil {
+		// Not by force: should somebody make such an object just now, this is refused as a conflict.
+		made, err := h.apply(ctx, k, s.Namespace, wanted, applyMode{})
+		if err != nil {
+			return nil, final(fmt.Errorf("make %s on %s: %w", k.title(s.Namespace, wanted.name()), h, err))
+		}
+
+		return made, nil
+	}
+
+	wants, err := body(live)
+	if err != nil {
+		return nil, err
+	}
+
+	may, err := differs(k, live, wants)
+	if err != nil || !may {
+		return live, err
+	}
+
+	became, err := h.apply(ctx, k, s.Namespace, wants.only(live), applyMode{force: true})
+	if err != nil {
+		return nil, final(fmt.Errorf("change %s on %s: %w", k.of(live), h, err))
+	}
+
+	return became, nil
+}
+
+// change applies what differs.
+func (h *Host) change(ctx context.Context, k *kind, live object, body fields) error {
+	may, err := differs(k, live, body)
+	if err != nil || !may {
+		return err
+	}
+
+	if _, err := h.apply(ctx, k, live.GetNamespace(), body.only(live), applyMode{force: true}); err != nil {
+		return final(fmt.Errorf("change %s on %s: %w", k.of(live), h, err))
+	}
+
+	return nil
+}
+
+// final marks an error that repeating does not cure: the host looked at what it was asked for and refused it. A quota
+// that is used up and a namespace that is about to end are refusals that pass.
+func final(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return wait.Permanent(err)
+	}
+
+	return err
+}
+
+// awaitGone returns when an object is gone, or another one has its name.
+func (h *Host) awaitGone(ctx context.Context, k *kind, o object) error {
+	err := wait.Until(ctx, lookEvery, func(ctx context.Context) error {
+		found, err := h.get(ctx, k, o.GetNamespace(), o.GetName())
+
+		switch {
+		case err != nil:
+			return err
+		case found == nil || found.GetUID() != o.GetUID():
+			return nil
+		default:
+			return fmt.Errorf("it is still there%s", held(found))
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s is gone from %s: %w", k.of(o), h, err)
+	}
+
+	return nil
+}
+
+// orNil is an interface that is nil when the pointer is.
+func orNil[T any, P interface {
+	*T
+	object
+}](p P) object {
+	if p == nil {
+		return nil
+	}
+
+	return p
+}

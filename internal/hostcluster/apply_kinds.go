@@ -1,0 +1,190 @@
+package hostcluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	appsapply "k8s.io/client-go/applyconfigurations/apps/v1"
+	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	clientgo "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// parameters writes the options of requests.
+var parameters = scheme.ParameterCodec
+
+// fieldManager owns the fields that talosop sets.
+const fieldManager = "talosop"
+
+// object is one of the host cluster.
+type object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// kind is how objects of one kind are asked for and changed.
+type kind struct {
+	name, apiVersion, resource string
+	cluster                    bool // not in a namespace
+	client                     func(clientgo.Interface) rest.Interface
+	// derived objects are made and removed by the host's own controllers.
+	derived bool
+	empty   func() object
+	list    func() runtime.Object
+	// owned are the fields of an object that talosop set and nobody changed since.
+	owned func(object) (any, error)
+}
+
+func coreClient(api clientgo.Interface) rest.Interface { return api.CoreV1().RESTClient() }
+func appsClient(api clientgo.Interface) rest.Interface { return api.AppsV1().RESTClient() }
+
+func discoveryClient(api clientgo.Interface) rest.Interface { return api.DiscoveryV1().RESTClient() }
+
+var (
+	namespaceKind = &kind{
+		name: "Namespace", apiVersion: "v1", resource: "namespaces", cluster: true, client: coreClient,
+		empty: func() object { return &corev1.Namespace{} }, owned: ownedBy(coreapply.ExtractNamespace),
+	}
+	serviceKind = &kind{
+		name: "Service", apiVersion: "v1", resource: "services", client: coreClient,
+		empty: func() object { return &corev1.Service{} }, list: func() runtime.Object { return &corev1.ServiceList{} },
+		owned: ownedBy(coreapply.ExtractService),
+	}
+	claimKind = &kind{
+		name: "PersistentVolumeClaim", apiVersion: "v1", resource: "persistentvolumeclaims", client: coreClient,
+		empty: func() object { return &corev1.PersistentVolumeClaim{} }, list: func() runtime.Object { return &corev1.PersistentVolumeClaimList{} },
+		owned: ownedBy(coreapply.ExtractPersistentVolumeClaim),
+	}
+	setKind = &kind{
+		name: "StatefulSet", apiVersion: "apps/v1", resource: "statefulsets", client: appsClient,
+		empty: func() object { return &appsv1.StatefulSet{} }, list: func() runtime.Object { return &appsv1.StatefulSetList{} },
+		owned: ownedBy(appsapply.ExtractStatefulSet),
+	}
+	// Of pods and what controllers make, nothing is applied.
+	podKind = &kind{
+		name: "Pod", apiVersion: "v1", resource: "pods", client: coreClient,
+		empty: func() object { return &corev1.Pod{} }, list: func() runtime.Object { return &corev1.PodList{} },
+	}
+	// The history of a StatefulSet and what is behind a Service have the labels of what they are of, and go with it.
+	revisionKind = &kind{
+		name: "ControllerRevision", apiVersion: "apps/v1", resource: "controllerrevisions", client: appsClient, derived: true,
+		empty: func() object { return &appsv1.ControllerRevision{} }, list: func() runtime.Object { return &appsv1.ControllerRevisionList{} },
+	}
+	sliceKind = &kind{
+		name: "EndpointSlice", apiVersion: "discovery.k8s.io/v1", resource: "endpointslices", client: discoveryClient, derived: true,
+		empty: func() object { return &discoveryv1.EndpointSlice{} }, list: func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
+	}
+)
+
+// ownedBy gives the extraction of client-go for one type the shape of all.
+func ownedBy[T, A any](extract func(*T, string) (*A, error)) func(object) (any, error) {
+	return func(o object) (any, error) {
+		typed, ok := any(o).(*T)
+		if !ok {
+			return nil, fmt.Errorf("read the owned fields of a %T", o)
+		}
+
+		return extract(typed, fieldManager)
+	}
+}
+
+// of names an object in messages.
+func (k *kind) of(o metav1.Object) string { return k.title(o.GetNamespace(), o.GetName()) }
+
+func (k *kind) title(namespace, name string) string {
+	if k.cluster || namespace == "" {
+		return k.name + " " + name
+	}
+
+	return k.name + " " + namespace + "/" + name
+}
+
+// get reads an object; nil when there is none.
+func (h *Host) get(ctx context.Context, k *kind, namespace, name string) (object, error) {
+	found := k.empty()
+
+	err := k.client(h.client()).Get().NamespaceIfScoped(namespace, !k.cluster).Resource(k.resource).Name(name).Do(ctx).Into(found)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // there is none
+	case err != nil:
+		return nil, fmt.Errorf("read %s on %s: %w", k.title(namespace, name), h, err)
+	}
+
+	return found, nil
+}
+
+// applyMode is how far an apply goes.
+type applyMode struct {
+	// force takes fields from their owners.
+	force, dryRun bool
+}
+
+// apply makes an object have the fields of body, and no others that talosop set before. The object that it returns is
+// what it became, or would become.
+func (h *Host) apply(ctx context.Context, k *kind, namespace string, body fields, mode applyMode) (object, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+
+	options := &metav1.PatchOptions{FieldManager: fieldManager, Force: &mode.force}
+	if mode.dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+
+	became := k.empty()
+	err = k.client(h.client()).Patch(types.ApplyPatchType).NamespaceIfScoped(namespace, !k.cluster).Resource(k.resource).
+		Name(body.name()).VersionedParams(options, parameters).Body(data).Do(ctx).Into(became)
+
+	return became, err
+}
+
+// remove deletes one object, and no other that has its name by then. What is gone is fine. The host ends what the object
+// owns in the background.
+func (h *Host) remove(ctx context.Context, k *kind, o metav1.Object) error {
+	uid, background := o.GetUID(), metav1.DeletePropagationBackground
+
+	err := k.client(h.client()).Delete().NamespaceIfScoped(o.GetNamespace(), !k.cluster).Resource(k.resource).Name(o.GetName()).
+		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background}).Do(ctx).Error()
+
+	switch {
+	// A conflict is that of the UID: the object is gone, and there is another one.
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), k.derived && apierrors.IsForbidden(err):
+		return nil
+	default:
+		return fmt.Errorf("delete %s on %s: %w", k.of(o), h, err)
+	}
+}
+
+// elements are those of a list.
+func elements(list runtime.Object) ([]object, error) {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+
+	objects := make([]object, 0, len(items))
+
+	for _, item := range items {
+		o, ok := item.(object)
+		if !ok {
+			return nil, fmt.Errorf("a list has a %T", item)
+		}
+
+		objects = append(objects, o)
+	}
+
+	return objects, nil
+}

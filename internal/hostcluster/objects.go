@@ -1,0 +1,85 @@
+package hostcluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// What Talos serves (Talos 1.13, constants.ApidPort and constants.DefaultControlPlanePort), and the names of the ports.
+const (
+	talosPort          = 50000
+	kubernetesPort     = 6443
+	talosPortName      = "talos-api"
+	kubernetesPortName = "kubernetes-api"
+)
+
+// enforceLabel of a namespace is the Pod Security Standard that pods have to meet in it; Talos takes a privileged one.
+const (
+	enforceLabel    = "pod-security.kubernetes.io/enforce"
+	privilegedLevel = "privileged"
+)
+
+// Namespace is the one that the machines are in, as it is made. Clusters share a namespace, so that it has no mark: the last
+// of them that made it removes it, see [Host.RemoveShared].
+func (s Spec) namespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: map[string]string{
+		LabelManagedBy: managedBy, enforceLabel: privilegedLevel,
+	}}}
+}
+
+// endpointService is the one in front of the control planes, nil for a resource that has none. Only API servers that
+// listen are behind it: that is what the pods' readiness is.
+func (s Spec) endpointService() *corev1.Service {
+	if s.Endpoint == nil {
+		return nil
+	}
+
+	service := s.service(s.Cluster, s.labels(), s.Endpoint.Type, merged(s.identity(), map[string]string{LabelRole: string(ControlPlane)}), ControlPlane)
+	service.Annotations = merged(s.Annotations, s.Endpoint.Annotations)
+
+	if service.Spec.Type == "" {
+		service.Spec.Type = corev1.ServiceTypeClusterIP
+	}
+
+	if class := s.Endpoint.LoadBalancerClass; class != "" && service.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		service.Spec.LoadBalancerClass = &class
+	}
+
+	return service
+}
+
+// machineService gives a machine its name in the host's DNS and, where that is the way in, an address outside. It has its pod
+// whether that is ready or not: a machine in maintenance mode is not, and has to be configured.
+func (s Spec) machineService(m Machine) *corev1.Service {
+	service := s.service(s.HostName(m), s.machineLabels(m), corev1.ServiceTypeClusterIP, s.machineSelector(m), m.Role)
+	service.Spec.PublishNotReadyAddresses = true
+
+	switch s.Access {
+	case NodePort:
+		service.Spec.Type = corev1.ServiceTypeNodePort
+	case LoadBalancer:
+		service.Spec.Type = corev1.ServiceTypeLoadBalancer
+	default:
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+
+	return service
+}
+
+func (s Spec) service(name string, labels map[string]string, kind corev1.ServiceType, selector map[string]string, role Role) *corev1.Service {
+	ports := []corev1.ServicePort{servicePort(talosPortName, talosPort)}
+	if role == ControlPlane {
+		ports = append(ports, servicePort(kubernetesPortName, kubernetesPort))
+	}
+
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: labels, Annotations: merged(s.Annotations)},
+		Spec:       corev1.ServiceSpec{Type: kind, Selector: selector, Ports: ports},
+	}
+}
+
+// servicePort names its protocol: with the port it is the key of the list, without which fields have no owner.
+func servicePort(name string, port int32) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromString(name)}
+}

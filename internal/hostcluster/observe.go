@@ -1,0 +1,333 @@
+package hostcluster
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// inventory is what a namespace has that is ours, by name.
+type inventory struct {
+	sets     map[string]*appsv1.StatefulSet
+	pods     map[string]*corev1.Pod
+	claims   map[string]*corev1.PersistentVolumeClaim
+	services map[string]*corev1.Service
+}
+
+// look lists what a selector matches: four requests, whatever the number of machines.
+func (h *Host) look(ctx context.Context, s Spec, selector string) (*inventory, error) {
+	var (
+		sets     *appsv1.StatefulSetList
+		pods     *corev1.PodList
+		claims   *corev1.PersistentVolumeClaimList
+		services *corev1.ServiceList
+	)
+
+	options := metav1.ListOptions{LabelSelector: selector}
+	group, ctx := errgroup.WithContext(ctx)
+	list := func(k *kind, ask func() error) {
+		group.Go(func() error {
+			if err := ask(); err != nil {
+				return fmt.Errorf("list the %ss of %s in namespace %s on %s: %w", k.name, s.Cluster, s.Namespace, h, err)
+			}
+
+			return nil
+		})
+	}
+
+	list(setKind, func() (err error) {
+		sets, err = h.client().AppsV1().StatefulSets(s.Namespace).List(ctx, options)
+		return err
+	})
+	list(podKind, func() (err error) { pods, err = h.client().CoreV1().Pods(s.Namespace).List(ctx, options); return err })
+	list(claimKind, func() (err error) {
+		claims, err = h.client().CoreV1().PersistentVolumeClaims(s.Namespace).List(ctx, options)
+
+		return err
+	})
+	list(serviceKind, func() (err error) {
+		services, err = h.client().CoreV1().Services(s.Namespace).List(ctx, options)
+		return err
+	})
+
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+
+	return &inventory{
+		sets: byNames(sets.Items), pods: byNames(pods.Items), claims: byNames(claims.Items), services: byNames(services.Items),
+	}, nil
+}
+
+func byNames[T any, P interface {
+	*T
+	metav1.Object
+}](items []T) map[string]P {
+	named := make(map[string]P, len(items))
+
+	for i := range items {
+		p := P(&items[i])
+		named[p.GetName()] = p
+	}
+
+	return named
+}
+
+// Observe says what the host has for the machines of a Spec. It changes nothing. Some few lists do for all machines; more is asked only
+// about what is not as it should be. What the credentials do not let it read beyond the namespace, such as nodes, is left out of the
+// observation. An error means that the host did not answer: nothing follows from that.
+func (h *Host) Observe(ctx context.Context, s Spec) (Observation, error) {
+	found, err := h.look(ctx, s, s.Selector())
+	if err != nil {
+		return Observation{}, err
+	}
+
+	observation := Observation{Machines: make(map[string]MachineState, len(s.Machines))}
+	if err := h.observeShared(ctx, s, found, &observation); err != nil {
+		return Observation{}, err
+	}
+
+	about := h.newSurroundings(ctx, s)
+	states := make([]MachineState, len(s.Machines))
+
+	var group errgroup.Group
+
+	group.SetLimit(machinesAtOnce)
+
+	for i, m := range s.Machines {
+		group.Go(func() (err error) {
+			states[i], err = h.observeMachine(ctx, s, m, found, about)
+
+			return err
+		})
+	}
+
+	if err := group.Wait(); err != nil {
+		return Observation{}, err
+	}
+
+	for i, m := range s.Machines {
+		observation.Machines[m.Name] = states[i]
+	}
+
+	return observation, nil
+}
+
+// observeShared is about the namespace and the Service of the control planes.
+func (h *Host) observeShared(ctx context.Context, s Spec, found *inventory, o *Observation) error {
+	if s.CreateNamespace {
+		live, err := h.get(ctx, namespaceKind, "", s.Namespace)
+
+		switch {
+		case apierrors.IsForbidden(err):
+			// Then it is there: whoever may work in a namespace need not be allowed to read it.
+		case err != nil:
+			return err
+		case live == nil:
+			o.Missing = append(o.Missing, namespaceKind.title("", s.Namespace)+" does not exist")
+		case live.GetLabels()[LabelManagedBy] == managedBy:
+			body, err := namespaceBody(live, s)
+			if err != nil {
+				return err
+			}
+
+			_, lines, err := h.differences(ctx, namespaceKind, live, body)
+			if err != nil {
+				return err
+			}
+
+			o.Drift = append(o.Drift, lines...)
+		}
+	}
+
+	wanted := s.endpointService()
+	if wanted == nil {
+		return nil
+	}
+
+	lines, exists, err := h.serviceDrift(ctx, wanted, found.services[wanted.Name])
+	if !exists {
+		o.Missing = append(o.Missing, lines...)
+	} else {
+		o.Drift = append(o.Drift, lines...)
+	}
+
+	return err
+}
+
+// serviceDrift is what differs of a Service, or that it is not there.
+func (h *Host) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (lines []string, exists bool, err error) {
+	switch {
+	case live == nil:
+		return []string{serviceKind.of(wanted) + " does not exist"}, false, nil
+	case live.DeletionTimestamp != nil:
+		return []string{serviceKind.of(wanted) + " is being deleted"}, false, nil
+	case !convertible(live, wanted):
+		return []string{fmt.Sprintf("%s is of another kind of address (type %s, cluster IP %q) and is to be made anew",
+			serviceKind.of(live), live.Spec.Type, live.Spec.ClusterIP)}, true, nil
+	}
+
+	body, err := fieldsOf(serviceKind, wanted)
+	if err != nil {
+		return nil, true, err
+	}
+
+	_, lines, err = h.differences(ctx, serviceKind, live, body)
+
+	return lines, true, err
+}
+
+// observeMachine puts together what there is of a machine.
+func (h *Host) observeMachine(ctx context.Context, s Spec, m Machine, found *inventory, about *surroundings) (MachineState, error) {
+	set, pod := found.sets[s.HostName(m)], found.pods[s.podName(m)]
+	state := MachineState{Exists: set != nil || pod != nil, Complete: true}
+
+	if pod != nil {
+		state.describe(pod)
+	}
+
+	steps := []func() error{
+		func() error { return h.observeSet(ctx, s, m, set, pod, &state) },
+		func() error { return h.observeClaims(ctx, s, m, found, &state) },
+		func() error {
+			lines, exists, err := h.serviceDrift(ctx, s.machineService(m), found.services[s.HostName(m)])
+			state.Drift = append(state.Drift, lines...)
+			state.Complete = state.Complete && exists
+
+			return err
+		},
+		func() error { return about.explain(ctx, s, m, found, &state) },
+	}
+
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return MachineState{}, err
+		}
+	}
+
+	return state, nil
+}
+
+// describe takes over what a pod says about itself.
+func (state *MachineState) describe(pod *corev1.Pod) {
+	state.Pod, state.PodUID, state.PodIP, state.Node = pod.Name, string(pod.UID), pod.Status.PodIP, pod.Spec.NodeName
+
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == containerName {
+			state.Image = c.Image
+		}
+	}
+
+	if status := talosStatus(pod); status != nil && status.State.Running != nil {
+		state.Container = status.ContainerID
+	}
+
+	if ready := podCondition(pod, corev1.PodReady); ready != nil {
+		state.Ready = ready.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
+	}
+}
+
+// observeSet compares the StatefulSet to what is wanted, and the pod to the StatefulSet.
+func (h *Host) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, pod *corev1.Pod, state *MachineState) error {
+	switch {
+	case live == nil:
+		state.Complete = false
+		state.Drift = append(state.Drift, setKind.title(s.Namespace, s.HostName(m))+" does not exist")
+
+		return nil
+	case live.DeletionTimestamp != nil:
+		state.Complete = false
+		state.Drift = append(state.Drift, setKind.of(live)+" is being deleted")
+
+		return nil
+	case live.Annotations[wipeAnnotation] != "":
+		state.Drift = append(state.Drift, setKind.of(live)+": the wiping of the machine has begun and is not finished")
+
+		return nil
+	}
+
+	wanted, err := fieldsOf(setKind, s.statefulSet(m))
+	if err != nil {
+		return err
+	}
+
+	body, err := setBody(live, wanted, true)
+	if err != nil {
+		return err
+	}
+
+	template, others, err := h.differences(ctx, setKind, live, body)
+	if err != nil {
+		return err
+	}
+
+	state.Outdated, state.Drift = append(state.Outdated, template...), append(state.Drift, others...)
+
+	if pod != nil && pod.DeletionTimestamp == nil && otherTemplate(live, pod) {
+		state.Outdated = append(state.Outdated, fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)",
+			podKind.of(pod), setKind.of(live), pod.Labels[appsv1.StatefulSetRevisionLabel], live.Status.UpdateRevision))
+	}
+
+	return nil
+}
+
+// otherTemplate says whether a pod was made from another template than its StatefulSet has. Which that is is known only once the
+// controller has seen it; until then nothing is said.
+func otherTemplate(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	return taken(set) && pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision
+}
+
+// taken says whether the controller of StatefulSets has seen the set as it is.
+func taken(set *appsv1.StatefulSet) bool {
+	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
+}
+
+// observeClaims compares the claims, and says what of them is wanted and can never be had.
+func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inventory, state *MachineState) error {
+	state.Drift = append(state.Drift, found.conflictsOf(s, m)...)
+
+	for _, at := range dataPaths {
+		state.Exists = state.Exists || found.claims[s.claimName(m, at)] != nil
+	}
+
+	for _, claim := range s.claims(m) {
+		live := found.claims[claim.Name]
+
+		switch {
+		case live == nil:
+			state.Complete = false
+			state.Drift = append(state.Drift, claimKind.of(claim)+" does not exist")
+
+			continue
+		case live.DeletionTimestamp != nil:
+			state.Complete = false
+			state.Drift = append(state.Drift, claimKind.of(claim)+" was deleted and goes with its pod")
+
+			continue
+		}
+
+		wanted, err := fieldsOf(claimKind, claim)
+		if err != nil {
+			return err
+		}
+
+		body, err := claimBody(live, claim, wanted)
+		if err != nil {
+			return err
+		}
+
+		_, lines, err := h.differences(ctx, claimKind, live, body)
+		if err != nil {
+			return err
+		}
+
+		state.Drift = append(state.Drift, lines...)
+	}
+
+	return nil
+}

@@ -1,0 +1,187 @@
+package hostcluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// postmortem is how long the search for the reason of a failure may take after time is up.
+const postmortem = 5 * time.Second
+
+// Remove deletes everything that a machine has on the host: StatefulSet, pod, claims with their data, and Service. It returns when nothing
+// with the machine's labels is left. Destructive, and idempotent: what is gone is fine, and what was interrupted is finished by
+// the next call. Objects of the same names that are not ours are not touched.
+//
+// The machine has to be out of its cluster by then: nothing here asks etcd.
+func (h *Host) Remove(ctx context.Context, s Spec, machine string) error {
+	m, ok := s.Machine(machine)
+	if !ok {
+		return wait.Permanent(fmt.Errorf("cluster %s has no machine %s", s.Cluster, machine))
+	}
+
+	// The StatefulSet first: it would make another pod.
+	if err := h.clear(ctx, s, s.MachineSelector(m), setKind); err != nil {
+		return fmt.Errorf("remove %s: %w", machine, err)
+	}
+
+	if err := h.clear(ctx, s, s.MachineSelector(m), podKind, claimKind, serviceKind, revisionKind, sliceKind); err != nil {
+		return fmt.Errorf("remove %s: %w", machine, err)
+	}
+
+	return nil
+}
+
+// RemoveShared deletes what the machines of a cluster share: the Service of the control planes and, where the Spec asks for its making, the
+// namespace if talosop made it and nothing else is in it. It returns when they are gone. It refuses while there are machines of
+// the cluster, whatever the Spec says of them. Idempotent.
+func (h *Host) RemoveShared(ctx context.Context, s Spec) error {
+	found, err := h.look(ctx, s, s.Selector())
+	if err != nil {
+		return err
+	}
+
+	if left := found.machines(); len(left) > 0 {
+		return fmt.Errorf("remove what the machines of %s share in namespace %s on %s: there are still %s", s.Cluster, s.Namespace, h, strings.Join(left, ", "))
+	}
+
+	if err := h.clear(ctx, s, s.Selector(), serviceKind, revisionKind, sliceKind); err != nil {
+		return fmt.Errorf("remove what the machines of %s share: %w", s.Cluster, err)
+	}
+
+	if !s.CreateNamespace {
+		return nil
+	}
+
+	return h.removeNamespace(ctx, s)
+}
+
+// machines are those of which there is anything, by the labels of their objects.
+func (i *inventory) machines() []string {
+	left := map[string]bool{}
+
+	for _, o := range i.all() {
+		if machine := o.GetLabels()[LabelMachine]; machine != "" {
+			left[machine] = true
+		}
+	}
+
+	return slices.Sorted(maps.Keys(left))
+}
+
+func (i *inventory) all() (objects []object) {
+	for _, o := range i.sets {
+		objects = append(objects, o)
+	}
+
+	for _, o := range i.pods {
+		objects = append(objects, o)
+	}
+
+	for _, o := range i.claims {
+		objects = append(objects, o)
+	}
+
+	for _, o := range i.services {
+		objects = append(objects, o)
+	}
+
+	return objects
+}
+
+// clear deletes the objects of some kinds that are ours and that a selector matches, and returns when there are none. That is asked again and again, so
+// that what a controller makes meanwhile goes, too.
+func (h *Host) clear(ctx context.Context, s Spec, selector string, kinds ...*kind) error {
+	var pod *corev1.Pod
+
+	err := wait.Until(ctx, lookEvery, func(ctx context.Context) error {
+		var left []string
+
+		for _, k := range kinds {
+			objects, err := h.list(ctx, k, s.Namespace, selector)
+			if err != nil {
+				return err
+			}
+
+			for _, o := range inOrder(s, objects) {
+				left = append(left, k.of(o)+held(o))
+
+				if found, ok := o.(*corev1.Pod); ok {
+					pod = found
+				}
+
+				if o.GetDeletionTimestamp() == nil {
+					if err := h.remove(ctx, k, o); err != nil {
+						return err
+					}
+				}
+			}
+		}
+
+		if len(left) > 0 {
+			return fmt.Errorf("there are still %s", strings.Join(left, ", "))
+		}
+
+		return nil
+	})
+	if err == nil {
+		return nil
+	}
+
+	if pod != nil && ctx.Err() != nil {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
+		defer cancel()
+
+		if trouble, reason := h.newSurroundings(after, s).nodeTrouble(pod); reason == nil && trouble != "" {
+			return fmt.Errorf("%w; %s: %s", err, podKind.of(pod), trouble)
+		}
+	}
+
+	return err
+}
+
+// inOrder are the objects that are ours, the claim of /var first: should this end in the middle and the machine be wanted again, it is better
+// to have its configuration and no data of etcd than the other way round, which no etcd joins with.
+func inOrder(s Spec, objects []object) []object {
+	ours := slices.DeleteFunc(objects, func(o object) bool { return !s.ours(o) })
+	first := volumeName(varPath) + "-"
+
+	slices.SortStableFunc(ours, func(a, b object) int {
+		switch x, y := strings.HasPrefix(a.GetName(), first), strings.HasPrefix(b.GetName(), first); {
+		case x == y:
+			return strings.Compare(a.GetName(), b.GetName())
+		case x:
+			return -1
+		default:
+			return 1
+		}
+	})
+
+	return ours
+}
+
+// list is what a selector matches of a kind. What only the host's own controllers make need not be readable: they remove it.
+func (h *Host) list(ctx context.Context, k *kind, namespace, selector string) ([]object, error) {
+	list := k.list()
+
+	err := k.client(h.client()).Get().NamespaceIfScoped(namespace, !k.cluster).Resource(k.resource).
+		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, parameters).Do(ctx).Into(list)
+
+	switch {
+	case k.derived && apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("list the %ss in namespace %s on %s: %w", k.name, namespace, h, err)
+	}
+
+	return elements(list)
+}
