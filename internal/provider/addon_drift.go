@@ -72,7 +72,7 @@ func (r *addonResource) see(ctx context.Context, state addonModel, applied addon
 	ctx = to.mask(ctx)
 	r.addons.saw(to.claim(state.release()))
 
-	cluster, err := r.addons.cluster(ctx, to)
+	cluster, err := r.addonsOn(ctx, to)
 	if err != nil {
 		return addonSeen{}, err
 	}

@@ -205,7 +205,7 @@ func (r *addonResource) adopt(ctx context.Context, m *addonModel, request addonI
 
 	ctx = to.mask(ctx)
 
-	from, err := r.addons.cluster(ctx, to)
+	from, err := r.addonsOn(ctx, to)
 	if err != nil {
 		return fail("reach the cluster", err, "Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
 	}

@@ -123,8 +123,10 @@ func (a *addons) release(release string) {
 	delete(a.claimed, release)
 }
 
-// cluster is the one that a way leads to. It does no I/O.
-func (a *addons) cluster(ctx context.Context, to way) (releaseKeeper, error) {
+// addonsOn is the cluster that a way leads to. It does no I/O. Its client stays for the life of the process.
+func (m *machinery) addonsOn(ctx context.Context, to way) (releaseKeeper, error) {
+	a := m.addons
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -132,7 +134,7 @@ func (a *addons) cluster(ctx context.Context, to way) (releaseKeeper, error) {
 
 	if api == nil {
 		var err error
-		if api, err = to.client(); err != nil {
+		if api, err = to.client(ctx, m); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNoWay, err)
 		}
 
@@ -155,7 +157,7 @@ type way struct {
 	// version of Kubernetes, empty when it is not known.
 	version string
 	secrets []string
-	client  func() (*kubernetes.Client, error)
+	client  func(ctx context.Context, m *machinery) (*kubernetes.Client, error)
 }
 
 // way reads how the cluster is reached, which has to be known. Its errors are errNoWay.
@@ -176,7 +178,11 @@ func (m addonModel) way(ctx context.Context) (way, error) {
 	return way{
 		key: digestOf(append([]string{"handle", p.settings.Endpoint, handle.Secrets.ValueString()}, endpoints...)...), mark: bundle.Mark(),
 		authority: derOf(bundle.Secrets().Certs.K8s.Crt), server: p.settings.Endpoint, version: handle.KubernetesVersion.ValueString(), secrets: masksOf(handle.Secrets.ValueString()),
-		client: func() (*kubernetes.Client, error) { return kubernetesOf(p, bundle, kubernetes.Options{}) },
+		client: func(ctx context.Context, m *machinery) (*kubernetes.Client, error) {
+			c, err := m.clientsOf(ctx, p, recordedPool{}, bundle, kubernetes.Options{})
+
+			return c.api, err
+		},
 	}, nil
 }
 
@@ -219,8 +225,10 @@ func (m addonModel) wayOfKubeconfig() (way, error) {
 	}
 
 	found := way{
-		key:    digestOf("kubeconfig", path, access.Context, string(content)),
-		client: func() (*kubernetes.Client, error) { return kubernetes.NewFromKubeconfig(access, kubernetes.Options{}) },
+		key: digestOf("kubeconfig", path, access.Context, string(content)),
+		client: func(context.Context, *machinery) (*kubernetes.Client, error) {
+			return kubernetes.NewFromKubeconfig(access, kubernetes.Options{})
+		},
 	}
 
 	facts, err := access.Facts()

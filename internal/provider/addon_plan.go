@@ -269,7 +269,7 @@ func (r *addonResource) vanished(ctx context.Context, plan addonModel) verdict {
 	ctx, cancel := context.WithTimeout(to.mask(ctx), r.patience)
 	defer cancel()
 
-	cluster, err := r.addons.cluster(ctx, to)
+	cluster, err := r.addonsOn(ctx, to)
 	if err != nil {
 		return verdict{}
 	}

@@ -68,11 +68,11 @@ func (r *addonResource) preview(ctx context.Context, plan, given addonModel, sta
 		return diag.Diagnostics{chartTrouble(source, err).forecast(plan)}
 	}
 
-	return p.diagnose(maskTexts(ctx, spec.Secrets), r.addons)
+	return p.diagnose(maskTexts(ctx, spec.Secrets), r.machinery)
 }
 
 // diagnose renders the chart and compares the outcome with the release.
-func (p *preview) diagnose(ctx context.Context, from *addons) diag.Diagnostics {
+func (p *preview) diagnose(ctx context.Context, from *machinery) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	changes, err := p.changes(ctx, from)
@@ -97,10 +97,10 @@ func (p *preview) diagnose(ctx context.Context, from *addons) diag.Diagnostics {
 
 // changes renders on the cluster where it answers, and without one otherwise: then all that can be told is what a
 // create adds.
-func (p *preview) changes(ctx context.Context, from *addons) ([]manifest.Change, error) {
+func (p *preview) changes(ctx context.Context, from *machinery) ([]manifest.Change, error) {
 	cluster := p.cluster(ctx, from)
 	if cluster != nil {
-		p.observe(ctx, cluster, from)
+		p.observe(ctx, cluster, from.addons)
 	}
 
 	switch {
@@ -134,7 +134,7 @@ func (p *preview) changes(ctx context.Context, from *addons) ([]manifest.Change,
 }
 
 // cluster is nil where it cannot be asked.
-func (p *preview) cluster(ctx context.Context, from *addons) releaseKeeper {
+func (p *preview) cluster(ctx context.Context, from *machinery) releaseKeeper {
 	if !p.plan.placeKnown(ctx) || p.plan.clusterInMaking(ctx) {
 		p.pending = "the cluster is made or changed first"
 
@@ -148,7 +148,7 @@ func (p *preview) cluster(ctx context.Context, from *addons) releaseKeeper {
 		return nil
 	}
 
-	cluster, err := from.cluster(to.mask(ctx), to)
+	cluster, err := from.addonsOn(to.mask(ctx), to)
 	if err != nil {
 		p.trouble = err
 

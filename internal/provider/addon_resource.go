@@ -248,7 +248,7 @@ func (r *addonResource) insist(ctx context.Context, state addonModel, to way) er
 
 // uninstall removes the release. It is idempotent.
 func (r *addonResource) uninstall(ctx context.Context, state addonModel, to way) error {
-	cluster, err := r.addons.cluster(ctx, to)
+	cluster, err := r.addonsOn(ctx, to)
 	if err != nil {
 		return err
 	}

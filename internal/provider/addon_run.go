@@ -84,7 +84,7 @@ func (r *addonResource) begin(ctx context.Context, plan, given addonModel) (*add
 
 	ctx = maskTexts(ctx, spec.Secrets)
 
-	cluster, err := r.addons.cluster(ctx, to)
+	cluster, err := r.addonsOn(ctx, to)
 	if err != nil {
 		return nil, diag.Diagnostics{addonNotBegun(plan, err)}
 	}

@@ -50,24 +50,16 @@ func (m *machinery) examine(ctx context.Context, value types.Object, timeout tim
 	reading := *m
 	reading.talos.TrustNodeNames, reading.talos.Digest = true, nil
 
-	machines, err := reading.fleetOf(p, bundle)
+	c, err := reading.clientsOf(ctx, p, recordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
-		return examined{}, append(diags, unable("read", "cluster", report{Cause: []string{err.Error()}}))
+		return examined{}, append(diags, unableAt(path.Root("cluster"), "read", "cluster", report{Cause: []string{err.Error()}}))
 	}
 
-	defer machines.Close()
+	defer c.close()
 
-	r := &lifecycle.Runner{Fleet: fleet{machines}}
-
+	r := &lifecycle.Runner{Fleet: fleet{c.machines}}
 	if withNodes {
-		api, err := kubernetesOf(p, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
-		if err != nil {
-			return examined{}, append(diags, unableAt(path.Root("cluster").AtName("endpoint"), "read", "cluster", report{Cause: []string{err.Error()}}))
-		}
-
-		defer api.Close()
-
-		r.Kubernetes = api
+		r.Kubernetes = c.api
 	}
 
 	want := controlPlanesOf(p)
@@ -88,7 +80,7 @@ func controlPlanesOf(p pool) cluster.Spec {
 // ofHandle is a cluster that is known by its handle alone, as a pool without machines. object
 // names in texts what is worked on.
 func ofHandle(handle handleModel, object string, diags *diag.Diagnostics) pool {
-	p := pool{object: object, endpoints: endpointsOf(handle, diags)}
+	p := pool{object: object, endpoints: endpointsOf(handle, diags), host: hostOf(&reader{}, &reader{}, handle, types.ObjectNull(nil), nil)}
 	p.settings.Name, p.settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
 
 	return p

@@ -26,6 +26,8 @@ const (
 	driftWiped  = "it waits in maintenance mode, without a configuration"
 	driftMember = "it has no member in etcd"
 	driftNode   = "it has no node in Kubernetes"
+	driftGone   = "the host cluster has neither a pod nor volumes of it"
+	driftHost   = "host cluster: "
 )
 
 // examination compares the configurations that machines have with those of state. It is
@@ -137,6 +139,8 @@ func driftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]strin
 		switch state := have.Machines[m.Name]; state.Access {
 		case cluster.Maintenance:
 			drift[m.Name] = []string{driftWiped}
+		case cluster.Gone:
+			drift[m.Name] = []string{driftGone}
 		case cluster.Member:
 			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state), driftOfRunning(m, have), places[m.Name], missing(m, have))
 		default:

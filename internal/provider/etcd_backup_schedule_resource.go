@@ -340,12 +340,12 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 		return nil, nil, diags
 	}
 
-	api, err := kubernetesOf(p, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	c, err := r.clientsOf(ctx, p, recordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
 		return nil, nil, append(diags, unable("reach", "cluster", report{Cause: []string{err.Error()}}))
 	}
 
-	return &scheduler{api: api, spec: spec, patience: talosPatience, doubt: talosDoubt, pause: cmp.Or(r.interval, schedulePause)}, api.Close, diags
+	return &scheduler{api: c.api, spec: spec, patience: talosPatience, doubt: talosDoubt, pause: cmp.Or(r.interval, schedulePause)}, c.close, diags
 }
 
 // scheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.

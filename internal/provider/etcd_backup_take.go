@@ -30,6 +30,8 @@ type taking struct {
 	bundle  *pki.Bundle
 	machine *talos.Fleet
 	api     *kubernetes.Client
+	// close ends what was prepared.
+	close   func()
 	sealing backup.Sealing
 	// secrets is whether those of the cluster are stored, too.
 	secrets bool
@@ -104,26 +106,14 @@ func (r *etcdBackupResource) prepare(ctx context.Context, p pool, to place, hand
 	reading := *r.machinery
 	reading.talos.TrustNodeNames, reading.talos.Digest = true, nil
 
-	machines, err := reading.fleetOf(p, bundle)
+	c, err := reading.clientsOf(ctx, p, recordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
-		return ctx, nil, err
-	}
-
-	api, err := kubernetesOf(p, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
-	if err != nil {
-		machines.Close()
-
 		return ctx, nil, err
 	}
 
 	o := owner{handle.Name.ValueString(), bundle.Mark()}
 
-	return ctx, &taking{archive: o.archive(opened, to), at: to, handle: handle, bundle: bundle, machine: machines, api: api}, nil
-}
-
-func (t *taking) close() {
-	t.machine.Close()
-	t.api.Close()
+	return ctx, &taking{archive: o.archive(opened, to), at: to, handle: handle, bundle: bundle, machine: c.machines, api: c.api, close: c.close}, nil
 }
 
 // ready waits for the turn of the taking, and removes what killed runs left half stored. Its

@@ -36,7 +36,7 @@ func (p pool) hostSpec(recorded recordedPool, mark string) hostcluster.Spec {
 
 // formerly is a machine on the host that is to go. What it is called there follows from its name.
 func (p pool) formerly(m cluster.Machine) (hostcluster.Machine, bool) {
-	if _, wanted := p.machines[m.Name]; wanted {
+	if _, wanted := p.machines[m.Name]; wanted || p.host == nil {
 		return hostcluster.Machine{}, false
 	}
 

@@ -124,19 +124,12 @@ func askForRemovals(ctx context.Context, m *machinery, p pool, u upgradeOf) (imp
 		return impediments{}, err
 	}
 
-	fleet, err := m.fleetOf(p, bundle)
+	c, err := m.clientsOf(ctx, p, recordedPool{}, bundle, kubernetes.Options{})
 	if err != nil {
 		return impediments{}, err
 	}
 
-	defer fleet.Close()
-
-	api, err := kubernetesOf(p, bundle, kubernetes.Options{})
-	if err != nil {
-		return impediments{}, err
-	}
-
-	defer api.Close()
+	defer c.close()
 
 	var controlPlanes, workers []string
 
@@ -148,17 +141,17 @@ func askForRemovals(ctx context.Context, m *machinery, p pool, u upgradeOf) (imp
 		}
 	}
 
-	opened := &openedResources{fleet: fleet, machines: u.machines}
+	opened := &openedResources{fleet: c.machines, machines: u.machines}
 	defer opened.close()
 
-	removed, err := api.UpgradeChecks(ctx, u.minors(), controlPlanes, workers, opened.of)
+	removed, err := c.api.UpgradeChecks(ctx, u.minors(), controlPlanes, workers, opened.of)
 	found := impediments{Obstacles: removed}
 
 	if !p.ownsControlPlane() {
 		return found, err
 	}
 
-	seen := api.Observe(ctx)
+	seen := c.api.Observe(ctx)
 	if !seen.Reachable {
 		return found, errors.Join(err, errors.New("the kubelets of other resources: "+seen.Cause))
 	}

@@ -39,6 +39,12 @@ type machinery struct {
 	registries *registries
 	// stores are the provider's credentials for buckets.
 	stores storeCredentials
+	// host is the provider's connection to host clusters.
+	host hostConnection
+	// hosts are the connections to host clusters that operations share, and tunnels what leads
+	// through them while ephemeral resources are open.
+	hosts   *hosts
+	tunnels *tunnels
 	// patience is how long a Kubernetes API may take to answer before snapshots are taken
 	// without it: a backup matters most when it does not.
 	patience time.Duration
@@ -60,6 +66,8 @@ func newMachinery() *machinery {
 		patience:   10 * time.Second,
 		glance:     lookLimit,
 		addons:     newAddons(),
+		hosts:      newHosts(),
+		tunnels:    &tunnels{},
 	}
 }
 
@@ -72,7 +80,11 @@ func (f fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Mac
 type session struct {
 	runner *lifecycle.Runner
 	want   cluster.Spec
-	close  func()
+	pool   pool
+	route  route
+	// furnished is whether the host cluster has anything of a container.
+	furnished bool
+	close     func()
 }
 
 // open prepares an operation on a pool that is fully known. render says whether
@@ -92,12 +104,7 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 
 	want := p.spec(recorded, files)
 
-	machines, err := m.withConfigurations(files).lookingFor(want).fleetOf(p, bundle)
-	if err != nil {
-		return nil, err
-	}
-
-	api, err := kubernetesOf(p, bundle, kubernetes.Options{
+	c, err := m.withConfigurations(files).lookingFor(want).clientsOf(ctx, p, recorded, bundle, kubernetes.Options{
 		StaticPods: !m.talos.TrustNodeNames || p.ownsControlPlane(),
 		Progress:   func(message string) { tflog.Info(ctx, message) },
 	})
@@ -106,8 +113,8 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 	}
 
 	runner := &lifecycle.Runner{
-		Fleet: fleet{machines}, Kubernetes: api, Configs: files.configs, Images: withImages, Policy: p.policy(m.policy), Interval: m.interval,
-		Lock:     lockOf(p, bundle, api),
+		Fleet: m.fleetFor(c), Kubernetes: c.api, Configs: files.configs, Images: withImages, Policy: p.policy(m.policy), Interval: m.interval,
+		Lock:     lockOf(p, bundle, c.api),
 		Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
 	}
 
@@ -115,7 +122,7 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 		runner.Snapshots = backup.Folder{Path: p.changes.snapshots, Cluster: p.settings.Name}
 	}
 
-	s := &session{runner: runner, want: want, close: func() { machines.Close(); api.Close() }}
+	s := &session{runner: runner, want: want, pool: p, route: c.route, close: c.close}
 	s.restore(ctx, &restoring{pool: p, mark: bundle.Mark(), fallback: m.stores})
 
 	return s, nil
@@ -250,6 +257,7 @@ type run struct {
 
 func (s *session) ended(recorded recordedPool, result lifecycle.Result, err error) run {
 	result.Snapshot = withoutStrangers(s.want, result.Snapshot)
+	result.Touched = result.Touched || s.furnished
 
 	return run{want: s.want, result: result, err: err, renamed: recorded.renamed, replaced: recorded.replaced, anonymous: s.anonymous()}
 }
@@ -268,6 +276,10 @@ func (m *machinery) converge(ctx context.Context, p pool, recorded recordedPool)
 		s.want.Beside = p.single.beside
 	}
 
+	if made, err := s.furnish(ctx); err != nil {
+		return s.unfurnished(recorded, made, err)
+	}
+
 	result, err := s.runner.Converge(ctx, s.want)
 
 	return s.ended(recorded, result, err)
@@ -280,6 +292,7 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 	}
 
 	left := recorded.leftovers(p)
+	recorded.left = left
 
 	s, err := m.open(ctx, p.unpinned(), recorded, false)
 	if err != nil {
@@ -293,7 +306,14 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 	// With the control plane the whole cluster goes, and its Node objects with it.
 	s.runner.Policy.KeepNodes = p.takesCluster()
 
+	if err := s.hostAnswers(ctx); err != nil {
+		return run{err: err}
+	}
+
 	result, err := s.runner.Teardown(ctx, s.want)
+	if err == nil {
+		err = s.clearHost(ctx)
+	}
 
 	return s.ended(recorded, result, err)
 }

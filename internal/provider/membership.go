@@ -29,6 +29,8 @@ const replacedSuffix = " (replaced)"
 func (r *recordedPool) compare(p, prior pool) diag.Diagnostics {
 	r.moved, r.renamed, r.replaced = map[string]string{}, map[string]string{}, map[string]string{}
 
+	r.containers = p.host != nil
+
 	if p.unnamed {
 		return nil
 	}
@@ -69,6 +71,12 @@ func (r *recordedPool) compare(p, prior pool) diag.Diagnostics {
 			state := r.machines[m.Name]
 			state.Access, state.Cause = cluster.Foreign, "another machine has its address"
 			r.machines[m.Name] = state
+		}
+	}
+
+	for i, m := range r.removed {
+		if former, ok := p.formerly(m); ok && m.NodeName == "" {
+			r.removed[i].NodeName = p.host.nameOf(p.settings.Name, former)
 		}
 	}
 
@@ -136,7 +144,7 @@ func (r *recordedPool) dismiss(name string, p, prior pool) diag.Diagnostics {
 	before := prior.machines[name]
 
 	known, recorded := r.machines[name]
-	if !recorded {
+	if !recorded && !r.containers {
 		return nil // it was never reached, and is not ours
 	}
 
@@ -189,10 +197,13 @@ func (r *recordedPool) rename(from, to, before, now string) {
 }
 
 // remove gives a machine up. One that waits in maintenance mode and left nothing behind
-// carries nothing of the cluster any more: its hardware may belong to others by now.
+// carries nothing of the cluster any more: its hardware may belong to others by now. The
+// pod of a container has to go in any case.
 func (r *recordedPool) remove(name string, m cluster.Machine) {
 	known := r.machines[name]
-	if known.Access == cluster.Maintenance && known.NodeName == "" && r.members[name] == "" {
+	m.Container = r.containers
+
+	if !m.Container && known.Access == cluster.Maintenance && known.NodeName == "" && r.members[name] == "" {
 		delete(r.machines, name)
 
 		r.relocated = true
@@ -308,12 +319,17 @@ func (p pool) controlPlanePath() path.Path {
 	return path.Root("machines")
 }
 
-// finished reports whether a machine that was removed waits in maintenance mode and left
-// nothing behind, as far as a run saw.
+// finished reports whether a machine that was removed waits in maintenance mode, or is gone
+// when it was a container, and left nothing behind, as far as a run saw.
 func (r run) finished(m cluster.Machine) bool {
 	have := r.result.Snapshot
 
-	if have.Machines[m.Name].Access != cluster.Maintenance || !have.Kubernetes.Reachable {
+	ended := cluster.Maintenance
+	if m.Container {
+		ended = cluster.Gone
+	}
+
+	if have.Machines[m.Name].Access != ended || !have.Kubernetes.Reachable {
 		return false
 	}
 

@@ -274,7 +274,7 @@ func silence(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign []s
 			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
 		case cluster.Foreign:
 			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "answers as somebody else")))
-		case cluster.Member, cluster.Maintenance:
+		case cluster.Member, cluster.Maintenance, cluster.Gone:
 		}
 	}
 

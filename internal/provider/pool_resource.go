@@ -198,7 +198,7 @@ func lost(want cluster.Spec, have cluster.Snapshot, recorded recordedPool) bool 
 		}
 
 		switch have.Machines[m.Name].Access {
-		case cluster.Maintenance:
+		case cluster.Maintenance, cluster.Gone:
 			return true
 		case cluster.Member:
 			if len(missing(m, have)) > 0 {

@@ -156,6 +156,8 @@ func stateOf(s cluster.MachineState) string {
 		return state
 	case cluster.Foreign:
 		return "answers as somebody else"
+	case cluster.Gone:
+		return "not on the host cluster"
 	case cluster.Unreachable, cluster.Unobserved:
 		return "does not answer"
 	default:

@@ -1,0 +1,300 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// In a container cluster the API of the host stands where the power button, the disk and the
+// cable stand on metal: it says whether a machine exists and which boot it is in, and it is what
+// restarts, replaces and removes it. All else is asked of the machine's own Talos.
+
+// host is what is asked of a host cluster.
+type host interface {
+	Ensure(ctx context.Context, spec hostcluster.Spec) error
+	Observe(ctx context.Context, spec hostcluster.Spec) (hostcluster.Observation, error)
+	Replace(ctx context.Context, spec hostcluster.Spec, machine string) error
+	Restart(ctx context.Context, spec hostcluster.Spec, machine string) error
+	Wipe(ctx context.Context, spec hostcluster.Spec, machine string) error
+	Remove(ctx context.Context, spec hostcluster.Spec, machine string) error
+	RemoveShared(ctx context.Context, spec hostcluster.Spec) error
+	Dial(spec hostcluster.Spec) func(ctx context.Context, network, address string) (net.Conn, error)
+	ExternalEndpoint(ctx context.Context, spec hostcluster.Spec) (string, error)
+	Close()
+}
+
+var _ host = (*hostcluster.Host)(nil)
+
+// containerFleet reaches machines that are pods. inner reaches their Talos.
+type containerFleet struct {
+	inner lifecycle.Fleet
+	watch *hostWatch
+}
+
+// Machine implements [lifecycle.Fleet]. A machine that the host does not know, such as a control
+// plane of another resource, is what its Talos says alone.
+func (f containerFleet) Machine(m cluster.Machine) lifecycle.Machine {
+	api := f.inner.Machine(m)
+
+	if _, ours := f.watch.spec.Machine(m.Name); !ours {
+		return api
+	}
+
+	return &containerMachine{Machine: api, name: m.Name, watch: f.watch}
+}
+
+var _ lifecycle.Volumes = (*containerMachine)(nil)
+
+// containerMachine is a machine in a pod.
+type containerMachine struct {
+	lifecycle.Machine
+
+	name  string
+	watch *hostWatch
+}
+
+// Observe asks the host before the machine, never the other way round: a restart in between
+// then shows as one that is still to come, and not as one that the machine has survived.
+func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
+	seen, err := m.watch.look(ctx, time.Now().Add(-m.watch.fresh))
+	if err != nil {
+		return cluster.MachineState{Access: cluster.Unreachable, Cause: hostSilent(err)}
+	}
+
+	pod := seen.Machines[m.name]
+
+	switch {
+	case !pod.Exists:
+		return cluster.MachineState{Access: cluster.Gone, Cause: "the host cluster has no StatefulSet, no pod and no volumes of it"}
+	case pod.Container == "":
+		return m.watch.stopped(m.name, pod)
+	}
+
+	state := m.Machine.Observe(ctx)
+	asked := time.Now()
+
+	// What the machine said may come from after a restart that the first look did not show yet.
+	if m.watch.changed(m.name, pod.Container) {
+		again, err := m.watch.look(ctx, asked)
+		if err != nil {
+			return cluster.MachineState{Access: cluster.Unreachable, Cause: hostSilent(err)}
+		}
+
+		if now := again.Machines[m.name]; now.Container != pod.Container {
+			return onHost(cluster.MachineState{Access: cluster.Unreachable, Cause: "it was restarted just now"}, now)
+		}
+	}
+
+	if answers(state) {
+		m.watch.saw(m.name, pod.Container, state.TalosVersion)
+	}
+
+	return onHost(state, pod)
+}
+
+// hostSilent is the cause of machines that the host says nothing about.
+func hostSilent(err error) string { return "the host cluster does not answer: " + err.Error() }
+
+// onHost adds what the host knows of a machine to what its Talos said.
+func onHost(state cluster.MachineState, pod hostcluster.MachineState) cluster.MachineState {
+	state.BootID, state.VolumesLost = pod.Container, pod.VolumesLost
+	state.Current = pod.Exists && len(pod.Outdated) == 0
+
+	if pod.PodIP != "" {
+		state.Addresses = []string{pod.PodIP}
+	}
+
+	if !answers(state) && pod.Trouble != "" {
+		state.Cause = strings.TrimSuffix(pod.Trouble+"; "+state.Cause, "; ")
+	}
+
+	return state
+}
+
+// PullImage does nothing: the host pulls an image for a pod that is to run with it.
+func (m *containerMachine) PullImage(context.Context, string) error { return nil }
+
+// Upgrade gives the machine a pod with another image, and with what else its pod is wanted to
+// have. It returns when the old pod is gone; the volumes stay.
+func (m *containerMachine) Upgrade(ctx context.Context, image, _ string, confirm func(context.Context) error) error {
+	if err := confirm(ctx); err != nil {
+		return err
+	}
+
+	return m.change(func() error { return m.watch.host.Replace(ctx, withImage(m.watch.spec, m.name, image), m.name) })
+}
+
+// Reboot gives the machine a new pod of the same kind: Talos refuses to reboot in a container
+// (Talos 1.13, internal/app/machined/internal/server/v1alpha1, checkSupported). A configuration that was
+// staged is in its volume, and is what the new pod begins with.
+func (m *containerMachine) Reboot(ctx context.Context, _ string) error {
+	return m.change(func() error { return m.watch.host.Restart(ctx, m.watch.spec, m.name) })
+}
+
+// Reset removes the machine's pod, its volumes and all else that the host has of it. Its
+// caller has drained it and taken it out of etcd, where that was to be done.
+func (m *containerMachine) Reset(ctx context.Context, _ bool) error {
+	return m.change(func() error { return m.watch.host.Remove(ctx, m.watch.spec, m.name) })
+}
+
+// ReplaceVolumes implements [lifecycle.Volumes].
+func (m *containerMachine) ReplaceVolumes(ctx context.Context) error {
+	seen, err := m.watch.look(ctx, time.Now())
+	if err != nil {
+		return fmt.Errorf("look at the volumes of %s: %w", m.name, err)
+	}
+
+	if !seen.Machines[m.name].VolumesLost {
+		return wait.Permanent(fmt.Errorf("the volumes of %s are not lost: the host cluster can use them again", m.name))
+	}
+
+	return m.change(func() error { return m.watch.host.Wipe(ctx, m.watch.spec, m.name) })
+}
+
+// change makes a change on the host. What was seen before it is not looked at any more.
+func (m *containerMachine) change(make func() error) error {
+	defer m.watch.forget()
+
+	return make()
+}
+
+// withImage is a spec in which a machine has another image.
+func withImage(spec hostcluster.Spec, machine, image string) hostcluster.Spec {
+	machines := append([]hostcluster.Machine(nil), spec.Machines...)
+
+	for i := range machines {
+		if machines[i].Name == machine {
+			machines[i].Image = image
+		}
+	}
+
+	spec.Machines = machines
+
+	return spec
+}
+
+// hostWatch looks at the host for all machines of a run at once. It is safe for concurrent use.
+type hostWatch struct {
+	host host
+	// spec has all machines of the run, those that are to go among them.
+	spec hostcluster.Spec
+	// fresh is how old an observation may be that serves another machine, and limit what one
+	// may take.
+	fresh, limit time.Duration
+
+	mu sync.Mutex
+	// last is the newest look, which may be under way.
+	last *hostLook
+	// containers are those that machines answered from last, and versions the Talos in them.
+	containers, versions map[string]string
+}
+
+// hostLook is one observation.
+type hostLook struct {
+	begun time.Time
+	ended chan struct{}
+	seen  hostcluster.Observation
+	err   error
+	// cut is set when whoever looked was called off, which says nothing about the host.
+	cut bool
+}
+
+func newHostWatch(h host, spec hostcluster.Spec, fresh time.Duration) *hostWatch {
+	return &hostWatch{host: h, spec: spec, fresh: fresh, limit: hostLimit, containers: map[string]string{}, versions: map[string]string{}}
+}
+
+// hostLimit bounds one look at a host cluster.
+const hostLimit = 15 * time.Second
+
+// look returns an observation that began at that time or later. Callers share it.
+func (w *hostWatch) look(ctx context.Context, since time.Time) (hostcluster.Observation, error) {
+	for {
+		look, own := w.begin(since)
+		if own {
+			w.carryOut(ctx, look)
+		}
+
+		select {
+		case <-look.ended:
+		case <-ctx.Done():
+			return hostcluster.Observation{}, context.Cause(ctx)
+		}
+
+		if !look.cut || ctx.Err() != nil {
+			return look.seen, look.err
+		}
+
+		w.forget()
+	}
+}
+
+// begin finds a look that is new enough, or begins one that the caller carries out.
+func (w *hostWatch) begin(since time.Time) (look *hostLook, own bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.last != nil && !w.last.begun.Before(since) {
+		return w.last, false
+	}
+
+	w.last = &hostLook{begun: time.Now(), ended: make(chan struct{})}
+
+	return w.last, true
+}
+
+func (w *hostWatch) carryOut(ctx context.Context, look *hostLook) {
+	defer close(look.ended)
+
+	looking, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("no answer within %s", w.limit))
+	defer cancel()
+
+	look.seen, look.err = w.host.Observe(looking, w.spec)
+	look.cut = ctx.Err() != nil
+}
+
+// forget makes the next look a new one.
+func (w *hostWatch) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.last = nil
+}
+
+// changed reports whether a machine runs in another container than when it answered last.
+func (w *hostWatch) changed(machine, container string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	last, known := w.containers[machine]
+
+	return known && last != container
+}
+
+func (w *hostWatch) saw(machine, container, version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.containers[machine], w.versions[machine] = container, version
+}
+
+// stopped describes a machine in whose pod nothing runs.
+func (w *hostWatch) stopped(machine string, pod hostcluster.MachineState) cluster.MachineState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	cause := "its pod does not run"
+	if pod.Trouble != "" {
+		cause = "" // it says more
+	}
+
+	return onHost(cluster.MachineState{Access: cluster.Unreachable, Stopped: true, Cause: cause, TalosVersion: w.versions[machine]}, pod)
+}

@@ -1,0 +1,178 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// dialer makes TCP connections.
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// route is how the machines of a pool and their Kubernetes API are reached: directly, or through the host
+// cluster whose pods they are. leave has to be called when nobody uses it any more.
+type route struct {
+	// host is nil on metal; spec is what it is told of the machines, those that leave among them.
+	host  host
+	spec  hostcluster.Spec
+	leave func()
+}
+
+// dial makes connections along the route; nil is directly.
+func (r route) dial() dialer {
+	if r.host == nil {
+		return nil
+	}
+
+	return r.host.Dial(r.spec)
+}
+
+// routeTo finds the way to the machines of a pool. It asks nobody.
+func (m *machinery) routeTo(ctx context.Context, p pool, recorded recordedPool, bundle *pki.Bundle) (route, error) {
+	if p.host == nil {
+		return route{leave: func() {}}, nil
+	}
+
+	connection := m.host.under(p.host.connection)
+	if !connection.given() {
+		return route{}, errNoConnection
+	}
+
+	joined, leave, err := m.hosts.join(hostcluster.Options{
+		Kubeconfig: connection.Kubeconfig, InCluster: connection.inCluster,
+		Progress: func(message string) { tflog.Info(ctx, message) },
+	})
+	if err != nil {
+		return route{}, err
+	}
+
+	recorded.removed = slices.Concat(recorded.removed, recorded.left)
+
+	return route{host: joined, spec: p.hostSpec(recorded, bundle.Mark()), leave: leave}, nil
+}
+
+// clients are the APIs of the machines of a pool and of their Kubernetes.
+type clients struct {
+	machines *talos.Fleet
+	api      *kubernetes.Client
+	route    route
+}
+
+func (c clients) close() {
+	c.machines.Close()
+	c.api.Close()
+	c.route.leave()
+}
+
+// clientsOf prepares them; close has to be called. It asks nobody.
+func (m *machinery) clientsOf(ctx context.Context, p pool, recorded recordedPool, bundle *pki.Bundle, o kubernetes.Options) (clients, error) {
+	way, err := m.routeTo(ctx, p, recorded, bundle)
+	if err != nil {
+		return clients{}, err
+	}
+
+	o.Dial = way.dial()
+
+	machines, err := m.along(way).fleetOf(p, bundle)
+	if err != nil {
+		way.leave()
+
+		return clients{}, err
+	}
+
+	api, err := kubernetesOf(p, bundle, o)
+	if err != nil {
+		way.leave()
+
+		return clients{}, err
+	}
+
+	return clients{machines, api, way}, nil
+}
+
+// fleetFor is the machines behind clients as a run sees them.
+func (m *machinery) fleetFor(c clients) lifecycle.Fleet {
+	if c.route.host == nil {
+		return fleet{c.machines}
+	}
+
+	return containerFleet{inner: fleet{c.machines}, watch: newHostWatch(c.route.host, c.route.spec, cmp.Or(m.interval, lifecycle.DefaultInterval))}
+}
+
+// along is machinery whose connections to machines go along a route.
+func (m *machinery) along(r route) *machinery {
+	if r.host == nil {
+		return m
+	}
+
+	bound := *m
+	bound.talos.Dial = r.dial()
+
+	return &bound
+}
+
+// wanted is the spec of the machines that are to stay.
+func (r route) wanted(p pool) hostcluster.Spec {
+	spec := r.spec
+	spec.Machines = slices.DeleteFunc(slices.Clone(spec.Machines), func(m hostcluster.Machine) bool {
+		_, wanted := p.machines[m.Name]
+
+		return !wanted
+	})
+
+	return spec
+}
+
+// outdated says, machine by machine, what pods have to be replaced for. Another Talos is no such thing: it is an
+// upgrade, with rules of its own.
+func (r route) outdated(ctx context.Context, seen hostcluster.Observation) (map[string]string, error) {
+	spec, upgrades := r.spec, false
+
+	for _, m := range spec.Machines {
+		if running := seen.Machines[m.Name].Image; otherTag(running, m.Image) {
+			spec, upgrades = withImage(spec, m.Name, running), true
+		}
+	}
+
+	if upgrades {
+		var err error
+		if seen, err = r.host.Observe(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
+
+	reasons := map[string]string{}
+
+	for name, pod := range seen.Machines {
+		if len(pod.Outdated) > 0 {
+			reasons[name] = strings.Join(pod.Outdated, "; ")
+		}
+	}
+
+	return reasons, nil
+}
+
+// otherTag is whether two images differ in their tags alone.
+func otherTag(a, b string) bool {
+	first, errA := image.ParseReference(a)
+	second, errB := image.ParseReference(b)
+
+	if errA != nil || errB != nil || first.Tag == second.Tag {
+		return false
+	}
+
+	first.Tag, second.Tag = "", ""
+
+	return first == second
+}

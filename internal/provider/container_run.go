@@ -1,0 +1,204 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+)
+
+// What a run on machines in containers does on their host cluster before and after its steps: what
+// machines need is there before the first of them is looked at, and nothing is left of a cluster
+// that ended.
+
+// furnish makes and repairs what the machines of a pool need on the host cluster, once that is
+// known to be possible. made is whether the host has anything of them, so that the outcome has to be remembered.
+// Pods are left as they are: to replace one is a step.
+func (s *session) furnish(ctx context.Context) (made bool, err error) {
+	if s.route.host == nil {
+		return false, nil
+	}
+
+	wanted := s.route.wanted(s.pool)
+
+	before, err := s.look(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	made = present(before)
+
+	if lacks(before, wanted) {
+		if err := check(ctx, s.route.host, wanted); err != nil {
+			return made, &preflightError{err}
+		}
+	}
+
+	if err := s.route.host.Ensure(ctx, wanted); err != nil {
+		return s.present(ctx, before), fmt.Errorf("make what the machines need on the host cluster: %w", err)
+	}
+
+	s.furnished = true
+
+	reasons, err := s.route.outdated(ctx, before)
+	if err != nil {
+		return true, &hostSilentError{err}
+	}
+
+	for i, m := range s.want.Machines {
+		s.want.Machines[i].Replace = reasons[m.Name]
+	}
+
+	for _, line := range repaired(before) {
+		tflog.Info(ctx, "put right on the host cluster", map[string]any{"what": line})
+	}
+
+	return true, nil
+}
+
+// check looks whether machines can be made, where the host can tell.
+func check(ctx context.Context, on host, wanted hostcluster.Spec) error {
+	checks, ok := on.(interface {
+		Check(ctx context.Context, spec hostcluster.Spec) error
+	})
+	if !ok {
+		return nil
+	}
+
+	return checks.Check(ctx, wanted)
+}
+
+// preflightError is what stands in the way of making machines on a host cluster.
+type preflightError struct{ error }
+
+func (e *preflightError) Unwrap() error { return e.error }
+
+// hostSilentError is that the host cluster did not answer. Nothing follows from that about the machines.
+type hostSilentError struct{ error }
+
+func (e *hostSilentError) Error() string { return hostSilent(e.error) }
+
+func (e *hostSilentError) Unwrap() error { return e.error }
+
+// look observes the host before a run does anything there.
+func (s *session) look(ctx context.Context) (hostcluster.Observation, error) {
+	looking, cancel := context.WithTimeoutCause(ctx, hostLimit, fmt.Errorf("no answer within %s", hostLimit))
+	defer cancel()
+
+	seen, err := s.route.host.Observe(looking, s.route.spec)
+	if err != nil {
+		return seen, &hostSilentError{err}
+	}
+
+	return seen, nil
+}
+
+// present is whether the host has anything of the machines.
+func present(seen hostcluster.Observation) bool {
+	for _, pod := range seen.Machines {
+		if pod.Exists {
+			return true
+		}
+	}
+
+	return false
+}
+
+// present looks again, after an attempt to make something that failed: what may be there has to be remembered.
+func (s *session) present(ctx context.Context, before hostcluster.Observation) bool {
+	// An interrupt is no reason to forget.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hostLimit)
+	defer cancel()
+
+	seen, err := s.look(ctx)
+
+	return err != nil || present(seen) || len(seen.Missing) < len(before.Missing)
+}
+
+// lacks is whether anything has to be made.
+func lacks(seen hostcluster.Observation, wanted hostcluster.Spec) bool {
+	for _, m := range wanted.Machines {
+		if !seen.Machines[m.Name].Complete {
+			return true
+		}
+	}
+
+	return len(seen.Missing) > 0
+}
+
+// repaired lists what was not as it should be.
+func repaired(seen hostcluster.Observation) []string {
+	lines := append([]string(nil), seen.Drift...)
+	for _, name := range sortedNames(seen.Machines) {
+		if seen.Machines[name].Exists {
+			lines = append(lines, seen.Machines[name].Drift...)
+		}
+	}
+
+	return lines
+}
+
+// unfurnished is how a run ended that could not begin. What the host has of the machines is looked after by the next one.
+func (s *session) unfurnished(recorded recordedPool, made bool, err error) run {
+	if !made {
+		return run{err: err}
+	}
+
+	return s.ended(recorded, lifecycle.Result{Touched: true}, err)
+}
+
+// hostAnswers is nil when it does, and where there is none: without it nothing can be removed, and no machine that
+// is silent is known to be gone.
+func (s *session) hostAnswers(ctx context.Context) error {
+	if s.route.host == nil {
+		return nil
+	}
+
+	_, err := s.look(ctx)
+
+	return err
+}
+
+// clearHost removes what the machines of a cluster shared, when all of it is gone.
+func (s *session) clearHost(ctx context.Context) error {
+	if s.route.host == nil || !s.pool.takesCluster() {
+		return nil
+	}
+
+	if err := s.route.host.RemoveShared(ctx, s.route.spec); err != nil {
+		return fmt.Errorf("remove what the machines shared on the host cluster: %w", err)
+	}
+
+	return nil
+}
+
+// driftOnHost tells what of the objects on the host cluster is not as it should be, by machine. What
+// machines share is told with the first of them.
+func (s *session) driftOnHost(ctx context.Context) (map[string][]string, error) {
+	if s.route.host == nil {
+		return nil, nil
+	}
+
+	seen, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	drift := map[string][]string{}
+
+	for _, m := range s.route.wanted(s.pool).Machines {
+		pod := seen.Machines[m.Name]
+
+		lines := append([]string(nil), pod.Drift...)
+		for _, reason := range pod.Outdated {
+			lines = append(lines, reason)
+		}
+
+		drift[m.Name] = lines
+	}
+
+	return drift, nil
+}
