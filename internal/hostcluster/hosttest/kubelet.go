@@ -1,0 +1,159 @@
+package hosttest
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// glance is the pause between two looks for something that is about to come.
+const glance = 50 * time.Millisecond
+
+// watch lets kubelets follow pods, and load balancers Services.
+func (h *Host) watch(core coreinformers.Interface) error {
+	_, err := core.Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { h.sync(o.(*corev1.Pod)) },    //nolint:forcetypeassert // the informer's kind
+		UpdateFunc: func(_, o any) { h.sync(o.(*corev1.Pod)) }, //nolint:forcetypeassert // the informer's kind
+		DeleteFunc: func(o any) { h.dropped(o) },
+	})
+	if err != nil {
+		return err
+	}
+
+	_, err = core.Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { h.expose(o.(*corev1.Service)) },    //nolint:forcetypeassert // the informer's kind
+		UpdateFunc: func(_, o any) { h.expose(o.(*corev1.Service)) }, //nolint:forcetypeassert // the informer's kind
+	})
+
+	return err
+}
+
+// sync tells the kubelet of a pod's node what has become of the pod.
+func (h *Host) sync(pod *corev1.Pod) {
+	n := h.nodeOf(func(n *node) bool { return n.name == pod.Spec.NodeName })
+	if n == nil || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+		return
+	}
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	r := n.runs[pod.UID]
+	if r == nil {
+		if n.ctx.Err() != nil {
+			return
+		}
+
+		r = newRun(n, pod)
+		n.runs[pod.UID] = r
+		n.work.Go(r.live)
+	}
+
+	r.see(pod)
+}
+
+// dropped tells the kubelet that the object of a pod is gone.
+func (h *Host) dropped(o any) {
+	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = unknown.Obj
+	}
+
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return
+	}
+
+	n := h.nodeOf(func(n *node) bool { return n.name == pod.Spec.NodeName })
+	if n == nil {
+		return
+	}
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	if r := n.runs[pod.UID]; r != nil {
+		r.kill()
+		delete(n.runs, pod.UID)
+	}
+}
+
+// report writes the status of the run's pod, if that is still the one.
+func (r *run) report(ctx context.Context) {
+	pod := r.pod.Load()
+
+	_ = wait.Until(ctx, glance, func(ctx context.Context) error { // until ctx ends
+		changed := pod.DeepCopy()
+		r.write(changed)
+
+		_, err := r.node.host.API().CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
+			return r.unless(err)
+		}
+
+		now, getErr := r.node.host.API().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if getErr != nil {
+			return r.unless(getErr)
+		}
+
+		if now.UID != pod.UID {
+			return nil
+		}
+
+		pod = now
+
+		return err
+	})
+}
+
+// unless is an error that is worth another try.
+func (r *run) unless(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil // the pod is gone
+	}
+
+	return err
+}
+
+// confirm removes the object of a pod that has ended.
+func (r *run) confirm(ctx context.Context) {
+	pod := r.pod.Load()
+	options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
+	options.GracePeriodSeconds = new(int64(0))
+
+	_ = wait.Until(ctx, glance, func(ctx context.Context) error { // until ctx ends
+		err := r.node.host.API().CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *options)
+		if apierrors.IsConflict(err) {
+			return nil // another pod has its name
+		}
+
+		return r.unless(err)
+	})
+}
+
+// tell makes an event of the pod, once for each reason.
+func (r *run) tell(ctx context.Context, reason, message string) {
+	if r.told[reason] {
+		return
+	}
+
+	pod, now := r.pod.Load(), metav1.Now()
+
+	_, err := r.node.host.API().CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: pod.Name + "."},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{" + containerName + "}",
+		},
+		Type: corev1.EventTypeWarning, Reason: reason, Message: message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: corev1.EventSource{Component: "kubelet", Host: r.node.name},
+	}, metav1.CreateOptions{})
+
+	// In a namespace that is to end there are no new ones.
+	r.told[reason] = err == nil || apierrors.IsForbidden(err)
+}

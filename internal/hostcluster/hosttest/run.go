@@ -1,0 +1,324 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// containerName is that of the container in which Talos runs.
+const containerName = "talos"
+
+const (
+	// backOff is the pause before the second restart in short time, and before the second try to pull; the
+	// next ones take longer, up to maxBackOff (Kubernetes 1.36, kubelet: 10 seconds to 5 minutes).
+	backOff    = 10 * time.Second / pace
+	maxBackOff = 5 * time.Minute / pace
+)
+
+// run is a pod at its kubelet. All but pod is of the goroutine that runs it.
+type run struct {
+	node *node
+	pod  atomic.Pointer[corev1.Pod]
+
+	kill func()          // ends everything at once: the pod's object is gone
+	life context.Context //nolint:containedctx // ends when the pod is to end
+	over func()
+	all  context.Context //nolint:containedctx // ends when there is nothing to report any more
+
+	told   map[string]bool
+	claims map[string]types.UID // by name, as they were when the pod's volumes were mounted
+
+	container container
+	begun     metav1.Time
+	address   string
+	phase     corev1.PodPhase
+}
+
+// container is the state of the pod's container; sidecars are like it.
+type container struct {
+	id, imageID string
+	state, last corev1.ContainerState
+	restarts    int32
+	ready       bool
+}
+
+func newRun(n *node, pod *corev1.Pod) *run {
+	r := &run{node: n, told: map[string]bool{}, claims: map[string]types.UID{}, begun: metav1.Now().Rfc3339Copy(), phase: corev1.PodPending}
+	r.all, r.kill = context.WithCancel(n.ctx)
+	r.life, r.over = context.WithCancel(r.all)
+	r.pod.Store(pod)
+	r.waits("ContainerCreating", "")
+
+	return r
+}
+
+// see takes note of what the API has of the pod.
+func (r *run) see(pod *corev1.Pod) {
+	r.pod.Store(pod)
+
+	if !pod.DeletionTimestamp.IsZero() {
+		r.over()
+	}
+}
+
+// live is the life of a pod on its node.
+func (r *run) live() {
+	defer r.kill()
+
+	play := r.idle
+	if isTalos(r.pod.Load()) {
+		play = r.machine
+	}
+
+	if err := play(); err != nil && r.life.Err() == nil {
+		r.node.host.log("%s: pod %s: %v", r.node.name, r.pod.Load().Name, err)
+	}
+
+	if r.all.Err() == nil {
+		r.confirm(r.all)
+	}
+}
+
+func isTalos(pod *corev1.Pod) bool {
+	return pod.Labels["app.kubernetes.io/name"] == "talos" && talosOf(pod) != nil
+}
+
+// talosOf is the container in which Talos runs.
+func talosOf(pod *corev1.Pod) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == containerName {
+			return &pod.Spec.Containers[i]
+		}
+	}
+
+	return nil
+}
+
+// idle is a pod that is none of ours.
+func (r *run) idle() error {
+	r.phase, r.container.ready = corev1.PodRunning, true
+	r.starts()
+	r.report(r.life)
+	<-r.life.Done()
+
+	return nil
+}
+
+// machine is a pod that runs Talos.
+func (r *run) machine() error {
+	r.report(r.life)
+
+	if err := r.mounts(); err != nil {
+		return err
+	}
+
+	version, err := r.pulls()
+	if err != nil {
+		return err
+	}
+
+	s, release, err := r.node.host.take(r.life, r.pod.Load())
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	if err := s.machine.Place(talossim.Placement{TalosVersion: version, Hostname: r.pod.Load().Name, BootID: r.node.bootID}); err != nil {
+		return err
+	}
+
+	r.address = podAddress(s.machine.Address())
+
+	err = r.restarting(s)
+	r.stop(s.machine)
+
+	return err
+}
+
+// pulls returns the release in the pod's image as soon as it can be had.
+func (r *run) pulls() (string, error) {
+	image := talosOf(r.pod.Load()).Image
+	again := backOff
+
+	for {
+		version, err := r.node.host.sim.TalosImage(image)
+		if err == nil {
+			r.container.imageID = imageID(image)
+
+			return version, nil
+		}
+
+		// Kubernetes 1.36, kubelet/images/image_manager.go.
+		reason := fmt.Sprintf("failed to pull and unpack image %q: failed to resolve reference %q: %v", image, image, err)
+		if errors.Is(err, talossim.ErrNoImage) {
+			reason = fmt.Sprintf("rpc error: code = NotFound desc = failed to pull and unpack image %q: failed to resolve reference %q: %s: not found", image, image, image)
+		}
+
+		r.waits("ErrImagePull", reason)
+		r.tell(r.life, "Failed", fmt.Sprintf("Failed to pull image %q: %s", image, reason))
+		r.report(r.life)
+
+		if err := r.pause(again / 4); err != nil {
+			return "", err
+		}
+
+		r.waits("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", image, reason))
+		r.tell(r.life, "BackOff", fmt.Sprintf("Back-off pulling image %q", image))
+		r.report(r.life)
+
+		if err := r.pause(again); err != nil {
+			return "", err
+		}
+
+		again = min(2*again, maxBackOff)
+	}
+}
+
+// restarting runs containers one after the other until the pod is to end.
+func (r *run) restarting(s *slot) error {
+	next := backOff
+
+	for {
+		began := time.Now()
+
+		if err := r.once(s); err != nil {
+			return err
+		}
+
+		ran := time.Since(began)
+		r.container.restarts++
+
+		switch {
+		case ran > 2*maxBackOff:
+			next = backOff
+		case r.container.restarts > 1 && ran < next:
+			pod := r.pod.Load()
+			text := fmt.Sprintf("restarting failed container=%s pod=%s_%s(%s)", containerName, pod.Name, pod.Namespace, pod.UID)
+			r.waits("CrashLoopBackOff", fmt.Sprintf("back-off %s %s", next*pace, text))
+			r.tell(r.life, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", containerName, pod.Name, pod.Namespace, pod.UID))
+			r.report(r.life)
+
+			if err := r.pause(next - ran); err != nil {
+				return err
+			}
+
+			next = min(2*next, maxBackOff)
+		}
+	}
+}
+
+// once runs one container until it exits; an error says that the pod is to end.
+func (r *run) once(s *slot) error {
+	r.phase = corev1.PodRunning
+	r.starts()
+
+	if why := unfit(r.pod.Load()); why != "" {
+		r.exits(1, why)
+		r.report(r.life)
+
+		return r.life.Err()
+	}
+
+	s.mount(r)
+	s.machine.PowerOn()
+	r.report(r.life)
+
+	probing, done := context.WithCancel(r.life)
+	defer done()
+
+	results := r.probe(probing, s.machine.Address())
+	off := s.machine.Off()
+
+	for {
+		select {
+		case <-r.life.Done():
+			return r.life.Err()
+		case <-off:
+			r.exits(int32(s.machine.ExitCode()), "") //nolint:gosec // a status
+			r.report(r.life)
+
+			return r.life.Err()
+		case err := <-results:
+			if err != nil {
+				r.tell(r.life, "Unhealthy", "Readiness probe failed: "+err.Error())
+			}
+
+			if ready := err == nil; ready != r.container.ready {
+				r.container.ready = ready
+				r.report(r.life)
+			}
+		}
+	}
+}
+
+// stop ends the machine of a pod that is to end within its grace period, or at once when nobody waits for that.
+func (r *run) stop(m *talossim.Machine) {
+	defer m.PowerOff()
+
+	if r.all.Err() != nil || r.container.state.Running == nil {
+		return
+	}
+
+	grace := 30 * time.Second
+	if seconds := r.pod.Load().DeletionGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+
+	m.Terminate()
+
+	select {
+	case <-m.Off():
+	case <-timer.C:
+		m.PowerOff()
+	case <-r.all.Done():
+		return
+	}
+
+	r.exits(int32(m.ExitCode()), "") //nolint:gosec // a status
+	r.phase = corev1.PodFailed
+	r.report(r.all)
+}
+
+func (r *run) waits(reason, message string) {
+	r.container.ready = false
+	r.container.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+func (r *run) starts() {
+	r.container.id = "containerd://" + hexadecimal(uuid.NewString()+uuid.NewString())
+	r.container.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now().Rfc3339Copy()}}
+}
+
+func (r *run) exits(code int32, message string) {
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: code, Reason: "Error", Message: message, StartedAt: r.container.state.Running.StartedAt, FinishedAt: metav1.Now().Rfc3339Copy(),
+		ContainerID: r.container.id,
+	}}
+
+	r.container.ready, r.container.state, r.container.last = false, ended, ended
+}
+
+func (r *run) pause(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+
+	select {
+	case <-timer.C:
+		return nil
+	case <-r.life.Done():
+		return r.life.Err()
+	}
+}
