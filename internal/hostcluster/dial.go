@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,7 +93,7 @@ func (h *Host) target(ctx context.Context, s Spec, host string) (target, error) 
 		return target{machine: machine}, nil
 	}
 
-	list, err := h.pods.get(ctx, s, recent)
+	list, err := h.pods.recent(ctx, s)
 	if err != nil {
 		return target{}, err
 	}
@@ -108,9 +107,9 @@ func (h *Host) target(ctx context.Context, s Spec, host string) (target, error) 
 }
 
 func (h *Host) targetOfIP(ctx context.Context, s Spec, ip string) (target, error) {
-	list, err := h.pods.get(ctx, s, recent)
+	list, err := h.pods.recent(ctx, s)
 	if err == nil && list.ip(ip) == nil && !h.pods.had(s, ip) {
-		list, err = h.pods.get(ctx, s, current)
+		list, err = h.pods.current(ctx, s)
 	}
 
 	if err != nil {
@@ -158,12 +157,21 @@ func isMachine(label string) bool {
 // dialMachine makes a connection to the pod that a machine has. When that fails it may be a pod that is gone already: what is
 // known is looked up again, and another pod tried.
 func (h *Host) dialMachine(ctx context.Context, s Spec, t target, port string) (net.Conn, error) {
-	list, err := h.pods.get(ctx, s, recent)
+	list, err := h.pods.recent(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 
 	pod, err := list.running(s, t)
+	if err == nil && s.forwards() && !h.forwards.has(pod) {
+		// The host forwards to names, whichever pod has them.
+		if list, err = h.pods.current(ctx, s); err != nil {
+			return nil, err
+		}
+
+		pod, err = list.running(s, t)
+	}
+
 	if err == nil {
 		var conn net.Conn
 		if conn, err = h.dialPod(ctx, s, pod, port); err == nil || ctx.Err() != nil {
@@ -171,7 +179,7 @@ func (h *Host) dialMachine(ctx context.Context, s Spec, t target, port string) (
 		}
 	}
 
-	list, again := h.pods.get(ctx, s, current)
+	list, again := h.pods.current(ctx, s)
 	if again != nil {
 		return nil, errors.Join(err, again)
 	}
@@ -190,7 +198,7 @@ func (h *Host) dialMachine(ctx context.Context, s Spec, t target, port string) (
 
 // dialEndpoint makes a connection to any control plane.
 func (h *Host) dialEndpoint(ctx context.Context, s Spec, port string) (net.Conn, error) {
-	list, err := h.pods.get(ctx, s, recent)
+	list, err := h.pods.recent(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +208,7 @@ func (h *Host) dialEndpoint(ctx context.Context, s Spec, port string) (net.Conn,
 		return conn, err
 	}
 
-	list, again := h.pods.get(ctx, s, current)
+	list, again := h.pods.current(ctx, s)
 	if again != nil {
 		return nil, errors.Join(err, again)
 	}
@@ -240,13 +248,13 @@ func (h *Host) dialPod(ctx context.Context, s Spec, pod *corev1.Pod, port string
 		err  error
 	)
 
-	switch s.Access {
-	case NodePort, LoadBalancer:
-		conn, err = h.dialService(ctx, s, pod, port)
-	case Pod:
+	switch {
+	case s.forwards():
+		conn, err = h.forwards.dial(ctx, pod, port)
+	case s.Access == Pod:
 		conn, err = h.reach(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, port))
 	default:
-		conn, err = h.forwards.dial(ctx, pod, port)
+		conn, err = h.dialService(ctx, s, pod, port)
 	}
 
 	if apierrors.IsForbidden(err) {
@@ -260,10 +268,5 @@ func (h *Host) dialPod(ctx context.Context, s Spec, pod *corev1.Pod, port string
 	return conn, nil
 }
 
-// How old what is known of pods may be.
-const (
-	// recent is for what many ask for at once.
-	recent = 2 * time.Second
-	// current is for what turned out to be wrong: what was read after that, or is being read.
-	current = 100 * time.Millisecond
-)
+// forwards says whether connections go through the host's API.
+func (s Spec) forwards() bool { return s.Access == PortForward || s.Access == "" }

@@ -40,34 +40,58 @@ func newPodLists(api clientgo.Interface) *podLists {
 // listTime bounds a list that several wait for.
 const listTime = 20 * time.Second
 
-// get returns the pods of all machines of a cluster, as they were at most so long ago.
-func (p *podLists) get(ctx context.Context, s Spec, age time.Duration) (*podList, error) {
-	l := p.begin(ctx, s, age)
+// recent is how old what is known of pods may be that are asked for with each connection; what turned out to be wrong is asked for anew.
+const recent = 2 * time.Second
 
-	select {
-	case <-l.done:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-
-	if l.err != nil {
-		return nil, fmt.Errorf("list the pods of the cluster %s in namespace %s: %w", s.Cluster, s.Namespace, l.err)
-	}
-
-	return l, nil
+// recent returns the pods of all machines of a cluster as they were a moment ago.
+func (p *podLists) recent(ctx context.Context, s Spec) (*podList, error) {
+	return p.since(ctx, s, time.Now().Add(-recent))
 }
 
-func (p *podLists) begin(ctx context.Context, s Spec, age time.Duration) *podList {
+// current returns the pods of all machines of a cluster as they are.
+func (p *podLists) current(ctx context.Context, s Spec) (*podList, error) {
+	return p.since(ctx, s, time.Now())
+}
+
+// since returns pods that the host was asked for after some time. However many ask at once, two lists are made: the one that was
+// under way, and one for all others.
+func (p *podLists) since(ctx context.Context, s Spec, earliest time.Time) (*podList, error) {
+	for {
+		l, fits := p.begin(ctx, s, earliest)
+
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+
+		switch {
+		case !fits:
+		case l.err != nil:
+			return nil, fmt.Errorf("list the pods of the cluster %s in namespace %s: %w", s.Cluster, s.Namespace, l.err)
+		default:
+			return l, nil
+		}
+	}
+}
+
+// begin finds or makes a list. One that does not fit is to be waited for.
+func (p *podLists) begin(ctx context.Context, s Spec, earliest time.Time) (l *podList, fits bool) {
 	key := clusterKey{s.Namespace, s.Selector()}
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if l := p.lists[key]; l != nil && time.Since(l.begun) <= age && !l.failed() {
-		return l
+	if l := p.lists[key]; l != nil && !l.failed() {
+		switch {
+		case !l.begun.Before(earliest):
+			return l, true
+		case !l.isDone():
+			return l, false
+		}
 	}
 
-	l := &podList{begun: time.Now(), done: make(chan struct{})}
+	l = &podList{begun: time.Now(), done: make(chan struct{})}
 	p.lists[key] = l
 
 	go func() {
@@ -88,17 +112,20 @@ func (p *podLists) begin(ctx context.Context, s Spec, age time.Duration) *podLis
 		p.see(key, l.items)
 	}()
 
-	return l
+	return l, true
 }
 
-func (l *podList) failed() bool {
+func (l *podList) isDone() bool {
 	select {
 	case <-l.done:
-		return l.err != nil
+		return true
 	default:
 		return false
 	}
 }
+
+// failed is false for one that is under way.
+func (l *podList) failed() bool { return l.isDone() && l.err != nil }
 
 func (p *podLists) see(key clusterKey, pods []corev1.Pod) {
 	p.mu.Lock()

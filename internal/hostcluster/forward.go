@@ -121,6 +121,16 @@ func (f *forwards) attempt(pod *corev1.Pod) (a *attempt, made bool) {
 	return a, true
 }
 
+// has says whether there is a connection to a pod, or one is being made.
+func (f *forwards) has(pod *corev1.Pod) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	a := f.pods[pod.UID]
+
+	return a != nil && a.useful()
+}
+
 // useful says whether to wait for an attempt, or use what came of it.
 func (a *attempt) useful() bool {
 	select {

@@ -1,0 +1,387 @@
+package hostcluster_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+func check(t testing.TB, err error) {
+	t.Helper()
+
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func machine(pool string, ordinal int) hostcluster.Machine {
+	role := hostcluster.Worker
+	if pool == "cp" {
+		role = hostcluster.ControlPlane
+	}
+
+	return hostcluster.Machine{Name: fmt.Sprintf("%s-%d", pool, ordinal), Pool: pool, Ordinal: ordinal, Role: role, Image: "ghcr.io/siderolabs/talos:v1.13.6"}
+}
+
+// dialing is a host with a cluster on it, counted at a proxy.
+type dialing struct {
+	*node
+	host  *hostcluster.Host
+	proxy *addontest.Proxy
+	spec  hostcluster.Spec
+}
+
+func newDialing(t *testing.T) *dialing {
+	t.Helper()
+
+	c := addontest.Shared(t)
+	d := &dialing{node: newNode(t, c), proxy: c.Proxy(t)}
+	d.spec = hostcluster.Spec{
+		Cluster: "dev", Mark: "m1", Namespace: c.Namespace(t), Domain: "cluster.local", Access: hostcluster.PortForward,
+		Machines: []hostcluster.Machine{machine("cp", 0), machine("cp", 1), machine("worker", 0)},
+	}
+	d.host = open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Path: d.proxy.Kubeconfig()}})
+
+	return d
+}
+
+func open(t *testing.T, o hostcluster.Options) *hostcluster.Host {
+	t.Helper()
+
+	host, err := hostcluster.Open(o)
+	check(t, err)
+
+	t.Cleanup(host.Close)
+
+	return host
+}
+
+// dial says who answers, on a connection that echoes.
+func (d *dialing) dial(t *testing.T, to string) (net.Conn, string, error) {
+	t.Helper()
+
+	conn, err := d.host.Dial(d.spec)(t.Context(), "tcp", to)
+	if err != nil {
+		return nil, "", err
+	}
+
+	t.Cleanup(func() { _ = conn.Close() })
+	check(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+
+	who, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
+
+	return conn, strings.TrimSpace(who), err
+}
+
+func (d *dialing) answers(t *testing.T, to, want string) net.Conn {
+	t.Helper()
+
+	conn, who, err := d.dial(t, to)
+	if err != nil || who != want {
+		t.Errorf("at %s there is %q, %v, want %q", to, who, err, want)
+	}
+
+	return conn
+}
+
+// refused says that it was, in little time, and with all of the words.
+func (d *dialing) refused(t *testing.T, to string, words ...string) {
+	t.Helper()
+
+	begun := time.Now()
+
+	_, who, err := d.dial(t, to)
+	if err == nil {
+		t.Errorf("at %s there is %s", to, who)
+
+		return
+	}
+
+	var operation *net.OpError
+	if !errors.As(err, &operation) {
+		t.Errorf("%s: %v is a %T", to, err, err)
+	}
+
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %v does not say %q", to, err, word)
+		}
+	}
+
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("%s took %s to be refused", to, took)
+	}
+}
+
+func (d *dialing) lists() int {
+	return len(d.proxy.Seen(func(c addontest.Call) bool { return c.Method == "GET" && strings.HasSuffix(c.Path, "/pods") }))
+}
+
+// Machines are found by all their names, and by their addresses also when another resource has them, with one connection to
+// each pod and one list of pods.
+func TestDialFindsMachines(t *testing.T) {
+	d := newDialing(t)
+	d.pod(t, d.spec, machine("cp", 0), "10.66.1.1", map[int]string{50000: echo(t, "cp-0"), 6443: echo(t, "api-0")})
+	d.pod(t, d.spec, machine("batch", 3), "10.66.1.2", map[int]string{50000: echo(t, "batch-3")})
+
+	other := d.spec
+	other.Mark = "m2"
+	d.pod(t, other, machine("other", 0), "10.66.1.3", map[int]string{50000: echo(t, "another cluster's")})
+
+	outside := echo(t, "outside")
+	host, port, err := net.SplitHostPort(outside)
+	check(t, err)
+
+	var work sync.WaitGroup
+
+	for to, want := range map[string]string{
+		d.spec.Address(machine("cp", 0)) + ":50000":  "cp-0",
+		"dev-cp-0." + d.spec.Namespace + ".svc:6443": "api-0",
+		"dev-cp-0." + d.spec.Namespace + ":50000":    "cp-0",
+		"dev-cp-0:50000":                "cp-0",
+		"10.66.1.1:6443":                "api-0",
+		d.spec.EndpointHost() + ":6443": "api-0",
+		"DEV." + d.spec.Namespace + ".svc.cluster.local.:6443": "api-0",
+		d.spec.Address(machine("batch", 3)) + ":50000":         "batch-3",
+		"dev-batch-3:50000":          "batch-3",
+		"10.66.1.2:50000":            "batch-3",
+		net.JoinHostPort(host, port): "outside",
+	} {
+		for range 3 {
+			work.Go(func() { d.answers(t, to, want) })
+		}
+	}
+
+	work.Wait()
+
+	if n := d.upgrades.Load(); n != 2 {
+		t.Errorf("%d connections to pods, want 2", n)
+	}
+
+	// One that all share, and what is asked again about the address that is not of the cluster.
+	if n := d.lists(); n > 3 {
+		t.Errorf("pods were listed %d times", n)
+	}
+}
+
+// What does not run is refused with the reason.
+func TestDialSaysWhatIsMissing(t *testing.T) {
+	d := newDialing(t)
+
+	d.refused(t, d.spec.Address(machine("cp", 0))+":50000", "machine dev-cp-0 has no pod in namespace "+d.spec.Namespace)
+	d.refused(t, d.spec.Address(machine("batch", 7))+":50000", "machine dev-batch-7 has no pod")
+	d.refused(t, d.spec.EndpointHost()+":6443", "no control plane of the cluster dev has a pod")
+
+	waiting := d.pod(t, d.spec, machine("cp", 0), "10.66.2.1", nil)
+	d.report(t, waiting, corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "talos", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such tag"}},
+	}}})
+
+	unscheduled := d.pod(t, d.spec, machine("cp", 1), "10.66.2.2", nil)
+	d.report(t, unscheduled, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"},
+	}})
+
+	d.refused(t, "dev-cp-0:50000", "Pending", "ImagePullBackOff", "no such tag")
+	d.refused(t, "dev-cp-1:50000", "Pending", "0/3 nodes are available")
+	d.refused(t, d.spec.EndpointHost()+":6443", "no such tag", "0/3 nodes are available")
+}
+
+// A port that nothing listens on is an error of the connection to it alone.
+func TestDialOfAPortWithNothingBehind(t *testing.T) {
+	d := newDialing(t)
+	d.pod(t, d.spec, machine("cp", 0), "10.66.3.1", map[int]string{50000: echo(t, "cp-0")})
+
+	before := d.answers(t, "dev-cp-0:50000", "cp-0")
+	d.refused(t, "dev-cp-0:6443", "connection refused", "dev-cp-0-0")
+
+	if _, err := io.WriteString(before, "still here\n"); err != nil {
+		t.Error(err)
+	}
+
+	if line, err := bufio.NewReader(before).ReadString('\n'); err != nil || line != "still here\n" {
+		t.Errorf("the other connection says %q, %v", line, err)
+	}
+
+	d.answers(t, "dev-cp-0:50000", "cp-0")
+}
+
+// Of the control planes one is taken that is ready, and another when nothing answers there.
+func TestDialTheEndpoint(t *testing.T) {
+	d := newDialing(t)
+	first := d.pod(t, d.spec, machine("cp", 0), "10.66.4.1", map[int]string{6443: echo(t, "api-0")})
+	d.pod(t, d.spec, machine("cp", 1), "10.66.4.2", map[int]string{6443: echo(t, "api-1")})
+	d.pod(t, d.spec, machine("worker", 0), "10.66.4.3", map[int]string{6443: echo(t, "a worker's")})
+
+	to := d.spec.EndpointHost() + ":6443"
+	d.answers(t, to, "api-0")
+
+	unready := *first.Status.DeepCopy()
+	unready.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	d.report(t, first, unready)
+	soon(t, func() bool { _, who, err := d.dial(t, to); return err == nil && who == "api-1" })
+
+	// It is ready, but does not listen.
+	d.report(t, first, first.Status)
+	d.mu.Lock()
+	delete(d.ports[first.UID], 6443)
+	d.mu.Unlock()
+	soon(t, func() bool { _, _, err := d.dial(t, to); return err != nil })
+	d.answers(t, to, "api-1")
+}
+
+// soon fails the test when a condition does not come true.
+func soon(t *testing.T, condition func() bool) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+
+	check(t, wait.Until(ctx, 50*time.Millisecond, func(context.Context) error {
+		if !condition() {
+			return errors.New("it is not so yet")
+		}
+
+		return nil
+	}))
+}
+
+// A pod that was replaced is found under its machine's name at once; its former address is nobody's.
+func TestDialAfterAReplacement(t *testing.T) {
+	d := newDialing(t)
+	old := d.pod(t, d.spec, machine("cp", 0), "10.66.5.1", map[int]string{50000: echo(t, "old")})
+
+	before := d.answers(t, "10.66.5.1:50000", "old")
+	d.remove(t, old)
+
+	if _, err := before.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "lost") {
+		t.Errorf("the connection to the pod that went ends with %v", err)
+	}
+
+	d.pod(t, d.spec, machine("cp", 0), "10.66.5.2", map[int]string{50000: echo(t, "new")})
+	d.answers(t, "dev-cp-0:50000", "new")
+	d.refused(t, "10.66.5.1:50000", "address any more")
+	d.answers(t, "10.66.5.2:50000", "new")
+}
+
+// A connection to a pod that broke is made again.
+func TestDialAfterTheConnectionBroke(t *testing.T) {
+	d := newDialing(t)
+	pod := d.pod(t, d.spec, machine("cp", 0), "10.66.6.1", map[int]string{50000: echo(t, "cp-0")})
+
+	for range 3 {
+		conn := d.answers(t, "dev-cp-0:50000", "cp-0")
+		d.cut(pod)
+
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Error("a connection outlives the one it is on")
+		}
+	}
+}
+
+// Without the right to the way in, the error names it; where only SPDY is allowed, SPDY it is.
+func TestDialNeedsRights(t *testing.T) {
+	d := newDialing(t)
+	d.pod(t, d.spec, machine("cp", 0), "10.66.7.1", map[int]string{50000: echo(t, "cp-0")})
+
+	d.host = open(t, hostcluster.Options{Kubeconfig: as(t, d.cluster, d.spec.Namespace, "reads", rule("pods", "get", "list"))})
+	d.refused(t, "dev-cp-0:50000", "forbidden", "pods/portforward")
+
+	d.host = open(t, hostcluster.Options{
+		Kubeconfig: as(t, d.cluster, d.spec.Namespace, "forwards", rule("pods", "list"), rule("pods/portforward", "create")),
+	})
+	d.answers(t, "dev-cp-0:50000", "cp-0")
+	d.answers(t, "dev-cp-0:50000", "cp-0")
+}
+
+// Both ways of the data may end for themselves, and nothing gets lost.
+func TestDialCarriesData(t *testing.T) {
+	d := newDialing(t)
+	d.pod(t, d.spec, machine("cp", 0), "10.66.8.1", map[int]string{50000: echo(t, "cp-0")})
+
+	var work sync.WaitGroup
+
+	for i := range 4 {
+		work.Go(func() {
+			conn := d.answers(t, "dev-cp-0:50000", "cp-0")
+			sent := strings.Repeat(fmt.Sprintf("%d,", i), 1<<20)
+
+			go func() {
+				_, err := io.WriteString(conn, sent)
+				if err = errors.Join(err, conn.(interface{ CloseWrite() error }).CloseWrite()); err != nil {
+					t.Error(err)
+				}
+			}()
+
+			got, err := io.ReadAll(conn)
+			if err != nil || string(got) != sent {
+				t.Errorf("%d of %d bytes came back, %v", len(got), len(sent), err)
+			}
+		})
+	}
+
+	work.Wait()
+}
+
+// Services have the ways in that need no right to forward.
+func TestDialThroughServices(t *testing.T) {
+	d := newDialing(t)
+	d.pod(t, d.spec, machine("cp", 0), "10.66.9.1", nil)
+
+	reached := map[string]string{}
+	d.host = open(t, hostcluster.Options{
+		Kubeconfig: kubernetes.Kubeconfig{Path: d.cluster.Kubeconfig()}, Reach: reachByMap(reached),
+	})
+
+	api := d.cluster.API().CoreV1().Services(d.spec.Namespace)
+	service, err := api.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "dev-cp-0"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Name: "talos-api", Port: 50000}},
+	}}, metav1.CreateOptions{})
+	check(t, err)
+
+	d.spec.Access = hostcluster.LoadBalancer
+	d.refused(t, "dev-cp-0:50000", "dev-cp-0 has got no address from a load balancer yet")
+
+	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {Hostname: "lb.example"}}
+	service, err = api.UpdateStatus(t.Context(), service, metav1.UpdateOptions{})
+	check(t, err)
+
+	reached["lb.example:50000"] = echo(t, "balanced")
+	d.answers(t, "10.66.9.1:50000", "balanced")
+
+	d.spec.Access = hostcluster.Pod
+	reached["10.66.9.1:50000"] = echo(t, "direct")
+	d.answers(t, "dev-cp-0:50000", "direct")
+
+	d.spec.Access = hostcluster.NodePort
+	service.Spec.Type = corev1.ServiceTypeNodePort
+	service, err = api.Update(t.Context(), service, metav1.UpdateOptions{})
+	check(t, err)
+
+	nodes, err := d.cluster.API().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "!nothing"})
+	check(t, err)
+
+	for _, n := range nodes.Items {
+		if n.Name == d.name {
+			reached[fmt.Sprintf("%s:%d", n.Status.Addresses[0].Address, service.Spec.Ports[0].NodePort)] = echo(t, "node port")
+		}
+	}
+
+	d.answers(t, "dev-cp-0:50000", "node port")
+	d.refused(t, "dev-cp-0:6443", "no port 6443")
+}

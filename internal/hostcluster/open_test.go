@@ -1,0 +1,92 @@
+package hostcluster_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+func rule(resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// as is the kubeconfig of somebody with rights in a namespace and nothing else.
+func as(t *testing.T, c *addontest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) kubernetes.Kubeconfig {
+	t.Helper()
+
+	rbac := c.API().RbacV1()
+
+	_, err := rbac.Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
+	check(t, err)
+
+	_, err = rbac.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: user},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: namespace + "-" + user}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	file, err := clientcmd.LoadFromFile(c.Kubeconfig())
+	check(t, err)
+
+	for _, who := range file.AuthInfos {
+		who.Impersonate = namespace + "-" + user
+	}
+
+	content, err := clientcmd.Write(*file)
+	check(t, err)
+
+	return kubernetes.Kubeconfig{Content: content}
+}
+
+// reachByMap is a network of the addresses in a map alone.
+func reachByMap(to map[string]string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if to[address] == "" {
+			return nil, fmt.Errorf("dial %s: %w", address, syscall.ECONNREFUSED)
+		}
+
+		return (&net.Dialer{}).DialContext(ctx, network, to[address])
+	}
+}
+
+func TestOpenSaysWhatIsMissing(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+
+	for want, o := range map[string]hostcluster.Options{
+		"not both":                     {InCluster: true, Kubeconfig: kubernetes.Kubeconfig{Path: "k"}},
+		"no KUBERNETES_SERVICE_HOST":   {InCluster: true},
+		"it is empty":                  {},
+		"no such file":                 {Kubeconfig: kubernetes.Kubeconfig{Path: t.TempDir() + "/none"}},
+		"it is not YAML":               {Kubeconfig: kubernetes.Kubeconfig{Content: []byte("apiVersion: v1\nkind: [")}},
+		"it has no context production": {Kubeconfig: kubernetes.Kubeconfig{Content: []byte(oneContext), Context: "production"}},
+	} {
+		host, err := hostcluster.Open(o)
+		if err == nil {
+			host.Close()
+		}
+
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+const oneContext = `
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: hidden}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`
