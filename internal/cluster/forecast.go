@@ -155,6 +155,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		s.Machines[m.Name] = state
 	case Upgrade:
 		state = started(m, state)
+		state.Current = m.Container && step.To == m.TalosVersion
 		state.TalosVersion = step.To
 		if step.Schematic != "" {
 			state.Schematic = step.Schematic

@@ -61,7 +61,7 @@ func (e *eye) observe() cluster.Snapshot {
 
 		for _, m := range e.site.members {
 			if m.id == member.ID {
-				peers = append(peers, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: m.box.addr})
+				peers = append(peers, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: m.peer})
 			}
 		}
 
@@ -85,6 +85,10 @@ func (e *eye) look(m cluster.Machine) {
 	}
 
 	fresh := e.site.answer(m)
+	if b := e.site.podOf(m); b != nil && m.Container {
+		fresh = e.site.podAnswer(b, fresh)
+	}
+
 	fresh.Since = old.Since
 
 	if old.Access != fresh.Access || old.Stage != fresh.Stage || old.Since.IsZero() {
@@ -226,7 +230,7 @@ func (e *eye) etcd() cluster.EtcdState {
 		known := cluster.EtcdState{Known: true}
 		for _, m := range e.site.members {
 			known.Members = append(known.Members, cluster.EtcdMember{
-				ID: m.id, Name: m.box.name, Learner: m.learner, PeerURLs: []string{"https://" + m.box.addr + ":2380"},
+				ID: m.id, Name: m.box.name, Learner: m.learner, PeerURLs: []string{"https://" + m.peer + ":2380"},
 			})
 		}
 

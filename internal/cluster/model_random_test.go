@@ -30,6 +30,7 @@ type trial struct {
 	digest  string
 	reboot  bool
 	created bool
+	pods    bool // every machine of the spec is one
 	kube    kubeChange
 
 	// mistaken is a machine that the user is wrong about.
@@ -121,6 +122,8 @@ func (t *trial) chance(p float64) bool { return t.random.Float64() < p }
 // randomCluster makes the machines.
 func (t *trial) randomCluster() {
 	kind := t.random.IntN(10)
+	t.pods = kind != 2 && t.random.IntN(3) == 0 // a host cluster runs the whole control plane
+
 	controlPlanes := []int{1, 2, 3, 3, 3, 4, 5}[t.random.IntN(7)]
 	workers := t.random.IntN([]int{1, 4, 8, 16, 45}[t.random.IntN(5)] + 1)
 
@@ -189,6 +192,10 @@ func (t *trial) randomCluster() {
 		t.randomAilments()
 		t.randomMistakes()
 	}
+
+	if t.pods {
+		t.randomPods()
+	}
 }
 
 // randomMistakes lets a user mean another machine than the one that is there.
@@ -200,7 +207,12 @@ func (t *trial) randomMistakes() {
 	m := &t.want.Machines[t.random.IntN(len(t.want.Machines))]
 	t.mistaken = m.Name
 
-	switch t.random.IntN(3) {
+	mistake := t.random.IntN(3)
+	if t.pods && mistake == 1 {
+		mistake = 0 // they have no UUID
+	}
+
+	switch mistake {
 	case 0:
 		t.meant[m.Name].foreign = true
 	case 1:
@@ -320,7 +332,10 @@ func (t *trial) randomRemovals(controlPlanes int) {
 			b.life = maintenance
 		case 2:
 			b.life = off
-			t.replace(m)
+
+			if !t.pods {
+				t.replace(m)
+			}
 		case 3:
 			t.want.Removed[i].MemberID = "gone" // it left and joined again since it was recorded
 		}

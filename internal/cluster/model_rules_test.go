@@ -39,6 +39,8 @@ func (j *judge) check(step cluster.Step) {
 		return
 	}
 
+	j.pods(step, b)
+
 	if cluster.Disruptive(step) && j.succeeded[purpose(step)] && purpose(step) != "" {
 		j.fail("%q again, although it succeeded", step)
 	}
@@ -60,8 +62,16 @@ func (j *judge) check(step cluster.Step) {
 			j.fail("%q before it left etcd", step)
 		}
 
+		if b.pod != nil && !b.up() {
+			return // what is left of it is taken away
+		}
+
 		j.disruption(step, b)
 	case cluster.Upgrade:
+		if b.pod != nil && b.digest == "" {
+			return // a blank pod is in nobody's service
+		}
+
 		j.hops(step, b)
 		j.order(step)
 		j.disruption(step, b)
@@ -95,6 +105,9 @@ func (j *judge) identity(step cluster.Step, meant *box) {
 	}
 
 	answers := j.at(j.machine(step.On()).Address)
+	if pod := j.podOf(j.machine(step.On())); pod != nil && onHost(step) {
+		answers = pod
+	}
 
 	switch {
 	case answers == nil:
@@ -305,7 +318,8 @@ func (j *judge) unreached() []string {
 		for what, wrong := range map[string]bool{
 			"does not run": b.life != running, "configuration": b.digest != newDigest, "version": b.version != m.TalosVersion,
 			"schematic": m.Schematic != "" && b.schematic != m.Schematic, "is not well": !j.well(b),
-			"role": b.controlPlane != (m.Role == cluster.ControlPlane),
+			"made of something else": b.pod != nil && b.pod.outdated,
+			"role":                   b.controlPlane != (m.Role == cluster.ControlPlane),
 		} {
 			if wrong {
 				missing = append(missing, m.Name+": "+what)
@@ -319,7 +333,7 @@ func (j *judge) unreached() []string {
 
 	for _, m := range j.want.Removed {
 		b := j.meant[m.Name]
-		if b.up() && !b.foreign && j.at(b.addr) == b {
+		if b.up() && !b.foreign && j.at(b.addr) == b || m.Container && !b.foreign && b.life != gone {
 			missing = append(missing, m.Name+": still runs")
 		}
 

@@ -49,6 +49,9 @@ func (s *site) mishap(rate float64) mishap {
 func (s *site) operate(m cluster.Machine, step cluster.Step, how mishap) *operation {
 	op := &operation{step: step, machine: m}
 	b := s.at(m.Address)
+	if pod := s.podOf(m); pod != nil && onHost(step) {
+		b = pod
+	}
 
 	if b == nil && actsOnMachine(step) {
 		op.phases = []func() error{func() error { return errAgain }}
@@ -76,9 +79,18 @@ func (s *site) operate(m cluster.Machine, step cluster.Step, how mishap) *operat
 		})
 	case cluster.RemoveMember:
 		s.simply(op, how, func() { s.dropMember(step.Member) })
+	case cluster.ReplaceVolumes:
+		s.disrupt(op, b, cluster.Evacuation{}, how, func() { s.replaceVolumes(b) })
 	case cluster.Reset:
 		s.disrupt(op, b, step.Evacuation, how, func() {
 			b.wipe()
+
+			if b.pod != nil {
+				b.life = gone
+
+				return
+			}
+
 			b.disrupted = true
 			s.leaves(b, maintenance, how)
 		})
@@ -179,12 +191,19 @@ func (s *site) configure(op *operation, b *box, step cluster.ApplyConfig, how mi
 	default:
 		s.disrupt(op, b, step.Evacuation, how, func() {
 			apply()
+			s.restarts(b)
 			s.leaves(b, booting, how)
 		})
 	}
 }
 
 func (s *site) upgrade(b *box, step cluster.Upgrade, how mishap) {
+	if b.pod != nil {
+		s.replacePod(b, step, how)
+
+		return
+	}
+
 	if how != rolledBack {
 		b.version = step.To
 		if step.Schematic != "" {
@@ -257,7 +276,15 @@ func (e *eye) ended(step cluster.Step, err error) {
 			}
 		case cluster.Upgrade:
 			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: step.To, Schematic: step.Schematic}
-			s.RebootedFrom = s.BootID
+			if s.Access != cluster.Maintenance {
+				s.RebootedFrom = s.BootID
+				if s.Stopped {
+					s.RebootedFrom = "nothing"
+				}
+			}
+
+			unseen(&s)
+		case cluster.ReplaceVolumes:
 			unseen(&s)
 		case cluster.Bootstrap, cluster.Restore:
 			s.BootstrapRequested = true
@@ -277,6 +304,7 @@ func (e *eye) ended(step cluster.Step, err error) {
 
 func unseen(s *cluster.MachineState) {
 	s.Access, s.Stage, s.Ready, s.Cause = cluster.Unreachable, "", false, "just rebooted"
+	s.Stopped, s.VolumesLost = false, false
 }
 
 // purpose names a disruption that must not be repeated once it succeeded, as in lifecycle.

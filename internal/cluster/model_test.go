@@ -20,6 +20,7 @@ const (
 	off         life = "off"         // and never coming back
 	away        life = "away"        // rebooting or installing
 	maintenance life = "maintenance" // without a configuration
+	gone        life = "gone"        // a pod that does not exist any more, nor its volumes
 	booting     life = "booting"
 	running     life = "running"
 )
@@ -47,6 +48,8 @@ type box struct {
 	member            string
 	restored          time.Time // when the data began as a snapshot
 
+	pod *podBox // nil of metal
+
 	// disrupted is set from the moment a step takes the machine out of service until it
 	// works again.
 	disrupted bool
@@ -58,6 +61,8 @@ type etcdMember struct {
 	id      string
 	box     *box
 	learner bool
+	// peer is the address at which the other members look for it.
+	peer string
 }
 
 type kubeNode struct {
@@ -107,13 +112,15 @@ func (s *site) fail(format string, args ...any) {
 // at is the machine that answers at an address.
 func (s *site) at(addr string) *box {
 	for _, b := range s.boxes {
-		if b.addr == addr && b.life != off && b.life != away {
+		if (b.addr == addr || b.peer() == addr) && b.answers() {
 			return b
 		}
 	}
 
 	return nil
 }
+
+func (b *box) answers() bool { return b.life != off && b.life != away && b.life != gone }
 
 func (b *box) up() bool { return b.life == booting || b.life == running }
 
@@ -150,9 +157,9 @@ func (s *site) votes(but *etcdMember) (all, healthy int) {
 }
 
 func (s *site) quorum() bool {
-	all, healthy := s.votes(nil)
+	all, _ := s.votes(nil)
 
-	return all > 0 && healthy > all/2
+	return all > 0 && s.connected() > all/2
 }
 
 func (s *site) api() bool {
@@ -188,7 +195,7 @@ func (s *site) well(b *box) bool {
 func (s *site) addMember(b *box, learner bool) {
 	s.ids++
 	b.data, b.left, b.member = true, false, fmt.Sprintf("m%d", s.ids)
-	s.members = append(s.members, &etcdMember{id: b.member, box: b, learner: learner})
+	s.members = append(s.members, &etcdMember{id: b.member, box: b, learner: learner, peer: b.peer()})
 }
 
 func (s *site) dropMember(id string) {
@@ -223,7 +230,7 @@ func (s *site) tick() (moved bool) {
 		moved = moved || before != *b
 	}
 
-	return s.tickKubernetes() || moved
+	return s.announce() || s.tickKubernetes() || moved
 }
 
 // boots is what a configured machine does until it runs.
@@ -294,7 +301,7 @@ func (b *box) heal(cure string) {
 // recovered takes note of machines that work again.
 func (s *site) recovered(idle func(*box) bool) {
 	for _, b := range s.boxes {
-		if b.disrupted && idle(b) && (s.well(b) || b.life == maintenance) {
+		if b.disrupted && idle(b) && (s.well(b) || b.life == maintenance || b.life == gone) {
 			b.disrupted, b.hop = false, ""
 		}
 	}

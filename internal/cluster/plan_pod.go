@@ -22,7 +22,7 @@ func removedAndGone(want Spec, m Machine, s MachineState) bool {
 
 // outdated is true for a container whose pod has to be replaced, until this run did.
 func outdated(m Machine, s MachineState) bool {
-	return m.Container && m.Replace != "" && s.Upgraded.Version == ""
+	return m.Container && m.Replace != "" && !s.Current && s.Upgraded.Version == ""
 }
 
 // replaceable is true for a container that does not answer because nothing runs in its pod,

@@ -24,6 +24,10 @@ func (t *trial) refused(d cluster.Decision) {
 			ok = r.Machine == t.mistaken || b != nil && !b.up() && t.hasUnknownUUID()
 		case strings.Contains(text, "rolled the upgrade back"):
 			ok = b.version != t.machine(r.Machine).TalosVersion || b.schematic != t.machine(r.Machine).Schematic
+		case strings.Contains(text, "the image holds another Talos"):
+			ok = b.version != t.machine(r.Machine).TalosVersion
+		case strings.Contains(text, "etcd has no quorum any more"):
+			ok = b.pod.lost && !t.quorum()
 		case strings.Contains(text, "wanted is the older"):
 			ok = !t.machine(r.Machine).AllowDowngrade
 		case strings.Contains(text, "two members"):

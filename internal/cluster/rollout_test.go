@@ -123,6 +123,8 @@ func (t *trial) apply() (end string) {
 	operations := map[string]*operation{}
 	quiet := 0
 
+	t.replaces()
+
 	t.judge.run++ // what does not come back counts for the run that disrupted it
 
 	for _, b := range t.boxes {
@@ -215,6 +217,8 @@ func (t *trial) apply() (end string) {
 
 // nothingLeft is that the next run finds nothing to do.
 func (t *trial) nothingLeft(manifests string) {
+	t.replaces()
+
 	want := t.want
 	want.Removed = nil
 

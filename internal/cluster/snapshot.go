@@ -153,6 +153,9 @@ type MachineState struct {
 	// Stopped is true for an Unreachable container in whose pod nothing runs, by the word of
 	// the host cluster: it was never started, or does not start. Cause says why.
 	Stopped bool
+	// Current is true for a container whose pod is made of what is wanted, by the word of the
+	// host cluster: what [Machine.Replace] says is past.
+	Current bool
 	// VolumesLost is true for a container whose volumes no node of the host cluster can ever
 	// use again, by the word of the host cluster: its data is lost.
 	VolumesLost bool

@@ -368,8 +368,9 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			}
 		case cluster.Upgrade:
 			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: step.To, Schematic: step.Schematic}
-			s.RebootedFrom = s.BootID
-			unseen(s, "it just rebooted for its upgrade")
+			upgraded(s, step)
+		case cluster.ReplaceVolumes:
+			unseen(s, "its volumes were just replaced")
 		case cluster.Bootstrap, cluster.Restore:
 			s.BootstrapRequested = true
 		case cluster.Reset:
@@ -383,10 +384,33 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 	})
 }
 
+// upgraded notes what an upgrade left behind. A blank pod that was replaced was in nobody's
+// service, so nobody waits for it; one in which nothing ran may run from now on.
+func upgraded(s *cluster.MachineState, step cluster.Upgrade) {
+	switch {
+	case s.Access == cluster.Maintenance:
+	case s.Stopped:
+		s.RebootedFrom = neverStarted
+	default:
+		s.RebootedFrom = s.BootID
+	}
+
+	cause := "it just rebooted for its upgrade"
+	if step.Container {
+		cause = "its pod was just replaced"
+	}
+
+	unseen(s, cause)
+}
+
+// neverStarted stands for the boot of a container in which nothing ran.
+const neverStarted = "none"
+
 // unseen notes that what was observed of a machine no longer holds, and that nobody has to
 // wait for its next words.
 func unseen(s *cluster.MachineState, cause string) {
 	s.Access, s.Stage, s.Ready, s.Cause = cluster.Unreachable, "", false, cause
+	s.Stopped, s.VolumesLost = false, false
 }
 
 func (o *observer) update(name string, change func(*cluster.MachineState)) {

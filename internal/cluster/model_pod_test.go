@@ -1,0 +1,266 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// podBox is what a machine has that is a pod of a host cluster.
+type podBox struct {
+	ip       string
+	outdated bool // made of something else than is wanted
+	bad      bool // nothing ever runs in it, because of what it was made of
+	lost     bool // its volumes are lost for good
+	ran      string
+}
+
+// peer is the address at which other machines reach a machine.
+func (b *box) peer() string {
+	if b.pod != nil {
+		return b.pod.ip
+	}
+
+	return b.addr
+}
+
+// podOf is the box of a machine that is a pod, also where nothing answers.
+func (s *site) podOf(m cluster.Machine) *box {
+	i := slices.IndexFunc(s.boxes, func(b *box) bool { return b.pod != nil && b.addr == m.Address })
+	if i < 0 {
+		return nil
+	}
+
+	return s.boxes[i]
+}
+
+// onHost is true for steps that the host cluster carries out.
+func onHost(step cluster.Step) bool {
+	switch step.(type) {
+	case cluster.Upgrade, cluster.Reset, cluster.ReplaceVolumes:
+		return true
+	default:
+		return false
+	}
+}
+
+// newPod gives a machine a new pod, which has another address.
+func (s *site) newPod(b *box) {
+	s.ids++
+	b.pod.ip = fmt.Sprintf("10.9.0.%d", s.ids)
+	b.pod.outdated, b.pod.bad = false, false
+}
+
+func (s *site) replacePod(b *box, step cluster.Upgrade, how mishap) {
+	blank := b.life == maintenance || b.digest == ""
+
+	s.newPod(b)
+
+	if how != rolledBack {
+		b.version = step.To
+		b.heal("upgrade")
+	}
+
+	next := booting
+	if blank {
+		next = maintenance
+	}
+
+	s.leaves(b, next, how)
+}
+
+func (s *site) replaceVolumes(b *box) {
+	b.wipe()
+	s.newPod(b)
+
+	b.pod.lost, b.disrupted = false, true
+	s.goAway(b, maintenance)
+}
+
+// restarts is what becomes of the pod of a machine that reboots: Talos restarts in it, or it is
+// made anew.
+func (s *site) restarts(b *box) {
+	if b.pod != nil && s.random.IntN(2) == 0 {
+		outdated := b.pod.outdated
+		s.newPod(b)
+
+		b.pod.outdated = outdated
+	}
+}
+
+// announce lets members be known by their present addresses, some time after their etcd is
+// well (Talos 1.13, AdvertisedPeerController).
+func (s *site) announce() (moved bool) {
+	for _, m := range s.members {
+		if m.peer != m.box.peer() && m.id == m.box.member && s.etcdUp(m.box) && s.quorum() {
+			moved = true
+
+			if s.random.IntN(3) == 0 {
+				m.peer = m.box.peer()
+			}
+		}
+	}
+
+	return moved
+}
+
+// reach is true for members that can talk: one of them has to know where the other is.
+func (m *etcdMember) reach(other *etcdMember) bool {
+	return m == other || m.peer == m.box.peer() || other.peer == other.box.peer()
+}
+
+// connected is how many voting members, at the most, talk to one that could lead them.
+func (s *site) connected() int {
+	most := 0
+
+	for _, leader := range s.members {
+		with := 0
+
+		for _, m := range s.members {
+			if works := !m.learner && !leader.learner && m.id == m.box.member && leader.id == leader.box.member; works && s.etcdUp(m.box) && s.etcdUp(leader.box) && leader.reach(m) {
+				with++
+			}
+		}
+
+		most = max(most, with)
+	}
+
+	return most
+}
+
+// podAnswer is what the host cluster adds to what a machine says.
+func (s *site) podAnswer(b *box, state cluster.MachineState) cluster.MachineState {
+	p := b.pod
+
+	if b.life == gone {
+		return cluster.MachineState{Access: cluster.Gone}
+	}
+
+	state.UUID, state.Schematic = "", ""
+	state.Addresses, state.Current, state.VolumesLost = []string{p.ip}, !p.outdated, p.lost
+
+	if state.Access == cluster.Member {
+		state.Platform, p.ran = "container", b.version
+	}
+
+	if b.life == off {
+		state.Stopped, state.Addresses, state.TalosVersion = true, nil, p.ran
+	}
+
+	return state
+}
+
+// replaces is what a run finds that the pods of machines have to be replaced for.
+func (t *trial) replaces() {
+	for i := range t.want.Machines {
+		if m := &t.want.Machines[i]; m.Container {
+			m.Replace = ""
+
+			if t.meant[m.Name].pod.outdated {
+				m.Replace = "memory 2Gi -> 4Gi"
+			}
+		}
+	}
+}
+
+// randomPods makes every machine of the spec a pod, some of which are not as wanted or do not
+// run.
+func (t *trial) randomPods() {
+	for _, machines := range [][]cluster.Machine{t.want.Machines, t.want.Removed} {
+		for i := range machines {
+			m := &machines[i]
+			b := t.meant[m.Name]
+			m.Container, m.UUID, m.NodeName, m.InstallTarget, m.Schematic = true, "", b.name, "", ""
+			b.schematic, b.pod = "", &podBox{ran: b.version}
+
+			t.newPod(b)
+
+			for _, member := range t.members {
+				if member.box == b {
+					member.peer = b.pod.ip
+				}
+			}
+		}
+	}
+
+	rate := []float64{0, 0.1, 1}[t.random.IntN(3)]
+
+	for _, m := range t.want.Machines {
+		b := t.meant[m.Name]
+		b.pod.outdated = t.chance(rate)
+	}
+
+	if t.whole {
+		return
+	}
+
+	t.randomPodAilments()
+}
+
+func (t *trial) randomPodAilments() {
+	for _, m := range t.want.Machines {
+		b := t.meant[m.Name]
+		if b.foreign || !t.chance(t.ail) {
+			continue
+		}
+
+		switch t.random.IntN(4) {
+		case 0: // its template was made of nonsense
+			b.life, b.pod.outdated, b.pod.bad = off, true, true
+		case 1:
+			b.life, b.pod.lost = off, true
+		case 2: // replaced a moment ago
+			if m := t.memberOf(b); m != nil {
+				m.peer = "10.9.9.9"
+			}
+		}
+	}
+
+	for _, m := range t.want.Removed {
+		if b := t.meant[m.Name]; t.random.IntN(5) == 0 {
+			b.wipe()
+			b.life = gone
+		}
+	}
+}
+
+// podsOf checks what a step does to pods and what etcd knows of them.
+func (j *judge) pods(step cluster.Step, b *box) {
+	if b.pod == nil {
+		return
+	}
+
+	switch step := step.(type) {
+	case cluster.ReplaceVolumes:
+		j.volumes(step, b)
+	case cluster.Upgrade, cluster.LeaveEtcd, cluster.ApplyConfig:
+		apply, configures := step.(cluster.ApplyConfig)
+		if !b.controlPlane || configures && apply.Reboot == "" || !j.etcdUp(b) {
+			return
+		}
+
+		for _, m := range j.members {
+			if m.box != b && m.peer != m.box.peer() {
+				j.fail("%q while etcd knows %s at the address of a former pod", step, m.box.name)
+			}
+		}
+	}
+}
+
+// volumes checks that data is only given up that is lost, and that others have.
+func (j *judge) volumes(step cluster.ReplaceVolumes, b *box) {
+	if !b.pod.lost {
+		j.fail("%q, which are not lost", step)
+	}
+
+	for _, m := range j.members {
+		if m.box != b || m.learner {
+			continue
+		}
+
+		if all, healthy := j.votes(m); healthy <= all/2 {
+			j.fail("%q while %d of %d other members work", step, healthy, all)
+		}
+	}
+}
