@@ -73,6 +73,7 @@ func (m clusterModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 
 	p, diags := poolOf(ctx, m.handle(ctx), m.Host, groups...)
 	m.schedule(&p)
+	p.declared.resource, p.declared.modeAt = true, path.Root("mode")
 	m.change(ctx, &p)
 
 	diags = append(diags, m.restore(ctx, &p)...)

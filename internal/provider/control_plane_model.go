@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
@@ -33,6 +34,7 @@ func (m controlPlaneModel) pool(ctx context.Context) (pool, diag.Diagnostics) {
 	p, diags := m.poolModel.pool(ctx, m.handle(ctx), m.Host, &group{role: cluster.ControlPlane})
 
 	m.schedule(&p)
+	p.declared.resource, p.declared.modeAt = true, path.Root("mode")
 	p.object = "control plane"
 
 	return p, append(diags, m.restore(ctx, &p)...)

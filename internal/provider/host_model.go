@@ -59,6 +59,8 @@ type hostSettings struct {
 	image               string
 	pullSecrets         []string
 	labels, annotations map[string]string
+	// missing is true when nothing at all is said of the host cluster.
+	missing bool
 	// pod is the one of all machines; those of groups go before it.
 	pod types.Object
 }
@@ -165,6 +167,7 @@ func hostOf(named, settings *reader, handle handleModel, own types.Object, group
 		labels:          rest.texts("labels"),
 		annotations:     rest.texts("annotations"),
 	}
+	h.missing = own.IsNull() && handle.Host.IsNull()
 	h.pod, _ = own.Attributes()["pod"].(types.Object)
 
 	if hasControlPlane(groups) {

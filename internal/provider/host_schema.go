@@ -19,9 +19,9 @@ import (
 
 // The texts that say what a change does to machines in containers.
 const (
-	rollsPods       = " A change replaces the pods of machines that run, one control plane at a time, each drained first."
-	hostInPlace     = " A change is made to the objects on the host cluster in place; pods stay."
-	newMachinesOnly = " A change counts for machines to come; those that run keep what they have."
+	rollsPods      = " A change replaces the pods of machines that run, one control plane at a time, each drained first."
+	hostInPlace    = " A change is made to the objects on the host cluster in place; pods stay."
+	keptByMachines = " Machines that run keep what they have, so that a change is refused: make another pool with it."
 )
 
 // What is taken where nothing is said.
@@ -154,12 +154,12 @@ func dwellingAttributes() map[string]schema.Attribute {
 		},
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Labels of all objects of the machines on the host cluster, beside those of talosop, whose names begin with `talosop.dev/` and " +
-				"`app.kubernetes.io/`." + hostInPlace,
+			MarkdownDescription: "Labels of all objects of the machines on the host cluster, pods included, beside those of talosop, whose names begin with `talosop.dev/` and " +
+				"`app.kubernetes.io/`." + rollsPods,
 		},
 		"annotations": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Annotations of all objects of the machines on the host cluster." + hostInPlace,
+			MarkdownDescription: "Annotations of all objects of the machines on the host cluster, pods included." + rollsPods,
 		},
 	}
 }
@@ -269,12 +269,12 @@ func storageAttribute() schema.SingleNestedAttribute {
 		Attributes: map[string]schema.Attribute{
 			"class": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Storage class of the volumes. Default: that of the host cluster." + newMachinesOnly,
+				MarkdownDescription: "Storage class of the volumes. Default: that of the host cluster." + keptByMachines,
 			},
 			"ephemeral": schema.BoolAttribute{
 				Optional: true,
 				MarkdownDescription: "Whether machines keep their data in their pods instead (default `false`): a pod that goes takes its machine's data along, etcd's included, and " +
-					"the machine joins anew." + newMachinesOnly,
+					"the machine joins anew." + keptByMachines,
 			},
 			"state": size("the volume of the machine's configuration (`/system/state`)", defaultStorageState),
 			"var":   size("the volume of etcd, images, pods and logs (`/var`)", defaultStorageVar),

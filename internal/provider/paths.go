@@ -87,6 +87,10 @@ func (p pool) locateMachine(steps []any, machine string) path.Path {
 	switch {
 	case len(steps) == 0:
 		return at
+	case p.host != nil && steps[0] == "patches":
+		return along(p.machines[machine].group.at.AtName("replica_config_patches").AtMapKey(p.machines[machine].key), steps[1:])
+	case p.host != nil:
+		return at // nothing else is said of single machines
 	case steps[0] == "patches":
 		return along(at.AtName("config_patches"), steps[1:])
 	case steps[0] == "install" && !p.machines[machine].ownInstall:
@@ -101,11 +105,19 @@ func (p pool) machinePath(machine string) path.Path {
 		return path.Empty()
 	}
 
+	if machine == "" && p.host != nil {
+		return path.Root("replicas")
+	}
+
 	if machine == "" {
 		return path.Root("machines")
 	}
 
 	m := p.machines[machine]
+
+	if p.host != nil {
+		return m.group.at.AtName("replicas")
+	}
 
 	return m.group.at.AtName("machines").AtMapKey(m.key)
 }

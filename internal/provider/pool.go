@@ -42,6 +42,8 @@ type pool struct {
 	restore restoration
 	// host is the host cluster of machines in containers; nil on metal.
 	host *hostSettings
+	// declared is what decides whether they are in containers, as it was written down.
+	declared declared
 
 	// unknown is true when any value that shapes a configuration, other than the
 	// secrets, is unknown.
@@ -94,6 +96,7 @@ func poolOf(ctx context.Context, handle handleModel, own types.Object, groups ..
 		endpoints: (&reader{}).texts(handle.TalosEndpoints),
 		machines:  map[string]poolMachine{},
 		host:      hostOf(named, settings, handle, own, groups),
+		declared:  declared{mode: handle.Mode, modeAt: path.Root("cluster").AtName("mode"), host: own, endpoint: handle.Endpoint},
 	}
 	p.settleInContainers(named, handle)
 

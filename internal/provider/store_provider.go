@@ -62,6 +62,10 @@ func (p *talosopProvider) ValidateConfig(ctx context.Context, req provider.Valid
 	if !config.S3.IsNull() && !config.S3.IsUnknown() {
 		validateCredentials(path.Root("s3"), fields{&reader{}, config.S3}, &resp.Diagnostics)
 	}
+
+	if !config.Host.IsNull() && !config.Host.IsUnknown() {
+		validateConnection(path.Root("host"), fields{&reader{}, config.Host}, &resp.Diagnostics)
+	}
 }
 
 // storeCredentials reads the credentials of the provider's configuration.

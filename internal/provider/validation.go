@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
@@ -25,9 +26,13 @@ const newestTalos = "v1.13"
 func (p pool) validate() diag.Diagnostics {
 	var diags diag.Diagnostics
 
+	diags.Append(p.validateMode(p.declared)...)
+
 	for _, g := range p.groups {
-		diags.Append(g.validateImage()...)
-		diags.Append(g.validateCount()...)
+		if p.host == nil {
+			diags.Append(g.validateImage()...)
+			diags.Append(g.validateCount()...)
+		}
 	}
 
 	diags.Append(validateMachines(p)...)
@@ -80,11 +85,16 @@ func (g *group) validateCount() diag.Diagnostics {
 		diags.Append(invalid(g.at.AtName("machines"), "machines", "found no machine", "allowed is one or more",
 			fmt.Sprintf("add the %s machines, each under a name of your choice", g.role)))
 	case g.role == cluster.ControlPlane && count%2 == 0:
-		diags.Append(doubtful(g.at.AtName("machines"), "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
-			fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1), "Use 1, 3 or 5"))
+		diags.Append(evenNumber(g.at.AtName("machines"), count))
 	}
 
 	return diags
+}
+
+// evenNumber warns of a number of control planes that is not odd.
+func evenNumber(at path.Path, count int) diag.Diagnostic {
+	return doubtful(at, "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
+		fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1), "Use 1, 3 or 5")
 }
 
 // validateMachines checks the machines against each other, control planes first.
