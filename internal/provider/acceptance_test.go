@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/echoprovider"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -23,28 +26,7 @@ import (
 // everyCall is the setting with which tests that take one CLI of this machine take every one (make testeverycall).
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
-// eachCLI runs a test under terraform and under tofu, for what the CLI has a part in.
-func eachCLI(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		choose(t, cli)
-		test(t)
-	})
-}
-
-// oneCLI runs a test under one of them, for what is the provider's alone.
-func oneCLI(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		t.Helper()
-		choose(t, cli)
-		test(t)
-	})
-}
-
-// inOneCLI is oneCLI for tests that work in a workspace: always the same CLI for a test, and half of the tests under each.
+// inOneCLI runs a test under one CLI, for what is the provider's alone: always the same one for a test, and half of the tests under each.
 func inOneCLI(t *testing.T, test func(t *testing.T, cli clitest.CLI)) {
 	t.Helper()
 
@@ -60,17 +42,40 @@ func inOneCLI(t *testing.T, test func(t *testing.T, cli clitest.CLI)) {
 	t.Run(cli.Name, func(t *testing.T) { test(t, cli) })
 }
 
-// choose makes plugin-testing run a CLI. The provider has OpenTofu's default namespace
-// in both: plugin-testing under tofu needs one with a name.
-func choose(t *testing.T, cli clitest.CLI) {
-	t.Helper()
-	t.Setenv("TF_ACC_TERRAFORM_PATH", cli.Path)
-	t.Setenv("TF_CLI_CONFIG_FILE", "/dev/null")
+// environment is held by a test while plugin-testing reads it.
+var environment sync.Mutex
 
-	if cli.Name == "tofu" {
-		t.Setenv("TF_ACC_PROVIDER_NAMESPACE", "hashicorp")
-		t.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
+// unitTest runs a test case of plugin-testing under a CLI. plugin-testing takes the CLI from the environment, which all tests of this process
+// have in common, so that only one of them begins at a time; from its first step on it is on its own.
+func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
+	t.Helper()
+
+	environment.Lock()
+
+	begun := sync.OnceFunc(environment.Unlock)
+	defer begun() // for a test that ends before its first step
+
+	for name, value := range map[string]string{
+		"TF_ACC_TERRAFORM_PATH": cli.Path, "TF_CLI_CONFIG_FILE": os.DevNull,
+		// Where there is a namespace, plugin-testing writes whole addresses into configurations, which mean the same to both CLIs.
+		"TF_ACC_PROVIDER_NAMESPACE": "hashicorp",
+	} {
+		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // t.Setenv is for tests that do not run side by side
+			t.Fatal(err)
+		}
 	}
+
+	test.Steps = slices.Clone(test.Steps)
+	first := test.Steps[0].PreConfig
+	test.Steps[0].PreConfig = func() {
+		begun()
+
+		if first != nil {
+			first()
+		}
+	}
+
+	resource.UnitTest(t, test)
 }
 
 // impatientMachinery gives up early and looks often.

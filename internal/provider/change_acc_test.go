@@ -79,7 +79,9 @@ func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *talossim.Machine, cha
 // Talos goes two minor versions up on every machine, through a release in between, and
 // then to another schematic.
 func TestAccUpgradeTalos(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
 
 		s := newSiteWith(t, talossim.Options{TalosVersion: "v1.11.6"}, 3, 2)
@@ -87,7 +89,7 @@ func TestAccUpgradeTalos(t *testing.T) {
 			return upgraded(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, pool), "upgrade_via = [\"v1.12.4\"]\n"+settledSoon), talos)
 		}
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: config("v1.11.6", "")},
@@ -129,12 +131,14 @@ func TestAccUpgradeTalos(t *testing.T) {
 
 // What takes a reboot reboots the machines it is for, and no others.
 func TestAccReboot(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		boots := map[string]int{}
 		file := `config_patches = [yamlencode({ machine = { files = [{ path = "/var/a", op = "create", permissions = 420, content = "a" }] } })]`
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
@@ -162,11 +166,13 @@ func TestAccReboot(t *testing.T) {
 // A cluster shrinks: what is taken out leaves etcd, waits in maintenance mode again, and
 // nothing else is touched.
 func TestAccShrink(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 3)
 		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
@@ -205,11 +211,13 @@ func TestAccShrink(t *testing.T) {
 // A removal that fails stays to be done: the machine is in state until it left, and the
 // next apply finishes. One that left already is not asked again.
 func TestAccInterruptedRemovalGoesOn(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 3)
 		small := secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], `timeouts = { update = "8s" }`)
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
@@ -251,7 +259,9 @@ func TestAccInterruptedRemovalGoesOn(t *testing.T) {
 // Hardware is exchanged on purpose, of a worker and of a control plane: the old machines
 // leave, and the new ones take their names.
 func TestAccReplaceHardware(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 4, 2)
 		was := secretsHCL + s.controlPlaneOf(s.controlPlane[:3], "") + s.workersOf(s.workers[:1], "")
 		exchange := func(config string, old, now *talossim.Machine) string {
@@ -263,7 +273,7 @@ func TestAccReplaceHardware(t *testing.T) {
 			return strings.Replace(config, before, fmt.Sprintf("%s = { address = %q, uuid = %q }", old.Name(), now.Address(), now.UUID()), 1)
 		}
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: was},
@@ -294,11 +304,13 @@ func TestAccReplaceHardware(t *testing.T) {
 
 // A machine that moved is found at its new address, and keeps all it has.
 func TestAccMachineMoves(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		free := s.workers[1].Address().Next()
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL("")},

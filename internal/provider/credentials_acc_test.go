@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
 func decode(t *testing.T, raw json.RawMessage, into any) {
@@ -45,7 +47,9 @@ func use(t *testing.T, f func(text string)) knownvalue.Check {
 // The kubeconfig works once the create has ended, the talosconfig as well, and both
 // have what was asked for.
 func TestAccCredentials(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 		config := s.wholeCluster() + `
 ephemeral "talosop_kubeconfig" "this" {
@@ -68,7 +72,7 @@ resource "echo" "this" {}
 `
 		data := tfjsonpath.New("data")
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
@@ -135,7 +139,9 @@ func talosconfigWorks(t *testing.T, file string) {
 
 // The data source tells the same machine in maintenance mode and as a member.
 func TestAccMachineInfo(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 0)
 		m := s.controlPlane[0]
 		info := func(name string) tfjsonpath.Path { return tfjsonpath.New(name) }
@@ -152,7 +158,7 @@ data "talosop_machine_info" "this" {
 }
 `
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{
@@ -189,7 +195,9 @@ data "talosop_machine_info" "pinned" {
 // A configuration goes only to the machine that showed this certificate. Once it was reset
 // it shows another one, and counts as done all the same.
 func TestAccFingerprint(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 0)
 		address := s.controlPlane[0].Address().String()
 
@@ -200,7 +208,7 @@ data "talosop_machine_info" "this" { address = "` + address + `" }
 			return secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""), `cp-1 = { address = "`+address+`", fingerprint = `+fingerprint+` }`)
 		}
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: asked + pinned(`"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="`), ExpectError: message("Unable to create control plane")},

@@ -82,10 +82,7 @@ func TestAccEtcdBackupSchedule(t *testing.T) {
 			"refused by Talos": s.testRefusedByTalos, "strangers": s.testStrangers, "no namespace": s.testNoNamespace, "silence": s.testSilence,
 			"another cluster": s.testAnotherCluster,
 		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				test(t)
-			})
+			t.Run(name, test)
 		}
 	})
 }

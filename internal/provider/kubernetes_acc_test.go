@@ -78,7 +78,9 @@ func manifestsAre(address, version string) statecheck.StateCheck {
 // Kubernetes goes one minor version up in a whole cluster, without a reboot; an image that
 // somebody changes afterwards is told and put right, and there is no way back.
 func TestAccUpgradeKubernetes(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 2)
 		observed := tfjsonpath.New("observed")
 		config := func(version string) string {
@@ -87,7 +89,7 @@ func TestAccUpgradeKubernetes(t *testing.T) {
 
 		var before map[string]int
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{
@@ -140,7 +142,9 @@ func upgradeSteps(s *site) []string {
 // A control plane, two pools of workers and a machine of its own are one cluster: all follow
 // its version in one apply, and none undoes what another did.
 func TestAccUpgradeKubernetesOfSeveralResources(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 3)
 		config := func(version string) string {
 			return withKubernetes(secretsHCL+s.controlPlaneHCL(`timeouts = { update = "120s" }`)+
@@ -153,7 +157,7 @@ func TestAccUpgradeKubernetesOfSeveralResources(t *testing.T) {
 
 		var before map[string]int
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: config(oldKubernetes), ConfigPlanChecks: emptyAfterwards()},

@@ -237,7 +237,9 @@ func TestAccImportedMachinesPlanNothing(t *testing.T) {
 
 // A machine that is dead for good is taken out of a cluster that lives on, by the others.
 func TestAccDeadMachineIsTakenOut(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 0)
 		config := func(machines []*talossim.Machine) string {
 			config := s.oneByOneHCL(machines)
@@ -254,7 +256,7 @@ func TestAccDeadMachineIsTakenOut(t *testing.T) {
 			return config
 		}
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: config(s.controlPlane)},

@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
 func TestMistakesInMeta(t *testing.T) {
@@ -106,7 +108,9 @@ func TestPlanOfUpdatesOfMeta(t *testing.T) {
 // META is written with the cluster, somebody else's change is a difference that the
 // next apply writes over, and a key that is not wanted any more stays as it is.
 func TestAccMeta(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		worker := s.workers[1]
 
@@ -139,7 +143,7 @@ resource "talosop_worker" "rack" {
 
 		first, both := `{ user_1 = "rack-1" }`, `{ user_1 = "rack-1", "0x0e" = "blue" }`
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: with(first), ConfigPlanChecks: resource.ConfigPlanChecks{

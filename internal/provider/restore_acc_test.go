@@ -212,7 +212,9 @@ func foretold() resource.ConfigPlanChecks {
 // was written before the backup, from an encrypted one and from a file of talosctl; and a
 // new resource begins with it.
 func TestAccRestore(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		r := newRestorable(t, talossim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 3)
 		plain := filepath.Join(r.folder, "plain.snapshot")
 
@@ -220,7 +222,7 @@ func TestAccRestore(t *testing.T) {
 		encrypted := r.listed() + r.plane(r.latest(fmt.Sprintf("identities = [%q]", identity)))
 		byHand := r.plane(fmt.Sprintf("    file = { path = %q }", plain))
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: patient(),
 			Steps: []resource.TestStep{
 				{Config: r.plane(""), ConfigStateChecks: restoredFrom(knownvalue.Null())},
@@ -259,7 +261,9 @@ func TestAccRestore(t *testing.T) {
 // nothing is stored; with what was wrong put right the same machines begin with the
 // snapshot.
 func TestAccRestoreRefused(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		r := newRestorable(t, talossim.Options{}, 1)
 		plain := filepath.Join(r.folder, "plain.snapshot")
 		cut := filepath.Join(r.folder, "cut.snapshot")
@@ -275,7 +279,7 @@ func TestAccRestoreRefused(t *testing.T) {
 			return resource.TestStep{Config: config, ExpectError: message(says)}
 		}
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: r.plane("")},

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
@@ -47,11 +48,13 @@ func (s *site) nothingWasSent(t *testing.T) {
 
 // A cluster grows, on both sides, without touching what runs.
 func TestAccGrow(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 3)
 		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: small},
@@ -83,11 +86,13 @@ func TestAccGrow(t *testing.T) {
 // Configuration that needs no reboot is applied to running machines; arguments that
 // are no configuration touch none.
 func TestAccUpdate(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 		labelled := `config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
@@ -123,7 +128,9 @@ func TestAccUpdate(t *testing.T) {
 // A create that cannot finish is stored with its phase, the postcondition fails the
 // run without a taint, and the next apply goes on.
 func TestAccIncompleteCreateResumes(t *testing.T) {
-	eachCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 0)
 		s.controlPlane[2].HangNextReboot()
 
@@ -136,7 +143,7 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
     }
   }`)
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: config, ExpectError: regexp.MustCompile(`The\s+control\s+plane\s+is\s+(Provisioning|Bootstrapping|Joining)`)},
@@ -166,11 +173,13 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
 
 // With on_incomplete = "error" the same create is an error, and the resource tainted.
 func TestAccIncompleteCreateAsError(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 		s.workers[0].HangNextReboot()
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{
@@ -194,11 +203,13 @@ func TestAccIncompleteCreateAsError(t *testing.T) {
 
 // Before anything was sent a failure is a plain error, and nothing is stored.
 func TestAccNothingStoredBeforeTheFirstEffect(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 0)
 		address := s.controlPlane[0].Address()
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{
@@ -216,12 +227,14 @@ func TestAccNothingStoredBeforeTheFirstEffect(t *testing.T) {
 
 // A machine that belongs to another cluster is refused, and nothing is sent to any.
 func TestAccForeignMachine(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 		other := strings.NewReplacer("talosop_secrets.this", "talosop_secrets.other", "\"this\"", "\"other\"").Replace(secretsHCL + s.controlPlaneOf(s.controlPlane, ""))
 		thief := secretsHCL + s.controlPlaneOf([]*talossim.Machine{s.workers[0], s.controlPlane[0]}[:2], "")
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: other},
@@ -238,10 +251,12 @@ func TestAccForeignMachine(t *testing.T) {
 
 // A machine that is down changes nothing in a plan.
 func TestAccRefreshWithAMachineDown(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 2)
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
@@ -276,13 +291,15 @@ func TestAccRefreshWithAMachineDown(t *testing.T) {
 // Machines are known by their hardware: one that answers in the place of another is
 // refused, and what was recorded of either is not overwritten by a refresh.
 func TestAccExchangedAddresses(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		base := secretsHCL + s.controlPlaneHCL("")
 		a, b := s.workers[0].Address().String(), s.workers[1].Address().String()
 		exchanged := base + strings.NewReplacer(a, b, b, a).Replace(s.workersHCL(""))
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
@@ -304,10 +321,12 @@ func TestAccExchangedAddresses(t *testing.T) {
 // A worker that lost its state waits in maintenance mode again: it is shown as
 // Degraded, and the next apply brings it back.
 func TestAccWipedWorkerIsRepaired(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
@@ -339,12 +358,14 @@ func TestAccWipedWorkerIsRepaired(t *testing.T) {
 // Protection is lifted in two steps, and until then neither destroy nor replace is
 // planned.
 func TestAccDeletionProtection(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 0)
 		protected := secretsHCL + s.controlPlaneHCL("deletion_protection = true")
 		refusal := message("Deletion protection is on")
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: protected},
@@ -359,10 +380,12 @@ func TestAccDeletionProtection(t *testing.T) {
 
 // With on_destroy = "preserve" the machines are forgotten and keep running.
 func TestAccPreserve(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL(`on_destroy = "preserve"`)},
@@ -382,11 +405,13 @@ func TestAccPreserve(t *testing.T) {
 // A dead machine does not keep the others from being reset; it is named, and the
 // next destroy finishes.
 func TestAccDestroyWithADeadMachine(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 3)
 		base := secretsHCL + s.controlPlaneHCL("")
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
@@ -410,10 +435,12 @@ func TestAccDestroyWithADeadMachine(t *testing.T) {
 
 // Without a CNI nodes register and stay NotReady, and nothing waits for them.
 func TestAccNoCNI(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{{
 				Config: secretsHCL + s.controlPlaneHCL("cni = { name = \"none\" }\n  kube_proxy = false") + s.workersHCL(""),
@@ -431,7 +458,9 @@ func TestAccNoCNI(t *testing.T) {
 
 // A handle written by hand lets workers join a cluster that talosop did not make.
 func TestAccHandleByHand(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 		byHand := strings.Replace(s.workersHCL(""), "talosop_control_plane.this.cluster", fmt.Sprintf(`{
     name               = "test"
@@ -443,7 +472,7 @@ func TestAccHandleByHand(t *testing.T) {
   }
   depends_on = [talosop_control_plane.this]`, s.endpoint, s.controlPlane[0].Address()), 1)
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{{
 				Config: secretsHCL + s.controlPlaneHCL("") + byHand,

@@ -76,11 +76,13 @@ func (s *site) expectReset(t *testing.T) {
 // One resource makes control plane and workers in one run, is content with what it
 // made while machines are down, changes single pools, and puts all machines back.
 func TestAccWholeCluster(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 3)
 		config := secretsHCL + s.clusterHCL(s.twoPools(""), "")
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{
@@ -146,11 +148,13 @@ func TestAccWholeCluster(t *testing.T) {
 // A pool that is added later joins; an update that stops half way stores the machines
 // of it that did join, and the next one goes on.
 func TestAccWholeClusterGrows(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 3)
 		small := poolHCL("batch", s.workers[:1], "")
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: secretsHCL + s.clusterHCL(small, "")},
@@ -182,7 +186,9 @@ func TestAccWholeClusterGrows(t *testing.T) {
 // A create that is stopped while a worker hangs is stored with its phase, and goes on
 // in the next apply without doing anything twice.
 func TestAccWholeClusterResumes(t *testing.T) {
-	oneCLI(t, func(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 2)
 		s.workers[1].HangNextReboot()
 
@@ -195,7 +201,7 @@ func TestAccWholeClusterResumes(t *testing.T) {
     }
   }`)
 
-		resource.UnitTest(t, resource.TestCase{
+		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: config, ExpectError: message("The cluster is Joining.")},
