@@ -223,20 +223,15 @@ func TestFieldsOfFailedRevisionsGo(t *testing.T) {
 
 			deployments := p.real.API().AppsV1().Deployments(p.namespace)
 
-			live, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			live.Annotations["example.org/theirs"] = "stays"
-			if _, err := deployments.Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+			patch := []byte(`{"metadata": {"annotations": {"example.org/theirs": "stays"}}}`)
+			if _, err := deployments.Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
 
 			good.Values["replicas"] = 2
 			p.apply(t, good, chart, addon.Intent{})
 
-			live, err = deployments.Get(t.Context(), "web", metav1.GetOptions{})
+			live, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -47,10 +48,14 @@ func (l *living) lease(t *testing.T) *coordinationv1.Lease {
 func (l *living) usurp(t *testing.T, holder string) {
 	t.Helper()
 
-	lease := l.lease(t)
-	lease.Spec.HolderIdentity = &holder
-	_, err := l.api.CoordinationV1().Leases("kube-system").Update(t.Context(), lease, metav1.UpdateOptions{})
-	check(t, err)
+	// The holder may renew meanwhile.
+	check(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		lease := l.lease(t)
+		lease.Spec.HolderIdentity = &holder
+		_, err := l.api.CoordinationV1().Leases("kube-system").Update(t.Context(), lease, metav1.UpdateOptions{})
+
+		return err
+	}))
 }
 
 func TestLock(t *testing.T) {

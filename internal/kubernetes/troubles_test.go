@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
@@ -35,13 +36,21 @@ func (w troubled) object(text string) kubernetes.Reference {
 	o := parsed(w.t, strings.ReplaceAll(text, "NS", w.ns))
 	w.h.create(w.t, w.l, o)
 
-	live, err := w.h.resource(w.t, w.l, o).Get(w.t.Context(), kubernetes.ReferenceTo(o).Name, metav1.GetOptions{})
-	check(w.t, err)
-
 	if status, ok := o["status"].(object); ok && len(status) > 0 {
-		live.Object["status"] = status
-		_, err = w.h.resource(w.t, w.l, o).UpdateStatus(w.t.Context(), live, metav1.UpdateOptions{})
-		check(w.t, err)
+		resource := w.h.resource(w.t, w.l, o)
+
+		// The simulator's controllers write statuses, too.
+		check(w.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			live, err := resource.Get(w.t.Context(), kubernetes.ReferenceTo(o).Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+
+			live.Object["status"] = status
+			_, err = resource.UpdateStatus(w.t.Context(), live, metav1.UpdateOptions{})
+
+			return err
+		}))
 	}
 
 	return kubernetes.ReferenceTo(o)

@@ -32,7 +32,7 @@ type site struct {
 	configs map[string][]byte
 	policy  cluster.Policy
 	// fallbacks are control planes that are asked where the endpoint does not answer, and
-	// await is how long one component is waited for; the default where it is zero.
+	// await is how long one component is waited for; a minute where it is zero.
 	fallbacks []string
 	await     time.Duration
 	// timeouts of the Talos API; the defaults where they are zero.
@@ -150,7 +150,7 @@ func (s *site) runner() *lifecycle.Runner {
 	}
 
 	nodes, err := kubernetes.New(kubernetes.Options{
-		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key, StaticPods: true, Await: s.await,
+		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key, StaticPods: true, Await: cmp.Or(s.await, time.Minute),
 	})
 	if err != nil {
 		s.t.Fatal(err)

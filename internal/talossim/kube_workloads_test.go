@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
@@ -70,17 +71,23 @@ func expectPods(t *testing.T, kube kubernetes.Interface, daemonSet, deployment [
 func setTemplate(t *testing.T, kube kubernetes.Interface, pods corev1.PodTemplateSpec) {
 	t.Helper()
 
-	set, err := kube.AppsV1().DaemonSets("kube-system").Get(t.Context(), "x", metav1.GetOptions{})
-	check(t, err)
+	// The controllers of the simulator write statuses meanwhile.
+	check(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		set, err := kube.AppsV1().DaemonSets("kube-system").Get(t.Context(), "x", metav1.GetOptions{})
+		check(t, err)
 
-	set.Spec.Template = pods
-	check(t, second(kube.AppsV1().DaemonSets("kube-system").Update(t.Context(), set, metav1.UpdateOptions{})))
+		set.Spec.Template = pods
 
-	d, err := kube.AppsV1().Deployments("kube-system").Get(t.Context(), "x", metav1.GetOptions{})
-	check(t, err)
+		return second(kube.AppsV1().DaemonSets("kube-system").Update(t.Context(), set, metav1.UpdateOptions{}))
+	}))
+	check(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		d, err := kube.AppsV1().Deployments("kube-system").Get(t.Context(), "x", metav1.GetOptions{})
+		check(t, err)
 
-	d.Spec.Template = pods
-	check(t, second(kube.AppsV1().Deployments("kube-system").Update(t.Context(), d, metav1.UpdateOptions{})))
+		d.Spec.Template = pods
+
+		return second(kube.AppsV1().Deployments("kube-system").Update(t.Context(), d, metav1.UpdateOptions{}))
+	}))
 }
 
 func TestWorkloadsFollowNodesAndImages(t *testing.T) {
