@@ -118,6 +118,19 @@ func (k *kubeClient) losePods(ctx context.Context, node string) error {
 	}
 
 	for _, pod := range pods.Items {
+		if err := k.losePod(ctx, &pod); err != nil {
+			return fmt.Errorf("update status of pod %s: %w", pod.Name, err)
+		}
+	}
+
+	return nil
+}
+
+// losePod marks a pod not ready, also when others write its status at the same time.
+func (k *kubeClient) losePod(ctx context.Context, pod *corev1.Pod) error {
+	pods := k.typed.CoreV1().Pods(pod.Namespace)
+
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		for i, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
 				pod.Status.Conditions[i].Status = corev1.ConditionFalse
@@ -125,12 +138,25 @@ func (k *kubeClient) losePods(ctx context.Context, node string) error {
 			}
 		}
 
-		if _, err := k.typed.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, &pod, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("update status of pod %s: %w", pod.Name, err)
+		_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
+			return err
 		}
+
+		now, lookErr := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if lookErr != nil {
+			return lookErr
+		}
+
+		pod = now
+
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
 
-	return nil
+	return err
 }
 
 // kubernetes returns a way to the cluster's API, waiting for one.
