@@ -1,6 +1,7 @@
 package clitest
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -21,6 +22,10 @@ type Workspace struct {
 	provider string
 	env      []string
 	trace    string
+
+	// shown is what the CLI said of the state file of that content.
+	shown   *tfjson.State
+	shownOf []byte
 }
 
 // Result is what a command left behind.
@@ -173,16 +178,27 @@ func (w *Workspace) PlanIsEmpty() (empty bool, output string) {
 	return result.Exit == 0, result.Output()
 }
 
-// State returns what `show -json` says of the state.
+// State returns what `show -json` says of the state. The CLI is asked once for a state file: it starts the provider to answer.
 func (w *Workspace) State() *tfjson.State {
 	w.t.Helper()
+
+	content, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
+	if err != nil && !os.IsNotExist(err) {
+		w.t.Fatal(err)
+	}
+
+	if w.shown != nil && bytes.Equal(content, w.shownOf) {
+		return w.shown
+	}
 
 	var state tfjson.State
 	if err := json.Unmarshal([]byte(w.MustRun("show", "-json").Stdout), &state); err != nil {
 		w.t.Fatalf("read state: %v", err)
 	}
 
-	return &state
+	w.shown, w.shownOf = &state, content
+
+	return w.shown
 }
 
 // Attribute returns a value of a resource in the state, such as Attribute("talosop_control_plane.this", "phase"), and nil when the
