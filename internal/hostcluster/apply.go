@@ -207,11 +207,9 @@ func (h *Host) ensureNamespace(ctx context.Context, s Spec) error {
 			return err
 		}
 
-		if _, err := h.apply(ctx, namespaceKind, "", body, applyMode{}); err != nil {
-			return fmt.Errorf("make %s on %s: %w", namespaceKind.of(namespace), h, err)
-		}
+		_, err = h.make(ctx, namespaceKind, "", body)
 
-		return nil
+		return err
 	case live.GetDeletionTimestamp() != nil:
 		if err := h.awaitGone(ctx, namespaceKind, live); err != nil {
 			return err
@@ -227,7 +225,9 @@ func (h *Host) ensureNamespace(ctx context.Context, s Spec) error {
 		return err
 	}
 
-	return h.change(ctx, namespaceKind, live, body)
+	_, err = h.change(ctx, namespaceKind, live, body)
+
+	return err
 }
 
 // namespaceBody keeps what a namespace was made with: the labels that the user gave then can be those of another cluster.
@@ -272,7 +272,7 @@ func (h *Host) ensure(ctx context.Context, s Spec, k *kind, wanted fields, live 
 			return nil, err
 		}
 
-		if found != nil && !s.ours(found) {
+		if found != nil && found.GetDeletionTimestamp() == nil && !s.ours(found) {
 			return nil, wait.Permanent(foreign(s, k, found, h))
 		}
 
@@ -288,13 +288,7 @@ func (h *Host) ensure(ctx context.Context, s Spec, k *kind, wanted fields, live 
 	}
 
 	if live == nil {
-		// Not by force: should somebody make such an object just now, this is refused as a conflict.
-		made, err := h.apply(ctx, k, s.Namespace, wanted, applyMode{})
-		if err != nil {
-			return nil, final(fmt.Errorf("make %s on %s: %w", k.title(s.Namespace, wanted.name()), h, err))
-		}
-
-		return made, nil
+		return h.make(ctx, k, s.Namespace, wanted)
 	}
 
 	wants, err := body(live)
@@ -302,31 +296,37 @@ func (h *Host) ensure(ctx context.Context, s Spec, k *kind, wanted fields, live 
 		return nil, err
 	}
 
-	may, err := differs(k, live, wants)
+	return h.change(ctx, k, live, wants)
+}
+
+// make makes an object, and not by force: should somebody make one of its name just now, this is refused as a conflict.
+func (h *Host) make(ctx context.Context, k *kind, namespace string, wanted fields) (object, error) {
+	made, err := h.apply(ctx, k, namespace, wanted, applyMode{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, wait.Permanent(fmt.Errorf("make %s on %s: there is no namespace %s; make it, or let talosop do so (create_namespace)",
+			k.title(namespace, wanted.name()), h, namespace))
+	case err != nil:
+		return nil, final(fmt.Errorf("make %s on %s: %w", k.title(namespace, wanted.name()), h, err))
+	}
+
+	return made, nil
+}
+
+// change applies what differs to an object of ours. It writes nothing when nothing does.
+func (h *Host) change(ctx context.Context, k *kind, live object, body fields) (object, error) {
+	may, err := differs(k, live, body)
 	if err != nil || !may {
 		return live, err
 	}
 
-	became, err := h.apply(ctx, k, s.Namespace, wants.only(live), applyMode{force: true})
+	became, err := h.apply(ctx, k, live.GetNamespace(), body.only(live), applyMode{force: true})
 	if err != nil {
 		return nil, final(fmt.Errorf("change %s on %s: %w", k.of(live), h, err))
 	}
 
 	return became, nil
-}
-
-// change applies what differs.
-func (h *Host) change(ctx context.Context, k *kind, live object, body fields) error {
-	may, err := differs(k, live, body)
-	if err != nil || !may {
-		return err
-	}
-
-	if _, err := h.apply(ctx, k, live.GetNamespace(), body.only(live), applyMode{force: true}); err != nil {
-		return final(fmt.Errorf("change %s on %s: %w", k.of(live), h, err))
-	}
-
-	return nil
 }
 
 // final marks an error that repeating does not cure: the host looked at what it was asked for and refused it. A quota

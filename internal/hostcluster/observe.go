@@ -87,7 +87,7 @@ func (h *Host) Observe(ctx context.Context, s Spec) (Observation, error) {
 		return Observation{}, err
 	}
 
-	observation := Observation{Machines: make(map[string]MachineState, len(s.Machines))}
+	observation := Observation{Machines: make(map[string]MachineState, len(s.Machines)), Strays: found.strays(s)}
 	if err := h.observeShared(ctx, s, found, &observation); err != nil {
 		return Observation{}, err
 	}
@@ -251,7 +251,21 @@ func (h *Host) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1.S
 		return nil
 	}
 
-	wanted, err := fieldsOf(setKind, s.statefulSet(m))
+	if err := h.compareSet(ctx, s.statefulSet(m), live, state); err != nil {
+		return err
+	}
+
+	if pod != nil && pod.DeletionTimestamp == nil && otherTemplate(live, pod) {
+		state.Outdated = append(state.Outdated, fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)",
+			podKind.of(pod), setKind.of(live), pod.Labels[appsv1.StatefulSetRevisionLabel], live.Status.UpdateRevision))
+	}
+
+	return nil
+}
+
+// compareSet compares a StatefulSet to what is wanted, and its template apart from the rest.
+func (h *Host) compareSet(ctx context.Context, set, live *appsv1.StatefulSet, state *MachineState) error {
+	wanted, err := fieldsOf(setKind, set)
 	if err != nil {
 		return err
 	}
@@ -266,12 +280,14 @@ func (h *Host) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1.S
 		return err
 	}
 
-	state.Outdated, state.Drift = append(state.Outdated, template...), append(state.Drift, others...)
-
-	if pod != nil && pod.DeletionTimestamp == nil && otherTemplate(live, pod) {
-		state.Outdated = append(state.Outdated, fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)",
-			podKind.of(pod), setKind.of(live), pod.Labels[appsv1.StatefulSetRevisionLabel], live.Status.UpdateRevision))
+	// One line for a field: what others changed is in the template's differences, and not what they added.
+	if len(template) == 0 {
+		if template, err = h.additions(ctx, live, set.Spec.Template); err != nil {
+			return err
+		}
 	}
+
+	state.Outdated, state.Drift = append(state.Outdated, template...), append(state.Drift, others...)
 
 	return nil
 }

@@ -78,6 +78,25 @@ func (i *inventory) machines() []string {
 	return slices.Sorted(maps.Keys(left))
 }
 
+// strays are the machines of the pools of a Spec that it does not name.
+func (i *inventory) strays(s Spec) (names []string) {
+	pools, named := map[string]bool{}, map[string]bool{}
+
+	for _, m := range s.Machines {
+		pools[m.Pool], named[m.Label()] = true, true
+	}
+
+	for _, o := range i.all() {
+		if labels := o.GetLabels(); pools[labels[LabelPool]] && labels[LabelMachine] != "" && !named[labels[LabelMachine]] {
+			names = append(names, labels[LabelMachine])
+		}
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
 func (i *inventory) all() (objects []object) {
 	for _, o := range i.sets {
 		objects = append(objects, o)

@@ -40,6 +40,10 @@ func (h *Host) Replace(ctx context.Context, s Spec, machine string) error {
 		return err
 	}
 
+	if set, err = h.dropAdditions(ctx, set, s.statefulSet(m).Spec.Template); err != nil {
+		return err
+	}
+
 	// A pod that is deleted before the controller has seen the template may come back from the old one.
 	if set, err = h.awaitTaken(ctx, set); err != nil {
 		return err
@@ -120,7 +124,9 @@ func (h *Host) beginWipe(ctx context.Context, s Spec, m Machine, live *appsv1.St
 		return err
 	}
 
-	return h.change(ctx, setKind, live, body)
+	_, err = h.change(ctx, setKind, live, body)
+
+	return err
 }
 
 // lookAt finds a machine of the Spec and its objects.

@@ -101,6 +101,9 @@ type Observation struct {
 	// Missing and Drift are about what machines share, each a line for people: objects that are
 	// not there, and fields that somebody else changed.
 	Missing, Drift []string
+	// Strays are machines of the same pools that the host has something of and the Spec does not name, by their names on the
+	// host without the cluster's (cp-3): an apply that was killed before it could say what it made leaves such.
+	Strays []string
 }
 
 // MachineState is one machine on the host cluster.
