@@ -66,7 +66,7 @@ func formerPeer(have Snapshot, m Machine, member EtcdMember) string {
 		}
 	}
 
-	return fmt.Sprintf("is known to etcd as %s, which its pod at %s is not yet", strings.Join(member.PeerURLs, ", "), strings.Join(addresses, ", "))
+	return fmt.Sprintf("is still known to etcd at the address of a former pod: %s, not %s", strings.Join(member.PeerURLs, ", "), strings.Join(addresses, ", "))
 }
 
 // planVolumes replaces volumes that are lost for good, of one machine at a time, control
@@ -142,7 +142,7 @@ func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 		return
 	}
 
-	d.refuse(lost[0], fmt.Sprintf("its data is lost%s, and so is that of %d of %d control planes: etcd has no quorum any more",
-		because(have.Machines[lost[0]].Cause), len(lost), len(all)),
+	d.refuse("", fmt.Sprintf("the data of %d of %d control planes is lost (%s: %s), so that etcd cannot have a quorum again",
+		len(lost), len(all), lost[0], have.Machines[lost[0]].Cause),
 		"Set bootstrap.restore_from to a snapshot of the cluster, or bring the volumes back")
 }

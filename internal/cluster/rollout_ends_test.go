@@ -26,8 +26,8 @@ func (t *trial) refused(d cluster.Decision) {
 			ok = b.version != t.machine(r.Machine).TalosVersion || b.schematic != t.machine(r.Machine).Schematic
 		case strings.Contains(text, "the image holds another Talos"):
 			ok = b.version != t.machine(r.Machine).TalosVersion
-		case strings.Contains(text, "etcd has no quorum any more"):
-			ok = b.pod.lost && !t.quorum()
+		case strings.Contains(text, "cannot have a quorum again"):
+			ok = !t.quorum() && slices.ContainsFunc(t.boxes, func(b *box) bool { return b.pod != nil && b.pod.lost })
 		case strings.Contains(text, "wanted is the older"):
 			ok = !t.machine(r.Machine).AllowDowngrade
 		case strings.Contains(text, "two members"):

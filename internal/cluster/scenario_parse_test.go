@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,8 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			}
 		case "joins":
 			spec.Joins = true
+		case "pods":
+			defaults.Container, defaults.InstallTarget = true, ""
 		case "no-cni":
 			spec.NodesBecomeReady = false
 		case "version":
@@ -59,12 +62,15 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 		case "beside":
 			spec.Beside = append(spec.Beside, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
 		case "removed":
-			m := cluster.Machine{Name: f[1], Role: cluster.Role(f[2]), Address: f[3], NodeName: f[1]}
+			m := cluster.Machine{Name: f[1], Role: cluster.Role(f[2]), Address: f[3], NodeName: f[1], Container: defaults.Container}
 			parseSettings(t, &m, f[4:])
 			spec.Removed = append(spec.Removed, m)
 		default:
 			m := defaults
 			m.Name, m.Role, m.Address = f[0], cluster.Role(f[1]), f[2]
+			if m.Container {
+				m.NodeName = m.Name
+			}
 
 			if spec.Kubernetes.Version != "" {
 				m.Images = imagesOf(m.Role, spec.Kubernetes.Version)
@@ -99,6 +105,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.NodeName = value
 		case "reinstall":
 			m.Reinstall = true
+		case "replace":
+			m.Replace = strings.ReplaceAll(value, "_", " ")
 		case "downgrade":
 			m.AllowDowngrade = true
 		case "via":
@@ -174,7 +182,12 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 		case "peer":
 			have.Peers[f[1]] = parseState(t, now, f[2:], defaults)
 		default:
-			have.Machines[f[0]] = parseState(t, now, f[1:], defaults)
+			s := parseState(t, now, f[1:], defaults)
+			if m := machineIn(want, f[0]); m.Container && s.Access == cluster.Member && s.Addresses == nil {
+				s.Addresses = []string{m.Address}
+			}
+
+			have.Machines[f[0]] = s
 		}
 	}
 
@@ -186,8 +199,9 @@ func parseEtcd(want cluster.Spec, have *cluster.Snapshot, names []string) {
 
 	for _, name := range names {
 		name, learner := strings.CutSuffix(name, "(learner)")
+		name, address, _ := strings.Cut(name, "@")
 		have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{
-			ID: name, Name: name, Learner: learner, PeerURLs: []string{"https://" + machineIn(want, name).Address + ":2380"},
+			ID: name, Name: name, Learner: learner, PeerURLs: []string{"https://" + cmp.Or(address, machineIn(want, name).Address) + ":2380"},
 		})
 	}
 }
@@ -299,6 +313,12 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 		s.Busy, s.InUpgrade = "in progress", true
 	case "resetting":
 		s.Resetting = true
+	case "stopped":
+		s.Stopped = true
+	case "volumes-lost":
+		s.Stopped, s.VolumesLost = true, true
+	case "current":
+		s.Current = true
 	default:
 		return false
 	}
@@ -324,6 +344,8 @@ func parseVersions(s *cluster.MachineState, key, value string) bool {
 		s.FoundAt = value
 	case "pulled":
 		s.Pulled = value
+	case "address":
+		s.Addresses = strings.Fields(value) // none is not to be known
 	default:
 		return false
 	}

@@ -34,9 +34,12 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	policy try                      peer cp-7 member stage=running ready
 //	w-3 worker 10.0.0.7 pool=a      nodes w-3(NotReady,cordoned) w-4(foreign)
 //	restore key recorded=1h         cp-2 member stage=running restored=1h
+//	pods                            etcd cp-1@10.9.0.1 cp-2
+//	w-4 worker w-4.x replace=image  cp-1 member stage=running ready address=10.9.0.2
 //
 // version and talos say what all machines want and run that are not told otherwise, views
-// which member leads as all others see it; a foreign cordon is not talosop's.
+// which member leads as all others see it; a foreign cordon is not talosop's. After pods all
+// machines are, in pods at their own addresses unless told otherwise.
 //
 // -- decision --, -- teardown -- and -- removal -- hold the lines of the answer, -- forecast --
 // the steps of the model run and what is left after them, -- phase -- the phase.

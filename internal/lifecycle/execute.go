@@ -54,6 +54,8 @@ func (r *Runner) execute(ctx context.Context, o order) error {
 		return r.Fleet.Machine(o.via).RemoveMember(ctx, s.Member)
 	case cluster.Reset:
 		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Reset(ctx, s.Graceful) })
+	case cluster.ReplaceVolumes:
+		return r.replaceVolumes(ctx, o, s)
 	case cluster.DeleteNode:
 		return r.Kubernetes.DeleteNode(ctx, s.Node)
 	case cluster.PullImages:
@@ -129,17 +131,34 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 	})
 }
 
-// upgrade installs another Talos: the image is there before the node is emptied.
+// upgrade installs another Talos: the image is there before the node is emptied. That of a
+// container is the host cluster's to pull, which does so once there is a pod that needs it.
 func (r *Runner) upgrade(ctx context.Context, o order, s cluster.Upgrade) error {
 	machine := r.Fleet.Machine(o.on)
 
-	if err := machine.PullImage(ctx, s.Installer); err != nil {
-		return err
+	if !s.Container {
+		if err := machine.PullImage(ctx, s.Installer); err != nil {
+			return err
+		}
 	}
 
 	return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error {
 		return machine.Upgrade(ctx, s.Installer, o.on.UUID, o.confirm)
 	})
+}
+
+// replaceVolumes gives a machine new volumes, unless its old ones can be used again by now.
+func (r *Runner) replaceVolumes(ctx context.Context, o order, s cluster.ReplaceVolumes) error {
+	volumes, ok := r.Fleet.Machine(o.on).(Volumes)
+	if !ok {
+		return wait.Permanent(fmt.Errorf("%s is no pod and has no volumes to replace", s.Machine))
+	}
+
+	if err := o.confirm(ctx); err != nil {
+		return err
+	}
+
+	return volumes.ReplaceVolumes(ctx)
 }
 
 // disrupt takes a machine out of service in good order: its node is cordoned and drained,

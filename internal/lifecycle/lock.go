@@ -117,6 +117,10 @@ func (t *turnstile) close() {
 // control plane, whose API nobody else can bring back, and any with a step that disrupts
 // nothing.
 func locked(step cluster.Step, have cluster.Snapshot) bool {
+	if have.Machines[step.On()].Access == cluster.Maintenance && cluster.Disruptive(step) {
+		return false // a blank pod is in nobody's service
+	}
+
 	if !cluster.Disruptive(step) {
 		return have.Kubernetes.Reachable && cluster.OneByOne(step)
 	}

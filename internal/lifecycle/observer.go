@@ -257,6 +257,10 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 		fresh.UUID = old.UUID
 	}
 
+	if fresh.Stopped && fresh.TalosVersion == "" {
+		fresh.TalosVersion = old.TalosVersion
+	}
+
 	o.states[name] = fresh
 }
 

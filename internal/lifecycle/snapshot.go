@@ -33,6 +33,12 @@ func (p *precaution) take(ctx context.Context, r *Runner, o order, watch *observ
 		return nil
 	}
 
+	// What does not run costs nobody a vote. It may even be all that there is.
+	_, ok := watch.snapshotSource(o.on)
+	if !ok && o.have.Machines[o.on.Name].Access != cluster.Member {
+		return nil
+	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
