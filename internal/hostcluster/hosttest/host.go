@@ -55,6 +55,7 @@ type Host struct {
 	claims   corelisters.PersistentVolumeClaimLister
 	services corelisters.ServiceLister
 	backends discoverylisters.EndpointSliceLister
+	objects  corelisters.NodeLister
 
 	work sync.WaitGroup
 
@@ -202,7 +203,7 @@ func (h *Host) begin(nodes int) error {
 	factory := informers.NewSharedInformerFactory(h.API(), 0)
 	core := factory.Core().V1()
 	h.pods, h.claims, h.services = core.Pods().Lister(), core.PersistentVolumeClaims().Lister(), core.Services().Lister()
-	h.backends = factory.Discovery().V1().EndpointSlices().Lister()
+	h.objects, h.backends = core.Nodes().Lister(), factory.Discovery().V1().EndpointSlices().Lister()
 
 	if err := h.watch(core); err != nil {
 		return err
@@ -216,7 +217,7 @@ func (h *Host) begin(nodes int) error {
 	})
 
 	for range nodes {
-		if _, err := h.addNode(h.ctx); err != nil {
+		if _, err := h.AddNode(h.ctx); err != nil {
 			return err
 		}
 	}

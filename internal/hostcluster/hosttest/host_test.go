@@ -3,11 +3,14 @@ package hosttest_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -18,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
@@ -104,16 +108,21 @@ func (s *site) claims(name string) {
 	s.t.Helper()
 
 	for volume := range kept {
-		_, err := s.API().CoreV1().PersistentVolumeClaims(s.namespace).Create(s.t.Context(), &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + name},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				StorageClassName: orNil(s.class),
-				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-			},
-		}, metav1.CreateOptions{})
-		must(s.t, err)
+		must(s.t, s.claim(s.t.Context(), name, volume))
 	}
+}
+
+func (s *site) claim(ctx context.Context, name, volume string) error {
+	_, err := s.API().CoreV1().PersistentVolumeClaims(s.namespace).Create(ctx, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: orNil(s.class),
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}, metav1.CreateOptions{})
+
+	return err
 }
 
 func orNil(text string) *string {
@@ -263,8 +272,13 @@ func insecure(t testing.TB, address string) *client.Client {
 	return c
 }
 
-// configuration of a control plane.
-func configuration(t testing.TB) []byte {
+// cluster is the Talos cluster of one control plane dev-cp-0.
+type cluster struct {
+	bundle *pki.Bundle
+	config []byte
+}
+
+func newCluster(t testing.TB) cluster {
 	t.Helper()
 
 	bundle, err := pki.Generate()
@@ -278,42 +292,212 @@ func configuration(t testing.TB) []byte {
 		machineconfig.Machine{Role: machineconfig.ControlPlane, Mode: machineconfig.Container, Hostname: "dev-cp-0"}, bundle)
 	must(t, err)
 
-	return config.Bytes
+	return cluster{bundle, config.Bytes}
 }
 
-func (s *site) configure(name string, config []byte) {
+// call calls the API of the configured machine in a pod until it succeeds, through a port-forward.
+func (s *site) call(c cluster, name string, call func(context.Context, *client.Client) error) {
 	s.t.Helper()
 
-	c := insecure(s.t, s.forward(name+"-0"))
-
-	_, err := c.ApplyConfiguration(s.t.Context(), &machine.ApplyConfigurationRequest{Data: config})
+	admin, err := c.bundle.TalosClient([]string{"os:admin"}, time.Hour)
 	must(s.t, err)
-	s.in(name, talossim.StageBooting) // until etcd is bootstrapped
+
+	pair, err := tls.X509KeyPair(admin.Certificate, admin.Key)
+	must(s.t, err)
+
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(admin.CA)
+
+	talos, err := client.New(s.t.Context(), client.WithEndpoints(s.forward(name+"-0")), client.WithTLSConfig(&tls.Config{
+		RootCAs: roots, Certificates: []tls.Certificate{pair}, ServerName: "dev-cp-0", MinVersion: tls.VersionTLS13,
+	}))
+	must(s.t, err)
+
+	defer func() { must(s.t, talos.Close()) }()
+
+	soon(s.t, func(ctx context.Context) error { return call(ctx, talos) })
 }
+
+// configure applies a configuration to a machine in maintenance mode.
+func (s *site) configure(c cluster, name string) {
+	s.t.Helper()
+
+	s.in(name, talossim.StageMaintenance)
+
+	_, err := insecure(s.t, s.forward(name+"-0")).ApplyConfiguration(s.t.Context(), &machine.ApplyConfigurationRequest{Data: c.config})
+	must(s.t, err)
+}
+
+// create brings up a control plane, and returns its pod.
+func (s *site) create(c cluster, name, tag string) *corev1.Pod {
+	s.t.Helper()
+
+	s.make(name, tag)
+	s.podThat(name, running)
+	s.configure(c, name)
+	s.call(c, name, func(ctx context.Context, t *client.Client) error {
+		return t.Bootstrap(ctx, &machine.BootstrapRequest{})
+	})
+
+	return s.podThat(name, ready)
+}
+
+func running(pod *corev1.Pod) error {
+	if pod.Status.Phase != corev1.PodRunning {
+		return errors.New("it does not run")
+	}
+
+	return nil
+}
+
+func talosOf(pod *corev1.Pod) corev1.ContainerStatus { return pod.Status.ContainerStatuses[0] }
 
 // TestPodIsMachine is the life of a machine in a pod: it has what its volumes have, whatever pod runs it.
 func TestPodIsMachine(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, hosttest.Shared(t))
-	s.make("dev-cp-0", "v1.13.1")
+	s, c := newSite(t, hosttest.Shared(t)), newCluster(t)
+	s.probe = 6443 // only after etcd was bootstrapped
 
-	pod := s.podThat("dev-cp-0", ready)
-	s.in("dev-cp-0", talossim.StageMaintenance)
+	first := s.create(c, "dev-cp-0", "v1.13.1")
+	m := s.machine("dev-cp-0")
 
-	if v := s.machine("dev-cp-0").TalosVersion(); v != "v1.13.1" {
-		t.Errorf("release %s", v)
+	if m.TalosVersion() != "v1.13.1" || talosOf(first).Image != image+"v1.13.1" {
+		t.Errorf("release %s, status %+v", m.TalosVersion(), talosOf(first))
 	}
 
-	s.configure("dev-cp-0", configuration(t))
+	// The pod goes: an orderly stop, another address, and all is as before.
+	s.delete(first)
+	second := s.podThat("dev-cp-0", after(first))
+
+	if second.Status.PodIP == first.Status.PodIP || talosOf(second).ContainerID == talosOf(first).ContainerID {
+		t.Errorf("the next pod has the same address or container: %+v", second.Status)
+	}
+
+	// The container exits: another container in the same pod.
+	s.call(c, "dev-cp-0", func(ctx context.Context, t *client.Client) error {
+		_, err := t.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: c.config, Mode: machine.ApplyConfigurationRequest_REBOOT})
+
+		return err
+	})
+
+	restarted := s.podThat("dev-cp-0", func(pod *corev1.Pod) error {
+		if talosOf(pod).RestartCount == 0 {
+			return errors.New("no restart")
+		}
+
+		return ready(pod)
+	})
+
+	if talosOf(restarted).ContainerID == talosOf(second).ContainerID || restarted.Status.PodIP != second.Status.PodIP {
+		t.Errorf("after a restart: %+v", restarted.Status)
+	}
+
+	if ended := talosOf(restarted).LastTerminationState.Terminated; ended == nil || ended.ExitCode != 129 || ended.ContainerID != talosOf(second).ContainerID {
+		t.Errorf("the last container: %+v", ended)
+	}
+
+	// Another image is another release of the same machine, once the pod is replaced.
+	s.setImage("dev-cp-0", "v1.13.2")
+	s.delete(restarted)
+	s.podThat("dev-cp-0", after(restarted))
+
+	if m.TalosVersion() != "v1.13.2" || !m.Configured() {
+		t.Errorf("release %s, configured %v", m.TalosVersion(), m.Configured())
+	}
+}
+
+func (s *site) setImage(name, tag string) {
+	s.t.Helper()
+
+	_, err := s.API().AppsV1().StatefulSets(s.namespace).Patch(s.t.Context(), name, types.StrategicMergePatchType,
+		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"talos","image":"`+image+tag+`"}]}}}}`), metav1.PatchOptions{})
+	must(s.t, err)
+}
+
+// renew deletes claims of a machine and its pod, and makes the claims again.
+func (s *site) renew(name string, pod *corev1.Pod, volumes ...string) {
+	s.t.Helper()
+
+	claims := s.API().CoreV1().PersistentVolumeClaims(s.namespace)
+
+	for _, volume := range volumes {
+		must(s.t, claims.Delete(s.t.Context(), volume+"-"+name, metav1.DeleteOptions{}))
+	}
+
 	s.delete(pod)
-	next := s.podThat("dev-cp-0", after(pod))
 
-	if next.Status.PodIP == pod.Status.PodIP || next.Status.ContainerStatuses[0].ContainerID == pod.Status.ContainerStatuses[0].ContainerID {
-		t.Errorf("the next pod has the same address or container: %+v", next.Status)
+	for _, volume := range volumes {
+		soon(s.t, func(ctx context.Context) error { return s.claim(ctx, name, volume) })
+	}
+}
+
+// TestVolumesAreTheMachine: the configuration goes with one volume, and the data of etcd with another.
+func TestVolumesAreTheMachine(t *testing.T) {
+	t.Parallel()
+
+	s, c := newSite(t, hosttest.Shared(t)), newCluster(t)
+	s.probe = 6443
+
+	pod := s.create(c, "dev-cp-0", "v1.13.1")
+
+	s.renew("dev-cp-0", pod, "state")
+	pod = s.podThat("dev-cp-0", another(pod))
+	s.configure(c, "dev-cp-0")
+	pod = s.podThat("dev-cp-0", func(next *corev1.Pod) error { return ready(next) }) // its etcd has its data
+
+	s.renew("dev-cp-0", pod, "var")
+	pod = s.podThat("dev-cp-0", another(pod))
+	s.call(c, "dev-cp-0", func(ctx context.Context, t *client.Client) error {
+		return t.Bootstrap(ctx, &machine.BootstrapRequest{})
+	})
+	pod = s.podThat("dev-cp-0", ready)
+
+	s.renew("dev-cp-0", pod, slices.Collect(maps.Keys(kept))...)
+	s.podThat("dev-cp-0", another(pod))
+	s.in("dev-cp-0", talossim.StageMaintenance)
+}
+
+// another is a pod that runs, but the one before.
+func another(old *corev1.Pod) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error {
+		if pod.UID == old.UID {
+			return errors.New("still the same pod")
+		}
+
+		return running(pod)
+	}
+}
+
+// TestEphemeralVolumesGoWithThePod, and stay when its container only starts again.
+func TestEphemeralVolumesGoWithThePod(t *testing.T) {
+	t.Parallel()
+
+	s, c := newSite(t, hosttest.Shared(t)), newCluster(t)
+	s.ephemeral = true
+
+	s.make("dev-cp-0", "v1.13.1")
+	pod := s.podThat("dev-cp-0", ready)
+	s.configure(c, "dev-cp-0")
+
+	m := s.machine("dev-cp-0")
+	m.PowerOff() // as a crash does
+	pod = s.podThat("dev-cp-0", func(next *corev1.Pod) error {
+		if talosOf(next).RestartCount == 0 {
+			return errors.New("no restart")
+		}
+
+		return ready(next)
+	})
+
+	if !m.Configured() || talosOf(pod).LastTerminationState.Terminated.ExitCode != 137 {
+		t.Errorf("configured %v after a crash: %+v", m.Configured(), talosOf(pod))
 	}
 
-	if !s.machine("dev-cp-0").Configured() {
-		t.Fatal("the configuration went with the pod")
+	must(t, s.KillPod(t.Context(), s.namespace, pod.Name))
+	s.podThat("dev-cp-0", after(pod))
+
+	if m.Configured() {
+		t.Error("the configuration is still there")
 	}
 }

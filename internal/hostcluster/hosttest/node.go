@@ -35,10 +35,8 @@ type node struct {
 	runs map[types.UID]*run
 }
 
-// AddNode adds a node with labels beside the usual ones and returns its name.
-func (h *Host) AddNode(ctx context.Context) (string, error) { return h.addNode(ctx) }
-
-func (h *Host) addNode(ctx context.Context) (string, error) {
+// AddNode adds a node and returns its name.
+func (h *Host) AddNode(ctx context.Context) (string, error) {
 	address, err := h.sim.Reserve()
 	if err != nil {
 		return "", err
@@ -162,6 +160,45 @@ func (h *Host) LoseNode(ctx context.Context, name string) error {
 	}
 
 	return h.markPodsLost(ctx, name)
+}
+
+// ReturnNode gives a lost node its power back: its pods get new containers, and those that were to end do.
+func (h *Host) ReturnNode(ctx context.Context, name string) error {
+	object, err := h.API().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+
+	address, err := netip.ParseAddr(object.Status.Addresses[0].Address)
+	if err != nil {
+		return fmt.Errorf("return node %s: %w", name, err)
+	}
+
+	n := &node{host: h, name: name, address: address, bootID: uuid.NewString()}
+
+	if err := n.power(); err != nil {
+		return err
+	}
+
+	h.admit(n)
+
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		object, err := h.API().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+
+		object.Spec.Taints = slices.DeleteFunc(object.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnreachable })
+
+		if object, err = h.API().CoreV1().Nodes().Update(ctx, object, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+
+		object.Status = n.status()
+		_, err = h.API().CoreV1().Nodes().UpdateStatus(ctx, object, metav1.UpdateOptions{})
+
+		return err
+	})
 }
 
 // markLost is the node lifecycle controller's.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -70,21 +71,35 @@ func (h *Host) route(to netip.AddrPort) (string, error) {
 		return "", err
 	}
 
-	node := h.nodeOf(func(n *node) bool { return n.address == to.Addr() })
+	node, err := h.isNode(to.Addr())
+	if err != nil {
+		return "", err
+	}
 
 	for _, service := range services {
 		for _, port := range service.Spec.Ports {
-			if node != nil && port.NodePort == int32(to.Port()) || balances(service, to, port) {
+			if node && port.NodePort == int32(to.Port()) || balances(service, to, port) {
 				return h.routeToService(service, port)
 			}
 		}
 	}
 
-	if node != nil {
+	if node {
 		return "", syscall.ECONNREFUSED
 	}
 
 	return "", syscall.EHOSTUNREACH
+}
+
+// isNode says whether a node that runs has the address, the host's control plane included.
+func (h *Host) isNode(address netip.Addr) (bool, error) {
+	nodes, err := h.objects.List(labels.Everything())
+
+	return slices.ContainsFunc(nodes, func(node *corev1.Node) bool {
+		return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}) && slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == address.String() })
+	}), err
 }
 
 func balances(service *corev1.Service, to netip.AddrPort, port corev1.ServicePort) bool {

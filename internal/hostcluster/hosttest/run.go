@@ -59,6 +59,15 @@ func newRun(n *node, pod *corev1.Pod) *run {
 	r.pod.Store(pod)
 	r.waits("ContainerCreating", "")
 
+	for _, old := range pod.Status.ContainerStatuses {
+		if old.Name == containerName && old.ContainerID != "" { // the node was off meanwhile
+			r.container.restarts = old.RestartCount + 1
+			r.container.last = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: 255, Reason: "Unknown", ContainerID: old.ContainerID, StartedAt: r.begun, FinishedAt: r.begun,
+			}}
+		}
+	}
+
 	return r
 }
 
