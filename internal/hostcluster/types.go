@@ -2,6 +2,7 @@ package hostcluster
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -48,6 +49,9 @@ type Spec struct {
 	Endpoint *EndpointService
 	// Labels and Annotations are put on every object.
 	Labels, Annotations map[string]string
+	// PodCIDRs and ServiceCIDRs are the networks of the Talos cluster, which must not be the host's; they are
+	// only looked at by [Host.Check].
+	PodCIDRs, ServiceCIDRs []netip.Prefix
 	// Machines of the resource, wanted ones and those that are to go.
 	Machines []Machine
 }
