@@ -3,9 +3,14 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
@@ -175,30 +180,107 @@ func (s *session) clearHost(ctx context.Context) error {
 	return nil
 }
 
-// driftOnHost tells what of the objects on the host cluster is not as it should be, by machine. What
-// machines share is told with the first of them.
-func (s *session) driftOnHost(ctx context.Context) (map[string][]string, error) {
-	if s.route.host == nil {
-		return nil, nil
+// hostReport is what a refresh finds out about machines in containers from their host cluster.
+type hostReport struct {
+	// drift is what of their objects is not as it should be, and pods what those are made of that are as they should
+	// be; both by machine.
+	drift map[string][]string
+	pods  map[string]string
+}
+
+// hostReport looks at the host, or at what was seen of it since a time. It is nil on metal, and where the host does not answer.
+func (s *session) hostReport(ctx context.Context, since time.Time) *hostReport {
+	machines, ok := s.runner.Fleet.(containerFleet)
+	if !ok {
+		return nil
 	}
 
-	seen, err := s.look(ctx)
+	seen, err := machines.watch.look(ctx, since)
 	if err != nil {
-		return nil, err
+		return nil // which is told of each of its machines
 	}
 
-	drift := map[string][]string{}
+	reasons, err := s.route.outdated(ctx, seen)
+	if err != nil {
+		return nil
+	}
 
-	for _, m := range s.route.wanted(s.pool).Machines {
+	found := &hostReport{drift: map[string][]string{}, pods: map[string]string{}}
+	wanted := s.route.wanted(s.pool)
+
+	for i, m := range wanted.Machines {
 		pod := seen.Machines[m.Name]
+		lines := slices.Clone(pod.Drift)
 
-		lines := append([]string(nil), pod.Drift...)
-		for _, reason := range pod.Outdated {
-			lines = append(lines, reason)
+		// What machines share is told with the first of them.
+		if i == 0 {
+			lines = slices.Concat(seen.Missing, seen.Drift, lines)
 		}
 
-		drift[m.Name] = lines
+		if reason := reasons[m.Name]; reason != "" {
+			lines = append(lines, reason)
+		} else if pod.Exists {
+			found.pods[m.Name] = podDigest(wanted, m.Name)
+		}
+
+		found.drift[m.Name] = lines
 	}
 
-	return drift, nil
+	return found
+}
+
+// podDigest is "" where a pod cannot be told from others.
+func podDigest(spec hostcluster.Spec, machine string) string {
+	digest, err := hostcluster.PodDigest(spec, machine)
+	if err != nil {
+		return "" // it then counts as one that is not as talosop made it
+	}
+
+	return digest
+}
+
+// in puts a report into what was observed of machines. Without one that stays as it is.
+func (h *hostReport) in(observed types.Map) types.Map {
+	if h == nil {
+		return observed
+	}
+
+	values := observed.Elements()
+
+	for name, lines := range h.drift {
+		object, ok := values[name].(types.Object)
+		if !ok {
+			continue
+		}
+
+		last, _ := object.Attributes()["drift"].(types.List)
+		known, _ := knownStrings(last)
+		kept := slices.DeleteFunc(known, func(line string) bool { return strings.HasPrefix(line, driftHost) })
+
+		for _, line := range lines {
+			kept = append(kept, driftHost+line)
+		}
+
+		values[name] = withValue(withValue(object, "drift", textList(kept)), "pod_digest", textOrNull(h.pods[name]))
+	}
+
+	return types.MapValueMust(observedType(), values)
+}
+
+// podsOf is what the pods are made of that a run left as they are wanted.
+func (s *session) podsOf(have cluster.Snapshot) map[string]string {
+	if s.route.host == nil {
+		return nil
+	}
+
+	pods := map[string]string{}
+
+	wanted := s.route.wanted(s.pool)
+	for _, m := range wanted.Machines {
+		if have.Machines[m.Name].Current {
+			pods[m.Name] = podDigest(wanted, m.Name)
+		}
+	}
+
+	return pods
 }

@@ -39,6 +39,8 @@ type examination struct {
 
 	mu     sync.Mutex
 	places map[string][]string
+	// onHost is what the host cluster of containers has; nil when it did not say.
+	onHost *hostReport
 }
 
 func newExamination(p pool) *examination {

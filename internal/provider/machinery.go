@@ -233,10 +233,12 @@ func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool, 
 		exam.expect(s.want.Machines, recorded)
 	}
 
+	begun := time.Now()
 	have := withoutStrangers(s.want, s.runner.Observe(ctx, s.want))
 
 	if exam != nil {
 		exam.expectImages(s.want.Machines, have, recorded)
+		exam.onHost = s.hostReport(ctx, begun)
 	}
 
 	return s.want, have, nil
@@ -249,6 +251,8 @@ type run struct {
 	err    error
 	// renamed and replaced are those of the record the run began with.
 	renamed, replaced map[string]string
+	// pods is what the pods of containers are made of that are as wanted.
+	pods map[string]string
 	// anonymous is true when it restored a snapshot that may be of any cluster.
 	anonymous bool
 	// remains is what an update that failed would still have to do.
@@ -259,7 +263,10 @@ func (s *session) ended(recorded recordedPool, result lifecycle.Result, err erro
 	result.Snapshot = withoutStrangers(s.want, result.Snapshot)
 	result.Touched = result.Touched || s.furnished
 
-	return run{want: s.want, result: result, err: err, renamed: recorded.renamed, replaced: recorded.replaced, anonymous: s.anonymous()}
+	return run{
+		want: s.want, result: result, err: err, renamed: recorded.renamed, replaced: recorded.replaced, anonymous: s.anonymous(),
+		pods: s.podsOf(result.Snapshot),
+	}
 }
 
 // converge makes the machines what the pool says.

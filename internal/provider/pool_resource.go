@@ -164,7 +164,7 @@ func (m *machinery) refresh(
 	}
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
-	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places))
+	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places)))
 	diags.Append(seen(ctx, want, have)...)
 	diags.Append(oddities(p, want, have)...)
 
@@ -285,12 +285,20 @@ func (m *machinery) remaining(ctx context.Context, p pool, done run, state lifeM
 // added and joined, or were sent their configuration, are stored either way, because
 // they are ours now.
 //
+// held is the group by which machines in containers are called.
+//
 // How the resource treats its machines is stored either way, too: it touches none of
 // them, and is how a user gets out of an update that cannot succeed.
-func (m *poolModel) settleUpdate(ctx context.Context, done run, plan, state poolModel) diag.Diagnostics {
+func (m *poolModel) settleUpdate(ctx context.Context, done run, held *group, plan, state poolModel) diag.Diagnostics {
 	m.settle(done, plan.lifeModel, state.lifeModel)
 
 	if !done.halted() {
+		return nil
+	}
+
+	if inContainers(types.StringUnknown(), []*group{{machinesModel: state.machinesModel}, {machinesModel: plan.machinesModel}}) {
+		m.Replicas = done.hold(held, state.Replicas, plan.Replicas)
+
 		return nil
 	}
 

@@ -79,8 +79,12 @@ func (r run) observed(prior types.Map) types.Map {
 		}
 	}
 
+	for name, digest := range r.pods {
+		values[name] = withValue(values[name], "pod_digest", textOrNull(digest))
+	}
+
 	for name, installer := range r.installed() {
-		values[name] = withInstaller(values[name], installer)
+		values[name] = withValue(values[name], "installer", textOrNull(installer))
 	}
 
 	for _, m := range r.want.Removed {
@@ -147,15 +151,15 @@ func (r run) installed() map[string]string {
 	return installers
 }
 
-// withInstaller puts the image that was installed into the record of a machine.
-func withInstaller(record attr.Value, installer string) attr.Value {
+// withValue puts a value into the record of a machine.
+func withValue(record attr.Value, name string, value attr.Value) attr.Value {
 	object, ok := record.(types.Object)
 	if !ok {
 		return record
 	}
 
 	values := object.Attributes()
-	values["installer"] = textOrNull(installer)
+	values[name] = value
 
 	return types.ObjectValueMust(observedType().AttrTypes, values)
 }

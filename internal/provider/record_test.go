@@ -233,7 +233,7 @@ func TestInstalledImagesAreRecorded(t *testing.T) {
 		"one, and then no more": {done: []cluster.Step{upgrade("between:v1.12.9")}, err: errStopped, want: "between:v1.12.9"},
 	} {
 		prior := observed(want, have, types.MapNull(observedType()))
-		prior = types.MapValueMust(observedType(), map[string]attr.Value{"w-1": withInstaller(prior.Elements()["w-1"], "old:v1.12.4")})
+		prior = types.MapValueMust(observedType(), map[string]attr.Value{"w-1": withValue(prior.Elements()["w-1"], "installer", types.StringValue("old:v1.12.4"))})
 
 		record := run{want: want, err: test.err, result: lifecycle.Result{Snapshot: have, Done: test.done}}.observed(prior)
 		if got := recordedValue(t, record, "w-1", "installer"); !got.Equal(types.StringValue(test.want)) {

@@ -1,0 +1,207 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+func TestMain(m *testing.M) { hosttest.Run(m) }
+
+// hostSite is a namespace of the shared host cluster, in which clusters are made.
+type hostSite struct {
+	*hosttest.Host
+
+	namespace string
+	// wrap is put around connections to the host; nil leaves them as they are.
+	wrap func(host) host
+}
+
+func newHostSite(t *testing.T) *hostSite {
+	t.Helper()
+
+	return siteOn(t, hosttest.Shared(t))
+}
+
+func siteOn(t *testing.T, on *hosttest.Host) *hostSite {
+	t.Helper()
+
+	return &hostSite{Host: on, namespace: on.Namespace(t)}
+}
+
+// machinery is impatient, and reaches what is outside of the host as the host does.
+func (s *hostSite) machinery() *machinery {
+	m := impatientMachinery()
+	m.interval = 50 * time.Millisecond
+	m.hosts.open = func(o hostcluster.Options) (host, error) {
+		o.Reach = s.Reach
+
+		opened, err := hostcluster.Open(o)
+		if err != nil || s.wrap == nil {
+			return opened, err
+		}
+
+		return s.wrap(opened), nil
+	}
+
+	return m
+}
+
+func (s *hostSite) serve(t *testing.T) tfprotov6.ProviderServer {
+	t.Helper()
+
+	return serve(t, s.machinery(), configuration{})
+}
+
+// drive is a resource that does not exist yet.
+func (s *hostSite) drive(t *testing.T, name string) *driven {
+	t.Helper()
+
+	d := drive(t, name, configuration{})
+	d.server = s.serve(t)
+
+	return d
+}
+
+// container is what is common to clusters in containers, called after their namespace so that tests can tell the machines apart.
+func (s *hostSite) container(name, secrets string) configuration {
+	return configuration{
+		"mode": "container", "name": name, "secrets": secrets, "talos_version": "v1.13.0", "kubernetes_version": "v1.36.2", "deletion_protection": false,
+		"host": configuration{"kubeconfig_path": s.Kubeconfig(), "namespace": s.namespace},
+	}
+}
+
+// cluster is a whole cluster with one pool of workers, batch.
+func (s *hostSite) cluster(name, secrets string, planes, workers int) configuration {
+	base := s.container(name, secrets)
+	base["control_plane"] = configuration{"replicas": planes}
+
+	if workers > 0 {
+		base["workers"] = configuration{"batch": configuration{"replicas": workers}}
+	}
+
+	return base
+}
+
+// pods names the pods with a label selector, in order.
+func (s *hostSite) pods(t *testing.T, selector string) []string {
+	t.Helper()
+
+	list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var names []string
+	for _, pod := range list.Items {
+		names = append(names, pod.Name)
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+// everything that has a label, by kind and name.
+func (s *hostSite) objects(t *testing.T, selector string) []string {
+	t.Helper()
+
+	var found []string
+
+	add := func(kind string, names ...string) {
+		for _, name := range names {
+			found = append(found, kind+" "+name)
+		}
+	}
+
+	options := metav1.ListOptions{LabelSelector: selector}
+	core, apps := s.API().CoreV1(), s.API().AppsV1()
+
+	sets, err := apps.StatefulSets("").List(t.Context(), options)
+	must(t, err)
+
+	for _, o := range sets.Items {
+		add("StatefulSet", o.Name)
+	}
+
+	services, err := core.Services("").List(t.Context(), options)
+	must(t, err)
+
+	for _, o := range services.Items {
+		add("Service", o.Name)
+	}
+
+	claims, err := core.PersistentVolumeClaims("").List(t.Context(), options)
+	must(t, err)
+
+	for _, o := range claims.Items {
+		add("PersistentVolumeClaim", o.Name)
+	}
+
+	pods, err := core.Pods("").List(t.Context(), options)
+	must(t, err)
+
+	for _, o := range pods.Items {
+		add("Pod", o.Name)
+	}
+
+	return found
+}
+
+// expectNothing checks that nothing of a cluster is left on the host.
+func (s *hostSite) expectNothing(t *testing.T, name string) {
+	t.Helper()
+
+	if left := s.objects(t, hostcluster.LabelCluster+"="+name); len(left) > 0 {
+		t.Errorf("left of %s: %s", name, strings.Join(left, ", "))
+	}
+}
+
+// bootstraps counts those of a cluster's control planes.
+func (s *hostSite) bootstraps() int {
+	n := 0
+
+	for _, call := range s.Sim().CallsTo("Bootstrap") {
+		if strings.HasPrefix(call.Machine, s.namespace+".") {
+			n++
+		}
+	}
+
+	return n
+}
+
+// expectPhase checks the phase in state.
+func (d *driven) expectPhase(t *testing.T, phase string) {
+	t.Helper()
+
+	if got := text(t, d.state, "phase"); got != phase {
+		t.Errorf("phase is %s, want %s", got, phase)
+	}
+}
+
+// destroy destroys and checks that nothing is left.
+func (s *hostSite) destroy(t *testing.T, d *driven, name string) {
+	t.Helper()
+	d.apply(t, nil).must(t)
+	s.expectNothing(t, name)
+}
+
+func kubeconfigOf(s *hostSite) kubernetes.Kubeconfig {
+	return kubernetes.Kubeconfig{Path: s.Kubeconfig()}
+}
+
+// operations of a plan, as text.
+func operationsIn(t *testing.T, planned outcome) string {
+	t.Helper()
+
+	return strings.Join(textsOf(t, attributeOf(t, planned.value, "operations")), "\n")
+}
+
