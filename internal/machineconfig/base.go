@@ -36,9 +36,13 @@ func (g *Generator) base(m Machine) (*documents, error) {
 		return nil, fmt.Errorf("generate %s configuration: it starts with a %T", m.Role, known[0])
 	}
 
-	if err := g.putInstall(main.MachineConfig, m.Install); err != nil {
+	if m.Mode == Container {
+		g.putContainer(main)
+	} else if err := g.putInstall(main.MachineConfig, m.Install); err != nil {
 		return nil, err
 	}
+
+	putSANs(main, m.CertSANs)
 
 	if g.cluster.KubeProxyDisabled && main.ClusterConfig.ProxyConfig != nil {
 		main.ClusterConfig.ProxyConfig.Disabled = new(true)

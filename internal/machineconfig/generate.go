@@ -52,6 +52,8 @@ func NewGenerator(c Cluster, b *pki.Bundle) (*Generator, error) {
 // arguments alone. Mistakes are reported as FieldErrors, all those of the machine's settings at once, but
 // only the first of patches, since later ones build upon earlier ones.
 func (g *Generator) Machine(m Machine) (Config, error) {
+	m = m.within(g.cluster)
+
 	var mistakes problems
 	if checkMachine(&mistakes, m, complete); len(mistakes) > 0 {
 		return Config{}, mistakes.err()
@@ -152,6 +154,11 @@ func newInput(c Cluster, contract *config.VersionContract, b *pki.Bundle) (*gene
 		generate.WithClusterDiscovery(c.discovery()),
 	}
 
+	if c.Container {
+		// Validation in containers demands it (Talos 1.13, v1alpha1_validation.go).
+		options = append(options, generate.WithHostDNSForwardKubeDNSToHost(true))
+	}
+
 	if c.DNSDomain != "" {
 		options = append(options, generate.WithDNSDomain(c.DNSDomain))
 	}
@@ -166,13 +173,8 @@ func newInput(c Cluster, contract *config.VersionContract, b *pki.Bundle) (*gene
 		return nil, fmt.Errorf("prepare configuration of cluster %s: %w", c.Name, err)
 	}
 
-	if len(c.PodCIDRs) > 0 {
-		input.PodNet = c.PodCIDRs
-	}
-
-	if len(c.ServiceCIDRs) > 0 {
-		input.ServiceNet = c.ServiceCIDRs
-	}
+	pods, services := c.networks()
+	input.PodNet, input.ServiceNet = pods, services
 
 	return input, nil
 }

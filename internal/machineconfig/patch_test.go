@@ -233,7 +233,12 @@ func TestOneByOneTheSettings(t *testing.T) {
 			`+ v1alpha1: machine.install.diskSelector.model = "m*"`, `+ v1alpha1: machine.install.diskSelector.serial = "s"`, `+ v1alpha1: machine.install.diskSelector.size = "> 1TB"`,
 			`+ v1alpha1: machine.install.diskSelector.type = "hdd"`, `+ v1alpha1: machine.install.diskSelector.uuid = "u"`, `+ v1alpha1: machine.install.diskSelector.wwid = "w"`,
 		}},
-		{"a container needs no disk", "v1.13", func(_ *Cluster, m *Machine) { m.Mode, m.Install = Container, Install{} }, []string{`- v1alpha1: machine.install.disk = "/dev/sda"`}},
+		{"a container needs no disk", "v1.13", func(_ *Cluster, m *Machine) { m.Mode, m.Install = Container, Install{} }, []string{
+			`+ v1alpha1: cluster.apiServer.certSANs[0] = "127.0.0.1"`, `+ v1alpha1: cluster.apiServer.certSANs[1] = "localhost"`,
+			`+ v1alpha1: cluster.apiServer.certSANs[2] = "10.0.0.10"`, `+ v1alpha1: machine.certSANs[0] = "127.0.0.1"`,
+			`+ v1alpha1: machine.certSANs[1] = "localhost"`, `+ v1alpha1: machine.certSANs[2] = "10.0.0.10"`, "- v1alpha1: machine.certSANs = []",
+			`- v1alpha1: machine.install.disk = "/dev/sda"`, "- v1alpha1: machine.install.grubUseUKICmdline = true", "- v1alpha1: machine.install.wipe = false",
+		}},
 		{"a disk by patch", "v1.13", func(_ *Cluster, m *Machine) {
 			m.Install, m.Patches = Install{}, []string{"machine: {install: {disk: /dev/vda}}"}
 		}, []string{

@@ -15,10 +15,13 @@ type Cluster struct {
 	Contract string
 	// CertSANs are further addresses and names of the Talos API and the Kubernetes API certificates.
 	CertSANs []string
-	// Container is true when the machines are containers, all of them; see containerCluster.
+	// Container is true when the machines are containers, all of them: pods of a host cluster, or those of
+	// talosctl's docker provisioner. They install nothing, and get the settings that Talos needs there. What is about
+	// hardware or the kernel has no effect, see container.go.
 	Container bool
 	// PodCIDRs and ServiceCIDRs have at most one network for each address family; the first is the primary
-	// one. Defaults: 10.244.0.0/16 and 10.96.0.0/12, whatever the family of the endpoint.
+	// one. Defaults: 10.244.0.0/16 and 10.96.0.0/12, whatever the family of the endpoint; those of containers are
+	// ContainerPodCIDR and ContainerServiceCIDR.
 	PodCIDRs, ServiceCIDRs []string
 	// DNSDomain is the domain of cluster services. Default: cluster.local.
 	DNSDomain string
@@ -139,11 +142,14 @@ const (
 type Machine struct {
 	// Role is required.
 	Role Role
-	// Mode decides what the configuration is checked against.
+	// Mode decides what the configuration is checked against. In a cluster of containers it is Container.
 	Mode Mode
 	// Hostname is a static host name. Empty means one derived from the machine's identity by Talos.
 	Hostname string
-	// Install says where Talos is installed.
+	// CertSANs are further addresses and names of this machine alone, in the certificates of its Talos API and, on a
+	// control plane, of its API server: a container is reached by a name of its own.
+	CertSANs []string
+	// Install says where Talos is installed. A container has none.
 	Install Install
 	// PoolPatches are those of the pool the machine belongs to, Patches its own. They are applied in
 	// this order, after those of the cluster.

@@ -27,6 +27,8 @@ func ValidateCluster(c Cluster) error { return checkCluster(c, partial) }
 // ValidateMachine reports all mistakes in the settings of a machine, as far as they are known; see
 // ValidateCluster. Of the cluster only the contract is used.
 func ValidateMachine(c Cluster, m Machine) error {
+	m = m.within(c)
+
 	var found problems
 
 	checkMachine(&found, m, partial)
@@ -61,6 +63,10 @@ func checkCluster(c Cluster, s strictness) error {
 
 	checkCNI(&found, c, s)
 	checkRegistries(&found, c, s)
+
+	if c.Container && c.ImageCache {
+		found.add("image_cache", "true", "false", "the cache is kept on the system disk, and containers have none")
+	}
 
 	if c.Contract != "" {
 		checkPatches(&found, "patches", c.Patches, c.Contract)

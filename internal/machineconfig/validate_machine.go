@@ -21,7 +21,16 @@ func checkMachine(found *problems, m Machine, s strictness) {
 	}
 
 	checkHostname(found, m.Hostname)
-	checkInstall(found, m.Install, s)
+
+	for i, san := range m.CertSANs {
+		checkSAN(found, at("machine.cert_sans", i), san, s)
+	}
+
+	if m.Mode == Container {
+		checkNoInstall(found, m.Install)
+	} else {
+		checkInstall(found, m.Install, s)
+	}
 }
 
 func checkHostname(found *problems, hostname string) {

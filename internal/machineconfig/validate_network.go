@@ -3,8 +3,6 @@ package machineconfig
 import (
 	"net/netip"
 	"net/url"
-
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
 // subnet is one element of pod_cidrs or service_cidrs.
@@ -16,8 +14,9 @@ type subnet struct {
 // checkNetworks looks at pod and service networks together, since they must not touch each other or contain
 // the endpoint: traffic to it would never leave the machine.
 func checkNetworks(found *problems, c Cluster, endpoint string, s strictness) {
-	pods := checkCIDRs(found, "pod_cidrs", c.PodCIDRs, constants.DefaultIPv4PodNet, s)
-	services := checkCIDRs(found, "service_cidrs", c.ServiceCIDRs, constants.DefaultIPv4ServiceNet, s)
+	defaultPods, defaultServices := Cluster{Container: c.Container}.networks()
+	pods := checkCIDRs(found, "pod_cidrs", c.PodCIDRs, defaultPods[0], s)
+	services := checkCIDRs(found, "service_cidrs", c.ServiceCIDRs, defaultServices[0], s)
 
 	for _, service := range services {
 		for _, pod := range pods {

@@ -1,0 +1,162 @@
+package machineconfig
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+)
+
+func containerCluster(contract string) Cluster {
+	c := testCluster(contract)
+	c.Endpoint, c.Container = "https://dev.talos.svc.cluster.local:6443", true
+
+	return c
+}
+
+func containerMachine(role Role) Machine {
+	return Machine{Role: role, Hostname: "dev-cp-0", CertSANs: []string{"dev-cp-0.talos.svc.cluster.local"}}
+}
+
+func containerConfig(tb testing.TB, config Config) *v1alpha1.Config {
+	tb.Helper()
+
+	provider, err := configloader.NewFromBytes(config.Bytes)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	if _, err := provider.Validate(runtimeMode(Container)); err != nil {
+		tb.Errorf("Talos in a container refuses it: %v", err)
+	}
+
+	return provider.RawV1Alpha1()
+}
+
+// TestContainers checks every contract for what Talos needs in a container and what a
+// client needs to reach it there.
+func TestContainers(t *testing.T) {
+	for _, contract := range contracts {
+		for _, role := range []Role{ControlPlane, Worker} {
+			t.Run(contract+" "+string(role), func(t *testing.T) {
+				main := containerConfig(t, generated(t, containerCluster(contract), containerMachine(role)))
+
+				if main.MachineConfig.MachineInstall != nil {
+					t.Error("it is to be installed")
+				}
+
+				if dns := main.Machine().Features().HostDNS(); !dns.Enabled() || !dns.ForwardKubeDNSToHost() {
+					t.Error("host DNS does not forward")
+				}
+
+				names := []string{"127.0.0.1", "localhost", "dev.talos.svc.cluster.local", "dev-cp-0.talos.svc.cluster.local"}
+				if got := main.MachineConfig.MachineCertSANs; !slices.Equal(got, names) {
+					t.Errorf("names of the Talos API: %v", got)
+				}
+
+				if api := main.ClusterConfig.APIServerConfig; role == ControlPlane {
+					for _, name := range names {
+						if n := len(slices.DeleteFunc(slices.Clone(api.CertSANs), func(s string) bool { return s != name })); n != 1 {
+							t.Errorf("%s is %d times in %v", name, n, api.CertSANs)
+						}
+					}
+				}
+
+				net := main.ClusterConfig.ClusterNetwork
+				if !slices.Equal(net.PodSubnet, []string{ContainerPodCIDR}) || !slices.Equal(net.ServiceSubnet, []string{ContainerServiceCIDR}) {
+					t.Errorf("networks %v %v", net.PodSubnet, net.ServiceSubnet)
+				}
+
+				checkContainerNetwork(t, contract, main)
+			})
+		}
+	}
+}
+
+// checkContainerNetwork checks who cares for the interface, and the name of the host.
+func checkContainerNetwork(t *testing.T, contract string, main *v1alpha1.Config) {
+	t.Helper()
+
+	old := contract == "v1.10" || contract == "v1.11"
+
+	var ignored bool
+	if network := main.MachineConfig.MachineNetwork; network != nil { //nolint:staticcheck // what is asked
+		ignored = slices.ContainsFunc(network.NetworkInterfaces, func(d *v1alpha1.Device) bool { return d.DeviceInterface == "eth0" && d.Ignore() }) //nolint:staticcheck // as above
+	}
+
+	if ignored != old {
+		t.Errorf("the interface is ignored: %v", ignored)
+	}
+
+	if name := main.Hostname(); old && name != "dev-cp-0" {
+		t.Errorf("hostname %q", name)
+	}
+}
+
+func TestContainerNamesArePerMachine(t *testing.T) {
+	c := containerCluster("v1.13")
+
+	generator, err := NewGenerator(c, testBundle(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, name := range []string{"dev-cp-0.x", "dev-cp-1.x"} {
+		m := containerMachine(ControlPlane)
+		m.CertSANs = []string{name}
+
+		config, err := generator.Machine(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if sans := containerConfig(t, config).MachineConfig.MachineCertSANs; len(sans) != 4 || sans[3] != name {
+			t.Errorf("%s has the names %v", name, sans)
+		}
+	}
+}
+
+// TestContainerPatches shows what Talos accepts and ignores there, and what it refuses.
+func TestContainerPatches(t *testing.T) {
+	for name, test := range map[string]struct{ patch, wrong string }{
+		"an install section":   {patch: "machine: {install: {disk: /dev/sda}}"},
+		"a shared address":     {patch: "machine: {network: {interfaces: [{interface: eth0, vip: {ip: 10.0.0.9}}]}}"},
+		"kernel and sysctls":   {patch: "machine: {sysctls: {vm.max_map_count: '262144'}, kernel: {modules: [{name: br_netfilter}]}}"},
+		"no host DNS":          {patch: "machine: {features: {hostDNS: {enabled: false}}}", wrong: "feature HostDNS should be enabled in container mode"},
+		"no forwarding of DNS": {patch: "machine: {features: {hostDNS: {forwardKubeDNSToHost: false}}}", wrong: "should forward kube-dns to host in container mode"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := containerMachine(ControlPlane)
+			m.Patches = []string{test.patch}
+
+			_, err := Generate(containerCluster("v1.13"), m, testBundle(t))
+
+			switch {
+			case test.wrong == "" && err != nil:
+				t.Error(err)
+			case test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong)):
+				t.Errorf("%v, expected %q", err, test.wrong)
+			}
+		})
+	}
+}
+
+func TestContainerMistakes(t *testing.T) {
+	c, m := containerCluster("v1.13"), containerMachine(Worker)
+	m.Install.Disk, m.CertSANs = "/dev/sda", []string{"https://x"}
+	c.ImageCache, c.PodCIDRs = true, []string{"10.112.0.0/16"}
+
+	var fields []string
+
+	for _, err := range []error{ValidateCluster(c), ValidateMachine(c, m)} {
+		for _, mistake := range FieldErrors(err) {
+			fields = append(fields, mistake.Field)
+		}
+	}
+
+	if want := []string{"service_cidrs", "image_cache", "machine.cert_sans[0]", "machine.install"}; !slices.Equal(fields, want) {
+		t.Errorf("mistakes in %v, expected %v", fields, want)
+	}
+}
