@@ -97,8 +97,8 @@ func (k *kubelets) podsOn(node *corev1.Node) int {
 // unsuited says why a node does not take a pod, empty when it does.
 func (k *kubelets) unsuited(pod *corev1.Pod, node *corev1.Node, needs needs) string {
 	switch {
-	case needs.unbound:
-		return "pod has unbound immediate PersistentVolumeClaims"
+	case needs.unmet != "":
+		return needs.unmet
 	case !labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels)), !wanted(pod, node):
 		return "node(s) didn't match Pod's node affinity/selector"
 	case !needs.usableOn(node):

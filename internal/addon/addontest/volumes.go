@@ -2,6 +2,7 @@ package addontest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,7 @@ const selectedNode = "volume.kubernetes.io/selected-node"
 
 // needs are what the claims of a pod ask of its node.
 type needs struct {
-	unbound bool // one of them waits for a volume, whatever node the pod gets
+	unmet   string // why no node will do
 	delayed []*corev1.PersistentVolumeClaim
 	volumes []*corev1.PersistentVolume
 }
@@ -32,9 +33,12 @@ func (k *kubelets) needsOf(pod *corev1.Pod) needs {
 
 		claim, err := k.claims.PersistentVolumeClaims(pod.Namespace).Get(volume.PersistentVolumeClaim.ClaimName)
 
+		// Kubernetes 1.36, scheduler/framework/plugins/volumebinding.
 		switch {
 		case err != nil:
-			n.unbound = true
+			n.unmet = fmt.Sprintf("persistentvolumeclaim %q not found", volume.PersistentVolumeClaim.ClaimName)
+		case !claim.DeletionTimestamp.IsZero():
+			n.unmet = fmt.Sprintf("persistentvolumeclaim %q is being deleted", claim.Name)
 		case claim.Status.Phase == corev1.ClaimBound:
 			if v, err := k.volumes.Get(claim.Spec.VolumeName); err == nil {
 				n.volumes = append(n.volumes, v)
@@ -42,7 +46,7 @@ func (k *kubelets) needsOf(pod *corev1.Pod) needs {
 		case k.waits(claim):
 			n.delayed = append(n.delayed, claim)
 		default:
-			n.unbound = true
+			n.unmet = "pod has unbound immediate PersistentVolumeClaims"
 		}
 	}
 
