@@ -144,8 +144,11 @@ func (m *clusterModel) settleUpdate(ctx context.Context, done run, plan, state c
 	life.settle(done, plan.life(), state.life())
 	m.setLife(life)
 
-	if !done.halted() {
+	switch {
+	case !done.halted():
 		return nil
+	case plan.Mode.ValueString() == containerMode:
+		return m.hold(ctx, done, plan, state)
 	}
 
 	plane, diags := withMachines(ctx, state.ControlPlane, func(machines types.Map) (types.Map, diag.Diagnostics) {
@@ -177,6 +180,58 @@ func (m *clusterModel) settleUpdate(ctx context.Context, done run, plan, state c
 	diags.Append(m.setBlocks(ctx, plane, pools, state.Workers)...)
 
 	return diags
+}
+
+// hold is settleUpdate for machines in containers: how many of each group there may be.
+func (m *clusterModel) hold(ctx context.Context, done run, plan, state clusterModel) diag.Diagnostics {
+	plane, diags := withReplicas(ctx, state.ControlPlane, done.hold(&group{role: cluster.ControlPlane}, replicasOf(state.ControlPlane), replicasOf(plan.ControlPlane)))
+	pools := map[string]attr.Value{}
+
+	for name := range mergedKeys(state.Workers, plan.Workers) {
+		block, stored := state.Workers.Elements()[name]
+		wanted, listed := plan.Workers.Elements()[name]
+		held := done.hold(&group{role: cluster.Worker, prefix: name + poolSeparator}, replicasOf(block), replicasOf(wanted))
+
+		if !stored {
+			block = wanted
+		}
+
+		pool, more := withReplicas(ctx, block, held)
+		diags.Append(more...)
+
+		// A pool is stored while it is wanted, or any of its machines is there.
+		if listed || held.ValueInt64() > 0 {
+			pools[name] = pool
+		}
+	}
+
+	diags.Append(m.setBlocks(ctx, plane, pools, state.Workers)...)
+
+	return diags
+}
+
+// replicasOf reads how many machines in containers a block has; null when it is not there.
+func replicasOf(block attr.Value) types.Int64 {
+	if object, ok := block.(types.Object); ok {
+		if replicas, ok := object.Attributes()["replicas"].(types.Int64); ok {
+			return replicas
+		}
+	}
+
+	return types.Int64Null()
+}
+
+// withReplicas returns a block with another number of machines in containers.
+func withReplicas(ctx context.Context, block attr.Value, replicas types.Int64) (types.Object, diag.Diagnostics) {
+	object, ok := block.(types.Object)
+	if !ok || object.IsNull() || object.IsUnknown() {
+		return object, nil
+	}
+
+	values := object.Attributes()
+	values["replicas"] = replicas
+
+	return types.ObjectValue(object.AttributeTypes(ctx), values)
 }
 
 // mergedKeys is the keys of two maps.

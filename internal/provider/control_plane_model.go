@@ -59,7 +59,7 @@ func (m *controlPlaneModel) derive(ctx context.Context) diag.Diagnostics {
 
 func (m *controlPlaneModel) settleUpdate(ctx context.Context, done run, plan, state controlPlaneModel) diag.Diagnostics {
 	m.lifeModel, plan.lifeModel, state.lifeModel = m.life(), plan.life(), state.life()
-	diags := m.poolModel.settleUpdate(ctx, done, plan.poolModel, state.poolModel)
+	diags := m.poolModel.settleUpdate(ctx, done, &group{role: cluster.ControlPlane}, plan.poolModel, state.poolModel)
 	m.setLife(m.lifeModel)
 
 	return diags

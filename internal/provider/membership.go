@@ -312,6 +312,10 @@ func (p pool) addressTaken(m cluster.Machine) bool {
 func (p pool) controlPlanePath() path.Path {
 	for _, g := range p.groups {
 		if g.role == cluster.ControlPlane {
+			if p.host != nil {
+				return g.at.AtName("replicas")
+			}
+
 			return g.at.AtName("machines")
 		}
 	}

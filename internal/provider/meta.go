@@ -118,6 +118,10 @@ func withMeta(
 ) (types.Map, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
+	if recorded.IsNull() {
+		return recorded, nil // machines in containers have no META
+	}
+
 	machines := maps.Clone(recorded.Elements())
 
 	for _, w := range want.Machines {

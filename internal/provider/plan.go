@@ -49,7 +49,7 @@ func planCreate(p pool, policy cluster.Policy) (forecast, diag.Diagnostics) {
 		want := p.spec(recordedPool{}, rendered{})
 		want.Beside = p.foreseenBeside()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.policy(policy))
-		f.operations = operationsOf(steps)
+		f.operations = textList(append(p.hostCreation(), linesOf(steps)...))
 	}
 
 	if to, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion); err == nil {
@@ -115,6 +115,7 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 
 	diags.Append(obstructions(ctx, p, prior, state, last, policy)...)
 	diags.Append(recorded.remindOfRestore(p, last)...)
+	diags.Append(warnOfClass(p, prior, recorded)...)
 	diags.Append(forewarn(p, steps)...)
 	diags.Append(recorded.forewarnImages(steps)...)
 
@@ -122,13 +123,14 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 		diags.Append(p.forewarnKubernetes(way, recorded, steps)...)
 	}
 
-	f.operations = operationsOf(steps)
+	onHost := p.hostChanges(prior, recorded)
+	f.operations = textList(append(onHost, linesOf(steps)...))
 
 	switch {
 	case p.settings.KubernetesVersion != prior.settings.KubernetesVersion && recorded.unseenImages(p):
 		// What the machines have to go through for it is found out by the run.
 		f.operations = types.ListUnknown(types.StringType)
-	case len(steps) == 0 && last.Done() && !resume && !recorded.changed() && !f.restored.from.IsUnknown():
+	case len(steps) == 0 && len(onHost) == 0 && last.Done() && !resume && !recorded.changed() && !f.restored.from.IsUnknown():
 		f.rest(state, e)
 	case state.manifests.ValueString() == p.settings.KubernetesVersion && !resume && !touchesKubernetes(steps):
 		f.manifests = state.manifests
@@ -182,7 +184,7 @@ func (p pool) members(recorded recordedPool) []cluster.Machine {
 // do or to wait for after that. prior is the pool of the state, which the record has been
 // compared with, and files is the configurations that are wanted.
 func (r *recordedPool) outlook(p, prior pool, files rendered, policy cluster.Policy) ([]cluster.Step, cluster.Decision, diag.Diagnostics) {
-	diags := r.foreseeReboots(p, prior, files)
+	diags := append(r.foreseeReboots(p, prior, files), r.foreseePods(p, prior)...)
 
 	want := p.spec(*r, files)
 	want.Beside = p.foreseenBeside()
@@ -270,6 +272,7 @@ func refuseChanges(p, prior pool, recorded recordedPool) diag.Diagnostics {
 	diags.Append(refuseContract(p, prior, recorded)...)
 	diags.Append(refuseLostQuorum(p, prior, recorded)...)
 	diags.Append(refuseNewSecrets(p, prior)...)
+	diags.Append(refuseHostChanges(p, prior, recorded)...)
 
 	if p.restore.asked(recorded.restored.from.ValueString()) != "" {
 		diags.Append(p.refuseForeignSnapshot()...)

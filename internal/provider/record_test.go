@@ -187,7 +187,7 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 	plan := poolModel{machinesModel: machinesModel{Machines: machines("w-1", "w-2", "w-3")}}
 
 	stored := state
-	if diags := stored.settleUpdate(t.Context(), done, plan, state); diags.HasError() {
+	if diags := stored.settleUpdate(t.Context(), done, &group{}, plan, state); diags.HasError() {
 		t.Fatal(diags)
 	}
 
@@ -282,7 +282,7 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 		state, plan := poolModel{machinesModel: machines(ours), lifeModel: life}, poolModel{machinesModel: machines(theirs)}
 
 		stored := state
-		if diags := stored.settleUpdate(t.Context(), test.done, plan, state); diags.HasError() {
+		if diags := stored.settleUpdate(t.Context(), test.done, &group{}, plan, state); diags.HasError() {
 			t.Fatal(diags)
 		}
 

@@ -62,7 +62,7 @@ func (p pool) obstacle(m poolMachine, state cluster.MachineState, kubernetes []r
 		return obstacle{}
 	case from.EQ(to.Version) && (wanted == "" || wanted == state.Schematic):
 		return obstacle{}
-	case state.Platform == cluster.PlatformContainer:
+	case state.Platform == cluster.PlatformContainer && p.host == nil:
 		return obstacle{
 			found:  fmt.Sprintf("Talos %s in a container, and wanted is %s", from, describeTalos(to, wanted)),
 			reason: "Talos in a container has no disk to install another one to",

@@ -51,9 +51,9 @@ func TestMistakesInControlPlanes(t *testing.T) {
 		says    []string
 		warning bool
 	}{
-		"mode container": {
+		"mode container on machines of metal": {
 			config: with(baseControlPlane(), "container", "mode"),
-			at:     `AttributeName("mode")`, says: []string{`"container"`, "not part of this release", `"metal"`},
+			at:     `AttributeName("host")`, says: []string{"none", "pods of a host cluster"},
 		},
 		"mode misspelt": {
 			config: with(baseControlPlane(), "cloud", "mode"),

@@ -42,7 +42,7 @@ func (m *workerModel) derive(ctx context.Context) diag.Diagnostics {
 }
 
 func (m *workerModel) settleUpdate(ctx context.Context, done run, plan, state workerModel) diag.Diagnostics {
-	return m.poolModel.settleUpdate(ctx, done, plan.poolModel, state.poolModel)
+	return m.poolModel.settleUpdate(ctx, done, &group{role: cluster.Worker, pool: plan.Name.ValueString()}, plan.poolModel, state.poolModel)
 }
 
 // idIn is the name of a cluster and of something in it.
