@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -17,8 +19,12 @@ import (
 
 // Reboot restarts a member, after the hardware UUID was compared on a new connection,
 // and returns when the machine went down. Disruptive. A machine that is rebooting
-// already is left to it. Permanent are ErrUnsupported (a container cannot reboot),
-// ErrRejected and ErrNotAuthorised.
+// already is left to it. Permanent are ErrUnsupported, ErrRejected and ErrNotAuthorised.
+//
+// In a container Talos refuses the call, and ends all the same for a configuration that is
+// applied in mode REBOOT, be it the same one: whoever runs the container starts it again, with
+// the address and the volumes that it had. So that is what it is sent. A Talos that does not
+// take that mode any more (1.14) is ErrUnsupported.
 //
 // As with a reset, Talos answers OK even when another sequence is in its way and
 // nothing happens ("locked", Talos 1.13), which is ErrInProgress here.
@@ -41,11 +47,75 @@ func (m *Machine) reboot(ctx context.Context, uuid string) error {
 		return err
 	}
 
-	if err := m.sendReboot(ctx, s); err != nil && !s.ambiguous(err) {
+	err = m.sendReboot(ctx, s)
+
+	switch {
+	case errors.Is(err, errNoReboot):
+		return m.restartContainer(ctx, s, err)
+	case err != nil && !s.ambiguous(err):
 		return err
 	}
 
 	return m.settle(ctx, m.leftIdle(boot))
+}
+
+// errNoReboot is the refusal of a platform that cannot reboot.
+var errNoReboot = fmt.Errorf("%w: no reboot", ErrUnsupported)
+
+// restartContainer lets Talos in a container end for a new start. What is applied is what it
+// would start with anyhow: the configuration that was staged, else the one that it runs with.
+// Where the machine is no container its refusal stands.
+func (m *Machine) restartContainer(ctx context.Context, s *session, refusal error) error {
+	version, err := bounded(ctx, m, s.version)
+	if err != nil {
+		return err
+	}
+
+	if version.GetPlatform().GetMode() != containerMode {
+		return refusal
+	}
+
+	started, err := bounded(ctx, m, s.startedAt)
+	if err != nil {
+		return err
+	}
+
+	config, err := bounded(ctx, m, s.nextConfig)
+	if err != nil {
+		return err
+	}
+
+	err = m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config, Mode: machineapi.ApplyConfigurationRequest_REBOOT})
+	if err != nil && !s.ambiguous(err) {
+		return final(err)
+	}
+
+	return m.settle(ctx, func(ctx context.Context) error {
+		err := m.leftIdle("")(ctx)
+		if err == nil {
+			return nil
+		}
+
+		// It may be up again already. Its kernel tells nothing, which is the host's.
+		if s, _, lost := m.connected(ctx); lost == nil {
+			if now, lost := bounded(ctx, m, s.startedAt); lost == nil && !now.Equal(started) {
+				return nil
+			}
+		}
+
+		return err
+	})
+}
+
+// startedAt tells one run of Talos from the next: its resources are kept in memory, and this
+// is the age of one that it makes at its start.
+func (s *session) startedAt(ctx context.Context) (time.Time, error) {
+	res, err := get[*runtime.MachineStatus](ctx, s, runtime.NamespaceName, runtime.MachineStatusType, runtime.MachineStatusID)
+	if err != nil {
+		return time.Time{}, optional(err)
+	}
+
+	return res.Metadata().Created(), nil
 }
 
 func (m *Machine) sendReboot(ctx context.Context, s *session) error {
@@ -56,7 +126,7 @@ func (m *Machine) sendReboot(ctx context.Context, s *session) error {
 
 	// The call has no other precondition than a platform that can reboot.
 	if status.Code(err) == codes.FailedPrecondition {
-		return wait.Permanent(fmt.Errorf("%w: %w", ErrUnsupported, plain(err)))
+		return wait.Permanent(fmt.Errorf("%w: %w", errNoReboot, plain(err)))
 	}
 
 	return final(s.failed(err))

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -100,15 +102,72 @@ func TestRebootMeetsAnotherSequence(t *testing.T) {
 	}
 }
 
-func TestContainersCannotRebootOrUpgrade(t *testing.T) {
+func TestContainersCannotUpgrade(t *testing.T) {
 	t.Parallel()
 
-	api := waitingContainer(t)
+	err := waitingContainer(t).Upgrade(t.Context(), newer, "", confirmed)
+	if !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
+		t.Errorf("upgrade: %v", err)
+	}
+}
 
-	for what, err := range map[string]error{"reboot": api.Reboot(t.Context(), ""), "upgrade": api.Upgrade(t.Context(), newer, "", confirmed)} {
-		if !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
-			t.Errorf("%s: %v", what, err)
-		}
+// A container ends, and whoever runs it starts it again: with the configuration that was staged,
+// and with the data and the address that it had.
+func TestRebootOfAContainer(t *testing.T) {
+	t.Parallel()
+
+	for name, staged := range map[string]bool{"with a staged configuration": true, "with the one it has": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sim := site(t, talossim.Options{})
+			o := newOwner(t, sim)
+			m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
+			api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+			next := o.config(t, machinetype.TypeControlPlane)
+
+			must(t, api.ApplyConfig(t.Context(), next, cluster.Maintenance, ""))
+			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+			if staged {
+				next = withFile(t, next)
+				must(t, api.StageConfig(t.Context(), next, ""))
+			}
+
+			must(t, api.Reboot(t.Context(), ""))
+
+			select {
+			case <-m.Off():
+			case <-time.After(time.Minute):
+				t.Fatal("it goes on")
+			}
+
+			m.PowerOn()
+
+			digest, err := machineconfig.Digest(next)
+			must(t, err)
+			observed(t, api, "started again", func(s cluster.MachineState) bool {
+				return s.Access == cluster.Member && s.ConfigDigest == digest && waitsForBootstrap(s)
+			})
+		})
+	}
+}
+
+// A Talos that reboots for no configuration, as from 1.14 on, leaves it to whoever runs the container.
+func TestRebootOfAContainerThatDoesNotTakeIt(t *testing.T) {
+	t.Parallel()
+
+	sim := site(t, talossim.Options{})
+	o := newOwner(t, sim)
+	m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
+	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", Code: codes.Unimplemented, Message: "the REBOOT mode is not supported"})
+
+	if err := api.Reboot(t.Context(), ""); !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
+		t.Errorf("err = %v", err)
 	}
 }
 

@@ -149,10 +149,26 @@ func (s *session) extensions(ctx context.Context) (list []Extension, schematic s
 // activeConfig reads the configuration that the machine runs with, byte for byte.
 // It is not decoded on the way, so that documents this build does not know pass.
 func (s *session) activeConfig(ctx context.Context) ([]byte, error) {
+	return s.machineConfig(ctx, config.ActiveID)
+}
+
+// nextConfig reads the configuration that the machine starts with the next time. As long as
+// nothing was applied since it started, only the active one may be there (Talos 1.13,
+// config.PersistentID).
+func (s *session) nextConfig(ctx context.Context) ([]byte, error) {
+	next, err := s.machineConfig(ctx, config.PersistentID)
+	if errors.Is(err, ErrGone) {
+		return s.activeConfig(ctx)
+	}
+
+	return next, err
+}
+
+func (s *session) machineConfig(ctx context.Context, id resource.ID) ([]byte, error) {
 	answer, err := s.resources.Get(ctx, &cosi.GetRequest{
 		Namespace: config.NamespaceName,
 		Type:      config.MachineConfigType,
-		Id:        config.ActiveID,
+		Id:        id,
 		Options:   &cosi.GetOptions{},
 	})
 	if err != nil {
