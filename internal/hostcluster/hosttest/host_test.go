@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
@@ -167,4 +169,16 @@ func TestEphemeralVolumesGoWithThePod(t *testing.T) {
 	if m.Configured() {
 		t.Error("the configuration is still there")
 	}
+}
+
+// TestRealPartsInside: the etcd and the kube-apiserver in the pods can be real ones, whose data stays, too.
+func TestRealPartsInside(t *testing.T) {
+	t.Parallel()
+
+	s, c := newSite(t, hosttest.New(t, hosttest.Options{Assets: filepath.Dir(clitest.Asset(t, "etcd"))})), newCluster(t)
+	s.probe = 6443
+
+	pod := s.create(c, "dev-cp-0", "v1.13.1")
+	s.delete(pod)
+	s.podThat("dev-cp-0", after(pod))
 }

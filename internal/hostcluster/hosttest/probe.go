@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // quickest is the least time between two probes.
@@ -70,7 +71,7 @@ func portOf(spec *corev1.Container, probe *corev1.Probe) int {
 	port := probe.TCPSocket.Port
 
 	for _, p := range spec.Ports {
-		if p.Name == port.StrVal {
+		if port.Type == intstr.String && p.Name == port.StrVal {
 			return int(p.ContainerPort)
 		}
 	}
