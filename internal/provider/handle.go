@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // handleModel is the cluster handle: what a resource exports of a cluster, and all
@@ -55,17 +57,17 @@ func clusterAttributes() map[string]schema.Attribute {
 		"pod_cidrs": schema.ListAttribute{
 			Optional:      true,
 			ElementType:   types.StringType,
-			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.244.0.0/16", defaultPodNetwork)},
+			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.244.0.0/16", machineconfig.ContainerPodCIDR)},
 			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.244.0.0/16`, and " +
-				"`" + defaultPodNetwork + "` in containers, which must not overlap the networks of the host cluster." +
+				"`" + machineconfig.ContainerPodCIDR + "` in containers, which must not overlap the networks of the host cluster." +
 				replacesCluster,
 		},
 		"service_cidrs": schema.ListAttribute{
 			Optional:      true,
 			ElementType:   types.StringType,
-			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12", defaultServices)},
+			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12", machineconfig.ContainerServiceCIDR)},
 			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.96.0.0/12`, " +
-				"and `" + defaultServices + "` in containers, which must not overlap the networks of the host cluster." +
+				"and `" + machineconfig.ContainerServiceCIDR + "` in containers, which must not overlap the networks of the host cluster." +
 				replacesCluster,
 		},
 		"dns_domain": schema.StringAttribute{

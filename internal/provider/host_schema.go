@@ -28,8 +28,6 @@ const (
 const (
 	defaultHostDomain    = "cluster.local"
 	defaultHostImage     = "ghcr.io/siderolabs/talos"
-	defaultPodNetwork    = "10.245.0.0/16"
-	defaultServices      = "10.112.0.0/12"
 	defaultStorageState  = "1Gi"
 	defaultStorageVar    = "20Gi"
 	defaultStorageOther  = "100Mi"

@@ -1,11 +1,13 @@
 package provider
 
 import (
+	"net/netip"
 	"strconv"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // hostSpec is what the machines of a pool in containers are to have on the host cluster: those that are wanted, and those that
@@ -15,6 +17,7 @@ func (p pool) hostSpec(recorded recordedPool, mark string) hostcluster.Spec {
 	spec := hostcluster.Spec{
 		Cluster: p.settings.Name, Mark: mark, Namespace: h.namespace, CreateNamespace: h.createNamespace, Domain: h.domain, Access: h.access,
 		Endpoint: h.endpoint, Labels: h.labels, Annotations: h.annotations,
+		PodCIDRs: networksOr(p.settings.PodCIDRs, machineconfig.ContainerPodCIDR), ServiceCIDRs: networksOr(p.settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR),
 	}
 
 	for _, name := range p.names() {
@@ -32,6 +35,23 @@ func (p pool) hostSpec(recorded recordedPool, mark string) hostcluster.Spec {
 	}
 
 	return spec
+}
+
+// networksOr are networks, or the one that is taken where none are given. What is no network is refused where a user can correct it.
+func networksOr(cidrs []string, fallback string) []netip.Prefix {
+	if len(cidrs) == 0 {
+		cidrs = []string{fallback}
+	}
+
+	var networks []netip.Prefix
+
+	for _, cidr := range cidrs {
+		if network, err := netip.ParsePrefix(cidr); err == nil {
+			networks = append(networks, network)
+		}
+	}
+
+	return networks
 }
 
 // formerly is a machine on the host that is to go. What it is called there follows from its name.

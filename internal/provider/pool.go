@@ -98,7 +98,11 @@ func poolOf(ctx context.Context, handle handleModel, own types.Object, groups ..
 		host:      hostOf(named, settings, handle, own, groups),
 		declared:  declared{mode: handle.Mode, modeAt: path.Root("cluster").AtName("mode"), host: own, endpoint: handle.Endpoint},
 	}
-	p.settleInContainers(named, handle)
+	p.settings.Container = p.host != nil
+
+	if p.host != nil {
+		named.text(handle.Name) // machines are called by it
+	}
 
 	for _, g := range groups {
 		named.text(g.talosVersion)

@@ -88,32 +88,16 @@ func (p *pool) addReplicas(ctx context.Context, named, settings *reader, g *grou
 	for n := range count {
 		identity := hostcluster.Machine{Pool: g.hostPool(), Ordinal: n}
 
+		address := p.host.addressOf(p.settings.Name, identity)
+
 		p.machines[g.replica(n)] = poolMachine{
-			group: g, key: strconv.Itoa(n), ordinal: n, address: p.host.addressOf(p.settings.Name, identity), image: image, pod: pod,
+			group: g, key: strconv.Itoa(n), ordinal: n, address: address, image: image, pod: pod,
 			config: machineconfig.Machine{
 				Role: machineconfig.Role(g.role), Mode: machineconfig.Container, Hostname: p.host.nameOf(p.settings.Name, identity),
+				CertSANs:    nonEmpty(address),
 				PoolPatches: settings.texts(g.ConfigPatches), Patches: g.patchesOf(settings, n),
 			},
 		}
-	}
-}
-
-// settleInContainers fills in what clusters in containers have by default, so that their networks are apart from those of
-// most host clusters.
-func (p *pool) settleInContainers(named *reader, handle handleModel) {
-	if p.host == nil {
-		return
-	}
-
-	named.text(handle.Name)
-	p.settings.Container = true
-
-	if handle.PodCIDRs.IsNull() || len(handle.PodCIDRs.Elements()) == 0 && !handle.PodCIDRs.IsUnknown() {
-		p.settings.PodCIDRs = []string{defaultPodNetwork}
-	}
-
-	if handle.ServiceCIDRs.IsNull() || len(handle.ServiceCIDRs.Elements()) == 0 && !handle.ServiceCIDRs.IsUnknown() {
-		p.settings.ServiceCIDRs = []string{defaultServices}
 	}
 }
 
