@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -39,6 +40,8 @@ type site struct {
 	timeouts talos.Timeouts
 	// snapshot is what is restored, where that is wanted.
 	snapshot *held
+	// dial connects to the Talos API; directly where it is nil.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // newSite starts blank machines and describes a cluster of them.
@@ -136,6 +139,7 @@ func (s *site) runner() *lifecycle.Runner {
 			return fields, err
 		},
 		Timeouts: s.timeouts,
+		Dial:     s.dial,
 		Restores: s.snapshot != nil,
 	})
 	if err != nil {
