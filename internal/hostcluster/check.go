@@ -1,0 +1,208 @@
+package hostcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Check looks for all that would keep the machines of a Spec from being made, before anything is. It changes nothing: what only the
+// host can say, such as what its policies refuse, it is asked for with requests that it carries out but for the storing of the result.
+//
+// What was found is returned together, what stands in the way before warnings; machines that exist are not looked at again. What
+// the credentials may not look at is one warning, since it may be fine. The error is that the host did not answer, from which
+// nothing follows.
+func (h *Host) Check(ctx context.Context, s Spec) ([]Finding, error) {
+	c := &checking{host: h, spec: s, allowed: map[right]bool{}}
+
+	err := c.run(ctx)
+	if apierrors.IsUnauthorized(err) {
+		c.find("", "The host does not accept the credentials of the kubeconfig: %s answers that they are unauthorized.",
+			"Check that the user of the kubeconfig's context has a token or certificate that is of this cluster and has not expired.", h)
+
+		err = nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("check %s: %w", h, err)
+	}
+
+	if len(c.unseen) > 0 {
+		slices.Sort(c.unseen)
+		c.warn("", "The credentials may not look at %s, so that what depends on it is not checked.",
+			"Nothing needs to be done; machines that cannot run say why.", strings.Join(slices.Compact(c.unseen), ", "))
+	}
+
+	return arranged(c.findings), nil
+}
+
+// checking is one check.
+type checking struct {
+	host *Host
+	spec Spec
+	// allowed is what the user may do.
+	allowed map[right]bool
+	// namespace that the machines will be in, nil when it is not there, or may not be looked at.
+	namespace *corev1.Namespace
+	// found is what is in it.
+	found *inventory
+	// defaultClass is the storage class of claims that name none, and priorities are the priority classes that are missing.
+	defaultClass string
+	priorities   []string
+
+	mu       sync.Mutex
+	findings []Finding
+	// unseen is what the user may not look at.
+	unseen []string
+}
+
+func (c *checking) run(ctx context.Context) error {
+	exists, err := c.checkNamespace(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := c.checkRights(ctx, exists); err != nil {
+		return err
+	}
+
+	if exists && c.mayList() {
+		if c.found, err = c.host.look(ctx, c.spec, ""); err != nil {
+			return err
+		}
+
+		c.checkForeign()
+	}
+
+	if err := c.checkClasses(ctx); err != nil {
+		return err
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	for _, check := range []func(context.Context) error{c.checkPlaces, c.checkNetworks, c.checkPullSecrets, c.checkAdmission} {
+		group.Go(func() error { return check(ctx) })
+	}
+
+	return group.Wait()
+}
+
+func (c *checking) add(f Finding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.findings = append(c.findings, f)
+}
+
+// find notes what stands in the way.
+func (c *checking) find(attribute, found, help string, about ...any) {
+	c.add(Finding{Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
+}
+
+func (c *checking) warn(attribute, found, help string, about ...any) {
+	c.add(Finding{Warning: true, Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
+}
+
+// unseenIf notes what the credentials may not look at, and says whether that is why there is an error.
+func (c *checking) unseenIf(err error, what string) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.unseen = append(c.unseen, what)
+
+	return true
+}
+
+// checkNamespace says whether there is one. When it may not be looked at, it is taken to be there.
+func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) {
+	name := c.spec.Namespace
+	found, err := c.host.client().CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+
+	switch {
+	case apierrors.IsNotFound(err) && c.spec.CreateNamespace:
+		return false, nil
+	case apierrors.IsNotFound(err):
+		c.find(attributeNamespace, "%s has no namespace %s.", "Create it, with the label "+enforceLabel+"="+privilegedLevel+
+			", which Talos needs, or set create_namespace.", c.host, name)
+
+		return false, nil
+	case c.unseenIf(err, "the namespace "+name):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+
+	if found.Status.Phase == corev1.NamespaceTerminating {
+		var held []string
+
+		for _, condition := range found.Status.Conditions {
+			if condition.Status == corev1.ConditionTrue {
+				held = append(held, condition.Message)
+			}
+		}
+
+		c.find(attributeNamespace, "The namespace %s is being deleted: nothing can be made in it. %s",
+			"Wait until it is gone, or choose another one.", name, strings.Join(held, " "))
+
+		return false, nil
+	}
+
+	c.namespace = found
+
+	return true, nil
+}
+
+// checkForeign finds objects that have names of ours, and what ours can never become.
+func (c *checking) checkForeign() {
+	check := func(k *kind, o object) {
+		if o == nil || c.spec.ours(o) {
+			return
+		}
+
+		help := "Remove or rename it, or choose another name for the cluster or another namespace."
+		if lostLabels(o) {
+			help = fmt.Sprintf("If only its labels were taken away, give them back: %s=%s, %s=%s. Otherwise: %s",
+				LabelCluster, c.spec.Cluster, LabelMark, c.spec.Mark, help)
+		}
+
+		c.find(attributeNamespace, "%s exists and is not this cluster's: %s.", help, k.of(o), whose(o))
+	}
+
+	if c.spec.Endpoint != nil {
+		check(serviceKind, orNil(c.found.services[c.spec.Cluster]))
+	}
+
+	for _, m := range c.spec.Machines {
+		name := c.spec.HostName(m)
+		check(setKind, orNil(c.found.sets[name]))
+		check(serviceKind, orNil(c.found.services[name]))
+		check(podKind, orNil(c.found.pods[c.spec.podName(m)]))
+
+		for _, claim := range c.spec.claims(m) {
+			check(claimKind, orNil(c.found.claims[claim.Name]))
+		}
+
+		for _, line := range c.found.conflictsOf(c.spec, m) {
+			c.find(attributeStorage, "%s.", "Nothing was changed.", line)
+		}
+	}
+}
+
+// missing are the machines that have no StatefulSet.
+func (c *checking) missing() []Machine {
+	if c.found == nil {
+		return c.spec.Machines
+	}
+
+	return slices.DeleteFunc(slices.Clone(c.spec.Machines), func(m Machine) bool { return c.found.sets[c.spec.HostName(m)] != nil })
+}

@@ -1,0 +1,421 @@
+package hostcluster_test
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// checked is a namespace that machines could be made in.
+type checked struct {
+	cluster   *addontest.Cluster
+	namespace string
+	config    kubernetes.Kubeconfig
+}
+
+func newChecked(t *testing.T, labels map[string]string) *checked {
+	t.Helper()
+
+	c := addontest.Shared(t)
+	made, err := c.API().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "check-", Labels: labels},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	t.Cleanup(func() {
+		check(t, c.API().CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), made.Name, metav1.DeleteOptions{}))
+	})
+
+	// Pods need the account that a controller makes.
+	soon(t, func() bool {
+		_, err := c.API().CoreV1().ServiceAccounts(made.Name).Get(t.Context(), "default", metav1.GetOptions{})
+
+		return err == nil
+	})
+
+	return &checked{cluster: c, namespace: made.Name, config: kubernetes.Kubeconfig{Path: c.Kubeconfig()}}
+}
+
+var privileged = map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}
+
+// spec of three control planes and two workers, whose data is in their pods.
+func (c *checked) spec() hostcluster.Spec {
+	s := hostcluster.Spec{
+		Cluster: "dev", Mark: "m1", Namespace: c.namespace, Domain: "cluster.local", Access: hostcluster.PortForward,
+		Endpoint: &hostcluster.EndpointService{Type: corev1.ServiceTypeClusterIP},
+		Machines: []hostcluster.Machine{machine("cp", 0), machine("cp", 1), machine("cp", 2), machine("worker", 0), machine("worker", 1)},
+	}
+	for i := range s.Machines {
+		s.Machines[i].Pod.Storage.Ephemeral = true
+	}
+
+	return s
+}
+
+// claiming makes the machines keep their data in claims.
+func claiming(s *hostcluster.Spec, class string) {
+	for i := range s.Machines {
+		s.Machines[i].Pod.Storage = hostcluster.Storage{
+			Class: class, State: resource.MustParse("1Gi"), Var: resource.MustParse("20Gi"), Other: resource.MustParse("100Mi"),
+		}
+	}
+}
+
+func (c *checked) check(t *testing.T, s hostcluster.Spec) []hostcluster.Finding {
+	t.Helper()
+
+	findings, err := open(t, hostcluster.Options{Kubeconfig: c.config}).Check(t.Context(), s)
+	check(t, err)
+
+	return findings
+}
+
+// want is a finding that is expected: its attribute, with "?" before that of a warning, and words of it.
+type want struct{ attribute, words string }
+
+// finds says that there is what is wanted, in that order, and nothing else.
+func (c *checked) finds(t *testing.T, s hostcluster.Spec, wants ...want) {
+	t.Helper()
+
+	findings := c.check(t, s)
+	for i, f := range findings {
+		attribute := f.Attribute
+		if f.Warning {
+			attribute = "?" + attribute
+		}
+
+		switch {
+		case i >= len(wants):
+			t.Errorf("there is also %+v", f)
+		case attribute != wants[i].attribute || !strings.Contains(f.Found, wants[i].words) || f.Help == "":
+			t.Errorf("there is %+v\nwant %+v", f, wants[i])
+		}
+	}
+
+	for _, w := range wants[min(len(findings), len(wants)):] {
+		t.Errorf("there is no %+v", w)
+	}
+}
+
+func TestCheckFindsNothing(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	proxy := c.cluster.Proxy(t)
+	c.config = kubernetes.Kubeconfig{Path: proxy.Kubeconfig()}
+
+	s := c.spec()
+	s.PodCIDRs, s.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")}, []netip.Prefix{netip.MustParsePrefix("10.112.0.0/12")}
+	c.finds(t, s)
+
+	// It is asked for much, and changes nothing.
+	tried := 0
+
+	for _, call := range proxy.Seen(addontest.Call.Changes) {
+		switch {
+		case strings.HasSuffix(call.Path, "/selfsubjectaccessreviews"):
+		case strings.Contains(call.Query, "dryRun=All"):
+			tried++
+		default:
+			t.Errorf("%s changes something", call)
+		}
+	}
+
+	// Pod, Service and StatefulSet of one machine of each role, and the endpoint's Service with each.
+	if tried != 8 {
+		t.Errorf("%d objects were tried", tried)
+	}
+
+	// In one that is to be made there is nothing to ask.
+	s.Namespace, s.CreateNamespace = "not-there-yet", true
+	c.finds(t, s)
+}
+
+func TestCheckOfNamespaces(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, map[string]string{"pod-security.kubernetes.io/enforce": "baseline"})
+	c.finds(t, c.spec(), want{"namespace", "violates PodSecurity"}, want{"namespace", "dev-worker-0-0"})
+
+	s := c.spec()
+	s.Namespace = "not-there"
+	c.finds(t, s, want{"namespace", "has no namespace not-there"})
+
+	ending, err := c.cluster.API().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "ending-"}, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/held", "kubernetes"}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	check(t, c.cluster.API().CoreV1().Namespaces().Delete(t.Context(), ending.Name, metav1.DeleteOptions{}))
+
+	s.Namespace = ending.Name
+	c.finds(t, s, want{"namespace", "is being deleted"})
+
+	soon(t, func() bool {
+		ending, err := c.cluster.API().CoreV1().Namespaces().Get(t.Context(), ending.Name, metav1.GetOptions{})
+		check(t, err)
+
+		ending.Spec.Finalizers = nil
+		_, err = c.cluster.API().CoreV1().Namespaces().Finalize(t.Context(), ending, metav1.UpdateOptions{})
+
+		return err == nil
+	})
+}
+
+func quantities(of ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(of); i += 2 {
+		list[corev1.ResourceName(of[i])] = resource.MustParse(of[i+1])
+	}
+
+	return list
+}
+
+// quota makes one, which counts when the controller has seen it.
+func (c *checked) quota(t *testing.T, quota corev1.ResourceQuota) {
+	t.Helper()
+
+	api := c.cluster.API().CoreV1().ResourceQuotas(c.namespace)
+	made, err := api.Create(t.Context(), &quota, metav1.CreateOptions{})
+	check(t, err)
+	soon(t, func() bool {
+		seen, err := api.Get(t.Context(), made.Name, metav1.GetOptions{})
+
+		return err == nil && len(seen.Status.Hard) > 0
+	})
+}
+
+// What quotas leave is compared with all machines at once; what limits do to them counts.
+func TestCheckOfQuotas(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	_, err := c.cluster.API().CoreV1().LimitRanges(c.namespace).Create(t.Context(), &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "limits"},
+		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("memory", "1Gi"), Max: quantities("cpu", "4")}}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	c.quota(t, corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: corev1.ResourceQuotaSpec{Hard: quantities(
+		"pods", "4", "requests.cpu", "9", "requests.memory", "4Gi", "services", "6", "count/statefulsets.apps", "5",
+		"services.nodeports", "5", "persistentvolumeclaims", "24", "requests.storage", "200Gi", "local.storageclass.storage.k8s.io/requests.storage", "100Gi",
+	)}})
+	c.quota(t, corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: quantities("pods", "0"), Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopePriorityClass},
+	}})
+
+	s := c.spec()
+	claiming(&s, "local")
+	s.Access = hostcluster.NodePort
+
+	for i := range s.Machines {
+		s.Machines[i].Pod.Resources.Requests = quantities("cpu", "2")
+		s.Machines[i].Pod.Resources.Limits = quantities("cpu", "2")
+	}
+
+	c.class(t, "local", false)
+	c.finds(t, s,
+		want{"access", "need 8 of services.nodeports, and ResourceQuota " + c.namespace + "/all leaves 5 of 5"},
+		want{"namespace", "need 5 of pods"},
+		want{"pod.resources", "need 10 of requests.cpu"},
+		want{"pod.resources", "need 5Gi of requests.memory"},
+		want{"pod.storage", "of local.storageclass.storage.k8s.io/requests.storage"},
+		want{"pod.storage", "need 25 of persistentvolumeclaims"},
+	)
+}
+
+// class makes a storage class for the time of the test.
+func (c *checked) class(t *testing.T, name string, isDefault bool) {
+	t.Helper()
+
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "example.com/none"}
+	if isDefault {
+		class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+	}
+
+	api := c.cluster.API().StorageV1().StorageClasses()
+	_, err := api.Create(t.Context(), class, metav1.CreateOptions{})
+	check(t, err)
+
+	t.Cleanup(func() { check(t, api.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{})) })
+}
+
+// Limits that a pod does not keep to are about its resources or the pod.
+func TestCheckOfLimits(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	_, err := c.cluster.API().CoreV1().LimitRanges(c.namespace).Create(t.Context(), &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "limits"},
+		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: quantities("cpu", "1")}}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	s := c.spec()
+	s.Machines = s.Machines[3:]
+	s.Machines[0].Pod.Resources.Limits = quantities("cpu", "2")
+	c.finds(t, s, want{"pod", "maximum cpu usage per Container is 1, but limit is 2"})
+
+	s.Machines[0].Pod.Resources = corev1.ResourceRequirements{Requests: quantities("cpu", "500m"), Limits: quantities("cpu", "100m")}
+	c.finds(t, s, want{"pod.resources", "must be less than or equal to cpu limit"}, want{"pod.resources", "StatefulSet"})
+}
+
+// A policy of the host is asked, and what it says is told.
+func TestCheckOfPolicies(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	api := c.cluster.API().AdmissionregistrationV1()
+	name := c.namespace
+	_, err := api.ValidatingAdmissionPolicies().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": name}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				}}},
+			},
+			Validations: []admissionv1.Validation{{Expression: "false", Message: "no pods of strangers"}},
+		},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	_, err = api.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		check(t, api.ValidatingAdmissionPolicyBindings().Delete(ctx, name, metav1.DeleteOptions{}))
+		check(t, api.ValidatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{}))
+	})
+
+	s := c.spec()
+	s.Machines = s.Machines[4:]
+
+	// Policies are compiled in the background.
+	soon(t, func() bool { return len(c.check(t, s)) > 0 })
+	c.finds(t, s, want{"pod", "no pods of strangers"})
+}
+
+func TestCheckOfRights(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	most := []string{"get", "list", "create", "patch", "delete"}
+
+	c.config = as(t, c.cluster, c.namespace, "owner", rule("statefulsets", most...), rule("services", most...), rule("persistentvolumeclaims", most...),
+		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
+	unseen := want{"?", "The credentials may not look at nodes, the "}
+	c.finds(t, c.spec(), want{"?", "The credentials may not look at nodes, the namespace " + c.namespace + ", the resource quotas"})
+
+	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...), rule("pods", "get", "list"))
+	c.finds(t, c.spec(),
+		want{"", "may not create, patch, delete statefulsets.apps in the namespace " + c.namespace},
+		want{"", "may not delete pods in"},
+		want{"", "may not list persistentvolumeclaims in"},
+		want{"access", "may not create pods/portforward"}, unseen)
+
+	s := c.spec()
+	s.Access = hostcluster.NodePort
+	c.config = as(t, c.cluster, c.namespace, "insider", rule("*", "*"))
+	c.finds(t, s, want{"access", "may not list nodes."}, unseen)
+}
+
+// What is named and not there.
+func TestCheckOfNames(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	s := c.spec()
+	s.Machines = s.Machines[2:4]
+	claiming(&s, "no-such-class")
+	s.Machines[0].Pod.PriorityClass = "no-such-priority"
+	s.Machines[0].PullSecrets = []string{"no-such-secret"}
+	s.Machines[1].Pod.NodeSelector = map[string]string{"no-such": "node"}
+
+	c.finds(t, s,
+		want{"pod.priority_class", "no priority class no-such-priority"},
+		want{"pod.storage.class", "no storage class no-such-class"},
+		want{"?image_pull_secrets", "no secret no-such-secret"},
+		want{"?pod.node_selector", "None of the "},
+	)
+}
+
+// Objects of others that have our names are found before anything is made.
+func TestCheckOfForeignObjects(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	_, err := c.cluster.API().CoreV1().Services(c.namespace).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "dev", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	c.finds(t, c.spec(), want{"namespace", "Service " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."})
+}
+
+// Networks must be others than those of the host.
+func TestCheckOfNetworks(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	service, err := c.cluster.API().CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	check(t, err)
+
+	node := newNode(t, c.cluster)
+	s := c.spec()
+	node.pod(t, s, machine("other", 0), "10.77.0.9", nil)
+
+	used := netip.MustParseAddr(service.Spec.ClusterIP)
+	s.ServiceCIDRs = []netip.Prefix{netip.PrefixFrom(used, 24).Masked()}
+	s.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("127.0.66.0/24")}
+	c.finds(t, s,
+		want{"pod_cidrs", "pod network 10.77.0.0/16 of the cluster overlaps with the address of pod"},
+		want{"service_cidrs", "overlaps with the network of Services"},
+		want{"?pod_cidrs", "127.0.66.0/24 of the cluster overlaps with the address of node"},
+	)
+}
+
+// Credentials that the host does not take are a finding; a host that is not there is an error.
+func TestCheckOfTheConnection(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	file, err := clientcmd.LoadFromFile(c.cluster.Kubeconfig())
+	check(t, err)
+
+	for _, user := range file.AuthInfos {
+		*user = clientcmdapi.AuthInfo{Token: "expired"}
+	}
+
+	content, err := clientcmd.Write(*file)
+	check(t, err)
+
+	c.config = kubernetes.Kubeconfig{Content: content}
+	c.finds(t, c.spec(), want{"", "does not accept the credentials"})
+
+	host := open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Content: []byte(oneContext)}})
+
+	findings, err := host.Check(t.Context(), c.spec())
+	if err == nil || len(findings) > 0 || !strings.Contains(err.Error(), "https://127.0.0.1:1") {
+		t.Errorf("%v, %v", findings, err)
+	}
+}
