@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -166,9 +168,43 @@ func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.
 		return err
 	}
 
-	_, err = h.ensure(ctx, s, serviceKind, wanted, orNil(live), func(object) (fields, error) { return wanted, nil })
+	apply := func(live *corev1.Service) error {
+		_, err := h.ensure(ctx, s, serviceKind, wanted, orNil(live), func(object) (fields, error) { return wanted, nil })
 
-	return err
+		return err
+	}
+
+	if err = apply(live); live == nil || !apierrors.IsInvalid(err) {
+		return err
+	}
+
+	// Others renumbered or renamed a port: an apply leaves theirs beside ours, which contradict.
+	if live, err = h.putPorts(ctx, live, service.Spec.Ports); err != nil {
+		return err
+	}
+
+	return apply(live)
+}
+
+// putPorts replaces the ports of a Service that is ours as a whole. Those that stay keep their node ports.
+func (h *Host) putPorts(ctx context.Context, live *corev1.Service, ports []corev1.ServicePort) (*corev1.Service, error) {
+	changed := live.DeepCopy()
+	changed.Spec.Ports = slices.Clone(ports)
+
+	for i := range changed.Spec.Ports {
+		for _, had := range live.Spec.Ports {
+			if had.Name == changed.Spec.Ports[i].Name {
+				changed.Spec.Ports[i].NodePort = had.NodePort
+			}
+		}
+	}
+
+	became, err := h.client().CoreV1().Services(live.Namespace).Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return nil, final(fmt.Errorf("change the ports of %s on %s: %w", serviceKind.of(live), h, err))
+	}
+
+	return became, nil
 }
 
 // convertible says whether the API lets a Service become another: one with an address never becomes one without or the other way

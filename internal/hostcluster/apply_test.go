@@ -2,6 +2,7 @@ package hostcluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -313,4 +314,13 @@ func uidOf(objects map[string]metav1.Object, name string) types.UID {
 	}
 
 	return objects[name].GetUID()
+}
+
+func encoded(t *testing.T, o any) string {
+	t.Helper()
+
+	text, err := json.Marshal(o)
+	check(t, err)
+
+	return string(text)
 }

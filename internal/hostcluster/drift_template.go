@@ -21,13 +21,8 @@ import (
 // machine come back than was asked for, and server-side apply leaves all of that to whoever added it. So it is looked for in the
 // record of who set what; what it means is then asked of the host, which knows what is a default.
 
-// additions says what others added to a pod template, a line each.
-func (h *Host) additions(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec) ([]string, error) {
-	makers, err := addedBy(set)
-	if err != nil || len(makers) == 0 {
-		return nil, err
-	}
-
+// templateDrift says in what a template that others set fields of differs from what is wanted, a line each.
+func (h *Host) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, makers []string) ([]string, error) {
 	// Whatever version it has by now: its status changes all the time.
 	asked := set.DeepCopy()
 	asked.ResourceVersion = ""
@@ -37,7 +32,7 @@ func (h *Host) additions(ctx context.Context, set *appsv1.StatefulSet, wanted co
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil, nil // it is another one by now, which the next observation sees
 	case refused(err):
-		return []string{fmt.Sprintf("%s: %s added to its template, and the host would not take that away: %v", setKind.of(set), strings.Join(makers, ", "), err)}, nil
+		return []string{fmt.Sprintf("%s: %s changed its template, and the host would not change it back: %v", setKind.of(set), strings.Join(makers, ", "), err)}, nil
 	case err != nil:
 		return nil, fmt.Errorf("compare the template of %s on %s: %w", setKind.of(set), h, err)
 	}
@@ -55,13 +50,19 @@ func (h *Host) additions(ctx context.Context, set *appsv1.StatefulSet, wanted co
 	var lines []string
 
 	for _, d := range kubernetes.Differences(found, wants) {
-		lines = append(lines, fmt.Sprintf("%s: %s (by %s)", setKind.of(set), d, strings.Join(makers, ", ")))
+		line := fmt.Sprintf("%s: %s", setKind.of(set), d)
+		if d.Wanted == "" {
+			line += fmt.Sprintf(" (by %s)", strings.Join(makers, ", "))
+		}
+
+		lines = append(lines, line)
 	}
 
 	return lines, nil
 }
 
-// dropAdditions takes from a template what others added to it. What is as wanted is not written.
+// dropAdditions makes a template that others set fields of what is wanted, as a whole. It comes before the apply, which leaves them what is theirs,
+// and is refused when that contradicts: a port that was renumbered keeps its name. A set that nobody touched is not written.
 func (h *Host) dropAdditions(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec) (*appsv1.StatefulSet, error) {
 	makers, err := addedBy(set)
 	if err != nil || len(makers) == 0 {
@@ -107,7 +108,12 @@ func templateFields(set *appsv1.StatefulSet) (fields, error) {
 func addedBy(set *appsv1.StatefulSet) (makers []string, err error) {
 	var ours map[string]any
 
-	theirs := map[string]map[string]any{}
+	type maker struct {
+		name     string
+		template map[string]any
+	}
+
+	var theirs []maker
 
 	for _, entry := range set.ManagedFields {
 		if entry.Subresource != "" || entry.FieldsV1 == nil {
@@ -121,25 +127,23 @@ func addedBy(set *appsv1.StatefulSet) (makers []string, err error) {
 
 		template := within(within(all, "f:spec"), "f:template")
 
-		switch {
-		case entry.Manager != fieldManager:
-			theirs[entry.Manager] = template
-		case entry.Operation == metav1.ManagedFieldsOperationApply:
+		// What talosop wrote without an apply, and what webhooks made of an apply of its, is nobody's to keep.
+		if entry.Manager == fieldManager && entry.Operation == metav1.ManagedFieldsOperationApply {
 			ours = template
-		default:
-			// What webhooks made of what talosop asked for.
+		} else {
+			theirs = append(theirs, maker{entry.Manager, template})
 		}
 	}
 
-	for maker, template := range theirs {
-		if beyond(template, ours) {
-			makers = append(makers, maker)
+	for _, m := range theirs {
+		if beyond(m.template, ours) {
+			makers = append(makers, m.name)
 		}
 	}
 
 	slices.Sort(makers)
 
-	return makers, nil
+	return slices.Compact(makers), nil
 }
 
 func within(of map[string]any, key string) map[string]any {

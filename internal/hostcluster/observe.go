@@ -270,7 +270,12 @@ func (h *Host) compareSet(ctx context.Context, set, live *appsv1.StatefulSet, st
 		return err
 	}
 
-	body, err := setBody(live, wanted, true)
+	makers, err := addedBy(live)
+	if err != nil {
+		return err
+	}
+
+	body, err := setBody(live, wanted, len(makers) == 0)
 	if err != nil {
 		return err
 	}
@@ -280,9 +285,8 @@ func (h *Host) compareSet(ctx context.Context, set, live *appsv1.StatefulSet, st
 		return err
 	}
 
-	// One line for a field: what others changed is in the template's differences, and not what they added.
-	if len(template) == 0 {
-		if template, err = h.additions(ctx, live, set.Spec.Template); err != nil {
+	if len(makers) > 0 {
+		if template, err = h.templateDrift(ctx, live, set.Spec.Template, makers); err != nil {
 			return err
 		}
 	}

@@ -35,12 +35,15 @@ func (h *Host) Replace(ctx context.Context, s Spec, machine string) error {
 		return err
 	}
 
-	set, err := h.ensureSet(ctx, s, m, found.sets[s.HostName(m)], true)
-	if err != nil {
-		return err
+	live := found.sets[s.HostName(m)]
+	if live != nil && live.DeletionTimestamp == nil {
+		if live, err = h.dropAdditions(ctx, live, s.statefulSet(m).Spec.Template); err != nil {
+			return err
+		}
 	}
 
-	if set, err = h.dropAdditions(ctx, set, s.statefulSet(m).Spec.Template); err != nil {
+	set, err := h.ensureSet(ctx, s, m, live, true)
+	if err != nil {
 		return err
 	}
 

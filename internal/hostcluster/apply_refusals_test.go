@@ -1,0 +1,206 @@
+package hostcluster_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// refusedFor is the error of an Ensure that has to be final and to say some words.
+func (s site) refusedFor(t *testing.T, spec hostcluster.Spec, words ...string) {
+	t.Helper()
+
+	err := s.Ensure(t.Context(), spec)
+	if err == nil || !wait.IsPermanent(err) {
+		t.Fatalf("Ensure ends with %v", err)
+	}
+
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q is not in the error: %v", word, err)
+		}
+	}
+}
+
+// Objects that have our names and are not ours are told, and neither changed nor removed: somebody's own, and those of a cluster
+// of the same name with other secrets.
+func TestForeignObjectsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec, twin := s.spec("dev", 1, 0), s.spec("dev", 1, 0)
+	twin.Mark = "another"
+
+	core := s.cluster.API().CoreV1()
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "var-dev-cp-0", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")}},
+		},
+	}
+	made, err := core.PersistentVolumeClaims(s.namespace).Create(t.Context(), claim, metav1.CreateOptions{FieldManager: "helm"})
+	check(t, err)
+
+	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-cp-0", "managed by Helm", "not touched", "another name")
+	check(t, s.Remove(t.Context(), spec, "cp-0"))
+
+	now, err := core.PersistentVolumeClaims(s.namespace).Get(t.Context(), made.Name, metav1.GetOptions{})
+	check(t, err)
+
+	if now.UID != made.UID || now.DeletionTimestamp != nil || now.Labels[hostcluster.LabelMark] != "" || len(now.OwnerReferences) > 0 {
+		t.Errorf("the claim of somebody else is now %+v", now.ObjectMeta)
+	}
+
+	check(t, core.PersistentVolumeClaims(s.namespace).Delete(t.Context(), made.Name, metav1.DeleteOptions{}))
+	check(t, s.RemoveShared(t.Context(), spec)) // it was made before the claim was seen
+	check(t, s.Ensure(t.Context(), twin))
+
+	before := s.observe(t, twin, quiet)
+	s.refusedFor(t, spec, "Service "+s.namespace+"/dev", "the Talos cluster dev with other secrets")
+
+	if o, err := s.Observe(t.Context(), spec); err != nil || o.Machines["cp-0"].Exists {
+		t.Errorf("the machine of the other cluster is taken for ours: %+v, %v", o, err)
+	}
+
+	for _, change := range []func() error{
+		func() error { return s.Remove(t.Context(), spec, "cp-0") },
+		func() error { return s.Restart(t.Context(), spec, "cp-0") },
+		func() error { return s.RemoveShared(t.Context(), spec) },
+	} {
+		_ = change() // whatever it says
+	}
+
+	if after := s.observe(t, twin, quiet); after.Machines["cp-0"].PodUID != before.Machines["cp-0"].PodUID {
+		t.Error("the pod of the other cluster is another one")
+	}
+}
+
+// An object of ours that lost the labels that say so is not taken over, and the error tells how to give them back.
+func TestLabelsThatWereTakenAway(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec := s.spec("dev", 0, 0)
+	check(t, s.Ensure(t.Context(), spec))
+	s.patchService(t, "dev", `{"metadata":{"labels":{"talosop.dev/mark":null}}}`)
+	s.refusedFor(t, spec, "kubectl label service -n "+s.namespace+" dev ", "talosop.dev/mark=mark-of-dev")
+}
+
+func TestSizeAndClassOfClaims(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	yes := true
+
+	for _, class := range []*storagev1.StorageClass{
+		{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-grows"}, Provisioner: "kubernetes.io/no-provisioner", AllowVolumeExpansion: &yes},
+		{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-fixed"}, Provisioner: "kubernetes.io/no-provisioner"},
+	} {
+		_, err := s.cluster.API().StorageV1().StorageClasses().Create(t.Context(), class, metav1.CreateOptions{})
+		check(t, err)
+		t.Cleanup(func() {
+			check(t, s.cluster.API().StorageV1().StorageClasses().Delete(context.WithoutCancel(t.Context()), class.Name, metav1.DeleteOptions{}))
+		})
+	}
+
+	grows, fixed := s.spec("grows", 0, 1), s.spec("fixed", 0, 1)
+	grows.Machines[0].Pod.Storage.Class, fixed.Machines[0].Pod.Storage.Class = s.namespace+"-grows", s.namespace+"-fixed"
+
+	for _, spec := range []hostcluster.Spec{grows, fixed} {
+		check(t, s.Ensure(t.Context(), spec))
+		s.observe(t, spec, quiet)
+
+		spec.Machines[0].Pod.Storage.Var = resource.MustParse("30Gi")
+	}
+
+	o := s.observe(t, grows, func(hostcluster.Observation) bool { return true })
+	if m := o.Machines["batch/0"]; !saying(m.Drift, "/var-grows-batch-0", `"20Gi" instead of "30Gi"`) || len(m.Outdated) > 0 {
+		t.Errorf("a claim that is to grow is observed as %+v", m)
+	}
+
+	check(t, s.Ensure(t.Context(), grows))
+	s.refusedFor(t, fixed, "var-fixed-batch-0", "cannot grow to 30Gi", "allowVolumeExpansion", "20Gi")
+
+	claim, err := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Get(t.Context(), "var-grows-batch-0", metav1.GetOptions{})
+	check(t, err)
+
+	if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != "30Gi" {
+		t.Errorf("the claim asks for %s", size.String())
+	}
+
+	grows.Machines[0].Pod.Storage.Var = resource.MustParse("10Gi")
+	s.refusedFor(t, grows, "var-grows-batch-0", "has 30Gi, and 10Gi are wanted", "cannot shrink")
+
+	fixed.Machines[0].Pod.Storage.Var, fixed.Machines[0].Pod.Storage.Class = resource.MustParse("20Gi"), s.namespace+"-grows"
+	s.refusedFor(t, fixed, "var-fixed-batch-0", "storage class", "-grows")
+
+	if err := s.Replace(t.Context(), fixed, "batch/0"); !wait.IsPermanent(err) {
+		t.Errorf("Replace with another storage class ends with %v", err)
+	}
+
+	fixed.Machines[0].Pod.Storage = hostcluster.Storage{Ephemeral: true}
+	s.refusedFor(t, fixed, "StatefulSet "+s.namespace+"/fixed-batch-0", "the data would be lost")
+
+	// Whoever asks for no class takes what is there.
+	fixed.Machines[0].Pod.Storage = grows.Machines[0].Pod.Storage
+	fixed.Machines[0].Pod.Storage.Class, fixed.Machines[0].Pod.Storage.Var = "", resource.MustParse("20Gi")
+	check(t, s.Ensure(t.Context(), fixed))
+	s.observe(t, fixed, quiet)
+}
+
+// Services become what another way in needs, without a new pod.
+func TestAccessChanges(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec := s.spec("dev", 1, 0)
+	check(t, s.Ensure(t.Context(), spec))
+
+	before := s.observe(t, spec, quiet)
+	class := "example.com/lb"
+
+	for _, c := range []struct {
+		access   hostcluster.Access
+		machine  corev1.ServiceType
+		endpoint hostcluster.EndpointService
+	}{
+		{hostcluster.NodePort, corev1.ServiceTypeNodePort, hostcluster.EndpointService{Type: corev1.ServiceTypeNodePort}},
+		{hostcluster.LoadBalancer, corev1.ServiceTypeLoadBalancer, hostcluster.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
+		{hostcluster.LoadBalancer, corev1.ServiceTypeLoadBalancer, hostcluster.EndpointService{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: class, Annotations: map[string]string{"lb": "internal"},
+		}},
+		{hostcluster.PortForward, corev1.ServiceTypeClusterIP, hostcluster.EndpointService{Type: corev1.ServiceTypeClusterIP}},
+	} {
+		spec.Access, spec.Endpoint = c.access, &c.endpoint
+		check(t, s.Ensure(t.Context(), spec))
+
+		if after := s.observe(t, spec, quiet); after.Machines["cp-0"].PodUID != before.Machines["cp-0"].PodUID {
+			t.Errorf("with access %s the pod is another one", c.access)
+		}
+
+		services := s.cluster.API().CoreV1().Services(s.namespace)
+		machine, err := services.Get(t.Context(), "dev-cp-0", metav1.GetOptions{})
+		check(t, err)
+
+		endpoint, err := services.Get(t.Context(), "dev", metav1.GetOptions{})
+		check(t, err)
+
+		headless := c.access == hostcluster.PortForward
+		if machine.Spec.Type != c.machine || (machine.Spec.ClusterIP == corev1.ClusterIPNone) != headless || !machine.Spec.PublishNotReadyAddresses {
+			t.Errorf("with access %s the machine's Service is %+v", c.access, machine.Spec)
+		}
+
+		if endpoint.Spec.Type != c.endpoint.Type || endpoint.Annotations["lb"] != c.endpoint.Annotations["lb"] {
+			t.Errorf("with access %s the endpoint is %+v", c.access, endpoint)
+		}
+	}
+}
