@@ -154,7 +154,8 @@ func (s *site) runner() *lifecycle.Runner {
 	}
 
 	nodes, err := kubernetes.New(kubernetes.Options{
-		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key, StaticPods: true, Await: cmp.Or(s.await, time.Minute),
+		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key, StaticPods: true,
+		Await: cmp.Or(s.await, time.Minute),
 	})
 	if err != nil {
 		s.t.Fatal(err)
