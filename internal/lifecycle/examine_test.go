@@ -37,7 +37,7 @@ func TestExamineFindsTheOtherControlPlanes(t *testing.T) {
 	}
 
 	s.sim.Machines()[2].PowerOff()
-	s.timeouts = talos.Timeouts{Connect: time.Second, Call: time.Second, Observe: time.Second}
+	s.timeouts = talos.Timeouts{Connect: 5 * time.Second, Call: 5 * time.Second, Observe: 5 * time.Second}
 
 	gone := cluster.HealthOf(first, s.runner().Examine(bounded(t), first))
 	if gone.Healthy() || len(gone.Silent) != 1 {
@@ -57,7 +57,7 @@ func TestExamineWithoutAQuorum(t *testing.T) {
 	machines[1].PowerOff()
 	machines[2].PowerOff()
 
-	s.timeouts = talos.Timeouts{Connect: time.Second, Call: time.Second, Observe: time.Second}
+	s.timeouts = talos.Timeouts{Connect: 5 * time.Second, Call: 5 * time.Second, Observe: 5 * time.Second}
 	r := s.runner()
 	r.Kubernetes = nil
 
