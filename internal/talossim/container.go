@@ -19,6 +19,8 @@ type Placement struct {
 	Address netip.Addr
 	// TalosVersion is the release in the container's image.
 	TalosVersion string
+	// BootFails lets Talos end while it boots with a configuration, see Image.
+	BootFails bool
 	// Hostname is the content of /etc/hostname, from which the platform takes it (Talos 1.13, platform/container/container.go).
 	Hostname string
 	// BootID is that of the kernel the container shares.
@@ -51,6 +53,8 @@ func (m *Machine) Place(p Placement) error {
 	}
 
 	m.sim.update(func() {
+		m.broken = p.BootFails
+
 		for _, field := range []struct{ to, from *string }{
 			{&m.opts.TalosVersion, &p.TalosVersion}, {&m.opts.Hostname, &p.Hostname}, {&m.opts.BootID, &p.BootID},
 		} {
@@ -152,28 +156,31 @@ var (
 	ErrNoRegistry = errors.New("unexpected status from HEAD request: 503 Service Unavailable")
 )
 
-// TalosImage is the release in the image of a container: what SetImage says, or the tag of an image whose name
-// ends with "talos". A registry that fails is ErrNoRegistry, and everything else ErrNoImage.
-func (s *Simulator) TalosImage(reference string) (string, error) {
+// TalosImage is what the registries have under the reference of a container's image: what SetImage says, with the release of
+// the tag if the image's name ends with "talos". A registry that fails is ErrNoRegistry, and everything else ErrNoImage.
+func (s *Simulator) TalosImage(reference string) (Image, error) {
 	ref, err := image.ParseReference(reference)
 	if err != nil {
-		return "", err
+		return Image{}, err
 	}
 
 	_, _, img := s.registries.resolve(ref)
 
 	switch {
 	case img.Unavailable:
-		return "", ErrNoRegistry
+		return img, ErrNoRegistry
 	case img.Missing:
-		return "", ErrNoImage
+		return img, ErrNoImage
 	case img.Version != "":
-		return img.Version, nil
+		return img, nil
 	}
 
-	if _, err := semver.Parse(strings.TrimPrefix(ref.Tag, "v")); err != nil || !strings.HasPrefix(ref.Tag, "v") || path.Base(ref.Repository) != "talos" {
-		return "", ErrNoImage
+	version, isVersion := strings.CutPrefix(ref.Tag, "v")
+	if _, err := semver.Parse(version); err != nil || !isVersion || path.Base(ref.Repository) != "talos" {
+		return img, ErrNoImage
 	}
 
-	return ref.Tag, nil
+	img.Version = ref.Tag
+
+	return img, nil
 }

@@ -3,6 +3,7 @@ package talossim_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"testing"
 	"time"
@@ -111,6 +112,80 @@ func TestContainerIsReplaced(t *testing.T) {
 
 	if n := len(members.GetMessages()[0].GetMembers()); n != 1 {
 		t.Errorf("%d members of etcd", n)
+	}
+}
+
+// TestContainerTakesWhatWasStaged: a configuration that was staged holds from the next start on.
+func TestContainerTakesWhatWasStaged(t *testing.T) {
+	t.Parallel()
+
+	m, cluster := pod(t)
+	before := m.Config()
+	staged := append(bytes.Clone(before), "# staged\n"...)
+
+	check(t, second(cluster.secure(m).ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{
+		Data: staged, Mode: machine.ApplyConfigurationRequest_STAGED,
+	})))
+
+	if !bytes.Equal(m.Config(), before) {
+		t.Error("what was staged holds at once")
+	}
+
+	m.PowerOff()
+	m.PowerOn()
+	check(t, m.AwaitReady(within(t, time.Minute)))
+
+	if !bytes.Equal(m.Config(), staged) {
+		t.Error("what was staged does not hold after a start")
+	}
+}
+
+// TestContainerOfABrokenImage ends while it boots, every time.
+func TestContainerOfABrokenImage(t *testing.T) {
+	t.Parallel()
+
+	m, _ := pod(t)
+
+	m.Terminate()
+	<-m.Off()
+	check(t, m.Place(talossim.Placement{TalosVersion: "v1.13.1", BootFails: true}))
+
+	for range 2 {
+		m.PowerOn()
+		<-m.Off()
+
+		if m.ExitCode() != 129 {
+			t.Errorf("exit code %d", m.ExitCode())
+		}
+	}
+}
+
+func TestTalosImages(t *testing.T) {
+	t.Parallel()
+
+	const repository = "registry.example/mirror/talos"
+
+	sim := talossim.ForTest(t, talossim.Options{})
+	check(t, sim.SetImage(repository+":v1.13.2", talossim.Image{Missing: true}))
+	check(t, sim.SetImage(repository+":v1.13.3", talossim.Image{Unavailable: true}))
+	check(t, sim.SetImage(repository+":mine", talossim.Image{Version: "v1.13.4"}))
+
+	for reference, want := range map[string]struct {
+		version string
+		err     error
+	}{
+		repository + ":v1.13.1":              {version: "v1.13.1"},
+		repository + ":mine":                 {version: "v1.13.4"},
+		repository + ":v1.13.2":              {err: talossim.ErrNoImage},
+		repository + ":v1.13.3":              {err: talossim.ErrNoRegistry},
+		repository + ":latest":               {err: talossim.ErrNoImage},
+		repository + ":1.13.1":               {err: talossim.ErrNoImage},
+		repository:                           {err: talossim.ErrNoImage},
+		"registry.example/installer:v1.13.1": {err: talossim.ErrNoImage},
+	} {
+		if got, err := sim.TalosImage(reference); !errors.Is(err, want.err) || err == nil && got.Version != want.version {
+			t.Errorf("%s: %+v, %v", reference, got, err)
+		}
 	}
 }
 

@@ -48,7 +48,9 @@ type Machine struct {
 	off   bool // reported as off: StageUnknown
 	hang  bool // the next reboot never returns
 	boots int
-	exit  int // status of the last container
+	// broken: the image of the container is one that does not boot.
+	broken bool
+	exit   int // status of the last container
 
 	breaks map[component]bool // components of Kubernetes that crash here
 }
@@ -257,7 +259,7 @@ func (m *Machine) nextSystem() system {
 // media is what a machine boots from that has nothing on its disk: an ISO, the network,
 // or a container's image.
 func (m *Machine) media() system {
-	return system{version: m.opts.TalosVersion, schematic: m.opts.Schematic}
+	return system{version: m.opts.TalosVersion, schematic: m.opts.Schematic, bootFails: m.broken}
 }
 
 // Installed says whether Talos is on the machine's disk.

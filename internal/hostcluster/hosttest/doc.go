@@ -17,7 +17,7 @@
 // # What runs
 //
 // A pod labelled app.kubernetes.io/name=talos with a container called talos is one machine of [Host.Sim], whose image's
-// tag is the release that it runs; a tag that is none, and an image that Sim().SetImage says is missing, cannot be pulled. The
+// tag is the release that it runs; a tag that is none cannot be pulled, and Sim().SetImage says what else is wrong with an image. The
 // machine goes on from pod to pod as long as the pod's name stays; what it remembers are its volumes: it has the configuration
 // as long as the volume at /system/state is the same, and etcd's data as long as that at /var is. A claim is the same as long as its UID
 // is; an emptyDir goes with its pod. Talos does not start in a pod that lacks what it needs (the container ends with status 1).

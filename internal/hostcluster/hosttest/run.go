@@ -131,7 +131,7 @@ func (r *run) machine() error {
 		return err
 	}
 
-	version, err := r.pulls()
+	image, err := r.pulls()
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,9 @@ func (r *run) machine() error {
 	}
 	defer release()
 
-	if err := s.machine.Place(talossim.Placement{TalosVersion: version, Hostname: r.pod.Load().Name, BootID: r.node.bootID}); err != nil {
+	if err := s.machine.Place(talossim.Placement{
+		TalosVersion: image.Version, BootFails: image.BootFails, Hostname: r.pod.Load().Name, BootID: r.node.bootID,
+	}); err != nil {
 		return err
 	}
 
@@ -154,17 +156,17 @@ func (r *run) machine() error {
 	return err
 }
 
-// pulls returns the release in the pod's image as soon as it can be had.
-func (r *run) pulls() (string, error) {
+// pulls returns what is in the pod's image as soon as it can be had.
+func (r *run) pulls() (talossim.Image, error) {
 	image := talosOf(r.pod.Load()).Image
 	again := backOff
 
 	for {
-		version, err := r.node.host.sim.TalosImage(image)
+		content, err := r.node.host.sim.TalosImage(image)
 		if err == nil {
 			r.container.imageID = imageID(image)
 
-			return version, nil
+			return content, nil
 		}
 
 		// Kubernetes 1.36, kubelet/images/image_manager.go.
@@ -178,7 +180,7 @@ func (r *run) pulls() (string, error) {
 		r.report(r.life)
 
 		if err := r.pause(again / 4); err != nil {
-			return "", err
+			return talossim.Image{}, err
 		}
 
 		r.waits("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", image, reason))
@@ -186,7 +188,7 @@ func (r *run) pulls() (string, error) {
 		r.report(r.life)
 
 		if err := r.pause(again); err != nil {
-			return "", err
+			return talossim.Image{}, err
 		}
 
 		again = min(2*again, maxBackOff)
