@@ -188,8 +188,8 @@ resource "talosop_control_plane" "this" {
 `
 
 // TestAccRestoreKilled kills the provider process with SIGKILL when the n-th call that changes a machine arrives while a cluster is restored
-// whose control planes were all wiped: at the upload of the snapshot and at the bootstrap every day, at the configurations before them in
-// make testeverycall. Applying again ends with one etcd that began with the snapshot.
+// whose control planes were all wiped: before the machine has the snapshot and after it began with it every day, at every call and both
+// before and after it in make testeverycall. Applying again ends with one etcd that began with the snapshot.
 func TestAccRestoreKilled(t *testing.T) {
 	const (
 		first = 3 // of three configurations, an upload and a bootstrap
@@ -200,7 +200,7 @@ func TestAccRestoreKilled(t *testing.T) {
 
 	for n := 1; n <= last; n++ {
 		for _, served := range []bool{false, true} {
-			if n <= first && os.Getenv("TALOSOP_TEST_EVERY_CALL") == "" {
+			if (n <= first || served != (n == last)) && os.Getenv(everyCall) == "" {
 				continue
 			}
 
