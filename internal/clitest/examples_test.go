@@ -1,7 +1,9 @@
 package clitest_test
 
 import (
+	"hash/crc32"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,16 +21,28 @@ const requiredProviders = `terraform {
 }
 `
 
-// TestAccExamplesValidate holds every example to what its reader will do with it: copy the folder and run a CLI in it.
+// TestAccExamplesValidate holds every example to what its reader will do with it: copy the folder and run a CLI in it. Each runs under one
+// of them, always the same; under every one in make testeverycall.
 func TestAccExamplesValidate(t *testing.T) {
 	folders := exampleFolders(t)
 	if len(folders) == 0 {
 		t.Fatalf("no examples below %s", examples)
 	}
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		for _, folder := range folders {
-			t.Run(filepath.ToSlash(folder), func(t *testing.T) {
+	clis := clitest.All(t)
+
+	for _, folder := range folders {
+		name := filepath.ToSlash(folder)
+
+		chosen := clis
+		if os.Getenv("TALOSOP_TEST_EVERY_CALL") == "" {
+			chosen = clis[crc32.ChecksumIEEE([]byte(name))%uint32(len(clis)):][:1] //nolint:gosec // there are two
+		}
+
+		for _, cli := range chosen {
+			t.Run(name+" "+cli.Name, func(t *testing.T) {
+				t.Parallel()
+
 				w := clitest.NewWorkspace(t, cli)
 				w.CopyFrom(filepath.Join(examples, folder))
 				// Examples of one type leave out what the page of the provider says once.
@@ -40,7 +54,7 @@ func TestAccExamplesValidate(t *testing.T) {
 				w.MustRun("validate")
 			})
 		}
-	})
+	}
 }
 
 // exampleFolders are the folders below examples that hold configuration, sorted.
