@@ -73,8 +73,7 @@ func TestMachinesThatTheSpecDoesNotHave(t *testing.T) {
 
 // operation is one that may be killed, on a cluster of its own.
 type operation struct {
-	name string
-	// before the operation, with all that is there ready.
+	name   string
 	before func(t *testing.T, s site, spec *hostcluster.Spec)
 	run    func(context.Context, *hostcluster.Host, hostcluster.Spec) error
 	// after it ended without an error, at last.
@@ -87,14 +86,17 @@ func TestKilledAtEveryCall(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
-	ready := func(t *testing.T, s site, spec *hostcluster.Spec) {
+	made := func(t *testing.T, s site, spec *hostcluster.Spec) {
 		t.Helper()
 		check(t, s.Ensure(t.Context(), *spec))
-		s.observe(t, *spec, quiet)
 	}
-	calm := func(t *testing.T, s site, spec hostcluster.Spec) {
+	whole := func(t *testing.T, s site, spec hostcluster.Spec) {
 		t.Helper()
-		s.observe(t, spec, quiet)
+		s.observe(t, spec, func(o hostcluster.Observation) bool {
+			m := o.Machines["batch/0"]
+
+			return m.Complete && m.Pod != "" && len(m.Drift)+len(m.Outdated)+len(o.Missing)+len(o.Drift) == 0
+		})
 	}
 
 	for _, o := range []operation{
@@ -102,28 +104,30 @@ func TestKilledAtEveryCall(t *testing.T) {
 			"ensure", func(*testing.T, site, *hostcluster.Spec) {},
 			func(ctx context.Context, h *hostcluster.Host, spec hostcluster.Spec) error {
 				return h.Ensure(ctx, spec)
-			}, calm,
+			}, whole,
 		},
 		{
 			"replace", func(t *testing.T, s site, spec *hostcluster.Spec) {
 				t.Helper()
-				ready(t, s, spec)
+				spec.Machines[0].Pod.Storage.Ephemeral = true
+				made(t, s, spec)
+				s.observe(t, *spec, quiet)
 				s.patchSet(t, spec.Cluster+"-batch-0", `{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}}`)
 
 				spec.Machines[0].Image += "-next"
 			},
 			func(ctx context.Context, h *hostcluster.Host, spec hostcluster.Spec) error {
 				return h.Replace(ctx, spec, "batch/0")
-			}, calm,
+			}, whole,
 		},
 		{
-			"wipe", ready,
+			"wipe", made,
 			func(ctx context.Context, h *hostcluster.Host, spec hostcluster.Spec) error {
 				return h.Wipe(ctx, spec, "batch/0")
-			}, calm,
+			}, whole,
 		},
 		{
-			"remove", ready,
+			"remove", made,
 			func(ctx context.Context, h *hostcluster.Host, spec hostcluster.Spec) error {
 				if err := h.Remove(ctx, spec, "batch/0"); err != nil {
 					return err
