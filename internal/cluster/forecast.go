@@ -397,7 +397,10 @@ func started(m Machine, s MachineState) MachineState {
 // leaveBehind gives the model what the cluster still has of a machine that lost its
 // configuration or is gone: the member and the node that were recorded for it.
 func leaveBehind(s *Snapshot, m Machine) {
-	name := cmp.Or(s.Machines[m.Name].NodeName, m.NodeName)
+	name := s.Machines[m.Name].NodeName
+	if name == "" && !m.Container { // that of a container is known before there is any
+		name = m.NodeName
+	}
 
 	if m.MemberID != "" {
 		s.Etcd.Members = append(s.Etcd.Members,
