@@ -27,6 +27,8 @@ func TestForecastIsWhatHappens(t *testing.T) {
 			continue
 		}
 
+		run.replaces()
+
 		watch := newEye(run.site, run.want)
 		watch.observe() // members that the spec does not own are asked the second time
 

@@ -1,0 +1,227 @@
+package cluster_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// TestInvariantsOnRandomPods checks what must never happen on clusters of pods in any mix of
+// states, those among them that no cluster gets into.
+func TestInvariantsOnRandomPods(t *testing.T) {
+	counted := map[string]int{}
+
+	for seed := range uint64(randomClusters) {
+		random := rand.New(rand.NewPCG(seed, 4))
+		want := randomSpec(random)
+		want.Machines = want.Machines[:min(len(want.Machines), 12)]
+		have := randomSnapshot(random, want)
+		randomPodStates(random, &want, &have)
+
+		policy := cluster.DefaultPolicy()
+		decision := cluster.Plan(want, have, policy)
+		teardown := cluster.PlanTeardown(want, have, policy)
+
+		for _, step := range slices.Concat(decision.Steps, teardown.Steps) {
+			counted[fmt.Sprintf("%T", step)]++
+		}
+
+		for _, broken := range slices.Concat(
+			generalInvariants(decision), configInvariants(want, have, decision), bootstrapInvariants(want, have, decision),
+			podInvariants(want, have, decision), podTeardownInvariants(want, have, teardown),
+		) {
+			t.Errorf("seed %d: %s\n%+v\n%s\n%s", seed, broken, have, render(decision), render(teardown))
+		}
+
+		if t.Failed() {
+			return
+		}
+	}
+
+	for _, step := range []cluster.Step{cluster.Upgrade{}, cluster.ReplaceVolumes{}, cluster.Reset{}, cluster.ApplyConfig{}, cluster.Bootstrap{}} {
+		if name := fmt.Sprintf("%T", step); counted[name] < randomClusters/100 {
+			t.Errorf("only %d of %s", counted[name], name)
+		}
+	}
+}
+
+// randomPodStates makes the machines pods, and their states those of pods.
+func randomPodStates(random *rand.Rand, want *cluster.Spec, have *cluster.Snapshot) {
+	some := func(n int) bool { return random.IntN(n) == 0 }
+
+	for i := range want.Machines {
+		m := &want.Machines[i]
+		m.Container, m.NodeName, m.Meta = true, m.Name, nil
+
+		if some(3) {
+			m.Replace = "image"
+		}
+
+		s := have.Machines[m.Name]
+		s.UUID, s.Meta, s.Current = "", nil, some(4)
+
+		switch {
+		case some(10):
+			s = cluster.MachineState{Access: cluster.Gone, Since: s.Since}
+		case some(8):
+			s = cluster.MachineState{Access: cluster.Unreachable, Stopped: true, VolumesLost: some(2), Since: s.Since}
+		case s.Access == cluster.Member && some(2):
+			s.TalosVersion = "v1.12.0"
+		}
+
+		if s.Access == cluster.Member {
+			s.Addresses = []string{m.Address}
+		}
+
+		if s.Access == cluster.Member && some(5) {
+			s.Addresses = []string{"10.9.9.9"}
+		}
+
+		if have.Etcd.Known && some(2) {
+			s.Stage, s.EtcdService, s.Ready = cluster.StageRunning, cluster.ServiceRunning, true
+		}
+
+		have.Machines[m.Name] = s
+	}
+
+	for i := range have.Etcd.Members {
+		have.Etcd.Members[i].ID = "id-" + have.Etcd.Members[i].Name
+	}
+
+	have.Time = have.Time.Add(time.Minute)
+}
+
+// podInvariants: nothing happens to what does not exist; data is given up that is lost, of one
+// machine at a time; and no control plane goes out of service while etcd looks for another one
+// where that is not any more.
+func podInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
+	var (
+		broken   []string
+		replaced int
+	)
+
+	for _, step := range d.Steps {
+		m, _ := want.Find(step.On())
+		s := have.Machines[m.Name]
+
+		if s.Access == cluster.Gone {
+			broken = append(broken, fmt.Sprintf("%q, and there is no such machine", step))
+		}
+
+		switch step := step.(type) {
+		case cluster.Bootstrap, cluster.Restore:
+			broken = append(broken, missingPods(want, have, step)...)
+		case cluster.ReplaceVolumes:
+			if replaced++; !s.VolumesLost || s.Access != cluster.Unreachable || replaced > 1 {
+				broken = append(broken, fmt.Sprintf("%q, of %d", step, replaced))
+			}
+		case cluster.Upgrade:
+			if s.Access != cluster.Member && (m.Replace == "" || s.Current || s.VolumesLost || s.Access == cluster.Unreachable && !s.Stopped) {
+				broken = append(broken, fmt.Sprintf("%q of a machine that is %s", step, s.Access))
+			}
+
+			broken = append(broken, formerPeers(want, have, m, step)...)
+		case cluster.ApplyConfig, cluster.LeaveEtcd:
+			if cluster.Disruptive(step) {
+				broken = append(broken, formerPeers(want, have, m, step)...)
+			}
+		}
+	}
+
+	return broken
+}
+
+func missingPods(want cluster.Spec, have cluster.Snapshot, step cluster.Step) []string {
+	var broken []string
+
+	for _, m := range want.Machines {
+		if m.Role == cluster.ControlPlane && have.Machines[m.Name].Access == cluster.Gone {
+			broken = append(broken, fmt.Sprintf("%q while %s does not exist", step, m.Name))
+		}
+	}
+
+	return broken
+}
+
+// formerPeers names the other control planes that etcd looks for in the wrong place. What is
+// down itself can take nothing from it.
+func formerPeers(want cluster.Spec, have cluster.Snapshot, m cluster.Machine, step cluster.Step) []string {
+	var broken []string
+
+	if m.Role != cluster.ControlPlane || have.Machines[m.Name].EtcdDown() || have.Machines[m.Name].Access != cluster.Member {
+		return nil
+	}
+
+	for _, other := range want.Machines {
+		s := have.Machines[other.Name]
+		if _, member := have.MemberOf(other); member && other.Name != m.Name && s.Access == cluster.Member && !slices.Contains(s.Addresses, other.Address) {
+			broken = append(broken, fmt.Sprintf("%q while etcd looks for %s in a former pod", step, other.Name))
+		}
+	}
+
+	return broken
+}
+
+// podTeardownInvariants: everything is deleted but what belongs to somebody else, and the last
+// control plane when all others are gone.
+func podTeardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
+	var broken []string
+
+	for _, step := range d.Steps {
+		reset, ok := step.(cluster.Reset)
+		if !ok {
+			continue
+		}
+
+		if s := have.Machines[reset.Machine]; s.Access == cluster.Foreign || s.Access == cluster.Gone || s.Access == cluster.Unobserved || reset.Graceful {
+			broken = append(broken, fmt.Sprintf("%q, which is %s", reset, s.Access))
+		}
+
+		for _, m := range want.Machines {
+			left := have.Machines[m.Name].Access == cluster.Gone || cluster.TeardownLeft(m, have, cluster.DefaultPolicy()) != ""
+			if m.Name != reset.Machine && !left && (reset.Last || reset.Role == cluster.ControlPlane && m.Role == cluster.Worker) {
+				broken = append(broken, fmt.Sprintf("%q before %s was done", reset, m.Name))
+			}
+		}
+	}
+
+	return broken
+}
+
+// TestForecastOfPods is what a plan shows, which knows the configuration and the state alone.
+func TestForecastOfPods(t *testing.T) {
+	machine := func(name string, role cluster.Role) cluster.Machine {
+		return cluster.Machine{Name: name, Role: role, Address: name + ".x", NodeName: name, ConfigDigest: "new", TalosVersion: "v1.13.0", Installer: "talos:v1.13.0", Container: true}
+	}
+	runs := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, ConfigDigest: "new", TalosVersion: "v1.13.0"}
+
+	want := cluster.Spec{Name: "dev", NodesBecomeReady: true, Bootstrapped: true}
+	for _, name := range []string{"cp-0", "cp-1", "cp-2"} {
+		want.Machines = append(want.Machines, machine(name, cluster.ControlPlane))
+	}
+
+	want.Machines[1].Replace = "memory 2Gi -> 4Gi"
+	want.Machines = append(want.Machines, machine("worker-0", cluster.Worker))
+	want.Removed = []cluster.Machine{machine("cp-3", cluster.ControlPlane)}
+	want.Removed[0].MemberID = "m3"
+
+	steps, last := cluster.Forecast(want, cluster.Assume(want, map[string]cluster.MachineState{"cp-0": runs, "cp-1": runs, "cp-2": runs, "cp-3": runs}), cluster.DefaultPolicy())
+
+	got := texts(steps)
+	foretold := texts([]cluster.Step{
+		cluster.ApplyConfig{Machine: "worker-0", Role: cluster.Worker, Access: cluster.Maintenance, TalosVersion: "v1.13.0", Container: true},
+		cluster.Upgrade{Machine: "cp-1", Container: true, Replace: "memory 2Gi -> 4Gi", Evacuation: cluster.Evacuation{Drain: true}},
+		cluster.Uncordon{Machine: "cp-1", Node: "cp-1"},
+		cluster.LeaveEtcd{Machine: "cp-3", Evacuation: cluster.Evacuation{Drain: true}},
+		cluster.Reset{Machine: "cp-3", Role: cluster.ControlPlane, Container: true},
+		cluster.DeleteNode{Machine: "cp-3", Node: "cp-3"},
+	})
+
+	if !slices.Equal(got, foretold) || !last.Done() {
+		t.Errorf("foretold %q, want %q; left:\n%s", got, foretold, render(last))
+	}
+}
