@@ -322,7 +322,7 @@ func TestCheckOfRights(t *testing.T) {
 
 	c.config = as(t, c.cluster, c.namespace, "owner", rule("statefulsets", most...), rule("services", most...), rule("persistentvolumeclaims", most...),
 		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
-	unseen := want{"?", "The credentials may not look at nodes, the "}
+	unseen := want{"?", "The credentials may not look at nodes"}
 	c.finds(t, c.spec(), want{"?", "The credentials may not look at nodes, the namespace " + c.namespace + ", the resource quotas"})
 
 	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...), rule("pods", "get", "list"))

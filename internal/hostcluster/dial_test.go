@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -384,4 +385,31 @@ func TestDialThroughServices(t *testing.T) {
 
 	d.answers(t, "dev-cp-0:50000", "node port")
 	d.refused(t, "dev-cp-0:6443", "no port 6443")
+}
+
+// Nothing is left of a host that was closed.
+func TestCloseLeavesNothing(t *testing.T) {
+	d := newDialing(t)
+	d.pod(t, d.spec, machine("cp", 0), "10.66.10.1", map[int]string{50000: echo(t, "cp-0")})
+
+	conn := d.answers(t, "dev-cp-0:50000", "cp-0")
+	d.answers(t, "dev-cp-0:50000", "cp-0")
+	d.host.Close()
+
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("a connection outlives its host")
+	}
+
+	var stacks string
+
+	soon(t, func() bool {
+		buffer := make([]byte, 4<<20)
+		stacks = string(buffer[:runtime.Stack(buffer, true)])
+
+		return !strings.Contains(stacks, "hostcluster.(*session)") && !strings.Contains(stacks, "hostcluster.(*forward")
+	})
+
+	if _, _, err := d.dial(t, "dev-cp-0:50000"); err == nil || !strings.Contains(err.Error(), "the host was closed") {
+		t.Errorf("a closed host dials: %v", err)
+	}
 }
