@@ -1,0 +1,463 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// container is the example that the scenario of machines in pods applies.
+const container = "../../examples/container"
+
+// theCluster is its resource.
+const theCluster = "talosop_cluster.this"
+
+// Names on the host cluster, of the cluster and of its namespace, which the scenario makes and takes away.
+const (
+	hostedName      = "e2e"
+	hostedNamespace = "talosop-e2e"
+)
+
+// fileBackup adds a snapshot in a folder of the workspace to the example.
+const fileBackup = `
+resource "talosop_etcd_backup" "this" {
+  cluster = talosop_cluster.this.cluster
+  file    = { path = "backups" }
+}
+`
+
+// hosted is a cluster in pods of a host cluster of the developer.
+type hosted struct {
+	kubeconfig, image, storageClass string
+	patches                         []string
+	talosVersion, kubernetes        string
+	talosAfter                      string // the version that is upgraded to; none where the image has one tag
+	controlPlanes, workers          int
+}
+
+// hostedFromEnvironment reads what is known of the host cluster; it skips the test when there is none.
+func hostedFromEnvironment(t *testing.T) hosted {
+	t.Helper()
+
+	h := hosted{
+		kubeconfig:    os.Getenv("TALOSOP_E2E_HOST_KUBECONFIG"),
+		image:         setting("TALOSOP_E2E_HOST_IMAGE", "ghcr.io/siderolabs/talos"),
+		storageClass:  os.Getenv("TALOSOP_E2E_HOST_STORAGE_CLASS"),
+		talosVersion:  setting("TALOSOP_E2E_TALOS_VERSION", "v1.13.0"),
+		talosAfter:    os.Getenv("TALOSOP_E2E_HOST_TALOS_AFTER"),
+		kubernetes:    setting("TALOSOP_E2E_KUBERNETES_VERSION", "v1.36.3"),
+		controlPlanes: 1,
+		workers:       1,
+	}
+
+	if h.kubeconfig == "" {
+		t.Skip("no host cluster: set TALOSOP_E2E_HOST_KUBECONFIG to the kubeconfig of a Kubernetes cluster that runs privileged pods (see CONTRIBUTING.md)")
+	}
+
+	if path := os.Getenv("TALOSOP_E2E_HOST_PATCH"); path != "" {
+		patch, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("read TALOSOP_E2E_HOST_PATCH: %v", err)
+		}
+
+		h.patches = append(h.patches, string(patch))
+	}
+
+	return h
+}
+
+// TestContainers takes a cluster in pods of a real host cluster through its life.
+func TestContainers(t *testing.T) {
+	h := hostedFromEnvironment(t)
+	h.container(t, clitest.Any(t))
+}
+
+// container: a cluster of one control plane and a worker is made of nothing, backed up, loses its pods, is upgraded, grows, loses a control
+// plane's pod, shrinks, and leaves nothing on its host. Its data outlives all of it.
+func (h hosted) container(t *testing.T, cli clitest.CLI) {
+	host := h.host(t)
+
+	if left := h.left(t, host); len(left) > 0 {
+		t.Fatalf("nothing was made, because there is something on the host cluster already: %v", left)
+	}
+
+	w := clitest.NewWorkspace(t, cli)
+	w.CopyFrom(container)
+	w.Write("backup.tf", fileBackup)
+	w.Write(variables, h.variables(t))
+	w.Init()
+
+	h.applied(t, w, "create")
+	h.remember(t, w)
+
+	if snapshots, err := filepath.Glob(filepath.Join(w.Dir, "backups", "*")); err != nil || len(snapshots) == 0 {
+		t.Errorf("snapshots of etcd are %v (%v), want one", snapshots, err)
+	}
+
+	h.losesPod(t, w, host, "worker-0")
+	h.losesPod(t, w, host, "cp-0")
+
+	if h.talosAfter == "" {
+		t.Log("left out: the upgrade of Talos, because nothing says which tag the image has besides (TALOSOP_E2E_HOST_TALOS_AFTER)")
+	} else {
+		h.talosVersion = h.talosAfter
+		h.applied(t, w, "the upgrade to Talos "+h.talosAfter)
+	}
+
+	h.controlPlanes, h.workers = 3, 2
+	h.applied(t, w, "growth")
+	h.losesPod(t, w, host, "cp-0")
+
+	h.controlPlanes, h.workers = 1, 1
+	h.applied(t, w, "shrinking")
+	h.remembers(t, w)
+
+	w.MustRun("destroy", "-auto-approve")
+
+	if resources := w.Resources(); len(resources) > 0 {
+		t.Errorf("the state holds %v after destroy", resources)
+	}
+
+	eventually(t, 2*time.Minute, "a host cluster that nothing is left on", func(context.Context) error {
+		if left := h.left(t, host); len(left) > 0 {
+			return fmt.Errorf("there is still %v", left)
+		}
+
+		return nil
+	})
+}
+
+// variables are the values of the variables of the example, as a .tfvars.json file.
+func (h hosted) variables(t *testing.T) string {
+	t.Helper()
+
+	values := map[string]any{
+		"kubeconfig": h.kubeconfig, "context": nil, "namespace": hostedNamespace, "image": h.image, "cluster_name": hostedName,
+		"control_planes": h.controlPlanes, "workers": h.workers,
+		"talos_version": h.talosVersion, "kubernetes_version": h.kubernetes, "config_patches": append([]string{}, h.patches...),
+	}
+	if h.storageClass != "" {
+		values["storage_class"] = h.storageClass
+	}
+
+	return inJSON(t, values)
+}
+
+// machines are the names on the host of all machines.
+func (h hosted) machines() []string {
+	var names []string
+
+	for i := range h.controlPlanes {
+		names = append(names, fmt.Sprintf("%s-cp-%d", hostedName, i))
+	}
+
+	for i := range h.workers {
+		names = append(names, fmt.Sprintf("%s-worker-%d", hostedName, i))
+	}
+
+	return names
+}
+
+// applied applies the variables as they are now, and checks the cluster around the provider, the pods and the second plan.
+func (h hosted) applied(t *testing.T, w *clitest.Workspace, what string) {
+	t.Helper()
+
+	began := time.Now()
+
+	w.Write(variables, h.variables(t))
+	w.MustRun("apply", "-auto-approve")
+	t.Logf("%s: applied in %s", what, time.Since(began).Round(time.Second))
+
+	if phase := w.Attribute(theCluster, "phase"); phase != "Ready" {
+		t.Errorf("phase is %v after %s, want Ready", phase, what)
+	}
+
+	h.hasNodes(t, w, what)
+	h.hasPods(t, what)
+	h.settles(t, w)
+}
+
+// settles waits until a plan is empty: the readiness of a machine comes and goes for seconds while static pods start, and an output of the
+// example shows it.
+func (h hosted) settles(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	eventually(t, 3*time.Minute, "an empty plan", func(context.Context) error {
+		if empty, output := w.PlanIsEmpty(); !empty {
+			return errors.New(output)
+		}
+
+		return nil
+	})
+}
+
+// hasNodes checks that the nodes of the cluster are the machines, that all are Ready and run the version of Talos.
+func (h hosted) hasNodes(t *testing.T, w *clitest.Workspace, when string) {
+	t.Helper()
+
+	list, err := h.inside(t, w).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var names []string
+
+	for _, n := range list.Items {
+		names = append(names, n.Name)
+
+		if !ready(n) {
+			t.Errorf("node %s is not Ready after %s", n.Name, when)
+		}
+
+		if !strings.Contains(n.Status.NodeInfo.OSImage, h.talosVersion) {
+			t.Errorf("node %s runs %s after %s, want %s", n.Name, n.Status.NodeInfo.OSImage, when, h.talosVersion)
+		}
+	}
+
+	if slices.Sort(names); !slices.Equal(names, h.machines()) {
+		t.Errorf("nodes are %v after %s, want %v", names, when, h.machines())
+	}
+}
+
+// hasPods checks that the host has the pods of the machines, with the image, and no others.
+func (h hosted) hasPods(t *testing.T, when string) {
+	t.Helper()
+
+	list, err := h.host(t).CoreV1().Pods(hostedNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: ofCluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var names []string
+
+	for _, p := range list.Items {
+		names = append(names, strings.TrimSuffix(p.Name, "-0"))
+
+		if image := p.Spec.Containers[0].Image; image != h.image+":"+h.talosVersion {
+			t.Errorf("pod %s has the image %s after %s, want %s:%s", p.Name, image, when, h.image, h.talosVersion)
+		}
+	}
+
+	if slices.Sort(names); !slices.Equal(names, h.machines()) {
+		t.Errorf("pods are those of %v after %s, want %v", names, when, h.machines())
+	}
+}
+
+// losesPod deletes the pod of a machine without leave. Another one takes its place with the machine's data, and the next apply and plan
+// find the cluster as it was.
+func (h hosted) losesPod(t *testing.T, w *clitest.Workspace, host kubernetes.Interface, machine string) {
+	t.Helper()
+
+	pods, name, now := host.CoreV1().Pods(hostedNamespace), hostedName+"-"+machine+"-0", int64(0)
+
+	before, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	uid := types.UID("")
+
+	if err := pods.Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &before.UID}}); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, 5*time.Minute, "another pod of "+machine, func(ctx context.Context) error {
+		after, err := pods.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+
+		if uid = after.UID; uid == before.UID {
+			return errors.New("it is still the one that was deleted")
+		}
+
+		return nil
+	})
+
+	h.applied(t, w, "the loss of the pod of "+machine)
+	h.remembers(t, w)
+
+	if after, err := pods.Get(t.Context(), name, metav1.GetOptions{}); err != nil || after.UID != uid {
+		t.Errorf("the pod of %s was replaced once more by the apply (%v)", machine, err)
+	}
+}
+
+// memory is the object that tells whether etcd kept what it had.
+const memory = "e2e-memory"
+
+func (h hosted) remember(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: memory}}
+	if _, err := h.inside(t, w).CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h hosted) remembers(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	if _, err := h.inside(t, w).CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(t.Context(), memory, metav1.GetOptions{}); err != nil {
+		t.Errorf("etcd lost what was written after the create: %v", err)
+	}
+}
+
+// ofCluster selects all objects of the cluster.
+const ofCluster = "talosop.dev/cluster=" + hostedName
+
+// left is what the host cluster has of the cluster: the namespace, and objects by their label.
+func (h hosted) left(t *testing.T, host kubernetes.Interface) []string {
+	t.Helper()
+
+	var left []string
+
+	namespaces, err := host.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + hostedNamespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, n := range namespaces.Items {
+		left = append(left, "namespace "+n.Name)
+	}
+
+	options := metav1.ListOptions{LabelSelector: ofCluster}
+
+	for kind, list := range map[string]func() (runtime.Object, error){
+		"StatefulSet": func() (runtime.Object, error) { return host.AppsV1().StatefulSets("").List(t.Context(), options) },
+		"Pod":         func() (runtime.Object, error) { return host.CoreV1().Pods("").List(t.Context(), options) },
+		"PersistentVolumeClaim": func() (runtime.Object, error) {
+			return host.CoreV1().PersistentVolumeClaims("").List(t.Context(), options)
+		},
+		"Service": func() (runtime.Object, error) { return host.CoreV1().Services("").List(t.Context(), options) },
+	} {
+		objects, err := list()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := meta.EachListItem(objects, func(o runtime.Object) error {
+			object, err := meta.Accessor(o)
+			if err == nil {
+				left = append(left, kind+" "+object.GetNamespace()+"/"+object.GetName())
+			}
+
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	slices.Sort(left)
+
+	return left
+}
+
+// host is the API of the host cluster.
+func (h hosted) host(t *testing.T) *kubernetes.Clientset {
+	t.Helper()
+
+	client, err := kubernetes.NewForConfig(h.hostConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return client
+}
+
+func (h hosted) hostConfig(t *testing.T) *rest.Config {
+	t.Helper()
+
+	config, err := clientcmd.BuildConfigFromFlags("", h.kubeconfig)
+	if err != nil {
+		t.Fatalf("read TALOSOP_E2E_HOST_KUBECONFIG: %v", err)
+	}
+
+	return config
+}
+
+// inside is the API of the cluster, through a port that Kubernetes' own client forwards to the first control plane.
+func (h hosted) inside(t *testing.T, w *clitest.Workspace) *kubernetes.Clientset {
+	t.Helper()
+
+	text, err := bundle(t, w).Kubeconfig(pki.KubeconfigInput{
+		Cluster: hostedName, Server: "https://" + net.JoinHostPort("127.0.0.1", h.forwarded(t, hostedName+"-cp-0-0", 6443)), User: "e2e",
+		Groups: []string{"system:masters"}, TTL: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config, err := clientcmd.RESTConfigFromKubeConfig(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return client
+}
+
+// forwarded is a port of this computer that leads to one of a pod until the test ends or the pod does.
+func (h hosted) forwarded(t *testing.T, pod string, port int) string {
+	t.Helper()
+
+	config := h.hostConfig(t)
+
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	url := h.host(t).CoreV1().RESTClient().Post().Resource("pods").Namespace(hostedNamespace).Name(pod).SubResource("portforward").URL()
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	stop, open, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+
+	forwarder, err := portforward.New(dialer, []string{fmt.Sprintf("0:%d", port)}, stop, open, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	go func() { ended <- forwarder.ForwardPorts() }()
+
+	t.Cleanup(func() { close(stop) })
+
+	select {
+	case <-open:
+	case err := <-ended:
+		t.Fatalf("forward a port to %s: %v", pod, err)
+	}
+
+	ports, err := forwarder.GetPorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return strconv.Itoa(int(ports[0].Local))
+}
