@@ -80,12 +80,18 @@ func (b *Bundle) Kubeconfig(in KubeconfigInput) ([]byte, error) {
 
 // Kubeconfig writes a kubeconfig for credentials of the Kubernetes API; see Bundle.Kubeconfig.
 func (c Credentials) Kubeconfig(cluster, server, user string) ([]byte, error) {
+	return c.KubeconfigFor(cluster, server, "", user)
+}
+
+// KubeconfigFor is Kubeconfig for a server whose certificate has another name than its URL; with an
+// empty serverName it is the same.
+func (c Credentials) KubeconfigFor(cluster, server, serverName, user string) ([]byte, error) {
 	name := user + "@" + cluster
 
 	file := kubeconfig{
 		APIVersion: "v1",
 		Kind:       "Config",
-		Clusters:   []kubeconfigCluster{{Name: cluster, Cluster: kubeconfigServer{CA: c.CA, Server: server}}},
+		Clusters:   []kubeconfigCluster{{Name: cluster, Cluster: kubeconfigServer{CA: c.CA, Server: server, ServerName: serverName}}},
 		Contexts: []kubeconfigContext{{
 			Name:    name,
 			Context: kubeconfigBinding{Cluster: cluster, Namespace: "default", User: name},

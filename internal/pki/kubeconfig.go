@@ -21,6 +21,8 @@ type kubeconfigCluster struct {
 type kubeconfigServer struct {
 	CA     base64Data `yaml:"certificate-authority-data"`
 	Server string     `yaml:"server"`
+	// ServerName is the one that the server's certificate has, where it is not the host of the URL.
+	ServerName string `yaml:"tls-server-name,omitempty"`
 }
 
 type kubeconfigContext struct {

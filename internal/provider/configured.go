@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 )
 
@@ -22,6 +23,14 @@ type configuredDataSource struct{ *machinery }
 
 // Configure implements datasource.DataSourceWithConfigure.
 func (c *configuredDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	c.machinery = machineryOf(req.ProviderData, &resp.Diagnostics)
+}
+
+// configuredEphemeral is an ephemeral resource's hold of the machinery, nil before the provider is configured.
+type configuredEphemeral struct{ *machinery }
+
+// Configure implements ephemeral.EphemeralResourceWithConfigure.
+func (c *configuredEphemeral) Configure(_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse) {
 	c.machinery = machineryOf(req.ProviderData, &resp.Diagnostics)
 }
 

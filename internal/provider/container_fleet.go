@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -20,6 +22,7 @@ import (
 
 // host is what is asked of a host cluster.
 type host interface {
+	Check(ctx context.Context, spec hostcluster.Spec) ([]hostcluster.Finding, error)
 	Ensure(ctx context.Context, spec hostcluster.Spec) error
 	Observe(ctx context.Context, spec hostcluster.Spec) (hostcluster.Observation, error)
 	Replace(ctx context.Context, spec hostcluster.Spec, machine string) error
@@ -133,11 +136,18 @@ func (m *containerMachine) Upgrade(ctx context.Context, image, _ string, confirm
 	return m.change(func() error { return m.watch.host.Replace(ctx, withImage(m.watch.spec, m.name, image), m.name) })
 }
 
-// Reboot gives the machine a new pod of the same kind: Talos refuses to reboot in a container
-// (Talos 1.13, internal/app/machined/internal/server/v1alpha1, checkSupported). A configuration that was
-// staged is in its volume, and is what the new pod begins with.
-func (m *containerMachine) Reboot(ctx context.Context, _ string) error {
-	return m.change(func() error { return m.watch.host.Restart(ctx, m.watch.spec, m.name) })
+// Reboot restarts Talos in the pod, which keeps its address, and gives it a new pod of the same
+// kind where Talos does not take that. A configuration that was staged is in its volume, and is what
+// the machine begins with in either case.
+func (m *containerMachine) Reboot(ctx context.Context, uuid string) error {
+	return m.change(func() error {
+		err := m.Machine.Reboot(ctx, uuid)
+		if errors.Is(err, talos.ErrUnsupported) {
+			err = m.watch.host.Restart(ctx, m.watch.spec, m.name)
+		}
+
+		return err
+	})
 }
 
 // Reset removes the machine's pod, its volumes and all else that the host has of it. Its

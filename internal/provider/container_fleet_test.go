@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -29,6 +30,7 @@ type fakeHost struct {
 	fails     map[string]error
 	observing func()
 	closed    int
+	findings  []hostcluster.Finding
 }
 
 func newFakeHost(machines ...string) *fakeHost {
@@ -95,7 +97,10 @@ func (h *fakeHost) Observe(_ context.Context, spec hostcluster.Spec) (hostcluste
 	return seen, nil
 }
 
-func (h *fakeHost) Check(context.Context, hostcluster.Spec) error  { return h.call("check") }
+func (h *fakeHost) Check(context.Context, hostcluster.Spec) ([]hostcluster.Finding, error) {
+	return h.findings, h.call("check")
+}
+
 func (h *fakeHost) Ensure(context.Context, hostcluster.Spec) error { return h.call("ensure") }
 
 func (h *fakeHost) Replace(_ context.Context, spec hostcluster.Spec, machine string) error {
@@ -150,6 +155,10 @@ type talosMachine struct {
 }
 
 func (m talosMachine) Observe(context.Context) cluster.MachineState { return m.observe() }
+
+func (m talosMachine) Reboot(context.Context, string) error {
+	return wait.Permanent(fmt.Errorf("reboot: %w", talos.ErrUnsupported))
+}
 
 func memberAlways(string) cluster.MachineState {
 	return cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, BootID: "of the kernel"}

@@ -12,8 +12,7 @@ func TestContainerCluster(t *testing.T) {
 	d := s.drive(t, "talosop_cluster")
 	config := s.cluster("dev", bundleOnce(), 3, 2)
 
-	d.apply(t, config).must(t)
-	d.expectPhase(t, "Ready")
+	d.ready(t, config)
 	d.expectEmpty(t, "after the create", config)
 
 	if got := s.bootstraps(); got != 1 {

@@ -40,6 +40,11 @@ func (r route) dial() dialer {
 
 // routeTo finds the way to the machines of a pool. It asks nobody.
 func (m *machinery) routeTo(ctx context.Context, p pool, recorded recordedPool, bundle *pki.Bundle) (route, error) {
+	return m.routeAs(ctx, p, recorded, bundle.Mark())
+}
+
+// routeAs is routeTo for a cluster that is known by its mark alone, which is empty before there is one.
+func (m *machinery) routeAs(ctx context.Context, p pool, recorded recordedPool, mark string) (route, error) {
 	if p.host == nil {
 		return route{leave: func() {}}, nil
 	}
@@ -59,7 +64,7 @@ func (m *machinery) routeTo(ctx context.Context, p pool, recorded recordedPool, 
 
 	recorded.removed = slices.Concat(recorded.removed, recorded.left)
 
-	return route{host: joined, spec: p.hostSpec(recorded, bundle.Mark()), leave: leave}, nil
+	return route{host: joined, spec: p.hostSpec(recorded, mark), leave: leave}, nil
 }
 
 // clients are the APIs of the machines of a pool and of their Kubernetes.

@@ -37,8 +37,8 @@ func (s *session) furnish(ctx context.Context) (made bool, err error) {
 	made = present(before)
 
 	if lacks(before, wanted) {
-		if err := check(ctx, s.route.host, wanted); err != nil {
-			return made, &preflightError{err}
+		if err := preflight(ctx, s.route.host, wanted); err != nil {
+			return made, err
 		}
 	}
 
@@ -63,23 +63,6 @@ func (s *session) furnish(ctx context.Context) (made bool, err error) {
 
 	return true, nil
 }
-
-// check looks whether machines can be made, where the host can tell.
-func check(ctx context.Context, on host, wanted hostcluster.Spec) error {
-	checks, ok := on.(interface {
-		Check(ctx context.Context, spec hostcluster.Spec) error
-	})
-	if !ok {
-		return nil
-	}
-
-	return checks.Check(ctx, wanted)
-}
-
-// preflightError is what stands in the way of making machines on a host cluster.
-type preflightError struct{ error }
-
-func (e *preflightError) Unwrap() error { return e.error }
 
 // hostSilentError is that the host cluster did not answer. Nothing follows from that about the machines.
 type hostSilentError struct{ error }

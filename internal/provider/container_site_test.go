@@ -75,7 +75,8 @@ func (s *hostSite) drive(t *testing.T, name string) *driven {
 func (s *hostSite) container(name, secrets string) configuration {
 	return configuration{
 		"mode": "container", "name": name, "secrets": secrets, "talos_version": "v1.13.0", "kubernetes_version": "v1.36.2", "deletion_protection": false,
-		"host": configuration{"kubeconfig_path": s.Kubeconfig(), "namespace": s.namespace},
+		"timeouts": configuration{"create": "90s", "update": "90s", "delete": "60s"},
+		"host":     configuration{"kubeconfig_path": s.Kubeconfig(), "namespace": s.namespace},
 	}
 }
 
@@ -178,13 +179,16 @@ func (s *hostSite) bootstraps() int {
 	return n
 }
 
-// expectPhase checks the phase in state.
-func (d *driven) expectPhase(t *testing.T, phase string) {
+// ready applies, and ends the test when that does not make the machines Ready.
+func (d *driven) ready(t *testing.T, config configuration) outcome {
 	t.Helper()
 
-	if got := text(t, d.state, "phase"); got != phase {
-		t.Errorf("phase is %s, want %s", got, phase)
+	done := d.apply(t, config).must(t)
+	if got := text(t, d.state, "phase"); got != "Ready" {
+		t.Fatalf("phase is %s: %s", got, show(done.diagnostics))
 	}
+
+	return done
 }
 
 // destroy destroys and checks that nothing is left.
@@ -204,4 +208,3 @@ func operationsIn(t *testing.T, planned outcome) string {
 
 	return strings.Join(textsOf(t, attributeOf(t, planned.value, "operations")), "\n")
 }
-

@@ -11,13 +11,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-var _ ephemeral.EphemeralResource = (*kubeconfigEphemeral)(nil)
+var (
+	_ ephemeral.EphemeralResourceWithConfigure = (*kubeconfigEphemeral)(nil)
+	_ ephemeral.EphemeralResourceWithClose     = (*kubeconfigEphemeral)(nil)
+)
 
 func newKubeconfigEphemeral() ephemeral.EphemeralResource { return &kubeconfigEphemeral{} }
 
 // kubeconfigEphemeral mints a client certificate for the Kubernetes API. It asks
-// no machine, and nothing of it is stored anywhere.
-type kubeconfigEphemeral struct{}
+// no machine, and nothing of it is stored anywhere. For a cluster in containers it keeps a
+// way there open.
+type kubeconfigEphemeral struct{ configuredEphemeral }
 
 type kubeconfigModel struct {
 	Cluster              types.Object         `tfsdk:"cluster"`
@@ -26,6 +30,7 @@ type kubeconfigModel struct {
 	TTL                  timetypes.GoDuration `tfsdk:"ttl"`
 	Kubeconfig           types.String         `tfsdk:"kubeconfig"`
 	Host                 types.String         `tfsdk:"host"`
+	TLSServerName        types.String         `tfsdk:"tls_server_name"`
 	ClusterCACertificate types.String         `tfsdk:"cluster_ca_certificate"`
 	ClientCertificate    types.String         `tfsdk:"client_certificate"`
 	ClientKey            types.String         `tfsdk:"client_key"`
@@ -64,8 +69,15 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 				MarkdownDescription: "The credentials as a kubeconfig file (YAML).",
 			},
 			"host": schema.StringAttribute{
-				Computed:            true,
-				MarkdownDescription: "URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`.",
+				Computed: true,
+				MarkdownDescription: "URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of a cluster in containers it is where this machine reaches it: the " +
+					"node port or the load balancer of its Service, or a port of this machine that leads through the API of the host cluster and is open as long as this ephemeral resource is. " +
+					"An `endpoint` that was given is taken as it is.",
+			},
+			"tls_server_name": schema.StringAttribute{
+				Computed: true,
+				MarkdownDescription: "Name that the certificate of the API is checked for, where that is not the host of the URL, for `tls_server_name` of the providers `kubernetes` and `helm`; " +
+					"otherwise null. It is in the kubeconfig, too.",
 			},
 			"cluster_ca_certificate": schema.StringAttribute{
 				Computed:            true,
@@ -114,11 +126,21 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	}
 
 	credentials, err := bundle.KubernetesClient(user, groups, lifetime)
-	if err == nil {
-		err = config.fill(credentials, handle, user)
+	if err != nil {
+		resp.Diagnostics.Append(unable("make", "kubeconfig", report{Cause: []string{err.Error()}}))
+
+		return
 	}
 
-	if err != nil {
+	way, diags := e.entranceTo(ctx, handle, bundle)
+	resp.Diagnostics.Append(diags...)
+	way.remember(ctx, resp, e.machinery)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	if err := config.fill(credentials, handle, way, user); err != nil {
 		resp.Diagnostics.Append(unable("make", "kubeconfig", report{Cause: []string{err.Error()}}))
 
 		return
@@ -127,14 +149,19 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
 }
 
-func (m *kubeconfigModel) fill(c pki.Credentials, handle handleModel, user string) error {
-	file, err := c.Kubeconfig(handle.Name.ValueString(), handle.Endpoint.ValueString(), user)
+func (m *kubeconfigModel) fill(c pki.Credentials, handle handleModel, way *entrance, user string) error {
+	server, name := handle.Endpoint.ValueString(), ""
+	if way != nil {
+		server, name = "https://"+way.address, way.name
+	}
+
+	file, err := c.KubeconfigFor(handle.Name.ValueString(), server, name, user)
 	if err != nil {
 		return err
 	}
 
 	m.Kubeconfig = types.StringValue(string(file))
-	m.Host = handle.Endpoint
+	m.Host, m.TLSServerName = types.StringValue(server), textOrNull(name)
 	m.ClusterCACertificate = types.StringValue(string(c.CA))
 	m.ClientCertificate = types.StringValue(string(c.Certificate))
 	m.ClientKey = types.StringValue(string(c.Key))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
@@ -86,10 +87,10 @@ func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.Mo
 	change := editOf(P(&plan).life(), req.Config)
 
 	if req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config)...)
+		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config, req.Config)...)
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change)...)
+		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req.Config)...)
 	}
 
 	resp.Diagnostics.Append(refuseLocked(ctx, P(&plan).pool, P(&state).life(), req.Config)...)
@@ -105,7 +106,7 @@ func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.Mo
 }
 
 // planCreate forecasts a create.
-func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config M) diag.Diagnostics {
+func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config M, given tfsdk.Config) diag.Diagnostics {
 	P(plan).align(config, nil)
 
 	p, diags := P(plan).pool(ctx)
@@ -115,14 +116,14 @@ func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config
 	r.foresee(plan, f)
 
 	if !diags.HasError() {
-		diags.Append(r.advise(ctx, p, f)...)
+		diags.Append(r.advise(ctx, p, f, given)...)
 	}
 
 	return diags
 }
 
 // planUpdate forecasts an update.
-func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state, config M, change edit) diag.Diagnostics {
+func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state, config M, change edit, given tfsdk.Config) diag.Diagnostics {
 	P(plan).align(config, &state)
 
 	p, diags := P(plan).pool(ctx)
@@ -134,19 +135,29 @@ func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state,
 	r.foresee(plan, f)
 
 	if !diags.HasError() {
-		diags.Append(r.advise(ctx, p, f)...)
+		diags.Append(r.advise(ctx, p, f, given)...)
 	}
 
 	return diags
 }
 
 // advise says of a plan what only the network knows. No planned value depends on it.
-func (r *machinesResource[M, P]) advise(ctx context.Context, p pool, f forecast) diag.Diagnostics {
-	if r.machinery == nil || len(f.releases) == 0 {
+func (r *machinesResource[M, P]) advise(ctx context.Context, p pool, f forecast, given tfsdk.Config) diag.Diagnostics {
+	if r.machinery == nil {
 		return nil
 	}
 
-	diags := r.refuseUnpublished(ctx, p, f.releases)
+	diags := p.reach(ctx, given)
+	if !diags.HasError() {
+		diags.Append(r.preview(ctx, p, f.makes)...)
+	}
+
+	if len(f.releases) == 0 {
+		return diags
+	}
+
+	diags.Append(r.refuseUnpublished(ctx, p, f.releases)...)
+
 	if !diags.HasError() {
 		diags.Append(r.forewarnRemovals(ctx, p, f.upgrade)...)
 	}

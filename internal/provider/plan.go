@@ -25,6 +25,8 @@ type forecast struct {
 	observed   types.Map
 	manifests  types.String
 	restored   restored
+	// makes is whether machines in containers may have to be made.
+	makes bool
 	// releases are the versions of Kubernetes that machines are brought to.
 	releases []release
 	// upgrade is what an upgrade of Kubernetes goes through.
@@ -43,6 +45,7 @@ func planCreate(p pool, policy cluster.Policy) (forecast, diag.Diagnostics) {
 		observed:   types.MapUnknown(observedType()),
 		manifests:  p.manifestsAfter(),
 		restored:   p.restore.after(restored{}),
+		makes:      true,
 	}
 
 	if !p.unnamed && !p.restore.unknown {
@@ -80,6 +83,7 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 	resume := recorded.phase != cluster.Ready
 
 	f := p.unforeseen(state, resume)
+	f.makes = p.makes(recorded)
 
 	if conflicts := recorded.compare(p, prior); !p.unknown {
 		diags.Append(conflicts...) // hardware that is not known yet may resolve them

@@ -165,12 +165,34 @@ func stateOf(s cluster.MachineState) string {
 	}
 }
 
+// goneHost is what to do about a host cluster that will never answer again.
+func goneHost(verb string) string {
+	if verb != "destroy" {
+		return ""
+	}
+
+	return " When the host cluster is gone for good, and its machines with it, take the resource out of state (`terraform state rm`)."
+}
+
 // openFailed tells why an operation could not even begin: a mistake in settings,
 // at its attribute, or secrets that cannot be read.
 func openFailed(p pool, verb string, err error) diag.Diagnostics {
 	var problem *fieldError
 	if errors.As(err, &problem) {
 		return fieldDiagnostics(p, err)
+	}
+
+	var unsuitable *preflightError
+	if errors.As(err, &unsuitable) {
+		return findingDiagnostics(p, unsuitable.findings)
+	}
+
+	var silent *hostSilentError
+	if errors.As(err, &silent) {
+		return diag.Diagnostics{unable(verb, p.object, report{
+			Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was sent to the host cluster or to a machine, and nothing follows about them"},
+			Next: "See that the host cluster answers, and that `host` of the resource or of the provider leads to it; then do it again." + goneHost(verb),
+		})}
 	}
 
 	return diag.Diagnostics{unable(verb, p.object, report{Cause: []string{err.Error()}, Next: nothingStored})}

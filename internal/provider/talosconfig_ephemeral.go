@@ -14,13 +14,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-var _ ephemeral.EphemeralResource = (*talosconfigEphemeral)(nil)
+var (
+	_ ephemeral.EphemeralResourceWithConfigure = (*talosconfigEphemeral)(nil)
+	_ ephemeral.EphemeralResourceWithClose     = (*talosconfigEphemeral)(nil)
+)
 
 func newTalosconfigEphemeral() ephemeral.EphemeralResource { return &talosconfigEphemeral{} }
 
 // talosconfigEphemeral mints a client certificate for the Talos API. It asks no
-// machine, and nothing of it is stored anywhere.
-type talosconfigEphemeral struct{}
+// machine, and nothing of it is stored anywhere. For a cluster in containers it keeps a way
+// there open.
+type talosconfigEphemeral struct{ configuredEphemeral }
 
 type talosconfigModel struct {
 	Cluster           types.Object         `tfsdk:"cluster"`
@@ -59,10 +63,11 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 				MarkdownDescription: "How long the credentials are valid, such as `30m`. Default: `1h`.",
 			},
 			"endpoints": schema.ListAttribute{
-				Optional:            true,
-				Computed:            true,
-				ElementType:         types.StringType,
-				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control planes.",
+				Optional:    true,
+				Computed:    true,
+				ElementType: types.StringType,
+				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control planes; of a cluster in containers a port of " +
+					"this machine that leads to them through the API of the host cluster, and is open as long as this ephemeral resource is.",
 			},
 			"nodes": schema.ListAttribute{
 				Optional:            true,
@@ -112,6 +117,20 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 	roles, _ := knownStrings(config.Roles)
 	if config.Roles.IsNull() {
 		roles = []string{adminRole}
+	}
+
+	if config.Endpoints.IsNull() {
+		way, diags := e.talosEntranceTo(ctx, handle, bundle)
+		resp.Diagnostics.Append(diags...)
+		way.remember(ctx, resp, e.machinery)
+
+		if resp.Diagnostics.HasError() {
+			return
+		}
+
+		if way != nil {
+			config.Endpoints = textList([]string{way.address})
+		}
 	}
 
 	credentials, err := bundle.TalosClient(roles, lifetime)

@@ -1,0 +1,149 @@
+package provider
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// What would keep machines from being made on a host cluster is found before anything is: by a plan, as far as it knows the
+// host, and again by the apply.
+
+// preflightError is what stands in the way.
+type preflightError struct{ findings []hostcluster.Finding }
+
+func (e *preflightError) Error() string {
+	var lines []string
+	for _, f := range e.findings {
+		lines = append(lines, f.String())
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+// preflight looks at the host; what may be fine all the same is logged only, because the plan has said it.
+func preflight(ctx context.Context, on host, wanted hostcluster.Spec) error {
+	found, err := on.Check(ctx, wanted)
+	if err != nil {
+		return &hostSilentError{err}
+	}
+
+	var decisive []hostcluster.Finding
+
+	for _, f := range found {
+		if f.Warning {
+			tflog.Warn(ctx, "found on the host cluster", map[string]any{"finding": f.String()})
+		} else {
+			decisive = append(decisive, f)
+		}
+	}
+
+	if len(decisive) > 0 {
+		return &preflightError{decisive}
+	}
+
+	return nil
+}
+
+// findingDiagnostics shows findings at the attributes that they are about.
+func findingDiagnostics(p pool, findings []hostcluster.Finding) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for _, f := range findings {
+		at := p.findingPath(f.Attribute)
+
+		if f.Warning {
+			diags.Append(doubtful(at, "host cluster", f.Found, f.Help, ""))
+		} else {
+			diags.Append(refused(at, "Unsuitable host cluster", f.Found, f.Help, "Nothing was made"))
+		}
+	}
+
+	return diags
+}
+
+// findingPath is where an attribute below host is said. Of resources that join a cluster it is in the handle, which
+// is none of their own attributes.
+func (p pool) findingPath(attribute string) path.Path {
+	at := path.Root("host")
+	if p.inHandle {
+		at = path.Root("cluster").AtName("host")
+	}
+
+	switch {
+	case attribute == "pod_cidrs", attribute == "service_cidrs":
+		return path.Root(attribute)
+	case p.inHandle && strings.HasPrefix(attribute, "pod"):
+		return path.Root("pod")
+	case attribute == "":
+		return at
+	}
+
+	for _, name := range strings.Split(attribute, ".") {
+		at = at.AtName(name)
+	}
+
+	return at
+}
+
+// preview looks at plan time whether the machines that are to be made can be. A host that does not answer is no more than
+// a warning: it may be there by the time of the apply.
+func (m *machinery) preview(ctx context.Context, p pool, makes bool) diag.Diagnostics {
+	if p.host == nil || !makes || p.unnamed || p.unknown || m.host.under(p.host.connection).unknown || !m.host.under(p.host.connection).given() {
+		return nil
+	}
+
+	mark := ""
+
+	if !p.sealed {
+		bundle, err := pki.Parse([]byte(p.secrets))
+		if err != nil {
+			return nil // which is said at the attribute itself
+		}
+
+		mark = bundle.Mark()
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, m.glance)
+	defer cancel()
+
+	way, err := m.routeAs(ctx, p, recordedPool{}, mark)
+	if err != nil {
+		return diag.Diagnostics{hostUnknown(p, err)}
+	}
+
+	defer way.leave()
+
+	found, err := way.host.Check(ctx, way.spec)
+	if err != nil {
+		return diag.Diagnostics{hostUnknown(p, err)}
+	}
+
+	return findingDiagnostics(p, found)
+}
+
+// hostUnknown warns that a plan could not look at the host.
+func hostUnknown(p pool, err error) diag.Diagnostic {
+	return unsettled("The host cluster was not looked at", report{
+		Attempted: "look whether the machines of the " + p.object + " can be made", Cause: []string{err.Error()},
+		Next: "The apply looks again before it makes anything.",
+	}.String())
+}
+
+// makes is whether a plan has machines that are not known to be there.
+func (p pool) makes(recorded recordedPool) bool {
+	for _, name := range p.names() {
+		if state, known := recorded.machines[name]; !known || state.Access != cluster.Member {
+			return true
+		}
+	}
+
+	return false
+}
