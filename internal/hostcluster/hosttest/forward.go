@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/portforward"
@@ -18,8 +19,13 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// kubeletPort is where the kube-apiserver asks a kubelet.
-const kubeletPort = 10250
+const (
+	// kubeletPort is where the kube-apiserver asks a kubelet.
+	kubeletPort = 10250
+	// lastWords is how long a forwarded connection stays that the asker has ended (containerd 2.2,
+	// cri/server/sandbox_portforward_linux.go).
+	lastWords = 500 * time.Millisecond
+)
 
 // serve opens the kubelet's server.
 func (n *node) serve() (*httptest.Server, error) {
@@ -141,24 +147,48 @@ func (n *node) connect(ctx context.Context, pod *corev1.Pod, port string, data i
 		return fmt.Errorf("failed to connect to localhost:%s inside namespace %q, IPv4: dial tcp4 127.0.0.1:%s: connect: connection refused", port, pod.UID, port)
 	}
 
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	defer func() { _ = conn.Close() }()
 
-	both := make(chan struct{}, 2)
-
-	go func() {
-		_, _ = io.Copy(conn, data)
-		_ = conn.(*net.TCPConn).CloseWrite() //nolint:forcetypeassert // of the dialer
-		both <- struct{}{}
-	}()
-	go func() {
-		_, _ = io.Copy(data, conn)
-		both <- struct{}{}
-	}()
-
-	// What the machine has said is all; what the asker still says may be.
-	<-both
+	join(ctx, conn, data)
 
 	return nil
+}
+
+// join passes on what both sides say until one of them is done.
+func join(ctx context.Context, conn net.Conn, data io.ReadWriter) {
+	said := make(chan struct{}) // all that the machine has to say
+
+	go func() {
+		defer close(said)
+
+		_, _ = io.Copy(data, conn)
+	}()
+
+	asked := make(chan struct{})
+
+	go func() {
+		defer close(asked)
+
+		_, _ = io.Copy(conn, data)
+
+		if half, ok := conn.(*net.TCPConn); ok {
+			_ = half.CloseWrite() // the other side may be gone
+		}
+	}()
+
+	select {
+	case <-said:
+		return
+	case <-asked:
+	}
+
+	rest := time.NewTimer(lastWords)
+	defer rest.Stop()
+
+	select {
+	case <-said:
+	case <-rest.C:
+	case <-ctx.Done():
+	}
 }

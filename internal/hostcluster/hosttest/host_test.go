@@ -111,12 +111,12 @@ func TestVolumesAreTheMachine(t *testing.T) {
 	pod := s.create(c, "dev-cp-0", "v1.13.1")
 
 	s.renew("dev-cp-0", pod, "state")
-	pod = s.podThat("dev-cp-0", another(pod))
+	s.podThat("dev-cp-0", another(pod))
 	s.configure(c, "dev-cp-0")
-	pod = s.podThat("dev-cp-0", func(next *corev1.Pod) error { return ready(next) }) // its etcd has its data
+	pod = s.podThat("dev-cp-0", ready) // its etcd has its data
 
 	s.renew("dev-cp-0", pod, "var")
-	pod = s.podThat("dev-cp-0", another(pod))
+	s.podThat("dev-cp-0", another(pod))
 	s.call(c, "dev-cp-0", func(ctx context.Context, t *client.Client) error {
 		return t.Bootstrap(ctx, &machine.BootstrapRequest{})
 	})
@@ -146,12 +146,12 @@ func TestEphemeralVolumesGoWithThePod(t *testing.T) {
 	s.ephemeral = true
 
 	s.make("dev-cp-0", "v1.13.1")
-	pod := s.podThat("dev-cp-0", ready)
+	s.podThat("dev-cp-0", ready)
 	s.configure(c, "dev-cp-0")
 
 	m := s.machine("dev-cp-0")
 	m.PowerOff() // as a crash does
-	pod = s.podThat("dev-cp-0", func(next *corev1.Pod) error {
+	pod := s.podThat("dev-cp-0", func(next *corev1.Pod) error {
 		if talosOf(next).RestartCount == 0 {
 			return errors.New("no restart")
 		}

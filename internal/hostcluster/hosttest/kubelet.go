@@ -18,21 +18,27 @@ const glance = 50 * time.Millisecond
 
 // watch lets kubelets follow pods, and load balancers Services.
 func (h *Host) watch(core coreinformers.Interface) error {
-	_, err := core.Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { h.sync(o.(*corev1.Pod)) },    //nolint:forcetypeassert // the informer's kind
-		UpdateFunc: func(_, o any) { h.sync(o.(*corev1.Pod)) }, //nolint:forcetypeassert // the informer's kind
-		DeleteFunc: func(o any) { h.dropped(o) },
-	})
-	if err != nil {
+	pods, services := handler(h.sync), handler(h.expose)
+	pods.DeleteFunc = h.dropped
+
+	if _, err := core.Pods().Informer().AddEventHandler(pods); err != nil {
 		return err
 	}
 
-	_, err = core.Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { h.expose(o.(*corev1.Service)) },    //nolint:forcetypeassert // the informer's kind
-		UpdateFunc: func(_, o any) { h.expose(o.(*corev1.Service)) }, //nolint:forcetypeassert // the informer's kind
-	})
+	_, err := core.Services().Informer().AddEventHandler(services)
 
 	return err
+}
+
+// handler sees what objects of a kind are.
+func handler[T any](see func(T)) cache.ResourceEventHandlerFuncs {
+	only := func(o any) {
+		if object, ok := o.(T); ok {
+			see(object)
+		}
+	}
+
+	return cache.ResourceEventHandlerFuncs{AddFunc: only, UpdateFunc: func(_, o any) { only(o) }}
 }
 
 // sync tells the kubelet of a pod's node what has become of the pod.

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // slot is a machine and what is mounted in it. One pod has it at a time.
