@@ -115,6 +115,7 @@ func TestPlansAreAsRecorded(t *testing.T) {
 	scenarios := planScenarios()
 	maps.Copy(scenarios, kubernetesScenarios())
 	maps.Copy(scenarios, restoreScenarios())
+	maps.Copy(scenarios, containerScenarios())
 
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
@@ -179,6 +180,8 @@ func (s planScenario) run(t *testing.T) *txtar.Archive {
 			state = digested[oneMachineModel](t, newMachineResource(), state)
 		}
 
+		state = s.inPods(t, kind, state)
+
 		if s.since != nil {
 			state = s.since(t, state)
 		}
@@ -228,6 +231,22 @@ func (s planScenario) run(t *testing.T) *txtar.Archive {
 	}
 
 	return archive
+}
+
+// inPods is a state as it is when its machines are containers.
+func (s planScenario) inPods(t *testing.T, kind string, state tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	switch {
+	case !inPods(s.before):
+		return state
+	case kind == "talosop_cluster":
+		return podded[clusterModel](t, newClusterResource(), state)
+	case kind == "talosop_worker":
+		return podded[workerModel](t, newWorkerResource(), state)
+	default:
+		return podded[controlPlaneModel](t, newControlPlaneResource(), digested[controlPlaneModel](t, newControlPlaneResource(), state))
+	}
 }
 
 func refusedBy(diagnostics []*tfprotov6.Diagnostic) bool {

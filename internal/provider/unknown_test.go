@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
 // fullControlPlane is a configuration with every argument set.
@@ -305,6 +307,8 @@ func machinesIn(config configuration) []string {
 
 	add := func(prefix string, block any) {
 		if object, ok := block.(configuration); ok {
+			names = append(names, replicasIn(config, prefix, object)...)
+
 			machines, _ := object["machines"].(configuration)
 			for name := range machines {
 				names = append(names, prefix+name)
@@ -318,6 +322,30 @@ func machinesIn(config configuration) []string {
 	pools, _ := config["workers"].(configuration)
 	for name, block := range pools {
 		add(name+"/", block)
+	}
+
+	return names
+}
+
+// inPods is whether a configuration, or its handle, is about containers.
+func inPods(config configuration) bool {
+	handle, _ := config["cluster"].(configuration)
+
+	return config["mode"] == "container" || handle["mode"] == "container"
+}
+
+// replicasIn are the machines in containers of a block.
+func replicasIn(config configuration, prefix string, block configuration) []string {
+	count, _ := block["replicas"].(int)
+
+	g := &group{role: cluster.ControlPlane, prefix: prefix}
+	if config["cluster"] != nil {
+		g = &group{role: cluster.Worker, pool: defaultPoolName}
+	}
+
+	var names []string
+	for n := range count {
+		names = append(names, g.replica(n))
 	}
 
 	return names

@@ -48,12 +48,12 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 	}
 
 	if len(drained)+len(rebooted) > 0 {
-		diags.Append(announced("Machines will reboot", disruptionOf(drained, rebooted)))
+		diags.Append(announced("Machines will "+p.reboot(), disruptionOf(drained, rebooted)))
 	}
 
 	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(slices.Concat(drained, rebooted), alone) {
 		diags.Append(announced("The API of the cluster will be away",
-			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it reboots. Pods on workers keep running.", alone)))
+			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it %ss. Pods on workers keep running.", alone, p.reboot())))
 	}
 
 	if begun != "" {
@@ -61,7 +61,7 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 	}
 
 	if len(wiped) > 0 {
-		diags.Append(announced("Machines will be wiped", removalOf(wiped, emptied)))
+		diags.Append(announced("Machines will be "+p.wiped(), p.removalOf(wiped, emptied)))
 	}
 
 	if len(expelled) > 0 {
@@ -71,6 +71,24 @@ func forewarn(p pool, steps []cluster.Step) diag.Diagnostics {
 	}
 
 	return diags
+}
+
+// reboot is what machines do that begin anew.
+func (p pool) reboot() string {
+	if p.host != nil {
+		return "restart"
+	}
+
+	return "reboot"
+}
+
+// wiped is what becomes of machines that leave.
+func (p pool) wiped() string {
+	if p.host != nil {
+		return "deleted"
+	}
+
+	return "wiped"
 }
 
 // forewarnImages names the images of Kubernetes that differ from what was applied last and
@@ -103,7 +121,7 @@ func (r recordedPool) forewarnImages(steps []cluster.Step) diag.Diagnostics {
 }
 
 // removalOf tells what machines go through that leave; emptied are those that are drained.
-func removalOf(wiped, emptied []string) string {
+func (p pool) removalOf(wiped, emptied []string) string {
 	slices.Sort(wiped)
 
 	abrupt := slices.DeleteFunc(slices.Clone(wiped), func(name string) bool { return slices.Contains(emptied, name) })
@@ -113,8 +131,13 @@ func removalOf(wiped, emptied []string) string {
 		how = ""
 	}
 
-	text := fmt.Sprintf("%s will be taken out of the cluster: %sreset to maintenance mode with %s state wiped, and %s removed from Kubernetes.",
-		describe(wiped), how, verb(wiped, "its", "their"), verb(wiped, "its node", "their nodes"))
+	end := "reset to maintenance mode with " + verb(wiped, "its", "their") + " state wiped"
+	if p.host != nil {
+		end = "deleted with " + verb(wiped, "its", "their") + " volumes"
+	}
+
+	text := fmt.Sprintf("%s will be taken out of the cluster: %s%s, and %s removed from Kubernetes.",
+		describe(wiped), how, end, verb(wiped, "its node", "their nodes"))
 	if len(abrupt) > 0 {
 		text += fmt.Sprintf(" Without a drain: %s.", describe(abrupt))
 	}
@@ -198,5 +221,5 @@ func forewarnDestroy(p pool, steps []cluster.Step) diag.Diagnostics {
 		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.settings.Name)
 	}
 
-	return diag.Diagnostics{announced("Machines will be wiped", what+". By what state knows:\n  - "+strings.Join(lines, "\n  - "))}
+	return diag.Diagnostics{announced("Machines will be "+p.wiped(), what+". By what state knows:\n  - "+strings.Join(lines, "\n  - "))}
 }

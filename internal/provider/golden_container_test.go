@@ -1,0 +1,182 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// baseContainers is a whole cluster in containers that is right.
+func baseContainers() configuration {
+	return configuration{
+		"mode": "container", "name": "dev", "secrets": bundleOnce(), "talos_version": "v1.13.0", "kubernetes_version": "v1.35.2",
+		"host": configuration{
+			"kubeconfig_path": "~/.kube/config", "namespace": "talos", "create_namespace": true,
+			"pod": configuration{"resources": configuration{"requests": configuration{"cpu": "250m", "memory": "1Gi"}}},
+		},
+		"control_plane": configuration{"replicas": 3},
+		"workers":       configuration{"batch": configuration{"replicas": 2}},
+	}
+}
+
+// baseContainerPlane is the control plane of such a cluster.
+func baseContainerPlane() configuration {
+	base := baseContainers()
+	base["replicas"] = 3
+
+	delete(base, "control_plane")
+	delete(base, "workers")
+
+	return base
+}
+
+// baseContainerWorkers are workers of such a cluster, with a handle written by hand.
+func baseContainerWorkers() configuration {
+	return configuration{
+		"talos_version": "v1.13.0", "replicas": 2,
+		"cluster": configuration{
+			"mode": "container", "name": "dev", "endpoint": "https://dev.talos.svc.cluster.local:6443", "secrets": bundleOnce(), "kubernetes_version": "v1.35.2",
+			"version_contract": "v1.13", "talos_endpoints": []any{"dev-cp-0.talos.svc.cluster.local"},
+			"host": configuration{"kubeconfig_path": "~/.kube/config", "namespace": "talos"},
+		},
+	}
+}
+
+// olderContainers are containers with an older Talos.
+func olderContainers(talos string) configuration {
+	return with(with(baseContainers(), talos, "talos_version"), "v1.34.1", "kubernetes_version")
+}
+
+// podded is a state in which every pod is made as state says.
+func podded[M any, P model[M]](t *testing.T, r resource.Resource, state tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	var (
+		schema resource.SchemaResponse
+		m      M
+	)
+
+	r.Schema(t.Context(), resource.SchemaRequest{}, &schema)
+
+	stored := tfsdk.State{Raw: state, Schema: schema.Schema}
+	if diags := stored.Get(t.Context(), &m); diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	p, diags := P(&m).pool(t.Context())
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	bundle, err := pki.Parse([]byte(p.secrets))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	spec := p.hostSpec(recordedPool{}, bundle.Mark())
+
+	for _, machine := range spec.Machines {
+		digest, err := hostcluster.PodDigest(spec, machine.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		state = seen(t, seen(t, state, machine.Name, "pod_digest", digest), machine.Name, "node_name", spec.HostName(machine))
+		state = seen(t, seen(t, state, machine.Name, "platform", "container"), machine.Name, "uuid", nil)
+	}
+
+	return state
+}
+
+func containerScenarios() map[string]planScenario {
+	const (
+		label   = "machine:\n  nodeLabels:\n    rack: b2"
+		changed = `StatefulSet talos/dev-cp-1: spec.template.spec.containers[0].resources.requests.memory is "4Gi" and not "1Gi"`
+	)
+
+	unprotected := with(baseContainers(), false, "deletion_protection")
+
+	return map[string]planScenario{
+		"container-create":               {says: "A whole cluster is made in containers.", after: baseContainers()},
+		"container-create-control-plane": {says: "A control plane is made in containers, for workers of other resources.", kind: "talosop_control_plane", after: baseContainerPlane()},
+		"container-create-workers":       {says: "Workers in containers join a cluster of a handle.", kind: "talosop_worker", after: baseContainerWorkers()},
+		"container-nothing":              {says: "Nothing changed, and nothing is planned.", before: baseContainers(), after: baseContainers()},
+		"container-scale-up": {
+			says:   "Two control planes join, and a worker.",
+			before: baseContainers(), after: with(with(baseContainers(), 5, "control_plane", "replicas"), 3, "workers", "batch", "replicas"),
+		},
+		"container-scale-down": {
+			says:   "Two control planes leave, those with the highest numbers, and a worker.",
+			before: with(baseContainers(), 5, "control_plane", "replicas"), after: with(baseContainers(), 1, "workers", "batch", "replicas"),
+		},
+		"container-scale-to-one": {
+			says:   "Of three control planes one stays, and no worker of the pool.",
+			before: baseContainers(), after: with(with(baseContainers(), 1, "control_plane", "replicas"), 0, "workers", "batch", "replicas"),
+		},
+		"container-pool": {says: "A pool of workers is added.", before: baseContainers(), after: with(baseContainers(), 1, "workers", "gpu", "replicas")},
+		"container-upgrade": {
+			says: "Talos goes two minor versions up: pods are replaced, one after the other.", before: olderContainers("v1.11.3"), after: olderContainers("v1.13.2"),
+		},
+		"container-upgrade-workers": {
+			says: "Workers in containers are upgraded.", kind: "talosop_worker",
+			before: with(with(baseContainerWorkers(), "v1.12.6", "talos_version"), "v1.12", "cluster", "version_contract"),
+			after:  with(with(baseContainerWorkers(), "v1.13.2", "talos_version"), "v1.12", "cluster", "version_contract"),
+		},
+		"container-resources": {
+			says:   "Pods get more memory, and a pool a place of its own.",
+			before: baseContainers(),
+			after: with(with(baseContainers(), "4Gi", "host", "pod", "resources", "requests", "memory"),
+				configuration{"disk": "ssd"}, "workers", "batch", "pod", "node_selector"),
+		},
+		"container-resources-and-upgrade": {
+			says:   "Pods get more memory while Talos is upgraded: each is replaced once.",
+			before: olderContainers("v1.12.6"), after: with(olderContainers("v1.13.2"), "4Gi", "host", "pod", "resources", "requests", "memory"),
+		},
+		"container-patch": {
+			says:   "One machine gets a label, and a pool a file that takes a restart.",
+			before: baseContainers(),
+			after:  with(with(baseContainers(), []any{label}, "control_plane", "replica_config_patches", "1"), []any{aFile}, "workers", "batch", "config_patches"),
+		},
+		"container-service": {
+			says:   "The Kubernetes API is to be reached from outside, and the machines by node ports.",
+			before: baseContainers(), after: with(with(baseContainers(), "NodePort", "host", "service", "type"), "node-port", "host", "access"),
+		},
+		"container-volumes-grow":           {says: "Volumes grow.", before: baseContainers(), after: with(baseContainers(), "40Gi", "host", "pod", "storage", "var")},
+		"container-volumes-shrink-refused": {says: "Volumes cannot shrink.", before: baseContainers(), after: with(baseContainers(), "10Gi", "host", "pod", "storage", "var")},
+		"container-ephemeral-refused":      {says: "Data does not move out of volumes.", before: baseContainers(), after: with(baseContainers(), true, "host", "pod", "storage", "ephemeral")},
+		"container-class-refused": {
+			says:   "Volumes stay in their class.",
+			before: with(baseContainers(), "slow", "host", "pod", "storage", "class"), after: with(baseContainers(), "fast", "host", "pod", "storage", "class"),
+		},
+		"container-class": {says: "A class is said where none was.", before: baseContainers(), after: with(baseContainers(), "fast", "host", "pod", "storage", "class")},
+		"container-drift": {
+			says:   "Somebody changed a pod's template, and removed a Service.",
+			before: baseContainers(), after: baseContainers(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				state = seen(t, seen(t, state, "cp-1", "pod_digest", nil), "cp-1", "drift", []any{driftHost + changed})
+
+				return seen(t, state, "cp-0", "drift", []any{driftHost + "Service talos/dev does not exist"})
+			},
+		},
+		"container-gone": {
+			says: "A worker and its volumes were deleted by hand.", before: baseContainers(), after: baseContainers(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return degraded(t, seen(t, state, "batch/1", "stage", stageGone))
+			},
+		},
+		"container-last-control-planes-refused": {
+			says: "A control plane of its own kind cannot go as a whole.", kind: "talosop_control_plane",
+			before: baseContainerPlane(), after: with(baseContainerPlane(), 0, "replicas"),
+		},
+		"container-destroy": {says: "The cluster is destroyed.", before: unprotected},
+	}
+}
