@@ -1,11 +1,13 @@
 package hostcluster
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,38 +78,63 @@ func (h *Host) somethingIn(ctx context.Context, namespace string) (string, error
 		return "", err
 	}
 
+	var (
+		group errgroup.Group
+		mu    sync.Mutex
+		other string
+	)
+
+	group.SetLimit(listsAtOnce)
+
 	for _, list := range lists {
-		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			return "", err
 		}
 
-		for _, r := range list.APIResources {
-			if !slices.Contains(r.Verbs, "list") {
+		for i := range list.APIResources {
+			r := version.WithResource(list.APIResources[i].Name)
+			own, known := inEveryNamespace[r.GroupResource()]
+
+			if known && own == nil || !slices.Contains(list.APIResources[i].Verbs, "list") {
 				continue
 			}
 
-			found, err := client.Resource(group.WithResource(r.Name)).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			group.Go(func() error {
+				found, err := besides(ctx, client.Resource(r).Namespace(namespace), r.Resource, own)
 
-			switch {
-			case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-				continue
-			case apierrors.IsForbidden(err):
-				return "maybe " + r.Name + ", which the credentials may not list", nil
-			case err != nil:
-				return "", errors.Join(fmt.Errorf("list the %s", r.Name), err)
-			}
+				mu.Lock()
+				defer mu.Unlock()
 
-			own, known := inEveryNamespace[group.WithResource(r.Name).GroupResource()]
-			if known && own == nil {
-				continue
-			}
+				other = cmp.Or(other, found)
 
-			for i := range found.Items {
-				if name := found.Items[i].Name; !slices.Contains(own, name) {
-					return fmt.Sprintf("%s %s", r.Name, name), nil
-				}
-			}
+				return err
+			})
+		}
+	}
+
+	return other, group.Wait()
+}
+
+// listsAtOnce bounds the requests under way for one namespace.
+const listsAtOnce = 8
+
+// besides names one object of a kind in a namespace that is not one of the host's own, of which there are less than are asked for.
+func besides(ctx context.Context, objects metadata.ResourceInterface, resource string, own []string) (string, error) {
+	found, err := objects.List(ctx, metav1.ListOptions{Limit: int64(len(own) + 1)})
+
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		return "", nil
+	case apierrors.IsForbidden(err):
+		return "maybe " + resource + ", which the credentials may not list", nil
+	case err != nil:
+		return "", fmt.Errorf("list the %s: %w", resource, err)
+	}
+
+	for i := range found.Items {
+		if name := found.Items[i].Name; !slices.Contains(own, name) {
+			return resource + " " + name, nil
 		}
 	}
 
