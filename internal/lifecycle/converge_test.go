@@ -121,7 +121,7 @@ func TestTeardownFinishesTheSurvivors(t *testing.T) {
 	s.create()
 	s.sim.Machine("cp-2").PowerOff()
 
-	s.policy.DeadAfter = 200 * time.Millisecond
+	s.policy.DeadAfter = 2 * time.Second
 
 	_, err := s.runner().Teardown(bounded(t), s.want)
 

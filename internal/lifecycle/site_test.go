@@ -181,7 +181,7 @@ func (s *site) runner() *lifecycle.Runner {
 func bounded(t testing.TB) context.Context {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 
 	return ctx
