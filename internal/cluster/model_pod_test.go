@@ -218,9 +218,15 @@ func (t *trial) randomPodAilments() {
 	}
 
 	for _, m := range t.want.Removed {
-		if b := t.meant[m.Name]; t.random.IntN(5) == 0 {
+		b := t.meant[m.Name]
+		member := t.memberOf(b)
+
+		switch fate := t.random.IntN(10); {
+		case fate < 2:
 			b.wipe()
 			b.life = gone
+		case fate < 4 && member != nil:
+			member.peer = "10.9.9.9"
 		}
 	}
 }
@@ -236,12 +242,12 @@ func (j *judge) pods(step cluster.Step, b *box) {
 		j.volumes(step, b)
 	case cluster.Upgrade, cluster.LeaveEtcd, cluster.ApplyConfig:
 		apply, configures := step.(cluster.ApplyConfig)
-		if !b.controlPlane || configures && apply.Reboot == "" || !j.etcdUp(b) {
+		if !b.controlPlane || b.digest == "" || configures && apply.Reboot == "" || !j.quorum() {
 			return
 		}
 
 		for _, m := range j.members {
-			if m.box != b && m.peer != m.box.peer() {
+			if m.box != b && m.id == m.box.member && j.etcdUp(m.box) && m.peer != m.box.peer() {
 				j.fail("%q while etcd knows %s at the address of a former pod", step, m.box.name)
 			}
 		}

@@ -60,6 +60,8 @@ func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
 		case other.Name == m.Name:
 		case s.Busy != "":
 			return other.Name + " is " + s.Busy
+		case memberMoved(have, other) != "":
+			return other.Name + " " + memberMoved(have, other)
 		case s.goingDown() || s.RebootedFrom != "" && s.Access != Member:
 			return other.Name + " was rebooted and is not back" + because(s.Cause)
 		case s.RebootedFrom != "" && Unsettled(want, have, other) != "":
@@ -83,6 +85,12 @@ func othersUnfit(want Spec, have Snapshot, m Machine) string {
 
 		if reason := outOfService(want, have, other); reason != "" {
 			return other.Name + " " + reason
+		}
+	}
+
+	for _, other := range want.removed(ControlPlane) {
+		if moved := memberMoved(have, other); moved != "" && other.Name != m.Name {
+			return other.Name + " " + moved
 		}
 	}
 

@@ -69,6 +69,17 @@ func formerPeer(have Snapshot, m Machine, member EtcdMember) string {
 	return fmt.Sprintf("is still known to etcd at the address of a former pod: %s, not %s", strings.Join(member.PeerURLs, ", "), strings.Join(addresses, ", "))
 }
 
+// memberMoved is formerPeer for a machine of which only the member counts. One that does not
+// answer has other troubles.
+func memberMoved(have Snapshot, m Machine) string {
+	member, ok := have.MemberOf(m)
+	if !ok || have.Machines[m.Name].Access != Member {
+		return ""
+	}
+
+	return formerPeer(have, m, member)
+}
+
 // planVolumes replaces volumes that are lost for good, of one machine at a time, control
 // planes first: their members have to be removed before etcd takes anybody back.
 func planVolumes(want Spec, have Snapshot, d *Decision) {
