@@ -144,6 +144,7 @@ func usageOfService(service *corev1.Service) corev1.ResourceList {
 		usage[corev1.ResourceServicesNodePorts] = ports
 	case corev1.ServiceTypeLoadBalancer:
 		usage[corev1.ResourceServicesNodePorts], usage[corev1.ResourceServicesLoadBalancers] = ports, one
+	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName:
 	}
 
 	return usage

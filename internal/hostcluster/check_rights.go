@@ -37,12 +37,13 @@ type need struct {
 const rightsAtOnce = 8
 
 // needs are what talosop does on a host. Applying an object takes the right to patch it, and that to create it where there is none
-// (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go withAuthorization).
+// (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go withAuthorization). What others set is taken away by updates.
 func (c *checking) needs(exists bool) []need {
 	all := []string{"get", "list", "create", "patch", "delete"}
+	repaired := append(all[:len(all):len(all)], "update")
 	needs := []need{
-		{group: "apps", resource: "statefulsets", verbs: all},
-		{resource: "services", verbs: all},
+		{group: "apps", resource: "statefulsets", verbs: repaired},
+		{resource: "services", verbs: repaired},
 		{resource: "pods", verbs: []string{"get", "list", "delete"}},
 	}
 

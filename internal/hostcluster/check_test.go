@@ -318,7 +318,7 @@ func TestCheckOfRights(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
-	most := []string{"get", "list", "create", "patch", "delete"}
+	most := []string{"get", "list", "create", "patch", "update", "delete"}
 
 	c.config = as(t, c.cluster, c.namespace, "owner", rule("statefulsets", most...), rule("services", most...), rule("persistentvolumeclaims", most...),
 		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
@@ -327,7 +327,7 @@ func TestCheckOfRights(t *testing.T) {
 
 	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...), rule("pods", "get", "list"))
 	c.finds(t, c.spec(),
-		want{"", "may not create, patch, delete statefulsets.apps in the namespace " + c.namespace},
+		want{"", "may not create, patch, delete, update statefulsets.apps in the namespace " + c.namespace},
 		want{"", "may not delete pods in"},
 		want{"", "may not list persistentvolumeclaims in"},
 		want{"access", "may not create pods/portforward"}, unseen)

@@ -104,7 +104,7 @@ func TestForwardedDeadlines(t *testing.T) {
 		}
 
 		go func() {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 
 			_ = conn.SetReadDeadline(time.Now())
 		}()
@@ -290,7 +290,7 @@ func TestSessionNoticesSilence(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 
-		time.Sleep(pingPeriod + pingTime + time.Second)
+		<-time.After(pingPeriod + pingTime + time.Second)
 		synctest.Wait()
 
 		if !isClosed(s.spdy.CloseChan()) {
