@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -145,157 +142,6 @@ func setBody(live object, wanted fields, template bool) (fields, error) {
 	}
 
 	return owned.with(wanted.part("metadata"), spec), nil
-}
-
-// ensureService makes or repairs a Service. One whose address cannot become what is wanted is made anew.
-func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.Service) error {
-	if live != nil && live.DeletionTimestamp == nil && !convertible(live, service) {
-		h.progress(fmt.Sprintf("%s is made anew, because its kind of address cannot be changed", serviceKind.of(live)))
-
-		if err := h.remove(ctx, serviceKind, live); err != nil {
-			return err
-		}
-
-		if err := h.awaitGone(ctx, serviceKind, live); err != nil {
-			return err
-		}
-
-		live = nil
-	}
-
-	wanted, err := fieldsOf(serviceKind, service)
-	if err != nil {
-		return err
-	}
-
-	apply := func(live *corev1.Service) error {
-		_, err := h.ensure(ctx, s, serviceKind, wanted, orNil(live), func(object) (fields, error) { return wanted, nil })
-
-		return err
-	}
-
-	if err = apply(live); live == nil || !apierrors.IsInvalid(err) {
-		return err
-	}
-
-	// Others renumbered or renamed a port: an apply leaves theirs beside ours, which contradict.
-	if live, err = h.putPorts(ctx, live, service.Spec.Ports); err != nil {
-		return err
-	}
-
-	return apply(live)
-}
-
-// putPorts replaces the ports of a Service that is ours as a whole. Those that stay keep their node ports.
-func (h *Host) putPorts(ctx context.Context, live *corev1.Service, ports []corev1.ServicePort) (*corev1.Service, error) {
-	changed := live.DeepCopy()
-	changed.Spec.Ports = slices.Clone(ports)
-
-	for i := range changed.Spec.Ports {
-		for _, had := range live.Spec.Ports {
-			if had.Name == changed.Spec.Ports[i].Name {
-				changed.Spec.Ports[i].NodePort = had.NodePort
-			}
-		}
-	}
-
-	became, err := h.client().CoreV1().Services(live.Namespace).Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
-	if err != nil {
-		return nil, final(fmt.Errorf("change the ports of %s on %s: %w", serviceKind.of(live), h, err))
-	}
-
-	return became, nil
-}
-
-// convertible says whether the API lets a Service become another: one with an address never becomes one without or the other way
-// round, and a load balancer stays with its class (Kubernetes 1.36, core/validation validateServiceClusterIPsRelatedFields and
-// validateLoadBalancerClassField).
-func convertible(live, wanted *corev1.Service) bool {
-	headless := func(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
-	if headless(live) != headless(wanted) {
-		return false
-	}
-
-	if live.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.LoadBalancerClass == nil {
-		return true
-	}
-
-	return live.Spec.LoadBalancerClass != nil && *live.Spec.LoadBalancerClass == *wanted.Spec.LoadBalancerClass
-}
-
-// ensureNamespace makes the namespace where that is asked for. One that others made is used as it is.
-func (h *Host) ensureNamespace(ctx context.Context, s Spec) error {
-	if !s.CreateNamespace {
-		return nil
-	}
-
-	live, err := h.get(ctx, namespaceKind, "", s.Namespace)
-
-	switch {
-	case err != nil:
-		return err
-	case live == nil:
-		namespace := s.namespace()
-		namespace.Labels, namespace.Annotations = merged(s.Labels, namespace.Labels), merged(s.Annotations)
-
-		body, err := fieldsOf(namespaceKind, namespace)
-		if err != nil {
-			return err
-		}
-
-		_, err = h.make(ctx, namespaceKind, "", body)
-
-		return err
-	case live.GetDeletionTimestamp() != nil:
-		if err := h.awaitGone(ctx, namespaceKind, live); err != nil {
-			return err
-		}
-
-		return h.ensureNamespace(ctx, s)
-	case live.GetLabels()[LabelManagedBy] != managedBy:
-		return nil
-	}
-
-	body, err := namespaceBody(live, s)
-	if err != nil {
-		return err
-	}
-
-	_, err = h.change(ctx, namespaceKind, live, body)
-
-	return err
-}
-
-// namespaceBody keeps what a namespace was made with: the labels that the user gave then can be those of another cluster.
-func namespaceBody(live object, s Spec) (fields, error) {
-	owned, err := ownedFields(namespaceKind, live)
-	if err != nil {
-		return nil, err
-	}
-
-	wanted, err := fieldsOf(namespaceKind, s.namespace())
-	if err != nil {
-		return nil, err
-	}
-
-	body := owned.with(owned.part("metadata"), nil)
-	labels := map[string]any{}
-
-	for _, of := range []fields{owned, wanted} {
-		for key, value := range fields(of.part("metadata")).part("labels") {
-			labels[key] = value
-		}
-	}
-
-	metadata := map[string]any{"name": s.Namespace, "labels": labels}
-	if annotations := owned.part("metadata")["annotations"]; annotations != nil {
-		metadata["annotations"] = annotations
-	}
-
-	body["metadata"] = metadata
-	delete(body, "spec")
-
-	return body, nil
 }
 
 // ensure makes an object that does not exist and changes one that is not as it should be; body says what to apply to one that exists.

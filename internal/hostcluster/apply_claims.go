@@ -85,7 +85,8 @@ func (h *Host) growable(ctx context.Context, live, wanted *corev1.PersistentVolu
 	refusal := fmt.Errorf("%s has %s and cannot grow to %s", claimKind.of(live), had.String(), wants.String())
 
 	if name == "" {
-		return wait.Permanent(fmt.Errorf("%w: it has no storage class, and only one with allowVolumeExpansion lets it; set the size back to %s", refusal, had.String()))
+		return wait.Permanent(fmt.Errorf("%w: it has no storage class, and only one with allowVolumeExpansion lets it; set the size back to %s",
+			refusal, had.String()))
 	}
 
 	class, err := h.client().StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
@@ -94,7 +95,8 @@ func (h *Host) growable(ctx context.Context, live, wanted *corev1.PersistentVolu
 	case apierrors.IsForbidden(err):
 		return nil
 	case apierrors.IsNotFound(err):
-		return wait.Permanent(fmt.Errorf("%w: there is no storage class %s any more, and only a class can let it; set the size back to %s", refusal, name, had.String()))
+		return wait.Permanent(fmt.Errorf("%w: there is no storage class %s any more, and only a class can let it; set the size back to %s",
+			refusal, name, had.String()))
 	case err != nil:
 		return fmt.Errorf("read StorageClass %s on %s: %w", name, h, err)
 	case class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion:
@@ -124,11 +126,13 @@ func (i *inventory) conflictsOf(s Spec, m Machine) (lines []string) {
 		switch had := ephemeral(set); {
 		case had && !m.Pod.Storage.Ephemeral:
 			lines = append(lines, fmt.Sprintf(
-				"%s keeps the machine's data in its pod, and claims are wanted: they would be empty; remove machine %s and add another, or keep ephemeral storage",
+				"%s keeps the machine's data in its pod, and claims are wanted, which would be empty; remove machine %s and add another, "+
+					"or keep ephemeral storage",
 				setKind.of(set), m.Name))
 		case !had && m.Pod.Storage.Ephemeral:
 			lines = append(lines, fmt.Sprintf(
-				"%s keeps the machine's data in claims, and ephemeral storage is wanted: the data would be lost; remove machine %s and add another, or keep the claims",
+				"%s keeps the machine's data in claims, and ephemeral storage is wanted: the data would be lost; remove machine %s and add another, "+
+					"or keep the claims",
 				setKind.of(set), m.Name))
 		}
 	}

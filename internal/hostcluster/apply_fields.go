@@ -85,7 +85,7 @@ func (f fields) part(key string) map[string]any {
 
 // with is a copy with other metadata and other fields of the spec; a field that is nil is left out.
 func (f fields) with(metadata map[string]any, spec map[string]any) fields {
-	changed := fields(maps.Clone(f))
+	changed := maps.Clone(f)
 	changed["metadata"] = metadata
 
 	merged := maps.Clone(f.part("spec"))
@@ -98,7 +98,7 @@ func (f fields) with(metadata map[string]any, spec map[string]any) fields {
 
 // only is an apply to one object and no other of its name.
 func (f fields) only(live object) fields {
-	bound := fields(maps.Clone(f))
+	bound := maps.Clone(f)
 	metadata := maps.Clone(f.part("metadata"))
 	metadata["uid"] = string(live.GetUID())
 	bound["metadata"] = metadata

@@ -179,7 +179,8 @@ func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
 	check(t, s.Ensure(t.Context(), spec))
 	seen := s.observe(t, spec, quiet)
 
-	if m := seen.Machines["cp-0"]; m.Pod != "dev-cp-0-0" || m.PodUID == "" || m.PodIP == "" || m.Container == "" || m.Node == "" || m.Image != spec.Machines[0].Image {
+	if m := seen.Machines["cp-0"]; m.Pod != "dev-cp-0-0" || m.PodUID == "" || m.PodIP == "" || m.Container == "" || m.Node == "" ||
+		m.Image != spec.Machines[0].Image {
 		t.Errorf("of a pod that runs the observation has %+v", m)
 	}
 

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -23,16 +23,14 @@ import (
 
 // templateDrift says in what a template that others set fields of differs from what is wanted, a line each.
 func (h *Host) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, makers []string) ([]string, error) {
-	// Whatever version it has by now: its status changes all the time.
-	asked := set.DeepCopy()
-	asked.ResourceVersion = ""
-	became, err := h.putTemplate(ctx, asked, wanted, metav1.DryRunAll)
+	became, err := h.putTemplate(ctx, set, wanted, metav1.DryRunAll)
 
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return nil, nil // it is another one by now, which the next observation sees
+	case apierrors.IsNotFound(err):
+		return nil, nil // the next observation sees that it is gone
 	case refused(err):
-		return []string{fmt.Sprintf("%s: %s changed its template, and the host would not change it back: %v", setKind.of(set), strings.Join(makers, ", "), err)}, nil
+		return []string{fmt.Sprintf("%s: %s changed its template, and the host would not change it back: %v",
+			setKind.of(set), strings.Join(makers, ", "), err)}, nil
 	case err != nil:
 		return nil, fmt.Errorf("compare the template of %s on %s: %w", setKind.of(set), h, err)
 	}
@@ -61,41 +59,42 @@ func (h *Host) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wante
 	return lines, nil
 }
 
-// dropAdditions makes a template that others set fields of what is wanted, as a whole. It comes before the apply, which leaves them what is theirs,
-// and is refused when that contradicts: a port that was renumbered keeps its name. A set that nobody touched is not written.
+// dropAdditions makes a template that others set fields of what is wanted, as a whole. It comes before the apply, which leaves them
+// what is theirs, and is refused when that contradicts: a port that was renumbered keeps its name. A set that nobody touched is not
+// written.
 func (h *Host) dropAdditions(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec) (*appsv1.StatefulSet, error) {
 	makers, err := addedBy(set)
 	if err != nil || len(makers) == 0 {
 		return set, err
 	}
 
-	became := set
-
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if became, err = h.putTemplate(ctx, set, wanted); !apierrors.IsConflict(err) {
-			return err
-		}
-
-		now, reason := h.client().AppsV1().StatefulSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
-		if reason == nil && now.UID == set.UID {
-			set = now
-		}
-
-		return err
-	})
+	became, err := h.putTemplate(ctx, set, wanted)
 	if err != nil {
-		return nil, final(fmt.Errorf("take from %s on %s what %s added to its template: %w", setKind.of(set), h, strings.Join(makers, ", "), err))
+		return nil, final(fmt.Errorf("take back what %s made of the template of %s on %s: %w", strings.Join(makers, ", "), setKind.of(set), h, err))
 	}
 
 	return became, nil
 }
 
-// putTemplate replaces a template as a whole, unless the set changed since it was read: an apply takes nothing from others.
-func (h *Host) putTemplate(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, dryRun ...string) (*appsv1.StatefulSet, error) {
-	changed := set.DeepCopy()
-	wanted.DeepCopyInto(&changed.Spec.Template)
+// putTemplate replaces a template as a whole: an apply takes nothing from others.
+func (h *Host) putTemplate(
+	ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, dryRun ...string,
+) (*appsv1.StatefulSet, error) {
+	patch, err := replacing(set, "/spec/template", wanted)
+	if err != nil {
+		return nil, err
+	}
 
-	return h.client().AppsV1().StatefulSets(set.Namespace).Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dryRun})
+	return h.client().AppsV1().StatefulSets(set.Namespace).Patch(ctx, set.Name, types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager, DryRun: dryRun})
+}
+
+// replacing is a patch of a part of one object, and of no other that has its name by then. It needs no other right than an apply does.
+func replacing(o metav1.Object, part string, value any) ([]byte, error) {
+	return json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": o.GetUID()},
+		{"op": "replace", "path": part, "value": value},
+	})
 }
 
 func templateFields(set *appsv1.StatefulSet) (fields, error) {

@@ -247,7 +247,8 @@ func TestWhatIsNoDrift(t *testing.T) {
 	check(t, s.Ensure(t.Context(), spec))
 	s.observe(t, spec, quiet)
 
-	s.patchSet(t, "dev-cp-0", `{"metadata":{"annotations":{"other":"x"}},"spec":{"template":{"spec":{"dnsPolicy":"ClusterFirst","restartPolicy":"Always"}}}}`)
+	s.patchSet(t, "dev-cp-0",
+		`{"metadata":{"annotations":{"other":"x"}},"spec":{"template":{"spec":{"dnsPolicy":"ClusterFirst","restartPolicy":"Always"}}}}`)
 	s.patchService(t, "dev", `{"metadata":{"annotations":{"other":"x"}},"spec":{"sessionAffinity":"None"}}`)
 
 	// Whoever applies an object as it is owns all of it, defaults too.

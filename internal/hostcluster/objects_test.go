@@ -139,7 +139,9 @@ func TestMounts(t *testing.T) {
 		}
 
 		if !ephemeral {
-			maps.Copy(want, map[string]string{"/system/state": "1Gi", "/var": "20Gi", "/etc/cni": "100Mi", "/etc/kubernetes": "100Mi", "/usr/libexec/kubernetes": "100Mi"})
+			maps.Copy(want, map[string]string{
+				"/system/state": "1Gi", "/var": "20Gi", "/etc/cni": "100Mi", "/etc/kubernetes": "100Mi", "/usr/libexec/kubernetes": "100Mi",
+			})
 		}
 
 		if !maps.Equal(kept, want) || ephemeral == (len(claims) > 0) {
@@ -207,7 +209,8 @@ func TestServices(t *testing.T) {
 	}
 
 	for access, kind := range map[Access]corev1.ServiceType{
-		PortForward: corev1.ServiceTypeClusterIP, Pod: corev1.ServiceTypeClusterIP, NodePort: corev1.ServiceTypeNodePort, LoadBalancer: corev1.ServiceTypeLoadBalancer,
+		PortForward: corev1.ServiceTypeClusterIP, Pod: corev1.ServiceTypeClusterIP,
+		NodePort: corev1.ServiceTypeNodePort, LoadBalancer: corev1.ServiceTypeLoadBalancer,
 	} {
 		s.Access = access
 

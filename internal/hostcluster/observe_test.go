@@ -144,7 +144,8 @@ func TestNodesThatAreLost(t *testing.T) {
 
 	check(t, s.cluster.API().CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
 
-	if m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]; m.Pod != "" && !saying([]string{m.Trouble}, "does not exist any more") {
+	m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]
+	if m.Pod != "" && !saying([]string{m.Trouble}, "does not exist any more") {
 		t.Errorf("of a pod on a node that does not exist any more the observation is %+v", m)
 	}
 }
@@ -184,7 +185,9 @@ func TestVolumesThatAreLost(t *testing.T) {
 
 	check(t, s.cluster.API().CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
 	s.observe(t, spec, func(o hostcluster.Observation) bool {
-		return o.Machines["batch/0"].VolumesLost && saying([]string{o.Machines["batch/0"].Trouble}, "var-dev-batch-0", "on a node that does not exist any more")
+		m := o.Machines["batch/0"]
+
+		return m.VolumesLost && saying([]string{m.Trouble}, "var-dev-batch-0", "on a node that does not exist any more")
 	})
 
 	// Nothing but a wipe cures that.
@@ -222,8 +225,10 @@ func (s site) localVolume(t *testing.T, claim *corev1.PersistentVolumeClaim, nod
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, StorageClassName: class,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/local/" + claim.Name}},
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+			},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/local/" + claim.Name}},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
 			}}}},
@@ -286,9 +291,12 @@ func (s site) confined(t *testing.T) string {
 	check(t, err)
 
 	_, err = rbac.Roles(s.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: named, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"services", "persistentvolumeclaims"}, Verbs: []string{"get", "list", "create", "patch", "update", "delete"}},
+		{
+			APIGroups: []string{""}, Resources: []string{"services", "persistentvolumeclaims"},
+			Verbs: []string{"get", "list", "create", "patch", "delete"},
+		},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "delete"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"get", "list", "create", "patch", "update", "delete"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
 	}}, metav1.CreateOptions{})
 	check(t, err)
 

@@ -71,7 +71,8 @@ func fits(term corev1.NodeSelectorTerm, node *corev1.Node) bool {
 
 var operators = map[corev1.NodeSelectorOperator]selection.Operator{
 	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn, corev1.NodeSelectorOpExists: selection.Exists,
-	corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist, corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+	corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+	corev1.NodeSelectorOpGt:           selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
 }
 
 // matchAll takes what it does not understand for met: a volume is called lost only when that is certain.

@@ -51,7 +51,8 @@ func (h *Host) RemoveShared(ctx context.Context, s Spec) error {
 	}
 
 	if left := found.machines(); len(left) > 0 {
-		return fmt.Errorf("remove what the machines of %s share in namespace %s on %s: there are still %s", s.Cluster, s.Namespace, h, strings.Join(left, ", "))
+		return fmt.Errorf("remove what the machines of %s share in namespace %s on %s: there are still %s",
+			s.Cluster, s.Namespace, h, strings.Join(left, ", "))
 	}
 
 	if err := h.clear(ctx, s, s.Selector(), serviceKind, revisionKind, sliceKind); err != nil {
@@ -117,8 +118,8 @@ func (i *inventory) all() (objects []object) {
 	return objects
 }
 
-// clear deletes the objects of some kinds that are ours and that a selector matches, and returns when there are none. That is asked again and again, so
-// that what a controller makes meanwhile goes, too.
+// clear deletes the objects of some kinds that are ours and that a selector matches, and returns when there are none. That is asked
+// again and again, so that what a controller makes meanwhile goes, too.
 func (h *Host) clear(ctx context.Context, s Spec, selector string, kinds ...*kind) error {
 	var pod *corev1.Pod
 

@@ -1,0 +1,93 @@
+package hostcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ensureService makes or repairs a Service. One whose address cannot become what is wanted is made anew.
+func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.Service) error {
+	if live != nil && live.DeletionTimestamp == nil && !convertible(live, service) {
+		h.progress(fmt.Sprintf("%s is made anew, because its kind of address cannot be changed", serviceKind.of(live)))
+
+		if err := h.remove(ctx, serviceKind, live); err != nil {
+			return err
+		}
+
+		if err := h.awaitGone(ctx, serviceKind, live); err != nil {
+			return err
+		}
+
+		live = nil
+	}
+
+	wanted, err := fieldsOf(serviceKind, service)
+	if err != nil {
+		return err
+	}
+
+	apply := func(live *corev1.Service) error {
+		_, err := h.ensure(ctx, s, serviceKind, wanted, orNil(live), func(object) (fields, error) { return wanted, nil })
+
+		return err
+	}
+
+	if err = apply(live); live == nil || !apierrors.IsInvalid(err) {
+		return err
+	}
+
+	// Others renumbered or renamed a port: an apply leaves theirs beside ours, which contradict.
+	if live, err = h.putPorts(ctx, live, service.Spec.Ports); err != nil {
+		return err
+	}
+
+	return apply(live)
+}
+
+// putPorts replaces the ports of a Service that is ours as a whole. Those that stay keep their node ports.
+func (h *Host) putPorts(ctx context.Context, live *corev1.Service, ports []corev1.ServicePort) (*corev1.Service, error) {
+	wanted := slices.Clone(ports)
+
+	for i := range wanted {
+		for _, had := range live.Spec.Ports {
+			if had.Name == wanted[i].Name {
+				wanted[i].NodePort = had.NodePort
+			}
+		}
+	}
+
+	patch, err := replacing(live, "/spec/ports", wanted)
+	if err != nil {
+		return nil, err
+	}
+
+	became, err := h.client().CoreV1().Services(live.Namespace).Patch(ctx, live.Name, types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return nil, final(fmt.Errorf("change the ports of %s on %s: %w", serviceKind.of(live), h, err))
+	}
+
+	return became, nil
+}
+
+// convertible says whether the API lets a Service become another: one with an address never becomes one without or the other way
+// round, and a load balancer stays with its class (Kubernetes 1.36, core/validation validateServiceClusterIPsRelatedFields and
+// validateLoadBalancerClassField).
+func convertible(live, wanted *corev1.Service) bool {
+	headless := func(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
+	if headless(live) != headless(wanted) {
+		return false
+	}
+
+	if live.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.LoadBalancerClass == nil {
+		return true
+	}
+
+	return live.Spec.LoadBalancerClass != nil && *live.Spec.LoadBalancerClass == *wanted.Spec.LoadBalancerClass
+}
