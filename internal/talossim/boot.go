@@ -29,6 +29,8 @@ type boot struct {
 	m   *Machine
 	sim *Simulator
 	id  string
+	// platformName is the hostname that the platform gives.
+	platformName string
 	// hostBoot is the boot id of the kernel that a container runs on, empty for the site's.
 	hostBoot string
 	system   system          // what was booted; never changes
@@ -112,7 +114,7 @@ func newBoot(m *Machine) (*boot, error) {
 	stored := m.disk.config
 	m.boots++
 	b.system = m.nextSystem()
-	b.hostBoot = m.opts.BootID
+	b.platformName, b.hostBoot = m.opts.Hostname, m.opts.BootID
 	b.staged = m.disk.takeStaged()
 	m.sim.mu.Unlock()
 

@@ -50,8 +50,8 @@ func (b *boot) hostname() string {
 		}
 	}
 
-	if b.m.opts.Hostname != "" {
-		return b.m.opts.Hostname
+	if b.platformName != "" {
+		return b.platformName
 	}
 
 	if cfg == nil || cfg.NetworkHostnameConfig() == nil {
@@ -86,7 +86,7 @@ func (b *boot) publishHardware() error {
 		r.TypedSpec().Synced, r.TypedSpec().SyncDisabled = true, m.platform == Container
 	})
 	modify(b, runtime.NewPlatformMetadataSpec(runtime.NamespaceName, runtime.PlatformMetadataID), func(r *runtime.PlatformMetadata) {
-		r.TypedSpec().Platform, r.TypedSpec().Hostname = m.platform.String(), m.opts.Hostname
+		r.TypedSpec().Platform, r.TypedSpec().Hostname = m.platform.String(), b.platformName
 	})
 	modify(b, runtime.NewSecurityStateSpec(runtime.NamespaceName), func(*runtime.SecurityState) {})
 	modify(b, clusterres.NewIdentity(clusterres.NamespaceName, clusterres.LocalIdentity), func(r *clusterres.Identity) {
