@@ -16,7 +16,8 @@ import (
 // Check looks for all that would keep the machines of a Spec from being made, before anything is. It changes nothing: what only the
 // host can say, such as what its policies refuse, it is asked for with requests that it carries out but for the storing of the result.
 //
-// What was found is returned together, what stands in the way before warnings; machines that exist are not looked at again. What
+// The Spec has the machines that are wanted, and none that are to go. What was found is returned together, what stands in the way
+// before warnings; machines that exist are not looked at again. What
 // the credentials may not look at is one warning, since it may be fine. The error is that the host did not answer, from which
 // nothing follows.
 func (h *Host) Check(ctx context.Context, s Spec) ([]Finding, error) {

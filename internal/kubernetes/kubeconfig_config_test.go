@@ -1,0 +1,44 @@
+package kubernetes_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// The environment says nothing about the way to a cluster, the file does.
+func TestKubeconfigConfig(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://proxy.example")
+
+	for proxy, want := range map[string]string{"": "", "http://other.example": "http://other.example"} {
+		content := `
+clusters: [{name: c, cluster: {server: "https://192.0.2.1:6443", proxy-url: "` + proxy + `"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`
+
+		config, err := kubernetes.Kubeconfig{Content: []byte(content)}.Config()
+		check(t, err)
+
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host, nil)
+		check(t, err)
+
+		found, err := config.Proxy(r)
+		check(t, err)
+
+		if found != nil && found.String() != want || found == nil && want != "" {
+			t.Errorf("the proxy is %v, want %q", found, want)
+		}
+
+		if config.BearerToken != "t" {
+			t.Error("the token is not there")
+		}
+	}
+
+	if _, err := (kubernetes.Kubeconfig{Path: "/none"}).Config(); err == nil || !strings.Contains(err.Error(), "read the kubeconfig /none") {
+		t.Errorf("%v", err)
+	}
+}
