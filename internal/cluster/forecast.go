@@ -174,15 +174,9 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	case RemoveMember:
 		s.removeMember(step.Member)
 	case Reset:
-		s.lose(m)
-		s.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: state.NodeName}
-
-		if m.Container {
-			s.Machines[m.Name] = MachineState{Access: Gone, NodeName: state.NodeName}
-		}
+		s.wipe(m, step.Container)
 	case ReplaceVolumes:
-		s.lose(m)
-		s.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: state.NodeName}
+		s.wipe(m, false)
 	case PullImages:
 		state.Pulled = step.Version
 		s.Machines[m.Name] = state
@@ -268,6 +262,18 @@ func (s *Snapshot) cordon(node string, cordoned bool) {
 			n.Unschedulable, n.Cordoned = cordoned, cordoned
 		}
 	}
+}
+
+// wipe takes everything from a machine of the model; of a pod that is deleted nothing is left.
+func (s *Snapshot) wipe(m Machine, deleted bool) {
+	s.lose(m)
+
+	state := MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: s.Machines[m.Name].NodeName}
+	if deleted {
+		state.Access, state.Stage = Gone, ""
+	}
+
+	s.Machines[m.Name] = state
 }
 
 // lose makes the node of a machine of the model one that nobody runs.

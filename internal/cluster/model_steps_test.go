@@ -276,14 +276,7 @@ func (e *eye) ended(step cluster.Step, err error) {
 			}
 		case cluster.Upgrade:
 			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: step.To, Schematic: step.Schematic}
-			if s.Access != cluster.Maintenance {
-				s.RebootedFrom = s.BootID
-				if s.Stopped {
-					s.RebootedFrom = "nothing"
-				}
-			}
-
-			unseen(&s)
+			upgraded(&s)
 		case cluster.ReplaceVolumes:
 			unseen(&s)
 		case cluster.Bootstrap, cluster.Restore:
@@ -300,6 +293,19 @@ func (e *eye) ended(step cluster.Step, err error) {
 	}
 
 	e.states[step.On()] = s
+}
+
+// upgraded notes what an upgrade left behind, as lifecycle does.
+func upgraded(s *cluster.MachineState) {
+	switch {
+	case s.Access == cluster.Maintenance:
+	case s.Stopped:
+		s.RebootedFrom = "nothing"
+	default:
+		s.RebootedFrom = s.BootID
+	}
+
+	unseen(s)
 }
 
 func unseen(s *cluster.MachineState) {
