@@ -371,35 +371,6 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	s.run(m)
 }
 
-// announce lets the member of a container of the model be known by its present address, as
-// Talos does once its etcd is well.
-func (s *Snapshot) announce(m Machine) {
-	member, ok := s.MemberOf(m)
-
-	for i := range s.Etcd.Members {
-		if ok && s.Etcd.Members[i].ID == member.ID {
-			s.Etcd.Members[i].PeerURLs = []string{"https://" + hostInURL(m.Address) + ":2380"}
-		}
-	}
-}
-
-// started is a machine of the model whose pod was replaced: one in whose pod nothing ran goes
-// on with the data that its volumes have.
-func started(m Machine, s MachineState) MachineState {
-	if !s.Stopped {
-		return s
-	}
-
-	s.Stopped, s.Cause = false, ""
-	s.Access, s.Stage = Maintenance, StageMaintenance
-
-	if s.NodeName != "" || s.ConfigDigest != "" || m.MemberID != "" {
-		s.Access, s.Stage, s.Ready, s.ConfigDigest = Member, StageRunning, true, m.ConfigDigest
-	}
-
-	return s
-}
-
 // leaveBehind gives the model what the cluster still has of a machine that lost its
 // configuration or is gone: the member and the node that were recorded for it.
 func leaveBehind(s *Snapshot, m Machine) {

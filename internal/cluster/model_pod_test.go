@@ -110,6 +110,11 @@ func (m *etcdMember) reach(other *etcdMember) bool {
 	return m == other || m.peer == m.box.peer() || other.peer == other.box.peer()
 }
 
+// votesNow is true for a member with a vote whose etcd serves.
+func (s *site) votesNow(m *etcdMember) bool {
+	return !m.learner && m.id == m.box.member && s.etcdUp(m.box)
+}
+
 // connected is how many voting members, at the most, talk to one that could lead them.
 func (s *site) connected() int {
 	most := 0
@@ -118,7 +123,7 @@ func (s *site) connected() int {
 		with := 0
 
 		for _, m := range s.members {
-			if works := !m.learner && !leader.learner && m.id == m.box.member && leader.id == leader.box.member; works && s.etcdUp(m.box) && s.etcdUp(leader.box) && leader.reach(m) {
+			if s.votesNow(leader) && s.votesNow(m) && leader.reach(m) {
 				with++
 			}
 		}

@@ -66,7 +66,8 @@ func formerPeer(have Snapshot, m Machine, member EtcdMember) string {
 		}
 	}
 
-	return fmt.Sprintf("is still known to etcd at the address of a former pod: %s, not %s", strings.Join(member.PeerURLs, ", "), strings.Join(addresses, ", "))
+	return fmt.Sprintf("is still known to etcd at the address of a former pod: %s, not %s",
+		strings.Join(member.PeerURLs, ", "), strings.Join(addresses, ", "))
 }
 
 // memberMoved is formerPeer for a machine of which only the member counts. One that does not
