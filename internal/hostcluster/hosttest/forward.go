@@ -134,7 +134,7 @@ func (n *node) connect(ctx context.Context, pod *corev1.Pod, port string, data i
 	m := n.host.Machine(pod.Namespace, pod.Name)
 
 	now, err := n.host.pods.Pods(pod.Namespace).Get(pod.Name)
-	if err != nil || now.UID != pod.UID || m == nil || now.Status.PodIP != podAddress(m.Address()) {
+	if err != nil || now.UID != pod.UID || m == nil || now.Status.PodIP != podAddress(m.Address()).String() {
 		return fmt.Errorf("failed to find sandbox %q: not found", pod.UID)
 	}
 

@@ -164,7 +164,7 @@ func (h *Host) routeToPod(address string, port int) (string, error) {
 			return "", fmt.Errorf("pod %s: %w", pod.Name, err)
 		}
 
-		return net.JoinHostPort(machineAddress(of), strconv.Itoa(port)), nil
+		return net.JoinHostPort(machineAddress(of).String(), strconv.Itoa(port)), nil
 	}
 
 	return "", fmt.Errorf("%w: %w", syscall.EHOSTUNREACH, errNoPod)

@@ -148,7 +148,7 @@ func (r *run) machine() error {
 		return err
 	}
 
-	r.address = podAddress(s.machine.Address())
+	r.address = podAddress(s.machine.Address()).String()
 
 	err = r.restarting(s)
 	r.stop(s.machine)

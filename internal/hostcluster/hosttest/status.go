@@ -100,16 +100,16 @@ func setCondition(status *corev1.PodStatus, next corev1.PodCondition) {
 	status.Conditions = append(status.Conditions, next)
 }
 
-// podAddress is the address of the pod in which the machine at an address runs, and the other way round.
-func podAddress(machine netip.Addr) string { return swapped(machine, 10) }
+// podAddress is the address of the pod in which the machine at an address runs, and machineAddress the other way round.
+func podAddress(machine netip.Addr) netip.Addr { return swapped(machine, 10) }
 
-func machineAddress(pod netip.Addr) string { return swapped(pod, 127) }
+func machineAddress(pod netip.Addr) netip.Addr { return swapped(pod, 127) }
 
-func swapped(address netip.Addr, first byte) string {
+func swapped(address netip.Addr, first byte) netip.Addr {
 	a := address.As4()
 	a[0] = first
 
-	return netip.AddrFrom4(a).String()
+	return netip.AddrFrom4(a)
 }
 
 // imageID is the reference of an image by its digest.
