@@ -44,7 +44,8 @@ func workersAttribute() schema.MapNestedAttribute {
 				"the name of a pool has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit")),
 		},
 		MarkdownDescription: "The pools of workers, by a name of your choice. In `observed` and `operations` their machines go by the names of pool and " +
-			"machine, as in `batch/w-1`. A pool that is taken out leaves the cluster machine by machine; one that only gets another name keeps its machines.",
+			"machine, as in `batch/w-1`. A pool that is taken out leaves the cluster machine by machine; one that only gets another name keeps its machines, but for those in " +
+			"containers, which are called by it: new ones are made, and the old ones removed.",
 		NestedObject: schema.NestedAttributeObject{Attributes: attributes},
 	}
 }

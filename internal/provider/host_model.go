@@ -145,7 +145,7 @@ func (o overlay) nested(name string) overlay {
 }
 
 // hostOf reads the host cluster of machines: what the resource itself says goes before what the handle says. It is nil
-// when the machines are not in containers. named reads what machines are called by.
+// when the machines are not in containers. named reads what machines are called by, and what the plan of a create names.
 func hostOf(named, settings *reader, handle handleModel, own types.Object, groups []*group) *hostSettings {
 	if !inContainers(handle.Mode, groups) {
 		return nil
@@ -160,7 +160,7 @@ func hostOf(named, settings *reader, handle handleModel, own types.Object, group
 		connection:      connectionIn(overlay{{&reader{}, own}, {&reader{}, handle.Host}}),
 		namespace:       placed.text("namespace", ""),
 		domain:          placed.text("dns_domain", defaultHostDomain),
-		createNamespace: rest.truth("create_namespace"),
+		createNamespace: placed.truth("create_namespace"),
 		access:          hostcluster.Access(rest.text("access", defaultHostReachable)),
 		image:           rest.text("image", defaultHostImage),
 		pullSecrets:     settings.texts(rest.list("image_pull_secrets")),
@@ -173,7 +173,7 @@ func hostOf(named, settings *reader, handle handleModel, own types.Object, group
 	if hasControlPlane(groups) {
 		service := rest.nested("service")
 		h.endpoint = &hostcluster.EndpointService{
-			Type: corev1.ServiceType(service.text("type", serviceClusterIP)), Annotations: service.texts("annotations"),
+			Type: corev1.ServiceType(placed.nested("service").text("type", serviceClusterIP)), Annotations: service.texts("annotations"),
 			LoadBalancerClass: service.text("load_balancer_class", ""),
 		}
 	}

@@ -40,6 +40,9 @@ type importRequest struct {
 	Workers map[string]map[string]string `json:"workers,omitempty"`
 	// Name of the pool. Workers only.
 	Name string `json:"name,omitempty"`
+	// Mode and Host are there to be refused: nothing has to be read from machines in containers, whose names say where they are.
+	Mode string          `json:"mode,omitempty"`
+	Host json.RawMessage `json:"host,omitempty"`
 }
 
 // importKind is what an import id is for.
@@ -102,6 +105,9 @@ func parseImport(id string, kind importKind) (importRequest, error) {
 	}
 
 	switch {
+	case request.Mode == containerMode || request.Host != nil:
+		return request, errors.New("machines in containers are not imported: a create with the secrets, the name and the host of their cluster takes them over, as it does after " +
+			"an apply that was killed")
 	case request.Secrets == "":
 		return request, errors.New("secrets is missing")
 	case kind == importOfCluster:

@@ -175,52 +175,62 @@ func TestUnknownValuesEverywhere(t *testing.T) {
 	} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
-
-			server := providerServer(t)
-			full := valueOf(t, typeOf(t, resource), config)
-			prior := settledState(t, resource, config)
-			final := map[string]tftypes.Value{"create": planOf(t, resource, nil, config), "update": planOf(t, resource, &prior, config)}
-
-			tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
-				validated, err := server.ValidateResourceConfig(context.Background(), &tfprotov6.ValidateResourceConfigRequest{
-					TypeName: resource, Config: dynamic(t, v),
-					ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-
-				if len(validated.Diagnostics) > 0 {
-					t.Errorf("validate with unknown %s: %s", at, show(validated.Diagnostics))
-				}
-
-				for kind, state := range map[string]*tftypes.Value{"create": nil, "update": &prior} {
-					resp := planned(t, resource, state, v)
-					if len(resp.Diagnostics) > 0 {
-						t.Errorf("plan %s with unknown %s: %s", kind, at, show(resp.Diagnostics))
-					}
-
-					if resp.PlannedState == nil {
-						continue
-					}
-
-					plan, err := resp.PlannedState.Unmarshal(full.Type())
-					if err != nil {
-						t.Fatal(err)
-					}
-
-					if !isWriteOnly(at) {
-						stillUnknown(t, kind, plan, at)
-					}
-
-					keepsItsWord(t, kind, at, plan, final[kind])
-				}
-			})
-
-			if tried < 40 {
-				t.Errorf("only %d values were tried", tried)
-			}
+			unknownEverywhere(t, resource, config, func(string) bool { return true })
 		})
+	}
+}
+
+// unknownEverywhere tries the values of a configuration as ones that are not known, those whose paths are to be tried.
+func unknownEverywhere(t *testing.T, resource string, config configuration, try func(path string) bool) {
+	t.Helper()
+
+	server := providerServer(t)
+	full := valueOf(t, typeOf(t, resource), config)
+	prior := settledState(t, resource, config)
+	final := map[string]tftypes.Value{"create": planOf(t, resource, nil, config), "update": planOf(t, resource, &prior, config)}
+
+	tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
+		if !try(at.String()) {
+			return
+		}
+
+		validated, err := server.ValidateResourceConfig(context.Background(), &tfprotov6.ValidateResourceConfigRequest{
+			TypeName: resource, Config: dynamic(t, v),
+			ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if len(validated.Diagnostics) > 0 {
+			t.Errorf("validate with unknown %s: %s", at, show(validated.Diagnostics))
+		}
+
+		for kind, state := range map[string]*tftypes.Value{"create": nil, "update": &prior} {
+			resp := planned(t, resource, state, v)
+			if len(resp.Diagnostics) > 0 {
+				t.Errorf("plan %s with unknown %s: %s", kind, at, show(resp.Diagnostics))
+			}
+
+			if resp.PlannedState == nil {
+				continue
+			}
+
+			plan, err := resp.PlannedState.Unmarshal(full.Type())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if !isWriteOnly(at) {
+				stillUnknown(t, kind, plan, at)
+			}
+
+			keepsItsWord(t, kind, at, plan, final[kind])
+		}
+	})
+
+	if tried < 40 {
+		t.Errorf("only %d values were tried", tried)
 	}
 }
 
@@ -341,6 +351,9 @@ func replicasIn(config configuration, prefix string, block configuration) []stri
 	g := &group{role: cluster.ControlPlane, prefix: prefix}
 	if config["cluster"] != nil {
 		g = &group{role: cluster.Worker, pool: defaultPoolName}
+		if name, ok := config["name"].(string); ok {
+			g.pool = name
+		}
 	}
 
 	var names []string

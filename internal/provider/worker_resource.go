@@ -38,8 +38,8 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 		Optional: true,
 		Computed: true,
 		Default:  stringdefault.StaticString(defaultPoolName),
-		MarkdownDescription: "Name of the pool, for ids and messages: clusters may have several pools, each a resource. Default: `worker`." +
-			terraformOnly,
+		MarkdownDescription: "Name of the pool, for ids and messages: clusters may have several pools, each a resource with a name of its own. Machines in containers are called " +
+			"by it, so that there a change makes new machines and removes the old ones; on metal a change touches no machine. Default: `worker`.",
 	}
 	attributes["max_unavailable"] = maxUnavailableAttribute()
 	attributes["host"] = workerHostAttribute()
@@ -68,12 +68,35 @@ func workerHandleAttributes() map[string]schema.Attribute {
 		attributes["name"] = name
 	}
 
+	if mode, ok := attributes["mode"].(schema.StringAttribute); ok {
+		mode.PlanModifiers = []planmodifier.String{replaceOnChangeFrom(metalMode)}
+		mode.MarkdownDescription += " A change replaces the resource."
+		attributes["mode"] = mode
+	}
+
+	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
+		host.Attributes["namespace"] = replacing(host.Attributes["namespace"], replaceOnChange())
+		host.Attributes["dns_domain"] = replacing(host.Attributes["dns_domain"], replaceOnChangeFrom(defaultHostDomain))
+	}
+
 	if version, ok := attributes["kubernetes_version"].(schema.StringAttribute); ok {
 		version.MarkdownDescription += " Another one upgrades the machines of the resource, their kubelets once the API servers of the cluster have it."
 		attributes["kubernetes_version"] = version
 	}
 
 	return attributes
+}
+
+// replacing is a text whose change replaces the resource.
+func replacing(attribute schema.Attribute, how planmodifier.String) schema.Attribute {
+	text, ok := attribute.(schema.StringAttribute)
+	if !ok {
+		panic("provider: what machines in containers are called by is a text")
+	}
+
+	text.PlanModifiers = []planmodifier.String{how}
+
+	return text
 }
 
 func (r *workerResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
