@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -75,12 +78,48 @@ func (a *api) EtcdMemberList(ctx context.Context, req *machine.EtcdMemberListReq
 		return nil, err
 	}
 
+	if named := a.b.sim.opts.Advertised; named != nil {
+		members = advertised(members, named)
+	}
+
 	answer := &machine.EtcdMembers{Members: members}
 	for _, m := range members {
 		answer.LegacyMembers = append(answer.LegacyMembers, m.GetHostname())
 	}
 
 	return &machine.EtcdMemberListResponse{Messages: []*machine.EtcdMembers{answer}}, nil
+}
+
+// advertised is members by the addresses that machines are known by.
+func advertised(members []*machine.EtcdMember, named func(netip.Addr) netip.Addr) []*machine.EtcdMember {
+	renamed := func(urls []string) []string {
+		out := make([]string, len(urls))
+
+		for i, text := range urls {
+			out[i] = text
+
+			u, err := url.Parse(text)
+			if err != nil {
+				continue
+			}
+
+			if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
+				u.Host = net.JoinHostPort(named(addr).String(), u.Port())
+				out[i] = u.String()
+			}
+		}
+
+		return out
+	}
+
+	out := make([]*machine.EtcdMember, 0, len(members))
+	for _, m := range members {
+		out = append(out, &machine.EtcdMember{
+			Id: m.GetId(), Hostname: m.GetHostname(), IsLearner: m.GetIsLearner(), PeerUrls: renamed(m.GetPeerUrls()), ClientUrls: renamed(m.GetClientUrls()),
+		})
+	}
+
+	return out
 }
 
 func (b *boot) localMember() (etcdNode, error) {

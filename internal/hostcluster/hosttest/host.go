@@ -247,7 +247,7 @@ func newSite(ctx context.Context, o Options) (*talossim.Simulator, error) {
 	for range 100 {
 		first := netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(90)), byte(rand.IntN(64) * 4), 0})
 
-		sim, err := talossim.New(ctx, talossim.Options{Assets: o.Assets, Delays: o.Delays, Network: netip.PrefixFrom(first, 22)})
+		sim, err := talossim.New(ctx, talossim.Options{Assets: o.Assets, Delays: o.Delays, Network: netip.PrefixFrom(first, 22), Advertised: podAddress})
 		if err == nil {
 			return sim, nil
 		}
