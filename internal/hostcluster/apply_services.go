@@ -77,7 +77,7 @@ func (h *Host) putPorts(ctx context.Context, live *corev1.Service, ports []corev
 }
 
 // convertible says whether the API lets a Service become another: one with an address never becomes one without or the other way
-// round, and a load balancer stays with its class (Kubernetes 1.36, core/validation validateServiceClusterIPsRelatedFields and
+// round, and a load balancer stays with its class (Kubernetes 1.36, core/validation validateUpgradeDowngradeClusterIPs and
 // validateLoadBalancerClassField).
 func convertible(live, wanted *corev1.Service) bool {
 	headless := func(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fieldselector "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // surroundings is what an observation asks about besides the objects of the machines, at most once, and only when a machine
@@ -219,7 +220,13 @@ func (about *surroundings) lastEvent(ctx context.Context, k *kind, o metav1.Obje
 	}
 
 	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int {
-		return cmp.Or(eventTime(&a).Compare(eventTime(&b)), cmp.Compare(a.Name, b.Name))
+		// Most times are of whole seconds. Versions that cannot be compared are as good as equal.
+		later, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+		if err != nil {
+			later = 0
+		}
+
+		return cmp.Or(eventTime(&a).Compare(eventTime(&b)), later, cmp.Compare(a.Name, b.Name))
 	})
 
 	return fmt.Sprintf("%s %s: %s (%s)", last.Type, last.Reason, strings.TrimSpace(last.Message), eventTime(&last).UTC().Format(time.RFC3339)), nil
