@@ -20,11 +20,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
 )
 
-// gracefulStop is how long a listener that is replaced lets calls finish. Talos waits
-// ten seconds; what matters is that the answer to ApplyConfiguration gets out.
-const gracefulStop = 100 * time.Millisecond
+// A listener that is replaced lets calls finish, as Talos does, which waits ten seconds
+// for all of them. What matters is that answers get out, such as that to
+// ApplyConfiguration: streams, which may go on for ever, get a moment only.
+const (
+	gracefulStop = 5 * time.Second
+	streamStop   = 50 * time.Millisecond
+)
 
 // rebindPause is the pause before another attempt to listen on the machine's address.
 const rebindPause = 20 * time.Millisecond
@@ -152,7 +157,8 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 		},
 	}
 
-	srv := b.newServer(p, dynamic)
+	answers := &unanswered{}
+	srv := b.newServer(p, dynamic, answers)
 
 	b.mu.Lock()
 	select {
@@ -175,7 +181,7 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 	case <-ctx.Done():
 	}
 
-	b.stopServer(srv)
+	b.stopServer(srv, answers)
 
 	if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		b.sim.logf("%s: stop API: %v", b.m.name, err)
@@ -184,16 +190,83 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 	return nil
 }
 
-// stopServer lets running calls finish for a moment, unless the power was cut.
-func (b *boot) stopServer(srv *grpc.Server) {
+// stopServer lets running calls finish, unless the power was cut.
+func (b *boot) stopServer(srv *grpc.Server, answers *unanswered) {
 	if b.poweredOn() {
-		timer := time.AfterFunc(gracefulStop, srv.Stop)
-		defer timer.Stop()
+		gone := make(chan struct{})
+		cut := make(chan struct{})
+
+		go func() {
+			defer close(cut)
+			answers.await(gone)
+			srv.Stop()
+		}()
 
 		srv.GracefulStop()
+		close(gone)
+		<-cut
 	}
 
 	srv.Stop()
+}
+
+// unanswered counts the calls of a server that have one answer and did not get it yet.
+type unanswered struct{ calls atomic.Int64 }
+
+type unaryKey struct{}
+
+// TagRPC implements stats.Handler.
+func (u *unanswered) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, unaryKey{}, new(atomic.Bool))
+}
+
+// HandleRPC implements stats.Handler.
+func (u *unanswered) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	counted, ok := ctx.Value(unaryKey{}).(*atomic.Bool)
+	if !ok {
+		return
+	}
+
+	switch s := s.(type) {
+	case *stats.Begin:
+		if !s.IsClientStream && !s.IsServerStream && counted.CompareAndSwap(false, true) {
+			u.calls.Add(1)
+		}
+	case *stats.End:
+		if counted.CompareAndSwap(true, false) {
+			u.calls.Add(-1)
+		}
+	}
+}
+
+// TagConn implements stats.Handler.
+func (*unanswered) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (*unanswered) HandleConn(context.Context, stats.ConnStats) {}
+
+// await returns when every call was answered a moment ago, when they take too long, or when
+// the server is gone.
+func (u *unanswered) await(gone <-chan struct{}) {
+	late := time.NewTimer(gracefulStop)
+	defer late.Stop()
+
+	tick := time.NewTicker(streamStop)
+	defer tick.Stop()
+
+	for quiet := false; ; {
+		select {
+		case <-gone:
+			return
+		case <-late.C:
+			return
+		case <-tick.C:
+			was := quiet
+			if quiet = u.calls.Load() == 0; quiet && was {
+				return
+			}
+		}
+	}
 }
 
 func (b *boot) poweredOn() bool {
@@ -220,10 +293,11 @@ func (b *boot) listen(ctx context.Context) (net.Listener, error) {
 
 // newServer registers the services Talos registers, behind recording, faults, roles
 // and routing.
-func (b *boot) newServer(p Personality, conf *tls.Config) *grpc.Server {
+func (b *boot) newServer(p Personality, conf *tls.Config, answers *unanswered) *grpc.Server {
 	chain := &interceptors{b: b, personality: p}
 	srv := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(conf)),
+		grpc.StatsHandler(answers),
 		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
 		grpc.ReadBufferSize(4<<10),
 		grpc.WriteBufferSize(4<<10),

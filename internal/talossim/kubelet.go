@@ -327,9 +327,26 @@ func (b *boot) loseNode() {
 		return
 	}
 
-	k := b.anyKubernetes()
-	if k == nil {
-		return
+	// An API that does not answer now is asked again: the node controller never gives a node up.
+	for err := b.reportLost(ctx); err != nil; err = b.reportLost(ctx) {
+		b.sim.logf("%s: mark node lost: %v", b.m.name, err)
+
+		if pause(ctx, kubeletRetry) != nil {
+			return
+		}
+	}
+
+	// A kubelet that comes back corrects what the API says of its pods (Kubernetes 1.36,
+	// kubelet/status/status_manager.go needsReconcile).
+	b.sim.update(b.repeatReports)
+}
+
+// reportLost marks the node and its pods once there is an API, unless the kubelet is back by then. That
+// the simulator ends is no error.
+func (b *boot) reportLost(ctx context.Context) error {
+	k, err := b.kubernetes(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // ctx has ended
 	}
 
 	lost, err := k.loseNode(ctx, b.nodeName, b.kernelBoot(), b.kubeletRuns)
@@ -337,13 +354,7 @@ func (b *boot) loseNode() {
 		err = k.losePods(ctx, b.nodeName)
 	}
 
-	if err != nil && ctx.Err() == nil {
-		b.sim.logf("%s: mark node lost: %v", b.m.name, err)
-	}
-
-	// A kubelet that comes back corrects what the API says of its pods (Kubernetes 1.36,
-	// kubelet/status/status_manager.go needsReconcile).
-	b.sim.update(b.repeatReports)
+	return err
 }
 
 // kubeletRuns says whether the kubelet is up, in this boot or in the next, and may report the node at any moment.
