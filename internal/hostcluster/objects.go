@@ -6,11 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What Talos serves (Talos 1.13, constants.ApidPort and constants.DefaultControlPlanePort), and the names of the ports.
+// What Talos serves (Talos 1.13, constants.ApidPort, constants.TrustdPort and constants.DefaultControlPlanePort), and the names
+// of the ports.
 const (
 	talosPort          = 50000
+	trustPort          = 50001
 	kubernetesPort     = 6443
 	talosPortName      = "talos-api"
+	trustPortName      = "talos-trust"
 	kubernetesPortName = "kubernetes-api"
 )
 
@@ -37,6 +40,9 @@ func (s Spec) endpointService() *corev1.Service {
 
 	service := s.service(s.Cluster, s.labels(), s.Endpoint.Type, merged(s.identity(), map[string]string{LabelRole: string(ControlPlane)}), ControlPlane)
 	service.Annotations = merged(s.Annotations, s.Endpoint.Annotations)
+	// A worker serves nothing before trustd of a control plane has signed its certificate, and the first place where it
+	// looks for one is the endpoint (Talos 1.13, k8s/static_endpoint.go and secrets/api.go).
+	service.Spec.Ports = append(service.Spec.Ports, servicePort(trustPortName, trustPort))
 
 	if service.Spec.Type == "" {
 		service.Spec.Type = corev1.ServiceTypeClusterIP

@@ -107,7 +107,10 @@ func container(m Machine) corev1.Container {
 
 	if m.Role == ControlPlane {
 		ready = kubernetesPortName
-		c.Ports = append(c.Ports, corev1.ContainerPort{Name: kubernetesPortName, ContainerPort: kubernetesPort, Protocol: corev1.ProtocolTCP})
+		c.Ports = append(c.Ports,
+			corev1.ContainerPort{Name: kubernetesPortName, ContainerPort: kubernetesPort, Protocol: corev1.ProtocolTCP},
+			corev1.ContainerPort{Name: trustPortName, ContainerPort: trustPort, Protocol: corev1.ProtocolTCP},
+		)
 	}
 
 	c.ReadinessProbe = &corev1.Probe{

@@ -194,7 +194,7 @@ func TestServices(t *testing.T) {
 	endpoint := s.endpointService()
 
 	if endpoint.Name != "dev" || endpoint.Spec.PublishNotReadyAddresses || *endpoint.Spec.LoadBalancerClass != "internal" ||
-		!maps.Equal(endpoint.Annotations, map[string]string{"lb": "x", "note": "n"}) || ports(endpoint) != "talos-api:50000 kubernetes-api:6443" {
+		!maps.Equal(endpoint.Annotations, map[string]string{"lb": "x", "note": "n"}) || ports(endpoint) != "talos-api:50000 kubernetes-api:6443 talos-trust:50001" {
 		t.Errorf("the endpoint is %+v", endpoint)
 	}
 
