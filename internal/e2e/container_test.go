@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -220,9 +218,7 @@ func (h hosted) settles(t *testing.T, w *clitest.Workspace) {
 func (h hosted) hasNodes(t *testing.T, w *clitest.Workspace, when string) {
 	t.Helper()
 
-	inside := h.inside(t, w)
-
-	eventually(t, 3*time.Minute, "all nodes Ready after "+when, func(ctx context.Context) error {
+	h.asks(t, w, "all nodes Ready after "+when, func(ctx context.Context, inside *kubernetes.Clientset) error {
 		list, err := inside.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -288,7 +284,7 @@ func (h hosted) losesPod(t *testing.T, w *clitest.Workspace, host kubernetes.Int
 		t.Fatal(err)
 	}
 
-	eventually(t, 5*time.Minute, "another pod of "+machine, func(ctx context.Context) error {
+	eventually(t, 5*time.Minute, "another pod of "+machine+", which is Ready", func(ctx context.Context) error {
 		after, err := pods.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -296,6 +292,10 @@ func (h hosted) losesPod(t *testing.T, w *clitest.Workspace, host kubernetes.Int
 
 		if uid = after.UID; uid == before.UID {
 			return errors.New("it is still the one that was deleted")
+		}
+
+		if !slices.ContainsFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
+			return errors.New("it is not Ready")
 		}
 
 		return nil
@@ -325,18 +325,22 @@ const memory = "e2e-memory"
 func (h hosted) remember(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: memory}}
-	if _, err := h.inside(t, w).CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	h.asks(t, w, "something written into etcd", func(ctx context.Context, inside *kubernetes.Clientset) error {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: memory}}
+		_, err := inside.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, object, metav1.CreateOptions{})
+
+		return err
+	})
 }
 
 func (h hosted) remembers(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
-	if _, err := h.inside(t, w).CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(t.Context(), memory, metav1.GetOptions{}); err != nil {
-		t.Errorf("etcd lost what was written after the create: %v", err)
-	}
+	h.asks(t, w, "what was written into etcd after the create", func(ctx context.Context, inside *kubernetes.Clientset) error {
+		_, err := inside.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, memory, metav1.GetOptions{})
+
+		return err
+	})
 }
 
 // ofCluster selects all objects of the cluster.
@@ -412,65 +416,67 @@ func (h hosted) hostConfig(t *testing.T) *rest.Config {
 	return config
 }
 
-// inside is the API of the cluster, through a port that Kubernetes' own client forwards to the first control plane.
-func (h hosted) inside(t *testing.T, w *clitest.Workspace) *kubernetes.Clientset {
+// asks asks the API of the cluster until it gives the answer that is looked for, through a port that Kubernetes' own client forwards to the
+// first control plane. It is forwarded anew each time: the first connection that the pod refuses ends it.
+func (h hosted) asks(t *testing.T, w *clitest.Workspace, what string, ask func(ctx context.Context, inside *kubernetes.Clientset) error) {
 	t.Helper()
 
-	text, err := bundle(t, w).Kubeconfig(pki.KubeconfigInput{
-		Cluster: hostedName, Server: "https://" + net.JoinHostPort("127.0.0.1", h.forwarded(t, hostedName+"-cp-0-0", 6443)), User: "e2e",
-		Groups: []string{"system:masters"}, TTL: time.Hour,
-	})
+	secrets := bundle(t, w)
+
+	transport, upgrader, err := spdy.RoundTripperFor(h.hostConfig(t))
 	if err != nil {
 		t.Fatal(err)
+	}
+
+	url := h.host(t).CoreV1().RESTClient().Post().Resource("pods").Namespace(hostedNamespace).Name(hostedName + "-cp-0-0").SubResource("portforward").URL()
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+
+	eventually(t, 3*time.Minute, what, func(ctx context.Context) error {
+		stop, open, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		defer close(stop)
+
+		forwarder, err := portforward.New(dialer, []string{"0:6443"}, stop, open, io.Discard, io.Discard)
+		if err != nil {
+			return err
+		}
+
+		go func() { ended <- forwarder.ForwardPorts() }()
+
+		select {
+		case <-open:
+		case err := <-ended:
+			return err
+		}
+
+		ports, err := forwarder.GetPorts()
+		if err != nil {
+			return err
+		}
+
+		inside, err := inside(secrets, ports[0].Local)
+		if err != nil {
+			return err
+		}
+
+		return ask(ctx, inside)
+	})
+}
+
+// inside is the API of the cluster at a port of this computer.
+func inside(secrets *pki.Bundle, port uint16) (*kubernetes.Clientset, error) {
+	text, err := secrets.Kubeconfig(pki.KubeconfigInput{
+		Cluster: hostedName, Server: fmt.Sprintf("https://127.0.0.1:%d", port), User: "e2e", Groups: []string{"system:masters"}, TTL: time.Hour,
+	})
+	if err != nil {
+		return nil, err
 	}
 
 	config, err := clientcmd.RESTConfigFromKubeConfig(text)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config.Timeout = 10 * time.Second
 
-	return client
-}
-
-// forwarded is a port of this computer that leads to one of a pod until the test ends or the pod does.
-func (h hosted) forwarded(t *testing.T, pod string, port int) string {
-	t.Helper()
-
-	config := h.hostConfig(t)
-
-	transport, upgrader, err := spdy.RoundTripperFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	url := h.host(t).CoreV1().RESTClient().Post().Resource("pods").Namespace(hostedNamespace).Name(pod).SubResource("portforward").URL()
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
-	stop, open, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-
-	forwarder, err := portforward.New(dialer, []string{fmt.Sprintf("0:%d", port)}, stop, open, io.Discard, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	go func() { ended <- forwarder.ForwardPorts() }()
-
-	t.Cleanup(func() { close(stop) })
-
-	select {
-	case <-open:
-	case err := <-ended:
-		t.Fatalf("forward a port to %s: %v", pod, err)
-	}
-
-	ports, err := forwarder.GetPorts()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return strconv.Itoa(int(ports[0].Local))
+	return kubernetes.NewForConfig(config)
 }
