@@ -1,16 +1,25 @@
 package provider
 
 import (
+	"slices"
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 )
 
-// A cluster of pods is made in one run, is content with what it made, and goes without a trace.
+// A cluster of pods is made in one run, is content with what it made, gets back what others took away from it, and goes
+// without a trace.
 func TestContainerCluster(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("dev", bundleOnce(), 3, 2)
+	config := s.cluster("dev", newBundle(t), 3, 2)
 
 	d.ready(t, config)
 	d.expectEmpty(t, "after the create", config)
@@ -19,5 +28,239 @@ func TestContainerCluster(t *testing.T) {
 		t.Errorf("etcd was bootstrapped %d times", got)
 	}
 
+	before := s.podUIDs(t)
+
+	s.vandalise(t)
+
+	said := operationsIn(t, d.refreshedPlan(t, config))
+	for _, words := range []string{"put right on the host cluster, for cp-0: Service", "put right on the host cluster, for batch/1: StatefulSet"} {
+		if !strings.Contains(said, words) {
+			t.Errorf("the plan does not say %q:\n%s", words, said)
+		}
+	}
+
+	d.ready(t, config)
+	d.expectEmpty(t, "after the repair", config)
+
+	for name, uid := range s.podUIDs(t) {
+		if before[name] != uid {
+			t.Errorf("the repair replaced pod %s", name)
+		}
+	}
+
 	s.destroy(t, d, "dev")
+}
+
+// refreshedPlan is the plan after a refresh, as CLIs make them.
+func (d *driven) refreshedPlan(t *testing.T, config configuration) outcome {
+	t.Helper()
+	d.refresh(t).must(t)
+
+	return d.plan(t, config).must(t)
+}
+
+// podUIDs tell the pods of a namespace from those that take their places.
+func (s *hostSite) podUIDs(t *testing.T) map[string]types.UID {
+	t.Helper()
+
+	list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+
+	uids := map[string]types.UID{}
+	for _, pod := range list.Items {
+		uids[pod.Name] = pod.UID
+	}
+
+	return uids
+}
+
+// vandalise deletes the Service of the cluster and the StatefulSet of a worker, whose pod stays, and changes the Service of a machine.
+func (s *hostSite) vandalise(t *testing.T) {
+	t.Helper()
+
+	orphan := metav1.DeletePropagationOrphan
+	core := s.API().CoreV1()
+
+	must(t, core.Services(s.namespace).Delete(t.Context(), "dev", metav1.DeleteOptions{}))
+	must(t, s.API().AppsV1().StatefulSets(s.namespace).Delete(t.Context(), "dev-batch-1", metav1.DeleteOptions{PropagationPolicy: &orphan}))
+
+	_, err := core.Services(s.namespace).Patch(t.Context(), "dev-cp-0", types.MergePatchType,
+		[]byte(`{"spec":{"publishNotReadyAddresses":false}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	must(t, err)
+}
+
+// A cluster grows and shrinks, and its Talos is upgraded pod by pod, while pods are killed.
+func TestContainerClusterChanges(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	config := s.cluster("dev", newBundle(t), 3, 1)
+
+	d.ready(t, config)
+
+	must(t, s.KillPod(t.Context(), s.namespace, "dev-batch-0-0"))
+
+	config = with(with(config, "v1.13.1", "talos_version"), 5, "control_plane", "replicas")
+	said := operationsIn(t, d.refreshedPlan(t, config))
+
+	if !strings.Contains(said, "upgrade Talos on cp-0: v1.13.0 -> v1.13.1") {
+		t.Errorf("the plan says:\n%s", said)
+	}
+
+	d.ready(t, config)
+	d.expectEmpty(t, "after the upgrade", config)
+
+	for _, pod := range []string{"dev-cp-0-0", "dev-cp-4-0", "dev-batch-0-0"} {
+		if got := s.imageOf(t, pod); got != "ghcr.io/siderolabs/talos:v1.13.1" {
+			t.Errorf("pod %s has image %s", pod, got)
+		}
+	}
+
+	for _, replicas := range []int{3, 1} {
+		config = with(config, replicas, "control_plane", "replicas")
+		d.ready(t, config)
+	}
+
+	d.expectEmpty(t, "after it shrank", config)
+
+	if got := s.pods(t, hostcluster.LabelRole+"="+string(hostcluster.ControlPlane)); !slices.Equal(got, []string{"dev-cp-0-0"}) {
+		t.Errorf("control planes are left: %v", got)
+	}
+
+	if got := s.bootstraps(); got != 1 {
+		t.Errorf("etcd was bootstrapped %d times", got)
+	}
+
+	s.destroy(t, d, "dev")
+}
+
+func (s *hostSite) imageOf(t *testing.T, pod string) string {
+	t.Helper()
+
+	found, err := s.API().CoreV1().Pods(s.namespace).Get(t.Context(), pod, metav1.GetOptions{})
+	must(t, err)
+
+	return found.Spec.Containers[0].Image
+}
+
+// Clusters share a namespace, or have names in common, and do not get into each other's way.
+func TestContainerClustersSideBySide(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	elsewhere := siteOn(t, s.Host)
+	one, two, same := s.drive(t, "talosop_cluster"), s.drive(t, "talosop_control_plane"), elsewhere.drive(t, "talosop_cluster")
+
+	plane := s.container("dev2", newBundle(t))
+	plane["replicas"] = 1
+
+	one.ready(t, s.cluster("dev", newBundle(t), 1, 1))
+	two.ready(t, plane)
+	same.ready(t, elsewhere.cluster("dev", newBundle(t), 1, 0))
+
+	before := s.podUIDs(t)
+
+	one.apply(t, nil).must(t)
+	two.expectEmpty(t, "after its neighbour went", plane)
+	same.expectEmpty(t, "after its namesake went", elsewhere.cluster("dev", text(t, same.state, "secrets"), 1, 0))
+
+	if after := s.podUIDs(t); len(after) != 1 || after["dev2-cp-0-0"] != before["dev2-cp-0-0"] {
+		t.Errorf("pods are left: %v", after)
+	}
+
+	// A cluster with other secrets is somebody else's, whatever its name.
+	thief := s.drive(t, "talosop_control_plane")
+	done := thief.apply(t, with(plane, newBundle(t), "secrets"))
+
+	if !done.failed() || !strings.Contains(show(done.diagnostics), "dev2") {
+		t.Errorf("a cluster of the same name was made: %s", show(done.diagnostics))
+	}
+
+	two.apply(t, nil).must(t)
+	same.apply(t, nil).must(t)
+	s.expectNothing(t, "dev2")
+	s.expectNothing(t, "dev")
+	elsewhere.expectNothing(t, "dev")
+}
+
+// A host that is silent says nothing about its machines: they are kept, and nothing is destroyed.
+func TestContainerHostIsSilent(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_control_plane")
+	config := s.container("dev", newBundle(t))
+	config["replicas"] = 1
+
+	d.ready(t, config)
+
+	silent := &hostSite{Host: s.Host, namespace: s.namespace, wrap: func(host) host {
+		h := newFakeHost()
+		h.fails = map[string]error{"observe": errSilent, "check": errSilent}
+
+		return h
+	}}
+
+	away := *d
+	away.server = silent.serve(t)
+
+	read := away.refresh(t).must(t)
+	if said := show(read.diagnostics); !strings.Contains(said, "Machines do not answer") || !strings.Contains(said, errSilent.Error()) {
+		t.Errorf("the refresh says: %s", said)
+	}
+
+	if !away.plan(t, config).must(t).value.Equal(d.state) {
+		t.Error("the plan is not empty")
+	}
+
+	if done := away.apply(t, nil); !done.failed() || !strings.Contains(show(done.diagnostics), errSilent.Error()) {
+		t.Errorf("the destroy says: %s", show(done.diagnostics))
+	}
+
+	// A create is planned, with a warning, and makes nothing.
+	fresh := silent.drive(t, "talosop_control_plane")
+	if said := show(fresh.plan(t, config).must(t).diagnostics); !strings.Contains(said, "The host cluster was not looked at") {
+		t.Errorf("the plan of a create says: %s", said)
+	}
+
+	if done := fresh.apply(t, config); !done.failed() || !fresh.state.IsNull() {
+		t.Errorf("the create says: %s", show(done.diagnostics))
+	}
+
+	s.destroy(t, d, "dev")
+}
+
+// What keeps machines from being made is found by the plan, at the attribute, and nothing is made.
+func TestContainerPreflight(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+
+	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: quantityOr("1", "1")}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+
+	missing := with(s.cluster("dev", newBundle(t), 1, 0), configuration{"storage": configuration{"class": "no-such"}}, "host", "pod")
+
+	for name, test := range map[string]struct {
+		config configuration
+		words  string
+	}{
+		"a storage class that is missing": {missing, "no-such"},
+		"a quota that is too small":       {s.cluster("dev", newBundle(t), 3, 0), "small"},
+	} {
+		d := s.drive(t, "talosop_cluster")
+
+		if done := d.apply(t, test.config); !done.failed() || !strings.Contains(show(done.diagnostics), test.words) {
+			t.Errorf("%s: %s", name, show(done.diagnostics))
+		}
+
+		if !d.state.IsNull() {
+			t.Errorf("%s: something was stored", name)
+		}
+	}
+
+	s.expectNothing(t, "dev")
 }

@@ -1,6 +1,9 @@
 package provider
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +14,21 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-func TestMain(m *testing.M) { hosttest.Run(m) }
+func TestMain(m *testing.M) {
+	if to := os.Getenv(listNodes); to != "" {
+		if err := beProgram(to); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+
+		return
+	}
+
+	hosttest.Run(m)
+}
 
 // hostSite is a namespace of the shared host cluster, in which clusters are made.
 type hostSite struct {
@@ -40,7 +54,9 @@ func siteOn(t *testing.T, on *hosttest.Host) *hostSite {
 // machinery is impatient, and reaches what is outside of the host as the host does.
 func (s *hostSite) machinery() *machinery {
 	m := impatientMachinery()
-	m.interval = 50 * time.Millisecond
+	m.interval = 200 * time.Millisecond
+	m.policy.DeadAfter = 20 * time.Second
+	m.talos.Timeouts.Connect, m.talos.Timeouts.Call, m.talos.Timeouts.Observe = 10*time.Second, 10*time.Second, 10*time.Second
 	m.hosts.open = func(o hostcluster.Options) (host, error) {
 		o.Reach = s.Reach
 
@@ -111,7 +127,7 @@ func (s *hostSite) pods(t *testing.T, selector string) []string {
 	return names
 }
 
-// everything that has a label, by kind and name.
+// objects are all of the namespace that have a label, by kind and name.
 func (s *hostSite) objects(t *testing.T, selector string) []string {
 	t.Helper()
 
@@ -126,28 +142,28 @@ func (s *hostSite) objects(t *testing.T, selector string) []string {
 	options := metav1.ListOptions{LabelSelector: selector}
 	core, apps := s.API().CoreV1(), s.API().AppsV1()
 
-	sets, err := apps.StatefulSets("").List(t.Context(), options)
+	sets, err := apps.StatefulSets(s.namespace).List(t.Context(), options)
 	must(t, err)
 
 	for _, o := range sets.Items {
 		add("StatefulSet", o.Name)
 	}
 
-	services, err := core.Services("").List(t.Context(), options)
+	services, err := core.Services(s.namespace).List(t.Context(), options)
 	must(t, err)
 
 	for _, o := range services.Items {
 		add("Service", o.Name)
 	}
 
-	claims, err := core.PersistentVolumeClaims("").List(t.Context(), options)
+	claims, err := core.PersistentVolumeClaims(s.namespace).List(t.Context(), options)
 	must(t, err)
 
 	for _, o := range claims.Items {
 		add("PersistentVolumeClaim", o.Name)
 	}
 
-	pods, err := core.Pods("").List(t.Context(), options)
+	pods, err := core.Pods(s.namespace).List(t.Context(), options)
 	must(t, err)
 
 	for _, o := range pods.Items {
@@ -198,8 +214,19 @@ func (s *hostSite) destroy(t *testing.T, d *driven, name string) {
 	s.expectNothing(t, name)
 }
 
-func kubeconfigOf(s *hostSite) kubernetes.Kubeconfig {
-	return kubernetes.Kubeconfig{Path: s.Kubeconfig()}
+var errSilent = errors.New("connection refused")
+
+// newBundle is secrets of their own.
+func newBundle(t *testing.T) string {
+	t.Helper()
+
+	bundle, err := pki.Generate()
+	must(t, err)
+
+	content, err := bundle.YAML()
+	must(t, err)
+
+	return string(content)
 }
 
 // operations of a plan, as text.

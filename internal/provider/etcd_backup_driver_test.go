@@ -182,6 +182,13 @@ func (d *driven) applyIn(ctx context.Context, t *testing.T, config configuration
 	again := d.plan(t, config)
 	consistent(t, "the second plan", planned.value, again.value)
 
+	return d.applyPlanned(ctx, t, config, outcome{again.value, again.private, planned.diagnostics})
+}
+
+// applyPlanned applies a plan, and stores the state that comes of it.
+func (d *driven) applyPlanned(ctx context.Context, t *testing.T, config configuration, plan outcome) outcome {
+	t.Helper()
+
 	typ := typeOf(t, d.name)
 
 	wanted := tftypes.NewValue(typ, nil)
@@ -190,16 +197,16 @@ func (d *driven) applyIn(ctx context.Context, t *testing.T, config configuration
 	}
 
 	resp, err := d.server.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
-		TypeName: d.name, PriorState: dynamic(t, d.state), PlannedState: dynamic(t, again.value), Config: dynamic(t, wanted), PlannedPrivate: again.private,
+		TypeName: d.name, PriorState: dynamic(t, d.state), PlannedState: dynamic(t, plan.value), Config: dynamic(t, wanted), PlannedPrivate: plan.private,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	done := outcome{decoded(t, typ, resp.NewState), resp.Private, append(planned.diagnostics, resp.Diagnostics...)}
+	done := outcome{decoded(t, typ, resp.NewState), resp.Private, append(plan.diagnostics, resp.Diagnostics...)}
 
 	if !done.failed() {
-		consistent(t, "the state", again.value, done.value)
+		consistent(t, "the state", plan.value, done.value)
 	}
 
 	d.state, d.private = done.value, done.private

@@ -1,0 +1,145 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+)
+
+var errKilled = errors.New("the process was killed")
+
+// mortal is a host that is the last thing a process of the provider asks: at the call of a number the process ends,
+// before the call or, when it is late, after it and before its answer.
+type mortal struct {
+	host
+
+	mu    sync.Mutex
+	calls int
+	at    int
+	late  bool
+	kill  context.CancelCauseFunc
+}
+
+// call is what a call comes to.
+func (m *mortal) call(do func() error) error {
+	m.mu.Lock()
+	m.calls++
+	dies, dead := m.calls == m.at, m.at > 0 && m.calls > m.at
+	m.mu.Unlock()
+
+	if dead || dies && !m.late {
+		m.kill(errKilled)
+
+		return errKilled
+	}
+
+	err := do()
+	if dies {
+		m.kill(errKilled)
+
+		return errKilled
+	}
+
+	return err
+}
+
+func (m *mortal) Check(ctx context.Context, s hostcluster.Spec) (found []hostcluster.Finding, err error) {
+	err = m.call(func() (err error) { found, err = m.host.Check(ctx, s); return err })
+
+	return found, err
+}
+
+func (m *mortal) Ensure(ctx context.Context, s hostcluster.Spec) error {
+	return m.call(func() error { return m.host.Ensure(ctx, s) })
+}
+
+func (m *mortal) Replace(ctx context.Context, s hostcluster.Spec, machine string) error {
+	return m.call(func() error { return m.host.Replace(ctx, s, machine) })
+}
+
+func (m *mortal) Restart(ctx context.Context, s hostcluster.Spec, machine string) error {
+	return m.call(func() error { return m.host.Restart(ctx, s, machine) })
+}
+
+func (m *mortal) Remove(ctx context.Context, s hostcluster.Spec, machine string) error {
+	return m.call(func() error { return m.host.Remove(ctx, s, machine) })
+}
+
+func (m *mortal) RemoveShared(ctx context.Context, s hostcluster.Spec) error {
+	return m.call(func() error { return m.host.RemoveShared(ctx, s) })
+}
+
+// A process that is killed at a call to the host costs nothing: the next one finishes what it began, with the state of
+// before, whatever that is: no state at all of a create.
+func TestContainersSurviveKilledRuns(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	secrets := newBundle(t)
+	small := s.cluster("dev", secrets, 1, 1)
+	changed := with(with(s.cluster("dev", secrets, 1, 2), "v1.13.1", "talos_version"), 2, "workers", "batch", "replicas")
+
+	for _, change := range []struct {
+		what   string
+		config configuration
+	}{{"create", small}, {"change", changed}, {"destroy", nil}} {
+		s.killed(t, d, change.what, change.config)
+
+		if change.config != nil {
+			d.ready(t, change.config)
+			d.expectEmpty(t, "after the "+change.what, change.config)
+		}
+	}
+
+	d.apply(t, nil).must(t)
+	s.expectNothing(t, "dev")
+
+	if got := s.bootstraps(); got != 1 {
+		t.Errorf("etcd was bootstrapped %d times", got)
+	}
+}
+
+// killed begins a change several times, and kills the process at one call after the other; its state is lost every time.
+func (s *hostSite) killed(t *testing.T, d *driven, what string, config configuration) {
+	t.Helper()
+
+	for at := 1; ; at++ {
+		ctx, kill := context.WithCancelCause(t.Context())
+		life := &mortal{late: at%2 == 0, kill: kill}
+
+		mortals := *s
+		mortals.wrap = func(h host) host {
+			life.host = h
+
+			return life
+		}
+
+		doomed := *d
+		doomed.server = mortals.serve(t)
+		planned := doomed.plan(t, config).must(t)
+
+		life.mu.Lock()
+		life.calls, life.at = 0, at // it lives until after the plan
+		life.mu.Unlock()
+
+		doomed.applyPlanned(ctx, t, config, planned)
+
+		died := context.Cause(ctx) == errKilled //nolint:errorlint // it is that very one
+		kill(nil)
+
+		if !died {
+			t.Logf("%s ends after %d calls to the host", what, at-1)
+
+			return
+		}
+
+		if at >= 2 && os.Getenv(everyCall) == "" {
+			return
+		}
+	}
+}
