@@ -50,7 +50,7 @@ func main() {
 }
 
 // image adds an image, in the place of one of the same name.
-func image(folder, ref, root string, entrypoint []string) error {
+func image(folder, ref, root string, entrypoint []string) (err error) {
 	path, err := layout.FromPath(folder)
 	if err != nil {
 		if path, err = layout.Write(folder, empty.Index); err != nil {
@@ -63,7 +63,7 @@ func image(folder, ref, root string, entrypoint []string) error {
 		return err
 	}
 
-	defer os.Remove(packed.Name())
+	defer func() { err = errors.Join(err, os.Remove(packed.Name())) }()
 
 	if err := errors.Join(pack(packed, root), packed.Close()); err != nil {
 		return err
