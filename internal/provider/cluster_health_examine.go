@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -52,7 +53,12 @@ func (m *machinery) examine(ctx context.Context, value types.Object, timeout tim
 
 	c, err := reading.clientsOf(ctx, p, recordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
-		return examined{}, append(diags, unableAt(path.Root("cluster"), "read", "cluster", report{Cause: []string{err.Error()}}))
+		at := path.Root("cluster")
+		if errors.As(err, &endpointError{}) {
+			at = at.AtName("endpoint")
+		}
+
+		return examined{}, append(diags, unableAt(at, "read", "cluster", report{Cause: []string{err.Error()}}))
 	}
 
 	defer c.close()

@@ -98,13 +98,19 @@ func (m *machinery) clientsOf(ctx context.Context, p pool, recorded recordedPool
 
 	api, err := kubernetesOf(p, bundle, o)
 	if err != nil {
+		machines.Close()
 		way.leave()
 
-		return clients{}, err
+		return clients{}, endpointError{err}
 	}
 
 	return clients{machines, api, way}, nil
 }
+
+// endpointError is about the endpoint of the Kubernetes API, as it was written.
+type endpointError struct{ error }
+
+func (e endpointError) Unwrap() error { return e.error }
 
 // fleetFor is the machines behind clients as a run sees them.
 func (m *machinery) fleetFor(c clients) lifecycle.Fleet {
