@@ -171,10 +171,10 @@ func (m *containerMachine) ReplaceVolumes(ctx context.Context) error {
 }
 
 // change makes a change on the host. What was seen before it is not looked at any more.
-func (m *containerMachine) change(make func() error) error {
+func (m *containerMachine) change(carryOut func() error) error {
 	defer m.watch.forget()
 
-	return make()
+	return carryOut()
 }
 
 // withImage is a spec in which a machine has another image.

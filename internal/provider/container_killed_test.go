@@ -129,7 +129,7 @@ func (s *hostSite) killed(t *testing.T, d *driven, what string, config configura
 
 		doomed.applyPlanned(ctx, t, config, planned)
 
-		died := context.Cause(ctx) == errKilled //nolint:errorlint // it is that very one
+		died := errors.Is(context.Cause(ctx), errKilled)
 		kill(nil)
 
 		if !died {

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -20,8 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	if to := os.Getenv(listNodes); to != "" {
 		if err := beProgram(to); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			panic(err)
 		}
 
 		return
