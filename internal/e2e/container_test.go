@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/klog/v2"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -91,6 +92,11 @@ func hostedFromEnvironment(t *testing.T) hosted {
 // TestContainers takes a cluster in pods of a real host cluster through its life.
 func TestContainers(t *testing.T) {
 	h := hostedFromEnvironment(t)
+
+	// Forwarded ports write every connection that a pod refused or ended to standard error; who asks sees that itself.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+
 	h.container(t, clitest.Any(t))
 }
 
