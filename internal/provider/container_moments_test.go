@@ -1,0 +1,188 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// moments tell a test of what is about to be done to the machines of a namespace: "host Replace cp-0" and "talos dev-cp-0-0
+// Bootstrap", with the detail of the call where it has one.
+type moments struct {
+	mu   sync.Mutex
+	hear func(moment string)
+	// seen are those that change something, in order.
+	seen []string
+}
+
+func (m *moments) tell(moment string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	m.seen = append(m.seen, moment)
+
+	if m.hear != nil {
+		m.hear(moment)
+	}
+}
+
+// listen calls for every moment from now on, one at a time, and forgets those of before.
+func (m *moments) listen(hear func(moment string)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	m.hear, m.seen = hear, nil
+}
+
+// with are the moments whose words begin with these.
+func (m *moments) with(prefix string) (found []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	for _, moment := range m.seen {
+		if strings.HasPrefix(moment, prefix) {
+			found = append(found, strings.TrimPrefix(moment, prefix))
+		}
+	}
+
+	return found
+}
+
+// heard are the moments of all namespaces of the shared host, whose simulator has one hook.
+var heard sync.Map
+
+// momentsOf begins to tell of the machines of a site. Drivers made before do not tell of the host.
+func momentsOf(t *testing.T, s *hostSite) *moments {
+	t.Helper()
+
+	m := &moments{}
+	heard.Store(s.namespace, m)
+	t.Cleanup(func() { heard.Delete(s.namespace) })
+
+	s.Sim().SetOnCall(func(call talossim.Call) error {
+		namespace, pod, _ := strings.Cut(call.Machine, ".")
+		if of, ok := heard.Load(namespace); ok && call.Mutates() {
+			of.(*moments).tell(strings.TrimSpace("talos " + pod + " " + call.Method + " " + call.Detail))
+		}
+
+		return nil
+	})
+
+	s.wrap = func(h host) host { return &telling{host: h, to: m} }
+
+	return m
+}
+
+// telling is a host that tells of changes before it makes them.
+type telling struct {
+	host
+
+	to *moments
+}
+
+func (h *telling) Replace(ctx context.Context, s hostcluster.Spec, machine string) error {
+	h.to.tell("host Replace " + machine)
+
+	return h.host.Replace(ctx, s, machine)
+}
+
+func (h *telling) Restart(ctx context.Context, s hostcluster.Spec, machine string) error {
+	h.to.tell("host Restart " + machine)
+
+	return h.host.Restart(ctx, s, machine)
+}
+
+func (h *telling) Wipe(ctx context.Context, s hostcluster.Spec, machine string) error {
+	h.to.tell("host Wipe " + machine)
+
+	return h.host.Wipe(ctx, s, machine)
+}
+
+func (h *telling) Remove(ctx context.Context, s hostcluster.Spec, machine string) error {
+	h.to.tell("host Remove " + machine)
+
+	return h.host.Remove(ctx, s, machine)
+}
+
+// watchPlanes lets the test fail when a control plane of a cluster is taken down while another one is.
+func (s *hostSite) watchPlanes(t *testing.T, m *moments, name string, planes int) {
+	t.Helper()
+
+	m.listen(func(moment string) {
+		words := strings.Fields(moment)
+		machine, down := words[1], strings.Contains(moment, "ApplyConfiguration") && strings.Contains(strings.ToUpper(moment), "REBOOT")
+
+		if words[0] == "host" {
+			machine, down = name+"-"+words[2]+"-0", true
+		}
+
+		for i := range planes {
+			pod := fmt.Sprintf("%s-cp-%d-0", name, i)
+			if !down || pod == machine {
+				continue
+			}
+
+			if ready, why := s.Machine(s.namespace, pod).Ready(); !ready {
+				t.Errorf("%s: while %s is not ready: %v", moment, pod, why)
+			}
+		}
+	})
+}
+
+// expectEtcd checks that the members of etcd are the control planes of a cluster, and that it was founded once.
+func (s *hostSite) expectEtcd(t *testing.T, name string, planes int) {
+	t.Helper()
+
+	var want []string
+	for i := range planes {
+		want = append(want, fmt.Sprintf("%s-cp-%d", name, i))
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+
+	// Clusters of other tests, which come and go, are asked as well.
+	if err := wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		members, err := s.Sim().EtcdMembers(ctx)
+		members = slices.DeleteFunc(members, func(member string) bool { return !strings.HasPrefix(member, name+"-") })
+
+		if !slices.Equal(members, want) {
+			return errors.Join(err, fmt.Errorf("members of etcd are %v, want %v", members, want))
+		}
+
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+
+	if got := s.bootstraps(); got != 1 {
+		t.Errorf("etcd was bootstrapped %d times", got)
+	}
+}
+
+// claimUIDs tell the volumes of a namespace from those that take their places.
+func (s *hostSite) claimUIDs(t *testing.T) map[string]types.UID {
+	t.Helper()
+
+	list, err := s.API().CoreV1().PersistentVolumeClaims(s.namespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+
+	uids := map[string]types.UID{}
+	for _, claim := range list.Items {
+		uids[claim.Name] = claim.UID
+	}
+
+	return uids
+}

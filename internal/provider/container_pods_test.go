@@ -1,0 +1,87 @@
+package provider
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Pods die while a cluster grows, is upgraded and shrinks, in the middle of steps: that run or the next one finishes, and etcd
+// is one cluster of the machines that are there.
+func TestContainerPodsDieDuringSteps(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	m := momentsOf(t, s)
+	d := s.drive(t, "talosop_cluster")
+	config := s.cluster("dying", newBundle(t), 1, 1)
+
+	d.ready(t, config)
+
+	for _, change := range []struct {
+		what   string
+		value  any
+		at     []string
+		planes int
+		// moment is when the pods die.
+		moment string
+		pods   []string
+	}{
+		{"the first one, while others join", 3, []string{"control_plane", "replicas"}, 3, "talos dying-cp-1-0 ApplyConfiguration", []string{"dying-cp-0-0"}},
+		{"the one that is upgraded, and a worker", "v1.13.1", []string{"talos_version"}, 3, "host Replace cp-1", []string{"dying-cp-1-0", "dying-batch-0-0"}},
+		{"another one than the one that is upgraded", "v1.13.2", []string{"talos_version"}, 3, "host Replace cp-0", []string{"dying-cp-2-0"}},
+		{"one that stays, while another one goes", 1, []string{"control_plane", "replicas"}, 1, "host Remove cp-2", []string{"dying-cp-0-0"}},
+	} {
+		config = with(config, change.value, change.at...)
+
+		died := s.killAt(t, m, change.moment, change.pods...)
+
+		done := d.apply(t, config)
+		if !died() {
+			t.Fatalf("%s: there was no %q in %v", change.what, change.moment, m.with(""))
+		}
+
+		if done.failed() || text(t, d.state, "phase") != "Ready" {
+			t.Logf("%s: the run did not finish: %s", change.what, show(done.diagnostics))
+			d.refresh(t).must(t)
+			d.ready(t, config)
+		}
+
+		s.expectEtcd(t, "dying", change.planes)
+		d.expectEmpty(t, change.what, config)
+	}
+
+	s.destroy(t, d, "dying")
+}
+
+// killAt kills pods at the first moment that begins with some words, and tells whether there was one.
+func (s *hostSite) killAt(t *testing.T, m *moments, moment string, pods ...string) (died func() bool) {
+	t.Helper()
+
+	var once sync.Once
+
+	happened := false
+
+	m.listen(func(now string) {
+		if !strings.HasPrefix(now, moment) {
+			return
+		}
+
+		once.Do(func() {
+			happened = true
+
+			for _, pod := range pods {
+				if err := s.KillPod(t.Context(), s.namespace, pod); err != nil {
+					t.Errorf("kill %s at %q: %v", pod, now, err)
+				}
+			}
+		})
+	})
+
+	return func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+
+		return happened
+	}
+}
