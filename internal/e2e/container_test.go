@@ -94,8 +94,7 @@ func TestContainers(t *testing.T) {
 	h := hostedFromEnvironment(t)
 
 	// Forwarded ports write every connection that a pod refused or ended to standard error; who asks sees that itself.
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(klog.Logger{})
 
 	h.container(t, clitest.Any(t))
 }
