@@ -138,15 +138,22 @@ func (m *containerMachine) Upgrade(ctx context.Context, image, _ string, confirm
 
 // Reboot restarts Talos in the pod, which keeps its address, and gives it a new pod of the same
 // kind where Talos does not take that. A configuration that was staged is in its volume, and is what
-// the machine begins with in either case.
+// the machine begins with in either case. Without volumes a new pod would be a blank machine, so
+// that it then is a permanent error.
 func (m *containerMachine) Reboot(ctx context.Context, uuid string) error {
 	return m.change(func() error {
 		err := m.Machine.Reboot(ctx, uuid)
-		if errors.Is(err, talos.ErrUnsupported) {
-			err = m.watch.host.Restart(ctx, m.watch.spec, m.name)
+		if !errors.Is(err, talos.ErrUnsupported) {
+			return err
 		}
 
-		return err
+		if own, _ := m.watch.spec.Machine(m.name); own.Pod.Storage.Ephemeral {
+			return wait.Permanent(fmt.Errorf("%s has to be restarted, which its Talos does not do in the pod that it has, and all that it holds would go with "+
+				"its pod (storage.ephemeral): take the change back, or delete the pod yourself and apply again, and the machine joins anew with nothing on it, "+
+				"which a cluster of one control plane does not survive: %w", m.name, err))
+		}
+
+		return m.watch.host.Restart(ctx, m.watch.spec, m.name)
 	})
 }
 

@@ -122,7 +122,7 @@ func (s *hostSite) watchPlanes(t *testing.T, m *moments, name string, planes int
 
 	m.listen(func(moment string) {
 		words := strings.Fields(moment)
-		machine, down := words[1], strings.Contains(moment, "ApplyConfiguration") && strings.Contains(strings.ToUpper(moment), "REBOOT")
+		machine, down := words[1], strings.HasSuffix(moment, "ApplyConfiguration reboot")
 
 		if words[0] == "host" {
 			machine, down = name+"-"+words[2]+"-0", true

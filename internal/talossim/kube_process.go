@@ -2,6 +2,7 @@ package talossim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -127,9 +128,9 @@ type realServer struct {
 func (s *realServer) also(l net.Listener) func() {
 	k := s.process.kube
 
-	if host, _, err := net.SplitHostPort(l.Addr().String()); err == nil {
+	if at, err := netip.ParseAddrPort(l.Addr().String()); err == nil {
 		k.mu.Lock()
-		err = k.cover(net.ParseIP(host))
+		err = errors.Join(k.cover(at.Addr().AsSlice()), k.cover(k.parts.sim.advertised(at.Addr()).AsSlice()))
 		k.mu.Unlock()
 
 		if err != nil {

@@ -65,7 +65,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 		ClientAuth: tls.RequestClientCert,
 		NextProtos: []string{"h2", "http/1.1"},
 		// Addresses join and leave, so each gets a certificate of its own when it is asked for.
-		GetCertificate: certificates(ca, append(cluster.CertSANs(), cluster.Endpoint().Hostname())),
+		GetCertificate: certificates(b.sim, ca, append(cluster.CertSANs(), cluster.Endpoint().Hostname())),
 	}
 
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
@@ -84,19 +84,8 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 }
 
 // certificates issues server certificates for the address a connection came in on,
-// besides the configured names.
-func certificates(ca *authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	names := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
-	ips := []net.IP{net.IPv4(127, 0, 0, 1)}
-
-	for _, san := range sans {
-		if ip := net.ParseIP(san); ip != nil {
-			ips = append(ips, ip)
-		} else {
-			names = append(names, san)
-		}
-	}
-
+// besides the names that are configured for all machines and those of the one at that address.
+func certificates(sim *Simulator, ca *authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	issued := newOnceMap[string, *tls.Certificate]()
 
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -106,15 +95,50 @@ func certificates(ca *authority, sans []string) func(*tls.ClientHelloInfo) (*tls
 		}
 
 		return issued.get(host, func() (*tls.Certificate, error) {
+			names, ips := servingNames(slices.Concat(sans, sim.sansAt(host)))
+
 			cert, err := ca.issue(leaf{
 				commonName: "kube-apiserver", organization: []string{"kube-master"}, dns: names,
-				ips: append(slices.Clone(ips), net.ParseIP(host)), usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+				ips: append(ips, net.ParseIP(host)), usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 				ecdsa: true, validity: 365 * 24 * time.Hour,
 			})
 
 			return &cert, err
 		})
 	}
+}
+
+// servingNames are what every API server is called, and what else it is to be.
+func servingNames(sans []string) (names []string, ips []net.IP) {
+	names = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
+	ips = []net.IP{net.IPv4(127, 0, 0, 1)}
+
+	for _, san := range sans {
+		if ip := net.ParseIP(san); ip != nil {
+			ips = append(ips, ip)
+		} else {
+			names = append(names, san)
+		}
+	}
+
+	return names, ips
+}
+
+// sansAt are what the machine at an address is to be called besides, and the address that others know it by.
+func (s *Simulator) sansAt(host string) []string {
+	m := s.find(func(m *Machine) bool { return m.Address().String() == host })
+	if m == nil {
+		return nil
+	}
+
+	sans := []string{m.advertised().String()}
+	if b := m.current(); b != nil {
+		if config := b.config(); complete(config) {
+			sans = append(sans, config.Cluster().CertSANs()...)
+		}
+	}
+
+	return sans
 }
 
 type logWriter struct{ sim *Simulator }

@@ -282,7 +282,7 @@ func (b *boot) fillStatus(node *corev1.Node, version string, ready bool) {
 	id := strings.ReplaceAll(b.m.uuid, "-", "")
 
 	node.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: b.m.Address().String()},
+		{Type: corev1.NodeInternalIP, Address: b.m.advertised().String()},
 		{Type: corev1.NodeHostName, Address: b.nodeName},
 	}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{

@@ -142,6 +142,17 @@ func (m *Machine) Name() string { return m.name }
 // Address is where the machine answers.
 func (m *Machine) Address() netip.Addr { return *m.addr.Load() }
 
+// advertised is the address by which others know the machine.
+func (m *Machine) advertised() netip.Addr { return m.sim.advertised(m.Address()) }
+
+func (s *Simulator) advertised(addr netip.Addr) netip.Addr {
+	if s.opts.Advertised == nil {
+		return addr
+	}
+
+	return s.opts.Advertised(addr)
+}
+
 // Endpoint is the machine's Talos API as host:port.
 func (m *Machine) Endpoint() string {
 	return netip.AddrPortFrom(m.Address(), uint16(m.sim.opts.Port)).String() //nolint:gosec // a port

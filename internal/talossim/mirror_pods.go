@@ -171,7 +171,7 @@ func (b *boot) createMirrorPod(ctx context.Context, k *kubeClient, id string, st
 // podStatus is what a kubelet reports about a pod on the host's network.
 func (b *boot) podStatus(id string, r podReport) corev1.PodStatus {
 	now := metav1.Now()
-	address := b.m.Address().String()
+	address := b.m.advertised().String()
 	container := corev1.ContainerStatus{
 		Name: id, Image: r.pod.Spec.Containers[0].Image, Ready: r.ready, Started: new(r.ready), RestartCount: r.restarts,
 	}

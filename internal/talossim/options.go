@@ -135,8 +135,8 @@ type Options struct {
 	// Network is the /22 of loopback addresses machines get. When it is not set, a
 	// free one is claimed, so that test binaries running side by side never collide.
 	Network netip.Prefix
-	// Advertised is the address by which machines know each other in etcd, where that is not the
-	// one that they listen on; nil when it is.
+	// Advertised is the address by which machines know each other in etcd and in Kubernetes, where
+	// that is not the one that they listen on; nil when it is.
 	Advertised func(netip.Addr) netip.Addr
 	// Assets is a folder with kube-apiserver and etcd (or server) binaries, and with
 	// folders that hold kube-apiservers of other minor versions. When it is set,

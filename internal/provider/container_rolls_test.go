@@ -1,0 +1,147 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// What pods are made of is changed pod by pod, what Talos restarts for in the pods that are there, and another Kubernetes
+// without either: never with two control planes down, and all with the volumes that there are.
+func TestContainersAreChangedOneByOne(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	m := momentsOf(t, s)
+	d := s.drive(t, "talosop_cluster")
+	config := with(s.cluster("rolling", newBundle(t), 3, 1), "v1.35.4", "kubernetes_version")
+
+	d.ready(t, config)
+
+	volumes, pods := s.claimUIDs(t), s.podUIDs(t)
+
+	config = with(config, configuration{"requests": configuration{"cpu": "100m"}}, "host", "pod", "resources")
+
+	s.watchPlanes(t, m, "rolling", 3)
+
+	if said := operationsIn(t, d.plan(t, config).must(t)); !strings.Contains(said, "cp-0") || !strings.Contains(said, "replace pod") {
+		t.Errorf("the plan says:\n%s", said)
+	}
+
+	d.ready(t, config)
+	d.expectEmpty(t, "after the roll", config)
+
+	if got := m.with("host Replace "); !slices.Equal(slices.Sorted(slices.Values(got)), []string{"batch/0", "cp-0", "cp-1", "cp-2"}) || got[3] != "batch/0" {
+		t.Errorf("pods were replaced in the order %v", got)
+	}
+
+	for name, uid := range s.podUIDs(t) {
+		if cpu := s.pod(t, name).Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "100m" || uid == pods[name] {
+			t.Errorf("pod %s requests %s, and is another one: %t", name, cpu, uid != pods[name])
+		}
+	}
+
+	s.restartInPlace(t, d, m, config)
+	s.expectEtcd(t, "rolling", 3)
+
+	for name, uid := range s.claimUIDs(t) {
+		if volumes[name] != uid {
+			t.Errorf("volume %s is another one", name)
+		}
+	}
+
+	m.listen(nil)
+	s.destroy(t, d, "rolling")
+}
+
+// restartInPlace changes what Talos restarts for, and then Kubernetes, for which it does not.
+func (s *hostSite) restartInPlace(t *testing.T, d *driven, m *moments, config configuration) {
+	t.Helper()
+
+	pods, before := s.podUIDs(t), s.containers(t)
+	config = with(config, []any{"machine: {files: [{path: /var/etc/hello, op: create, permissions: 0o644, content: hello}]}"}, "control_plane", "config_patches")
+
+	s.watchPlanes(t, m, "rolling", 3)
+	d.ready(t, config)
+	d.expectEmpty(t, "after the restart", config)
+
+	if got := m.with("host "); len(got) > 0 {
+		t.Errorf("the host was asked to %v", got)
+	}
+
+	for i := range 3 {
+		if restarts := m.with(fmt.Sprintf("talos rolling-cp-%d-0 ApplyConfiguration reboot", i)); len(restarts) != 1 {
+			t.Errorf("cp-%d was restarted %d times: %v", i, len(restarts), m.with(""))
+		}
+	}
+
+	after := s.containers(t)
+	for name, uid := range s.podUIDs(t) {
+		if plane := strings.HasPrefix(name, "rolling-cp-"); pods[name] != uid || plane == (before[name] == after[name]) {
+			t.Errorf("%s: another pod: %t, another container: %t", name, pods[name] != uid, before[name] != after[name])
+		}
+	}
+
+	config = with(config, "v1.36.3", "kubernetes_version")
+
+	d.ready(t, config)
+	d.expectEmpty(t, "after the upgrade of Kubernetes", config)
+
+	if !strings.Contains(string(s.Machine(s.namespace, "rolling-cp-0-0").Config()), "kube-apiserver:v1.36.3") {
+		t.Error("the API server is another one")
+	}
+
+	for name, container := range s.containers(t) {
+		if container != after[name] {
+			t.Errorf("%s was restarted for another Kubernetes", name)
+		}
+	}
+}
+
+func (s *hostSite) pod(t *testing.T, name string) *corev1.Pod {
+	t.Helper()
+
+	found, err := s.API().CoreV1().Pods(s.namespace).Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+
+	return found
+}
+
+// containers tell the runs of Talos in the pods apart.
+func (s *hostSite) containers(t *testing.T) map[string]string {
+	t.Helper()
+
+	ids := map[string]string{}
+	for name := range s.podUIDs(t) {
+		ids[name] = s.pod(t, name).Status.ContainerStatuses[0].ContainerID
+	}
+
+	return ids
+}
+
+// A machine whose data goes with its pod is not restarted by another pod.
+func TestContainerWithoutVolumesIsNotRestarted(t *testing.T) {
+	t.Parallel()
+
+	h := newFakeHost("cp-0")
+	f := containersOn(h, memberAlways, 0, "cp-0")
+	f.watch.spec.Machines[0].Pod.Storage.Ephemeral = true
+
+	err := f.Machine(cluster.Machine{Name: "cp-0"}).Reboot(t.Context(), "")
+	if !wait.IsPermanent(err) || !errors.Is(err, talos.ErrUnsupported) || !strings.Contains(err.Error(), "storage.ephemeral") {
+		t.Errorf("the restart ends with %v", err)
+	}
+
+	if len(h.calls) > 0 {
+		t.Errorf("the host was asked for %v", h.calls)
+	}
+}
