@@ -215,7 +215,11 @@ func (h *Host) observeMachine(ctx context.Context, s Spec, m Machine, found *inv
 
 // describe takes over what a pod says about itself.
 func (state *MachineState) describe(pod *corev1.Pod) {
-	state.Pod, state.PodUID, state.PodIP, state.Node = pod.Name, string(pod.UID), pod.Status.PodIP, pod.Spec.NodeName
+	state.Pod, state.PodUID, state.Node = pod.Name, string(pod.UID), pod.Spec.NodeName
+
+	for _, address := range pod.Status.PodIPs {
+		state.PodIPs = append(state.PodIPs, address.IP)
+	}
 
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == containerName {

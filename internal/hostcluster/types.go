@@ -116,8 +116,10 @@ type MachineState struct {
 	Exists bool
 	// Complete is whether everything that the machine needs is there.
 	Complete bool
-	// Pod is the name of its pod, PodUID tells one pod from the next, PodIP is its address. Empty without a pod.
-	Pod, PodUID, PodIP string
+	// Pod is the name of its pod, PodUID tells one pod from the next. Empty without a pod.
+	Pod, PodUID string
+	// PodIPs are the pod's addresses, one of each family that the host has, the one that it prefers first. Empty while it has none.
+	PodIPs []string
 	// Container identifies the run of Talos: it changes with every start. Empty while none runs.
 	Container string
 	// Image is the one that the pod was made with.

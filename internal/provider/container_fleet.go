@@ -112,8 +112,8 @@ func onHost(state cluster.MachineState, pod hostcluster.MachineState) cluster.Ma
 	state.BootID, state.VolumesLost = pod.Container, pod.VolumesLost
 	state.Current = pod.Exists && len(pod.Outdated) == 0
 
-	if pod.PodIP != "" {
-		state.Addresses = []string{pod.PodIP}
+	if len(pod.PodIPs) > 0 {
+		state.Addresses = pod.PodIPs
 	}
 
 	if !answers(state) && pod.Trouble != "" {
