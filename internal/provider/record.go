@@ -79,13 +79,8 @@ func (r run) observed(prior types.Map) types.Map {
 		}
 	}
 
-	for name, digest := range r.pods {
-		values[name] = withValue(values[name], "pod_digest", textOrNull(digest))
-	}
-
-	for name, installer := range r.installed() {
-		values[name] = withValue(values[name], "installer", textOrNull(installer))
-	}
+	annotate(values, "pod_digest", r.pods)
+	annotate(values, "installer", r.installed())
 
 	for _, m := range r.want.Removed {
 		if r.err == nil || r.finished(m) {
@@ -149,6 +144,15 @@ func (r run) installed() map[string]string {
 	}
 
 	return installers
+}
+
+// annotate sets a text in the records of machines. A machine that has not answered yet has no record, and gets none by it.
+func annotate(records map[string]attr.Value, name string, texts map[string]string) {
+	for machine, text := range texts {
+		if record, there := records[machine]; there {
+			records[machine] = withValue(record, name, textOrNull(text))
+		}
+	}
 }
 
 // withValue puts a value into the record of a machine.

@@ -342,3 +342,16 @@ func TestImportOfOneMachineUnderTwoNames(t *testing.T) {
 		t.Errorf("problems are %v", problems)
 	}
 }
+
+// The pod of a machine is there before the machine answers for the first time.
+func TestRecordOfPodsThatNeverAnswered(t *testing.T) {
+	done := run{
+		want:   cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: cluster.ControlPlane, Container: true}}},
+		result: lifecycle.Result{Snapshot: cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-0": {Access: cluster.Unreachable}}}},
+		pods:   map[string]string{"cp-0": "digest"},
+	}
+
+	if observed := done.observed(types.MapNull(observedType())); len(observed.Elements()) > 0 {
+		t.Errorf("the record is %v", observed)
+	}
+}
