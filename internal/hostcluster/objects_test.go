@@ -260,37 +260,3 @@ func TestLabelsOfTheUser(t *testing.T) {
 		t.Error("whose a claim is is wrong")
 	}
 }
-
-// A volume is lost when it is certain that no node can use it.
-func TestNodesThatAVolumeFits(t *testing.T) {
-	t.Parallel()
-
-	nodes := map[string]*corev1.Node{"a": {}}
-	nodes["a"].Name, nodes["a"].Labels = "a", map[string]string{"zone": "1"}
-
-	in := func(key string, operator corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
-	}
-
-	for name, c := range map[string]struct {
-		terms []corev1.NodeSelectorTerm
-		fits  bool
-	}{
-		"its zone":       {[]corev1.NodeSelectorTerm{in("zone", corev1.NodeSelectorOpIn, "1", "2")}, true},
-		"another zone":   {[]corev1.NodeSelectorTerm{in("zone", corev1.NodeSelectorOpIn, "2")}, false},
-		"either":         {[]corev1.NodeSelectorTerm{in("zone", corev1.NodeSelectorOpIn, "2"), in("zone", corev1.NodeSelectorOpExists)}, true},
-		"no terms":       {nil, false},
-		"an empty term":  {[]corev1.NodeSelectorTerm{{}}, false},
-		"a new operator": {[]corev1.NodeSelectorTerm{in("zone", "Like", "2")}, true},
-		"its name": {[]corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}},
-		}}, true},
-		"another name": {[]corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}},
-		}}, false},
-	} {
-		if got := fitsAny(&corev1.NodeSelector{NodeSelectorTerms: c.terms}, nodes); got != c.fits {
-			t.Errorf("that a volume for %s fits is %t", name, got)
-		}
-	}
-}

@@ -6,11 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 )
 
-// lost says of a machine's claims which can never be used again: the volume is gone, or it is on nodes that do not exist any more.
+// lost says of a machine's claims which can never be used again: the volume is gone, or it is on a node that does not exist any more.
 // A node that is there but not ready may come back with the volume, so that nothing of it is lost.
 func (about *surroundings) lost(s Spec, m Machine, found *inventory) (lines []string, err error) {
 	for _, at := range dataPaths {
@@ -41,7 +39,7 @@ func (about *surroundings) lost(s Spec, m Machine, found *inventory) (lines []st
 			return nil, err
 		}
 
-		if nodes != nil && !fitsAny(volume.Spec.NodeAffinity.Required, nodes) {
+		if nodeGone(volume.Spec.NodeAffinity.Required, nodes) {
 			lines = append(lines, fmt.Sprintf("volume %s of %s is on a node that does not exist any more", volume.Name, claimKind.of(claim)))
 		}
 	}
@@ -49,37 +47,36 @@ func (about *surroundings) lost(s Spec, m Machine, found *inventory) (lines []st
 	return lines, nil
 }
 
-// fitsAny says whether some node is one of those that a volume can be used on.
-func fitsAny(selector *corev1.NodeSelector, nodes map[string]*corev1.Node) bool {
+// nodeGone says whether a volume is bound to single nodes, none of which exists. It is certain of nothing else: nodes come and go in the
+// zone of a volume, other labels are given to nodes by the storage itself, and a host that shows no node at all has some.
+func nodeGone(selector *corev1.NodeSelector, nodes map[string]*corev1.Node) bool {
+	if len(nodes) == 0 || len(selector.NodeSelectorTerms) == 0 {
+		return false
+	}
+
+	for _, term := range selector.NodeSelectorTerms {
+		gone := func(key string, requirements []corev1.NodeSelectorRequirement) bool {
+			return slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool {
+				return r.Key == key && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 && !isNode(r.Values[0], nodes)
+			})
+		}
+
+		// All of a term is to be met (Kubernetes 1.36, corev1.NodeSelectorTerm), so that one part that cannot be met is enough.
+		if !gone(corev1.LabelHostname, term.MatchExpressions) && !gone(metav1.ObjectNameField, term.MatchFields) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// isNode says whether there is a node of a name or of a host name.
+func isNode(name string, nodes map[string]*corev1.Node) bool {
 	for _, node := range nodes {
-		if slices.ContainsFunc(selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool { return fits(term, node) }) {
+		if node.Name == name || node.Labels[corev1.LabelHostname] == name {
 			return true
 		}
 	}
 
 	return false
-}
-
-// fits is the meaning of one term: all of it, and an empty one fits nothing (Kubernetes 1.36, corev1.NodeSelectorTerm).
-func fits(term corev1.NodeSelectorTerm, node *corev1.Node) bool {
-	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
-		return false
-	}
-
-	return matchAll(term.MatchExpressions, node.Labels) && matchAll(term.MatchFields, map[string]string{metav1.ObjectNameField: node.Name})
-}
-
-var operators = map[corev1.NodeSelectorOperator]selection.Operator{
-	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn, corev1.NodeSelectorOpExists: selection.Exists,
-	corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
-	corev1.NodeSelectorOpGt:           selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
-}
-
-// matchAll takes what it does not understand for met: a volume is called lost only when that is certain.
-func matchAll(requirements []corev1.NodeSelectorRequirement, values map[string]string) bool {
-	return !slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool {
-		requirement, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values)
-
-		return err == nil && !requirement.Matches(labels.Set(values))
-	})
 }

@@ -134,7 +134,8 @@ type MachineState struct {
 	Drift []string
 	// Trouble says why the pod does not run, with the last event; empty when it does.
 	Trouble string
-	// VolumesLost is true when the machine's claims are bound to volumes that no node of the host cluster can use any more.
+	// VolumesLost is true when a claim of the machine can certainly never be used again: its volume does not exist any more, or is on a
+	// node that does not.
 	VolumesLost bool
 }
 
