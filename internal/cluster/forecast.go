@@ -164,6 +164,10 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		state.Upgraded = UpgradeMark{BootID: state.BootID, Version: step.To, Schematic: step.Schematic}
 		s.Machines[m.Name] = state
 		s.cordon(step.Node, true)
+
+		if step.Loses {
+			s.loseData(m)
+		}
 	case Uncordon:
 		s.cordon(step.Node, false)
 	case LeaveEtcd:

@@ -12,6 +12,16 @@ func (s *Snapshot) announce(m Machine) {
 	}
 }
 
+// loseData makes a machine of the model, whose pod was replaced, a blank one.
+func (s *Snapshot) loseData(m Machine) {
+	pod := s.Machines[m.Name]
+	s.wipe(m, false)
+
+	blank := s.Machines[m.Name]
+	blank.TalosVersion, blank.Current, blank.Upgraded = pod.TalosVersion, pod.Current, pod.Upgraded
+	s.Machines[m.Name] = blank
+}
+
 // started is a machine of the model whose pod was replaced: one in whose pod nothing ran goes
 // on with the data that its volumes have.
 func started(m Machine, s MachineState) MachineState {

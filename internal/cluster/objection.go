@@ -57,6 +57,12 @@ func Objection(want Spec, have Snapshot, p Policy, step Step) string {
 			return ""
 		}
 
+		if upgrade, ok := step.(Upgrade); ok && upgrade.Loses {
+			if reason, _ := dataStays(want, have, m); reason != "" {
+				return reason
+			}
+		}
+
 		reason, _ := gate(want, have, m, p)
 
 		return reason

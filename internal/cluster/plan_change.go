@@ -190,7 +190,13 @@ func (r rollout) planTurn(m Machine, change Step, d *Decision) {
 		return
 	}
 
+	upgrade, _ := change.(Upgrade)
 	reason, remedy := r.inTransit(m, change), ""
+
+	if reason == "" && upgrade.Loses {
+		reason, remedy = dataStays(r.want, r.have, m)
+	}
+
 	if reason == "" {
 		reason, remedy = gate(r.want, r.have, m, r.policy)
 	}

@@ -31,6 +31,20 @@ func replaceable(m Machine, s MachineState) bool {
 	return s.Access == Unreachable && s.Stopped && !s.VolumesLost && s.Busy == "" && outdated(m, s)
 }
 
+// startsWanted is true for a container that runs nothing older than what is wanted, whether it
+// answers or not: its pod is made of that.
+func startsWanted(m Machine, s MachineState) bool { return m.Container && s.Current }
+
+// passed is true for a release that a machine has before it no more, because of the Talos that
+// ran in it last.
+func passed(m Machine, s MachineState, via Release) bool {
+	if older(m.TalosVersion, via.Version) {
+		return older(s.TalosVersion, via.Version)
+	}
+
+	return older(via.Version, s.TalosVersion)
+}
+
 // replacement replaces the pod of a container for what [Machine.Replace] says.
 func replacement(have Snapshot, m Machine, release Release, p Policy) Upgrade {
 	step := Upgrade{
@@ -39,10 +53,35 @@ func replacement(have Snapshot, m Machine, release Release, p Policy) Upgrade {
 	}
 
 	if have.Machines[m.Name].Access != Maintenance {
-		step.Evacuation = evacuation(have, m, p)
+		step.Evacuation, step.Loses = evacuation(have, m, p), m.Ephemeral
 	}
 
 	return step
+}
+
+// dataStays says why a control plane may not lose its data together with its pod, which is
+// given up as that of lost volumes is: the others have to hold etcd without it from then on.
+// remedy is set when waiting does not help.
+func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
+	if m.Role != ControlPlane || !m.Ephemeral || AwaitsRestore(want, have) || !hasEtcd(want, have) {
+		return "", ""
+	}
+
+	member, ok := have.MemberOf(m)
+	q := quorumOf(want, have)
+
+	switch {
+	case len(q.votes) <= 1 && len(want.controlPlanes()) == 1:
+		return "its pod would have to be replaced, and all data of etcd is in that pod (storage.ephemeral): the whole cluster would be lost",
+			"Take the change back. Or have two more control planes first, which hold etcd meanwhile. Or give the cluster up and replace the " +
+				"resource (-replace): with bootstrap.restore_from it begins with a snapshot of etcd"
+	case !have.Etcd.Known:
+		return "its data goes with its pod, and etcd does not answer" + because(have.Etcd.Cause), ""
+	case ok:
+		return q.without(member.ID), ""
+	default:
+		return "", ""
+	}
 }
 
 // formerPeer says that etcd still knows the member of a container at the address of a pod that

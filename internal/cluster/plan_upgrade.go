@@ -34,7 +34,7 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 
 	return Upgrade{
 		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
-		Installer: release.Installer, Reinstall: same, Container: m.Container, Evacuation: evacuation(have, m, p),
+		Installer: release.Installer, Reinstall: same, Container: m.Container, Loses: m.Ephemeral, Evacuation: evacuation(have, m, p),
 	}, true
 }
 
@@ -76,11 +76,15 @@ func (r *rollout) findHops() {
 			r.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
 		}
 
-		if s.Access == Member || s.Access == Maintenance {
+		if _, upgrades := r.upgrades[m.Name]; upgrades || s.Access == Member || s.Access == Maintenance || startsWanted(m, s) {
 			continue
 		}
 
 		for _, via := range m.Via {
+			if passed(m, s, via) {
+				continue
+			}
+
 			r.reach(via.Version, older(m.TalosVersion, via.Version), m.Name+" answers, which may not run "+via.Version+" yet")
 		}
 	}
@@ -104,7 +108,8 @@ func (r rollout) before(upgrade Upgrade) string {
 		first, ahead = r.down, minorsBetween(upgrade.To, r.down.target)
 	}
 
-	if first.target == "" || ahead <= 0 || upgrade.From == upgrade.To {
+	// What nobody knows to be old, and does not run, waits for nobody.
+	if first.target == "" || ahead <= 0 || upgrade.From == upgrade.To || upgrade.From == "" {
 		return ""
 	}
 

@@ -114,6 +114,8 @@ type Machine struct {
 	// Replace says what its pod has to be replaced for, as people would name it: it was made
 	// of something else than is wanted now. Empty when it was not. Containers only.
 	Replace string
+	// Ephemeral is true where all data is in the pod, and goes with it. Containers only.
+	Ephemeral bool
 	// Via are the releases that an upgrade passes on its way to TalosVersion, lowest
 	// first, at most one of each minor version in between.
 	Via []Release

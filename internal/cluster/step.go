@@ -149,12 +149,15 @@ func (s WriteMeta) String() string {
 	return fmt.Sprintf("write META %s of %s", s.Keys, s.Machine)
 }
 
+// dataGoes is said of a pod that has all data of its machine.
+const dataGoes = "its data goes with it"
+
 // Upgrade installs another Talos on a machine, or the same with another schematic,
 // and reboots it. The image is pulled before the node is cordoned and drained, and a
 // leader of etcd hands over first.
 //
 // The pod of a container is replaced by one with the image, and with all else that is wanted
-// of it. Its volumes stay.
+// of it. Its volumes stay, where it has any.
 type Upgrade struct {
 	Machine string
 	Role    Role
@@ -170,6 +173,8 @@ type Upgrade struct {
 	// something else than another version of Talos, with the reason.
 	Container bool
 	Replace   string
+	// Loses is set when its data goes with the pod, so that the machine joins anew.
+	Loses bool
 	Evacuation
 }
 
@@ -177,13 +182,15 @@ type Upgrade struct {
 func (s Upgrade) On() string { return s.Machine }
 
 func (s Upgrade) String() string {
+	if s.Replace != "" {
+		return fmt.Sprintf("replace pod of %s%s: %s", s.Machine, s.asides(), s.Replace)
+	}
+
 	how := s.and("reboot")
 
 	switch {
-	case s.Replace != "" && s.Drain:
-		return fmt.Sprintf("replace pod of %s (drain): %s", s.Machine, s.Replace)
-	case s.Replace != "":
-		return fmt.Sprintf("replace pod of %s: %s", s.Machine, s.Replace)
+	case s.Loses:
+		how = s.and("replace pod, " + dataGoes)
 	case s.Container:
 		how = s.and("replace pod")
 	}
@@ -197,6 +204,18 @@ func (s Upgrade) String() string {
 	}
 
 	return fmt.Sprintf("upgrade Talos on %s: %s -> %s (%s)", s.Machine, s.From, s.To, how)
+}
+
+// asides is what the replacement of a pod comes with.
+func (s Upgrade) asides() string {
+	switch {
+	case s.Loses:
+		return " (" + s.and(dataGoes) + ")"
+	case s.Drain:
+		return " (drain)"
+	default:
+		return ""
+	}
 }
 
 // ShortID shortens an id that is a hash, such as that of a schematic, to what tells two apart.
