@@ -1,0 +1,33 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+)
+
+// Without volumes a pod that goes takes its machine along, and the next one joins anew.
+func TestContainersWithoutVolumes(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	config := with(s.cluster("fleeting", newBundle(t), 3, 1), configuration{"ephemeral": true}, "host", "pod", "storage")
+
+	d.ready(t, config)
+
+	if claims := s.claimUIDs(t); len(claims) > 0 {
+		t.Errorf("there are volumes: %v", claims)
+	}
+
+	for _, pod := range []string{"fleeting-cp-0-0", "fleeting-batch-0-0"} {
+		must(t, s.KillPod(t.Context(), s.namespace, pod))
+		must(t, s.Machine(s.namespace, pod).AwaitStage(t.Context(), talossim.StageMaintenance))
+	}
+
+	d.refresh(t).must(t)
+	d.ready(t, config)
+	d.expectEmpty(t, "after pods were killed", config)
+	s.expectEtcd(t, "fleeting", 3)
+	s.destroy(t, d, "fleeting")
+}
