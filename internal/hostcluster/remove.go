@@ -42,21 +42,27 @@ func (h *Host) Remove(ctx context.Context, s Spec, machine string) error {
 }
 
 // RemoveShared deletes what the machines of a cluster share: the Service of the control planes and, where the Spec asks for its making, the
-// namespace if talosop made it and nothing else is in it. It returns when they are gone. It refuses while there are machines of
-// the cluster, whatever the Spec says of them. Idempotent.
+// namespace if talosop made it and nothing else is in it. It returns when they are gone. It refuses while there are control planes of
+// the cluster, whatever the Spec says of them. Workers that are left are without a cluster: they stay, and so does the namespace, and
+// the error is a [WorkersLeftError] when all else is done. Idempotent.
 func (h *Host) RemoveShared(ctx context.Context, s Spec) error {
 	found, err := h.look(ctx, s, s.Selector())
 	if err != nil {
 		return err
 	}
 
-	if left := found.machines(); len(left) > 0 {
+	planes, workers := found.machines()
+	if len(planes) > 0 {
 		return fmt.Errorf("remove what the machines of %s share in namespace %s on %s: there are still %s",
-			s.Cluster, s.Namespace, h, strings.Join(left, ", "))
+			s.Cluster, s.Namespace, h, strings.Join(slices.Concat(planes, workers), ", "))
 	}
 
-	if err := h.clear(ctx, s, s.Selector(), serviceKind, revisionKind, sliceKind); err != nil {
+	if err := h.clear(ctx, s, s.Selector()+",!"+LabelMachine, serviceKind, revisionKind, sliceKind); err != nil {
 		return fmt.Errorf("remove what the machines of %s share: %w", s.Cluster, err)
+	}
+
+	if len(workers) > 0 {
+		return &WorkersLeftError{Workers: workers, Namespace: s.Namespace, Selector: s.Selector()}
 	}
 
 	if !s.CreateNamespace {
@@ -66,17 +72,37 @@ func (h *Host) RemoveShared(ctx context.Context, s Spec) error {
 	return h.removeNamespace(ctx, s)
 }
 
-// machines are those of which there is anything, by the labels of their objects.
-func (i *inventory) machines() []string {
+// WorkersLeftError is that a cluster is removed but for workers, which are of other resources or were to be preserved.
+type WorkersLeftError struct {
+	// Workers by their names on the host without the cluster's, such as batch-0.
+	Workers []string
+	// Namespace that they are in, and Selector of the labels of all that they have there.
+	Namespace, Selector string
+}
+
+func (e *WorkersLeftError) Error() string {
+	return fmt.Sprintf("there are still workers in namespace %s: %s", e.Namespace, strings.Join(e.Workers, ", "))
+}
+
+// machines are those of which there is anything, by the labels of their objects. What is not certain to be a worker may be a control plane.
+func (i *inventory) machines() (planes, workers []string) {
 	left := map[string]bool{}
 
 	for _, o := range i.all() {
 		if machine := o.GetLabels()[LabelMachine]; machine != "" {
-			left[machine] = true
+			left[machine] = left[machine] || o.GetLabels()[LabelRole] != string(Worker)
 		}
 	}
 
-	return slices.Sorted(maps.Keys(left))
+	for _, machine := range slices.Sorted(maps.Keys(left)) {
+		if left[machine] {
+			planes = append(planes, machine)
+		} else {
+			workers = append(workers, machine)
+		}
+	}
+
+	return planes, workers
 }
 
 // strays are the machines of the pools of a Spec that it does not name.
