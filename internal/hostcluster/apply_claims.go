@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,9 +16,9 @@ import (
 )
 
 // ensureClaim makes or repairs a claim, and lets it grow. One that was deleted while its pod runs goes when the pod does: until then
-// nothing can be done for it, and nothing has to.
+// nothing can be done for it, and nothing has to. One that no pod keeps is awaited and made again.
 func (h *Host) ensureClaim(ctx context.Context, s Spec, claim, live *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
-	if live != nil && live.DeletionTimestamp != nil && pod != nil {
+	if live != nil && live.DeletionTimestamp != nil && keepsClaims(pod) {
 		h.progress(fmt.Sprintf("%s was deleted and goes with pod %s, with what is in it", claimKind.of(live), pod.Name))
 
 		return nil
@@ -44,6 +45,36 @@ func (h *Host) ensureClaim(ctx context.Context, s Spec, claim, live *corev1.Pers
 	})
 
 	return err
+}
+
+// keepsClaims says whether a pod keeps the claims that were deleted: one that has no node uses none (Kubernetes 1.36,
+// controller/volume/pvcprotection podUsesPVC).
+func keepsClaims(pod *corev1.Pod) bool { return pod != nil && pod.Spec.NodeName != "" }
+
+// keptBy is the error, final, of ending a pod that is all that keeps the claims of its machine, which were deleted; nil when none was, and
+// when the pod is about to go anyhow.
+func (i *inventory) keptBy(s Spec, m Machine) error {
+	pod := i.pods[s.podName(m)]
+	if !keepsClaims(pod) || pod.DeletionTimestamp != nil {
+		return nil
+	}
+
+	var kept []string
+
+	for _, at := range dataPaths {
+		if claim := i.claims[s.claimName(m, at)]; claim != nil && claim.DeletionTimestamp != nil {
+			kept = append(kept, claimKind.of(claim))
+		}
+	}
+
+	if len(kept) == 0 {
+		return nil
+	}
+
+	return wait.Permanent(fmt.Errorf("%s of machine %s keeps what somebody deleted: %s. That cannot be taken back, and what the machine has there "+
+		"is gone when its pod is, so that the pod was left alone. While it runs, back up what is needed of it, of a control plane etcd; then remove "+
+		"machine %s and add another, where it is the only control plane the other way round",
+		podKind.of(pod), m.Name, strings.Join(kept, ", "), m.Name))
 }
 
 // claimBody is what to apply to a claim that exists. Its spec can never be changed but for the size of one that is bound

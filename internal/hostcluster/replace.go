@@ -14,8 +14,8 @@ import (
 // Replace gives a machine's StatefulSet the wanted template and deletes its pod when that was made from another one, which is how a machine gets
 // another version of Talos. It returns when that pod is gone; the host makes the next one. The pod is ended as Talos wants it,
 // within its grace period. Disruptive, and idempotent: a pod that is already right stays, and what was interrupted anywhere is
-// finished by the next call. Claims are kept. Errors are final (wait.IsPermanent) for what [Host.Ensure] refuses, and for a machine
-// that the Spec does not have.
+// finished by the next call. Claims are kept. Errors are final (wait.IsPermanent) for what [Host.Ensure] refuses, for a machine
+// that the Spec does not have, and for one whose claims were deleted: its pod is all that keeps them, and stays.
 func (h *Host) Replace(ctx context.Context, s Spec, machine string) error {
 	m, found, err := h.lookAt(ctx, s, machine)
 	if err != nil {
@@ -29,6 +29,10 @@ func (h *Host) Replace(ctx context.Context, s Spec, machine string) error {
 
 	if live := found.sets[s.HostName(m)]; live != nil && live.Annotations[wipeAnnotation] != "" {
 		return h.wipe(ctx, s, m, live) // the machine comes back with the wanted template anyhow
+	}
+
+	if err := found.keptBy(s, m); err != nil {
+		return err
 	}
 
 	if err := h.ensureBeside(ctx, s, m, found); err != nil {
@@ -56,7 +60,7 @@ func (h *Host) Replace(ctx context.Context, s Spec, machine string) error {
 }
 
 // Restart deletes the pod of a machine, gracefully, and returns when it is gone; the host makes the next one from the template that the StatefulSet
-// has. Disruptive. A machine without a pod is left to the host.
+// has. Disruptive. A machine without a pod is left to the host. That of a machine whose claims were deleted stays, as with [Host.Replace].
 func (h *Host) Restart(ctx context.Context, s Spec, machine string) error {
 	m, _, err := h.lookAt(ctx, s, machine)
 	if err != nil {
@@ -177,14 +181,15 @@ func (h *Host) awaitTaken(ctx context.Context, set *appsv1.StatefulSet) (*appsv1
 	return set, nil
 }
 
-// endPod deletes the pod of a machine when it is to go, and waits for one that goes anyhow.
+// endPod deletes the pod of a machine when it is to go, and waits for one that goes anyhow. Claims that went with it are made again:
+// the next pod waits for them.
 func (h *Host) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.Pod) bool) error {
-	found, err := h.get(ctx, podKind, s.Namespace, s.podName(m))
+	o, err := h.get(ctx, podKind, s.Namespace, s.podName(m))
 	if err != nil {
 		return err
 	}
 
-	pod, ok := found.(*corev1.Pod)
+	pod, ok := o.(*corev1.Pod)
 	if !ok || pod.DeletionTimestamp == nil && s.ours(pod) && !goes(pod) {
 		return nil
 	}
@@ -193,13 +198,45 @@ func (h *Host) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.
 		return wait.Permanent(foreign(s, podKind, pod, h))
 	}
 
+	// At the last moment: what was deleted before the pod is not to go with it.
+	found, err := h.look(ctx, s, s.MachineSelector(m))
+	if err != nil {
+		return err
+	}
+
 	if pod.DeletionTimestamp == nil {
+		if err := found.keptBy(s, m); err != nil {
+			return err
+		}
+
 		if err := h.remove(ctx, podKind, pod); err != nil {
 			return err
 		}
 	}
 
-	return h.awaitPodGone(ctx, s, pod)
+	if err := h.awaitPodGone(ctx, s, pod); err != nil {
+		return err
+	}
+
+	return h.renewClaims(ctx, s, m)
+}
+
+// renewClaims makes the claims of a machine again that went with its pod.
+func (h *Host) renewClaims(ctx context.Context, s Spec, m Machine) error {
+	found, err := h.look(ctx, s, s.MachineSelector(m))
+	if err != nil {
+		return err
+	}
+
+	for _, claim := range s.claims(m) {
+		if live := found.claims[claim.Name]; live == nil || live.DeletionTimestamp != nil {
+			if err := h.ensureClaim(ctx, s, claim, live, found.pods[s.podName(m)]); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
 }
 
 // awaitPodGone says why a pod does not go, which is its node as a rule.

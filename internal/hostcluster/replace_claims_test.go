@@ -1,0 +1,153 @@
+package hostcluster_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// deleteClaims is what somebody does by hand. The claims stay while their pod has a node.
+func (s site) deleteClaims(t *testing.T, spec hostcluster.Spec) {
+	t.Helper()
+
+	for _, o := range s.claims(t, spec) {
+		check(t, s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), o.GetName(), metav1.DeleteOptions{}))
+	}
+}
+
+// The pod of a machine whose claims were deleted is all that keeps its data: nothing but a wipe and a removal ends it.
+func TestPodsThatKeepDeletedClaims(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec := s.spec("dev", 1, 0)
+	check(t, s.Ensure(t.Context(), spec))
+	before, had := s.observe(t, spec, quiet), s.claims(t, spec)
+	s.deleteClaims(t, spec)
+	check(t, s.Ensure(t.Context(), spec))
+
+	next := s.spec("dev", 1, 0)
+	next.Machines[0].Image = "ghcr.io/siderolabs/talos:v1.13.1"
+
+	for name, change := range map[string]func() error{
+		"Replace": func() error { return s.Replace(t.Context(), next, "cp-0") },
+		"Restart": func() error { return s.Restart(t.Context(), spec, "cp-0") },
+	} {
+		err := change()
+		if err == nil || !wait.IsPermanent(err) {
+			t.Fatalf("%s ends with %v", name, err)
+		}
+
+		for _, word := range []string{"/var-dev-cp-0", "/state-dev-cp-0", "dev-cp-0-0", "back up", "remove machine cp-0"} {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%q is not in the error of %s: %v", word, name, err)
+			}
+		}
+	}
+
+	seen := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["cp-0"]
+	if seen.PodUID != before.Machines["cp-0"].PodUID || !seen.Ready || len(seen.Outdated) > 0 {
+		t.Errorf("the machine is %+v", seen)
+	}
+
+	for name, o := range s.claims(t, spec) {
+		if o.GetUID() != uidOf(had, name) || o.GetDeletionTimestamp() == nil {
+			t.Errorf("%s is not the one that was deleted", name)
+		}
+	}
+
+	check(t, s.Wipe(t.Context(), spec, "cp-0"))
+	s.anew(t, spec, had)
+	s.deleteClaims(t, spec)
+	check(t, s.Remove(t.Context(), spec, "cp-0"))
+
+	if left := s.claims(t, spec); len(left) > 0 {
+		t.Errorf("there are still %d claims", len(left))
+	}
+}
+
+// Claims that went with their pod are made again, and one that is about to go and that no pod keeps is awaited.
+func TestClaimsThatAreGone(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec := s.spec("dev", 0, 1)
+	check(t, s.Ensure(t.Context(), spec))
+	s.observe(t, spec, quiet)
+
+	had, claims := s.claims(t, spec), s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace)
+
+	// Somebody else holds one for as long as its deletion takes.
+	held, err := claims.Get(t.Context(), "var-dev-batch-0", metav1.GetOptions{})
+	check(t, err)
+
+	held.Finalizers = append(held.Finalizers, "example.com/slow")
+	held, err = claims.Update(t.Context(), held, metav1.UpdateOptions{})
+	check(t, err)
+	s.deleteClaims(t, spec)
+
+	pods := s.cluster.API().CoreV1().Pods(s.namespace)
+	pod, err := pods.Get(t.Context(), "dev-batch-0-0", metav1.GetOptions{})
+	check(t, err)
+	check(t, pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
+	await(t, func(ctx context.Context) error {
+		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err == nil && now.UID == pod.UID {
+			err = errors.New("it is not so yet")
+		}
+
+		return err
+	})
+
+	ended := make(chan error, 1)
+
+	go func() { ended <- s.Ensure(t.Context(), spec) }()
+
+	await(t, func(ctx context.Context) error {
+		now, err := claims.Get(ctx, held.Name, metav1.GetOptions{})
+		if err == nil && len(now.Finalizers) > 1 {
+			err = errors.New("it is not so yet")
+		}
+
+		return err
+	})
+
+	check(t, s.dropFinalizers(t, held))
+	check(t, <-ended)
+	s.anew(t, spec, had)
+}
+
+// dropFinalizers lets a claim go.
+func (s site) dropFinalizers(t *testing.T, claim *corev1.PersistentVolumeClaim) error {
+	t.Helper()
+
+	_, err := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Patch(t.Context(), claim.Name, types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), byHand)
+
+	return err
+}
+
+// anew waits until a cluster runs with claims of which none is one that it had.
+func (s site) anew(t *testing.T, spec hostcluster.Spec, had map[string]metav1.Object) {
+	t.Helper()
+	s.observe(t, spec, quiet)
+
+	has := s.claims(t, spec)
+	if len(has) != len(had) {
+		t.Errorf("there are %d claims instead of %d", len(has), len(had))
+	}
+
+	for name, o := range has {
+		if o.GetUID() == uidOf(had, name) || o.GetDeletionTimestamp() != nil {
+			t.Errorf("%s is the one that was deleted", name)
+		}
+	}
+}
