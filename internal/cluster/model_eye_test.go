@@ -87,6 +87,7 @@ func (e *eye) look(m cluster.Machine) {
 	fresh := e.site.answer(m)
 	if b := e.site.podOf(m); b != nil && m.Container {
 		fresh = e.site.podAnswer(b, fresh)
+		fresh.Current = fresh.Current && b.version == m.TalosVersion // the image says it
 	}
 
 	fresh.Since = old.Since

@@ -371,7 +371,6 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 				unseen(s, "it just rebooted for its configuration")
 			}
 		case cluster.Upgrade:
-			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: step.To, Schematic: step.Schematic}
 			upgraded(s, step)
 		case cluster.ReplaceVolumes:
 			unseen(s, "its volumes were just replaced")
@@ -389,25 +388,25 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 }
 
 // upgraded notes what an upgrade left behind. A blank pod that was replaced was in nobody's
-// service, so nobody waits for it; one in which nothing ran may run from now on.
+// service, so nobody waits for it. The step ends when a former pod is gone, so that whatever
+// runs from then on is the outcome, even when the pod was right and stayed: it may be well at
+// once, and no other boot is waited for.
 func upgraded(s *cluster.MachineState, step cluster.Upgrade) {
-	switch {
-	case s.Access == cluster.Maintenance:
-	case s.Stopped:
-		s.RebootedFrom = neverStarted
-	default:
-		s.RebootedFrom = s.BootID
+	boot, cause := s.BootID, "it just rebooted for its upgrade"
+	if step.Container {
+		boot, cause = neverStarted, "its pod was just replaced"
 	}
 
-	cause := "it just rebooted for its upgrade"
-	if step.Container {
-		cause = "its pod was just replaced"
+	s.Upgraded = cluster.UpgradeMark{BootID: boot, Version: step.To, Schematic: step.Schematic}
+
+	if s.Access != cluster.Maintenance {
+		s.RebootedFrom = boot
 	}
 
 	unseen(s, cause)
 }
 
-// neverStarted stands for the boot of a container in which nothing ran.
+// neverStarted stands for a boot that no machine answers from.
 const neverStarted = "none"
 
 // unseen notes that what was observed of a machine no longer holds, and that nobody has to

@@ -3,6 +3,7 @@ package provider
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ type route struct {
 	host  host
 	spec  hostcluster.Spec
 	leave func()
+	// ran are the releases that machines ran last, as recorded.
+	ran map[string]string
 }
 
 // dial makes connections along the route; nil is directly.
@@ -64,7 +67,12 @@ func (m *machinery) routeAs(ctx context.Context, p pool, recorded recordedPool, 
 
 	recorded.removed = slices.Concat(recorded.removed, recorded.left)
 
-	return route{host: joined, spec: p.hostSpec(recorded, mark), leave: leave}, nil
+	ran := map[string]string{}
+	for name, m := range recorded.machines {
+		ran[name] = m.TalosVersion
+	}
+
+	return route{host: joined, spec: p.hostSpec(recorded, mark), leave: leave, ran: ran}, nil
 }
 
 // clients are the APIs of the machines of a pool and of their Kubernetes.
@@ -118,7 +126,10 @@ func (m *machinery) fleetFor(c clients) lifecycle.Fleet {
 		return fleet{c.machines}
 	}
 
-	return containerFleet{inner: fleet{c.machines}, watch: newHostWatch(c.route.host, c.route.spec, cmp.Or(m.interval, lifecycle.DefaultInterval))}
+	watch := newHostWatch(c.route.host, c.route.spec, cmp.Or(m.interval, lifecycle.DefaultInterval))
+	maps.Copy(watch.versions, c.route.ran)
+
+	return containerFleet{inner: fleet{c.machines}, watch: watch}
 }
 
 // along is machinery whose connections to machines go along a route.
@@ -146,13 +157,14 @@ func (r route) wanted(p pool) hostcluster.Spec {
 }
 
 // outdated says, machine by machine, what pods have to be replaced for. Another Talos is no such thing: it is an
-// upgrade, with rules of its own.
+// upgrade, with rules of its own. Unless it does not start, and is not what the machine ran: then it is the wrong one.
 func (r route) outdated(ctx context.Context, seen hostcluster.Observation) (map[string]string, error) {
 	spec, upgrades := r.spec, false
 
 	for _, m := range spec.Machines {
-		if running := seen.Machines[m.Name].Image; otherTag(running, m.Image) {
-			spec, upgrades = withImage(spec, m.Name, running), true
+		pod := seen.Machines[m.Name]
+		if otherTag(pod.Image, m.Image) && (pod.Container != "" || tagOf(pod.Image) == r.ran[m.Name]) {
+			spec, upgrades = withImage(spec, m.Name, pod.Image), true
 		}
 	}
 
@@ -172,6 +184,16 @@ func (r route) outdated(ctx context.Context, seen hostcluster.Observation) (map[
 	}
 
 	return reasons, nil
+}
+
+// tagOf is empty for an image that has none.
+func tagOf(text string) string {
+	reference, err := image.ParseReference(text)
+	if err != nil {
+		return ""
+	}
+
+	return reference.Tag
 }
 
 // otherTag is whether two images differ in their tags alone.
