@@ -16,9 +16,9 @@ import (
 // Check looks for all that would keep the machines of a Spec from being made, before anything is. It changes nothing: what only the
 // host can say, such as what its policies refuse, it is asked for with requests that it carries out but for the storing of the result.
 //
-// The Spec has the machines that are wanted, and none that are to go. What was found is returned together, what stands in the way
-// before warnings; machines that exist are not looked at again. What
-// the credentials may not look at is one warning, since it may be fine. The error is that the host did not answer, from which
+// The Spec has the machines that are wanted, and none that are to go. What was found is returned together: what is sure to stand in the
+// way, what does for now, and warnings; machines that exist are not looked at again. What the credentials may not look at is one
+// warning, since it may be fine. The error is that the host did not answer, from which
 // nothing follows.
 func (h *Host) Check(ctx context.Context, s Spec) ([]Finding, error) {
 	c := &checking{host: h, spec: s, allowed: map[right]bool{}}
@@ -101,9 +101,14 @@ func (c *checking) add(f Finding) {
 	c.findings = append(c.findings, f)
 }
 
-// find notes what stands in the way.
+// find notes what stands in the way, whatever else happens.
 func (c *checking) find(attribute, found, help string, about ...any) {
 	c.add(Finding{Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
+}
+
+// await notes what stands in the way, and what others may put right in time.
+func (c *checking) await(attribute, found, help string, about ...any) {
+	c.add(Finding{Pending: true, Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
 }
 
 func (c *checking) warn(attribute, found, help string, about ...any) {
@@ -133,7 +138,7 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 	case apierrors.IsNotFound(err) && c.spec.CreateNamespace:
 		return false, nil
 	case apierrors.IsNotFound(err):
-		c.find(attributeNamespace, "%s has no namespace %s.", "Create it, with the label "+enforceLabel+"="+privilegedLevel+
+		c.await(attributeNamespace, "%s has no namespace %s.", "Create it, with the label "+enforceLabel+"="+privilegedLevel+
 			", which Talos needs, or set create_namespace.", c.host, name)
 
 		return false, nil
@@ -152,7 +157,7 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 			}
 		}
 
-		c.find(attributeNamespace, "The namespace %s is being deleted: nothing can be made in it. %s",
+		c.await(attributeNamespace, "The namespace %s is being deleted: nothing can be made in it. %s",
 			"Wait until it is gone, or choose another one.", name, strings.Join(held, " "))
 
 		return false, nil
@@ -163,7 +168,8 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 	return true, nil
 }
 
-// checkForeign finds objects that have names of ours, and what ours can never become.
+// checkForeign finds objects that have names of ours, and what ours can never become. Before the machines are made they may be gone, as
+// all are of a resource that is replaced.
 func (c *checking) checkForeign() {
 	check := func(k *kind, o object) {
 		if o == nil || c.spec.ours(o) {
@@ -176,7 +182,7 @@ func (c *checking) checkForeign() {
 				LabelCluster, c.spec.Cluster, LabelMark, c.spec.Mark, help)
 		}
 
-		c.find(attributeNamespace, "%s exists and is not this cluster's: %s.", help, k.of(o), whose(o))
+		c.await(attributeNamespace, "%s exists and is not this cluster's: %s.", help, k.of(o), whose(o))
 	}
 
 	if c.spec.Endpoint != nil {
@@ -194,7 +200,7 @@ func (c *checking) checkForeign() {
 		}
 
 		for _, line := range c.found.conflictsOf(c.spec, m) {
-			c.find(attributeStorage, "%s.", "Nothing was changed.", line)
+			c.await(attributeStorage, "%s.", "Nothing was changed.", line)
 		}
 	}
 }

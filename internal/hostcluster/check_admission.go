@@ -201,12 +201,13 @@ func isVerdict(err error) bool {
 // deny says what the host refuses. What quotas are short of was found without a try.
 func (c *checking) deny(d denial, short bool) {
 	// There is no other sign of it (Kubernetes 1.36, apiserver/pkg/admission/plugin/resourcequota/controller.go checkRequest).
-	if short && apierrors.IsForbidden(d.err) && strings.Contains(d.err.Error(), "exceeded quota") {
+	quota := apierrors.IsForbidden(d.err) && strings.Contains(d.err.Error(), "exceeded quota")
+	if quota && short {
 		return
 	}
 
 	if apierrors.IsNotFound(d.err) && c.namespace == nil {
-		c.find(attributeNamespace, "The host has no namespace %s.", "Create it, or set create_namespace and let the user of the kubeconfig look at namespaces.",
+		c.await(attributeNamespace, "The host has no namespace %s.", "Create it, or set create_namespace and let the user of the kubeconfig look at namespaces.",
 			c.spec.Namespace)
 
 		return
@@ -234,7 +235,12 @@ func (c *checking) deny(d denial, short bool) {
 		attribute = about
 	}
 
-	c.find(attribute, "The host refuses %s: %s.", help, d.kind.of(d.object), strings.TrimSuffix(d.err.Error(), "."))
+	note := c.find
+	if quota {
+		note = c.await // as others that are found without a try
+	}
+
+	note(attribute, "The host refuses %s: %s.", help, d.kind.of(d.object), strings.TrimSuffix(d.err.Error(), "."))
 }
 
 func (c *checking) level() string {

@@ -12,9 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// defaultClassAnnotation marks the storage class of claims that name none (Kubernetes 1.36,
+// The annotations that mark the storage class of claims that name none (Kubernetes 1.36,
 // pkg/volume/util/storageclass.go IsDefaultAnnotation).
-const defaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
+const (
+	defaultClassAnnotation     = "storageclass.kubernetes.io/is-default-class"
+	betaDefaultClassAnnotation = "storageclass.beta.kubernetes.io/is-default-class"
+)
 
 // checkClasses looks for the classes that machines to be made name.
 func (c *checking) checkClasses(ctx context.Context) error {
@@ -28,7 +31,7 @@ func (c *checking) checkClasses(ctx context.Context) error {
 		switch {
 		case apierrors.IsNotFound(err):
 			c.priorities = append(c.priorities, name)
-			c.find(attributePriority, "The host has no priority class %s.", "Create it, or choose one that there is.", name)
+			c.await(attributePriority, "The host has no priority class %s.", "Create it, or choose one that there is.", name)
 		case c.unseenIf(err, "priority classes"), err == nil:
 		default:
 			return fmt.Errorf("read priority class %s: %w", name, err)
@@ -85,12 +88,12 @@ func (c *checking) checkStorage(ctx context.Context) error {
 
 	for _, name := range named(claiming, func(m Machine) []string { return []string{m.Pod.Storage.Class} }) {
 		if !slices.Contains(all, name) {
-			c.find(attributeClass, "The host has no storage class %s. %s", "Choose one that there is, or create it.", name, there)
+			c.await(attributeClass, "The host has no storage class %s. %s", "Choose one that there is, or create it.", name, there)
 		}
 	}
 
 	if c.defaultClass == "" && slices.ContainsFunc(claiming, func(m Machine) bool { return m.Pod.Storage.Class == "" }) {
-		c.find(attributeClass, "No storage class is given, and the host has no default one. %s",
+		c.await(attributeClass, "No storage class is given, and the host has no default one. %s",
 			"Name one, or, for clusters to throw away, set pod.storage.ephemeral.", there)
 	}
 
@@ -98,7 +101,7 @@ func (c *checking) checkStorage(ctx context.Context) error {
 }
 
 func isDefault(class *storagev1.StorageClass) bool {
-	return class.Annotations[defaultClassAnnotation] == "true"
+	return class.Annotations[defaultClassAnnotation] == "true" || class.Annotations[betaDefaultClassAnnotation] == "true"
 }
 
 // checkPullSecrets looks for the secrets that images are pulled with.

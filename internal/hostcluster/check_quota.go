@@ -40,7 +40,7 @@ func (c *checking) checkQuotas(ctx context.Context, filled map[string]*corev1.Po
 
 			short = true
 
-			c.find(quotaAttribute(name), "The machines to be made need %s of %s, and ResourceQuota %s/%s leaves %s of %s.",
+			c.await(quotaAttribute(name), "The machines to be made need %s of %s, and ResourceQuota %s/%s leaves %s of %s.",
 				"Let them need less, have the quota raised, or choose another namespace.",
 				need.String(), name, quota.Namespace, quota.Name, left.String(), hard.String())
 		}

@@ -65,12 +65,12 @@ func TestCheckOfQuotas(t *testing.T) {
 
 	c.class(t, "local", false)
 	c.finds(t, s,
-		want{"access", "need 8 of services.nodeports, and ResourceQuota " + c.namespace + "/all leaves 5 of 5"},
-		want{"namespace", "need 5 of pods"},
-		want{"pod.resources", "need 10 of requests.cpu"},
-		want{"pod.resources", "need 5Gi of requests.memory"},
-		want{"pod.storage", "of local.storageclass.storage.k8s.io/requests.storage"},
-		want{"pod.storage", "need 25 of persistentvolumeclaims"},
+		want{"~access", "need 8 of services.nodeports, and ResourceQuota " + c.namespace + "/all leaves 5 of 5"},
+		want{"~namespace", "need 5 of pods"},
+		want{"~pod.resources", "need 10 of requests.cpu"},
+		want{"~pod.resources", "need 5Gi of requests.memory"},
+		want{"~pod.storage", "of local.storageclass.storage.k8s.io/requests.storage"},
+		want{"~pod.storage", "need 25 of persistentvolumeclaims"},
 	)
 }
 

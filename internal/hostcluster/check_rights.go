@@ -31,19 +31,20 @@ type need struct {
 	cluster bool
 	// attribute that makes it needed, and what else could be done.
 	attribute, otherwise string
+	// pending is true for rights that may come with a namespace.
+	pending bool
 }
 
 // rightsAtOnce are asked for at a time.
 const rightsAtOnce = 8
 
 // needs are what talosop does on a host. Applying an object takes the right to patch it, and that to create it where there is none
-// (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go withAuthorization). What others set is taken away by updates.
+// (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go withAuthorization).
 func (c *checking) needs(exists bool) []need {
 	all := []string{"get", "list", "create", "patch", "delete"}
-	repaired := append(all[:len(all):len(all)], "update")
 	needs := []need{
-		{group: "apps", resource: "statefulsets", verbs: repaired},
-		{resource: "services", verbs: repaired},
+		{group: "apps", resource: "statefulsets", verbs: all},
+		{resource: "services", verbs: all},
 		{resource: "pods", verbs: []string{"get", "list", "delete"}},
 	}
 
@@ -72,6 +73,11 @@ func (c *checking) needs(exists bool) []need {
 			resource: "namespaces", verbs: []string{"get", "create", "patch"}, cluster: true, attribute: attributeCreate,
 			otherwise: " Or have the namespace made by somebody else.",
 		})
+	}
+
+	// Somebody else makes the namespace, and the Roles in it.
+	for i := range needs {
+		needs[i].pending = !exists && !c.spec.CreateNamespace && !needs[i].cluster
 	}
 
 	return needs
@@ -153,7 +159,12 @@ func (c *checking) judge(n need) {
 		place, role = "", "a ClusterRole"
 	}
 
-	c.find(n.attribute, "The user of the kubeconfig may not %s %s%s.", "Give it the right, by "+role+"."+n.otherwise,
+	note := c.find
+	if n.pending {
+		note = c.await
+	}
+
+	note(n.attribute, "The user of the kubeconfig may not %s %s%s.", "Give it the right, by "+role+"."+n.otherwise,
 		strings.Join(lacking, ", "), right{group: n.group, resource: n.resource}, place)
 }
 

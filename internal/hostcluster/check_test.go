@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -82,7 +83,8 @@ func (c *checked) check(t *testing.T, s hostcluster.Spec) []hostcluster.Finding 
 	return findings
 }
 
-// want is a finding that is expected: its attribute, with "?" before that of a warning, and words of it.
+// want is a finding that is expected: its attribute, with "?" before that of a warning and "~" before that of what may yet be put
+// right, and words of it.
 type want struct{ attribute, words string }
 
 // finds says that there is what is wanted, in that order, and nothing else.
@@ -92,8 +94,12 @@ func (c *checked) finds(t *testing.T, s hostcluster.Spec, wants ...want) {
 	findings := c.check(t, s)
 	for i, f := range findings {
 		attribute := f.Attribute
-		if f.Warning {
+
+		switch {
+		case f.Warning:
 			attribute = "?" + attribute
+		case f.Pending:
+			attribute = "~" + attribute
 		}
 
 		switch {
@@ -151,7 +157,7 @@ func TestCheckOfNamespaces(t *testing.T) {
 
 	s := c.spec()
 	s.Namespace = "not-there"
-	c.finds(t, s, want{"namespace", "has no namespace not-there"})
+	c.finds(t, s, want{"~namespace", "has no namespace not-there"})
 
 	ending, err := c.cluster.API().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "ending-"}, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/held", "kubernetes"}},
@@ -160,7 +166,7 @@ func TestCheckOfNamespaces(t *testing.T) {
 	check(t, c.cluster.API().CoreV1().Namespaces().Delete(t.Context(), ending.Name, metav1.DeleteOptions{}))
 
 	s.Namespace = ending.Name
-	c.finds(t, s, want{"namespace", "is being deleted"})
+	c.finds(t, s, want{"~namespace", "is being deleted"})
 
 	soon(t, func() bool {
 		ending, err := c.cluster.API().CoreV1().Namespaces().Get(t.Context(), ending.Name, metav1.GetOptions{})
@@ -239,7 +245,7 @@ func TestCheckOfRights(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
-	most := []string{"get", "list", "create", "patch", "update", "delete"}
+	most := []string{"get", "list", "create", "patch", "delete"}
 
 	c.config = as(t, c.cluster, c.namespace, "owner", rule("statefulsets", most...), rule("services", most...), rule("persistentvolumeclaims", most...),
 		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
@@ -248,7 +254,7 @@ func TestCheckOfRights(t *testing.T) {
 
 	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...), rule("pods", "get", "list"))
 	c.finds(t, c.spec(),
-		want{"", "may not create, patch, delete, update statefulsets.apps in the namespace " + c.namespace},
+		want{"", "may not create, patch, delete statefulsets.apps in the namespace " + c.namespace},
 		want{"", "may not delete pods in"},
 		want{"", "may not list persistentvolumeclaims in"},
 		want{"access", "may not create pods/portforward"}, unseen)
@@ -257,6 +263,51 @@ func TestCheckOfRights(t *testing.T) {
 	s.Access = hostcluster.NodePort
 	c.config = as(t, c.cluster, c.namespace, "insider", rule("*", "*"))
 	c.finds(t, s, want{"access", "may not list nodes."}, unseen)
+}
+
+// The Roles in a namespace that somebody else is still to make come with it. What is not in a namespace does not.
+func TestCheckOfRightsThatComeWithTheNamespace(t *testing.T) {
+	t.Parallel()
+
+	c := newChecked(t, privileged)
+	c.config = as(t, c.cluster, c.namespace, "elsewhere")
+	looker := c.namespace + "-looker"
+	bind(t, c.cluster, looker, c.namespace+"-elsewhere", rule("namespaces", "get"))
+
+	s := c.spec()
+	s.Namespace, s.Access = "not-there", hostcluster.NodePort
+
+	c.finds(t, s,
+		want{"access", "may not list nodes."},
+		want{"~", "may not get, list, create, patch, delete services in the namespace not-there"},
+		want{"~", "may not get, list, create, patch, delete statefulsets.apps"},
+		want{"~", "may not get, list, delete pods"},
+		want{"~", "may not list persistentvolumeclaims"},
+		want{"~namespace", "has no namespace not-there"},
+		want{"?", "may not look at nodes"},
+	)
+}
+
+// bind gives a user rights in all namespaces for the time of the test.
+func bind(t *testing.T, c *addontest.Cluster, name, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+
+	rbac := c.API().RbacV1()
+
+	_, err := rbac.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+	check(t, err)
+
+	_, err = rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		check(t, rbac.ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
+		check(t, rbac.ClusterRoles().Delete(ctx, name, metav1.DeleteOptions{}))
+	})
 }
 
 // What is named and not there.
@@ -272,8 +323,8 @@ func TestCheckOfNames(t *testing.T) {
 	s.Machines[1].Pod.NodeSelector = map[string]string{"no-such": "node"}
 
 	c.finds(t, s,
-		want{"pod.priority_class", "no priority class no-such-priority"},
-		want{"pod.storage.class", "no storage class no-such-class"},
+		want{"~pod.priority_class", "no priority class no-such-priority"},
+		want{"~pod.storage.class", "no storage class no-such-class"},
 		want{"?image_pull_secrets", "no secret no-such-secret"},
 		want{"?pod.node_selector", "None of the "},
 	)
@@ -290,7 +341,7 @@ func TestCheckOfForeignObjects(t *testing.T) {
 	}, metav1.CreateOptions{})
 	check(t, err)
 
-	c.finds(t, c.spec(), want{"namespace", "Service " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."})
+	c.finds(t, c.spec(), want{"~namespace", "Service " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."})
 }
 
 // Networks must be others than those of the host.
