@@ -151,7 +151,7 @@ func (i *inventory) conflicts(s Spec) error {
 	return wait.Permanent(errors.Join(errs...))
 }
 
-// conflictsOf one machine, a line each.
+// conflictsOf one machine, a line each. A claim that others let grow beyond what is wanted is none.
 func (i *inventory) conflictsOf(s Spec, m Machine) (lines []string) {
 	if set := i.sets[s.HostName(m)]; set != nil {
 		switch had := ephemeral(set); {
@@ -174,8 +174,15 @@ func (i *inventory) conflictsOf(s Spec, m Machine) (lines []string) {
 			continue
 		}
 
+		owned, err := ownedFields(claimKind, live)
+		if err != nil {
+			lines = append(lines, err.Error())
+
+			continue
+		}
+
 		had, wants := requested(live), requested(wanted)
-		if had.Cmp(wants) > 0 {
+		if had.Cmp(wants) > 0 && owned.part("spec")["resources"] != nil {
 			lines = append(lines, fmt.Sprintf("%s has %s, and %s are wanted: volumes cannot shrink; set the size to %s, or remove machine %s and add another",
 				claimKind.of(live), had.String(), wants.String(), had.String(), m.Name))
 		}

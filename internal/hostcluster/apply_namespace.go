@@ -3,6 +3,8 @@ package hostcluster
 import (
 	"context"
 	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // ensureNamespace makes the namespace where that is asked for. One that others made is used as it is.
@@ -14,6 +16,9 @@ func (h *Host) ensureNamespace(ctx context.Context, s Spec) error {
 	live, err := h.get(ctx, namespaceKind, "", s.Namespace)
 
 	switch {
+	case apierrors.IsForbidden(err):
+		// Whoever may work in a namespace need not be allowed to read it, and did not make it then. Without one nothing can be made in it.
+		return nil
 	case err != nil:
 		return err
 	case live == nil:

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -157,6 +158,74 @@ func TestSizeAndClassOfClaims(t *testing.T) {
 	s.observe(t, fixed, quiet)
 }
 
+// A class that others chose for a load balancer stays where none is wanted, and so does the Service.
+func TestLoadBalancerClassesOfOthers(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec := s.spec("dev", 0, 0)
+	spec.Endpoint.Type = corev1.ServiceTypeClusterIP
+	check(t, s.Ensure(t.Context(), spec))
+	s.patchService(t, "dev", `{"spec":{"type":"LoadBalancer","loadBalancerClass":"example.com/theirs"}}`)
+
+	services := s.cluster.API().CoreV1().Services(s.namespace)
+	before, err := services.Get(t.Context(), "dev", metav1.GetOptions{})
+	check(t, err)
+
+	spec.Endpoint.Type = corev1.ServiceTypeLoadBalancer
+	check(t, s.Ensure(t.Context(), spec))
+	s.observe(t, spec, quiet)
+
+	after, err := services.Get(t.Context(), "dev", metav1.GetOptions{})
+	check(t, err)
+
+	if after.UID != before.UID || after.Spec.LoadBalancerClass == nil {
+		t.Errorf("the Service is now %+v", after.Spec)
+	}
+}
+
+// A claim that others let grow, as autoresizers do, is left as it is and stands in the way of nothing.
+func TestClaimsThatOthersLetGrow(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	yes, classes := true, s.cluster.API().StorageV1().StorageClasses()
+	class := &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-grows"}, Provisioner: "kubernetes.io/no-provisioner", AllowVolumeExpansion: &yes,
+	}
+	_, err := classes.Create(t.Context(), class, metav1.CreateOptions{})
+	check(t, err)
+	t.Cleanup(func() {
+		check(t, classes.Delete(context.WithoutCancel(t.Context()), class.Name, metav1.DeleteOptions{}))
+	})
+
+	spec := s.spec("dev", 0, 1)
+	spec.Machines[0].Pod.Storage.Class = class.Name
+	check(t, s.Ensure(t.Context(), spec))
+	s.observe(t, spec, quiet)
+
+	claims := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace)
+	_, err = claims.Patch(t.Context(), "var-dev-batch-0", types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"storage":"30Gi"}}}}`), byHand)
+	check(t, err)
+	s.observe(t, spec, quiet)
+	check(t, s.Ensure(t.Context(), spec))
+
+	spec.Machines[0].Image = "ghcr.io/siderolabs/talos:v1.13.1"
+	check(t, s.Replace(t.Context(), spec, "batch/0"))
+
+	for _, c := range []struct{ wanted, has string }{{"20Gi", "30Gi"}, {"40Gi", "40Gi"}} {
+		spec.Machines[0].Pod.Storage.Var = resource.MustParse(c.wanted)
+		check(t, s.Ensure(t.Context(), spec))
+
+		claim, err := claims.Get(t.Context(), "var-dev-batch-0", metav1.GetOptions{})
+		check(t, err)
+
+		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != c.has {
+			t.Errorf("where %s are wanted the claim asks for %s", c.wanted, size.String())
+		}
+	}
+}
+
 // Services become what another way in needs, without a new pod.
 func TestAccessChanges(t *testing.T) {
 	t.Parallel()
@@ -178,6 +247,7 @@ func TestAccessChanges(t *testing.T) {
 		{hostcluster.LoadBalancer, corev1.ServiceTypeLoadBalancer, hostcluster.EndpointService{
 			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: class, Annotations: map[string]string{"lb": "internal"},
 		}},
+		{hostcluster.LoadBalancer, corev1.ServiceTypeLoadBalancer, hostcluster.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
 		{hostcluster.PortForward, corev1.ServiceTypeClusterIP, hostcluster.EndpointService{Type: corev1.ServiceTypeClusterIP}},
 	} {
 		spec.Access, spec.Endpoint = c.access, &c.endpoint
@@ -201,6 +271,10 @@ func TestAccessChanges(t *testing.T) {
 
 		if endpoint.Spec.Type != c.endpoint.Type || endpoint.Annotations["lb"] != c.endpoint.Annotations["lb"] {
 			t.Errorf("with access %s the endpoint is %+v", c.access, endpoint)
+		}
+
+		if got := endpoint.Spec.LoadBalancerClass; (got == nil) != (c.endpoint.LoadBalancerClass == "") || got != nil && *got != class {
+			t.Errorf("with access %s the endpoint's class is not %q", c.access, c.endpoint.LoadBalancerClass)
 		}
 	}
 }

@@ -13,7 +13,12 @@ import (
 
 // ensureService makes or repairs a Service. One whose address cannot become what is wanted is made anew.
 func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.Service) error {
-	if live != nil && live.DeletionTimestamp == nil && !convertible(live, service) {
+	turns, err := convertible(live, service)
+	if err != nil {
+		return err
+	}
+
+	if !turns {
 		h.progress(fmt.Sprintf("%s is made anew, because its kind of address cannot be changed", serviceKind.of(live)))
 
 		if err := h.remove(ctx, serviceKind, live); err != nil {
@@ -77,17 +82,32 @@ func (h *Host) putPorts(ctx context.Context, live *corev1.Service, ports []corev
 }
 
 // convertible says whether the API lets a Service become another: one with an address never becomes one without or the other way
-// round, and a load balancer stays with its class (Kubernetes 1.36, core/validation validateUpgradeDowngradeClusterIPs and
-// validateLoadBalancerClassField).
-func convertible(live, wanted *corev1.Service) bool {
+// round, and a load balancer stays with its class, and with one (Kubernetes 1.36, core/validation validateUpgradeDowngradeClusterIPs and
+// validateLoadBalancerClassField). A class that others chose where none is wanted is left. There is nothing in the way of what is not there or
+// about to go.
+func convertible(live, wanted *corev1.Service) (bool, error) {
+	if live == nil || live.DeletionTimestamp != nil {
+		return true, nil
+	}
+
 	headless := func(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
 	if headless(live) != headless(wanted) {
-		return false
+		return false, nil
 	}
 
-	if live.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.LoadBalancerClass == nil {
-		return true
+	if live.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return true, nil
 	}
 
-	return live.Spec.LoadBalancerClass != nil && *live.Spec.LoadBalancerClass == *wanted.Spec.LoadBalancerClass
+	had, wants := live.Spec.LoadBalancerClass, wanted.Spec.LoadBalancerClass
+	if wants != nil {
+		return had != nil && *had == *wants, nil
+	}
+
+	owned, err := ownedFields(serviceKind, live)
+	if err != nil {
+		return false, err
+	}
+
+	return owned.part("spec")["loadBalancerClass"] == nil, nil
 }

@@ -162,12 +162,16 @@ func (h *Host) observeShared(ctx context.Context, s Spec, found *inventory, o *O
 
 // serviceDrift is what differs of a Service, or that it is not there.
 func (h *Host) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (lines []string, exists bool, err error) {
+	turns, err := convertible(live, wanted)
+
 	switch {
+	case err != nil:
+		return nil, true, err
 	case live == nil:
 		return []string{serviceKind.of(wanted) + " does not exist"}, false, nil
 	case live.DeletionTimestamp != nil:
 		return []string{serviceKind.of(wanted) + " is being deleted"}, false, nil
-	case !convertible(live, wanted):
+	case !turns:
 		return []string{fmt.Sprintf("%s is of another kind of address (type %s, cluster IP %q) and is to be made anew",
 			serviceKind.of(live), live.Spec.Type, live.Spec.ClusterIP)}, true, nil
 	}
@@ -257,6 +261,12 @@ func (h *Host) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1.S
 
 	if err := h.compareSet(ctx, s.statefulSet(m), live, state); err != nil {
 		return err
+	}
+
+	if len(state.Outdated) > 0 && s.stays(m, live, pod) {
+		state.Drift, state.Outdated = append(state.Drift, state.Outdated...), nil
+
+		return nil
 	}
 
 	if pod != nil && pod.DeletionTimestamp == nil && otherTemplate(live, pod) {

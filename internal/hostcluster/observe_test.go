@@ -278,6 +278,15 @@ func TestRightsInOneNamespaceDo(t *testing.T) {
 	})
 	check(t, confined.Remove(t.Context(), spec, "cp-0"))
 	check(t, confined.RemoveShared(t.Context(), spec))
+
+	// A namespace that may not be read is there, and was made by somebody else.
+	spec.CreateNamespace = true
+	check(t, confined.Ensure(t.Context(), spec))
+	confined.observe(t, spec, func(o hostcluster.Observation) bool {
+		return o.Machines["cp-0"].Complete && len(o.Missing)+len(o.Drift) == 0
+	})
+	check(t, confined.Remove(t.Context(), spec, "cp-0"))
+	check(t, confined.RemoveShared(t.Context(), spec))
 }
 
 // confined is the kubeconfig of an account that has rights in the namespace alone.

@@ -33,6 +33,8 @@ func (h *Host) removeNamespace(ctx context.Context, s Spec) error {
 	live, err := h.get(ctx, namespaceKind, "", s.Namespace)
 
 	switch {
+	case apierrors.IsForbidden(err):
+		return nil // then it is not of talosop with these credentials, see ensureNamespace
 	case err != nil:
 		return err
 	case live == nil, live.GetLabels()[LabelManagedBy] != managedBy:
