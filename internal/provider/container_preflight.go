@@ -69,6 +69,22 @@ func findingDiagnostics(p pool, findings []hostcluster.Finding) diag.Diagnostics
 	return diags
 }
 
+// foreseen shows findings of a plan. What another resource of the same apply may put right must not keep anybody from planning it.
+func foreseen(p pool, findings []hostcluster.Finding) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for _, f := range findings {
+		if f.Pending && !f.Warning {
+			diags.Append(doubtful(p.findingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
+				"where another resource of this configuration puts it right, name that resource in depends_on", "Otherwise: "+f.Help))
+		} else {
+			diags.Append(findingDiagnostics(p, []hostcluster.Finding{f})...)
+		}
+	}
+
+	return diags
+}
+
 // findingPath is where an attribute below host is said. Of resources that join a cluster it is in the handle, which
 // is none of their own attributes.
 func (p pool) findingPath(attribute string) path.Path {
@@ -93,13 +109,24 @@ func (p pool) findingPath(attribute string) path.Path {
 	return at
 }
 
-// preview looks at plan time whether the machines that are to be made can be. A host that does not answer is no more than
-// a warning: it may be there by the time of the apply.
+// preview looks at plan time whether the machines that are to be made can be, and read again. A host that does not answer is no more
+// than a warning: it may be there by the time of the apply.
 func (m *machinery) preview(ctx context.Context, p pool, makes bool) diag.Diagnostics {
-	if p.host == nil || !makes || p.unnamed || p.unknown || m.host.under(p.host.connection).unknown || !m.host.under(p.host.connection).given() {
+	if p.host == nil || !makes {
 		return nil
 	}
 
+	diags := m.forewarnAway(p)
+
+	if p.unnamed || p.unknown || m.host.under(p.host.connection).unknown || !m.host.under(p.host.connection).given() {
+		return diags
+	}
+
+	return append(diags, m.tryOut(ctx, p)...)
+}
+
+// tryOut asks the host.
+func (m *machinery) tryOut(ctx context.Context, p pool) diag.Diagnostics {
 	mark := ""
 
 	if !p.sealed {
@@ -126,7 +153,7 @@ func (m *machinery) preview(ctx context.Context, p pool, makes bool) diag.Diagno
 		return diag.Diagnostics{hostUnknown(p, err)}
 	}
 
-	return findingDiagnostics(p, found)
+	return foreseen(p, found)
 }
 
 // hostUnknown warns that a plan could not look at the host.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
@@ -41,6 +43,35 @@ func (r route) dial() dialer {
 	return r.host.Dial(r.spec)
 }
 
+// hostAwayError is that there is no connection to a host cluster, which was not asked anything.
+type hostAwayError struct{ error }
+
+func (e *hostAwayError) Unwrap() error { return e.error }
+
+// forewarnAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only operations that
+// have a configuration, which reads and destroys have not, get there.
+func (m *machinery) forewarnAway(p pool) diag.Diagnostics {
+	own := p.host.connection
+	if len(own.Content) == 0 || own.Path != "" || own.inCluster || m.host.given() || m.host.unknown {
+		return nil
+	}
+
+	return diag.Diagnostics{doubtful(path.Root("host").AtName("kubeconfig"), "way to the host cluster",
+		"nothing leads to the host cluster but this kubeconfig, which is write-only and in no state",
+		"A refresh will not see the machines, and a destroy will fail",
+		"Give the kubeconfig in the host block of the provider, or set kubeconfig_path or in_cluster")}
+}
+
+// hostUnread warns that a refresh did not get to the host.
+func hostUnread(p pool, away *hostAwayError) diag.Diagnostic {
+	return unsettled("The host cluster was not read", report{
+		Attempted: "read the machines of the " + p.object, Cause: []string{away.Error()},
+		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
+		Next: "See that `host` of the resource or of the provider leads to the host cluster whenever Terraform runs: an apply that changes machines, and a " +
+			"destroy, need it.",
+	}.String())
+}
+
 // routeTo finds the way to the machines of a pool. It asks nobody.
 func (m *machinery) routeTo(ctx context.Context, p pool, recorded recordedPool, bundle *pki.Bundle) (route, error) {
 	return m.routeAs(ctx, p, recorded, bundle.Mark())
@@ -54,7 +85,7 @@ func (m *machinery) routeAs(ctx context.Context, p pool, recorded recordedPool, 
 
 	connection := m.host.under(p.host.connection)
 	if !connection.given() {
-		return route{}, errNoConnection
+		return route{}, &hostAwayError{errNoConnection}
 	}
 
 	joined, leave, err := m.hosts.join(hostcluster.Options{
@@ -62,7 +93,7 @@ func (m *machinery) routeAs(ctx context.Context, p pool, recorded recordedPool, 
 		Progress: func(message string) { tflog.Info(ctx, message) },
 	})
 	if err != nil {
-		return route{}, err
+		return route{}, &hostAwayError{err}
 	}
 
 	recorded.removed = slices.Concat(recorded.removed, recorded.left)

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -147,7 +148,7 @@ func (m *lifeModel) settleCreate(p pool, done run) (diags diag.Diagnostics, begu
 }
 
 // refresh observes the machines and puts what it saw into the model of state. A
-// machine that does not answer keeps what was last seen of it.
+// machine that does not answer keeps what was last seen of it, and all of them do while nothing leads to their host cluster.
 // What META holds is left to seen.
 func (m *machinery) refresh(
 	ctx context.Context, model *lifeModel, p pool, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
@@ -159,6 +160,12 @@ func (m *machinery) refresh(
 	exam := newExamination(p)
 
 	want, have, err := m.observe(ctx, p, recorded, exam)
+
+	var away *hostAwayError
+	if errors.As(err, &away) {
+		return append(diags, hostUnread(p, away))
+	}
+
 	if err != nil {
 		return append(diags, openFailed(p, "read", err)...)
 	}
