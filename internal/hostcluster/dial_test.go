@@ -260,7 +260,7 @@ func TestDialTheEndpoint(t *testing.T) {
 func soon(t *testing.T, condition func() bool) {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 
 	check(t, wait.Until(ctx, 50*time.Millisecond, func(context.Context) error {
