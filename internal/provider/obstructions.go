@@ -34,7 +34,7 @@ func obstructions(ctx context.Context, p, prior pool, state lifeModel, last clus
 		if slices.Contains(known, r) {
 			diags.Append(announced("The apply will be refused", sentences(reasonOf(r), "That is so without this change, too", r.Remedy)))
 		} else {
-			diags.Append(refused(p.placeOf(r.Machine), "Unsupported change of machines", reasonOf(r), "Nothing would be sent to any machine", r.Remedy))
+			diags.Append(refused(p.changedAt(prior, r.Machine), "Unsupported change of machines", reasonOf(r), "Nothing would be sent to any machine", r.Remedy))
 		}
 	}
 

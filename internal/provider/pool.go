@@ -186,7 +186,7 @@ func (p pool) spec(recorded recordedPool, files rendered) cluster.Spec {
 			Images: files.images[name], Pool: m.group.pool, PreviousAddress: recorded.moved[name],
 			TalosVersion: m.group.talosVersion.ValueString(), Schematic: m.schematic(), Installer: m.installer(),
 			Reinstall: reinstalls(m, known),
-			Container: p.host != nil, Replace: recorded.replace[name],
+			Container: p.host != nil, Replace: recorded.replace[name], Ephemeral: m.pod.Storage.Ephemeral,
 			Via: p.via(m), AllowDowngrade: p.changes.allowDowngrade,
 			InstallTarget: installTarget(m.config.Install),
 			NodeName:      node, MemberID: lostMember(known, recorded.members[name]), Meta: m.meta.keyed(),

@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -67,6 +68,25 @@ func (p pool) clusterPath(name string) path.Path {
 }
 
 func (p pool) secretsPath() path.Path { return p.clusterPath("secrets") }
+
+// changedAt is the attribute of a machine in a container that a plan changes; the machine itself where none of them is changed.
+func (p pool) changedAt(prior pool, machine string) path.Path {
+	now, listed := p.machines[machine]
+	before, existed := prior.machines[machine]
+
+	switch {
+	case p.host == nil || prior.host == nil || !listed || !existed:
+		return p.placeOf(machine)
+	case !now.group.talosVersion.Equal(before.group.talosVersion):
+		return now.group.versionAt
+	case imageName(now.image) != imageName(before.image):
+		return p.findingPath("image")
+	case !reflect.DeepEqual(now.pod, before.pod):
+		return now.group.storagePath().ParentPath()
+	default:
+		return p.placeOf(machine)
+	}
+}
 
 func verb(subjects []string, one, many string) string {
 	if len(subjects) == 1 {
