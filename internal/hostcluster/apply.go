@@ -21,8 +21,8 @@ const (
 )
 
 // Ensure makes what the machines of a Spec are to have on the host and does not have, and repairs what was changed by others:
-// labels, Services, the number of replicas, the size of claims, but never the template of a StatefulSet that exists, since that is a
-// disruption ([Host.Replace]). A StatefulSet that is gone is made again, and takes the claims that are there. It disrupts no machine
+// labels, Services, the number of replicas, the size of claims, but not the template of a StatefulSet that exists, since that is a
+// disruption ([Host.Replace]), unless the pod is what is wanted and the template alone is not. A StatefulSet that is gone is made again, and takes the claims that are there. It disrupts no machine
 // and is idempotent: what is right is not written. The wiping of a machine that was interrupted is finished.
 //
 // An object that has the name of one of ours and is not ours is an error that says whose it is, and is left alone, as is what
@@ -85,7 +85,16 @@ func (h *Host) ensureMachine(ctx context.Context, s Spec, m Machine, found *inve
 		return err
 	}
 
-	_, err := h.ensureSet(ctx, s, m, live, false)
+	// A template that only the set has is made what the pod was made from.
+	mend := s.stays(m, live, found.pods[s.podName(m)])
+	if mend {
+		var err error
+		if live, err = h.dropAdditions(ctx, live, s.statefulSet(m).Spec.Template); err != nil {
+			return err
+		}
+	}
+
+	_, err := h.ensureSet(ctx, s, m, live, mend)
 
 	return err
 }

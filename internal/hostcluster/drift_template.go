@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,20 @@ import (
 // A pod template is wanted as it is and nothing besides: a volume over /opt, a node selector or a sidecar that somebody added lets another
 // machine come back than was asked for, and server-side apply leaves all of that to whoever added it. So it is looked for in the
 // record of who set what; what it means is then asked of the host, which knows what is a default.
+
+// stays says whether a pod is what is wanted, although its StatefulSet was changed after the pod was made: with the wanted template
+// the pod is that set's again, and nothing has to be replaced. What the pod has besides is not looked at here. Should it come from a
+// template, the pod is one of another template as soon as the set has the wanted one.
+func (s Spec) stays(m Machine, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	if set == nil || pod == nil || set.DeletionTimestamp != nil || pod.DeletionTimestamp != nil || !otherTemplate(set, pod) {
+		return false
+	}
+
+	wanted := s.statefulSet(m).Spec.Template
+
+	return equality.Semantic.DeepDerivative(wanted.Spec, pod.Spec) && equality.Semantic.DeepDerivative(wanted.Labels, pod.Labels) &&
+		equality.Semantic.DeepDerivative(wanted.Annotations, pod.Annotations)
+}
 
 // templateDrift says in what a template that others set fields of differs from what is wanted, a line each.
 func (h *Host) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, makers []string) ([]string, error) {
