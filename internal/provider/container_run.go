@@ -73,6 +73,10 @@ func (e *hostSilentError) Unwrap() error { return e.error }
 
 // look observes the host before a run does anything there.
 func (s *session) look(ctx context.Context) (hostcluster.Observation, error) {
+	if s.silent != nil {
+		return hostcluster.Observation{}, s.silent
+	}
+
 	looking, cancel := context.WithTimeoutCause(ctx, hostLimit, fmt.Errorf("no answer within %s", hostLimit))
 	defer cancel()
 
@@ -169,6 +173,9 @@ type hostReport struct {
 	// be; both by machine.
 	drift map[string][]string
 	pods  map[string]string
+	// strays are called as on the host, and removed are the machines that are to leave.
+	strays  []string
+	removed []cluster.Machine
 }
 
 // hostReport looks at the host, or at what was seen of it since a time. It is nil on metal, and where the host does not answer.
@@ -188,7 +195,7 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *hostReport {
 		return nil
 	}
 
-	found := &hostReport{drift: map[string][]string{}, pods: map[string]string{}}
+	found := &hostReport{drift: map[string][]string{}, pods: map[string]string{}, strays: seen.Strays, removed: s.want.Removed}
 	wanted := s.route.wanted(s.pool)
 
 	for i, m := range wanted.Machines {
@@ -229,6 +236,7 @@ func (h *hostReport) in(observed types.Map) types.Map {
 	}
 
 	values := observed.Elements()
+	recordStrays(values, h.removed)
 
 	for name, lines := range h.drift {
 		object, ok := values[name].(types.Object)

@@ -82,6 +82,8 @@ type session struct {
 	want   cluster.Spec
 	pool   pool
 	route  route
+	// silent is why the host cluster of containers did not answer when the operation began; nil when it did.
+	silent error
 	// furnished is whether the host cluster has anything of a container.
 	furnished bool
 	close     func()
@@ -239,6 +241,12 @@ func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool, 
 	if exam != nil {
 		exam.expectImages(s.want.Machines, have, recorded)
 		exam.onHost = s.hostReport(ctx, begun)
+
+		if strays := exam.onHost.newStrays(p, recorded); len(strays) > 0 {
+			recorded.removed = append(recorded.removed, strays...)
+
+			return m.observe(ctx, p, recorded, exam)
+		}
 	}
 
 	return s.want, have, nil
@@ -271,7 +279,13 @@ func (s *session) ended(recorded recordedPool, result lifecycle.Result, err erro
 
 // converge makes the machines what the pool says.
 func (m *machinery) converge(ctx context.Context, p pool, recorded recordedPool) run {
-	s, err := m.open(ctx, p, recorded, true)
+	// A create has told nobody of machines that it would remove.
+	open := func() (*session, error) { return m.open(ctx, p, recorded, true) }
+	if recorded.machines != nil {
+		open = func() (*session, error) { return m.openAll(ctx, p, &recorded, &recorded.removed, true) }
+	}
+
+	s, err := open()
 	if err != nil {
 		return run{err: err}
 	}
@@ -298,17 +312,16 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 		return m.takeOut(ctx, p, recorded)
 	}
 
-	left := recorded.leftovers(p)
-	recorded.left = left
+	recorded.left = recorded.leftovers(p)
 
-	s, err := m.open(ctx, p.unpinned(), recorded, false)
+	s, err := m.openAll(ctx, p.unpinned(), &recorded, &recorded.left, false)
 	if err != nil {
 		return run{err: err}
 	}
 
 	defer s.close()
 
-	s.want.Machines = append(s.want.Machines, left...)
+	s.want.Machines = append(s.want.Machines, recorded.left...)
 
 	// With the control plane the whole cluster goes, and its Node objects with it.
 	s.runner.Policy.KeepNodes = p.takesCluster()

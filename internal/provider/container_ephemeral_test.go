@@ -1,0 +1,86 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// The data of a cluster that is all in one pod does not go with a change of that pod: the plan refuses it at what changes, and
+// nothing is done where no plan was made. With others that hold etcd meanwhile it goes on.
+func TestContainerWithAllDataInItsPod(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_control_plane")
+	secrets := newBundle(t)
+	config := func(value any, at ...string) configuration {
+		base := with(s.container("alone", secrets), true, "host", "pod", "storage", "ephemeral")
+		base["replicas"] = 1
+
+		return with(base, value, at...)
+	}
+	upgraded := config("v1.13.1", "talos_version")
+
+	d.ready(t, config("v1.13.0", "talos_version"))
+
+	before := s.podUIDs(t)
+
+	for name, test := range map[string]struct {
+		config configuration
+		at     string
+	}{
+		"another Talos": {upgraded, `AttributeName("talos_version")`},
+		"another image": {config("ghcr.io/example/talos", "host", "image"), `AttributeName("host").AttributeName("image")`},
+		"more memory":   {config(configuration{"memory": "3Gi"}, "host", "pod", "resources", "limits"), `AttributeName("host").AttributeName("pod")`},
+	} {
+		done := d.apply(t, test.config)
+		if said := show(done.diagnostics); !done.failed() || !strings.Contains(said, "the whole cluster would be lost") {
+			t.Errorf("%s is planned: %s", name, said)
+		}
+
+		for _, found := range done.diagnostics {
+			if strings.Contains(found.Detail, "the whole cluster would be lost") && found.Attribute.String() != test.at {
+				t.Errorf("%s is refused at %s", name, found.Attribute)
+			}
+		}
+	}
+
+	if after := s.podUIDs(t); after["alone-cp-0-0"] != before["alone-cp-0-0"] {
+		t.Fatal("the pod was replaced")
+	}
+
+	upgraded["replicas"] = 3
+
+	if said := operationsIn(t, d.refreshedPlan(t, upgraded)); !strings.Contains(said, "its data goes with it") {
+		t.Errorf("the plan says:\n%s", said)
+	}
+
+	d.ready(t, upgraded)
+	d.expectEmpty(t, "after the upgrade", upgraded)
+	s.expectEtcd(t, "alone", 3)
+
+	if got := s.imageOf(t, "alone-cp-0-0"); got != "ghcr.io/siderolabs/talos:v1.13.1" || s.bootstraps() != 1 {
+		t.Errorf("the first control plane has image %s, and etcd was bootstrapped %d times", got, s.bootstraps())
+	}
+
+	s.destroy(t, d, "alone")
+}
+
+// What the planner is told of a machine in a container says where its data is.
+func TestContainerIsKnownToBeEphemeral(t *testing.T) {
+	t.Parallel()
+
+	p := pool{host: &hostSettings{}, machines: map[string]poolMachine{"cp-0": {group: &group{role: cluster.ControlPlane}}}}
+
+	for _, ephemeral := range []bool{false, true} {
+		m := p.machines["cp-0"]
+		m.pod.Storage.Ephemeral = ephemeral
+		p.machines["cp-0"] = m
+
+		if got := p.spec(recordedPool{}, rendered{}).Machines[0].Ephemeral; got != ephemeral {
+			t.Errorf("ephemeral %t is %t", ephemeral, got)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package provider
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+)
+
+// Machines that a run made which was killed, and whose state is lost, are found: a refresh tells of them, so that a plan does what becomes of
+// them, and the apply takes them away one by one.
+func TestContainerStraysLeave(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	secrets := newBundle(t)
+	small := s.cluster("stray", secrets, 1, 1)
+
+	d.ready(t, small)
+
+	for _, test := range []struct {
+		what  string
+		stray func()
+	}{
+		{"never got a configuration", func() { s.makeAndForget(t, d, s.cluster("stray", secrets, 3, 3)) }},
+		{"are members", func() { known := d.state; d.ready(t, s.cluster("stray", secrets, 3, 2)); d.state = known }},
+	} {
+		test.stray()
+
+		said := operationsIn(t, d.refreshedPlan(t, small))
+		for _, name := range []string{"cp-1", "cp-2", "batch/1"} {
+			if !strings.Contains(said, name) {
+				t.Errorf("of %s that %s the plan says nothing:\n%s", name, test.what, said)
+			}
+		}
+
+		d.ready(t, small)
+		d.expectEmpty(t, "after strays left that "+test.what, small)
+
+		if got := strings.Join(s.pods(t, hostcluster.LabelCluster+"=stray"), " "); got != "stray-batch-0-0 stray-cp-0-0" {
+			t.Errorf("of strays that %s there are left: %s", test.what, got)
+		}
+
+		s.expectEtcd(t, "stray", 1)
+	}
+
+	s.destroy(t, d, "stray")
+}
+
+// Machines that no state knows of go with the cluster, although no refresh came before its end.
+func TestContainerStraysGoWithTheirCluster(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	secrets := newBundle(t)
+
+	d.ready(t, s.cluster("left", secrets, 1, 1))
+	s.makeAndForget(t, d, s.cluster("left", secrets, 3, 2))
+	s.destroy(t, d, "left")
+}
+
+// makeAndForget begins an update, and kills it when its machines are made on the host; its state is lost.
+func (s *hostSite) makeAndForget(t *testing.T, d *driven, config configuration) {
+	t.Helper()
+
+	ctx, kill := context.WithCancelCause(t.Context())
+	defer kill(nil)
+
+	life := &mortal{late: true, kill: kill}
+	mortals := *s
+	mortals.wrap = func(h host) host {
+		life.host = h
+
+		return life
+	}
+
+	doomed := *d
+	doomed.server = mortals.serve(t)
+	planned := doomed.plan(t, config).must(t)
+
+	life.mu.Lock()
+	life.calls, life.at = 0, 2 // after Check and Ensure
+	life.mu.Unlock()
+
+	doomed.applyPlanned(ctx, t, config, planned)
+}
