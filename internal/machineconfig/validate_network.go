@@ -20,7 +20,12 @@ func checkNetworks(found *problems, c Cluster, endpoint string, s strictness) {
 
 	for _, service := range services {
 		for _, pod := range pods {
-			if service.prefix.Overlaps(pod.prefix) {
+			switch {
+			case !service.prefix.Overlaps(pod.prefix):
+			case len(c.ServiceCIDRs) == 0 && len(c.PodCIDRs) > 0:
+				found.add(pod.field, quoted(pod.prefix.String()), "a network that does not overlap with service_cidrs",
+					"it overlaps with "+service.prefix.String()+", the default of service_cidrs; choose another one, or set service_cidrs as well")
+			default:
 				found.add(service.field, quoted(service.prefix.String()), "a network that does not overlap with pod_cidrs",
 					"it overlaps with "+pod.prefix.String()+" of "+pod.field+"; choose another one")
 			}

@@ -92,6 +92,10 @@ func TestBadClusterSettings(t *testing.T) {
 		{"services in the default pod network", func(c *Cluster) { c.ServiceCIDRs = []string{"10.244.128.0/20"} }, []string{
 			`service_cidrs[0]: found "10.244.128.0/20"; allowed: a network that does not overlap with pod_cidrs; it overlaps with 10.244.0.0/16 of pod_cidrs; choose another one`,
 		}},
+		{"pods in the default service network", func(c *Cluster) { c.PodCIDRs = []string{"10.96.0.0/16"} }, []string{
+			`pod_cidrs[0]: found "10.96.0.0/16"; allowed: a network that does not overlap with service_cidrs; it overlaps with 10.96.0.0/12, the default of service_cidrs; ` +
+				`choose another one, or set service_cidrs as well`,
+		}},
 		{"the endpoint in the default service network", func(c *Cluster) { c.Endpoint = "https://10.96.4.4:6443" }, []string{
 			`service_cidrs: found "10.96.0.0/12"; allowed: a network that no machine is in; it contains the endpoint 10.96.4.4; choose another one`,
 		}},

@@ -153,7 +153,22 @@ func containerScenarios() map[string]planScenario {
 			says:   "Volumes stay in their class.",
 			before: with(baseContainers(), "slow", "host", "pod", "storage", "class"), after: with(baseContainers(), "fast", "host", "pod", "storage", "class"),
 		},
-		"container-class": {says: "A class is said where none was.", before: baseContainers(), after: with(baseContainers(), "fast", "host", "pod", "storage", "class")},
+		"container-class-unknown-refused": {
+			says: "A class is said where none was: which one volumes have is not known.", before: baseContainers(),
+			after: with(baseContainers(), "fast", "host", "pod", "storage", "class"),
+		},
+		"container-class-left-out-refused": {
+			says:   "A class is said no more.",
+			before: with(baseContainers(), "slow", "host", "pod", "storage", "class"), after: baseContainers(),
+		},
+		"container-replaced": {
+			says: "The cluster gets another name: it is destroyed, and made anew.", before: baseContainers(),
+			after: with(with(baseContainers(), "other", "name"), "4Gi", "host", "pod", "resources", "requests", "memory"),
+		},
+		"container-moved": {
+			says: "The cluster goes to another namespace, with more memory.", before: baseContainers(),
+			after: with(with(baseContainers(), "other", "host", "namespace"), "4Gi", "host", "pod", "resources", "requests", "memory"),
+		},
 		"container-drift": {
 			says:   "Somebody changed a pod's template, and removed a Service.",
 			before: baseContainers(), after: baseContainers(),

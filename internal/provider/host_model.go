@@ -233,6 +233,8 @@ func (p *pool) reach(ctx context.Context, config tfsdk.Config) diag.Diagnostics 
 		p.host.connection.Content = []byte(content.ValueString())
 	}
 
+	p.host.connection.unknown = p.host.connection.unknown || content.IsUnknown()
+
 	return diags
 }
 

@@ -20,6 +20,20 @@ import (
 // What an apply does on the host cluster of machines in containers, from configuration and state alone: what machines
 // share is made and changed before the first step, what one machine needs belongs to its own steps.
 
+// refuseUnreachable refuses a plan that nothing says the host cluster of, neither the provider nor the resource.
+func (m *machinery) refuseUnreachable(p pool) diag.Diagnostics {
+	if p.host == nil || p.host.missing {
+		return nil
+	}
+
+	if way := m.host.under(p.host.connection); way.unknown || way.given() {
+		return nil
+	}
+
+	return diag.Diagnostics{invalid(path.Root("host"), "host", "nothing says how the host cluster is reached", "allowed is one of kubeconfig_path, kubeconfig and in_cluster",
+		"set it in the host of the provider, or in that of the resource")}
+}
+
 // hostCreation lists what a create makes on the host that machines share.
 func (p pool) hostCreation() []string {
 	if p.host == nil {
@@ -230,8 +244,13 @@ func refuseStorage(at path.Path, machines []string, now, before hostcluster.Stor
 		return nil
 	}
 
-	if before.Class != "" && now.Class != before.Class && now.Class != "" {
-		refuse("class", fmt.Sprintf("volumes of class %s, and wanted is %s", quote(before.Class), quote(now.Class)), "A volume stays in its class", "Set class to "+quote(before.Class))
+	if now.Class != before.Class {
+		remedy := "Set class to " + quote(before.Class)
+		if before.Class == "" {
+			remedy = "Leave class out: which class they have is not known, and it stays the same one without it"
+		}
+
+		refuse("class", fmt.Sprintf("volumes of %s, and wanted is %s", classText(before.Class), classText(now.Class)), "A volume stays in its class", remedy)
 	}
 
 	for _, v := range volumesOf(now, before) {
@@ -243,32 +262,7 @@ func refuseStorage(at path.Path, machines []string, now, before hostcluster.Stor
 	return diags
 }
 
-// warnOfClass says of a storage class that was not said before that it is for machines to come.
-func warnOfClass(p, prior pool, recorded recordedPool) diag.Diagnostics {
-	var diags diag.Diagnostics
-
-	if p.host == nil || prior.host == nil {
-		return nil
-	}
-
-	for _, g := range p.groups {
-		for _, name := range p.keptMachines(prior, recorded) {
-			now, before := p.machines[name].pod.Storage, prior.machines[name].pod.Storage
-			if p.machines[name].group != g || now.Ephemeral || (now.Class == "") == (before.Class == "") {
-				continue
-			}
-
-			diags.Append(doubtful(g.storagePath().AtName("class"), "storage class", fmt.Sprintf("found %s, and machines that run have volumes made with %s", classText(now.Class), classText(before.Class)),
-				"Their volumes stay in the class that they have: the change counts for machines to come, and the apply refuses a class that is another one",
-				"Keep it as it was unless both are the same class"))
-
-			break
-		}
-	}
-
-	return diags
-}
-
+// classText names the class of volumes. That of a host cluster by default is not known by its name.
 func classText(class string) string {
 	if class == "" {
 		return "the default class of the host cluster"

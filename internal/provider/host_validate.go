@@ -33,6 +33,32 @@ type declared struct {
 	resource bool
 }
 
+// senseless is whether machines run on something that there is not.
+func (g declared) senseless() bool {
+	mode := g.mode.ValueString()
+
+	return !g.mode.IsNull() && !g.mode.IsUnknown() && mode != metalMode && mode != containerMode
+}
+
+// unplaced is a pool in containers of which it is not known what they are called and where they answer. What a wrong name or
+// a missing host leads to is no mistake of its own.
+func (p pool) unplaced() pool {
+	machines := map[string]poolMachine{}
+
+	for name, m := range p.machines {
+		m.address, m.config.Hostname, m.config.CertSANs = "", "", nil
+		machines[name] = m
+	}
+
+	p.machines, p.unknown = machines, true
+
+	if p.declared.resource {
+		p.settings.Endpoint = "" // it is made of the names
+	}
+
+	return p
+}
+
 // validateMode checks that what is said belongs to what the machines run on.
 func (p pool) validateMode(g declared) diag.Diagnostics {
 	switch {
@@ -171,12 +197,14 @@ func (p pool) validateNames() diag.Diagnostics {
 		switch {
 		case of == "" || g.role == cluster.ControlPlane && len(longest) <= longestHostName:
 		case g.role == cluster.Worker && of == controlPlanePool:
-			diags.Append(invalid(at, "name of a pool", "found "+quote(of), "in containers that is the name of the control planes", "choose another one"))
+			diags.Append(invalid(at, "name of a pool", "found "+quote(of), "in containers the name "+controlPlanePool+" is taken by the control planes", "choose another one"))
 		case len(validation.IsDNS1123Label(of)) > 0:
 			diags.Append(invalid(at, "name of a pool", "found "+quote(of), allowed, "choose such a name"))
 		case len(longest) > longestHostName:
 			diags.Append(invalid(p.clusterPath("name"), "name", fmt.Sprintf("found %s, with which a machine is called %s on the host cluster", quote(name), longest),
 				fmt.Sprintf("allowed are %d characters for names of machines", longestHostName), "choose a shorter name of the cluster or the pool"))
+
+			return diags
 		}
 	}
 
@@ -289,11 +317,11 @@ func validateMarks(at path.Path, h fields, own bool, diags *diag.Diagnostics) {
 
 			switch {
 			case len(validation.IsQualifiedName(key)) > 0:
-				diags.Append(invalid(at, name, "found "+quote(key), "allowed are names such as team or example.org/team", "correct the name"))
+				diags.Append(invalid(at, name, "found "+quote(key)+placed(at), "allowed are names such as team or example.org/team", "correct the name"))
 			case own && (strings.HasPrefix(key, "talosop.dev/") || name == "labels" && (key == hostcluster.LabelManagedBy || key == hostcluster.LabelName)):
-				diags.Append(invalid(at, name, "found "+quote(key), "talosop has it itself, and finds its objects by it", "choose another name"))
+				diags.Append(invalid(at, name, "found "+quote(key)+placed(at), "talosop has it itself, and finds its objects by it", "choose another name"))
 			case name == "labels" && !text.IsUnknown() && len(validation.IsValidLabelValue(text.ValueString())) > 0:
-				diags.Append(invalid(at, name, "found "+quote(text.ValueString()), "allowed are up to 63 letters, digits, dots, dashes and underscores", "correct the value, or make it an annotation"))
+				diags.Append(invalid(at, name, "found "+quote(text.ValueString())+placed(at), "allowed are up to 63 letters, digits, dots, dashes and underscores", "correct the value, or make it an annotation"))
 			}
 		}
 	}
@@ -337,7 +365,8 @@ func validatePod(at path.Path, pod types.Object) diag.Diagnostics {
 	}
 
 	if text, ok := storage.value("class"); ok && len(validation.IsDNS1123Subdomain(text)) > 0 {
-		diags.Append(invalid(at.AtName("storage").AtName("class"), "class", "found "+quote(text), "allowed is the name of a storage class", "leave it out for the default of the host cluster"))
+		at := at.AtName("storage").AtName("class")
+		diags.Append(invalid(at, "class", "found "+quote(text)+placed(at), "allowed is the name of a storage class", "leave it out for the default of the host cluster"))
 	}
 
 	validateMarks(at, p, true, &diags)
@@ -346,10 +375,13 @@ func validatePod(at path.Path, pod types.Object) diag.Diagnostics {
 	return diags
 }
 
+// placed says where a value is that others of its kind are beside: CLIs show the line, and not which pool it is in.
+func placed(at path.Path) string { return " in " + at.String() }
+
 // checkQuantity refuses what is no quantity above zero.
 func checkQuantity(at path.Path, what, text, example string, diags *diag.Diagnostics) {
 	if q, err := resource.ParseQuantity(text); err != nil || q.Sign() <= 0 {
-		diags.Append(invalid(at, what, "found "+quote(text), "allowed is a quantity of Kubernetes above zero, such as "+example, "write a number with a unit"))
+		diags.Append(invalid(at, what, "found "+quote(text)+placed(at), "allowed is a quantity of Kubernetes above zero, such as "+example, "write a number with a unit"))
 	}
 }
 
@@ -370,11 +402,11 @@ func validateTolerations(at path.Path, p fields, diags *diag.Diagnostics) {
 		switch {
 		case unknown:
 		case operator == "Exists" && !t.absent("value"):
-			diags.Append(invalid(at.AtName("value"), "value", `found it with operator "Exists"`, "it is for operator Equal", "remove one of them"))
+			diags.Append(invalid(at.AtName("value"), "value", `found it with operator "Exists"`+placed(at), "it is for operator Equal", "remove one of them"))
 		case operator != "Exists" && t.absent("key"):
-			diags.Append(invalid(at.AtName("key"), "key", "found none", "allowed is that with operator Exists only", "write the key of the taint"))
+			diags.Append(invalid(at.AtName("key"), "key", "found none"+placed(at), "allowed is that with operator Exists only", "write the key of the taint"))
 		case effect != "NoExecute" && !t.absent("toleration_seconds"):
-			diags.Append(invalid(at.AtName("toleration_seconds"), "toleration_seconds", "found it without effect NoExecute", "pods are only evicted by that effect", `set effect = "NoExecute", or remove it`))
+			diags.Append(invalid(at.AtName("toleration_seconds"), "toleration_seconds", "found it without effect NoExecute"+placed(at), "pods are only evicted by that effect", `set effect = "NoExecute", or remove it`))
 		}
 	}
 }

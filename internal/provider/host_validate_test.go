@@ -166,7 +166,8 @@ func TestMistakesInContainers(t *testing.T) {
 			func(c configuration) configuration {
 				return with(c, "1 GB", "host", "pod", "resources", "requests", "memory")
 			},
-			pod + `.AttributeName("resources").AttributeName("requests").ElementKeyString("memory")`, []string{`"1 GB"`, "quantity"}, false,
+			pod + `.AttributeName("resources").AttributeName("requests").ElementKeyString("memory")`,
+			[]string{`"1 GB" in host.pod.resources.requests["memory"]`, "quantity"}, false,
 		},
 		"a size": {
 			func(c configuration) configuration { return with(c, "0", "pod", "storage", "var") },
@@ -192,6 +193,88 @@ func TestMistakesInContainers(t *testing.T) {
 	}
 }
 
+// One mistake is one error: nothing is said of what follows from it, and nothing of names that nobody wrote.
+func TestMistakesInContainersAreToldOnce(t *testing.T) {
+	t.Parallel()
+
+	const long = "a-name-of-a-cluster-that-is-so-long-that-it-does-not-fit-as-one"
+
+	plane := func(change func(configuration) configuration) configuration { return change(baseContainerPlane()) }
+
+	for name, test := range map[string]struct {
+		resource string
+		config   configuration
+		says     string
+	}{
+		"a mode that is none":            {"talosop_control_plane", with(baseContainerPlane(), "pod", "mode"), `Found "pod"`},
+		"a mode that is none of workers": {"talosop_worker", with(baseContainerWorkers(), "pod", "cluster", "mode"), `Found "pod"`},
+		"a mode that is none of all":     {"talosop_cluster", with(baseContainers(), "pod", "mode"), `Found "pod"`},
+		"no host":                        {"talosop_control_plane", plane(func(c configuration) configuration { return without(c, "host") }), "set host"},
+		"no host of all":                 {"talosop_cluster", without(baseContainers(), "host"), "Set host"},
+		"no host of workers":             {"talosop_worker", without(baseContainerWorkers(), "cluster", "host"), "in the handle"},
+		"a name":                         {"talosop_cluster", with(baseContainers(), "Dev_1", "name"), `"Dev_1"`},
+		"a long name":                    {"talosop_cluster", with(baseContainers(), long, "name"), "52 characters"},
+		"a pool":                         {"talosop_cluster", with(baseContainers(), 1, "workers", "My_Pool", "replicas"), `"My_Pool"`},
+		"a pool called cp":               {"talosop_cluster", with(baseContainers(), 1, "workers", "cp", "replicas"), "The name cp is taken"},
+		"a name of workers":              {"talosop_worker", with(baseContainerWorkers(), "My Pool", "name"), `"My Pool"`},
+		"a name in a handle":             {"talosop_worker", with(baseContainerWorkers(), "Dev_1", "cluster", "name"), `"Dev_1"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got := validate(t, test.resource, test.config)
+			if len(got) != 1 || !strings.Contains(strings.ToLower(got[0].Detail), strings.ToLower(test.says)) {
+				t.Errorf("it says: %s", show(got))
+			}
+		})
+	}
+}
+
+// Nothing says where the host cluster is: the plan says so, and not the apply. What is not known yet may say it.
+func TestHostThatNothingLeadsTo(t *testing.T) {
+	t.Parallel()
+
+	nowhere := func() configuration { return without(baseContainers(), "host", "kubeconfig_path") }
+
+	for name, test := range map[string]struct {
+		config configuration
+		before bool
+		fails  bool
+	}{
+		"a create":                {nowhere(), false, true},
+		"a change":                {with(nowhere(), 3, "workers", "batch", "replicas"), true, true},
+		"a context alone":         {with(nowhere(), "kind", "host", "context"), false, true},
+		"a kubeconfig":            {with(nowhere(), hostKubeconfigFile, "host", "kubeconfig"), false, false},
+		"an unknown kubeconfig":   {with(nowhere(), unknownValue{}, "host", "kubeconfig"), false, false},
+		"an unknown path":         {with(nowhere(), unknownValue{}, "host", "kubeconfig_path"), false, false},
+		"an unknown in_cluster":   {with(nowhere(), unknownValue{}, "host", "in_cluster"), false, false},
+		"from within the cluster": {with(nowhere(), true, "host", "in_cluster"), false, false},
+		"a host that is unknown":  {with(nowhere(), unknownValue{}, "host"), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var prior *tftypes.Value
+
+			if test.before {
+				state := settledState(t, "talosop_cluster", baseContainers())
+				prior = &state
+			}
+
+			resp := planned(t, "talosop_cluster", prior, valueOf(t, typeOf(t, "talosop_cluster"), test.config))
+			if !test.fails {
+				if refusedBy(resp.Diagnostics) {
+					t.Errorf("the plan is refused: %s", show(resp.Diagnostics))
+				}
+
+				return
+			}
+
+			expectMistake(t, resp.Diagnostics, `AttributeName("host")`, []string{"Nothing says how the host cluster is reached", "host of the provider"}, false)
+		})
+	}
+}
+
 // What is for containers is refused on metal, and the other way round where a handle says what machines run on.
 func TestMistakesInModes(t *testing.T) {
 	t.Parallel()
@@ -207,8 +290,8 @@ func TestMistakesInModes(t *testing.T) {
 		"pod on metal":           {"talosop_worker", with(baseWorker(), "high", "pod", "priority_class"), `AttributeName("pod")`, []string{"machines in containers"}},
 		"no endpoint on metal":   {"talosop_control_plane", without(baseControlPlane(), "endpoint"), `AttributeName("endpoint")`, []string{"Found none", "https://10.0.0.10:6443"}},
 		"no machines on metal":   {"talosop_control_plane", without(baseControlPlane(), "machines"), `AttributeName("machines")`, []string{"no machine"}},
-		"workers called cp":      {"talosop_worker", with(baseContainerWorkers(), "cp", "name"), `AttributeName("name")`, []string{"name of the control planes"}},
-		"pool called cp":         {"talosop_cluster", with(baseContainers(), 1, "workers", "cp", "replicas"), `AttributeName("workers").ElementKeyString("cp")`, []string{"name of the control planes"}},
+		"workers called cp":      {"talosop_worker", with(baseContainerWorkers(), "cp", "name"), `AttributeName("name")`, []string{"the name cp is taken by the control planes"}},
+		"pool called cp":         {"talosop_cluster", with(baseContainers(), 1, "workers", "cp", "replicas"), `AttributeName("workers").ElementKeyString("cp")`, []string{"the name cp is taken by the control planes"}},
 		"pool in capitals":       {"talosop_cluster", with(baseContainers(), 1, "workers", "GPU", "replicas"), `AttributeName("workers").ElementKeyString("GPU")`, []string{`"GPU"`}},
 		"a handle without host":  {"talosop_worker", without(baseContainerWorkers(), "cluster", "host"), `AttributeName("cluster").AttributeName("host")`, []string{"Found none", "namespace"}},
 		"a machine":              {"talosop_machine", with(with(baseMachine(), "container", "cluster", "mode"), configuration{"namespace": "talos"}, "cluster", "host"), `AttributeName("cluster").AttributeName("mode")`, []string{"replicas of talosop_control_plane or talosop_worker"}},

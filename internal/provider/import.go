@@ -63,7 +63,11 @@ type secretsFile struct {
 
 func readImport(id string, kind importKind) (importRequest, secretsFile, diag.Diagnostics) {
 	request, err := parseImport(id, kind)
-	if err != nil {
+
+	switch {
+	case errors.Is(err, errContainersNotImported):
+		return request, secretsFile{}, importFailed("read the import id", err, "Write the configuration of the cluster with its secrets, its name and its host, and apply it.")
+	case err != nil:
 		return request, secretsFile{}, importFailed("read the import id", err, "Give a JSON object such as "+string(kind)+".")
 	}
 
@@ -97,6 +101,9 @@ func decodeImport(id string, request any) error {
 	return nil
 }
 
+var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the name and the host of their cluster takes them " +
+	"over, as it does after an apply that was killed")
+
 func parseImport(id string, kind importKind) (importRequest, error) {
 	var request importRequest
 
@@ -106,8 +113,7 @@ func parseImport(id string, kind importKind) (importRequest, error) {
 
 	switch {
 	case request.Mode == containerMode || request.Host != nil:
-		return request, errors.New("machines in containers are not imported: a create with the secrets, the name and the host of their cluster takes them over, as it does after " +
-			"an apply that was killed")
+		return request, errContainersNotImported
 	case request.Secrets == "":
 		return request, errors.New("secrets is missing")
 	case kind == importOfCluster:

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -57,8 +58,10 @@ func (d *machineInfoDataSource) Read(ctx context.Context, req datasource.ReadReq
 
 	ctx = maskSecrets(ctx, handle.Secrets.ValueString())
 
-	options, diags := d.optionsFor(ctx, config, host)
+	options, leave, diags := d.optionsFor(ctx, config, host)
 	resp.Diagnostics.Append(diags...)
+
+	defer leave()
 
 	if resp.Diagnostics.HasError() {
 		return
@@ -78,30 +81,42 @@ func (d *machineInfoDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }
 
-// optionsFor adds the credentials of the handle, when there is one, and the
-// fingerprint to what the Talos API is asked with.
-func (d *machineInfoDataSource) optionsFor(ctx context.Context, config machineInfoModel, host string) (talos.Options, diag.Diagnostics) {
-	options := d.talos
+// optionsFor adds the credentials of the handle and the way to its machines, when there is one, and the
+// fingerprint to what the Talos API is asked with. leave has to be called.
+func (d *machineInfoDataSource) optionsFor(
+	ctx context.Context, config machineInfoModel, host string,
+) (options talos.Options, leave func(), diags diag.Diagnostics) {
+	options, leave = d.talos, func() {}
 
 	if !config.Fingerprint.IsNull() {
 		options.Fingerprints = map[string][]string{host: {config.Fingerprint.ValueString()}}
 	}
 
 	if config.Cluster.IsNull() {
-		return options, nil
+		return options, leave, nil
 	}
 
-	_, bundle, diags := clusterOf(ctx, config.Cluster)
+	handle, bundle, diags := clusterOf(ctx, config.Cluster)
 	if diags.HasError() {
-		return options, diags
+		return options, leave, diags
 	}
 
 	credentials, err := bundle.TalosClient([]string{adminRole}, credentialsTTL)
 	if err != nil {
-		return options, append(diags, unable("read", "machine", report{Cause: []string{err.Error()}}))
+		return options, leave, append(diags, unable("read", "machine", report{Cause: []string{err.Error()}}))
 	}
 
 	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
 
-	return options, diags
+	p := pool{object: "machine", host: hostOf(&reader{}, &reader{}, handle, types.ObjectNull(nil), nil)}
+	p.settings.Name = handle.Name.ValueString()
+
+	way, err := d.routeTo(ctx, p, recordedPool{}, bundle)
+	if err != nil {
+		return options, leave, append(diags, unableAt(path.Root("cluster"), "read", "machine", report{Cause: []string{err.Error()}}))
+	}
+
+	options.Dial = d.along(way).talos.Dial
+
+	return options, way.leave, diags
 }

@@ -130,6 +130,14 @@ func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state,
 	prior, more := P(&state).pool(ctx)
 	diags.Append(more...)
 
+	if !diags.HasError() && p.replaces(prior) {
+		// The create leg is planned by a call of its own, which says what stands in its way.
+		f, _ := planCreate(p, cluster.DefaultPolicy())
+		r.foresee(plan, f)
+
+		return append(diags, forewarnRemoval(ctx, P(&state).life(), prior, cluster.DefaultPolicy())...)
+	}
+
 	f, more := planUpdate(ctx, p, prior, P(&state).life(), change, cluster.DefaultPolicy())
 	diags.Append(more...)
 	r.foresee(plan, f)
@@ -148,6 +156,8 @@ func (r *machinesResource[M, P]) advise(ctx context.Context, p pool, f forecast,
 	}
 
 	diags := p.reach(ctx, given)
+	diags.Append(r.refuseUnreachable(p)...)
+
 	if !diags.HasError() {
 		diags.Append(r.preview(ctx, p, f.makes)...)
 	}

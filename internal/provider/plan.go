@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -76,6 +77,27 @@ func editOf(plan lifeModel, config tfsdk.Config) edit {
 	return edit{any: plan.Operations.IsUnknown(), known: config.Raw.IsFullyKnown()}
 }
 
+// replaces is whether a plan makes another cluster, or other workers, than those of state: what plan modifiers find, which
+// ModifyPlan is not told (replaceOnChange).
+func (p pool) replaces(prior pool) bool {
+	differ := func(now, before string) bool { return now != "" && now != before }
+
+	switch now, before := p.settings, prior.settings; {
+	case differ(now.Name, before.Name):
+		return true
+	case p.host == nil || prior.host == nil:
+		return !p.declared.mode.IsUnknown() && (p.host == nil) != (prior.host == nil)
+	case differ(p.host.namespace, prior.host.namespace), differ(p.host.domain, prior.host.domain):
+		return true
+	case p.unknown:
+		return false
+	default:
+		return !slices.Equal(networksOr(now.PodCIDRs, machineconfig.ContainerPodCIDR), networksOr(before.PodCIDRs, machineconfig.ContainerPodCIDR)) ||
+			!slices.Equal(networksOr(now.ServiceCIDRs, machineconfig.ContainerServiceCIDR), networksOr(before.ServiceCIDRs, machineconfig.ContainerServiceCIDR)) ||
+			cmp.Or(now.DNSDomain, "cluster.local") != cmp.Or(before.DNSDomain, "cluster.local")
+	}
+}
+
 // planUpdate forecasts an update, and refuses what cannot be done. prior is the pool of
 // the state.
 func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, policy cluster.Policy) (forecast, diag.Diagnostics) {
@@ -119,7 +141,6 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 
 	diags.Append(obstructions(ctx, p, prior, state, last, policy)...)
 	diags.Append(recorded.remindOfRestore(p, last)...)
-	diags.Append(warnOfClass(p, prior, recorded)...)
 	diags.Append(forewarn(p, steps)...)
 	diags.Append(recorded.forewarnImages(steps)...)
 
@@ -201,16 +222,27 @@ func (r *recordedPool) outlook(p, prior pool, files rendered, policy cluster.Pol
 // protected.
 func planDestroy(ctx context.Context, kind string, life lifeModel, read func(context.Context) (pool, diag.Diagnostics), policy cluster.Policy) diag.Diagnostics {
 	diags := life.guardDestroy(kind)
-	if diags.HasError() || life.OnDestroy.ValueString() == onDestroyPreserve {
+	if diags.HasError() {
 		return diags
 	}
 
 	p, more := read(ctx)
 	diags.Append(more...)
 
-	recorded, more := life.recorded(ctx, p)
-	diags.Append(more...)
+	if diags.HasError() {
+		return diags
+	}
 
+	return append(diags, forewarnRemoval(ctx, life, p, policy)...)
+}
+
+// forewarnRemoval warns of what becomes of the machines of state when it goes.
+func forewarnRemoval(ctx context.Context, life lifeModel, p pool, policy cluster.Policy) diag.Diagnostics {
+	if life.OnDestroy.ValueString() == onDestroyPreserve {
+		return nil
+	}
+
+	recorded, diags := life.recorded(ctx, p)
 	if diags.HasError() {
 		return diags
 	}

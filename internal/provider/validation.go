@@ -26,7 +26,15 @@ const newestTalos = "v1.13"
 func (p pool) validate() diag.Diagnostics {
 	var diags diag.Diagnostics
 
+	if p.declared.senseless() {
+		return nil // which the attribute itself says; nothing else can be told without it
+	}
+
 	diags.Append(p.validateMode(p.declared)...)
+
+	if p.host != nil && (p.host.missing || p.validateNames().HasError()) {
+		p = p.unplaced()
+	}
 
 	for _, g := range p.groups {
 		if p.host == nil {

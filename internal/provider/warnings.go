@@ -82,6 +82,15 @@ func (p pool) reboot() string {
 	return "reboot"
 }
 
+// wayBack is how machines come back under talosop that it forgot.
+func (p pool) wayBack() string {
+	if p.host != nil {
+		return "apply the same configuration with the same secrets, which takes them over"
+	}
+
+	return "import them with the secrets of the cluster"
+}
+
 // wiped is what becomes of machines that leave.
 func (p pool) wiped() string {
 	if p.host != nil {
