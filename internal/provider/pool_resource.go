@@ -389,7 +389,7 @@ func (m *machinery) remove(ctx context.Context, kind string, state lifeModel, p 
 	if state.OnDestroy.ValueString() == onDestroyPreserve {
 		return diag.Diagnostics{unsettled("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they are. To bring them back "+
-				"under talosop, import them with the secrets of the cluster.", kind, state.ID.ValueString(), describe(p.names()), p.settings.Name))}
+				"under talosop, %s.", kind, state.ID.ValueString(), describe(p.names()), p.settings.Name, p.wayBack()))}
 	}
 
 	recorded, diags := state.recorded(ctx, p)
