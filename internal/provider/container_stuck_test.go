@@ -1,0 +1,109 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// What is wrong with an image is put right by the next apply, although the pods that were made with it never answer.
+func TestContainerImageIsCorrected(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	config := s.cluster("wrong", newBundle(t), 1, 1)
+
+	d.ready(t, config)
+
+	volumes := s.claimUIDs(t)
+
+	config = with(with(config, "ghcr.io/siderolabs/nothing", "host", "image"), "10s", "timeouts", "update")
+	if done := d.apply(t, config); !done.failed() || !strings.Contains(s.imageOf(t, "wrong-cp-0-0"), "nothing") {
+		t.Fatalf("there is no such image: %s", show(done.diagnostics))
+	}
+
+	config = with(with(config, "ghcr.io/siderolabs/talos", "host", "image"), "90s", "timeouts", "update")
+
+	d.refresh(t).must(t)
+	d.ready(t, config)
+	d.expectEmpty(t, "after the image was corrected", config)
+	s.expectEtcd(t, "wrong", 1)
+
+	if got := s.imageOf(t, "wrong-cp-0-0"); got != "ghcr.io/siderolabs/talos:v1.13.0" {
+		t.Errorf("the image is %s", got)
+	}
+
+	for name, uid := range s.claimUIDs(t) {
+		if volumes[name] != uid {
+			t.Errorf("volume %s is another one", name)
+		}
+	}
+
+	s.destroy(t, d, "wrong")
+}
+
+// A StatefulSet that somebody gave another image is put right, and the pod that never had it stays in service.
+func TestContainerSetIsEditedByHand(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	m := momentsOf(t, s)
+	d := s.drive(t, "talosop_cluster")
+	config := s.cluster("edited", newBundle(t), 1, 1)
+
+	d.ready(t, config)
+
+	before := s.podUIDs(t)
+
+	for _, name := range []string{"edited-cp-0", "edited-batch-0"} {
+		_, err := s.API().AppsV1().StatefulSets(s.namespace).Patch(t.Context(), name, types.StrategicMergePatchType,
+			[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"talos","image":"registry.invalid/talos:v1.13.0"}]}}}}`),
+			metav1.PatchOptions{FieldManager: "kubectl-set"})
+		must(t, err)
+	}
+
+	// The controller has to see it, or there would be nothing of another template.
+	must(t, wait.Until(t.Context(), 20*time.Millisecond, func(ctx context.Context) error {
+		for name := range before {
+			set, err := s.API().AppsV1().StatefulSets(s.namespace).Get(ctx, strings.TrimSuffix(name, "-0"), metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+
+			if set.Status.ObservedGeneration < set.Generation {
+				return errors.New(set.Name + " was not looked at")
+			}
+		}
+
+		return nil
+	}))
+
+	if said := operationsIn(t, d.refreshedPlan(t, config)); !strings.Contains(said, "put right on the host cluster, for cp-0: StatefulSet") ||
+		strings.Contains(said, "replace pod") {
+		t.Errorf("the plan says:\n%s", said)
+	}
+
+	m.listen(nil)
+	d.ready(t, config)
+	d.expectEmpty(t, "after the repair", config)
+
+	if got := m.with("host "); len(got) > 0 {
+		t.Errorf("the host was asked to %v", got)
+	}
+
+	for name, uid := range s.podUIDs(t) {
+		if before[name] != uid {
+			t.Errorf("the repair replaced pod %s", name)
+		}
+	}
+
+	s.destroy(t, d, "edited")
+}
