@@ -164,10 +164,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		state.Upgraded = UpgradeMark{BootID: state.BootID, Version: step.To, Schematic: step.Schematic}
 		s.Machines[m.Name] = state
 		s.cordon(step.Node, true)
-
-		if step.Loses {
-			s.loseData(m)
-		}
+		s.loseData(m, step)
 	case Uncordon:
 		s.cordon(step.Node, false)
 	case LeaveEtcd:

@@ -12,8 +12,12 @@ func (s *Snapshot) announce(m Machine) {
 	}
 }
 
-// loseData makes a machine of the model, whose pod was replaced, a blank one.
-func (s *Snapshot) loseData(m Machine) {
+// loseData makes a machine of the model a blank one where its data went with its pod.
+func (s *Snapshot) loseData(m Machine, step Upgrade) {
+	if !step.Loses {
+		return
+	}
+
 	pod := s.Machines[m.Name]
 	s.wipe(m, false)
 

@@ -23,12 +23,9 @@ func (m *machinery) openAll(ctx context.Context, p pool, recorded *recordedPool,
 		return s, err
 	}
 
-	seen, err := s.look(ctx)
-	if err != nil {
-		s.silent = err // which is how the operation ends, too
-
-		return s, nil
-	}
+	// A host that is silent shows no strays, and the operation ends with that before it does anything.
+	seen, silent := s.look(ctx)
+	s.silent = silent
 
 	strays := recorded.strays(p, seen.Strays)
 	if len(strays) == 0 {
