@@ -77,12 +77,14 @@ func editOf(plan lifeModel, config tfsdk.Config) edit {
 	return edit{any: plan.Operations.IsUnknown(), known: config.Raw.IsFullyKnown()}
 }
 
-// replaces is whether a plan makes another cluster, or other workers, than those of state: what plan modifiers find, which
-// ModifyPlan is not told (replaceOnChange).
+// replaces is whether a plan makes another cluster than that of state where machines are in containers: what plan modifiers find,
+// which ModifyPlan is not told (replaceOnChange).
 func (p pool) replaces(prior pool) bool {
 	differ := func(now, before string) bool { return now != "" && now != before }
 
 	switch now, before := p.settings, prior.settings; {
+	case p.host == nil && prior.host == nil:
+		return false // steps of metal say nothing wrong of machines that are reset
 	case differ(now.Name, before.Name):
 		return true
 	case p.host == nil || prior.host == nil:
