@@ -2,11 +2,13 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
@@ -154,17 +156,34 @@ func (s *session) hostAnswers(ctx context.Context) error {
 	return err
 }
 
-// clearHost removes what the machines of a cluster shared, when all of it is gone.
-func (s *session) clearHost(ctx context.Context) error {
+// clearHost removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources may stay,
+// as one says that preserves its machines.
+func (s *session) clearHost(ctx context.Context) (left *hostcluster.WorkersLeftError, err error) {
 	if s.route.host == nil || !s.pool.takesCluster() {
+		return nil, nil
+	}
+
+	err = s.route.host.RemoveShared(ctx, s.route.spec)
+	if errors.As(err, &left) {
+		return left, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("remove what the machines shared on the host cluster: %w", err)
+	}
+
+	return nil, nil
+}
+
+// workersLeft warns of workers that have no cluster any more.
+func (r run) workersLeft() diag.Diagnostics {
+	if r.workers == nil {
 		return nil
 	}
 
-	if err := s.route.host.RemoveShared(ctx, s.route.spec); err != nil {
-		return fmt.Errorf("remove what the machines shared on the host cluster: %w", err)
-	}
-
-	return nil
+	return diag.Diagnostics{unsettled("Workers are left on the host cluster", fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
+		"still in namespace %s, where nothing talks to them, and so the namespace stays, too. To remove them: kubectl delete "+
+		"statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
 }
 
 // hostReport is what a refresh finds out about machines in containers from their host cluster.

@@ -24,8 +24,9 @@ func (m *machinery) openAll(ctx context.Context, p pool, recorded *recordedPool,
 	}
 
 	// A host that is silent shows no strays, and the operation ends with that before it does anything.
-	seen, silent := s.look(ctx)
-	s.silent = silent
+	var seen hostcluster.Observation
+
+	seen, s.silent = s.look(ctx)
 
 	strays := recorded.strays(p, seen.Strays)
 	if len(strays) == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/image/registry"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -261,6 +262,8 @@ type run struct {
 	renamed, replaced map[string]string
 	// pods is what the pods of containers are made of that are as wanted.
 	pods map[string]string
+	// workers are those that a host cluster still has when their cluster is gone; nil for none.
+	workers *hostcluster.WorkersLeftError
 	// anonymous is true when it restored a snapshot that may be of any cluster.
 	anonymous bool
 	// remains is what an update that failed would still have to do.
@@ -297,7 +300,15 @@ func (m *machinery) converge(ctx context.Context, p pool, recorded recordedPool)
 		s.want.Beside = p.single.beside
 	}
 
+	if taken := m.hosts.claim(s.route, recorded.machines == nil); taken != "" {
+		return run{err: &poolTakenError{taken}}
+	}
+
 	if made, err := s.furnish(ctx); err != nil {
+		if !made && recorded.machines == nil {
+			m.hosts.release(s.route)
+		}
+
 		return s.unfurnished(recorded, made, err)
 	}
 
@@ -330,10 +341,19 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 		return run{err: err}
 	}
 
+	var workers *hostcluster.WorkersLeftError
+
 	result, err := s.runner.Teardown(ctx, s.want)
 	if err == nil {
-		err = s.clearHost(ctx)
+		workers, err = s.clearHost(ctx)
 	}
 
-	return s.ended(recorded, result, err)
+	if err == nil {
+		m.hosts.release(s.route)
+	}
+
+	done := s.ended(recorded, result, err)
+	done.workers = workers
+
+	return done
 }

@@ -387,6 +387,8 @@ func (m *machinery) remove(ctx context.Context, kind string, state lifeModel, p 
 	}
 
 	if state.OnDestroy.ValueString() == onDestroyPreserve {
+		m.unclaim(p)
+
 		return diag.Diagnostics{unsettled("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they are. To bring them back "+
 				"under talosop, %s.", kind, state.ID.ValueString(), describe(p.names()), p.settings.Name, p.wayBack()))}
@@ -399,6 +401,7 @@ func (m *machinery) remove(ctx context.Context, kind string, state lifeModel, p 
 
 	done := m.teardown(ctx, p, recorded)
 	diags.Append(done.leftBehind()...)
+	diags.Append(done.workersLeft()...)
 
 	switch {
 	case done.err == nil:
