@@ -154,17 +154,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		state.Meta = maps.Clone(m.Meta)
 		s.Machines[m.Name] = state
 	case Upgrade:
-		state = started(m, state)
-		state.Current = m.Container && step.To == m.TalosVersion
-		state.TalosVersion = step.To
-		if step.Schematic != "" {
-			state.Schematic = step.Schematic
-		}
-
-		state.Upgraded = UpgradeMark{BootID: state.BootID, Version: step.To, Schematic: step.Schematic}
-		s.Machines[m.Name] = state
-		s.cordon(step.Node, true)
-		s.loseData(m, step)
+		s.upgrade(m, step)
 	case Uncordon:
 		s.cordon(step.Node, false)
 	case LeaveEtcd:
@@ -197,6 +187,22 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	case DeleteNode:
 		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == step.Node })
 	}
+}
+
+// upgrade gives a machine of the model another Talos, or another pod.
+func (s *Snapshot) upgrade(m Machine, step Upgrade) {
+	state := started(m, s.Machines[m.Name])
+	state.Current = m.Container && step.To == m.TalosVersion
+	state.TalosVersion = step.To
+
+	if step.Schematic != "" {
+		state.Schematic = step.Schematic
+	}
+
+	state.Upgraded = UpgradeMark{BootID: state.BootID, Version: step.To, Schematic: step.Schematic}
+	s.Machines[m.Name] = state
+	s.cordon(step.Node, true)
+	s.loseData(m, step)
 }
 
 // configure gives a machine of the model its configuration. One from maintenance mode is
