@@ -156,7 +156,7 @@ func TestContainerMistakes(t *testing.T) {
 		}
 	}
 
-	if want := []string{"service_cidrs", "image_cache", "machine.cert_sans[0]", "machine.install"}; !slices.Equal(fields, want) {
+	if want := []string{"pod_cidrs[0]", "image_cache", "machine.cert_sans[0]", "machine.install"}; !slices.Equal(fields, want) {
 		t.Errorf("mistakes in %v, expected %v", fields, want)
 	}
 }
