@@ -1,7 +1,6 @@
 package hostcluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,7 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fieldselector "k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
 // surroundings is what an observation asks about besides the objects of the machines, at most once, and only when a machine
@@ -219,34 +219,7 @@ func (about *surroundings) lastEvent(ctx context.Context, k *kind, o metav1.Obje
 		return "none", nil
 	}
 
-	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int {
-		// Most times are of whole seconds. Versions that cannot be compared are as good as equal.
-		later, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-		if err != nil {
-			later = 0
-		}
-
-		return cmp.Or(eventTime(&a).Compare(eventTime(&b)), later, cmp.Compare(a.Name, b.Name))
-	})
-
-	return fmt.Sprintf("%s %s: %s (%s)", last.Type, last.Reason, strings.TrimSpace(last.Message), eventTime(&last).UTC().Format(time.RFC3339)), nil
-}
-
-// eventTime is when an event happened last: which field says so depends on the library that recorded it.
-func eventTime(e *corev1.Event) time.Time {
-	at := e.CreationTimestamp.Time
-
-	for _, t := range []time.Time{e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time} {
-		if t.After(at) {
-			at = t
-		}
-	}
-
-	if e.Series != nil && e.Series.LastObservedTime.After(at) {
-		at = e.Series.LastObservedTime.Time
-	}
-
-	return at
+	return kubernetes.LastEvent(list.Items), nil
 }
 
 func talosStatus(pod *corev1.Pod) *corev1.ContainerStatus {

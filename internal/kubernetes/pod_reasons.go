@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	clientgo "k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -124,8 +125,20 @@ func (c *Client) lastEvent(ctx context.Context, namespace, kind, name string) st
 		return "none"
 	}
 
-	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int {
-		return cmp.Or(eventTime(&a).Compare(eventTime(&b)), cmp.Compare(a.Name, b.Name))
+	return LastEvent(list.Items)
+}
+
+// LastEvent says which of some events, one at least, happened last, and when. Of several at the same time it is
+// the one that was written last, and then the one whose name is last.
+func LastEvent(events []corev1.Event) string {
+	last := slices.MaxFunc(events, func(a, b corev1.Event) int {
+		// Most times are of whole seconds. Versions that cannot be compared are as good as equal.
+		later, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+		if err != nil {
+			later = 0
+		}
+
+		return cmp.Or(eventTime(&a).Compare(eventTime(&b)), later, cmp.Compare(a.Name, b.Name))
 	})
 
 	return fmt.Sprintf("%s %s: %s (%s)", last.Type, last.Reason, strings.TrimSpace(last.Message), eventTime(&last).UTC().Format(time.RFC3339))
