@@ -109,30 +109,7 @@ func (s *hostSite) killed(t *testing.T, d *driven, what string, config configura
 	t.Helper()
 
 	for at := 1; ; at++ {
-		ctx, kill := context.WithCancelCause(t.Context())
-		life := &mortal{late: at%2 == 0, kill: kill}
-
-		mortals := *s
-		mortals.wrap = func(h host) host {
-			life.host = h
-
-			return life
-		}
-
-		doomed := *d
-		doomed.server = mortals.serve(t)
-		planned := doomed.plan(t, config).must(t)
-
-		life.mu.Lock()
-		life.calls, life.at = 0, at // it lives until after the plan
-		life.mu.Unlock()
-
-		doomed.applyPlanned(ctx, t, config, planned)
-
-		died := errors.Is(context.Cause(ctx), errKilled)
-		kill(nil)
-
-		if !died {
+		if !s.dies(t, d, at, at%2 == 0, config) {
 			t.Logf("%s ends after %d calls to the host", what, at-1)
 
 			return
@@ -142,4 +119,34 @@ func (s *hostSite) killed(t *testing.T, d *driven, what string, config configura
 			return
 		}
 	}
+}
+
+// dies begins a change in a process that is killed at a call to the host, counted from after the plan; late is after the
+// call and before its answer. The state is lost. It says whether there were as many calls.
+func (s *hostSite) dies(t *testing.T, d *driven, at int, late bool, config configuration) bool {
+	t.Helper()
+
+	ctx, kill := context.WithCancelCause(t.Context())
+	defer kill(nil)
+
+	life := &mortal{late: late, kill: kill}
+
+	mortals := *s
+	mortals.wrap = func(h host) host {
+		life.host = h
+
+		return life
+	}
+
+	doomed := *d
+	doomed.server = mortals.serve(t)
+	planned := doomed.plan(t, config).must(t)
+
+	life.mu.Lock()
+	life.calls, life.at = 0, at
+	life.mu.Unlock()
+
+	doomed.applyPlanned(ctx, t, config, planned)
+
+	return errors.Is(context.Cause(ctx), errKilled)
 }

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -66,24 +65,5 @@ func TestContainerStraysGoWithTheirCluster(t *testing.T) {
 func (s *hostSite) makeAndForget(t *testing.T, d *driven, config configuration) {
 	t.Helper()
 
-	ctx, kill := context.WithCancelCause(t.Context())
-	defer kill(nil)
-
-	life := &mortal{late: true, kill: kill}
-	mortals := *s
-	mortals.wrap = func(h host) host {
-		life.host = h
-
-		return life
-	}
-
-	doomed := *d
-	doomed.server = mortals.serve(t)
-	planned := doomed.plan(t, config).must(t)
-
-	life.mu.Lock()
-	life.calls, life.at = 0, 2 // after Check and Ensure
-	life.mu.Unlock()
-
-	doomed.applyPlanned(ctx, t, config, planned)
+	s.dies(t, d, 2, true, config) // after Check and Ensure
 }
