@@ -31,7 +31,7 @@ func (s *session) furnish(ctx context.Context) (made bool, err error) {
 
 	wanted := s.route.wanted(s.pool)
 
-	before, err := s.look(ctx)
+	before, err := s.firstLook(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -73,12 +73,18 @@ func (e *hostSilentError) Error() string { return hostSilent(e.error) }
 
 func (e *hostSilentError) Unwrap() error { return e.error }
 
-// look observes the host before a run does anything there.
-func (s *session) look(ctx context.Context) (hostcluster.Observation, error) {
-	if s.silent != nil {
-		return hostcluster.Observation{}, s.silent
+// firstLook observes the host once, before a run does anything there; every later call gets what the first one saw.
+func (s *session) firstLook(ctx context.Context) (hostcluster.Observation, error) {
+	if !s.looked {
+		s.seen, s.silent = s.look(ctx)
+		s.looked = true
 	}
 
+	return s.seen, s.silent
+}
+
+// look observes the host.
+func (s *session) look(ctx context.Context) (hostcluster.Observation, error) {
 	looking, cancel := context.WithTimeoutCause(ctx, hostLimit, fmt.Errorf("no answer within %s", hostLimit))
 	defer cancel()
 
@@ -151,7 +157,7 @@ func (s *session) hostAnswers(ctx context.Context) error {
 		return nil
 	}
 
-	_, err := s.look(ctx)
+	_, err := s.firstLook(ctx)
 
 	return err
 }

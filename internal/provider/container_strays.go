@@ -23,10 +23,8 @@ func (m *machinery) openAll(ctx context.Context, p pool, recorded *recordedPool,
 		return s, err
 	}
 
-	// A host that is silent shows no strays, and the operation ends with that before it does anything.
-	var seen hostcluster.Observation
-
-	seen, s.silent = s.look(ctx)
+	// A host that is silent shows no strays; the operation, which gets the same answer, ends with that before it does anything.
+	seen, _ := s.firstLook(ctx)
 
 	strays := recorded.strays(p, seen.Strays)
 	if len(strays) == 0 {

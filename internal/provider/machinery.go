@@ -83,7 +83,10 @@ type session struct {
 	want   cluster.Spec
 	pool   pool
 	route  route
-	// silent is why the host cluster of containers did not answer when the operation began; nil when it did.
+	// looked is whether the host cluster of containers was observed already, seen what it showed, and silent why it did not
+	// answer; see firstLook.
+	looked bool
+	seen   hostcluster.Observation
 	silent error
 	// furnished is whether the host cluster has anything of a container.
 	furnished bool
