@@ -192,7 +192,7 @@ func TestBootstrapOnce(t *testing.T) {
 
 			sim := site(t, talossim.Options{})
 			o := newOwner(t, sim)
-			m, api := member(t, sim, o, o.fleet(t, shortly), machinetype.TypeControlPlane)
+			m, api := member(t, sim, o, o.fleet(t, shortlyUnless(test.first == nil)), machinetype.TypeControlPlane)
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 			if test.fault != (talossim.Fault{}) {

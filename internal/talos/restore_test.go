@@ -46,7 +46,7 @@ func lost(t *testing.T, sim *talossim.Simulator, change func(*talos.Options)) (*
 
 	api := o.fleet(t, change).Machine(wanted(m))
 	observed(t, api, "was blank", func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
-	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
+	must(t, former.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
 	observed(t, api, "waited again", waitsForBootstrap)
 	sim.ForgetCalls()
 
@@ -96,7 +96,7 @@ func TestRestoreOnce(t *testing.T) {
 			t.Parallel()
 
 			sim := site(t, talossim.Options{})
-			m, api, snapshot := lost(t, sim, shortly)
+			m, api, snapshot := lost(t, sim, shortlyUnless(test.first == nil))
 
 			if test.fault.Method != "" {
 				m.SetFault(test.fault)

@@ -114,8 +114,17 @@ func (o owner) fleet(t *testing.T, change func(*talos.Options)) *talos.Fleet {
 	return f
 }
 
-// shortly makes effects that never come known quickly.
+// shortly makes effects that never come known quickly. Effects that come may take longer than that.
 func shortly(o *talos.Options) { o.Timeouts.Settle = 100 * time.Millisecond }
+
+// shortlyUnless is shortly where an effect never comes, and patience where it does.
+func shortlyUnless(comes bool) func(*talos.Options) {
+	if comes {
+		return nil
+	}
+
+	return shortly
+}
 
 func site(t *testing.T, options talossim.Options) *talossim.Simulator {
 	t.Helper()
@@ -137,16 +146,15 @@ func wanted(m *talossim.Machine) cluster.Machine {
 	return cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: m.UUID()}
 }
 
-// member is a control plane that was configured and waits for its bootstrap.
+// member is a machine that was configured, whatever the limits of the fleet are for what comes then.
 func member(t *testing.T, sim *talossim.Simulator, o owner, f *talos.Fleet, kind machinetype.Type) (*talossim.Machine, *talos.Machine) {
 	t.Helper()
 
 	m := add(t, sim, talossim.MachineOptions{})
-	api := f.Machine(wanted(m))
 
-	must(t, api.ApplyConfig(t.Context(), o.config(t, kind), cluster.Maintenance, m.UUID()))
+	must(t, o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(t.Context(), o.config(t, kind), cluster.Maintenance, m.UUID()))
 
-	return m, api
+	return m, f.Machine(wanted(m))
 }
 
 // observed waits until the machine looks as it should.
