@@ -299,14 +299,15 @@ func (s site) confined(t *testing.T) string {
 	_, err := core.ServiceAccounts(s.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named}, metav1.CreateOptions{})
 	check(t, err)
 
-	_, err = rbac.Roles(s.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: named, Rules: []rbacv1.PolicyRule{
+	rules := []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{""}, Resources: []string{"services", "persistentvolumeclaims"},
 			Verbs: []string{"get", "list", "create", "patch", "delete"},
 		},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "delete"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
-	}}, metav1.CreateOptions{})
+	}
+	_, err = rbac.Roles(s.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: named, Rules: rules}, metav1.CreateOptions{})
 	check(t, err)
 
 	_, err = rbac.RoleBindings(s.namespace).Create(t.Context(), &rbacv1.RoleBinding{
@@ -314,6 +315,7 @@ func (s site) confined(t *testing.T) string {
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: named.Name}},
 	}, metav1.CreateOptions{})
 	check(t, err)
+	granted(t, s.cluster, s.namespace, "system:serviceaccount:"+s.namespace+":"+named.Name, rules...)
 
 	token, err := core.ServiceAccounts(s.namespace).CreateToken(t.Context(), named.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	check(t, err)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,6 +36,7 @@ func as(t *testing.T, c *addontest.Cluster, namespace, user string, rules ...rba
 		Subjects: []rbacv1.Subject{{Kind: "User", Name: namespace + "-" + user}},
 	}, metav1.CreateOptions{})
 	check(t, err)
+	granted(t, c, namespace, namespace+"-"+user, rules...)
 
 	file, err := clientcmd.LoadFromFile(c.Kubeconfig())
 	check(t, err)
@@ -47,6 +49,30 @@ func as(t *testing.T, c *addontest.Cluster, namespace, user string, rules ...rba
 	check(t, err)
 
 	return kubernetes.Kubeconfig{Content: content}
+}
+
+// granted waits until the host grants somebody rights in a namespace: it looks at roles some time after they are made.
+func granted(t *testing.T, c *addontest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+
+	for _, rule := range rules {
+		for _, r := range rule.Resources {
+			resource, subresource, _ := strings.Cut(r, "/")
+
+			for _, verb := range rule.Verbs {
+				soon(t, func() bool {
+					review, err := c.API().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+						Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+							Namespace: namespace, Verb: verb, Group: rule.APIGroups[0], Resource: resource, Subresource: subresource,
+						}},
+					}, metav1.CreateOptions{})
+					check(t, err)
+
+					return review.Status.Allowed
+				})
+			}
+		}
+	}
 }
 
 // reachByMap is a network of the addresses in a map alone.
