@@ -1,0 +1,141 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgo "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// What is done inside of a cluster gets to it by its handle alone, through the host: an addon into its Kubernetes and snapshots out
+// of its etcd, both real ones.
+func TestAccContainerAddonAndBackup(t *testing.T) {
+	t.Parallel()
+
+	s := siteOn(t, hosttest.New(t, hosttest.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}))
+	m := s.machinery()
+	m.addons.open = func(_ context.Context, api *kubernetes.Client) releaseKeeper {
+		return &addon.Cluster{API: api, Pause: 50 * time.Millisecond}
+	}
+
+	server := serve(t, m, nil)
+	drive := func(name string) *driven {
+		d := drive(t, name, nil)
+		d.server = server
+
+		return d
+	}
+
+	plane, secrets := drive("talosop_control_plane"), newBundle(t)
+	config := s.container("dev", secrets)
+	config["replicas"] = 1
+
+	plane.ready(t, config)
+	plane.expectEmpty(t, "after the create", config)
+
+	handle := plain(t, attributeOf(t, plane.state, "cluster"))
+
+	takesAddon(t, drive(addonResourceType), handle, s.inside(t, secrets, "dev-cp-0-0"))
+	takesBackups(t, drive("talosop_etcd_backup"), handle)
+
+	s.destroy(t, plane, "dev")
+}
+
+// inside is the Kubernetes API of a cluster as the machine in a pod serves it, on no way that talosop takes.
+func (s *hostSite) inside(t *testing.T, secrets, pod string) clientgo.Interface {
+	t.Helper()
+
+	bundle, err := pki.Parse([]byte(secrets))
+	must(t, err)
+
+	admin, err := bundle.KubernetesClient("test", []string{"system:masters"}, time.Hour)
+	must(t, err)
+
+	api, err := clientgo.NewForConfig(&rest.Config{
+		Host: "https://" + net.JoinHostPort(s.Machine(s.namespace, pod).Address().String(), "6443"), Timeout: 20 * time.Second,
+		TLSClientConfig: rest.TLSClientConfig{ServerName: "localhost", CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key},
+	})
+	must(t, err)
+
+	return api
+}
+
+// takesAddon is the life of an addon.
+func takesAddon(t *testing.T, d *driven, handle any, api clientgo.Interface) {
+	t.Helper()
+
+	chart := filepath.Join(t.TempDir(), "echo-1.0.0.tgz")
+	must(t, os.WriteFile(chart, addontest.Echo.Package("1.0.0"), 0o600))
+
+	config := func(greeting string) configuration {
+		return configuration{"cluster": handle, "name": "echo", "namespace": "echo", "chart": chart, "values": []any{"greeting: " + greeting}, "timeout": "1m"}
+	}
+
+	d.plan(t, config("hello")).must(t).tells(t, "Addon echo/echo: 1 object added")
+
+	for _, greeting := range []string{"hello", "goodbye"} {
+		d.apply(t, config(greeting)).must(t)
+		d.expectEmpty(t, "after it said "+greeting, config(greeting))
+
+		found, err := api.CoreV1().ConfigMaps("echo").Get(t.Context(), "echo", metav1.GetOptions{})
+		if err != nil || found.Data["greeting"] != "string "+greeting {
+			t.Errorf("the addon says %q: %v", found.Data["greeting"], err)
+		}
+	}
+
+	d.apply(t, nil).must(t)
+
+	if _, err := api.CoreV1().ConfigMaps("echo").Get(t.Context(), "echo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the addon is left: %v", err)
+	}
+}
+
+// takesBackups is the life of a backup.
+func takesBackups(t *testing.T, d *driven, handle any) {
+	t.Helper()
+
+	folder := t.TempDir()
+	config := func(run string) configuration {
+		return configuration{"cluster": handle, "file": configuration{"path": folder}, "triggers": configuration{"run": run}, "delete_on_destroy": true}
+	}
+
+	var files []string
+
+	for _, run := range []string{"first", "second"} {
+		d.apply(t, config(run)).must(t)
+		d.expectEmpty(t, "after the "+run+" snapshot", config(run))
+
+		if status, member := text(t, d.state, "status"), text(t, d.state, "member"); status != "stored" || member != "dev-cp-0" {
+			t.Errorf("the %s snapshot is %s, of %s", run, status, member)
+		}
+
+		files = append(files, filepath.Join(folder, text(t, d.state, "key")))
+	}
+
+	for _, file := range files {
+		if found, err := os.Stat(file); err != nil || found.Size() == 0 || files[0] == files[1] {
+			t.Errorf("of %v there is no %s: %v", files, file, err)
+		}
+	}
+
+	d.apply(t, nil).must(t)
+
+	if _, err := os.Stat(files[1]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the last snapshot is left: %v", err)
+	}
+}
