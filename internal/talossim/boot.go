@@ -26,9 +26,10 @@ const (
 // boot is everything of a machine that a reboot forgets: its API server, events,
 // services, resources and running sequence.
 type boot struct {
-	m   *Machine
-	sim *Simulator
-	id  string
+	m     *Machine
+	sim   *Simulator
+	power *power
+	id    string
 	// platformName is the hostname that the platform gives.
 	platformName string
 	// hostBoot is the boot id of the kernel that a container runs on, empty for the site's.
@@ -94,9 +95,9 @@ type boot struct {
 }
 
 // newBoot prepares a boot from what is on the machine's disk.
-func newBoot(m *Machine) (*boot, error) {
+func newBoot(m *Machine, p *power) (*boot, error) {
 	b := &boot{
-		m: m, sim: m.sim,
+		m: m, sim: m.sim, power: p,
 		id:         uuid.NewString(),
 		ended:      make(chan outcome, 1),
 		events:     newEventLog(),
@@ -157,7 +158,10 @@ func (b *boot) run(ctx context.Context) outcome {
 	b.cancel()
 	b.leaveCluster()
 	b.work.Wait()
-	b.sim.update(func() { b.m.boot, b.m.off = nil, end == poweredOff })
+	b.sim.update(func() {
+		b.m.boot, b.m.off = nil, end == poweredOff
+		b.power.ends = b.power.ends || end == poweredOff
+	})
 
 	if c := b.joined(); c != nil {
 		c.reap()

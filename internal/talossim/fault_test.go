@@ -107,6 +107,31 @@ func TestCrashAndHangKeepTheMachineAway(t *testing.T) {
 	check(t, m.AwaitReady(within(t, time.Minute)))
 }
 
+// Whoever notices a crash by the call that it costs may switch the machine on again while it still goes down.
+func TestPowerOnWhileACrashGoesOn(t *testing.T) {
+	sim := talossim.ForTest(t, talossim.Options{})
+	m := addMachines(t, sim, "cp", 1)[0]
+
+	for boots := range 20 {
+		m.SetFault(talossim.Fault{Method: "Version", Crash: true})
+
+		if _, err := insecure(t, m).Version(within(t, time.Minute)); status.Code(err) != codes.Unavailable {
+			t.Errorf("version of a crashing machine: %v", err)
+		}
+
+		m.ClearFaults()
+		m.PowerOn()
+		check(t, m.AwaitStage(within(t, 10*time.Second), talossim.StageMaintenance))
+
+		if _, err := insecure(t, m).Version(within(t, time.Minute)); err != nil || m.Boots() != boots+2 {
+			t.Fatalf("version in boot %d: %v", m.Boots(), err)
+		}
+	}
+
+	m.PowerOff()
+	check(t, m.AwaitStage(within(t, time.Minute), talossim.StageUnknown))
+}
+
 func TestOnCallDecidesBeforeACallIsServed(t *testing.T) {
 	sim, m, talos := newMaintenanceMachine(t, talossim.Options{})
 	sim.SetOnCall(func(c talossim.Call) error {

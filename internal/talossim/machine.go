@@ -191,6 +191,10 @@ func (m *Machine) AwaitStage(ctx context.Context, stage Stage) error {
 			return stage == StageUnknown && m.off
 		}
 
+		if m.boot.crashed {
+			return false
+		}
+
 		current, _, _ := m.boot.status()
 
 		return current == stage && Stage(m.boot.published.Load()) == stage
@@ -205,7 +209,7 @@ func (m *Machine) AwaitStage(ctx context.Context, stage Stage) error {
 // AwaitReady returns when the machine is running and ready.
 func (m *Machine) AwaitReady(ctx context.Context) error {
 	err := m.sim.await(ctx, func() bool {
-		if m.boot == nil {
+		if m.boot == nil || m.boot.crashed {
 			return false
 		}
 
@@ -318,9 +322,14 @@ func (m *Machine) Config() []byte {
 	return data
 }
 
+// current is the boot that the machine is in, nil while it is off, which a boot that lost its power is.
 func (m *Machine) current() *boot {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
+
+	if m.boot != nil && m.boot.crashed {
+		return nil
+	}
 
 	return m.boot
 }

@@ -10,14 +10,18 @@ import (
 type power struct {
 	cancel context.CancelFunc
 	done   chan struct{}
+	// ends: the machine goes off, or is off and not everything of it has ended. Guarded by sim.mu.
+	ends bool
 }
 
-// PowerOn starts the machine and returns at once. It does nothing when it is on.
+// PowerOn starts the machine and returns at once. It does nothing when it is on. One that is going off starts once
+// it is.
 func (m *Machine) PowerOn() {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
 
-	if m.power != nil || m.sim.closed {
+	before := m.power
+	if before != nil && !before.ends || m.sim.closed {
 		return
 	}
 
@@ -30,12 +34,15 @@ func (m *Machine) PowerOn() {
 		defer close(p.done)
 		defer cancel()
 
-		m.run(ctx)
+		if before != nil {
+			<-before.done
+		}
+
+		m.run(ctx, p)
 
 		m.sim.update(func() {
-			m.off = true
 			if m.power == p {
-				m.power = nil
+				m.power, m.off = nil, true
 			}
 		})
 	})
@@ -64,6 +71,7 @@ func (m *Machine) crash() <-chan struct{} {
 		m.boot.crashed = true
 	}
 
+	p.ends = true
 	p.cancel()
 
 	return p.done
@@ -125,9 +133,9 @@ func (m *Machine) Move(addr netip.Addr) error {
 
 // run boots the machine again and again until it is switched off. A container exits with its first boot
 // (Talos 1.13: reboot(2) in a PID namespace ends its init).
-func (m *Machine) run(ctx context.Context) {
+func (m *Machine) run(ctx context.Context, p *power) {
 	for {
-		b, err := newBoot(m)
+		b, err := newBoot(m, p)
 		if err != nil {
 			m.sim.logf("%s: boot: %v", m.name, err)
 
