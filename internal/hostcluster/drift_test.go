@@ -1,6 +1,8 @@
 package hostcluster_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -220,6 +222,7 @@ func TestTemplatesChangedByHand(t *testing.T) {
 	// One that was made meanwhile is not.
 	s.patchSet(t, "dev-batch-0", `{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}}`)
 	s.observe(t, spec, func(o hostcluster.Observation) bool { return len(o.Machines["batch/0"].Drift) > 0 })
+	s.awaitController(t, "dev-batch-0")
 	check(t, s.Restart(t.Context(), spec, "batch/0"))
 
 	made := s.observe(t, spec, func(o hostcluster.Observation) bool { return o.Machines["batch/0"].Ready })
@@ -234,6 +237,20 @@ func TestTemplatesChangedByHand(t *testing.T) {
 	if after := s.observe(t, spec, quiet); after.Machines["batch/0"].PodUID == made.Machines["batch/0"].PodUID {
 		t.Error("the pod is the old one")
 	}
+}
+
+// awaitController waits until the next pod of a StatefulSet is made from the template that it has.
+func (s site) awaitController(t *testing.T, name string) {
+	t.Helper()
+
+	await(t, func(ctx context.Context) error {
+		set, err := s.cluster.API().AppsV1().StatefulSets(s.namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && set.Status.ObservedGeneration != set.Generation {
+			err = errors.New("it is not so yet")
+		}
+
+		return err
+	})
 }
 
 // Fields that somebody set to what they are anyhow make no drift, nor does what others keep beside ours.
@@ -253,7 +270,9 @@ func TestWhatIsNoDrift(t *testing.T) {
 	set, err := s.cluster.API().AppsV1().StatefulSets(s.namespace).Get(t.Context(), "dev-cp-0", metav1.GetOptions{})
 	check(t, err)
 
-	set.ManagedFields, set.TypeMeta = nil, metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"}
+	// Whatever its controller says of it meanwhile.
+	set.ManagedFields, set.ResourceVersion = nil, ""
+	set.TypeMeta = metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"}
 	force := true
 	_, err = s.cluster.API().AppsV1().StatefulSets(s.namespace).Patch(t.Context(), "dev-cp-0", types.ApplyPatchType, []byte(encoded(t, set)),
 		metav1.PatchOptions{FieldManager: "someone", Force: &force})
