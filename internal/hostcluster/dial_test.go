@@ -82,7 +82,7 @@ func (d *dialing) dial(t *testing.T, to string) (net.Conn, string, error) {
 	}
 
 	t.Cleanup(func() { _ = conn.Close() })
-	check(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	check(t, conn.SetDeadline(time.Now().Add(testTime)))
 
 	who, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
 
@@ -124,7 +124,8 @@ func (d *dialing) refused(t *testing.T, to string, words ...string) {
 		}
 	}
 
-	if took := time.Since(begun); took > 10*time.Second {
+	// Much less than anybody waits for a machine, and enough for a busy host.
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("%s took %s to be refused", to, took)
 	}
 }
@@ -150,6 +151,8 @@ func TestDialFindsMachines(t *testing.T) {
 
 	var work sync.WaitGroup
 
+	begun := time.Now()
+
 	for to, want := range map[string]string{
 		d.spec.Address(machine("cp", 0)) + ":50000":  "cp-0",
 		"dev-cp-0." + d.spec.Namespace + ".svc:6443": "api-0",
@@ -174,10 +177,10 @@ func TestDialFindsMachines(t *testing.T) {
 		t.Errorf("%d connections to pods, want 2", n)
 	}
 
-	// One that all share, and what is asked again about addresses that are not of the cluster and pods without a connection yet; on
-	// a busy machine that is not within a moment.
-	if n := d.lists(); n > 8 {
-		t.Errorf("pods were listed %d times", n)
+	// One that all share, and what is asked again about addresses that are not of the cluster and pods without a connection yet; and
+	// what is two seconds old is forgotten, so that on a busy machine it is asked for again.
+	if n, took := d.lists(), time.Since(begun); n > 8+int(took/time.Second) {
+		t.Errorf("pods were listed %d times in %s", n, took)
 	}
 
 	// As kubectl does: the fallback is not needed here.
@@ -253,7 +256,7 @@ func TestDialTheEndpoint(t *testing.T) {
 	delete(d.ports[first.UID], 6443)
 	d.mu.Unlock()
 	soon(t, func() bool { _, _, err := d.dial(t, to); return err != nil })
-	d.answers(t, to, "api-1")
+	soon(t, func() bool { _, who, err := d.dial(t, to); return err == nil && who == "api-1" })
 }
 
 // soon fails the test when a condition does not come true.
