@@ -44,11 +44,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// patience bounds what a test waits for, which only matters in failure: a busy machine may take long.
+const patience = 3 * time.Minute
+
 // soon fails the test when a condition does not come true.
 func soon(t testing.TB, condition func(ctx context.Context) error) {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 
 	must(t, wait.Until(ctx, 20*time.Millisecond, condition))
@@ -213,7 +216,7 @@ func (s *site) machine(name string) *talossim.Machine { return s.Machine(s.names
 func (s *site) in(name string, stage talossim.Stage) {
 	s.t.Helper()
 
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 
 	must(s.t, s.machine(name).AwaitStage(ctx, stage))
