@@ -1,0 +1,195 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgo "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+)
+
+// Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward: clusters are made, grow and
+// go by it.
+func TestContainerWaysIn(t *testing.T) {
+	t.Parallel()
+
+	for name, way := range map[string]struct {
+		access  string
+		service corev1.ServiceType // of machines, and of the cluster
+		inside  bool               // talosop is in a pod of the host
+	}{
+		"node ports":     {access: "node-port", service: corev1.ServiceTypeNodePort},
+		"load balancers": {access: "load-balancer", service: corev1.ServiceTypeLoadBalancer},
+		"pods":           {access: "pod", service: corev1.ServiceTypeClusterIP},
+		"from a pod":     {access: "pod", service: corev1.ServiceTypeClusterIP, inside: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newHostSite(t)
+			w := s.walk(t, way.inside)
+			config := s.cluster("dev", newBundle(t), 1, 0)
+			config["host"] = configuration{"namespace": s.namespace, "access": way.access, "service": configuration{"type": string(way.service)}}
+
+			if way.inside {
+				with(config, true, "host", "in_cluster")
+			} else {
+				with(config, s.Kubeconfig(), "host", "kubeconfig_path")
+			}
+
+			w.ready(t, config)
+			w.expectEmpty(t, "after the create", config)
+
+			config["workers"] = configuration{"batch": configuration{"replicas": 1}}
+
+			w.ready(t, config)
+			w.expectEmpty(t, "after it grew", config)
+
+			for _, pod := range []string{"dev-cp-0-0", "dev-batch-0-0"} {
+				if to := s.outside(t, pod, way.service); !w.took(to) {
+					t.Errorf("nothing went to %s of %s", to, pod)
+				}
+			}
+
+			w.listsNodes(t)
+			s.destroy(t, w.driven, "dev")
+		})
+	}
+}
+
+// walker is a resource of a process that remembers what it has connected to.
+type walker struct {
+	*driven
+
+	site   *hostSite
+	inside bool
+
+	mu   sync.Mutex
+	been []string
+}
+
+// walk is a process of the provider; inside it is one in a pod of the host, whose service account is that of the kubeconfig.
+func (s *hostSite) walk(t *testing.T, inside bool) *walker {
+	t.Helper()
+
+	w := &walker{driven: s.drive(t, "talosop_cluster"), site: s, inside: inside}
+	m := s.machinery()
+	m.hosts.open = func(o hostcluster.Options) (host, error) {
+		if o.InCluster != inside {
+			return nil, errors.New("it is asked to connect in another way than it was told")
+		}
+
+		if inside {
+			o.InCluster, o.Kubeconfig.Path = false, s.Kubeconfig()
+		}
+
+		o.Reach = w.reach
+
+		return hostcluster.Open(o)
+	}
+	w.server = serve(t, m, nil)
+
+	return w
+}
+
+func (w *walker) reach(ctx context.Context, network, address string) (net.Conn, error) {
+	w.mu.Lock()
+	w.been = append(w.been, address)
+	w.mu.Unlock()
+
+	return w.site.Reach(ctx, network, address)
+}
+
+func (w *walker) took(address string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return slices.Contains(w.been, address)
+}
+
+// outside is where the Talos API of the machine in a pod is, by a Service of a type.
+func (s *hostSite) outside(t *testing.T, pod string, kind corev1.ServiceType) string {
+	t.Helper()
+
+	live := s.pod(t, pod)
+
+	service, err := s.API().CoreV1().Services(s.namespace).Get(t.Context(), strings.TrimSuffix(pod, "-0"), metav1.GetOptions{})
+	must(t, err)
+
+	if service.Spec.Type != kind {
+		t.Errorf("the Service of %s is of type %s", pod, service.Spec.Type)
+	}
+
+	switch kind {
+	case corev1.ServiceTypeNodePort:
+		node, err := s.API().CoreV1().Nodes().Get(t.Context(), live.Spec.NodeName, metav1.GetOptions{})
+		must(t, err)
+
+		port := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == 50000 })
+
+		return net.JoinHostPort(node.Status.Addresses[0].Address, strconv.Itoa(int(service.Spec.Ports[port].NodePort)))
+	case corev1.ServiceTypeLoadBalancer:
+		return net.JoinHostPort(service.Status.LoadBalancer.Ingress[0].IP, "50000")
+	default:
+		return net.JoinHostPort(live.Status.PodIP, "50000")
+	}
+}
+
+// listsNodes lists the nodes with the kubeconfig that the provider gives to programs.
+func (w *walker) listsNodes(t *testing.T) {
+	t.Helper()
+
+	typ := schemas(t).EphemeralResourceSchemas["talosop_kubeconfig"].ValueType()
+	config := valueOf(t, typ, configuration{"cluster": plain(t, attributeOf(t, w.state, "cluster"))})
+
+	opened, err := w.server.OpenEphemeralResource(t.Context(),
+		&tfprotov6.OpenEphemeralResourceRequest{TypeName: "talosop_kubeconfig", Config: dynamic(t, config)})
+	if err != nil || len(opened.Diagnostics) > 0 {
+		t.Fatal(err, show(opened.Diagnostics))
+	}
+
+	defer func() {
+		closed, err := w.server.CloseEphemeralResource(t.Context(),
+			&tfprotov6.CloseEphemeralResourceRequest{TypeName: "talosop_kubeconfig", Private: opened.Private})
+		if err != nil || len(closed.Diagnostics) > 0 {
+			t.Error(err, show(closed.Diagnostics))
+		}
+	}()
+
+	given := decoded(t, typ, opened.Result)
+
+	rest, err := clientcmd.RESTConfigFromKubeConfig([]byte(text(t, given, "kubeconfig")))
+	must(t, err)
+
+	rest.Timeout = 20 * time.Second
+	rest.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		switch host, port, _ := net.SplitHostPort(address); {
+		case host == "127.0.0.1":
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		case w.inside && host == "dev."+w.site.namespace+".svc.cluster.local":
+			address = net.JoinHostPort(w.site.pod(t, "dev-cp-0-0").Status.PodIP, port)
+		}
+
+		return w.site.Reach(ctx, network, address)
+	}
+
+	api, err := clientgo.NewForConfig(rest)
+	must(t, err)
+
+	list, err := api.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 2 {
+		t.Errorf("a program finds %d nodes at %s: %v", len(list.Items), rest.Host, err)
+	}
+}
