@@ -43,6 +43,7 @@ type kubelets struct {
 type run struct {
 	begun time.Time // of its node
 	told  map[string]bool
+	node  string // that it is to get, before it has it
 }
 
 // runKubelets works until ctx ends.

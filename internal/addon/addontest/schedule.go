@@ -1,6 +1,7 @@
 package addontest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,14 +15,15 @@ import (
 )
 
 // schedule binds a pod to the node with the fewest pods that takes it, or says why there is
-// none. Resources, and affinities but those to nodes, are not looked at.
+// none. Resources, and affinities but those to nodes, are not looked at. What was chosen counts at once, as it does for the scheduler
+// (Kubernetes 1.36, scheduler/schedule_one.go assume), and stays chosen: the volumes of a pod are all on one node.
 func (k *kubelets) schedule(ctx context.Context, pod *corev1.Pod, nodes []*corev1.Node) error {
 	var (
 		best  *corev1.Node
 		fewer int
 	)
 
-	against, needs := map[string]int{}, k.needsOf(pod)
+	against, needs, chosen := map[string]int{}, k.needsOf(pod), k.runOf(pod)
 
 	for _, node := range nodes {
 		if reason := k.unsuited(pod, node, needs); reason != "" {
@@ -30,7 +32,8 @@ func (k *kubelets) schedule(ctx context.Context, pod *corev1.Pod, nodes []*corev
 			continue
 		}
 
-		if n := k.podsOn(node); best == nil || n < fewer {
+		n := k.podsOn(node)
+		if best == nil || best.Name != chosen.node && (n < fewer || node.Name == chosen.node) {
 			best, fewer = node, n
 		}
 	}
@@ -38,6 +41,8 @@ func (k *kubelets) schedule(ctx context.Context, pod *corev1.Pod, nodes []*corev
 	if best == nil {
 		return k.refuse(ctx, pod, len(nodes), against)
 	}
+
+	chosen.node = best.Name
 
 	if len(needs.delayed) > 0 {
 		return k.choose(ctx, needs.delayed, best)
@@ -91,7 +96,7 @@ func (k *kubelets) podsOn(node *corev1.Node) int {
 		return 0
 	}
 
-	return len(slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != node.Name }))
+	return len(slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return cmp.Or(pod.Spec.NodeName, k.runOf(pod).node) != node.Name }))
 }
 
 // unsuited says why a node does not take a pod, empty when it does.
