@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func TestWhoAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s, p, err := connect(t, testOptions(serveTLS(t, test.server, "127.0.0.1:0").port(), test.credentials), test.fingerprints...)
+			s, p, err := connect(t, testOptions(serveTLS(t, test.server).port(), test.credentials), test.fingerprints...)
 
 			if test.class != nil {
 				if s != nil || !errors.Is(err, test.class) || Classify(err) != test.class || !strings.Contains(err.Error(), test.text) {
@@ -111,20 +112,22 @@ func TestUnreachable(t *testing.T) {
 
 	ca := newTestCA(t)
 
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	// Its own port is taken, so that nobody else listens there meanwhile.
+	taken, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(listen(t, func(net.Conn) {})))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	closed.Close()
+	t.Cleanup(func() { taken.Close() })
 
 	tests := map[string]struct {
 		accept func(net.Conn)
+		limit  time.Duration
 		class  error
 		text   string
 	}{
 		"nobody listens":      {class: ErrUnreachable, text: "connection refused"},
-		"silence":             {accept: func(net.Conn) {}, class: ErrUnreachable, text: "no answer within"},
+		"silence":             {accept: func(net.Conn) {}, limit: 500 * time.Millisecond, class: ErrUnreachable, text: "no answer within"},
 		"hangs up":            {accept: func(c net.Conn) { c.Close() }, class: ErrUnreachable},
 		"speaks another word": {accept: func(c net.Conn) { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, class: ErrForeign, text: "does not speak TLS"},
 	}
@@ -132,13 +135,15 @@ func TestUnreachable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			port := closed.Addr().(*net.TCPAddr).Port
+			port := taken.LocalAddr().(*net.TCPAddr).Port
 			if test.accept != nil {
 				port = listen(t, test.accept)
 			}
 
 			o := testOptions(port, ca.credentials(t))
-			o.Timeouts.Connect = 500 * time.Millisecond
+			if test.limit > 0 {
+				o.Timeouts.Connect = test.limit
+			}
 
 			_, _, err := connect(t, o)
 			if !errors.Is(err, test.class) || !strings.Contains(err.Error(), test.text) {
@@ -216,7 +221,8 @@ func TestSessionNeverReconnects(t *testing.T) {
 	t.Parallel()
 
 	ca := newTestCA(t)
-	first := serveTLS(t, ca.member(t, nil), "127.0.0.1:0")
+	l := newLasting(t)
+	first := serveOn(t, l, ca.member(t, nil))
 
 	s, _, err := connect(t, testOptions(first.port(), ca.credentials(t)))
 	if err != nil {
@@ -227,10 +233,9 @@ func TestSessionNeverReconnects(t *testing.T) {
 		t.Fatalf("err = %v, alive %t, want an answer of a living session", err, s.alive())
 	}
 
-	address := first.Addr().String()
 	first.server.Stop()
 
-	second := serveTLS(t, ca.member(t, nil), address)
+	second := serveOn(t, l.again(t), ca.member(t, nil))
 
 	for range 3 {
 		if _, err := s.version(t.Context()); Classify(err) != ErrUnreachable {
@@ -248,7 +253,8 @@ func TestReadDialsAgain(t *testing.T) {
 	t.Parallel()
 
 	ca := newTestCA(t)
-	first := serveTLS(t, ca.member(t, nil), "127.0.0.1:0")
+	l := newLasting(t)
+	first := serveOn(t, l, ca.member(t, nil))
 
 	f, err := NewFleet(testOptions(first.port(), ca.credentials(t)))
 	if err != nil {
@@ -277,10 +283,9 @@ func TestReadDialsAgain(t *testing.T) {
 		}
 	}
 
-	address := first.Addr().String()
 	first.server.Stop()
 
-	second := serveTLS(t, ca.member(t, nil), address)
+	second := serveOn(t, l.again(t), ca.member(t, nil))
 
 	if err := ask(); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("after a restart: err = %v, want an answer", err)

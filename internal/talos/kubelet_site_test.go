@@ -3,6 +3,7 @@ package talos_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,23 +79,28 @@ func TestAwaitKubeletThatDoesNotStart(t *testing.T) {
 
 	sim := site(t, talossim.Options{})
 	o := newOwner(t, sim)
-	m, api, config := waiting(t, sim, o, o.fleet(t, func(o *talos.Options) { o.Timeouts.Kubelet = 3 * time.Second }))
+	m, api, config := waiting(t, sim, o, o.fleet(t, func(o *talos.Options) { o.Timeouts.Kubelet = time.Second }))
 
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)
 	must(t, sim.SetImage(noKubelet, talossim.Image{Missing: true}))
 	must(t, api.ApplyConfig(t.Context(), replaced(t, config, kubeletBefore, noKubelet), cluster.Member, m.UUID()))
 
-	err := api.AwaitKubelet(t.Context(), noKubelet)
-	if !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) {
-		t.Fatalf("error %v, want one that may be repeated", err)
-	}
-
-	for _, part := range []string{m.Address().String(), noKubelet, "it does not run", "its service is Failed: failed to run pre stage"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("error %v, want %q in it", err, part)
+	// It takes a while to fail.
+	must(t, retried(t, func(ctx context.Context) error {
+		err := api.AwaitKubelet(ctx, noKubelet)
+		if !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) {
+			t.Fatalf("error %v, want one that may be repeated", err)
 		}
-	}
+
+		for _, part := range []string{m.Address().String(), noKubelet, "it does not run", "its service is Failed: failed to run pre stage"} {
+			if !strings.Contains(err.Error(), part) {
+				return fmt.Errorf("want %q in: %w", part, err)
+			}
+		}
+
+		return nil
+	}))
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	interrupt := errors.New("interrupt")

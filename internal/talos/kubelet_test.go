@@ -103,10 +103,9 @@ func TestAwaitKubelet(t *testing.T) {
 			t.Parallel()
 
 			k, m := newKubeletOf(t)
-			m.fleet.options.Timeouts.Kubelet = 10 * time.Second
 
 			if test.want != "" {
-				m.fleet.options.Timeouts.Kubelet = 2 * time.Second
+				m.fleet.options.Timeouts.Kubelet = time.Second
 			}
 
 			test.have(k)

@@ -26,7 +26,7 @@ func TestManifestsFollowTheConfiguration(t *testing.T) {
 	sim := site(t, talossim.Options{})
 	o := newOwner(t, sim)
 	m, api, config := waiting(t, sim, o, o.fleet(t, nil))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 
 	rendered := func(image string) {

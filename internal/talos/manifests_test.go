@@ -246,7 +246,7 @@ func TestResources(t *testing.T) {
 func TestResourcesOfNoMember(t *testing.T) {
 	t.Parallel()
 
-	g := serveTLS(t, maintenance(t, nil), "127.0.0.1:0")
+	g := serveTLS(t, maintenance(t, nil))
 
 	f, err := NewFleet(testOptions(g.port(), Credentials{}))
 	if err != nil {

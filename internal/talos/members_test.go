@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
@@ -21,7 +20,7 @@ func controlPlanes(t *testing.T, sim *talossim.Simulator, n int) ([]*talossim.Ma
 	t.Helper()
 
 	o := newOwner(t, sim)
-	f := o.fleet(t, func(o *talos.Options) { o.Timeouts.Settle = 2 * time.Second })
+	f := o.fleet(t, nil)
 	machines, apis := make([]*talossim.Machine, n), make([]*talos.Machine, n)
 
 	for i := range n {
@@ -229,7 +228,7 @@ func TestRemoveMemberErrors(t *testing.T) {
 
 	machines[0].SetFault(talossim.Fault{Method: "EtcdRemoveMemberByID", Cut: true})
 
-	err := apis[0].RemoveMember(t.Context(), dead)
+	err := newOwner(t, sim).fleet(t, shortly).Machine(wanted(machines[0])).RemoveMember(t.Context(), dead)
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "still in the member list") {
 		t.Errorf("a lost request: %v", err)
 	}

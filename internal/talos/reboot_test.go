@@ -38,7 +38,7 @@ func TestReboot(t *testing.T) {
 
 			sim := site(t, talossim.Options{})
 			o := newOwner(t, sim)
-			m, api, _ := waiting(t, sim, o, o.fleet(t, func(o *talos.Options) { o.Timeouts.Settle = 2 * time.Second }))
+			m, api, _ := waiting(t, sim, o, o.fleet(t, nil))
 			boot := m.BootID()
 
 			if test.fault != (talossim.Fault{}) {
@@ -46,7 +46,7 @@ func TestReboot(t *testing.T) {
 				m.SetFault(test.fault)
 			}
 
-			err := api.Reboot(t.Context(), m.UUID())
+			err := o.fleet(t, shortlyUnless(test.first == nil)).Machine(wanted(m)).Reboot(t.Context(), m.UUID())
 			if !errors.Is(err, test.first) || wait.IsPermanent(err) != test.permanent {
 				t.Fatalf("first attempt: %v, want %v", err, test.first)
 			}
@@ -138,7 +138,7 @@ func TestRebootOfAContainer(t *testing.T) {
 
 			select {
 			case <-m.Off():
-			case <-time.After(time.Minute):
+			case <-time.After(patience):
 				t.Fatal("it goes on")
 			}
 

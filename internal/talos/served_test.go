@@ -152,13 +152,50 @@ func (g *gate) Accept() (net.Conn, error) {
 
 func (g *gate) port() int { return g.Addr().(*net.TCPAddr).Port }
 
-func serveTLS(t *testing.T, config *tls.Config, address string, register ...func(*grpc.Server)) *gate {
+// lasting is a listener whose port stays taken when its server stops, for the next one: a port that
+// was given back may be somebody else's by then.
+type lasting struct{ *net.TCPListener }
+
+func newLasting(t *testing.T) lasting {
 	t.Helper()
 
-	l, err := net.Listen("tcp", address)
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	t.Cleanup(func() { l.Close() })
+
+	return lasting{l}
+}
+
+// Close implements net.Listener: nothing is accepted any more.
+func (l lasting) Close() error { return l.SetDeadline(time.Now()) }
+
+// again is the listener for another server, which closes it.
+func (l lasting) again(t *testing.T) net.Listener {
+	t.Helper()
+
+	if err := l.SetDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+
+	return l.TCPListener
+}
+
+func serveTLS(t *testing.T, config *tls.Config, register ...func(*grpc.Server)) *gate {
+	t.Helper()
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return serveOn(t, l, config, register...)
+}
+
+func serveOn(t *testing.T, l net.Listener, config *tls.Config, register ...func(*grpc.Server)) *gate {
+	t.Helper()
 
 	g := &gate{Listener: tls.NewListener(l, config), server: grpc.NewServer(grpc.Creds(insecure.NewCredentials()))}
 	for _, r := range register {
@@ -186,11 +223,9 @@ func served(t *testing.T, register ...func(*grpc.Server)) *Machine {
 	t.Helper()
 
 	ca := newTestCA(t)
-	g := serveTLS(t, ca.member(t, nil), "127.0.0.1:0", register...)
-	o := testOptions(g.port(), ca.credentials(t))
-	o.Timeouts.Call = 2 * time.Second
+	g := serveTLS(t, ca.member(t, nil), register...)
 
-	f, err := NewFleet(o)
+	f, err := NewFleet(testOptions(g.port(), ca.credentials(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +245,7 @@ func machineOf(t *testing.T, api machineapi.MachineServiceServer) *Machine {
 func testOptions(port int, credentials Credentials) Options {
 	return Options{
 		Credentials: credentials, Port: port,
-		Timeouts: Timeouts{Connect: 20 * time.Second, Call: 20 * time.Second, Observe: 40 * time.Second, Poll: 10 * time.Millisecond},
+		Timeouts: Timeouts{Connect: time.Minute, Call: time.Minute, Observe: 2 * time.Minute, Poll: 10 * time.Millisecond},
 	}.withDefaults()
 }
 

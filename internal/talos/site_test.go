@@ -98,10 +98,7 @@ func (o owner) fleet(t *testing.T, change func(*talos.Options)) *talos.Fleet {
 
 	options := talos.Options{
 		Credentials: o.credentials(t), Digest: machineconfig.Digest,
-		Timeouts: talos.Timeouts{
-			Connect: 20 * time.Second, Call: 20 * time.Second, Observe: time.Minute, Change: 20 * time.Second,
-			Settle: 20 * time.Second, Poll: 10 * time.Millisecond,
-		},
+		Timeouts: patiently,
 	}
 	if change != nil {
 		change(&options)
@@ -114,8 +111,16 @@ func (o owner) fleet(t *testing.T, change func(*talos.Options)) *talos.Fleet {
 	return f
 }
 
+// patience is for what has to come, on a machine that is busy with other tests, too.
+const patience = 5 * time.Minute
+
+var patiently = talos.Timeouts{
+	Connect: time.Minute, Call: time.Minute, Observe: 2 * time.Minute, Change: time.Minute,
+	Settle: time.Minute, Poll: 10 * time.Millisecond,
+}
+
 // shortly makes effects that never come known quickly. Effects that come may take longer than that.
-func shortly(o *talos.Options) { o.Timeouts.Settle = 100 * time.Millisecond }
+func shortly(o *talos.Options) { o.Timeouts.Settle = 500 * time.Millisecond }
 
 // shortlyUnless is shortly where an effect never comes, and patience where it does.
 func shortlyUnless(comes bool) func(*talos.Options) {
@@ -161,7 +166,7 @@ func member(t *testing.T, sim *talossim.Simulator, o owner, f *talos.Fleet, kind
 func observed(t *testing.T, api *talos.Machine, what string, condition func(cluster.MachineState) bool) cluster.MachineState {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 
 	var state cluster.MachineState

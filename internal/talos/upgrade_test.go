@@ -119,7 +119,7 @@ func TestUpgradeAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim, m, api := upgradable(t, test.version, func(o *talos.Options) { o.Timeouts.Settle = 2 * time.Second })
+			sim, m, api := upgradable(t, test.version, nil)
 			image, want := newer, "v1.13.1"
 
 			if test.version == "v1.12.6" {
@@ -128,7 +128,8 @@ func TestUpgradeAgain(t *testing.T) {
 
 			m.SetFault(test.fault)
 
-			if err := api.Upgrade(t.Context(), image, m.UUID(), confirmed); !errors.Is(err, test.first) || wait.IsPermanent(err) {
+			first := newOwner(t, sim).fleet(t, shortlyUnless(test.first == nil)).Machine(wanted(m))
+			if err := first.Upgrade(t.Context(), image, m.UUID(), confirmed); !errors.Is(err, test.first) || wait.IsPermanent(err) {
 				t.Fatalf("first attempt: %v, want %v", err, test.first)
 			}
 
