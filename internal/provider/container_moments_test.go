@@ -150,7 +150,7 @@ func (s *hostSite) expectEtcd(t *testing.T, name string, planes int) {
 		want = append(want, fmt.Sprintf("%s-cp-%d", name, i))
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
 	// Clusters of other tests, which come and go, are asked as well.

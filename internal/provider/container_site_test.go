@@ -54,7 +54,7 @@ func (s *hostSite) machinery() *machinery {
 	m := impatientMachinery()
 	m.interval = 200 * time.Millisecond
 	m.policy.DeadAfter = 20 * time.Second
-	m.talos.Timeouts.Connect, m.talos.Timeouts.Call, m.talos.Timeouts.Observe = 10*time.Second, 10*time.Second, 10*time.Second
+	m.talos.Timeouts.Connect, m.talos.Timeouts.Call, m.talos.Timeouts.Observe = 30*time.Second, 30*time.Second, 30*time.Second
 	m.hosts.open = func(o hostcluster.Options) (host, error) {
 		o.Reach = s.Reach
 
@@ -89,7 +89,8 @@ func (s *hostSite) drive(t *testing.T, name string) *driven {
 func (s *hostSite) container(name, secrets string) configuration {
 	return configuration{
 		"mode": "container", "name": name, "secrets": secrets, "talos_version": "v1.13.0", "kubernetes_version": "v1.36.2", "deletion_protection": false,
-		"timeouts": configuration{"create": "90s", "update": "90s", "delete": "60s"},
+		// They only matter in failure: a busy machine may take long.
+		"timeouts": configuration{"create": "10m", "update": "10m", "delete": "10m"},
 		"host":     configuration{"kubeconfig_path": s.Kubeconfig(), "namespace": s.namespace},
 	}
 }

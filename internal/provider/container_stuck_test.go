@@ -25,12 +25,12 @@ func TestContainerImageIsCorrected(t *testing.T) {
 
 	volumes := s.claimUIDs(t)
 
-	config = with(with(config, "ghcr.io/siderolabs/nothing", "host", "image"), "10s", "timeouts", "update")
-	if done := d.apply(t, config); !done.failed() || !strings.Contains(s.imageOf(t, "wrong-cp-0-0"), "nothing") {
+	config = with(config, "ghcr.io/siderolabs/nothing", "host", "image")
+	if done := d.applyIn(s.until(t, "wrong-cp-0-0", "nothing"), t, config); !done.failed() || !strings.Contains(s.imageOf(t, "wrong-cp-0-0"), "nothing") {
 		t.Fatalf("there is no such image: %s", show(done.diagnostics))
 	}
 
-	config = with(with(config, "ghcr.io/siderolabs/talos", "host", "image"), "90s", "timeouts", "update")
+	config = with(config, "ghcr.io/siderolabs/talos", "host", "image")
 
 	d.refresh(t).must(t)
 	d.ready(t, config)
@@ -48,6 +48,29 @@ func TestContainerImageIsCorrected(t *testing.T) {
 	}
 
 	s.destroy(t, d, "wrong")
+}
+
+// until ends when a pod has an image with some words in its name, which is when a run that waits for the pod is given up.
+func (s *hostSite) until(t *testing.T, pod, words string) context.Context {
+	t.Helper()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+
+	go func() {
+		defer cancel()
+
+		_ = wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error { // until the test ends
+			found, err := s.API().CoreV1().Pods(s.namespace).Get(ctx, pod, metav1.GetOptions{})
+			if err == nil && !strings.Contains(found.Spec.Containers[0].Image, words) {
+				err = errors.New("it is the one of before")
+			}
+
+			return err
+		})
+	}()
+
+	return ctx
 }
 
 // A StatefulSet that somebody gave another image is put right, and the pod that never had it stays in service.
