@@ -48,6 +48,10 @@ func (h *Host) Ensure(ctx context.Context, s Spec) error {
 		}
 	}
 
+	if err := h.ensureBudget(ctx, s, found); err != nil {
+		return err
+	}
+
 	return h.eachMachine(s, func(m Machine) error { return h.ensureMachine(ctx, s, m, found) })
 }
 

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	appsapply "k8s.io/client-go/applyconfigurations/apps/v1"
 	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	policyapply "k8s.io/client-go/applyconfigurations/policy/v1"
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -39,8 +41,10 @@ type kind struct {
 	client                     func(clientgo.Interface) rest.Interface
 	// derived objects are made and removed by the host's own controllers.
 	derived bool
-	empty   func() object
-	list    func() runtime.Object
+	// optional objects are done without by whoever may not see them.
+	optional bool
+	empty    func() object
+	list     func() runtime.Object
 	// owned are the fields of an object that talosop set and nobody changed since.
 	owned func(object) (any, error)
 }
@@ -49,6 +53,8 @@ func coreClient(api clientgo.Interface) rest.Interface { return api.CoreV1().RES
 func appsClient(api clientgo.Interface) rest.Interface { return api.AppsV1().RESTClient() }
 
 func discoveryClient(api clientgo.Interface) rest.Interface { return api.DiscoveryV1().RESTClient() }
+
+func policyClient(api clientgo.Interface) rest.Interface { return api.PolicyV1().RESTClient() }
 
 var (
 	namespaceKind = &kind{
@@ -69,6 +75,11 @@ var (
 		name: "StatefulSet", apiVersion: "apps/v1", resource: "statefulsets", client: appsClient,
 		empty: func() object { return &appsv1.StatefulSet{} }, list: func() runtime.Object { return &appsv1.StatefulSetList{} },
 		owned: ownedBy(appsapply.ExtractStatefulSet),
+	}
+	budgetKind = &kind{
+		name: "PodDisruptionBudget", apiVersion: "policy/v1", resource: "poddisruptionbudgets", client: policyClient, optional: true,
+		empty: func() object { return &policyv1.PodDisruptionBudget{} }, list: func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
+		owned: ownedBy(policyapply.ExtractPodDisruptionBudget),
 	}
 	// Of pods and what controllers make, nothing is applied.
 	podKind = &kind{

@@ -112,6 +112,8 @@ func (s site) objects(t *testing.T, spec hostcluster.Spec) map[string]metav1.Obj
 	add("PersistentVolumeClaim", claims, err)
 	services, err := api.CoreV1().Services(s.namespace).List(t.Context(), options)
 	add("Service", services, err)
+	budgets, err := api.PolicyV1().PodDisruptionBudgets(s.namespace).List(t.Context(), options)
+	add("PodDisruptionBudget", budgets, err)
 	revisions, err := api.AppsV1().ControllerRevisions(s.namespace).List(t.Context(), options)
 	add("ControllerRevision", revisions, err)
 	slices, err := api.DiscoveryV1().EndpointSlices(s.namespace).List(t.Context(), options)
@@ -172,7 +174,7 @@ func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
 	before, err := s.Observe(t.Context(), spec)
 	check(t, err)
 
-	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Trouble != "" || len(m.Drift) != 7 || len(before.Missing) != 1 {
+	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Trouble != "" || len(m.Drift) != 7 || len(before.Missing) != 2 {
 		t.Errorf("of nothing the observation is %+v", before)
 	}
 

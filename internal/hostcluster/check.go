@@ -187,6 +187,7 @@ func (c *checking) checkForeign() {
 
 	if c.spec.Endpoint != nil {
 		check(serviceKind, orNil(c.found.services[c.spec.Cluster]))
+		check(budgetKind, orNil(c.found.budgets[c.spec.Cluster]))
 	}
 
 	for _, m := range c.spec.Machines {

@@ -31,8 +31,8 @@ type need struct {
 	cluster bool
 	// attribute that makes it needed, and what else could be done.
 	attribute, otherwise string
-	// pending is true for rights that may come with a namespace.
-	pending bool
+	// pending is true for rights that may come with a namespace, warning for those without which there are machines all the same.
+	pending, warning bool
 }
 
 // rightsAtOnce are asked for at a time.
@@ -65,6 +65,13 @@ func (c *checking) needs(exists bool) []need {
 		needs = append(needs, need{
 			resource: "nodes", verbs: []string{"list"}, cluster: true, attribute: attributeAccess,
 			otherwise: " Or choose another access than node-port, which needs the nodes' addresses.",
+		})
+	}
+
+	if c.spec.budget() != nil {
+		needs = append(needs, need{
+			group: "policy", resource: "poddisruptionbudgets", verbs: all, warning: true,
+			otherwise: " Without it a drain of the host may take several control planes at once; all else works.",
 		})
 	}
 
@@ -160,7 +167,11 @@ func (c *checking) judge(n need) {
 	}
 
 	note := c.find
-	if n.pending {
+
+	switch {
+	case n.warning:
+		note = c.warn
+	case n.pending:
 		note = c.await
 	}
 

@@ -253,14 +253,15 @@ func TestCheckOfRights(t *testing.T) {
 	c.config = as(t, c.cluster, c.namespace, "owner", rule("statefulsets", most...), rule("services", most...), rule("persistentvolumeclaims", most...),
 		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
 	unseen := want{"?", "The credentials may not look at nodes"}
-	c.finds(t, c.spec(), want{"?", "The credentials may not look at nodes, the namespace " + c.namespace + ", the resource quotas"})
+	unprotected := want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy in"}
+	c.finds(t, c.spec(), want{"?", "The credentials may not look at nodes, the namespace " + c.namespace + ", the resource quotas"}, unprotected)
 
 	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...), rule("pods", "get", "list"))
 	c.finds(t, c.spec(),
 		want{"", "may not create, patch, delete statefulsets.apps in the namespace " + c.namespace},
 		want{"", "may not delete pods in"},
 		want{"", "may not list persistentvolumeclaims in"},
-		want{"access", "may not create pods/portforward"}, unseen)
+		want{"access", "may not create pods/portforward"}, unseen, unprotected)
 
 	s := c.spec()
 	s.Access = hostcluster.NodePort
@@ -288,6 +289,7 @@ func TestCheckOfRightsThatComeWithTheNamespace(t *testing.T) {
 		want{"~", "may not list persistentvolumeclaims"},
 		want{"~namespace", "has no namespace not-there"},
 		want{"?", "may not look at nodes"},
+		want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy"},
 	)
 }
 

@@ -88,6 +88,28 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 			func(o hostcluster.Observation) bool { return saying(o.Missing, "Service", "/dev does not exist") },
 		},
 		{
+			"budget", func(t *testing.T) {
+				check(t, s.cluster.API().PolicyV1().PodDisruptionBudgets(s.namespace).Delete(t.Context(), "dev", metav1.DeleteOptions{}))
+			},
+			func(o hostcluster.Observation) bool {
+				return saying(o.Missing, "PodDisruptionBudget", "/dev does not exist")
+			},
+		},
+		{
+			"selector of the budget", func(t *testing.T) {
+				s.patchBudget(t, "dev", `{"spec":{"selector":{"matchLabels":{"talosop.dev/role":"worker"}}}}`)
+			},
+			func(o hostcluster.Observation) bool {
+				return saying(o.Drift, "PodDisruptionBudget", "/dev:", "spec.selector")
+			},
+		},
+		{
+			"measure of the budget", func(t *testing.T) { s.patchBudget(t, "dev", `{"spec":{"maxUnavailable":null,"minAvailable":0}}`) },
+			func(o hostcluster.Observation) bool {
+				return saying(o.Drift, "PodDisruptionBudget", "/dev", "minAvailable")
+			},
+		},
+		{
 			"label of a machine's Service", func(t *testing.T) {
 				s.patchService(t, "dev-cp-0", `{"metadata":{"labels":{"talosop.dev/pool":null}}}`)
 			},

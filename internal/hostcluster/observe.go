@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -17,15 +18,18 @@ type inventory struct {
 	pods     map[string]*corev1.Pod
 	claims   map[string]*corev1.PersistentVolumeClaim
 	services map[string]*corev1.Service
+	// budgets are nil when the credentials may not read them, and for a Spec that has none.
+	budgets map[string]*policyv1.PodDisruptionBudget
 }
 
-// look lists what a selector matches: four requests, whatever the number of machines.
+// look lists what a selector matches: a request for each kind, whatever the number of machines.
 func (h *Host) look(ctx context.Context, s Spec, selector string) (*inventory, error) {
 	var (
 		sets     *appsv1.StatefulSetList
 		pods     *corev1.PodList
 		claims   *corev1.PersistentVolumeClaimList
 		services *corev1.ServiceList
+		budgets  map[string]*policyv1.PodDisruptionBudget
 	)
 
 	options := metav1.ListOptions{LabelSelector: selector}
@@ -55,12 +59,24 @@ func (h *Host) look(ctx context.Context, s Spec, selector string) (*inventory, e
 		return err
 	})
 
+	if s.budget() != nil {
+		list(budgetKind, func() error {
+			found, err := h.client().PolicyV1().PodDisruptionBudgets(s.Namespace).List(ctx, options)
+			if err == nil {
+				budgets = byNames(found.Items)
+			}
+
+			return unlessForbidden(err)
+		})
+	}
+
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 
 	return &inventory{
 		sets: byNames(sets.Items), pods: byNames(pods.Items), claims: byNames(claims.Items), services: byNames(services.Items),
+		budgets: budgets,
 	}, nil
 }
 
@@ -118,7 +134,7 @@ func (h *Host) Observe(ctx context.Context, s Spec) (Observation, error) {
 	return observation, nil
 }
 
-// observeShared is about the namespace and the Service of the control planes.
+// observeShared is about the namespace, and the budget and the Service of the control planes.
 func (h *Host) observeShared(ctx context.Context, s Spec, found *inventory, o *Observation) error {
 	if s.CreateNamespace {
 		live, err := h.get(ctx, namespaceKind, "", s.Namespace)
@@ -143,6 +159,10 @@ func (h *Host) observeShared(ctx context.Context, s Spec, found *inventory, o *O
 
 			o.Drift = append(o.Drift, lines...)
 		}
+	}
+
+	if err := h.observeBudget(ctx, s, found, o); err != nil {
+		return err
 	}
 
 	wanted := s.endpointService()

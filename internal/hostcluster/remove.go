@@ -41,7 +41,7 @@ func (h *Host) Remove(ctx context.Context, s Spec, machine string) error {
 	return nil
 }
 
-// RemoveShared deletes what the machines of a cluster share: the Service of the control planes and, where the Spec asks for its making, the
+// RemoveShared deletes what the machines of a cluster share: the Service and the budget of the control planes and, where the Spec asks for its making, the
 // namespace if talosop made it and nothing else is in it. It returns when they are gone. It refuses while there are control planes of
 // the cluster, whatever the Spec says of them. Workers that are left are without a cluster: they stay, and so does the namespace, and
 // the error is a [WorkersLeftError] when all else is done. Idempotent.
@@ -57,7 +57,7 @@ func (h *Host) RemoveShared(ctx context.Context, s Spec) error {
 			s.Cluster, s.Namespace, h, strings.Join(slices.Concat(planes, workers), ", "))
 	}
 
-	if err := h.clear(ctx, s, s.Selector()+",!"+LabelMachine, serviceKind, revisionKind, sliceKind); err != nil {
+	if err := h.clear(ctx, s, s.Selector()+",!"+LabelMachine, serviceKind, budgetKind, revisionKind, sliceKind); err != nil {
 		return fmt.Errorf("remove what the machines of %s share: %w", s.Cluster, err)
 	}
 
@@ -215,7 +215,8 @@ func inOrder(s Spec, objects []object) []object {
 	return ours
 }
 
-// list is what a selector matches of a kind. What only the host's own controllers make need not be readable: they remove it.
+// list is what a selector matches of a kind. What only the host's own controllers make need not be readable, because they remove it, nor
+// what is not made without the right to read it.
 func (h *Host) list(ctx context.Context, k *kind, namespace, selector string) ([]object, error) {
 	list := k.list()
 
@@ -223,7 +224,7 @@ func (h *Host) list(ctx context.Context, k *kind, namespace, selector string) ([
 		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, parameters).Do(ctx).Into(list)
 
 	switch {
-	case k.derived && apierrors.IsForbidden(err):
+	case (k.derived || k.optional) && apierrors.IsForbidden(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("list the %ss in namespace %s on %s: %w", k.name, namespace, h, err)

@@ -75,6 +75,8 @@ type Machine struct {
 	Image       string
 	PullSecrets []string
 	Pod         PodSpec
+	// Leaving is true for one that is to go.
+	Leaving bool
 }
 
 // PodSpec is what can be chosen of a machine's pod.

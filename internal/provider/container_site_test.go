@@ -169,6 +169,13 @@ func (s *hostSite) objects(t *testing.T, selector string) []string {
 		add("Pod", o.Name)
 	}
 
+	budgets, err := s.API().PolicyV1().PodDisruptionBudgets(s.namespace).List(t.Context(), options)
+	must(t, err)
+
+	for _, o := range budgets.Items {
+		add("PodDisruptionBudget", o.Name)
+	}
+
 	return found
 }
 

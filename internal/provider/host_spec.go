@@ -71,7 +71,7 @@ func (p pool) formerly(m cluster.Machine) (hostcluster.Machine, bool) {
 		return hostcluster.Machine{}, false
 	}
 
-	return hostcluster.Machine{Name: m.Name, Pool: of, Ordinal: ordinal, Role: hostcluster.Role(m.Role), Image: p.imageOfPool()}, true
+	return hostcluster.Machine{Name: m.Name, Pool: of, Ordinal: ordinal, Role: hostcluster.Role(m.Role), Image: p.imageOfPool(), Leaving: true}, true
 }
 
 // imageOfPool is any image of the pool: for machines that go it only has to be one.

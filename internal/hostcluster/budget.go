@@ -1,0 +1,137 @@
+package hostcluster
+
+import (
+	"context"
+	"fmt"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// budget lets whoever drains nodes of the host evict one control plane at a time, nil for a resource that has none. talosop's own
+// replacements delete pods and evict none, so that it does not bound them: the planner does, which knows more than readiness.
+//
+// What counts is the pods that there are, each with its StatefulSet of one (Kubernetes 1.36, controller/disruption getExpectedScale): the
+// budget needs no number of machines, and none that grows or shrinks writes it.
+//
+// A pod that is not ready may still be a member of etcd that the quorum needs, such as one whose API server restarts, and with ephemeral
+// storage it takes its data along. So it goes when as many others are ready as are wanted to be (IfHealthyBudget), and not
+// always. A single control plane protects nobody, and a drain that it holds would never end: a ready one is let go because one may be
+// away, and one that is not ready only with AlwaysAllow, because for a budget that wants no healthy pod the other policy allows
+// nothing (Kubernetes 1.36, registry/core/pod/storage/eviction.go).
+func (s Spec) budget() *policyv1.PodDisruptionBudget {
+	if s.Endpoint == nil {
+		return nil
+	}
+
+	away, unready, stay := intstr.FromInt32(1), policyv1.IfHealthyBudget, 0
+
+	for _, m := range s.Machines {
+		if m.Role == ControlPlane && !m.Leaving {
+			stay++
+		}
+	}
+
+	if stay <= 1 {
+		unready = policyv1.AlwaysAllow
+	}
+
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Cluster, Namespace: s.Namespace, Labels: s.labels(), Annotations: merged(s.Annotations)},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: &away, UnhealthyPodEvictionPolicy: &unready,
+			Selector: &metav1.LabelSelector{MatchLabels: merged(s.identity(), map[string]string{LabelRole: string(ControlPlane)})},
+		},
+	}
+}
+
+// ensureBudget makes or repairs the budget. Whoever may not have one gets a cluster without it: it protects from others alone.
+func (h *Host) ensureBudget(ctx context.Context, s Spec, found *inventory) error {
+	wanted := s.budget()
+	if wanted == nil {
+		return nil
+	}
+
+	err := h.putBudget(ctx, s, wanted, found.budgets[wanted.Name])
+	if apierrors.IsForbidden(err) {
+		h.progress(fmt.Sprintf("A drain of the host may take several control planes at once: %v", err))
+
+		return nil
+	}
+
+	return err
+}
+
+func (h *Host) putBudget(ctx context.Context, s Spec, wanted, live *policyv1.PodDisruptionBudget) error {
+	if measured(live) {
+		if err := h.remove(ctx, budgetKind, live); err != nil {
+			return err
+		}
+
+		if err := h.awaitGone(ctx, budgetKind, live); err != nil {
+			return err
+		}
+
+		live = nil
+	}
+
+	body, err := fieldsOf(budgetKind, wanted)
+	if err != nil {
+		return err
+	}
+
+	_, err = h.ensure(ctx, s, budgetKind, body, orNil(live), func(object) (fields, error) { return body, nil })
+
+	return err
+}
+
+// measured says whether others gave a budget the other measure, beside which the host does not take ours: it is made anew.
+func measured(live *policyv1.PodDisruptionBudget) bool {
+	return live != nil && live.DeletionTimestamp == nil && live.Spec.MinAvailable != nil
+}
+
+// observeBudget is about the budget, as far as something can be done about it: to whoever may not make or change one it is as if there
+// were none.
+func (h *Host) observeBudget(ctx context.Context, s Spec, found *inventory, o *Observation) error {
+	wanted := s.budget()
+	if wanted == nil || found.budgets == nil {
+		return nil
+	}
+
+	body, err := fieldsOf(budgetKind, wanted)
+	if err != nil {
+		return err
+	}
+
+	live := found.budgets[wanted.Name]
+	gone := live == nil || live.DeletionTimestamp != nil
+
+	if !gone && !measured(live) {
+		if may, err := differs(budgetKind, live, body); err != nil || !may {
+			return err
+		}
+	}
+
+	_, err = h.apply(ctx, budgetKind, s.Namespace, body, applyMode{force: true, dryRun: true})
+
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil
+	case gone:
+		o.Missing = append(o.Missing, budgetKind.of(wanted)+" does not exist")
+
+		return nil
+	case measured(live):
+		o.Drift = append(o.Drift, fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be made anew",
+			budgetKind.of(live), live.Spec.MinAvailable, wanted.Spec.MaxUnavailable))
+
+		return nil
+	}
+
+	_, lines, err := h.differences(ctx, budgetKind, live, body)
+	o.Drift = append(o.Drift, lines...)
+
+	return err
+}
