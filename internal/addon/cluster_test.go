@@ -26,6 +26,12 @@ func TestMain(m *testing.M) { addontest.Run(m) }
 // pause keeps tests quick.
 const pause = 50 * time.Millisecond
 
+// lockDuration of runs that are not killed: who is kept from its processor for less loses no Lease to another run.
+const lockDuration = 5 * time.Second
+
+// patience of what only ends in failure: a busy machine may take long.
+const patience = 3 * time.Minute
+
 // place is a namespace of the shared cluster, and what is done in it.
 type place struct {
 	*addon.Cluster
@@ -43,7 +49,7 @@ func newPlace(t *testing.T) *place {
 	shared := addontest.Shared(t)
 	p := &place{real: shared, namespace: shared.Namespace(t)}
 	p.Cluster = &addon.Cluster{
-		API: shared.Client(t, kubernetes.Options{}), Slots: session.NewSlots(0), Pause: pause, LockDuration: time.Second, Grace: 5 * time.Second,
+		API: shared.Client(t, kubernetes.Options{}), Slots: session.NewSlots(0), Pause: pause, LockDuration: lockDuration, Grace: 5 * time.Second,
 		Progress: func(text string, _ map[string]any) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -59,7 +65,7 @@ func newPlace(t *testing.T) *place {
 func (p *place) spec(values map[string]any) addon.Spec {
 	return addon.Spec{
 		Name: addon.Name{Namespace: p.namespace, Name: "web"}, Values: values,
-		Options: addon.Options{Wait: true, WaitForJobs: true, Timeout: time.Minute, MaxHistory: 10},
+		Options: addon.Options{Wait: true, WaitForJobs: true, Timeout: patience, MaxHistory: 10},
 	}
 }
 
@@ -184,7 +190,7 @@ func TestLifeOfARelease(t *testing.T) {
 		t.Errorf("a repair is an upgrade: %+v", outcome)
 	}
 
-	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: time.Minute}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -302,7 +308,7 @@ func TestWaitInVain(t *testing.T) {
 	p.apply(t, good, chart, addon.Intent{Create: true})
 
 	bad := p.spec(map[string]any{"message": "bad", "podAnnotations": map[string]any{addontest.FailAnnotation: "exit code 1: out of cheese"}})
-	bad.Options.Timeout, bad.Options.RollbackOnFailure = 4*time.Second, true
+	bad.Options.Timeout, bad.Options.RollbackOnFailure = 10*time.Second, true
 
 	outcome, err := p.Apply(t.Context(), bad, chart, addon.Intent{})
 
@@ -360,7 +366,7 @@ func TestInterruptedWaitLeavesNothingRunning(t *testing.T) {
 		t.Fatalf("an interrupted wait: %v", err)
 	}
 
-	if took > 20*time.Second {
+	if took > patience/2 {
 		t.Errorf("it took %s", took)
 	}
 
@@ -388,6 +394,6 @@ func newRun(t *testing.T, p *place) *place {
 
 	return &place{
 		real: p.real, namespace: p.namespace,
-		Cluster: &addon.Cluster{API: p.real.Client(t, kubernetes.Options{}), Pause: pause, LockDuration: time.Second},
+		Cluster: &addon.Cluster{API: p.real.Client(t, kubernetes.Options{}), Pause: pause, LockDuration: lockDuration},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -226,7 +225,7 @@ func TestPreviewOfIncludedDefinitions(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: time.Minute}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -104,7 +104,7 @@ func TestRollbackTakesNothingFromOthers(t *testing.T) {
 	same(t, "statuses", p.statuses(t, spec.Name), "deployed failed failed")
 	same(t, "objects", p.configMaps(t), []string{"a=inherited", "always=2"})
 
-	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: time.Minute}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 

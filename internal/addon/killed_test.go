@@ -317,7 +317,7 @@ func TestUpgradeKilledAtEveryCallAndTakenBack(t *testing.T) {
 func TestRemovalKilledAtEveryCall(t *testing.T) {
 	t.Parallel()
 
-	o := addon.RemoveOptions{Wait: true, Timeout: time.Minute}
+	o := addon.RemoveOptions{Wait: true, Timeout: patience}
 
 	atEveryCall(t, func(t *testing.T, n int) bool {
 		tr := newTrial(t, "b")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -75,7 +74,7 @@ func TestTwoReleasesNeverTouchEachOther(t *testing.T) {
 
 	same(t, "objects", p.configMaps(t), []string{"other=first mine", "shared=second "})
 
-	if err := p.Remove(t.Context(), first.Name, addon.RemoveOptions{Wait: true, Timeout: time.Minute}); err != nil {
+	if err := p.Remove(t.Context(), first.Name, addon.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -92,7 +91,7 @@ func TestRemovalSparesWhatWentOver(t *testing.T) {
 	p.apply(t, first, chart, addon.Intent{Create: true})
 	p.apply(t, second, chart, addon.Intent{Create: true})
 
-	if err := p.Remove(t.Context(), first.Name, addon.RemoveOptions{Wait: true, Timeout: 20 * time.Second}); err != nil {
+	if err := p.Remove(t.Context(), first.Name, addon.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -186,7 +185,7 @@ func TestDefinitions(t *testing.T) {
 			spec.Values = map[string]any{"other": true}
 			tr.apply(t, spec, tr.next, addon.Intent{})
 
-			if err := tr.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: time.Minute}); err != nil {
+			if err := tr.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
 				t.Fatal(err)
 			}
 

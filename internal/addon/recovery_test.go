@@ -142,7 +142,7 @@ func TestUninstalledByHelm(t *testing.T) {
 	same(t, "done", outcome.Done, []string{"installed revision 2"})
 	same(t, "statuses", p.statuses(t, spec.Name), "superseded deployed")
 
-	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{KeepHistory: true, Wait: true, Timeout: time.Minute}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{KeepHistory: true, Wait: true, Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -180,7 +180,7 @@ func TestRemovalOfAFailedUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: time.Minute}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, addon.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 

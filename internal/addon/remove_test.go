@@ -165,7 +165,7 @@ func TestPreDeleteHookThatFails(t *testing.T) {
 			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + addontest.FailAnnotation + ": \"exit code 1: not yet\"}}, " +
 			"spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}\n",
 	}))
-	spec, o := p.spec(nil), addon.RemoveOptions{Timeout: time.Minute}
+	spec, o := p.spec(nil), addon.RemoveOptions{Timeout: patience}
 	spec.Options.Wait = false
 	p.apply(t, spec, chart, addon.Intent{Create: true})
 

@@ -142,7 +142,7 @@ func TestHookOfARemovalIsMadeAnew(t *testing.T) {
 	spec := p.spec(map[string]any{"hang": true})
 	p.apply(t, spec, chart, addon.Intent{Create: true})
 
-	o := addon.RemoveOptions{Wait: true, Timeout: time.Second}
+	o := addon.RemoveOptions{Wait: true, Timeout: 5 * time.Second}
 	if err := p.Remove(t.Context(), spec.Name, o); err == nil || p.job(t) == nil {
 		t.Fatalf("the hook ended: %v", err)
 	}

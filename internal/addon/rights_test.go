@@ -31,7 +31,7 @@ func TestForbiddenLease(t *testing.T) {
 	}
 	p.API = door.client
 
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience/2)
 	defer cancel()
 
 	_, err := p.Apply(ctx, p.spec(nil), chart, addon.Intent{Create: true})
@@ -56,7 +56,7 @@ func TestUnreachable(t *testing.T) {
 	began := time.Now()
 	_, applied := p.Apply(t.Context(), spec, oneMap(t, "1.0.0", "a"), addon.Intent{Create: true})
 
-	if took := time.Since(began); took < time.Second || took > 20*time.Second {
+	if took := time.Since(began); took < time.Second || took > patience/2 {
 		t.Errorf("an apply that took %s", took)
 	}
 
@@ -131,7 +131,7 @@ func TestWaitForAKilledRunIsTold(t *testing.T) {
 
 	p.apply(t, spec, chart, addon.Intent{Create: true})
 
-	want := "waiting for the Lease kube-system/" + addon.LeaseOf(spec.Name) + ", which " + holder + " holds; a run that was killed keeps it for 1s"
+	want := "waiting for the Lease kube-system/" + addon.LeaseOf(spec.Name) + ", which " + holder + " holds; a run that was killed keeps it for " + lockDuration.String()
 	if len(p.told) == 0 || p.told[0] != want {
 		t.Errorf("told %q, want %s", p.told, want)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -32,7 +31,7 @@ func must(t testing.TB, err error) {
 func soon(t testing.TB, condition func(ctx context.Context) error) {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), upTime)
 	defer cancel()
 
 	must(t, wait.Until(ctx, glance, condition))
