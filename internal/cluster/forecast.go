@@ -33,7 +33,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		}
 	}
 
-	lives := want.Bootstrapped || !want.Founds()
+	lives := (want.Bootstrapped || !want.Founds()) && len(quorumLost(want, recorded)) == 0
 
 	for _, m := range want.Beside {
 		have.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance}

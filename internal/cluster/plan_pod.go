@@ -175,8 +175,25 @@ func dataNeeded(want Spec, have Snapshot, m Machine) string {
 // refuseLostQuorum refuses to go on when so many control planes have lost their data that
 // those which are left can never be a quorum of etcd again.
 func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
-	if !want.Founds() || want.RestoreFrom != "" || !hasEtcd(want, have) || have.Etcd.Known || len(want.Beside) > 0 {
+	if !hasEtcd(want, have) || have.Etcd.Known || len(want.Beside) > 0 {
 		return
+	}
+
+	lost := quorumLost(want, have.Machines)
+	if len(lost) == 0 {
+		return
+	}
+
+	d.refuse("", fmt.Sprintf("the data of %d of %d control planes is lost%s, so that etcd cannot have a quorum again",
+		len(lost), len(want.everyControlPlane()), because(strings.TrimSuffix(lost[0]+": "+have.Machines[lost[0]].Cause, ": "))),
+		"Set bootstrap.restore_from to a snapshot of the cluster, or bring the volumes back")
+}
+
+// quorumLost names the control planes that have lost their data, when those which are left can
+// never be a quorum, and no snapshot is to take the place of what they had.
+func quorumLost(want Spec, machines map[string]MachineState) []string {
+	if !want.Founds() || want.RestoreFrom != "" {
+		return nil
 	}
 
 	var lost []string
@@ -184,16 +201,14 @@ func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 	all := want.everyControlPlane()
 
 	for _, m := range all {
-		if have.Machines[m.Name].VolumesLost {
+		if machines[m.Name].VolumesLost {
 			lost = append(lost, m.Name)
 		}
 	}
 
-	if len(lost) == 0 || len(all)-len(lost) >= needed(len(all)) {
-		return
+	if len(all)-len(lost) >= needed(len(all)) {
+		return nil
 	}
 
-	d.refuse("", fmt.Sprintf("the data of %d of %d control planes is lost (%s: %s), so that etcd cannot have a quorum again",
-		len(lost), len(all), lost[0], have.Machines[lost[0]].Cause),
-		"Set bootstrap.restore_from to a snapshot of the cluster, or bring the volumes back")
+	return lost
 }

@@ -232,6 +232,10 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *hostReport {
 			lines = slices.Concat(seen.Missing, seen.Drift, lines)
 		}
 
+		if pod.VolumesLost {
+			lines = append(lines, driftLost)
+		}
+
 		if reason := reasons[m.Name]; reason != "" {
 			lines = append(lines, reason)
 		} else if pod.Exists {

@@ -93,6 +93,10 @@ func (p pool) repairs(recorded recordedPool) []string {
 		}
 
 		for _, line := range drift {
+			if line == driftLost {
+				continue // a step gives it new ones
+			}
+
 			lines = append(lines, fmt.Sprintf("put right on the host cluster, for %s: %s", name, line))
 		}
 	}

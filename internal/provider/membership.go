@@ -243,7 +243,8 @@ func refuseLostQuorum(p, prior pool, recorded recordedPool) diag.Diagnostics {
 
 		leaving = append(leaving, m.Name)
 
-		if access := recorded.machines[m.Name].Access; access == cluster.Foreign || access == cluster.Maintenance && m.MemberID != "" {
+		known := recorded.machines[m.Name]
+		if known.Access == cluster.Foreign || (known.Access == cluster.Maintenance || known.VolumesLost) && m.MemberID != "" {
 			gone = append(gone, m.Name)
 		}
 	}

@@ -89,10 +89,15 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 			state.EtcdService = cluster.ServicePreparing
 		}
 
+		out.drift[name], _ = knownStrings(o.Drift)
+
+		if slices.Contains(out.drift[name], driftHost+driftLost) {
+			state.Access, state.Stage, state.Ready, state.VolumesLost = cluster.Unreachable, "", false, true
+		}
+
 		out.machines[name] = state
 		out.members[name] = o.MemberID.ValueString()
 		out.addresses[name] = o.Address.ValueString()
-		out.drift[name], _ = knownStrings(o.Drift)
 		out.kubernetes[name] = byComponent(o.Kubernetes)
 		out.pods[name] = o.PodDigest.ValueString()
 	}
@@ -264,13 +269,19 @@ func textOrNull(s string) types.String {
 	return types.StringValue(s)
 }
 
-// silence tells, machine by machine, what a snapshot could not learn.
-func silence(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign []string) {
+// silence tells, machine by machine, what a snapshot could not learn, and why that is so for those whose data is lost.
+func silence(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, bereft []string) {
 	for _, m := range want.Machines {
 		state := have.Machines[m.Name]
 
 		switch state.Access {
 		case cluster.Unreachable, cluster.Unobserved:
+			if state.VolumesLost {
+				bereft = append(bereft, m.Name+": "+state.Cause)
+
+				continue
+			}
+
 			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
 		case cluster.Foreign:
 			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "answers as somebody else")))
@@ -278,5 +289,5 @@ func silence(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign []s
 		}
 	}
 
-	return unreachable, foreign
+	return unreachable, foreign, bereft
 }

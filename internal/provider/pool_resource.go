@@ -179,11 +179,16 @@ func (m *machinery) refresh(
 		model.Phase = types.StringValue(string(cluster.Degraded))
 	}
 
-	unreachable, foreign := silence(want, have)
+	unreachable, foreign, bereft := silence(want, have)
 
 	if len(unreachable) > 0 {
 		diags.Append(unsettled("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
 			"from that for the plan.\n  - "+strings.Join(unreachable, "\n  - ")))
+	}
+
+	if len(bereft) > 0 {
+		diags.Append(unsettled("Volumes of machines are lost", "The host cluster can never use the volumes of these machines again. The next apply gives them "+
+			"new ones, one machine after the other and as far as etcd does not need what is lost, and they join anew.\n  - "+strings.Join(bereft, "\n  - ")))
 	}
 
 	if len(foreign) > 0 {
@@ -195,8 +200,8 @@ func (m *machinery) refresh(
 	return diags
 }
 
-// lost reports whether a machine that had joined waits in maintenance mode again, or is
-// known to lack its etcd member or its node: losses that are certain, and that the next
+// lost reports whether a machine that had joined waits in maintenance mode again, has lost its volumes, or
+// is known to lack its etcd member or its node: losses that are certain, and that the next
 // apply repairs.
 func lost(want cluster.Spec, have cluster.Snapshot, recorded recordedPool) bool {
 	for _, m := range want.Machines {
@@ -204,7 +209,7 @@ func lost(want cluster.Spec, have cluster.Snapshot, recorded recordedPool) bool 
 			continue
 		}
 
-		switch have.Machines[m.Name].Access {
+		switch state := have.Machines[m.Name]; state.Access {
 		case cluster.Maintenance, cluster.Gone:
 			return true
 		case cluster.Member:
@@ -212,6 +217,9 @@ func lost(want cluster.Spec, have cluster.Snapshot, recorded recordedPool) bool 
 				return true
 			}
 		default:
+			if state.VolumesLost {
+				return true
+			}
 		}
 	}
 

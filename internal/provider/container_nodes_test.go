@@ -1,0 +1,168 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
+)
+
+// A node of the host that is silent may come back with what is on it. One that is gone has taken its volumes along, and machines begin
+// anew without them, as long as etcd does not need what is lost.
+func TestContainersLoseTheirNodes(t *testing.T) {
+	t.Parallel()
+
+	s := siteOn(t, hosttest.New(t, hosttest.Options{Nodes: 6}))
+
+	s.losesTwo(t)
+	s.losesAll(t)
+}
+
+// local is a configuration whose volumes are those of the nodes.
+func local(config configuration) configuration {
+	return with(config, configuration{"class": hosttest.LocalClass}, "host", "pod", "storage")
+}
+
+// losesTwo takes a control plane of three and a worker their nodes.
+func (s *hostSite) losesTwo(t *testing.T) {
+	t.Helper()
+
+	m := momentsOf(t, s)
+	d, secrets := s.drive(t, "talosop_cluster"), newBundle(t)
+	config := local(s.cluster("dev", secrets, 3, 1))
+
+	d.ready(t, config)
+
+	volumes, members, lost := s.claimUIDs(t), s.nodesInside(t, secrets, "dev-cp-0-0"), s.nodesOf(t, "dev-cp-1-0", "dev-batch-0-0")
+
+	must(t, s.LoseNode(t.Context(), lost[0]))
+
+	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "its node "+lost[0]+" is not ready since") {
+		t.Errorf("with a silent node the refresh says: %s", said)
+	}
+
+	if said := operationsIn(t, d.plan(t, config).must(t)); strings.Contains(said, "replace volumes") {
+		t.Errorf("with a silent node the plan says:\n%s", said)
+	}
+
+	for _, node := range lost {
+		must(t, s.DeleteNode(t.Context(), node))
+	}
+
+	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "Volumes of machines are lost") || text(t, d.state, "phase") != "Degraded" {
+		t.Errorf("with lost nodes the refresh says: %s", said)
+	}
+
+	said := operationsIn(t, d.plan(t, config).must(t))
+	for _, machine := range []string{"control plane cp-1", "worker batch/0"} {
+		if !strings.Contains(said, "replace volumes of "+machine+" (its data is lost") {
+			t.Errorf("the plan does not say what becomes of %s:\n%s", machine, said)
+		}
+	}
+
+	m.listen(func(moment string) {
+		for _, pod := range []string{"dev-cp-0-0", "dev-cp-2-0"} {
+			if ready, why := s.Machine(s.namespace, pod).Ready(); !ready && strings.HasPrefix(moment, "host ") {
+				t.Errorf("%s: while %s is not ready: %v", moment, pod, why)
+			}
+		}
+	})
+	d.ready(t, config)
+	d.expectEmpty(t, "after the nodes were lost", config)
+
+	if got := m.with("host Wipe "); !slices.Equal(got, []string{"cp-1", "batch/0"}) {
+		t.Errorf("volumes were replaced of %v", got)
+	}
+
+	m.listen(nil)
+	s.expectEtcd(t, "dev", 3)
+
+	for name, uid := range s.claimUIDs(t) {
+		if another := strings.HasSuffix(name, "-cp-1") || strings.HasSuffix(name, "-batch-0"); another == (volumes[name] == uid) {
+			t.Errorf("volume %s is another one: %t", name, !another)
+		}
+	}
+
+	for name, uid := range s.nodesInside(t, secrets, "dev-cp-1-0") {
+		if another := name == "dev-cp-1" || name == "dev-batch-0"; !another && members[name] != uid {
+			t.Errorf("what etcd had of node %s is gone", name)
+		}
+	}
+
+	s.destroy(t, d, "dev")
+}
+
+// losesAll takes the only control plane its node.
+func (s *hostSite) losesAll(t *testing.T) {
+	t.Helper()
+
+	d := s.drive(t, "talosop_control_plane")
+	config := local(s.container("alone", newBundle(t)))
+	config["replicas"] = 1
+
+	d.ready(t, config)
+
+	volumes := s.claimUIDs(t)
+
+	must(t, s.DeleteNode(t.Context(), s.nodesOf(t, "alone-cp-0-0")[0]))
+
+	if said := show(d.refreshedPlan(t, config).diagnostics); !strings.Contains(said, "The apply will be refused") {
+		t.Errorf("the plan says: %s", said)
+	}
+
+	done := d.apply(t, config)
+	for _, words := range []string{"the data of 1 of 1 control planes is lost", "is on a node that does not exist any more", "bootstrap.restore_from"} {
+		if !done.failed() || !strings.Contains(show(done.diagnostics), words) {
+			t.Errorf("the apply does not say %q: %s", words, show(done.diagnostics))
+		}
+	}
+
+	for name, uid := range s.claimUIDs(t) {
+		if volumes[name] != uid {
+			t.Errorf("volume %s is another one", name)
+		}
+	}
+
+	s.destroy(t, d, "alone")
+}
+
+// nodesOf are the nodes of the host that pods are on, each alone on its own.
+func (s *hostSite) nodesOf(t *testing.T, pods ...string) []string {
+	t.Helper()
+
+	var nodes []string
+
+	for _, name := range pods {
+		node := s.pod(t, name).Spec.NodeName
+
+		list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+		must(t, err)
+
+		if len(list.Items) != 1 {
+			t.Fatalf("%d pods are on node %s", len(list.Items), node)
+		}
+
+		nodes = append(nodes, node)
+	}
+
+	return nodes
+}
+
+// nodesInside tell the nodes that a cluster has stored from those that take their places, by what the machine in a pod serves.
+func (s *hostSite) nodesInside(t *testing.T, secrets, pod string) map[string]types.UID {
+	t.Helper()
+
+	list, err := s.inside(t, secrets, pod).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+
+	uids := map[string]types.UID{}
+	for _, node := range list.Items {
+		uids[node.Name] = node.UID
+	}
+
+	return uids
+}
