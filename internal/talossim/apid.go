@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/stats"
 )
 
 // A listener that is replaced lets calls finish, as Talos does, which waits ten seconds
@@ -28,7 +27,7 @@ import (
 // ApplyConfiguration: streams, which may go on for ever, get a moment only.
 const (
 	gracefulStop = 5 * time.Second
-	streamStop   = 50 * time.Millisecond
+	streamStop   = 100 * time.Millisecond
 )
 
 // rebindPause is the pause before another attempt to listen on the machine's address.
@@ -157,8 +156,10 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 		},
 	}
 
-	answers := &unanswered{}
-	srv := b.newServer(p, dynamic, answers)
+	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
+	defer endStreams()
+
+	srv := b.newServer(streams, p, dynamic)
 
 	b.mu.Lock()
 	select {
@@ -181,7 +182,7 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 	case <-ctx.Done():
 	}
 
-	b.stopServer(srv, answers)
+	b.stopServer(srv, endStreams)
 
 	if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		b.sim.logf("%s: stop API: %v", b.m.name, err)
@@ -190,83 +191,20 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 	return nil
 }
 
-// stopServer lets running calls finish, unless the power was cut.
-func (b *boot) stopServer(srv *grpc.Server, answers *unanswered) {
+// stopServer lets running calls finish, unless the power was cut. Streams are ended first, so that
+// what is still to be written gets out on every connection.
+func (b *boot) stopServer(srv *grpc.Server, endStreams context.CancelFunc) {
 	if b.poweredOn() {
-		gone := make(chan struct{})
-		cut := make(chan struct{})
+		moment := time.AfterFunc(streamStop, endStreams)
+		defer moment.Stop()
 
-		go func() {
-			defer close(cut)
-			answers.await(gone)
-			srv.Stop()
-		}()
+		late := time.AfterFunc(gracefulStop, srv.Stop)
+		defer late.Stop()
 
 		srv.GracefulStop()
-		close(gone)
-		<-cut
 	}
 
 	srv.Stop()
-}
-
-// unanswered counts the calls of a server that have one answer and did not get it yet.
-type unanswered struct{ calls atomic.Int64 }
-
-type unaryKey struct{}
-
-// TagRPC implements stats.Handler.
-func (u *unanswered) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
-	return context.WithValue(ctx, unaryKey{}, new(atomic.Bool))
-}
-
-// HandleRPC implements stats.Handler.
-func (u *unanswered) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	counted, ok := ctx.Value(unaryKey{}).(*atomic.Bool)
-	if !ok {
-		return
-	}
-
-	switch s := s.(type) {
-	case *stats.Begin:
-		if !s.IsClientStream && !s.IsServerStream && counted.CompareAndSwap(false, true) {
-			u.calls.Add(1)
-		}
-	case *stats.End:
-		if counted.CompareAndSwap(true, false) {
-			u.calls.Add(-1)
-		}
-	}
-}
-
-// TagConn implements stats.Handler.
-func (*unanswered) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-// HandleConn implements stats.Handler.
-func (*unanswered) HandleConn(context.Context, stats.ConnStats) {}
-
-// await returns when every call was answered a moment ago, when they take too long, or when
-// the server is gone.
-func (u *unanswered) await(gone <-chan struct{}) {
-	late := time.NewTimer(gracefulStop)
-	defer late.Stop()
-
-	tick := time.NewTicker(streamStop)
-	defer tick.Stop()
-
-	for quiet := false; ; {
-		select {
-		case <-gone:
-			return
-		case <-late.C:
-			return
-		case <-tick.C:
-			was := quiet
-			if quiet = u.calls.Load() == 0; quiet && was {
-				return
-			}
-		}
-	}
 }
 
 func (b *boot) poweredOn() bool {
@@ -292,12 +230,11 @@ func (b *boot) listen(ctx context.Context) (net.Listener, error) {
 }
 
 // newServer registers the services Talos registers, behind recording, faults, roles
-// and routing.
-func (b *boot) newServer(p Personality, conf *tls.Config, answers *unanswered) *grpc.Server {
-	chain := &interceptors{b: b, personality: p}
+// and routing. Streams end with their context.
+func (b *boot) newServer(streams context.Context, p Personality, conf *tls.Config) *grpc.Server {
+	chain := &interceptors{b: b, personality: p, streams: streams}
 	srv := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(conf)),
-		grpc.StatsHandler(answers),
 		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
 		grpc.ReadBufferSize(4<<10),
 		grpc.WriteBufferSize(4<<10),

@@ -23,7 +23,7 @@ import (
 
 func TestBootstrapTwiceBeforeDataStopsEtcdForGood(t *testing.T) {
 	delays := talossim.TestDelays()
-	delays.EtcdStart = 10 * time.Second // data would be written after half of it
+	delays.EtcdStart = time.Hour // data would be written after half of it
 
 	sim := talossim.ForTest(t, talossim.Options{Delays: &delays})
 	m := addMachines(t, sim, "cp", 1)[0]

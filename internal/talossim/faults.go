@@ -146,11 +146,11 @@ func (b *boot) strike(ctx context.Context, f Fault) error {
 		b.m.crash()
 		b.cut(ctx)
 
-		return status.Error(codes.Unavailable, "error reading from server: EOF")
+		return errCut
 	case f.Cut:
 		b.cut(ctx)
 
-		return status.Error(codes.Unavailable, "error reading from server: EOF")
+		return errCut
 	case f.EndEarly:
 		return errEndEarly
 	case f.Code != codes.OK:

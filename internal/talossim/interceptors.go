@@ -19,6 +19,7 @@ import (
 type interceptors struct {
 	b           *boot
 	personality Personality
+	streams     context.Context //nolint:containedctx // the time that streams have
 }
 
 func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -50,8 +51,22 @@ func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 }
 
 func (i *interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	ctx := withRoles(ss.Context(), i.personality)
+	ctx, cancel := context.WithCancel(withRoles(ss.Context(), i.personality))
+	defer cancel()
+	defer context.AfterFunc(i.streams, cancel)()
 
+	err := i.streamUntil(ctx, srv, ss, info, next)
+	if ctx.Err() != nil && i.streams.Err() != nil {
+		return errCut // some handlers take the end of their context for a good one
+	}
+
+	return err
+}
+
+// errCut is what clients see of a call whose connection went.
+var errCut = status.Error(codes.Unavailable, "error reading from server: EOF")
+
+func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if targets, one, err := i.route(ctx, info.FullMethod); err != nil {
 		return err
 	} else if len(targets) > 0 {
@@ -116,7 +131,7 @@ func (i *interceptors) serve(ctx context.Context, call *Call, fullMethod string,
 	if hit && fault.DropResponse {
 		i.b.cut(ctx)
 
-		return status.Error(codes.Unavailable, "error reading from server: EOF")
+		return errCut
 	}
 
 	return err

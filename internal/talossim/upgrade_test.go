@@ -251,12 +251,11 @@ func TestUpgradedMachineForgetsTheWayBackOnceItIsReady(t *testing.T) {
 }
 
 func TestCrashBeforeReadyFallsBack(t *testing.T) {
-	delays := talossim.TestDelays()
-	delays.Boot = 300 * time.Millisecond
-	cluster, cps := upgradeSite(t, 1, talossim.Options{Delays: &delays})
+	cluster, cps := upgradeSite(t, 1, talossim.Options{})
 	cp := cps[0]
 
 	installed(t, cluster.secure(cp), installer+newVersion)
+	cp.BreakComponent("kubelet", "v1.35.2") // keeps it from being ready
 	boot := cp.BootID()
 	check(t, cluster.secure(cp).Reboot(t.Context()))
 
@@ -270,6 +269,7 @@ func TestCrashBeforeReadyFallsBack(t *testing.T) {
 
 	boot = cp.BootID()
 	cp.Panic()
+	cp.MendComponent("kubelet", "v1.35.2")
 	awaitBoot(t, cp, boot)
 
 	if got := cluster.reported(cp); got != oldVersion {
