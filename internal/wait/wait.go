@@ -38,18 +38,16 @@ func IsPermanent(err error) bool {
 // error and the last reason that condition gave. The interval runs from the end
 // of one call to the start of the next.
 func Until(ctx context.Context, interval time.Duration, condition func(context.Context) error) error {
-	timer := time.NewTimer(0)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+
+	timer := time.NewTimer(interval)
 	defer timer.Stop()
 
 	var reason error
 
 	for {
-		select {
-		case <-ctx.Done():
-			return stopped(context.Cause(ctx), reason)
-		case <-timer.C:
-		}
-
 		err := condition(ctx)
 		if err == nil || IsPermanent(err) {
 			return err
@@ -61,13 +59,15 @@ func Until(ctx context.Context, interval time.Duration, condition func(context.C
 		}
 
 		timer.Reset(interval)
+
+		select {
+		case <-ctx.Done():
+			return stopped(context.Cause(ctx), reason)
+		case <-timer.C:
+		}
 	}
 }
 
 func stopped(cause, reason error) error {
-	if reason == nil {
-		return cause
-	}
-
 	return fmt.Errorf("%w; last reason: %w", cause, reason)
 }

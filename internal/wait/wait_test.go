@@ -88,17 +88,20 @@ func TestUntilStopsAtPermanent(t *testing.T) {
 func TestUntilKeepsTheLastReason(t *testing.T) {
 	t.Parallel()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-
+	ctx, cancel := context.WithCancelCause(t.Context())
 	calls := 0
 
 	err := wait.Until(ctx, time.Millisecond, func(context.Context) error {
-		if calls++; calls == 1 {
+		switch calls++; calls {
+		case 1:
 			return errors.New("the machine boots")
-		}
+		case 2:
+			return errNotYet
+		default:
+			cancel(context.DeadlineExceeded)
 
-		return errNotYet
+			return errors.New("no answer")
+		}
 	})
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNotYet) {
 		t.Errorf("err = %v, want the deadline and the last reason", err)
