@@ -78,14 +78,15 @@ func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 	resource.UnitTest(t, test)
 }
 
-// impatientMachinery gives up early and looks often.
+// impatientMachinery gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody here is silent
+// without being refused.
 func impatientMachinery() *machinery {
 	m := newMachinery()
 	m.interval = 10 * time.Millisecond
 	m.registries.ask = nil // the images of simulated machines are in no registry
-	m.policy.DeadAfter = time.Second
+	m.policy.DeadAfter = 5 * time.Second
 	m.talos.Timeouts = talos.Timeouts{
-		Connect: 2 * time.Second, Call: 2 * time.Second, Observe: 2 * time.Second, Settle: 5 * time.Second, Poll: 10 * time.Millisecond,
+		Connect: 10 * time.Second, Call: 10 * time.Second, Observe: 10 * time.Second, Settle: 15 * time.Second, Poll: 10 * time.Millisecond,
 	}
 
 	return m

@@ -84,7 +84,7 @@ func (r *realAddons) chart(t *testing.T, namespace string, sample addontest.Samp
 	return configuration{
 		"cluster":   configuration{"name": "prod", "endpoint": r.Endpoint(), "secrets": r.Secrets(t), "kubernetes_version": "v1.36.3"},
 		"name":      string(sample),
-		"namespace": namespace, "chart": string(sample), "repository": r.repository.URL, "version": version, "timeout": "1m",
+		"namespace": namespace, "chart": string(sample), "repository": r.repository.URL, "version": version, "timeout": "5m",
 		"registry": configuration{"username": chartUser, "password": chartPassword, "ca": r.repository.CA},
 	}
 }

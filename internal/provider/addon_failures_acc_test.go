@@ -51,10 +51,13 @@ func (r *realAddons) testTroubles(t *testing.T) {
 	r.drive(t).plan(t, with(base(addontest.Simple), "https://127.0.0.1:1", "repository")).must(t).tells(t, "could not be looked at")
 }
 
+// failingFor is what pods that fail are waited for: on a busy machine it takes a while until they are made and have failed.
+const failingFor = "8s"
+
 // A pod and a hook that fail are named with what they say; what was begun goes on, or is undone.
 func (r *realAddons) testFailures(t *testing.T) {
 	failing := fmt.Sprintf("podAnnotations: {%s: \"true\"}\n", addontest.MissingImageAnnotation)
-	config := with(with(r.chart(t, "failures", addontest.Simple, "1.0.0"), []any{failing}, "values"), "3s", "timeout")
+	config := with(with(r.chart(t, "failures", addontest.Simple, "1.0.0"), []any{failing}, "values"), failingFor, "timeout")
 
 	d := r.drive(t)
 	d.apply(t, with(config, "warn", "on_incomplete")).must(t).tells(t, "Incomplete addon", "Deployment failures/simple", "ImagePullBackOff", "goes on in place")
@@ -64,7 +67,7 @@ func (r *realAddons) testFailures(t *testing.T) {
 	d.apply(t, mended).must(t)
 	d.expectEmpty(t, "after the recovery", mended)
 
-	broken := with(with(with(r.chart(t, "failures", addontest.Simple, "1.0.0"), []any{failing}, "values"), "3s", "timeout"), true, "atomic")
+	broken := with(with(with(r.chart(t, "failures", addontest.Simple, "1.0.0"), []any{failing}, "values"), failingFor, "timeout"), true, "atomic")
 	failed := d.apply(t, broken)
 	failed.tells(t, "Unable to upgrade addon", "ImagePullBackOff", "rolled back")
 
@@ -94,7 +97,7 @@ func (r *realAddons) testSilence(t *testing.T) {
 	proxy := r.Proxy(t)
 	config := without(r.chart(t, "silence", addontest.Simple, "1.0.0"), "cluster")
 	config["kubeconfig"] = configuration{"path": proxy.Kubeconfig()}
-	config["timeouts"] = configuration{"read": "5s"}
+	config["timeouts"] = configuration{"read": "10s"}
 
 	d := r.drive(t)
 	d.apply(t, config).must(t)

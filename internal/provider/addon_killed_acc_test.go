@@ -80,7 +80,7 @@ resource "talosop_addon" "this" {
 func awaitStatus(t *testing.T, cluster *addontest.Cluster, namespace, status string) {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
 	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {

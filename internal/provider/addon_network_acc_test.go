@@ -49,7 +49,7 @@ resource "talosop_addon" "network" {
 
 	cluster.Await(t)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
 	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {

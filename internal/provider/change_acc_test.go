@@ -21,7 +21,10 @@ import (
 
 // Changes of living clusters, under the CLIs and on simulated machines.
 
-const settledSoon = `timeouts = { update = "60s" }`
+// hanging is the limit of runs in which a machine hangs: enough for what the others do meanwhile, also on a busy machine.
+const hanging = "20s"
+
+const settledInTime = `timeouts = { update = "10m" }`
 
 // upgraded is a configuration with another Talos.
 func upgraded(config, talos string) string {
@@ -86,7 +89,7 @@ func TestAccUpgradeTalos(t *testing.T) {
 
 		s := newSiteWith(t, talossim.Options{TalosVersion: "v1.11.6"}, 3, 2)
 		config := func(talos, pool string) string {
-			return upgraded(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, pool), "upgrade_via = [\"v1.12.4\"]\n"+settledSoon), talos)
+			return upgraded(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, pool), "upgrade_via = [\"v1.12.4\"]\n"+settledInTime), talos)
 		}
 
 		unitTest(t, cli, resource.TestCase{
@@ -215,7 +218,7 @@ func TestAccInterruptedRemovalGoesOn(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 3)
-		small := secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], `timeouts = { update = "8s" }`)
+		small := secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], `timeouts = { update = "`+hanging+`" }`)
 
 		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),

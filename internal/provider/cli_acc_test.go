@@ -33,7 +33,7 @@ func TestAccIncompleteCreateNamesTheMachine(t *testing.T) {
 		s.workers[1].HangNextReboot()
 
 		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
-		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "8s" } }`)
+		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
 
 		result := w.Run("apply", "-auto-approve")
 		if result.Exit != 1 {
@@ -67,7 +67,7 @@ func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
 	cli := clitest.Any(t)
 	s := newSite(t, 1, 3)
 	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false, "workers": addresses(s.workers[:1])})
-	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { update = "8s" } }`)
+	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { update = "`+hanging+`" } }`)
 	w.MustRun("apply", "-auto-approve")
 
 	s.workers[2].HangNextReboot()
@@ -114,7 +114,7 @@ func TestAccGivingUpDeadMachines(t *testing.T) {
 	s.workers[1].HangNextReboot()
 
 	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
-	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "5s" } }`)
+	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
 
 	if result := w.Run("apply", "-auto-approve"); result.Exit != 1 {
 		t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
@@ -281,7 +281,7 @@ func TestAccSecretsStaySecret(t *testing.T) {
 		s.workers[1].HangNextReboot()
 
 		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
-		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "5s" } }`)
+		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
 
 		output := w.Run("apply", "-auto-approve").Output()
 		output += w.MustRun("plan", "-replace=talosop_worker.this").Output()

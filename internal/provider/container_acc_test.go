@@ -27,7 +27,7 @@ func beProgram(to string) error {
 		return err
 	}
 
-	config.Timeout = 20 * time.Second
+	config.Timeout = time.Minute
 
 	api, err := clientgo.NewForConfig(config)
 	if err != nil {

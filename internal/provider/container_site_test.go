@@ -54,6 +54,7 @@ func (s *hostSite) machinery() *machinery {
 	m := impatientMachinery()
 	m.interval = 200 * time.Millisecond
 	m.policy.DeadAfter = 20 * time.Second
+	// Machines share the processors with all others of the host.
 	m.talos.Timeouts.Connect, m.talos.Timeouts.Call, m.talos.Timeouts.Observe = 30*time.Second, 30*time.Second, 30*time.Second
 	m.hosts.open = func(o hostcluster.Options) (host, error) {
 		o.Reach = s.Reach

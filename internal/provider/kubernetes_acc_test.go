@@ -84,7 +84,7 @@ func TestAccUpgradeKubernetes(t *testing.T) {
 		s := newSite(t, 3, 2)
 		observed := tfjsonpath.New("observed")
 		config := func(version string) string {
-			return withKubernetes(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, ""), `timeouts = { update = "120s" }`), version)
+			return withKubernetes(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, ""), settledInTime), version)
 		}
 
 		var before map[string]int
@@ -147,7 +147,7 @@ func TestAccUpgradeKubernetesOfSeveralResources(t *testing.T) {
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 3)
 		config := func(version string) string {
-			return withKubernetes(secretsHCL+s.controlPlaneHCL(`timeouts = { update = "120s" }`)+
+			return withKubernetes(secretsHCL+s.controlPlaneHCL(settledInTime)+
 				s.workersOf(s.workers[:1], `name = "a"`)+
 				strings.Replace(s.workersOf(s.workers[1:2], `name = "b"`), `"this"`, `"other"`, 1)+
 				machineHCL(s.workers[2]), version)

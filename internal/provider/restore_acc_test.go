@@ -169,7 +169,7 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
 	out, err := exec.CommandContext(ctx, clitest.Asset(t, "talosctl"), "--talosconfig", config, "--endpoints", address, "--nodes", address,

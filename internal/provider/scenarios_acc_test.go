@@ -135,7 +135,7 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
 		s.controlPlane[2].HangNextReboot()
 
 		config := secretsHCL + s.controlPlaneHCL(`
-  timeouts = { create = "5s" }
+  timeouts = { create = "`+hanging+`" }
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
@@ -183,7 +183,7 @@ func TestAccIncompleteCreateAsError(t *testing.T) {
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{
-					Config:      secretsHCL + s.controlPlaneHCL("") + s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \"4s\" }"),
+					Config:      secretsHCL + s.controlPlaneHCL("") + s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \""+hanging+"\" }"),
 					ExpectError: message("The resource is tainted"),
 				},
 				{

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -160,7 +161,7 @@ func TestAccWholeClusterGrows(t *testing.T) {
 				{Config: secretsHCL + s.clusterHCL(small, "")},
 				{
 					PreConfig:   s.workers[2].HangNextReboot,
-					Config:      secretsHCL + s.clusterHCL(small+poolHCL("gpu", s.workers[1:], ""), `timeouts = { update = "8s" }`),
+					Config:      secretsHCL + s.clusterHCL(small+poolHCL("gpu", s.workers[1:], ""), `timeouts = { update = "`+hanging+`" }`),
 					ExpectError: message("Unable to update cluster"),
 				},
 				{
@@ -193,7 +194,7 @@ func TestAccWholeClusterResumes(t *testing.T) {
 		s.workers[1].HangNextReboot()
 
 		config := secretsHCL + s.clusterHCL(s.twoPools(""), `
-  timeouts = { create = "10s" }
+  timeouts = { create = "`+hanging+`" }
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
@@ -204,7 +205,7 @@ func TestAccWholeClusterResumes(t *testing.T) {
 		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
-				{Config: config, ExpectError: message("The cluster is Joining.")},
+				{Config: config, ExpectError: regexp.MustCompile(`The\s+cluster\s+is\s+(Provisioning|Bootstrapping|Joining)`)},
 				{
 					PreConfig: func() {
 						s.workers[1].PowerOff()
