@@ -214,7 +214,7 @@ func (s site) helm(t *testing.T, w *clitest.Workspace, args ...string) string {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
 	command := exec.CommandContext(ctx, clitest.Asset(t, "helm"), args...)

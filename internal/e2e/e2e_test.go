@@ -109,7 +109,7 @@ func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 		talosVersion:  talossim.DefaultTalosVersion,
 		kubernetes:    "v1.36.3",
 		disk:          "/dev/sda",
-		boot:          time.Minute,
+		boot:          5 * time.Minute,
 
 		kubernetesBefore: "v1.35.4",
 	}

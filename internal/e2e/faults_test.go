@@ -33,7 +33,7 @@ func standIn(t *testing.T, controlPlanes, workers int) (site, *talossim.Simulato
 		talosVersion:  talossim.DefaultTalosVersion,
 		kubernetes:    "v1.35.2",
 		disk:          "/dev/sda",
-		boot:          time.Minute,
+		boot:          5 * time.Minute,
 	}, sim
 }
 

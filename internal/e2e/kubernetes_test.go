@@ -124,7 +124,7 @@ func (s site) kubernetesAPI(t *testing.T, w *clitest.Workspace) *kubernetes.Clie
 
 // componentVersions are the images of the control plane's pods and the versions of kubelets, by component.
 func componentVersions(ctx context.Context, api *kubernetes.Clientset) (map[string][]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 
 	nodes, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -194,9 +194,9 @@ func (s site) poll(t *testing.T, w *clitest.Workspace) *poller {
 	return p
 }
 
-// answered asks up to three times within three seconds.
+// answered asks up to three times. The time bounds what is never answered: a busy computer may take seconds for an answer.
 func answered(ctx context.Context, api *kubernetes.Clientset) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 
 	var errs []error

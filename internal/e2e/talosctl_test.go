@@ -43,7 +43,7 @@ func (s site) talosctl(t *testing.T, b *pki.Bundle) talosctl {
 func (c talosctl) ask(machine string, args ...string) string {
 	c.t.Helper()
 
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
 	defer cancel()
 
 	args = append([]string{"--talosconfig", c.config, "--endpoints", machine, "--nodes", machine}, args...)
