@@ -110,7 +110,7 @@ func (s *scheduleSite) bootstrap(t *testing.T, bundle *pki.Bundle) {
 	must(t, err)
 	t.Cleanup(func() { must(t, talos.Close()) })
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 
 	must(t, wait.Until(ctx, 20*time.Millisecond, func(ctx context.Context) error { return talos.Bootstrap(ctx, &machine.BootstrapRequest{}) }))

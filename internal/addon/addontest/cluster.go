@@ -25,7 +25,7 @@ import (
 
 const (
 	// upTime bounds the start of a cluster's parts on a busy machine.
-	upTime = 3 * time.Minute
+	upTime = 10 * time.Minute
 	// glance is the pause between two looks for something that is about to come.
 	glance = 50 * time.Millisecond
 	// lifetime of the certificates of clients, longer than any test.
