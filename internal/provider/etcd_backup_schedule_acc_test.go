@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 const (
@@ -104,8 +107,17 @@ func (s *scheduleSite) testLife(t *testing.T) {
 	write(nightly)
 	w.Init()
 
-	// Without the feature of Talos nothing can be made, and the plan says so.
-	says(t, w.MustRun("plan"), "Talos does not let pods use its API yet")
+	// Without the feature of Talos nothing can be made, and the plan says so when the cluster answers in time.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	must(t, wait.Until(ctx, time.Millisecond, func(context.Context) error {
+		if said := w.MustRun("plan").Output(); !message("Talos does not let pods use its API yet").MatchString(said) {
+			return errors.New(said)
+		}
+
+		return nil
+	}))
 
 	s.allow(t, allowedNamespaces...)
 	s.runJobs()
