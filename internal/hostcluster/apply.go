@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -22,8 +23,9 @@ const (
 
 // Ensure makes what the machines of a Spec are to have on the host and does not have, and repairs what was changed by others:
 // labels, Services, the number of replicas, the size of claims, but not the template of a StatefulSet that exists, since that is a
-// disruption ([Host.Replace]), unless the pod is what is wanted and the template alone is not. A StatefulSet that is gone is made again, and takes the claims that are there. It disrupts no machine
-// and is idempotent: what is right is not written. The wiping of a machine that was interrupted is finished.
+// disruption ([Host.Replace]), unless the pod is what is wanted and the template alone is not. A StatefulSet that is gone is made again, and takes the claims that are there. A claim
+// with data of a machine is not made again beside the others ([MachineState.VolumesLost]). It disrupts no machine and is idempotent: what is right is not
+// written. The wiping of a machine that was interrupted is finished.
 //
 // An object that has the name of one of ours and is not ours is an error that says whose it is, and is left alone, as is what
 // cannot be changed: a claim that should shrink or move to another class. Such errors are final (wait.IsPermanent). All machines
@@ -105,10 +107,8 @@ func (h *Host) ensureMachine(ctx context.Context, s Spec, m Machine, found *inve
 
 // ensureBeside makes what a machine needs besides its StatefulSet.
 func (h *Host) ensureBeside(ctx context.Context, s Spec, m Machine, found *inventory) error {
-	for _, claim := range s.claims(m) {
-		if err := h.ensureClaim(ctx, s, claim, found.claims[claim.Name], found.pods[s.podName(m)]); err != nil {
-			return err
-		}
+	if err := h.ensureClaims(ctx, s, m, found, func(*corev1.PersistentVolumeClaim) bool { return true }); err != nil {
+		return err
 	}
 
 	service := s.machineService(m)

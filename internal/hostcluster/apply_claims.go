@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,7 +17,7 @@ import (
 )
 
 // ensureClaim makes or repairs a claim, and lets it grow. One that was deleted while its pod runs goes when the pod does: until then
-// nothing can be done for it, and nothing has to. One that no pod keeps is awaited and made again.
+// nothing can be done for it, and nothing has to. One that no pod keeps is awaited and made again. Which may be is for ensureClaims.
 func (h *Host) ensureClaim(ctx context.Context, s Spec, claim, live *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
 	if live != nil && live.DeletionTimestamp != nil && keepsClaims(pod) {
 		h.progress(fmt.Sprintf("%s was deleted and goes with pod %s, with what is in it", claimKind.of(live), pod.Name))
@@ -53,17 +54,23 @@ func keepsClaims(pod *corev1.Pod) bool { return pod != nil && pod.Spec.NodeName 
 
 // keptBy is the error, final, of ending a pod that is all that keeps the claims of its machine, which were deleted; nil when none was, and
 // when the pod is about to go anyhow.
-func (i *inventory) keptBy(s Spec, m Machine) error {
-	pod := i.pods[s.podName(m)]
+func (h *Host) keptBy(ctx context.Context, s Spec, m Machine, found *inventory) error {
+	pod := found.pods[s.podName(m)]
 	if !keepsClaims(pod) || pod.DeletionTimestamp != nil {
 		return nil
+	}
+
+	vanished, err := h.vanished(ctx, s, m, found)
+	if err != nil {
+		return err
 	}
 
 	var kept []string
 
 	for _, at := range dataPaths {
-		if claim := i.claims[s.claimName(m, at)]; claim != nil && claim.DeletionTimestamp != nil {
-			kept = append(kept, claimKind.of(claim))
+		name := s.claimName(m, at)
+		if claim := found.claims[name]; claim != nil && claim.DeletionTimestamp != nil || slices.Contains(vanished, name) {
+			kept = append(kept, claimKind.title(s.Namespace, name))
 		}
 	}
 

@@ -3,6 +3,7 @@ package hostcluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -215,9 +216,14 @@ func (h *Host) observeMachine(ctx context.Context, s Spec, m Machine, found *inv
 		state.describe(pod)
 	}
 
+	vanished, err := h.vanished(ctx, s, m, found)
+	if err != nil {
+		return MachineState{}, err
+	}
+
 	steps := []func() error{
 		func() error { return h.observeSet(ctx, s, m, set, pod, &state) },
-		func() error { return h.observeClaims(ctx, s, m, found, &state) },
+		func() error { return h.observeClaims(ctx, s, m, found, vanished, &state) },
 		func() error {
 			lines, exists, err := h.serviceDrift(ctx, s.machineService(m), found.services[s.HostName(m)])
 			state.Drift = append(state.Drift, lines...)
@@ -225,7 +231,7 @@ func (h *Host) observeMachine(ctx context.Context, s Spec, m Machine, found *inv
 
 			return err
 		},
-		func() error { return about.explain(ctx, s, m, found, &state) },
+		func() error { return about.explain(ctx, s, m, found, vanished, &state) },
 	}
 
 	for _, step := range steps {
@@ -341,8 +347,10 @@ func taken(set *appsv1.StatefulSet) bool {
 	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
 }
 
-// observeClaims compares the claims, and says what of them is wanted and can never be had.
-func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inventory, state *MachineState) error {
+// observeClaims compares the claims, and says what of them is wanted and can never be had. That claims with data have vanished is for explain,
+// unless a pod still has what was in them.
+func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inventory, vanished []string, state *MachineState) error {
+	kept := keepsClaims(found.pods[s.podName(m)])
 	state.Drift = append(state.Drift, found.conflictsOf(s, m)...)
 
 	for _, at := range dataPaths {
@@ -353,6 +361,14 @@ func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inve
 		live := found.claims[claim.Name]
 
 		switch {
+		case slices.Contains(vanished, claim.Name):
+			state.Complete = false
+
+			if kept {
+				state.Drift = append(state.Drift, claimKind.of(claim)+" was deleted, and what was in it goes with its pod")
+			}
+
+			continue
 		case live == nil:
 			state.Complete = false
 			state.Drift = append(state.Drift, claimKind.of(claim)+" does not exist")

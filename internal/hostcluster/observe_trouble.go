@@ -56,7 +56,7 @@ func unlessForbidden(err error) error {
 }
 
 // explain says why a machine's pod does not run, and whether its volumes are lost.
-func (about *surroundings) explain(ctx context.Context, s Spec, m Machine, found *inventory, state *MachineState) error {
+func (about *surroundings) explain(ctx context.Context, s Spec, m Machine, found *inventory, vanished []string, state *MachineState) error {
 	// One that is ready needs no look at anything else.
 	if state.Ready || !state.Exists {
 		return nil
@@ -70,6 +70,13 @@ func (about *surroundings) explain(ctx context.Context, s Spec, m Machine, found
 	}
 
 	lost, err := about.lost(s, m, found)
+
+	if !keepsClaims(found.pods[s.podName(m)]) {
+		for _, name := range vanished {
+			lost = append(lost, claimKind.title(s.Namespace, name)+" does not exist any more, nor does what was in it")
+		}
+	}
+
 	state.VolumesLost = len(lost) > 0
 	state.Trouble = join("; ", strings.Join(lost, "; "), trouble)
 

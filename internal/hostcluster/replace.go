@@ -31,7 +31,7 @@ func (h *Host) Replace(ctx context.Context, s Spec, machine string) error {
 		return h.wipe(ctx, s, m, live) // the machine comes back with the wanted template anyhow
 	}
 
-	if err := found.keptBy(s, m); err != nil {
+	if err := h.keptBy(ctx, s, m, found); err != nil {
 		return err
 	}
 
@@ -181,8 +181,8 @@ func (h *Host) awaitTaken(ctx context.Context, set *appsv1.StatefulSet) (*appsv1
 	return set, nil
 }
 
-// endPod deletes the pod of a machine when it is to go, and waits for one that goes anyhow. Claims that went with it are made again:
-// the next pod waits for them.
+// endPod deletes the pod of a machine when it is to go, and waits for one that goes anyhow. Claims that went with it are made again
+// where an empty one does: the next pod waits for them.
 func (h *Host) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.Pod) bool) error {
 	o, err := h.get(ctx, podKind, s.Namespace, s.podName(m))
 	if err != nil {
@@ -205,7 +205,7 @@ func (h *Host) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.
 	}
 
 	if pod.DeletionTimestamp == nil {
-		if err := found.keptBy(s, m); err != nil {
+		if err := h.keptBy(ctx, s, m, found); err != nil {
 			return err
 		}
 
@@ -221,22 +221,14 @@ func (h *Host) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.
 	return h.renewClaims(ctx, s, m)
 }
 
-// renewClaims makes the claims of a machine again that went with its pod.
+// renewClaims makes the claims of a machine again that went with its pod and had no data.
 func (h *Host) renewClaims(ctx context.Context, s Spec, m Machine) error {
 	found, err := h.look(ctx, s, s.MachineSelector(m))
 	if err != nil {
 		return err
 	}
 
-	for _, claim := range s.claims(m) {
-		if live := found.claims[claim.Name]; live == nil || live.DeletionTimestamp != nil {
-			if err := h.ensureClaim(ctx, s, claim, live, found.pods[s.podName(m)]); err != nil {
-				return err
-			}
-		}
-	}
-
-	return nil
+	return h.ensureClaims(ctx, s, m, found, func(live *corev1.PersistentVolumeClaim) bool { return live == nil || live.DeletionTimestamp != nil })
 }
 
 // awaitPodGone says why a pod does not go, which is its node as a rule.

@@ -3,10 +3,12 @@ package hostcluster_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -74,8 +76,118 @@ func TestPodsThatKeepDeletedClaims(t *testing.T) {
 	}
 }
 
-// Claims that went with their pod are made again, and one that is about to go and that no pod keeps is awaited.
+// deleteClaim deletes one for good, although somebody holds it.
+func (s site) deleteClaim(t *testing.T, name string) {
+	t.Helper()
+
+	claims := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace)
+	claim, err := claims.Get(t.Context(), name, metav1.GetOptions{})
+	check(t, err)
+	check(t, claims.Delete(t.Context(), name, metav1.DeleteOptions{}))
+
+	if err := s.dropFinalizers(t, claim); !apierrors.IsNotFound(err) {
+		check(t, err)
+	}
+}
+
+// A machine that lost a part of what it keeps is not given an empty one beside the rest: its volumes are lost, until a wipe
+// replaces them all.
 func TestClaimsThatAreGone(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+
+	for _, lost := range [][]string{{"state-dev-batch-0"}, {"var-dev-batch-0"}, {
+		"state-dev-batch-0", "var-dev-batch-0", "etc-cni-dev-batch-0", "etc-kubernetes-dev-batch-0", "usr-libexec-kubernetes-dev-batch-0",
+	}} {
+		spec := s.spec("dev", 0, 1)
+		spec.Machines[0].Pod.NodeSelector = map[string]string{"no": "where"}
+		check(t, s.Ensure(t.Context(), spec))
+
+		had := s.claims(t, spec)
+
+		for _, name := range lost {
+			s.deleteClaim(t, name)
+		}
+
+		gone := func(o hostcluster.Observation) bool {
+			m := o.Machines["batch/0"]
+
+			return m.VolumesLost && m.Exists && !m.Complete && !saying(m.Drift, lost[0]) &&
+				saying([]string{m.Trouble}, "PersistentVolumeClaim "+s.namespace+"/"+lost[0]+" does not exist any more")
+		}
+
+		s.observe(t, spec, gone)
+		check(t, s.Ensure(t.Context(), spec))
+		check(t, s.Restart(t.Context(), spec, "batch/0"))
+		check(t, s.Replace(t.Context(), spec, "batch/0"))
+		s.observe(t, spec, gone)
+
+		for name := range s.claims(t, spec) {
+			if slices.Contains(lost[:1], strings.TrimPrefix(name, "PersistentVolumeClaim ")) {
+				t.Errorf("%s was made anew beside the others", name)
+			}
+		}
+
+		spec.Machines[0].Pod.NodeSelector = nil
+		check(t, s.Wipe(t.Context(), spec, "batch/0"))
+		check(t, s.Replace(t.Context(), spec, "batch/0"))
+		s.anew(t, spec, had)
+		check(t, s.Remove(t.Context(), spec, "batch/0"))
+	}
+}
+
+// What Talos writes at every start is made again, and a claim that lost its labels is not gone.
+func TestClaimsThatAreNotLost(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec := s.spec("dev", 0, 1)
+	spec.Machines[0].Pod.NodeSelector = map[string]string{"no": "where"}
+	check(t, s.Ensure(t.Context(), spec))
+	s.deleteClaim(t, "etc-cni-dev-batch-0")
+
+	s.observe(t, spec, func(o hostcluster.Observation) bool {
+		m := o.Machines["batch/0"]
+
+		return !m.VolumesLost && !m.Complete && saying(m.Drift, "/etc-cni-dev-batch-0 does not exist")
+	})
+	check(t, s.Ensure(t.Context(), spec))
+	s.observe(t, spec, func(o hostcluster.Observation) bool { return o.Machines["batch/0"].Complete })
+
+	s.patchClaim(t, "var-dev-batch-0", `{"metadata":{"labels":{"talosop.dev/mark":null}}}`)
+
+	if m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost {
+		t.Errorf("a volume that is there is lost: %+v", m)
+	}
+
+	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-batch-0", "not this cluster's", "talosop.dev/mark=mark-of-dev")
+}
+
+// A claim that is gone although its pod runs has left the machine what was in it, for as long as the pod is there.
+func TestClaimsThatWereTakenFromTheirPod(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec := s.spec("dev", 0, 1)
+	check(t, s.Ensure(t.Context(), spec))
+
+	before := s.observe(t, spec, quiet).Machines["batch/0"]
+	s.deleteClaim(t, "var-dev-batch-0")
+	check(t, s.Ensure(t.Context(), spec))
+
+	if err := s.Restart(t.Context(), spec, "batch/0"); !wait.IsPermanent(err) || !saying([]string{err.Error()}, "/var-dev-batch-0", "remove machine batch/0") {
+		t.Errorf("a restart ends with %v", err)
+	}
+
+	if m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost || !m.Ready ||
+		m.PodUID != before.PodUID || len(s.claims(t, spec)) != 4 {
+		t.Errorf("the machine is %+v", m)
+	}
+}
+
+// A wipe waits for what others hold.
+func TestClaimsThatAreHeld(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -95,21 +207,13 @@ func TestClaimsThatAreGone(t *testing.T) {
 	s.deleteClaims(t, spec)
 
 	pods := s.cluster.API().CoreV1().Pods(s.namespace)
-	pod, err := pods.Get(t.Context(), "dev-batch-0-0", metav1.GetOptions{})
-	check(t, err)
-	check(t, pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
-	await(t, func(ctx context.Context) error {
-		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		if err == nil && now.UID == pod.UID {
-			err = errors.New("it is not so yet")
-		}
-
-		return err
-	})
+	check(t, pods.Delete(t.Context(), "dev-batch-0-0", metav1.DeleteOptions{}))
+	s.observe(t, spec, func(o hostcluster.Observation) bool { return o.Machines["batch/0"].VolumesLost })
+	check(t, s.Ensure(t.Context(), spec))
 
 	ended := make(chan error, 1)
 
-	go func() { ended <- s.Ensure(t.Context(), spec) }()
+	go func() { ended <- s.Wipe(t.Context(), spec, "batch/0") }()
 
 	await(t, func(ctx context.Context) error {
 		now, err := claims.Get(ctx, held.Name, metav1.GetOptions{})

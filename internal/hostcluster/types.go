@@ -137,7 +137,7 @@ type MachineState struct {
 	// Trouble says why the pod does not run, with the last event; empty when it does.
 	Trouble string
 	// VolumesLost is true when a claim of the machine can certainly never be used again: its volume does not exist any more, or is on a
-	// node that does not.
+	// node that does not; or somebody deleted the claim, with what the machine had in it, and no pod keeps it.
 	VolumesLost bool
 }
 

@@ -3,10 +3,12 @@ package provider
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -129,4 +131,60 @@ func TestContainerSetIsEditedByHand(t *testing.T) {
 	}
 
 	s.destroy(t, d, "edited")
+}
+
+// A control plane whose configuration somebody deleted with its claim, and that still has its data of etcd, is not given an empty one
+// beside that: it begins anew with neither, and joins the others again.
+func TestContainerLosesOneOfItsVolumes(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	m := momentsOf(t, s)
+	d := s.drive(t, "talosop_cluster")
+	config := s.cluster("halved", newBundle(t), 3, 0)
+
+	d.ready(t, config)
+
+	volumes := s.claimUIDs(t)
+
+	must(t, s.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), "state-halved-cp-1", metav1.DeleteOptions{}))
+	must(t, s.KillPod(t.Context(), s.namespace, "halved-cp-1-0"))
+
+	must(t, wait.Until(t.Context(), 20*time.Millisecond, func(ctx context.Context) error {
+		_, err := s.API().CoreV1().PersistentVolumeClaims(s.namespace).Get(ctx, "state-halved-cp-1", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return errors.Join(err, errors.New("the claim is still there"))
+	}))
+
+	if said := operationsIn(t, d.refreshedPlan(t, config)); !strings.Contains(said, "replace volumes of control plane cp-1 (its data is lost") ||
+		strings.Contains(said, "put right") {
+		t.Errorf("the plan says:\n%s", said)
+	}
+
+	s.watchPlanes(t, m, "halved", 3)
+
+	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "state-halved-cp-1 does not exist any more") {
+		t.Errorf("the refresh says: %s", said)
+	}
+
+	d.ready(t, config)
+	d.expectEmpty(t, "after a volume was lost", config)
+
+	if got := m.with("host "); !slices.Equal(got, []string{"Wipe cp-1"}) {
+		t.Errorf("the host was asked to %v", got)
+	}
+
+	s.expectEtcd(t, "halved", 3)
+
+	for name, uid := range s.claimUIDs(t) {
+		if anew := volumes[name] != uid; anew != strings.HasSuffix(name, "-cp-1") {
+			t.Errorf("that volume %s is another one is %t", name, anew)
+		}
+	}
+
+	m.listen(nil)
+	s.destroy(t, d, "halved")
 }

@@ -1,0 +1,83 @@
+package hostcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What becomes of a machine whose claims somebody deleted. An empty claim beside the others would give it half of what it had: a member of
+// etcd without a configuration, or the configuration of a member without its data, which no etcd takes back. So such a claim is not made
+// again on its own. The machine's volumes are lost, and are replaced together by [Host.Wipe], when its cluster can do without them.
+//
+// That a claim was there is known by the StatefulSet, which is made after all claims of its machine and goes before any of them: as long as
+// there is one that mounts the claim, no killed run of talosop is why the claim is not there, but for a wipe, which has marked the set.
+
+// keptPaths are those with what a machine cannot write anew. The others it fills at every start: on metal, /var has them
+// (Talos 1.13, constants.Overlays and VarSystemOverlaysPath).
+var keptPaths = []string{statePath, varPath}
+
+// vanished are the claims of a machine that it had data in and that are no more, or go and nobody keeps. A pod that has a node may
+// still have the volumes in use, see keepsClaims.
+func (h *Host) vanished(ctx context.Context, s Spec, m Machine, found *inventory) (names []string, err error) {
+	set, pod := found.sets[s.HostName(m)], found.pods[s.podName(m)]
+	if set == nil || set.DeletionTimestamp != nil || set.Annotations[wipeAnnotation] != "" {
+		return nil, nil
+	}
+
+	for _, at := range keptPaths {
+		name := s.claimName(m, at)
+		if live := found.claims[name]; !mountsClaim(set, name) || live != nil && (live.DeletionTimestamp == nil || keepsClaims(pod)) {
+			continue
+		}
+
+		// It was not found by its labels, or not in this moment.
+		o, err := h.get(ctx, claimKind, s.Namespace, name)
+		if err != nil {
+			return nil, err
+		}
+
+		if o == nil || s.ours(o) && o.GetDeletionTimestamp() != nil && !keepsClaims(pod) {
+			names = append(names, name)
+		}
+	}
+
+	return names, nil
+}
+
+func mountsClaim(set *appsv1.StatefulSet, name string) bool {
+	return slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == name
+	})
+}
+
+// ensureClaims makes and repairs the claims of a machine that are for Ensure to make; may says which of them to look at.
+func (h *Host) ensureClaims(ctx context.Context, s Spec, m Machine, found *inventory, may func(live *corev1.PersistentVolumeClaim) bool) error {
+	vanished, err := h.vanished(ctx, s, m, found)
+	if err != nil {
+		return err
+	}
+
+	for _, claim := range s.claims(m) {
+		live := found.claims[claim.Name]
+
+		if slices.Contains(vanished, claim.Name) {
+			h.progress(fmt.Sprintf("%s is gone with what machine %s had in it, and is not made anew on its own", claimKind.of(claim), m.Name))
+
+			continue
+		}
+
+		if !may(live) {
+			continue
+		}
+
+		if err := h.ensureClaim(ctx, s, claim, live, found.pods[s.podName(m)]); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
