@@ -48,6 +48,7 @@ type run struct {
 type container struct {
 	id, imageID string
 	state, last corev1.ContainerState
+	ended       time.Time
 	restarts    int32
 	ready       bool
 }
@@ -206,7 +207,8 @@ func (r *run) restarting(s *slot) error {
 			return err
 		}
 
-		ran := time.Since(began)
+		// Not until that was reported, which takes long where the host is busy: nothing would be put off then.
+		ran := r.container.ended.Sub(began)
 		r.container.restarts++
 
 		switch {
@@ -319,7 +321,7 @@ func (r *run) exits(code int32, message string) {
 		ContainerID: r.container.id,
 	}}
 
-	r.container.ready, r.container.state, r.container.last = false, ended, ended
+	r.container.ready, r.container.state, r.container.last, r.container.ended = false, ended, ended, time.Now()
 }
 
 func (r *run) pause(d time.Duration) error {
