@@ -453,7 +453,7 @@ func TestAwaitComponentWithoutANetwork(t *testing.T) {
 
 	ca := newAuthority(t)
 	server := ca.apiServer(t, u.serve)
-	client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.Await = 10 * time.Second })
+	client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.Await = time.Minute })
 	check(t, client.AwaitComponent(t.Context(), "cp-1", cluster.Kubelet, newKubelet))
 
 	u.Lock()
@@ -490,13 +490,23 @@ func TestAwaitComponentInterrupted(t *testing.T) {
 	}
 }
 
+// hasty is a client that waits for components shortly.
+func (l *living) hasty(t *testing.T) *kubernetes.Client {
+	t.Helper()
+
+	hasty := *l
+	hasty.options.Await = 5 * time.Second
+
+	return hasty.client(t)
+}
+
 // A cluster as Talos makes it, with its own port and pods.
 func TestAwaitComponentOnClusters(t *testing.T) {
 	t.Parallel()
 	onClusters(t, func(t *testing.T, l *living) {
 		t.Helper()
 
-		l.options.Await = 10 * time.Second
+		l.options.Await = time.Minute
 		client, node := l.client(t), l.machine.Hostname()
 		images := cluster.Images{
 			cluster.KubeScheduler: "registry.k8s.io/kube-scheduler:v1.35.2", cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.35.2",
@@ -510,7 +520,7 @@ func TestAwaitComponentOnClusters(t *testing.T) {
 
 		if version == "v1.35.2" {
 			images[cluster.KubeAPIServer] = api
-		} else if err := client.AwaitComponent(t.Context(), node, cluster.KubeAPIServer, api); err == nil || !strings.Contains(err.Error(), version) {
+		} else if err := l.hasty(t).AwaitComponent(t.Context(), node, cluster.KubeAPIServer, api); err == nil || !strings.Contains(err.Error(), version) {
 			t.Errorf("an API server of %s: %v", version, err)
 		}
 

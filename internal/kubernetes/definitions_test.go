@@ -46,7 +46,7 @@ func testDefinitions(t *testing.T, l *living, c *kubernetes.Client) {
 	}
 
 	reason := errors.New("it takes too long")
-	short, cancel := context.WithTimeoutCause(t.Context(), time.Second, reason)
+	short, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, reason)
 	defer cancel()
 
 	if err := c.AwaitEstablished(short, []string{"none.example.org"}); !errors.Is(err, reason) || !strings.Contains(err.Error(), "none.example.org is not there") {

@@ -161,7 +161,7 @@ func testDeletion(t *testing.T, l *living, c *kubernetes.Client) {
 	_, err = jobs.Update(t.Context(), found, metav1.UpdateOptions{})
 	check(t, err)
 
-	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 
 	if err := c.DeleteObject(short, ref, ""); err == nil || !strings.Contains(err.Error(), "example.org/wait") {
