@@ -3,10 +3,8 @@ package lifecycle_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
@@ -37,7 +35,6 @@ func TestExamineFindsTheOtherControlPlanes(t *testing.T) {
 	}
 
 	s.sim.Machines()[2].PowerOff()
-	s.timeouts = talos.Timeouts{Connect: 5 * time.Second, Call: 5 * time.Second, Observe: 5 * time.Second}
 
 	gone := cluster.HealthOf(first, s.runner().Examine(bounded(t), first))
 	if gone.Healthy() || len(gone.Silent) != 1 {
@@ -57,7 +54,6 @@ func TestExamineWithoutAQuorum(t *testing.T) {
 	machines[1].PowerOff()
 	machines[2].PowerOff()
 
-	s.timeouts = talos.Timeouts{Connect: 5 * time.Second, Call: 5 * time.Second, Observe: 5 * time.Second}
 	r := s.runner()
 	r.Kubernetes = nil
 

@@ -60,6 +60,7 @@ func TestKubeletsOfTheSameVersion(t *testing.T) {
 	}
 
 	s.sim.Machine("w-1").MendComponent("kubelet", "v1.35.4")
+	s.timeouts = talos.Timeouts{}
 	s.converge()
 	s.runsKubernetes("v1.35.4")
 	s.settled()

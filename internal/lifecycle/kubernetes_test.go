@@ -396,6 +396,7 @@ func TestBrokenComponentStopsTheUpgrade(t *testing.T) {
 		t.Errorf("cp-3 was given %s although the one of cp-2 does not run", image)
 	}
 
+	s.await = 0
 	s.kubernetes("v1.35.4")
 	s.converge()
 	s.runsKubernetes("v1.35.4")

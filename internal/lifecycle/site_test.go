@@ -138,7 +138,7 @@ func (s *site) runner() *lifecycle.Runner {
 
 			return fields, err
 		},
-		Timeouts: s.timeouts,
+		Timeouts: patient(s.timeouts),
 		Dial:     s.dial,
 		Restores: s.snapshot != nil,
 	})
@@ -175,6 +175,17 @@ func (s *site) runner() *lifecycle.Runner {
 	}
 
 	return runner
+}
+
+// patient lets a machine take its time over an answer, which it needs on a loaded machine.
+func patient(t talos.Timeouts) talos.Timeouts {
+	t.Connect = cmp.Or(t.Connect, 30*time.Second)
+	t.Call = cmp.Or(t.Call, 30*time.Second)
+	t.Observe = cmp.Or(t.Observe, time.Minute)
+	t.Change = cmp.Or(t.Change, time.Minute)
+	t.Settle = cmp.Or(t.Settle, time.Minute)
+
+	return t
 }
 
 // bounded is the time a run may take on a loaded machine.
