@@ -147,7 +147,7 @@ func TestS3GivesUpAServerThatDoesNotRead(t *testing.T) {
 
 	s := opened(t, s3.Config{
 		Bucket: bucket, Endpoint: server.URL, PathStyle: true, Credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey},
-		Stall: time.Second,
+		Stall: 3 * time.Second,
 	})
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -68,14 +68,15 @@ func TestS3ReadsOnAfterAStall(t *testing.T) {
 
 	b := newBucketServer(t)
 	c := b.config()
-	c.Stall = time.Second
-	s := opened(t, c)
 
-	if _, err := s.Put(t.Context(), "prod/x", bytes.NewReader(content(mib))); err != nil {
+	if _, err := opened(t, c).Put(t.Context(), "prod/x", bytes.NewReader(content(mib))); err != nil {
 		t.Fatal(err)
 	}
 
 	b.failing(first(1, isGet, paused))
+
+	c.Stall = time.Second
+	s := opened(t, c)
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -146,7 +146,7 @@ func TestStalledServer(t *testing.T) {
 func TestSlowServer(t *testing.T) {
 	s := serve(t)
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})
-	const stall = time.Second
+	const stall = 3 * time.Second // longer than a busy machine sleeps
 	tick := time.NewTicker(stall / 10)
 	t.Cleanup(tick.Stop)
 	s.answer(func(w http.ResponseWriter, r *http.Request) bool {
@@ -194,7 +194,7 @@ func TestCancel(t *testing.T) {
 			t.Error(err)
 		}
 		<-ended
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("it took %s", took)
 		}
 	}

@@ -112,12 +112,11 @@ func TestJobsOfTheReleaseAreWaitedForWhenAsked(t *testing.T) {
 	must(t, err)
 
 	i = install(s, "impatient")
-	i.WaitForJobs = true
-	start := time.Now()
+	i.WaitForJobs, i.Timeout = true, time.Hour
 
 	_, err = i.Run(templates(strings.Replace(failing, "name: seed", "name: other", 1)), nil)
-	if err == nil || !strings.Contains(err.Error(), "Job "+namespace+"/other failed: BackoffLimitExceeded") || time.Since(start) > 30*time.Second {
-		t.Errorf("%v after %s", err, time.Since(start))
+	if err == nil || !strings.Contains(err.Error(), "Job "+namespace+"/other failed: BackoffLimitExceeded") {
+		t.Error(err)
 	}
 }
 

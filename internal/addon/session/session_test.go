@@ -155,7 +155,7 @@ func must(t testing.TB, err error) {
 func soon(t testing.TB, condition func(ctx context.Context) error) {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
 	defer cancel()
 
 	must(t, wait.Until(ctx, 20*time.Millisecond, condition))

@@ -248,15 +248,12 @@ func TestWaitEndsWhenItsNamespaceGoes(t *testing.T) {
 		}
 	}()
 
-	start := time.Now()
-	_, err := install(s, "web").Run(templates(deployment("web", "addontest/hang: \"true\"")), nil)
+	i := install(s, "web")
+	i.Timeout = time.Hour
 
+	_, err := i.Run(templates(deployment("web", "addontest/hang: \"true\"")), nil)
 	if err == nil || !strings.Contains(err.Error(), "the namespace "+namespace+" is ") {
 		t.Error(err)
-	}
-
-	if took := time.Since(start); took > 30*time.Second {
-		t.Errorf("it took %s", took)
 	}
 }
 
@@ -277,7 +274,7 @@ func TestDeletionIsWaitedForAndNamesFinalizers(t *testing.T) {
 	_, errs := c.Delete(list)
 	must(t, errors.Join(errs...))
 
-	err = c.WaitForDelete(list, 300*time.Millisecond)
+	err = c.WaitForDelete(list, 3*time.Second)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "example.com/hold") {
 		t.Error(err)
 	}
@@ -308,10 +305,8 @@ func TestRefusalsEndWaits(t *testing.T) {
 		return true
 	})
 
-	start := time.Now()
-
-	err = s.client().Wait(list, time.Minute)
-	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kubernetes.ErrNoAnswer) || time.Since(start) > 30*time.Second {
-		t.Errorf("%v after %s", err, time.Since(start))
+	err = s.client().Wait(list, time.Hour)
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kubernetes.ErrNoAnswer) {
+		t.Error(err)
 	}
 }
