@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
@@ -223,11 +225,14 @@ func (s *hostSite) destroy(t *testing.T, d *driven, name string) {
 
 var errSilent = errors.New("connection refused")
 
-// newBundle is secrets of their own.
+// newBundle is secrets of their own, as Talos 1.6 made them: the key of service accounts is none of RSA, which takes a processor a second.
 func newBundle(t *testing.T) string {
 	t.Helper()
 
-	bundle, err := pki.Generate()
+	generated, err := secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Hour)), config.TalosVersion1_6)
+	must(t, err)
+
+	bundle, err := pki.Wrap(generated)
 	must(t, err)
 
 	content, err := bundle.YAML()

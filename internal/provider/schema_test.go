@@ -3,22 +3,28 @@ package provider
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
+// selfDescription is what the provider tells a CLI about itself, for all tests: each asks many times, and none changes it.
+var selfDescription = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaResponse, error) {
+	server, err := providerserver.NewProtocol6WithError(New("test")())()
+	if err != nil {
+		return nil, err
+	}
+
+	return server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+})
+
 // schemas returns what the provider tells a CLI about itself.
 func schemas(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
 	t.Helper()
 
-	server, err := providerserver.NewProtocol6WithError(New("test")())()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	resp, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	resp, err := selfDescription()
 	if err != nil {
 		t.Fatal(err)
 	}
