@@ -140,9 +140,11 @@ func TestSizeAndClassOfClaims(t *testing.T) {
 
 	grows.Machines[0].Pod.Storage.Var = resource.MustParse("10Gi")
 	s.refusedFor(t, grows, "var-grows-batch-0", "has 30Gi, and 10Gi are wanted", "cannot shrink")
+	s.stays(t, grows, "/var-grows-batch-0 has 30Gi, and 10Gi are wanted", "cannot shrink", "set the size to 30Gi")
 
 	fixed.Machines[0].Pod.Storage.Var, fixed.Machines[0].Pod.Storage.Class = resource.MustParse("20Gi"), s.namespace+"-grows"
 	s.refusedFor(t, fixed, "var-fixed-batch-0", "storage class", "-grows")
+	s.stays(t, fixed, "/var-fixed-batch-0 is of storage class", "-grows", "stays in its class", "remove machine batch/0")
 
 	if err := s.Replace(t.Context(), fixed, "batch/0"); !wait.IsPermanent(err) {
 		t.Errorf("Replace with another storage class ends with %v", err)
@@ -156,6 +158,16 @@ func TestSizeAndClassOfClaims(t *testing.T) {
 	fixed.Machines[0].Pod.Storage.Class, fixed.Machines[0].Pod.Storage.Var = "", resource.MustParse("20Gi")
 	check(t, s.Ensure(t.Context(), fixed))
 	s.observe(t, fixed, quiet)
+}
+
+// stays checks that one line about a worker says what differs and is not put right, and that nothing else does.
+func (s site) stays(t *testing.T, spec hostcluster.Spec, words ...string) {
+	t.Helper()
+
+	m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]
+	if len(m.Stays) == 0 || len(m.Drift) > 0 || !saying(m.Stays, words...) {
+		t.Errorf("what stays is %q and what does not %q", m.Stays, m.Drift)
+	}
 }
 
 // A class that others chose for a load balancer stays where none is wanted, and so does the Service.

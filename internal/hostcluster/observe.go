@@ -351,7 +351,7 @@ func taken(set *appsv1.StatefulSet) bool {
 // unless a pod still has what was in them.
 func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inventory, vanished []string, state *MachineState) error {
 	kept := keepsClaims(found.pods[s.podName(m)])
-	state.Drift = append(state.Drift, found.conflictsOf(s, m)...)
+	state.Stays = append(state.Stays, found.conflictsOf(s, m)...)
 
 	for _, at := range dataPaths {
 		state.Exists = state.Exists || found.claims[s.claimName(m, at)] != nil
@@ -365,7 +365,7 @@ func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inve
 			state.Complete = false
 
 			if kept {
-				state.Drift = append(state.Drift, claimKind.of(claim)+" was deleted, and what was in it goes with its pod")
+				state.Stays = append(state.Stays, goingClaim(claim))
 			}
 
 			continue
@@ -376,7 +376,7 @@ func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inve
 			continue
 		case live.DeletionTimestamp != nil:
 			state.Complete = false
-			state.Drift = append(state.Drift, claimKind.of(claim)+" was deleted and goes with its pod")
+			state.Stays = append(state.Stays, goingClaim(claim))
 
 			continue
 		}
@@ -400,4 +400,9 @@ func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inve
 	}
 
 	return nil
+}
+
+func goingClaim(claim *corev1.PersistentVolumeClaim) string {
+	return claimKind.of(claim) + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: back up what is needed of that, of a " +
+		"control plane etcd, before the pod is replaced"
 }

@@ -56,7 +56,8 @@ func TestPodsThatKeepDeletedClaims(t *testing.T) {
 	}
 
 	seen := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["cp-0"]
-	if seen.PodUID != before.Machines["cp-0"].PodUID || !seen.Ready || len(seen.Outdated) > 0 {
+	if seen.PodUID != before.Machines["cp-0"].PodUID || !seen.Ready || len(seen.Outdated)+len(seen.Drift) > 0 ||
+		!saying(seen.Stays, "/var-dev-cp-0 was deleted", "goes with its pod", "back up") {
 		t.Errorf("the machine is %+v", seen)
 	}
 
@@ -181,7 +182,7 @@ func TestClaimsThatWereTakenFromTheirPod(t *testing.T) {
 	}
 
 	if m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost || !m.Ready ||
-		m.PodUID != before.PodUID || len(s.claims(t, spec)) != 4 {
+		m.PodUID != before.PodUID || len(s.claims(t, spec)) != 4 || !saying(m.Stays, "/var-dev-batch-0 was deleted", "goes with its pod") || len(m.Drift) > 0 {
 		t.Errorf("the machine is %+v", m)
 	}
 }

@@ -134,6 +134,8 @@ type MachineState struct {
 	Outdated []string
 	// Drift is what else of the machine's objects differs or is missing, a line each; Ensure repairs it.
 	Drift []string
+	// Stays is what of the machine's claims differs and cannot be put right, a line each that says why and what can be done.
+	Stays []string
 	// Trouble says why the pod does not run, with the last event; empty when it does.
 	Trouble string
 	// VolumesLost is true when a claim of the machine can certainly never be used again: its volume does not exist any more, or is on a

@@ -198,6 +198,8 @@ type hostReport struct {
 	// be; both by machine.
 	drift map[string][]string
 	pods  map[string]string
+	// stays is what differs and is nothing that an apply changes, by machine.
+	stays map[string][]string
 	// strays are called as on the host, and removed are the machines that are to leave.
 	strays  []string
 	removed []cluster.Machine
@@ -220,7 +222,9 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *hostReport {
 		return nil
 	}
 
-	found := &hostReport{drift: map[string][]string{}, pods: map[string]string{}, strays: seen.Strays, removed: s.want.Removed}
+	found := &hostReport{
+		drift: map[string][]string{}, pods: map[string]string{}, stays: map[string][]string{}, strays: seen.Strays, removed: s.want.Removed,
+	}
 	wanted := s.route.wanted(s.pool)
 
 	for i, m := range wanted.Machines {
@@ -242,7 +246,7 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *hostReport {
 			found.pods[m.Name] = podDigest(wanted, m.Name)
 		}
 
-		found.drift[m.Name] = lines
+		found.drift[m.Name], found.stays[m.Name] = lines, pod.Stays
 	}
 
 	return found
@@ -275,16 +279,45 @@ func (h *hostReport) in(observed types.Map) types.Map {
 
 		last, _ := object.Attributes()["drift"].(types.List)
 		known, _ := knownStrings(last)
-		kept := slices.DeleteFunc(known, func(line string) bool { return strings.HasPrefix(line, driftHost) })
+		kept := slices.DeleteFunc(known, func(line string) bool {
+			return strings.HasPrefix(line, driftHost) || strings.HasPrefix(line, driftStays)
+		})
 
 		for _, line := range lines {
 			kept = append(kept, driftHost+line)
+		}
+
+		for _, line := range h.stays[name] {
+			kept = append(kept, driftStays+line)
 		}
 
 		values[name] = withValue(withValue(object, "drift", textList(kept)), "pod_digest", textOrNull(h.pods[name]))
 	}
 
 	return types.MapValueMust(observedType(), values)
+}
+
+// leftAlone warns of what differs and stays as it is.
+func (h *hostReport) leftAlone() diag.Diagnostics {
+	if h == nil {
+		return nil
+	}
+
+	var lines []string
+
+	for _, name := range sortedNames(h.stays) {
+		for _, line := range h.stays[name] {
+			lines = append(lines, "\n  - "+name+": "+line)
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return diag.Diagnostics{unsettled("Volumes of machines differ, and are left as they are", "No apply puts this right, because the host cluster does not let the "+
+		"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted lets every apply that changes the machines "+
+		"end before it does anything."+strings.Join(lines, ""))}
 }
 
 // podsOf is what the pods are made of that a run left as they are wanted.

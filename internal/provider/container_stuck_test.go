@@ -148,6 +148,14 @@ func TestContainerLosesOneOfItsVolumes(t *testing.T) {
 	volumes := s.claimUIDs(t)
 
 	must(t, s.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), "state-halved-cp-1", metav1.DeleteOptions{}))
+
+	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "cp-1: PersistentVolumeClaim "+s.namespace+"/state-halved-cp-1 was deleted") {
+		t.Errorf("while the pod keeps the claim a refresh says: %s", said)
+	}
+
+	if said := operationsIn(t, d.refreshedPlan(t, config)); strings.Contains(said, "put right") || strings.Contains(said, "replace volumes") {
+		t.Errorf("while the pod keeps the claim the plan says:\n%s", said)
+	}
 	must(t, s.KillPod(t.Context(), s.namespace, "halved-cp-1-0"))
 
 	must(t, wait.Until(t.Context(), 20*time.Millisecond, func(ctx context.Context) error {

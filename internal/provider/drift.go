@@ -28,6 +28,8 @@ const (
 	driftNode   = "it has no node in Kubernetes"
 	driftGone   = "the host cluster has neither a pod nor volumes of it"
 	driftHost   = "host cluster: "
+	// driftStays is told of a container's claims, and is nothing that an apply puts right.
+	driftStays = "host cluster, left as it is: "
 	// driftLost is told of a container as driftHost is, and is nothing that is put right before a step.
 	driftLost = "its volumes can never be used again, and its data is lost"
 )

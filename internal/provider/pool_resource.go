@@ -174,6 +174,7 @@ func (m *machinery) refresh(
 	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places)))
 	diags.Append(seen(ctx, want, have)...)
 	diags.Append(oddities(p, want, have)...)
+	diags.Append(exam.onHost.leftAlone()...)
 
 	if recorded.phase == cluster.Ready && lost(want, have, recorded) {
 		model.Phase = types.StringValue(string(cluster.Degraded))
