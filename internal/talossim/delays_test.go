@@ -14,16 +14,37 @@ import (
 
 // TestCriticalPathIsTheLeastTimeOfACreate measures machines that are configured all at
 // once and bootstrapped as soon as possible: nothing is faster than the critical path,
-// and little is slower.
+// and little is slower. A machine that is busy with something else is given another chance.
 func TestCriticalPathIsTheLeastTimeOfACreate(t *testing.T) {
+	const attempts = 5
+
 	step := 100 * time.Millisecond
 	delays := talossim.Delays{
 		Install: step, Reboot: step, Boot: step, EtcdStart: step, EtcdJoin: step, EtcdPromote: step,
 		APIServer: step, NodeRegister: step, NodeReady: step,
 	}
+	want := delays.CriticalPath(3)
+
+	for attempt := range attempts {
+		took := timeOfACreate(t, delays, 3, 2)
+		t.Logf("took %s, critical path %s", took.Round(time.Millisecond), want)
+
+		switch {
+		case took < want:
+			t.Fatalf("took %s, less than the critical path %s", took, want)
+		case took <= 5*want:
+			return
+		case attempt == attempts-1:
+			t.Errorf("took %s, critical path %s", took, want)
+		}
+	}
+}
+
+func timeOfACreate(t *testing.T, delays talossim.Delays, controlPlanes, others int) time.Duration {
+	t.Helper()
 
 	sim := talossim.ForTest(t, talossim.Options{Delays: &delays})
-	cps, workers := addMachines(t, sim, "cp", 3), addMachines(t, sim, "worker", 2)
+	cps, workers := addMachines(t, sim, "cp", controlPlanes), addMachines(t, sim, "worker", others)
 	cluster := newTestCluster(t, sim)
 	start := time.Now()
 
@@ -44,14 +65,5 @@ func TestCriticalPathIsTheLeastTimeOfACreate(t *testing.T) {
 		check(t, m.AwaitReady(within(t, time.Minute)))
 	}
 
-	took, want := time.Since(start), delays.CriticalPath(len(cps))
-	t.Logf("took %s, critical path %s", took.Round(time.Millisecond), want)
-
-	if took < want {
-		t.Errorf("took %s, less than the critical path %s", took, want)
-	}
-
-	if took > 5*want {
-		t.Errorf("took %s, critical path %s", took, want)
-	}
+	return time.Since(start)
 }

@@ -15,7 +15,7 @@ const (
 	// dialTimeout bounds the connection to the server behind a forwarder.
 	dialTimeout = 5 * time.Second
 	// quietTime without a byte says that no request is under way on a connection.
-	quietTime = 100 * time.Millisecond
+	quietTime = 250 * time.Millisecond
 )
 
 // forwarder passes TCP connections on to another server, bytes untouched, so that TLS

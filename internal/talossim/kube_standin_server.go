@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// drainTime bounds what a stopping stand-in waits for requests under way.
-const drainTime = 200 * time.Millisecond
+// drainTime bounds what a stopping API server waits for requests under way.
+const drainTime = 2 * time.Second
 
 // standInServer is the stand-in as the kube-apiserver of one machine.
 type standInServer struct {

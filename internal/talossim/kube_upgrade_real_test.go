@@ -163,7 +163,7 @@ func TestRealAPIServersAreReplacedOneByOne(t *testing.T) {
 	// The second one is slow enough to be between two requests once in a while.
 	clients := []*poller{
 		{servers: slices.Clone(servers), pace: time.Millisecond},
-		{servers: []*kubernetes.Clientset{cluster.kubernetes(cps[0])}, pace: 200 * time.Millisecond},
+		{servers: []*kubernetes.Clientset{cluster.kubernetes(cps[0])}, pace: 500 * time.Millisecond},
 	}
 
 	var work sync.WaitGroup
