@@ -3,7 +3,6 @@ package hostcluster
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -345,64 +344,4 @@ func otherTemplate(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 // taken says whether the controller of StatefulSets has seen the set as it is.
 func taken(set *appsv1.StatefulSet) bool {
 	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
-}
-
-// observeClaims compares the claims, and says what of them is wanted and can never be had. That claims with data have vanished is for explain,
-// unless a pod still has what was in them.
-func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inventory, vanished []string, state *MachineState) error {
-	kept := keepsClaims(found.pods[s.podName(m)])
-	state.Stays = append(state.Stays, found.conflictsOf(s, m)...)
-
-	for _, at := range dataPaths {
-		state.Exists = state.Exists || found.claims[s.claimName(m, at)] != nil
-	}
-
-	for _, claim := range s.claims(m) {
-		live := found.claims[claim.Name]
-
-		switch {
-		case slices.Contains(vanished, claim.Name):
-			state.Complete = false
-
-			if kept {
-				state.Stays = append(state.Stays, goingClaim(claim))
-			}
-
-			continue
-		case live == nil:
-			state.Complete = false
-			state.Drift = append(state.Drift, claimKind.of(claim)+" does not exist")
-
-			continue
-		case live.DeletionTimestamp != nil:
-			state.Complete = false
-			state.Stays = append(state.Stays, goingClaim(claim))
-
-			continue
-		}
-
-		wanted, err := fieldsOf(claimKind, claim)
-		if err != nil {
-			return err
-		}
-
-		body, err := claimBody(live, claim, wanted)
-		if err != nil {
-			return err
-		}
-
-		_, lines, err := h.differences(ctx, claimKind, live, body)
-		if err != nil {
-			return err
-		}
-
-		state.Drift = append(state.Drift, lines...)
-	}
-
-	return nil
-}
-
-func goingClaim(claim *corev1.PersistentVolumeClaim) string {
-	return claimKind.of(claim) + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: back up what is needed of that, of a " +
-		"control plane etcd, before the pod is replaced"
 }

@@ -1,12 +1,73 @@
 package hostcluster
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// observeClaims compares the claims, and says what of them is wanted and can never be had. That claims with data have vanished is for explain,
+// unless a pod still has what was in them.
+func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inventory, vanished []string, state *MachineState) error {
+	kept := keepsClaims(found.pods[s.podName(m)])
+	state.Stays = append(state.Stays, found.conflictsOf(s, m)...)
+
+	for _, at := range dataPaths {
+		state.Exists = state.Exists || found.claims[s.claimName(m, at)] != nil
+	}
+
+	for _, claim := range s.claims(m) {
+		live := found.claims[claim.Name]
+
+		switch {
+		case slices.Contains(vanished, claim.Name):
+			state.Complete = false
+
+			if kept {
+				state.Stays = append(state.Stays, goingClaim(claim))
+			}
+
+			continue
+		case live == nil:
+			state.Complete = false
+			state.Drift = append(state.Drift, claimKind.of(claim)+" does not exist")
+
+			continue
+		case live.DeletionTimestamp != nil:
+			state.Complete = false
+			state.Stays = append(state.Stays, goingClaim(claim))
+
+			continue
+		}
+
+		wanted, err := fieldsOf(claimKind, claim)
+		if err != nil {
+			return err
+		}
+
+		body, err := claimBody(live, claim, wanted)
+		if err != nil {
+			return err
+		}
+
+		_, lines, err := h.differences(ctx, claimKind, live, body)
+		if err != nil {
+			return err
+		}
+
+		state.Drift = append(state.Drift, lines...)
+	}
+
+	return nil
+}
+
+func goingClaim(claim *corev1.PersistentVolumeClaim) string {
+	return claimKind.of(claim) + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: back up what is needed of that, of a " +
+		"control plane etcd, before the pod is replaced"
+}
 
 // lost says of a machine's claims which can never be used again: the volume is gone, or it is on a node that does not exist any more.
 // A node that is there but not ready may come back with the volume, so that nothing of it is lost.
