@@ -316,8 +316,8 @@ func (h *hostReport) leftAlone() diag.Diagnostics {
 	}
 
 	return diag.Diagnostics{unsettled("Volumes of machines differ, and are left as they are", "No apply puts this right, because the host cluster does not let the "+
-		"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted lets every apply that changes the machines "+
-		"end before it does anything."+strings.Join(lines, ""))}
+		"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted lets every "+
+		"apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
 }
 
 // podsOf is what the pods are made of that a run left as they are wanted.
