@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/moby/spdystream"
@@ -35,6 +37,7 @@ type forwarded struct {
 	unread  []byte        // the rest of a chunk, of who has the token
 	writing chan struct{} // a token: one writer at a time, also after it has given up waiting
 
+	over   atomic.Bool   // the kubelet has said that it sends nothing more
 	ended  chan struct{} // closed when there is nothing more to read, with why
 	why    error
 	finish sync.Once
@@ -78,6 +81,8 @@ func (c *forwarded) receive(said <-chan string) {
 	for {
 		chunk, err := c.data.ReadData()
 		if err != nil {
+			c.over.Store(true)
+
 			break
 		}
 
@@ -229,7 +234,8 @@ func (c *forwarded) send(chunk []byte) error {
 	}
 }
 
-// broken is why nothing more can be written. The end of what can be read is no reason.
+// broken is why nothing more can be written. A kubelet ends its data when it forwards no more, and then has nobody who takes what is sent to it:
+// one of the five workers that it has for all streams of the connection would wait for ever (moby/spdystream 0.5, connection.go handleDataFrame).
 func (c *forwarded) broken() error {
 	select {
 	case <-c.ended:
@@ -237,6 +243,10 @@ func (c *forwarded) broken() error {
 			return c.why
 		}
 	default:
+	}
+
+	if c.over.Load() {
+		return c.failure(syscall.EPIPE)
 	}
 
 	return nil

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -257,6 +258,34 @@ func TestForwardedEnds(t *testing.T) {
 
 		if err := closed.SetDeadline(time.Now()); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("a deadline gives %v", err)
+		}
+	})
+}
+
+// The end of what comes from the kubelet is the end of the whole way: what is sent to it afterwards nobody takes, which would hold up other
+// connections to the pod.
+func TestForwardedWritesNothingAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFarEnd(t)
+		conn, data, failed := f.open(t)
+
+		_ = data.Close()
+		_ = failed.Close()
+
+		if _, err := io.ReadAll(conn); err != nil {
+			t.Error(err)
+		}
+
+		if _, err := conn.Write([]byte("still there?")); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("writing gives %v", err)
+		}
+
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+
+		if got, err := io.ReadAll(data); err != nil || len(got) > 0 {
+			t.Errorf("after its end the kubelet was sent %q, %v", got, err)
 		}
 	})
 }
