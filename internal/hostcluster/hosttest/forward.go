@@ -168,13 +168,16 @@ func join(ctx context.Context, conn net.Conn, data io.ReadWriter) {
 	asked := make(chan struct{})
 
 	go func() {
-		defer close(asked)
-
 		_, _ = io.Copy(conn, data)
 
 		if half, ok := conn.(*net.TCPConn); ok {
 			_ = half.CloseWrite() // the other side may be gone
 		}
+
+		close(asked)
+
+		// What is under way by then holds up other streams where nobody takes it, as real kubelets do; in tests that would be chance.
+		_, _ = io.Copy(io.Discard, data)
 	}()
 
 	select {
