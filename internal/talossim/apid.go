@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -192,18 +194,20 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 }
 
 // stopServer lets running calls finish, unless the power was cut. Streams are ended first, so that
-// what is still to be written gets out on every connection.
+// what is still to be written gets out on every connection. What is left is cut, connections without
+// a handshake too, which gRPC would wait for.
 func (b *boot) stopServer(srv *grpc.Server, endStreams context.CancelFunc) {
 	if b.poweredOn() {
 		moment := time.AfterFunc(streamStop, endStreams)
 		defer moment.Stop()
 
-		late := time.AfterFunc(gracefulStop, srv.Stop)
+		late := time.AfterFunc(gracefulStop, b.server.cut)
 		defer late.Stop()
 
 		srv.GracefulStop()
 	}
 
+	b.server.cut()
 	srv.Stop()
 }
 
@@ -287,6 +291,18 @@ func (l *trackingListener) Accept() (net.Conn, error) {
 	l.a.conns[conn.RemoteAddr().String()] = tracked
 
 	return tracked, nil
+}
+
+// cut closes every connection.
+func (a *apid) cut() {
+	a.mu.Lock()
+	conns := slices.Collect(maps.Values(a.conns))
+	a.mu.Unlock()
+
+	for _, conn := range conns {
+		// The peer sees the connection go; there is nothing to do about an error.
+		_ = conn.Close()
+	}
 }
 
 type trackedConn struct {

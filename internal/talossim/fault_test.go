@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -121,7 +122,7 @@ func TestPowerOnWhileACrashGoesOn(t *testing.T) {
 
 		m.ClearFaults()
 		m.PowerOn()
-		check(t, m.AwaitStage(within(t, 10*time.Second), talossim.StageMaintenance))
+		check(t, m.AwaitStage(within(t, time.Minute), talossim.StageMaintenance))
 
 		if _, err := insecure(t, m).Version(within(t, time.Minute)); err != nil || m.Boots() != boots+2 {
 			t.Fatalf("version in boot %d: %v", m.Boots(), err)
@@ -130,6 +131,37 @@ func TestPowerOnWhileACrashGoesOn(t *testing.T) {
 
 	m.PowerOff()
 	check(t, m.AwaitStage(within(t, time.Minute), talossim.StageUnknown))
+}
+
+// The power goes, whoever has connected and says nothing: gRPC gives him two minutes for the handshake.
+func TestPowerOffWaitsForNoHandshake(t *testing.T) {
+	sim := talossim.ForTest(t, talossim.Options{})
+	m := addMachines(t, sim, "cp", 1)[0]
+	check(t, m.AwaitStage(within(t, time.Minute), talossim.StageMaintenance))
+
+	for range 3 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", m.Endpoint())
+		check(t, err)
+		t.Cleanup(func() { check(t, conn.Close()) })
+	}
+
+	// The connections are taken in their order: an answer on a later one means that the server has them.
+	if _, err := insecure(t, m).Version(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+
+	off := make(chan struct{})
+
+	go func() {
+		defer close(off)
+		m.PowerOff()
+	}()
+
+	select {
+	case <-off:
+	case <-within(t, 12*time.Second).Done():
+		t.Fatal("the machine did not go down while a client said nothing")
+	}
 }
 
 func TestOnCallDecidesBeforeACallIsServed(t *testing.T) {
