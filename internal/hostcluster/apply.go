@@ -78,7 +78,7 @@ func (h *Host) eachMachine(s Spec, work func(Machine) error) error {
 	return errors.Join(errs...)
 }
 
-// ensureMachine makes the claims and the Service first: the pod needs them.
+// ensureMachine makes the claims and the Services first: the pod needs them.
 func (h *Host) ensureMachine(ctx context.Context, s Spec, m Machine, found *inventory) error {
 	live := found.sets[s.HostName(m)]
 	if live != nil && live.Annotations[wipeAnnotation] != "" {
@@ -111,9 +111,13 @@ func (h *Host) ensureBeside(ctx context.Context, s Spec, m Machine, found *inven
 		return err
 	}
 
-	service := s.machineService(m)
+	for _, service := range s.services(m) {
+		if err := h.ensureService(ctx, s, service, found.services[service.Name]); err != nil {
+			return err
+		}
+	}
 
-	return h.ensureService(ctx, s, service, found.services[service.Name])
+	return nil
 }
 
 // ensureSet makes or repairs the StatefulSet of a machine, with the wanted template or with the one that it has.

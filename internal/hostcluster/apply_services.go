@@ -19,7 +19,7 @@ func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.
 	}
 
 	if !turns {
-		h.progress(fmt.Sprintf("%s is made anew, because its kind of address cannot be changed", serviceKind.of(live)))
+		h.progress(fmt.Sprintf("%s is made anew, because its address cannot be changed", serviceKind.of(live)))
 
 		if err := h.remove(ctx, serviceKind, live); err != nil {
 			return err
@@ -38,7 +38,7 @@ func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.
 	}
 
 	apply := func(live *corev1.Service) error {
-		_, err := h.ensure(ctx, s, serviceKind, wanted, orNil(live), func(object) (fields, error) { return wanted, nil })
+		_, err := h.ensure(ctx, s, serviceKind, wanted, orNil(live), func(o object) (fields, error) { return serviceBody(o, wanted) })
 
 		return err
 	}
@@ -53,6 +53,21 @@ func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.
 	}
 
 	return apply(live)
+}
+
+// serviceBody is what to apply to a Service that exists. The address that the host gave it is nobody's to set; one that talosop once asked
+// for stays asked for.
+func serviceBody(live object, wanted fields) (fields, error) {
+	if wanted.part("spec")["clusterIP"] == corev1.ClusterIPNone {
+		return wanted, nil
+	}
+
+	owned, err := ownedFields(serviceKind, live)
+	if err != nil {
+		return nil, err
+	}
+
+	return wanted.with(wanted.part("metadata"), map[string]any{"clusterIP": owned.part("spec")["clusterIP"]}), nil
 }
 
 // putPorts replaces the ports of a Service that is ours as a whole. Those that stay keep their node ports.
@@ -82,7 +97,7 @@ func (h *Host) putPorts(ctx context.Context, live *corev1.Service, ports []corev
 }
 
 // convertible says whether the API lets a Service become another: one with an address never becomes one without or the other way
-// round, and a load balancer stays with its class, and with one (Kubernetes 1.36, core/validation validateUpgradeDowngradeClusterIPs and
+// round or with another one, and a load balancer stays with its class, and with one (Kubernetes 1.36, core/validation validateUpgradeDowngradeClusterIPs and
 // validateLoadBalancerClassField). A class that others chose where none is wanted is left. There is nothing in the way of what is not there or
 // about to go.
 func convertible(live, wanted *corev1.Service) (bool, error) {
@@ -92,6 +107,10 @@ func convertible(live, wanted *corev1.Service) (bool, error) {
 
 	headless := func(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
 	if headless(live) != headless(wanted) {
+		return false, nil
+	}
+
+	if wants := wanted.Spec.ClusterIP; wants != "" && wants != live.Spec.ClusterIP {
 		return false, nil
 	}
 

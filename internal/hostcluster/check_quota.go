@@ -72,8 +72,10 @@ func (c *checking) needed(quota *corev1.ResourceQuota, filled map[string]*corev1
 			add(sum, corev1.ResourceList{countOf("statefulsets.apps"): one})
 		}
 
-		if service := c.spec.machineService(m); c.found.services[service.Name] == nil {
-			add(sum, usageOfService(service))
+		for _, service := range c.spec.services(m) {
+			if c.found.services[service.Name] == nil {
+				add(sum, usageOfService(service))
+			}
 		}
 
 		for _, claim := range c.spec.claims(m) {

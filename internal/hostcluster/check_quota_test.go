@@ -47,7 +47,7 @@ func TestCheckOfQuotas(t *testing.T) {
 	check(t, err)
 
 	c.quota(t, corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: corev1.ResourceQuotaSpec{Hard: quantities(
-		"pods", "4", "requests.cpu", "9", "requests.memory", "4Gi", "services", "6", "count/statefulsets.apps", "5",
+		"pods", "4", "requests.cpu", "9", "requests.memory", "4Gi", "services", "9", "count/statefulsets.apps", "5",
 		"services.nodeports", "5", "persistentvolumeclaims", "24", "requests.storage", "200Gi", "local.storageclass.storage.k8s.io/requests.storage", "100Gi",
 	)}})
 	c.quota(t, corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Spec: corev1.ResourceQuotaSpec{

@@ -3,6 +3,7 @@ package hostcluster_test
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -160,6 +161,61 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 				t.Error("the pod is another one")
 			}
 		})
+	}
+}
+
+// The address at which the peers of a control plane know it stays: that of a Service that was deleted is asked for again, and one
+// that somebody else made with another address gives way. Nothing of that is drift, nor touches the pod.
+func TestPeerAddressesStay(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec := s.spec("dev", 1, 1)
+	check(t, s.Ensure(t.Context(), spec))
+
+	before := s.observe(t, spec, quiet).Machines["cp-0"]
+	if !before.PeerAddress.IsValid() || s.observe(t, spec, quiet).Machines["batch/0"].PeerAddress.IsValid() {
+		t.Fatalf("the control plane is at %s", before.PeerAddress)
+	}
+
+	spec.Machines[0].PeerAddress = before.PeerAddress
+	services := s.cluster.API().CoreV1().Services(s.namespace)
+
+	for _, again := range []func(){
+		func() {},
+		func() { // by somebody who has the labels of the old one
+			made, err := services.Get(t.Context(), "dev-cp-0", metav1.GetOptions{})
+			check(t, err)
+
+			made.ObjectMeta = metav1.ObjectMeta{Name: "dev-cp-0-peer", Labels: made.Labels}
+			made.Spec.ClusterIP, made.Spec.ClusterIPs = "", nil
+			_, err = services.Create(t.Context(), made, metav1.CreateOptions{})
+			check(t, err)
+		},
+	} {
+		check(t, services.Delete(t.Context(), "dev-cp-0-peer", metav1.DeleteOptions{}))
+		again()
+
+		seen, err := s.Observe(t.Context(), spec)
+		check(t, err)
+
+		if m := seen.Machines["cp-0"]; m.PeerAddress == before.PeerAddress || !saying(m.Drift, "Service", "/dev-cp-0-peer") {
+			t.Errorf("without its Service the machine is %+v", m)
+		}
+
+		check(t, s.Ensure(t.Context(), spec))
+
+		if m := s.observe(t, spec, quiet).Machines["cp-0"]; m.PeerAddress != before.PeerAddress || m.PodUID != before.PodUID {
+			t.Errorf("the machine was %+v and is %+v", before, m)
+		}
+	}
+
+	// Whether it is known or not, an address is left as it is.
+	spec.Machines[0].PeerAddress = netip.Addr{}
+	check(t, s.Ensure(t.Context(), spec))
+
+	if m := s.observe(t, spec, quiet).Machines["cp-0"]; m.PeerAddress != before.PeerAddress {
+		t.Errorf("the address is %s, was %s", m.PeerAddress, before.PeerAddress)
 	}
 }
 

@@ -1,20 +1,26 @@
 package hostcluster
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What Talos serves (Talos 1.13, constants.ApidPort, constants.TrustdPort and constants.DefaultControlPlanePort), and the names
-// of the ports.
+// What Talos serves (Talos 1.13, constants.ApidPort, constants.TrustdPort, constants.DefaultControlPlanePort,
+// constants.EtcdClientPort and constants.EtcdPeerPort), and the names of the ports.
 const (
 	talosPort          = 50000
 	trustPort          = 50001
 	kubernetesPort     = 6443
+	etcdClientPort     = 2379
+	etcdPeerPort       = 2380
 	talosPortName      = "talos-api"
 	trustPortName      = "talos-trust"
 	kubernetesPortName = "kubernetes-api"
+	etcdClientPortName = "etcd-client"
+	etcdPeerPortName   = "etcd-peer"
 )
 
 // enforceLabel of a namespace is the Pod Security Standard that pods have to meet in it; Talos takes a privileged one.
@@ -71,6 +77,42 @@ func (s Spec) machineService(m Machine) *corev1.Service {
 	}
 
 	return service
+}
+
+// peerService gives a control plane an address that outlives its pods, nil for a worker. The members of etcd know each other by addresses,
+// and learn a new one only from a member that has quorum (Talos 1.13, etcd/advertised_peer.go): those that all get other
+// pods at once, when their host restarts, would never find each other again. Its address is [MachineState.PeerAddress].
+//
+// It is a Service beside that of the machine, whose kind follows the way in: that one has no address, or opens what it has
+// to the outside. The machine announces the address for all that it serves (Talos 1.13, cluster/local_affiliate.go), so all of that is
+// behind it, whether the pod is ready or not. The ports are numbers: names would have to be declared in the pod.
+func (s Spec) peerService(m Machine) *corev1.Service {
+	if m.Role != ControlPlane {
+		return nil
+	}
+
+	service := s.service(s.HostName(m)+peerSuffix, s.machineLabels(m), corev1.ServiceTypeClusterIP, s.machineSelector(m), m.Role)
+	service.Spec.PublishNotReadyAddresses = true
+	service.Spec.Ports = append(service.Spec.Ports, servicePort(trustPortName, trustPort),
+		servicePort(etcdClientPortName, etcdClientPort), servicePort(etcdPeerPortName, etcdPeerPort))
+
+	for i := range service.Spec.Ports {
+		service.Spec.Ports[i].TargetPort = intstr.FromInt32(service.Spec.Ports[i].Port)
+	}
+
+	if m.PeerAddress.IsValid() {
+		service.Spec.ClusterIP = m.PeerAddress.String()
+	}
+
+	return service
+}
+
+// peerSuffix ends the name of a control plane's Service for its peers. No machine is called so: their names end with numbers.
+const peerSuffix = "-peer"
+
+// services are those of one machine.
+func (s Spec) services(m Machine) []*corev1.Service {
+	return slices.DeleteFunc([]*corev1.Service{s.machineService(m), s.peerService(m)}, func(service *corev1.Service) bool { return service == nil })
 }
 
 func (s Spec) service(name string, labels map[string]string, kind corev1.ServiceType, selector map[string]string, role Role) *corev1.Service {

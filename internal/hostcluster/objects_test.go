@@ -3,6 +3,7 @@ package hostcluster
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -227,6 +228,47 @@ func TestServices(t *testing.T) {
 				t.Errorf("with access %s the Service of %s is %+v", access, m.Name, service)
 			}
 		}
+	}
+}
+
+// Of each control plane there is an address that its pods come and go behind, ready or not, and whatever the way in.
+func TestServicesForPeers(t *testing.T) {
+	t.Parallel()
+
+	s := specOf("dev", "m", "cp", "batch")
+
+	for _, access := range []Access{PortForward, NodePort, LoadBalancer, Pod} {
+		s.Access = access
+
+		for _, m := range s.Machines {
+			service := s.peerService(m)
+			if (service == nil) != (m.Role == Worker) || len(s.services(m)) != map[Role]int{ControlPlane: 2, Worker: 1}[m.Role] {
+				t.Errorf("%s has the Services %v", m.Name, s.services(m))
+			}
+
+			if service == nil {
+				continue
+			}
+
+			if service.Name != s.HostName(m)+"-peer" || service.Spec.Type != corev1.ServiceTypeClusterIP || service.Spec.ClusterIP != "" ||
+				!service.Spec.PublishNotReadyAddresses || !maps.Equal(service.Spec.Selector, s.machineSelector(m)) || !s.ours(service) ||
+				ports(service) != "talos-api:50000 kubernetes-api:6443 talos-trust:50001 etcd-client:2379 etcd-peer:2380" {
+				t.Errorf("with access %s the Service for the peers of %s is %+v", access, m.Name, service)
+			}
+
+			for _, port := range service.Spec.Ports {
+				if port.TargetPort.IntVal != port.Port {
+					t.Errorf("port %s leads to %s", port.Name, port.TargetPort.String())
+				}
+			}
+		}
+	}
+
+	m := s.Machines[0]
+	m.PeerAddress = netip.MustParseAddr("10.96.1.2")
+
+	if ip := s.peerService(m).Spec.ClusterIP; ip != "10.96.1.2" {
+		t.Errorf("the Service has the address %q", ip)
 	}
 }
 

@@ -3,6 +3,7 @@ package hostcluster
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -192,11 +193,16 @@ func (h *Host) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (
 	case live.DeletionTimestamp != nil:
 		return []string{serviceKind.of(wanted) + " is being deleted"}, false, nil
 	case !turns:
-		return []string{fmt.Sprintf("%s is of another kind of address (type %s, cluster IP %q) and is to be made anew",
+		return []string{fmt.Sprintf("%s has another address or kind of it (type %s, cluster IP %q) and is to be made anew",
 			serviceKind.of(live), live.Spec.Type, live.Spec.ClusterIP)}, true, nil
 	}
 
-	body, err := fieldsOf(serviceKind, wanted)
+	wants, err := fieldsOf(serviceKind, wanted)
+	if err != nil {
+		return nil, true, err
+	}
+
+	body, err := serviceBody(live, wants)
 	if err != nil {
 		return nil, true, err
 	}
@@ -223,13 +229,7 @@ func (h *Host) observeMachine(ctx context.Context, s Spec, m Machine, found *inv
 	steps := []func() error{
 		func() error { return h.observeSet(ctx, s, m, set, pod, &state) },
 		func() error { return h.observeClaims(ctx, s, m, found, vanished, &state) },
-		func() error {
-			lines, exists, err := h.serviceDrift(ctx, s.machineService(m), found.services[s.HostName(m)])
-			state.Drift = append(state.Drift, lines...)
-			state.Complete = state.Complete && exists
-
-			return err
-		},
+		func() error { return h.observeServices(ctx, s, m, found, &state) },
 		func() error { return about.explain(ctx, s, m, found, vanished, &state) },
 	}
 
@@ -240,6 +240,26 @@ func (h *Host) observeMachine(ctx context.Context, s Spec, m Machine, found *inv
 	}
 
 	return state, nil
+}
+
+// observeServices compares the Services of a machine.
+func (h *Host) observeServices(ctx context.Context, s Spec, m Machine, found *inventory, state *MachineState) error {
+	for _, service := range s.services(m) {
+		lines, exists, err := h.serviceDrift(ctx, service, found.services[service.Name])
+		if err != nil {
+			return err
+		}
+
+		state.Drift = append(state.Drift, lines...)
+		state.Complete = state.Complete && exists
+	}
+
+	if live := found.services[s.HostName(m)+peerSuffix]; live != nil && live.DeletionTimestamp == nil && m.Role == ControlPlane {
+		// Until the host gave it an address, and where somebody took that away, there is none.
+		state.PeerAddress, _ = netip.ParseAddr(live.Spec.ClusterIP)
+	}
+
+	return nil
 }
 
 // describe takes over what a pod says about itself.

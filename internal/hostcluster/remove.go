@@ -18,7 +18,7 @@ import (
 // postmortem is how long the search for the reason of a failure may take after time is up.
 const postmortem = 5 * time.Second
 
-// Remove deletes everything that a machine has on the host: StatefulSet, pod, claims with their data, and Service. It returns when nothing
+// Remove deletes everything that a machine has on the host: StatefulSet, pod, claims with their data, and Services. It returns when nothing
 // with the machine's labels is left. Destructive, and idempotent: what is gone is fine, and what was interrupted is finished by
 // the next call. Objects of the same names that are not ours are not touched.
 //

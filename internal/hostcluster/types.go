@@ -77,6 +77,9 @@ type Machine struct {
 	Pod         PodSpec
 	// Leaving is true for one that is to go.
 	Leaving bool
+	// PeerAddress is the one at which the etcd of other control planes knows this one, if that is known: its Service gets it again
+	// when it has to be made anew. See [MachineState.PeerAddress].
+	PeerAddress netip.Addr
 }
 
 // PodSpec is what can be chosen of a machine's pod.
@@ -122,6 +125,9 @@ type MachineState struct {
 	Pod, PodUID string
 	// PodIPs are the pod's addresses, one of each family that the host has, the one that it prefers first. Empty while it has none.
 	PodIPs []string
+	// PeerAddress of a control plane leads to its pod, whichever that is: the address of a Service of its own, which lives as long as
+	// the machine. Not valid for workers, and before there is one.
+	PeerAddress netip.Addr
 	// Container identifies the run of Talos: it changes with every start. Empty while none runs.
 	Container string
 	// Image is the one that the pod was made with.
