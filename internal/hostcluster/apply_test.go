@@ -174,7 +174,7 @@ func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
 	before, err := s.Observe(t.Context(), spec)
 	check(t, err)
 
-	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Trouble != "" || len(m.Drift) != 7 || len(before.Missing) != 2 {
+	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Trouble != "" || len(m.Drift) != 8 || len(before.Missing) != 2 {
 		t.Errorf("of nothing the observation is %+v", before)
 	}
 

@@ -38,6 +38,10 @@ func (g *Generator) base(m Machine) (*documents, error) {
 
 	if m.Mode == Container {
 		g.putContainer(main)
+
+		if m.PeerAddress.IsValid() && m.Role == ControlPlane {
+			g.putPeerAddress(main, m.PeerAddress)
+		}
 	} else if err := g.putInstall(main.MachineConfig, m.Install); err != nil {
 		return nil, err
 	}

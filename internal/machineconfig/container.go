@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"cmp"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"slices"
@@ -84,6 +85,62 @@ func (g *Generator) putContainer(main *v1alpha1.Config) {
 	}
 
 	putSANs(main, names)
+}
+
+// loopback is the interface that an address is put on which leads to the container from outside alone.
+const loopback = "lo"
+
+// putPeerAddress lets the etcd of a container be known by an address that stays, whichever the container has. Members know each other by
+// addresses, and the others learn a new one from a member that has quorum (Talos 1.13, etcd/advertised_peer.go). All that get
+// another one at once would look for each other where nobody is, for good.
+//
+//   - etcd is announced at an address that the machine has (etcd/spec.go), so that it is put on the loopback interface. This is the form of
+//     all contracts: Talos 1.13 still takes it, and a document for the interface would replace what a patch says of it.
+//   - Without listenSubnets etcd would listen where it is announced, and what is sent there arrives at the address of the container.
+//     The networks are all, as where nothing is announced; a list is an address of each kind that the machine has (etcd/spec.go), and etcd takes
+//     another one only when it starts (system/services/etcd.go).
+//   - The node is not to be known by it: addresses of nodes are taken out of validSubnets from left to right, and a list that takes out alone is
+//     empty (k8s/nodeip.go, siderolabs/net FilterIPs). The networks before it are the ones that Talos would choose (k8s/nodeip_config.go).
+func (g *Generator) putPeerAddress(main *v1alpha1.Config, address netip.Addr) {
+	own := netip.PrefixFrom(address, address.BitLen()).String()
+
+	if main.MachineConfig.MachineNetwork == nil { //nolint:staticcheck // the form of all contracts
+		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{} //nolint:staticcheck // as above
+	}
+
+	network := main.MachineConfig.MachineNetwork                                    //nolint:staticcheck // as above
+	network.NetworkInterfaces = append(network.NetworkInterfaces, &v1alpha1.Device{ //nolint:staticcheck // as above
+		DeviceInterface: loopback, DeviceAddresses: []string{own},
+	})
+
+	main.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{
+		KubeletNodeIPValidSubnets: append(g.nodeNetworks(), "!"+own),
+	}
+
+	main.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets = []string{own}
+	main.ClusterConfig.EtcdConfig.EtcdListenSubnets = []string{everyIPv4, everyIPv6}
+}
+
+// All addresses of a family.
+const (
+	everyIPv4 = "0.0.0.0/0"
+	everyIPv6 = "::/0"
+)
+
+// nodeNetworks are where Talos looks for addresses of nodes: those of the families that services have, in their order.
+func (g *Generator) nodeNetworks() []string {
+	var networks []string
+
+	_, services := g.cluster.networks()
+	for _, cidr := range services {
+		if network, err := netip.ParsePrefix(cidr); err == nil && network.Addr().Is6() {
+			networks = append(networks, everyIPv6)
+		} else {
+			networks = append(networks, everyIPv4)
+		}
+	}
+
+	return networks
 }
 
 // putSANs adds names and addresses to the certificates of a machine.

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +93,76 @@ func checkContainerNetwork(t *testing.T, contract string, main *v1alpha1.Config)
 
 	if name := main.Hostname(); old && name != "dev-cp-0" {
 		t.Errorf("hostname %q", name)
+	}
+}
+
+// TestContainerPeerAddress is what the etcd of a container needs to be known by an address that is not the container's.
+func TestContainerPeerAddress(t *testing.T) {
+	for _, contract := range contracts {
+		for _, test := range []struct {
+			address, own string
+			services     []string
+			nodes        []string
+		}{
+			{"10.96.1.2", "10.96.1.2/32", nil, []string{"0.0.0.0/0", "!10.96.1.2/32"}},
+			{"fd00::1:2", "fd00::1:2/128", []string{"fd01::/112", "10.112.0.0/12"}, []string{"::/0", "0.0.0.0/0", "!fd00::1:2/128"}},
+		} {
+			t.Run(contract+" "+test.address, func(t *testing.T) {
+				c, m := containerCluster(contract), containerMachine(ControlPlane)
+				m.PeerAddress = netip.MustParseAddr(test.address)
+
+				if test.services != nil {
+					c.ServiceCIDRs, c.PodCIDRs = test.services, []string{"fd02::/56", "10.245.0.0/16"}
+				}
+
+				main := containerConfig(t, generated(t, c, m))
+				etcd := main.ClusterConfig.EtcdConfig
+
+				if !slices.Equal(etcd.AdvertisedSubnets(), []string{test.own}) || !slices.Equal(etcd.ListenSubnets(), []string{"0.0.0.0/0", "::/0"}) {
+					t.Errorf("etcd is announced at %v and listens at %v", etcd.AdvertisedSubnets(), etcd.ListenSubnets())
+				}
+
+				if nodes := main.Machine().Kubelet().NodeIP().ValidSubnets(); !slices.Equal(nodes, test.nodes) {
+					t.Errorf("the node is looked for in %v", nodes)
+				}
+
+				devices := main.MachineConfig.MachineNetwork.NetworkInterfaces //nolint:staticcheck // what is asked
+				own := slices.IndexFunc(devices, func(d *v1alpha1.Device) bool {
+					return d.DeviceInterface == "lo" && slices.Equal(d.DeviceAddresses, []string{test.own})
+				})
+
+				if own < 0 || len(devices) > 2 {
+					t.Errorf("the interfaces are %+v", devices)
+				}
+
+				checkContainerNetwork(t, contract, main)
+			})
+		}
+	}
+}
+
+// TestContainerPeerAddressIsForEtcd leaves alone what has no etcd, and does what patches say.
+func TestContainerPeerAddressIsForEtcd(t *testing.T) {
+	m := containerMachine(Worker)
+	before := generated(t, containerCluster("v1.13"), m)
+	m.PeerAddress = netip.MustParseAddr("10.96.1.2")
+
+	if generated(t, containerCluster("v1.13"), m).Digest != before.Digest {
+		t.Error("a worker is configured for etcd")
+	}
+
+	m = containerMachine(ControlPlane)
+	m.PeerAddress = netip.MustParseAddr("10.96.1.2")
+	m.Patches = []string{
+		"machine: {network: {interfaces: [{interface: lo, addresses: [192.0.2.1/32]}]}}",
+		"apiVersion: v1alpha1\nkind: LinkConfig\nname: lo\nmtu: 9000\n",
+	}
+
+	main := containerConfig(t, generated(t, containerCluster("v1.13"), m))
+
+	devices := main.MachineConfig.MachineNetwork.NetworkInterfaces //nolint:staticcheck // what is asked
+	if len(devices) != 1 || !slices.Equal(devices[0].DeviceAddresses, []string{"10.96.1.2/32", "192.0.2.1/32"}) {
+		t.Errorf("the interfaces are %+v", devices)
 	}
 }
 

@@ -1,5 +1,7 @@
 package machineconfig
 
+import "net/netip"
+
 // Cluster is what all machines of a cluster have in common. The zero value of an optional field means
 // Talos's own default. Names of fields in errors follow the provider's attributes (snake case).
 type Cluster struct {
@@ -149,6 +151,11 @@ type Machine struct {
 	// CertSANs are further addresses and names of this machine alone, in the certificates of its Talos API and, on a
 	// control plane, of its API server: a container is reached by a name of its own.
 	CertSANs []string
+	// PeerAddress of a control plane in a container leads to it whatever address the container has, such as that of a Service of a
+	// host cluster: its etcd is known to the others by it, see container.go. It has to be there from the first
+	// configuration on, because a running etcd does not take it. Not valid means the address of the container. All other machines
+	// have none.
+	PeerAddress netip.Addr
 	// Install says where Talos is installed. A container has none.
 	Install Install
 	// PoolPatches are those of the pool the machine belongs to, Patches its own. They are applied in
