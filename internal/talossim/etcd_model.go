@@ -30,7 +30,8 @@ type modelMember struct {
 	c         *modelCluster
 	memberID  uint64
 	name      string
-	host      string // where it answers clients
+	host      string // where it is
+	announced string // what it says of itself
 	peer      string // where the cluster looks for it
 	learner   bool
 	started   bool // ran at least once, so that its name is known to the cluster
@@ -82,7 +83,8 @@ func (e *modelEtcd) join(_ context.Context, b *boot, via etcdNode) (etcdNode, er
 	}
 
 	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: name, learner: true}
-	m.host, m.peer = b.m.Address().String(), b.m.Address().String()
+	m.settle(b)
+	m.peer = m.announced
 	c.members = append(c.members, m)
 	c.index++
 	e.sim.notify()
@@ -99,7 +101,7 @@ func (m *modelMember) serving() error {
 		return etcdRefused(m.host)
 	case m.learner:
 		return errLearner
-	case m.c.leader == nil:
+	case m.c.leader == nil || !m.reaches(m.c.leader):
 		return errNoLeader
 	default:
 		return nil
@@ -107,18 +109,29 @@ func (m *modelMember) serving() error {
 }
 
 func (m *modelMember) move(b *boot) error {
-	m.sim.update(func() { m.host = b.m.Address().String() })
+	m.sim.update(func() { m.settle(b) })
 
 	return nil
+}
+
+// settle notes where the member's machine is, and what it announces; sim.mu is held.
+func (m *modelMember) settle(b *boot) {
+	m.host, m.announced = b.m.Address().String(), b.etcdAddress().String()
 }
 
 func (m *modelMember) advertise(context.Context) error {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
 
-	if m.peer != m.host {
-		m.peer = m.host
+	// It takes a quorum, which may have been lost since the look at the member's health.
+	if err := m.serving(); err != nil {
+		return err
+	}
+
+	if m.peer != m.announced {
+		m.peer = m.announced
 		m.c.index++
+		m.c.elect()
 		m.sim.notify()
 	}
 
@@ -184,7 +197,7 @@ func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
 		}
 		if other.started {
 			member.Hostname = other.name
-			member.ClientUrls = []string{"https://" + other.host + ":2379"}
+			member.ClientUrls = []string{"https://" + other.announced + ":2379"}
 		}
 
 		list = append(list, member)

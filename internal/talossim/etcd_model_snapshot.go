@@ -61,7 +61,10 @@ func (m *modelMember) raftSnapshots() (map[string]time.Time, error) {
 func (e *modelEtcd) newMember(b *boot) *modelMember {
 	c := &modelCluster{store: newObjectStore()}
 	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: b.hostname(), started: true}
-	m.host, m.peer = b.m.Address().String(), b.m.Address().String()
+	m.sim.update(func() {
+		m.settle(b)
+		m.peer = m.announced
+	})
 	c.members = []*modelMember{m}
 
 	return m

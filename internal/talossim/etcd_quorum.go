@@ -19,25 +19,50 @@ func (c *modelCluster) voters() (all, running int) {
 
 // elect keeps the leader while it can lead, and finds another one when there is quorum.
 func (c *modelCluster) elect() {
-	all, running := c.voters()
-	if running < all/2+1 {
-		c.leader = nil
-
+	if c.leader != nil && c.leads(c.leader) {
 		return
 	}
 
-	if c.leader != nil && c.leader.running && !c.leader.learner && c.has(c.leader) {
-		return
-	}
+	c.leader = nil
 
-	for _, m := range c.members {
-		if m.running && !m.learner {
-			c.leader = m
-			c.term++
+	// Whoever the others know how to reach has the most of them behind it.
+	for _, findable := range []bool{true, false} {
+		for _, m := range c.members {
+			if m.findable() == findable && c.leads(m) {
+				c.leader = m
+				c.term++
 
-			return
+				return
+			}
 		}
 	}
+}
+
+// leads says whether enough voters run and are in touch with a member.
+func (c *modelCluster) leads(leader *modelMember) bool {
+	if !leader.running || leader.learner || !c.has(leader) {
+		return false
+	}
+
+	all, _ := c.voters()
+	behind := 0
+
+	for _, m := range c.members {
+		if m.running && !m.learner && m.reaches(leader) {
+			behind++
+		}
+	}
+
+	return behind >= all/2+1
+}
+
+// findable says whether the member is where the cluster looks for it.
+func (m *modelMember) findable() bool { return m.peer == m.announced }
+
+// reaches says whether two members are in touch: either dials the other where the cluster says that it is, and what one of them sends
+// the other answers. Members that all moved at once dial in vain.
+func (m *modelMember) reaches(other *modelMember) bool {
+	return m == other || m.findable() || other.findable()
 }
 
 func (c *modelCluster) has(member *modelMember) bool {

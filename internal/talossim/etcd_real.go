@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,6 +44,7 @@ type realMember struct {
 
 	mu       sync.Mutex
 	host     string
+	peer     netip.Addr  // where the others find it
 	client   *etcdClient // of host
 	listed   string      // the peer URL that the cluster lists, once it is known
 	memberID uint64
@@ -78,10 +80,15 @@ func (e *realEtcd) newMember(b *boot, g *realGroup) (*realMember, error) {
 func (m *realMember) move(b *boot) error {
 	host := b.m.Address().String()
 
+	peer, err := b.sim.standIn(b)
+	if err != nil {
+		return err
+	}
+
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	if m.host == host {
+	if m.host == host && m.peer == peer {
 		return nil
 	}
 
@@ -92,7 +99,7 @@ func (m *realMember) move(b *boot) error {
 
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	server := leaf{
-		commonName: m.name, ips: []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1)},
+		commonName: m.name, ips: []net.IP{b.m.Address().AsSlice(), peer.AsSlice(), net.IPv4(127, 0, 0, 1)},
 		dns: []string{"localhost", m.name}, usage: both,
 	}
 
@@ -116,7 +123,7 @@ func (m *realMember) move(b *boot) error {
 		m.client.close()
 	}
 
-	m.host, m.client = host, client
+	m.host, m.peer, m.client = host, peer, client
 
 	return nil
 }
@@ -191,7 +198,12 @@ func (e *realEtcd) join(ctx context.Context, b *boot, via etcdNode) (etcdNode, e
 		return nil, err
 	}
 
-	name, peer := b.hostname(), "https://"+b.m.Address().String()+":2380"
+	at, err := e.parts.sim.standIn(b)
+	if err != nil {
+		return nil, err
+	}
+
+	name, peer := b.hostname(), "https://"+at.String()+":2380"
 
 	for _, member := range existing {
 		if member.GetHostname() == name {
@@ -256,9 +268,10 @@ func (e *realEtcd) close() error {
 }
 
 func (m *realMember) peerURL() string {
-	host, _ := m.at()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 
-	return "https://" + host + ":2380"
+	return "https://" + m.peer.String() + ":2380"
 }
 
 func (m *realMember) run(ctx context.Context) error {

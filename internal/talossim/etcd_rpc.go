@@ -78,9 +78,7 @@ func (a *api) EtcdMemberList(ctx context.Context, req *machine.EtcdMemberListReq
 		return nil, err
 	}
 
-	if named := a.b.sim.opts.Advertised; named != nil {
-		members = advertised(members, named)
-	}
+	members = advertised(members, a.b.sim.advertised)
 
 	answer := &machine.EtcdMembers{Members: members}
 	for _, m := range members {

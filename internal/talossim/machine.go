@@ -146,7 +146,11 @@ func (m *Machine) Address() netip.Addr { return *m.addr.Load() }
 func (m *Machine) advertised() netip.Addr { return m.sim.advertised(m.Address()) }
 
 func (s *Simulator) advertised(addr netip.Addr) netip.Addr {
-	if s.opts.Advertised == nil {
+	if announced, ok := s.standIns.of(addr); ok {
+		return announced
+	}
+
+	if s.opts.Advertised == nil || !s.Network().Contains(addr) {
 		return addr
 	}
 

@@ -18,6 +18,7 @@ type Simulator struct {
 	cancel     context.CancelFunc
 	work       sync.WaitGroup
 	addrs      *addressBlock
+	standIns   standIns
 	calls      callLog
 	faults     faultTable
 	registries *registries
