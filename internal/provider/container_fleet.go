@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -114,6 +115,11 @@ func onHost(state cluster.MachineState, pod hostcluster.MachineState) cluster.Ma
 
 	if len(pod.PodIPs) > 0 {
 		state.Addresses = pod.PodIPs
+
+		// Behind it is the pod of now, so that a member that is known by it is reached.
+		if pod.PeerAddress.IsValid() {
+			state.Addresses = append(slices.Clone(pod.PodIPs), pod.PeerAddress.String())
+		}
 	}
 
 	if !answers(state) && pod.Trouble != "" {

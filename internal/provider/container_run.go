@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ import (
 // furnish makes and repairs what the machines of a pool need on the host cluster, once that is
 // known to be possible. made is whether the host has anything of them, so that the outcome has to be remembered.
 // Pods are left as they are: to replace one is a step.
-func (s *session) furnish(ctx context.Context) (made bool, err error) {
+func (s *session) furnish(ctx context.Context, recorded recordedPool) (made bool, err error) {
 	if s.route.host == nil {
 		return false, nil
 	}
@@ -49,6 +50,10 @@ func (s *session) furnish(ctx context.Context) (made bool, err error) {
 	}
 
 	s.furnished = true
+
+	if err := s.findPeers(ctx, recorded, before); err != nil {
+		return true, err
+	}
 
 	reasons, err := s.route.outdated(ctx, before)
 	if err != nil {
@@ -200,6 +205,8 @@ type hostReport struct {
 	pods  map[string]string
 	// stays is what differs and is nothing that an apply changes, by machine.
 	stays map[string][]string
+	// peers are the addresses at which the etcd of control planes is found that are configured from now on.
+	peers map[string]netip.Addr
 	// strays are called as on the host, and removed are the machines that are to leave.
 	strays  []string
 	removed []cluster.Machine
@@ -223,7 +230,8 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *hostReport {
 	}
 
 	found := &hostReport{
-		drift: map[string][]string{}, pods: map[string]string{}, stays: map[string][]string{}, strays: seen.Strays, removed: s.want.Removed,
+		drift: map[string][]string{}, pods: map[string]string{}, stays: map[string][]string{}, peers: peersIn(seen),
+		strays: seen.Strays, removed: s.want.Removed,
 	}
 	wanted := s.route.wanted(s.pool)
 
@@ -262,14 +270,15 @@ func podDigest(spec hostcluster.Spec, machine string) string {
 	return digest
 }
 
-// in puts a report into what was observed of machines. Without one that stays as it is.
-func (h *hostReport) in(observed types.Map) types.Map {
+// in puts a report into what was observed of machines; prior is what was before. Without a report that stays as it is.
+func (h *hostReport) in(observed, prior types.Map) types.Map {
 	if h == nil {
 		return observed
 	}
 
 	values := observed.Elements()
 	recordStrays(values, h.removed)
+	h.recordPeers(values, prior)
 
 	for name, lines := range h.drift {
 		object, ok := values[name].(types.Object)

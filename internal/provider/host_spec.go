@@ -24,7 +24,7 @@ func (p pool) hostSpec(recorded recordedPool, mark string) hostcluster.Spec {
 		m := p.machines[name]
 		spec.Machines = append(spec.Machines, hostcluster.Machine{
 			Name: name, Pool: m.group.hostPool(), Ordinal: m.ordinal, Role: hostcluster.Role(m.group.role),
-			Image: m.image, PullSecrets: h.pullSecrets, Pod: m.pod,
+			Image: m.image, PullSecrets: h.pullSecrets, Pod: m.pod, PeerAddress: m.config.PeerAddress,
 		})
 	}
 

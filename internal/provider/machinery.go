@@ -101,6 +101,8 @@ func (m *machinery) open(ctx context.Context, p pool, recorded recordedPool, ren
 		return nil, err
 	}
 
+	p = p.withPeers(recorded)
+
 	var files rendered
 	if render {
 		if files, err = p.render(bundle); err != nil {
@@ -265,6 +267,8 @@ type run struct {
 	renamed, replaced map[string]string
 	// pods is what the pods of containers are made of that are as wanted.
 	pods map[string]string
+	// peers are the addresses at which the etcd of control planes in containers is found, by their configurations.
+	peers map[string]string
 	// workers are those that a host cluster still has when their cluster is gone; nil for none.
 	workers *hostcluster.WorkersLeftError
 	// anonymous is true when it restored a snapshot that may be of any cluster.
@@ -279,7 +283,7 @@ func (s *session) ended(recorded recordedPool, result lifecycle.Result, err erro
 
 	return run{
 		want: s.want, result: result, err: err, renamed: recorded.renamed, replaced: recorded.replaced, anonymous: s.anonymous(),
-		pods: s.podsOf(result.Snapshot),
+		pods: s.podsOf(result.Snapshot), peers: s.pool.peers(),
 	}
 }
 
@@ -307,7 +311,7 @@ func (m *machinery) converge(ctx context.Context, p pool, recorded recordedPool)
 		return run{err: &poolTakenError{taken}}
 	}
 
-	if made, err := s.furnish(ctx); err != nil {
+	if made, err := s.furnish(ctx, recorded); err != nil {
 		if !made && recorded.machines == nil {
 			m.hosts.release(s.route)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -27,6 +28,8 @@ type recordedPool struct {
 	// pods is what the pods of machines in containers were made with, and replace what those are replaced for that
 	// were made with something else than is wanted now.
 	pods, replace map[string]string
+	// peers are the addresses at which the etcd of others finds machines in containers.
+	peers map[string]netip.Addr
 	// manifests is the Kubernetes whose bootstrap manifests the cluster has.
 	manifests string
 	// restored is the snapshot that etcd began with last.
@@ -53,6 +56,7 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 	out := recordedPool{
 		phase: m.recordedPhase(), machines: map[string]cluster.MachineState{},
 		members: map[string]string{}, addresses: map[string]string{}, drift: map[string][]string{}, pods: map[string]string{},
+		peers:      map[string]netip.Addr{},
 		kubernetes: map[string]map[cluster.Component]string{}, manifests: m.manifests.ValueString(),
 		restored: m.restored,
 	}
@@ -100,6 +104,10 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 		out.addresses[name] = o.Address.ValueString()
 		out.kubernetes[name] = byComponent(o.Kubernetes)
 		out.pods[name] = o.PodDigest.ValueString()
+
+		if peer, err := netip.ParseAddr(o.PeerAddress.ValueString()); err == nil {
+			out.peers[name] = peer
+		}
 	}
 
 	return out, r.diags
@@ -172,10 +180,12 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 
 		"etcd_restored_at": timeOrNull(s.RestoredAt),
 		"pod_digest":       types.StringNull(),
+		"peer_address":     types.StringNull(),
 	}}
 
 	seen.keep("installer")
 	seen.keep("pod_digest")
+	seen.keep("peer_address")
 
 	if s.Access == cluster.Member {
 		seen.node(m, s, have)

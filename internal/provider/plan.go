@@ -104,6 +104,7 @@ func (p pool) replaces(prior pool) bool {
 // the state.
 func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, policy cluster.Policy) (forecast, diag.Diagnostics) {
 	recorded, diags := state.recorded(ctx, prior)
+	p, prior = p.withPeers(recorded), prior.withPeers(recorded)
 	resume := recorded.phase != cluster.Ready
 
 	f := p.unforeseen(state, resume)

@@ -171,7 +171,7 @@ func (m *machinery) refresh(
 	}
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
-	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places)))
+	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places)), model.Observed)
 	diags.Append(seen(ctx, want, have)...)
 	diags.Append(oddities(p, want, have)...)
 	diags.Append(exam.onHost.leftAlone()...)

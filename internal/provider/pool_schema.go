@@ -80,6 +80,7 @@ type observedModel struct {
 	Kubernetes     types.Map    `tfsdk:"kubernetes"`
 	RestoredAt     types.String `tfsdk:"etcd_restored_at"`
 	PodDigest      types.String `tfsdk:"pod_digest"`
+	PeerAddress    types.String `tfsdk:"peer_address"`
 }
 
 // The choices of on_destroy and on_incomplete.
@@ -241,6 +242,8 @@ func observationAttributes() map[string]schema.Attribute {
 				"node_name":       observedString("Name of the Kubernetes node."),
 				"etcd_restored_at": observedString("When the etcd of the machine began with a snapshot that was restored, whoever did that; null when it did not, or so long ago " +
 					"that etcd does not tell any more."),
+				"peer_address": observedString("Address of a control plane in a container at which the others find its etcd, whichever pod it has: that of a Service of the host " +
+					"cluster. Null on metal, on workers, and of machines that were configured without one."),
 				"pod_digest": observedString("Digest of what the pod of a machine in a container was made with; null on metal, and when the pod is not as talosop made it."),
 				"images": schema.MapAttribute{
 					Computed:    true,

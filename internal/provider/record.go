@@ -80,6 +80,7 @@ func (r run) observed(prior types.Map) types.Map {
 	}
 
 	annotate(values, "pod_digest", r.pods)
+	annotate(values, "peer_address", r.peers)
 	annotate(values, "installer", r.installed())
 
 	for _, m := range r.want.Removed {
@@ -186,8 +187,8 @@ func configuredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last at
 		"talos_version": types.StringNull(), "schematic": types.StringNull(), "uuid": types.StringNull(), "boot_id": types.StringNull(),
 		"node_name": types.StringNull(), "kubelet_version": types.StringNull(), "member_id": types.StringNull(),
 		"platform": types.StringNull(), "installer": types.StringNull(), "etcd_restored_at": types.StringNull(),
-		"pod_digest": types.StringNull(),
-		"images":     types.MapNull(types.StringType), "kubernetes": types.MapNull(types.StringType),
+		"pod_digest": types.StringNull(), "peer_address": types.StringNull(),
+		"images": types.MapNull(types.StringType), "kubernetes": types.MapNull(types.StringType),
 	}
 
 	if object, ok := last.(types.Object); ok {

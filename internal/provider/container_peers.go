@@ -1,0 +1,152 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// The etcd of control planes in containers is found at addresses that outlive their pods (hostcluster.MachineState.PeerAddress). They are in
+// the configurations, and only the host cluster says them, once it made what a machine needs: so they are recorded, for plans that ask
+// nobody. A machine is given one with its first configuration or never, because an etcd that runs does not take it.
+
+// withPeers is a pool whose machines are configured with the addresses that are recorded of them.
+func (p pool) withPeers(recorded recordedPool) pool {
+	if len(recorded.peers) == 0 {
+		return p
+	}
+
+	machines := maps.Clone(p.machines)
+
+	for name, peer := range recorded.peers {
+		if m, ok := machines[name]; ok && m.group.role == cluster.ControlPlane {
+			m.config.PeerAddress = peer
+			machines[name] = m
+		}
+	}
+
+	p.machines = machines
+
+	return p
+}
+
+// peers are the addresses that machines are configured with.
+func (p pool) peers() map[string]string {
+	peers := map[string]string{}
+
+	for name, m := range p.machines {
+		if m.config.PeerAddress.IsValid() {
+			peers[name] = m.config.PeerAddress.String()
+		}
+	}
+
+	return peers
+}
+
+// unaddressed are the control planes of a pool that are to be told an address as soon as it is known: those that have no
+// configuration, as far as is recorded.
+func (p pool) unaddressed(recorded recordedPool) []string {
+	var names []string
+
+	for _, name := range p.names() {
+		m := p.machines[name]
+		if m.group.role == cluster.ControlPlane && !m.config.PeerAddress.IsValid() && recorded.machines[name].Access != cluster.Member {
+			names = append(names, name)
+		}
+	}
+
+	return names
+}
+
+// findPeers configures machines that are new with the addresses that the host gave them. What the host had before is seen.
+func (s *session) findPeers(ctx context.Context, recorded recordedPool, seen hostcluster.Observation) error {
+	names := s.pool.unaddressed(recorded)
+	found := peersOf(names, seen)
+
+	if len(found) < len(names) {
+		now, err := s.look(ctx)
+		if err != nil {
+			return err
+		}
+
+		if found = peersOf(names, now); len(found) < len(names) {
+			return fmt.Errorf("make what the machines need on the host cluster: %d of the control planes %s have a Service with an address for their peers; "+
+				"somebody removes it, or the host gives none", len(found), describe(names))
+		}
+	}
+
+	if len(found) == 0 {
+		return nil
+	}
+
+	s.pool = s.pool.withPeers(recordedPool{peers: found})
+
+	return s.render()
+}
+
+// render makes the configurations of the machines anew, before any of them was sent.
+func (s *session) render() error {
+	bundle, err := pki.Parse([]byte(s.pool.secrets))
+	if err != nil {
+		return err
+	}
+
+	files, err := s.pool.render(bundle)
+	if err != nil {
+		return err
+	}
+
+	// Whoever knows them knows the map.
+	maps.Copy(s.runner.Configs, files.configs)
+
+	for i, m := range s.want.Machines {
+		s.want.Machines[i].ConfigDigest = files.digests[m.Name]
+	}
+
+	return nil
+}
+
+func peersIn(seen hostcluster.Observation) map[string]netip.Addr {
+	return peersOf(sortedNames(seen.Machines), seen)
+}
+
+// peersOf are the addresses of some machines, without those that have none.
+func peersOf(names []string, seen hostcluster.Observation) map[string]netip.Addr {
+	peers := map[string]netip.Addr{}
+
+	for _, name := range names {
+		if peer := seen.Machines[name].PeerAddress; peer.IsValid() {
+			peers[name] = peer
+		}
+	}
+
+	return peers
+}
+
+// recordPeers notes the addresses of machines that were seen for the first time since they were blank: whoever configured them in between
+// was a run whose state is lost, or which ended before it had their answer. Of all others it is recorded whether they have one.
+func (h *hostReport) recordPeers(values map[string]attr.Value, prior types.Map) {
+	blank := map[string]bool{string(cluster.StageMaintenance): true, stageGone: true}
+	peers := map[string]string{}
+
+	for name, peer := range h.peers {
+		if last, ok := prior.Elements()[name].(types.Object); ok {
+			stage, _ := last.Attributes()["stage"].(types.String)
+			if recorded, _ := last.Attributes()["peer_address"].(types.String); !recorded.IsNull() || !blank[stage.ValueString()] {
+				continue
+			}
+		}
+
+		peers[name] = peer.String()
+	}
+
+	annotate(values, "peer_address", peers)
+}
