@@ -260,3 +260,26 @@ func (s *Simulator) EtcdClusters() int {
 
 	return len(groups)
 }
+
+// EtcdPeers are the peer URLs of all members that the member of a machine lists, sorted, as its clients see them. It is meant for tests'
+// assertions.
+func (s *Simulator) EtcdPeers(ctx context.Context, m *Machine) ([]string, error) {
+	b := m.current()
+	if b == nil || b.etcdNode() == nil {
+		return nil, etcdRefused(m.Address().String())
+	}
+
+	members, err := b.etcdNode().members(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list etcd members of %s: %w", m.name, err)
+	}
+
+	var peers []string
+	for _, member := range advertised(members, s.advertised) {
+		peers = append(peers, member.GetPeerUrls()...)
+	}
+
+	slices.Sort(peers)
+
+	return peers, nil
+}

@@ -1,0 +1,185 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// A host that restarts gives all pods other addresses at once. The etcd of the control planes in them comes back by itself, and nobody has
+// to do anything about it; one that is replaced keeps the address that its etcd is known by.
+func TestContainersOutliveTheirHost(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	config := s.cluster("restarted", newBundle(t), 3, 0)
+
+	d.ready(t, config)
+	d.expectEmpty(t, "after the create", config)
+
+	pods, peers := s.addresses(t), s.peerServices(t, d, 3)
+
+	for name := range pods {
+		must(t, s.KillPod(t.Context(), s.namespace, name))
+	}
+
+	s.awaitOtherAddresses(t, pods)
+	s.expectEtcd(t, "restarted", 3)
+
+	d.refresh(t).must(t)
+	d.expectEmpty(t, "after the restart", config)
+
+	if now := s.peerServices(t, d, 3); !slices.Equal(now, peers) {
+		t.Errorf("etcd was known at %v, and is at %v", peers, now)
+	}
+
+	// A Service that somebody takes away comes back where it was.
+	must(t, s.API().CoreV1().Services(s.namespace).Delete(t.Context(), "restarted-cp-1-peer", metav1.DeleteOptions{}))
+	d.refresh(t).must(t)
+	d.ready(t, config)
+	d.expectEmpty(t, "after the repair", config)
+
+	if now := s.peerServices(t, d, 3); !slices.Equal(now, peers) {
+		t.Errorf("etcd was known at %v, and is at %v after its Service was deleted", peers, now)
+	}
+
+	s.destroy(t, d, "restarted")
+}
+
+// addresses of all pods, by their names.
+func (s *hostSite) addresses(t *testing.T) map[string]string {
+	t.Helper()
+
+	list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+
+	found := map[string]string{}
+	for _, pod := range list.Items {
+		found[pod.Name] = pod.Status.PodIP
+	}
+
+	return found
+}
+
+// awaitOtherAddresses waits until the pods are others.
+func (s *hostSite) awaitOtherAddresses(t *testing.T, former map[string]string) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	must(t, wait.Until(ctx, 50*time.Millisecond, func(context.Context) error {
+		for name, address := range s.addresses(t) {
+			if address == "" || address == former[name] {
+				return fmt.Errorf("pod %s is at %q", name, address)
+			}
+		}
+
+		return nil
+	}))
+}
+
+// peerServices are the addresses of the Services for the peers of control planes, in their order. They have to be the ones that state has, and
+// those that etcd knows its members by.
+func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
+	t.Helper()
+
+	var addresses, urls []string
+
+	for i := range planes {
+		service, err := s.API().CoreV1().Services(s.namespace).Get(t.Context(), fmt.Sprintf("restarted-cp-%d-peer", i), metav1.GetOptions{})
+		must(t, err)
+
+		address := service.Spec.ClusterIP
+		addresses, urls = append(addresses, address), append(urls, "https://"+address+":2380")
+
+		if recorded := text(t, fieldsOf(t, attributeOf(t, d.state, "observed"))[fmt.Sprintf("cp-%d", i)], "peer_address"); recorded != address {
+			t.Errorf("cp-%d is recorded at %s, and its Service has %s", i, recorded, address)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	slices.Sort(urls)
+	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		got, err := s.Sim().EtcdPeers(ctx, s.Machine(s.namespace, "restarted-cp-0-0"))
+		if !slices.Equal(got, urls) {
+			return errors.Join(err, fmt.Errorf("etcd knows its members at %v, want %v", got, urls))
+		}
+
+		return nil
+	}))
+
+	return addresses
+}
+
+// A machine gets an address for its peers with its first configuration or never.
+func TestPeersAreForNewMachines(t *testing.T) {
+	t.Parallel()
+
+	planes, workers := &group{role: cluster.ControlPlane}, &group{role: cluster.Worker}
+	p := pool{machines: map[string]poolMachine{"cp-0": {group: planes}, "cp-1": {group: planes}, "cp-2": {group: planes}, "cp-3": {group: planes}, "worker-0": {group: workers}}}
+	recorded := recordedPool{
+		machines: map[string]cluster.MachineState{
+			"cp-0": {Access: cluster.Member}, "cp-1": {Access: cluster.Maintenance}, "cp-3": {Access: cluster.Member},
+		},
+		peers: map[string]netip.Addr{"cp-3": netip.MustParseAddr("10.96.0.3"), "worker-0": netip.MustParseAddr("10.96.0.4")},
+	}
+
+	addressed := p.withPeers(recorded)
+
+	if got := addressed.unaddressed(recorded); !slices.Equal(got, []string{"cp-1", "cp-2"}) {
+		t.Errorf("an address is given to %v", got)
+	}
+
+	if got := addressed.peers(); len(got) != 1 || got["cp-3"] != "10.96.0.3" || len(p.peers()) > 0 {
+		t.Errorf("the addresses are %v, before %v", got, p.peers())
+	}
+}
+
+// A refresh learns the addresses of machines that it sees for the first time, and of those that were blank. Of all others it is
+// known whether they have one.
+func TestPeersAreRecorded(t *testing.T) {
+	t.Parallel()
+
+	machine := func(stage, peer string) attr.Value {
+		record := configuredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil, "x")
+
+		return withValue(record, "peer_address", textOrNull(peer))
+	}
+	report := &hostReport{peers: map[string]netip.Addr{}}
+
+	for _, name := range []string{"new", "blank", "gone", "runs", "known"} {
+		report.peers[name] = netip.MustParseAddr("10.96.0.9")
+	}
+
+	prior := map[string]attr.Value{
+		"blank": machine("maintenance", ""), "gone": machine(stageGone, ""), "runs": machine("running", ""), "known": machine("maintenance", "10.96.0.1"),
+	}
+	values := map[string]attr.Value{"new": machine("running", "")}
+
+	for name, value := range prior {
+		values[name] = value
+	}
+
+	report.recordPeers(values, types.MapValueMust(observedType(), prior))
+
+	for name, want := range map[string]string{"new": "10.96.0.9", "blank": "10.96.0.9", "gone": "10.96.0.9", "runs": "", "known": "10.96.0.1"} {
+		if got := values[name].(types.Object).Attributes()["peer_address"].(types.String).ValueString(); got != want {
+			t.Errorf("%s is at %q, want %q", name, got, want)
+		}
+	}
+}
