@@ -79,6 +79,10 @@ func randomPodStates(random *rand.Rand, want *cluster.Spec, have *cluster.Snapsh
 
 		if s.Access == cluster.Member && some(5) {
 			s.Addresses = []string{"10.9.9.9"}
+
+			if some(3) { // and etcd knows it by one that stays
+				s.Addresses = append(s.Addresses, m.Address)
+			}
 		}
 
 		if have.Etcd.Known && some(2) {

@@ -10,6 +10,7 @@ import (
 // podBox is what a machine has that is a pod of a host cluster.
 type podBox struct {
 	ip       string
+	service  string // where its etcd is known whatever ip it has; none for some
 	outdated bool // made of something else than is wanted
 	bad      bool // nothing ever runs in it, because of what it was made of
 	lost     bool // its volumes are lost for good
@@ -18,11 +19,14 @@ type podBox struct {
 
 // peer is the address at which other machines reach a machine.
 func (b *box) peer() string {
-	if b.pod != nil {
+	switch {
+	case b.pod == nil:
+		return b.addr
+	case b.pod.service != "":
+		return b.pod.service
+	default:
 		return b.pod.ip
 	}
-
-	return b.addr
 }
 
 // podOf is the box of a machine that is a pod, also where nothing answers.
@@ -145,6 +149,10 @@ func (s *site) podAnswer(b *box, state cluster.MachineState) cluster.MachineStat
 	state.UUID, state.Schematic = "", ""
 	state.Addresses, state.Current, state.VolumesLost = []string{p.ip}, !p.outdated, p.lost
 
+	if p.service != "" {
+		state.Addresses = append(state.Addresses, p.service)
+	}
+
 	if state.Access == cluster.Member {
 		state.Platform, p.ran = "container", b.version
 	}
@@ -179,11 +187,16 @@ func (t *trial) randomPods() {
 			m.Container, m.UUID, m.NodeName, m.InstallTarget, m.Schematic = true, "", b.name, "", ""
 			b.schematic, b.pod = "", &podBox{ran: b.version}
 
+			if t.random.IntN(2) == 0 {
+				t.ids++
+				b.pod.service = fmt.Sprintf("10.96.0.%d", t.ids)
+			}
+
 			t.newPod(b)
 
 			for _, member := range t.members {
 				if member.box == b {
-					member.peer = b.pod.ip
+					member.peer = b.peer()
 				}
 			}
 		}
@@ -216,7 +229,7 @@ func (t *trial) randomPodAilments() {
 		case 1:
 			b.life, b.pod.lost = off, true
 		case 2: // replaced a moment ago
-			if m := t.memberOf(b); m != nil {
+			if m := t.memberOf(b); m != nil && b.pod.service == "" {
 				m.peer = "10.9.9.9"
 			}
 		}
@@ -230,7 +243,7 @@ func (t *trial) randomPodAilments() {
 		case fate < 2:
 			b.wipe()
 			b.life = gone
-		case fate < 4 && member != nil:
+		case fate < 4 && member != nil && b.pod.service == "":
 			member.peer = "10.9.9.9"
 		}
 	}
