@@ -87,7 +87,8 @@ func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 // formerPeer says that etcd still knows the member of a container at the address of a pod that
 // it had before; empty when it does not. Talos announces the present address once its etcd
 // is healthy (Talos 1.13, AdvertisedPeerController); until then the others cannot reach it,
-// and it counts for the quorum only as long as it can reach them.
+// and it counts for the quorum only as long as it can reach them. One that is known by an
+// address which leads to its pod of now, whichever that is, is where the others look for it.
 func formerPeer(have Snapshot, m Machine, member EtcdMember) string {
 	addresses := have.Machines[m.Name].Addresses
 

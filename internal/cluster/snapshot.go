@@ -148,7 +148,8 @@ type MachineState struct {
 	// nobody knows.
 	TalosVersion string
 	// Addresses are the IP addresses at which other machines reach a container now: those of
-	// its pod. Empty on metal, and while there is no pod.
+	// its pod, and one that leads to whichever pod it has. Empty on metal, and while there is
+	// no pod.
 	Addresses []string
 	// Stopped is true for an Unreachable container in whose pod nothing runs, by the word of
 	// the host cluster: it was never started, or does not start. Cause says why.
