@@ -11,9 +11,9 @@ import (
 type podBox struct {
 	ip       string
 	service  string // where its etcd is known whatever ip it has; none for some
-	outdated bool // made of something else than is wanted
-	bad      bool // nothing ever runs in it, because of what it was made of
-	lost     bool // its volumes are lost for good
+	outdated bool   // made of something else than is wanted
+	bad      bool   // nothing ever runs in it, because of what it was made of
+	lost     bool   // its volumes are lost for good
 	ran      string
 }
 
