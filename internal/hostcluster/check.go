@@ -193,8 +193,11 @@ func (c *checking) checkForeign() {
 	for _, m := range c.spec.Machines {
 		name := c.spec.HostName(m)
 		check(setKind, orNil(c.found.sets[name]))
-		check(serviceKind, orNil(c.found.services[name]))
 		check(podKind, orNil(c.found.pods[c.spec.podName(m)]))
+
+		for _, service := range c.spec.services(m) {
+			check(serviceKind, orNil(c.found.services[service.Name]))
+		}
 
 		for _, claim := range c.spec.claims(m) {
 			check(claimKind, orNil(c.found.claims[claim.Name]))

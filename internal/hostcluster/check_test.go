@@ -347,7 +347,14 @@ func TestCheckOfForeignObjects(t *testing.T) {
 	}, metav1.CreateOptions{})
 	check(t, err)
 
-	c.finds(t, c.spec(), want{"~namespace", "Service " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."})
+	_, err = c.cluster.API().CoreV1().Services(c.namespace).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "dev-cp-1-peer"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	c.finds(t, c.spec(),
+		want{"~namespace", "Service " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."},
+		want{"~namespace", "Service " + c.namespace + "/dev-cp-1-peer exists and is not this cluster's"})
 }
 
 // Networks must be others than those of the host.
