@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -55,6 +56,18 @@ func (s *hostSite) losesTwo(t *testing.T) {
 
 	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "Volumes of machines are lost") || text(t, d.state, "phase") != "Degraded" {
 		t.Errorf("with lost nodes the refresh says: %s", said)
+	}
+
+	// From here on every refresh compares configurations, those with the addresses of peers too.
+	d.refresh(t).must(t)
+
+	for _, name := range []string{"cp-0", "cp-2"} {
+		var drift []tftypes.Value
+		must(t, attributeOf(t, fieldsOf(t, attributeOf(t, d.state, "observed"))[name], "drift").As(&drift))
+
+		if len(drift) != 0 {
+			t.Errorf("%s lost nothing and differs: %v", name, drift)
+		}
 	}
 
 	said := operationsIn(t, d.plan(t, config).must(t))

@@ -261,8 +261,8 @@ func observationAttributes() map[string]schema.Attribute {
 					Computed:    true,
 					ElementType: types.StringType,
 					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw it: another Talos, another schematic, another " +
-						"image of a component of Kubernetes, the places in its configuration (without values), a configuration that is gone, or a missing etcd member or node. The next apply " +
-						"puts it right. Empty when nothing differs.",
+						"image of a component of Kubernetes, the places in its configuration (without values), a configuration that is gone, a missing etcd member or node, and of containers volumes that are lost and what differs on the host cluster. The next " +
+						"apply puts it right, but for what begins with `host cluster, left as it is`: claims of another size or class than configured. Empty when nothing differs.",
 				},
 			}},
 		},
