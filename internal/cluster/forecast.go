@@ -33,7 +33,8 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		}
 	}
 
-	lives := (want.Bootstrapped || !want.Founds()) && len(quorumLost(want, recorded)) == 0
+	lost, _ := quorumLost(want, recorded)
+	lives := (want.Bootstrapped || !want.Founds()) && len(lost) == 0
 
 	for _, m := range want.Beside {
 		have.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance}

@@ -58,3 +58,61 @@ func TestForecastOfLostVolumes(t *testing.T) {
 		}
 	}
 }
+
+// TestForecastOfLostVolumesWhileGrowing counts the members that etcd has, and not the machines that are to join it.
+func TestForecastOfLostVolumesWhileGrowing(t *testing.T) {
+	t.Parallel()
+
+	works := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0"}
+	lost := cluster.MachineState{Access: cluster.Unreachable, VolumesLost: true}
+
+	for name, test := range map[string]struct {
+		joined   int  // of the three, the first
+		beside   bool // are those that are not recorded
+		recorded []cluster.MachineState
+		first    string // step
+		refused  string
+	}{
+		"two that never joined":    {joined: 1, recorded: []cluster.MachineState{works, lost, lost}, first: "replace volumes of control plane cp-1 (its data is lost)"},
+		"the only member":          {joined: 1, recorded: []cluster.MachineState{lost}, refused: "the data of 1 of 1 control planes in etcd is lost (cp-0)"},
+		"one of two members":       {joined: 2, recorded: []cluster.MachineState{works, lost}, refused: "the data of 1 of 2 control planes in etcd is lost (cp-1)"},
+		"one that is not recorded": {joined: 2, recorded: []cluster.MachineState{works, lost, works}, first: "replace volumes of control plane cp-1 (its data is lost)"},
+		"one of three, two beside": {
+			joined: 1, beside: true, recorded: []cluster.MachineState{lost}, first: "replace volumes of control plane cp-0 (its data is lost)",
+		},
+		"nobody is recorded": {recorded: []cluster.MachineState{works, lost, lost}, refused: "the data of 2 of 3 control planes is lost (cp-1)"},
+	} {
+		want := cluster.Spec{Name: "dev", Bootstrapped: true, NodesBecomeReady: true}
+		recorded := map[string]cluster.MachineState{}
+
+		for i := range 3 {
+			m := cluster.Machine{
+				Name: fmt.Sprintf("cp-%d", i), Role: cluster.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i), TalosVersion: "v1.13.0",
+				NodeName: fmt.Sprintf("dev-cp-%d", i), Joined: i < test.joined,
+			}
+			if i < len(test.recorded) {
+				recorded[m.Name] = test.recorded[i]
+			} else if test.beside {
+				want.Beside = append(want.Beside, m)
+
+				continue
+			}
+
+			want.Machines = append(want.Machines, m)
+		}
+
+		steps, last := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
+
+		if test.refused != "" {
+			if len(steps) > 0 || len(last.Refusals) != 1 || !strings.Contains(last.Refusals[0].Reason, test.refused) {
+				t.Errorf("%s: the steps are %q, and then\n%s", name, texts(steps), render(last))
+			}
+
+			continue
+		}
+
+		if len(steps) == 0 || steps[0].String() != test.first || !last.Done() {
+			t.Errorf("%s: the steps are %q, and then\n%s", name, texts(steps), render(last))
+		}
+	}
+}

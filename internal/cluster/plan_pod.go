@@ -180,36 +180,59 @@ func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 		return
 	}
 
-	lost := quorumLost(want, have.Machines)
+	lost, of := quorumLost(want, have.Machines)
 	if len(lost) == 0 {
 		return
 	}
 
-	d.refuse("", fmt.Sprintf("the data of %d of %d control planes is lost%s, so that etcd cannot have a quorum again",
-		len(lost), len(want.everyControlPlane()), because(strings.TrimSuffix(lost[0]+": "+have.Machines[lost[0]].Cause, ": "))),
+	whole := "control planes"
+	if of < len(want.everyControlPlane()) {
+		whole = "control planes in etcd"
+	}
+
+	d.refuse("", fmt.Sprintf("the data of %d of %d %s is lost%s, so that etcd cannot have a quorum again",
+		len(lost), of, whole, because(strings.TrimSuffix(lost[0]+": "+have.Machines[lost[0]].Cause, ": "))),
 		"Set bootstrap.restore_from to a snapshot of the cluster, or bring the volumes back")
 }
 
-// quorumLost names the control planes that have lost their data, when those which are left can
-// never be a quorum, and no snapshot is to take the place of what they had.
-func quorumLost(want Spec, machines map[string]MachineState) []string {
+// quorumLost names the control planes that have lost their data, and says of how many, when
+// those which are left can never be a quorum, and no snapshot is to take the place of what they had.
+func quorumLost(want Spec, machines map[string]MachineState) (lost []string, of int) {
 	if !want.Founds() || want.RestoreFrom != "" {
-		return nil
+		return nil, 0
 	}
 
-	var lost []string
+	members := membersOnRecord(want, machines)
 
-	all := want.everyControlPlane()
-
-	for _, m := range all {
+	for _, m := range members {
 		if machines[m.Name].VolumesLost {
 			lost = append(lost, m.Name)
 		}
 	}
 
-	if len(all)-len(lost) >= needed(len(all)) {
-		return nil
+	if len(members)-len(lost) >= needed(len(members)) {
+		return nil, 0
 	}
 
-	return lost
+	return lost, len(members)
+}
+
+// membersOnRecord are the control planes that etcd counts, as far as anybody knows who cannot
+// ask it: one that has yet to join has nothing that a quorum could miss. One that came up since
+// is no longer such: without etcd it would be booting (Talos 1.13). Those beside are not on
+// record and count, and where no member is recorded at all, any control plane does.
+func membersOnRecord(want Spec, machines map[string]MachineState) []Machine {
+	all := want.everyControlPlane()
+	recorded := func(m Machine) bool { return m.Joined || m.MemberID != "" || machines[m.Name].MemberID != "" }
+
+	if !slices.ContainsFunc(all, recorded) {
+		return all
+	}
+
+	return slices.DeleteFunc(all, func(m Machine) bool {
+		s := machines[m.Name]
+		beside := slices.ContainsFunc(want.Beside, func(b Machine) bool { return b.Name == m.Name })
+
+		return !recorded(m) && !beside && (s.Access != Member || s.Stage != StageRunning)
+	})
 }

@@ -105,6 +105,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.NodeName = value
 		case "reinstall":
 			m.Reinstall = true
+		case "joined":
+			m.Joined = true
 		case "ephemeral":
 			m.Ephemeral = true
 		case "replace":

@@ -130,6 +130,9 @@ type Machine struct {
 	// MemberID is the etcd member that was recorded for a machine which is removed, or
 	// which lost its configuration; empty when none was.
 	MemberID string
+	// Joined is true for a control plane that an earlier apply recorded a member of etcd of,
+	// whether it works or not.
+	Joined bool
 	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
 	// keys that are not in it are never touched.
 	Meta map[uint8]string

@@ -189,7 +189,7 @@ func (p pool) spec(recorded recordedPool, files rendered) cluster.Spec {
 			Container: p.host != nil, Replace: recorded.replace[name], Ephemeral: m.pod.Storage.Ephemeral,
 			Via: p.via(m), AllowDowngrade: p.changes.allowDowngrade,
 			InstallTarget: installTarget(m.config.Install),
-			NodeName:      node, MemberID: lostMember(known, recorded.members[name]), Meta: m.meta.keyed(),
+			NodeName:      node, MemberID: lostMember(known, recorded.members[name]), Joined: recorded.members[name] != "", Meta: m.meta.keyed(),
 		})
 	}
 
