@@ -19,17 +19,7 @@ func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.
 	}
 
 	if !turns {
-		h.progress(fmt.Sprintf("%s is made anew, because its address cannot be changed", serviceKind.of(live)))
-
-		if err := h.remove(ctx, serviceKind, live); err != nil {
-			return err
-		}
-
-		if err := h.awaitGone(ctx, serviceKind, live); err != nil {
-			return err
-		}
-
-		live = nil
+		return h.remakeService(ctx, s, service, live)
 	}
 
 	wanted, err := fieldsOf(serviceKind, service)
@@ -44,7 +34,7 @@ func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.
 	}
 
 	if err = apply(live); live == nil || !apierrors.IsInvalid(err) {
-		return err
+		return refusedAddress(service, err)
 	}
 
 	// Others renumbered or renamed a port: an apply leaves theirs beside ours, which contradict.
