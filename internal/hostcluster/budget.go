@@ -14,29 +14,17 @@ import (
 // replacements delete pods and evict none, so that it does not bound them: the planner does, which knows more than readiness.
 //
 // What counts is the pods that there are, each with its StatefulSet of one (Kubernetes 1.36, controller/disruption getExpectedScale): the
-// budget needs no number of machines, and none that grows or shrinks writes it.
+// budget needs no number of machines.
 //
 // A pod that is not ready may still be a member of etcd that the quorum needs, such as one whose API server restarts, and with ephemeral
 // storage it takes its data along. So it goes when as many others are ready as are wanted to be (IfHealthyBudget), and not
-// always. A single control plane protects nobody, and a drain that it holds would never end: a ready one is let go because one may be
-// away, and one that is not ready only with AlwaysAllow, because for a budget that wants no healthy pod the other policy allows
-// nothing (Kubernetes 1.36, registry/core/pod/storage/eviction.go).
+// always.
 func (s Spec) budget() *policyv1.PodDisruptionBudget {
 	if s.Endpoint == nil {
 		return nil
 	}
 
-	away, unready, stay := intstr.FromInt32(1), policyv1.IfHealthyBudget, 0
-
-	for _, m := range s.Machines {
-		if m.Role == ControlPlane && !m.Leaving {
-			stay++
-		}
-	}
-
-	if stay <= 1 {
-		unready = policyv1.AlwaysAllow
-	}
+	away, unready := intstr.FromInt32(1), policyv1.IfHealthyBudget
 
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Cluster, Namespace: s.Namespace, Labels: s.labels(), Annotations: merged(s.Annotations)},
@@ -47,9 +35,71 @@ func (s Spec) budget() *policyv1.PodDisruptionBudget {
 	}
 }
 
+// budget is that of a Spec for the control planes that there are. A single one protects nobody, and a drain that it holds would never
+// end: a ready one is let go because one may be away, and one that is not ready only with AlwaysAllow, because for a budget that wants
+// no healthy pod the other policy allows nothing (Kubernetes 1.36, registry/core/pod/storage/eviction.go). Those that leave are members
+// of etcd to the end, so that what stays is a single one when they are gone, and not before.
+func (i *inventory) budget(s Spec) *policyv1.PodDisruptionBudget {
+	b := s.budget()
+	if b == nil || i.controlPlanes(s) > 1 {
+		return b
+	}
+
+	unready := policyv1.AlwaysAllow
+	b.Spec.UnhealthyPodEvictionPolicy = &unready
+
+	return b
+}
+
+// controlPlanes counts those that a Spec is to keep and those that have a pod or are to get one, whether the Spec names them or not.
+func (i *inventory) controlPlanes(s Spec) int {
+	machines := map[string]bool{}
+
+	for _, m := range s.Machines {
+		if m.Role == ControlPlane && !m.Leaving {
+			machines[m.Label()] = true
+		}
+	}
+
+	note := func(labels map[string]string) {
+		if machine := labels[LabelMachine]; machine != "" && labels[LabelRole] == string(ControlPlane) {
+			machines[machine] = true
+		}
+	}
+
+	for _, set := range i.sets {
+		note(set.Labels)
+	}
+
+	for _, pod := range i.pods {
+		note(pod.Labels)
+	}
+
+	return len(machines)
+}
+
+// easeBudget lets the budget follow when a control plane is removed. Where there is none it is left at that.
+func (h *Host) easeBudget(ctx context.Context, s Spec) error {
+	wanted := s.budget()
+	if wanted == nil {
+		return nil
+	}
+
+	found, err := h.look(ctx, s, s.Selector())
+	if err != nil {
+		return err
+	}
+
+	if live := found.budgets[wanted.Name]; live == nil || live.DeletionTimestamp != nil {
+		return nil
+	}
+
+	return h.ensureBudget(ctx, s, found)
+}
+
 // ensureBudget makes or repairs the budget. Whoever may not have one gets a cluster without it: it protects from others alone.
 func (h *Host) ensureBudget(ctx context.Context, s Spec, found *inventory) error {
-	wanted := s.budget()
+	wanted := found.budget(s)
 	if wanted == nil {
 		return nil
 	}
@@ -95,7 +145,7 @@ func measured(live *policyv1.PodDisruptionBudget) bool {
 // observeBudget is about the budget, as far as something can be done about it: to whoever may not make or change one it is as if there
 // were none.
 func (h *Host) observeBudget(ctx context.Context, s Spec, found *inventory, o *Observation) error {
-	wanted := s.budget()
+	wanted := found.budget(s)
 	if wanted == nil || found.budgets == nil {
 		return nil
 	}

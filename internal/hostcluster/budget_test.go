@@ -3,9 +3,11 @@ package hostcluster_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,21 +90,96 @@ func TestBudgetOfControlPlanes(t *testing.T) {
 	})
 	check(t, err)
 
-	// Two that leave make the third a single one, and the Spec of an observation may still have them.
-	for i := range three.Machines[1:3] {
-		three.Machines[1+i].Leaving = true
+}
+
+// Control planes that leave are members of etcd until they are gone: the budget becomes that of a single one with the last of them, so that
+// nothing is left for another apply.
+func TestBudgetOfControlPlanesThatLeave(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	spec := s.spec("dev", 3, 0)
+	spec.Machines[1].Pod.Annotations = map[string]string{addontest.NeverReadyAnnotation: ""}
+	spec.Machines[2].Pod.Annotations = spec.Machines[1].Pod.Annotations
+	check(t, s.Ensure(t.Context(), spec))
+
+	// The Spec of a run has those that leave, what it makes is for those that stay.
+	stays := spec
+	stays.Machines = spec.Machines[:1:1]
+	spec.Machines = slices.Clone(spec.Machines)
+	spec.Machines[1].Leaving, spec.Machines[2].Leaving = true, true
+
+	settled := func(when string) {
+		t.Helper()
+		check(t, s.Ensure(t.Context(), stays))
+
+		for _, of := range []hostcluster.Spec{spec, stays} {
+			if o := s.observe(t, of, func(hostcluster.Observation) bool { return true }); len(o.Drift)+len(o.Missing) > 0 {
+				t.Errorf("%s the observation is %+v", when, o)
+			}
+		}
 	}
 
-	stays := three
-	stays.Machines = []hostcluster.Machine{three.Machines[0], three.Machines[3]}
-	check(t, s.Ensure(t.Context(), stays))
+	settled("while two leave")
 
-	if o := s.observe(t, three, func(hostcluster.Observation) bool { return true }); len(o.Drift)+len(o.Missing) > 0 {
-		t.Errorf("while two leave the observation is %+v", o)
+	if s.evictable(t, "dev", "dev-cp-1-0", 1, 2) || s.policy(t, "dev") != policyv1.IfHealthyBudget {
+		t.Error("a control plane that does not run and has yet to leave may be evicted")
 	}
 
-	if !s.evictable(t, "three", "three-cp-1-0", 2, 2) {
-		t.Error("a control plane that does not run, beside one that is to be the only one, is held")
+	check(t, s.Remove(t.Context(), spec, "cp-2"))
+	settled("while one leaves")
+
+	if got := s.policy(t, "dev"); got != policyv1.IfHealthyBudget {
+		t.Errorf("while one leaves the budget says %s", got)
+	}
+
+	check(t, s.Remove(t.Context(), spec, "cp-1"))
+
+	if got := s.policy(t, "dev"); got != policyv1.AlwaysAllow {
+		t.Errorf("of a single control plane the budget says %s", got)
+	}
+
+	settled("when they are gone")
+	check(t, s.Remove(t.Context(), spec, "cp-1"))
+	check(t, s.Remove(t.Context(), spec, "cp-0"))
+	check(t, s.RemoveShared(t.Context(), spec))
+}
+
+func (s site) policy(t *testing.T, cluster string) policyv1.UnhealthyPodEvictionPolicyType {
+	t.Helper()
+
+	b, err := s.cluster.API().PolicyV1().PodDisruptionBudgets(s.namespace).Get(t.Context(), cluster, metav1.GetOptions{})
+	check(t, err)
+
+	return *b.Spec.UnhealthyPodEvictionPolicy
+}
+
+// A budget that may not be deleted does not hold the end of its cluster.
+func TestBudgetThatMayNotBeDeleted(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	all := []string{"get", "list", "create", "patch", "delete"}
+
+	var told []string
+
+	config := as(t, s.cluster, s.namespace, "keeper", rule("statefulsets", all...), rule("services", all...), rule("persistentvolumeclaims", all...),
+		rule("pods", "get", "list", "delete"), rule("poddisruptionbudgets", all[:4]...))
+	confined := site{Host: open(t, hostcluster.Options{
+		Kubeconfig: config, Progress: func(line string) { told = append(told, line) },
+	}), cluster: s.cluster, namespace: s.namespace}
+	spec := confined.spec("dev", 1, 0)
+
+	check(t, confined.Ensure(t.Context(), spec))
+	check(t, confined.Remove(t.Context(), spec, "cp-0"))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+
+	check(t, confined.RemoveShared(ctx, spec))
+
+	if !saying(told, "PodDisruptionBudget "+s.namespace+"/dev stays", "forbidden") {
+		t.Errorf("what is told is %q", told)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -20,7 +21,8 @@ const postmortem = 5 * time.Second
 
 // Remove deletes everything that a machine has on the host: StatefulSet, pod, claims with their data, and Services. It returns when nothing
 // with the machine's labels is left. Destructive, and idempotent: what is gone is fine, and what was interrupted is finished by
-// the next call. Objects of the same names that are not ours are not touched.
+// the next call. Objects of the same names that are not ours are not touched. When one of two control planes is removed, the budget
+// becomes that of a single one.
 //
 // The machine has to be out of its cluster by then: nothing here asks etcd.
 func (h *Host) Remove(ctx context.Context, s Spec, machine string) error {
@@ -38,12 +40,21 @@ func (h *Host) Remove(ctx context.Context, s Spec, machine string) error {
 		return fmt.Errorf("remove %s: %w", machine, err)
 	}
 
+	if m.Role != ControlPlane {
+		return nil
+	}
+
+	if err := h.easeBudget(ctx, s); err != nil {
+		return fmt.Errorf("remove %s: all that it had is gone: %w", machine, err)
+	}
+
 	return nil
 }
 
-// RemoveShared deletes what the machines of a cluster share: the Service and the budget of the control planes and, where the Spec asks for its making, the
-// namespace if talosop made it and nothing else is in it. It returns when they are gone. It refuses while there are control planes of
-// the cluster, whatever the Spec says of them. Workers that are left are without a cluster: they stay, and so does the namespace, and
+// RemoveShared deletes what the machines of a cluster share: the Service and the budget of the control planes and, where the Spec asks
+// for its making, the namespace if talosop made it and nothing else is in it. It returns when they are gone, but for a budget that the
+// credentials may not delete, which stays and is told of. It refuses while there are control planes of the cluster, whatever the Spec
+// says of them. Workers that are left are without a cluster: they stay, and so does the namespace, and
 // the error is a [WorkersLeftError] when all else is done. Idempotent.
 func (h *Host) RemoveShared(ctx context.Context, s Spec) error {
 	found, err := h.look(ctx, s, s.Selector())
@@ -145,9 +156,11 @@ func (i *inventory) all() (objects []object) {
 }
 
 // clear deletes the objects of some kinds that are ours and that a selector matches, and returns when there are none. That is asked
-// again and again, so that what a controller makes meanwhile goes, too.
+// again and again, so that what a controller makes meanwhile goes, too. What is optional and may not be deleted stays.
 func (h *Host) clear(ctx context.Context, s Spec, selector string, kinds ...*kind) error {
 	var pod *corev1.Pod
+
+	stays := map[types.UID]bool{}
 
 	err := wait.Until(ctx, lookEvery, func(ctx context.Context) error {
 		var left []string
@@ -159,17 +172,30 @@ func (h *Host) clear(ctx context.Context, s Spec, selector string, kinds ...*kin
 			}
 
 			for _, o := range inOrder(s, objects) {
-				left = append(left, k.of(o)+held(o))
+				if stays[o.GetUID()] {
+					continue
+				}
 
 				if found, ok := o.(*corev1.Pod); ok {
 					pod = found
 				}
 
 				if o.GetDeletionTimestamp() == nil {
-					if err := h.remove(ctx, k, o); err != nil {
+					err := h.remove(ctx, k, o)
+
+					switch {
+					case k.optional && apierrors.IsForbidden(err):
+						stays[o.GetUID()] = true
+
+						h.progress(fmt.Sprintf("%s stays: %v", k.of(o), err))
+
+						continue
+					case err != nil:
 						return err
 					}
 				}
+
+				left = append(left, k.of(o)+held(o))
 			}
 		}
 
