@@ -11,7 +11,9 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // The etcd of control planes in containers is found at addresses that outlive their pods (hostcluster.MachineState.PeerAddress). They are in
@@ -87,9 +89,40 @@ func (s *session) findPeers(ctx context.Context, recorded recordedPool, seen hos
 		return nil
 	}
 
+	if err := s.pool.refuseInnerPeers(found); err != nil {
+		return err
+	}
+
 	s.pool = s.pool.withPeers(recordedPool{peers: found})
 
 	return s.render()
+}
+
+// refuseInnerPeers is an error for addresses of peers that are in a network of the cluster: Talos takes such addresses for those of pods and Services
+// of its own, does not announce etcd at them (Talos 1.13, k8s/address_filter.go and etcd/spec.go), and waits for another one for good. Those who may see
+// the networks of the host learn it before anything is made.
+func (p pool) refuseInnerPeers(peers map[string]netip.Addr) error {
+	inner := []struct {
+		attribute, what string
+		networks        []netip.Prefix
+	}{
+		{"pod_cidrs", "pod", networksOr(p.settings.PodCIDRs, machineconfig.ContainerPodCIDR)},
+		{"service_cidrs", "service", networksOr(p.settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR)},
+	}
+
+	for _, name := range sortedNames(peers) {
+		for _, own := range inner {
+			for _, network := range own.networks {
+				if network.Contains(peers[name]) {
+					return wait.Permanent(fmt.Errorf("%s: the %s network %s of the cluster has the address %s in it that the host gave the Service of %s for its peers, "+
+						"so that it overlaps with the network of Services of the host: the etcd of %[5]s would never start. No machine was configured. "+
+						"Choose a network that the host does not use", own.attribute, own.what, network, peers[name], name))
+				}
+			}
+		}
+	}
+
+	return nil
 }
 
 // render makes the configurations of the machines anew, before any of them was sent.
@@ -132,21 +165,38 @@ func peersOf(names []string, seen hostcluster.Observation) map[string]netip.Addr
 }
 
 // recordPeers notes the addresses of machines that were seen for the first time since they were blank: whoever configured them in between
-// was a run whose state is lost, or which ended before it had their answer. Of all others it is recorded whether they have one.
+// was a run whose state is lost, or which ended before it had their answer. Of all others it is recorded whether they have one. What a machine
+// had that is gone is forgotten: the host may not have that any more.
 func (h *hostReport) recordPeers(values map[string]attr.Value, prior types.Map) {
-	blank := map[string]bool{string(cluster.StageMaintenance): true, stageGone: true}
 	peers := map[string]string{}
 
 	for name, peer := range h.peers {
-		if last, ok := prior.Elements()[name].(types.Object); ok {
-			stage, _ := last.Attributes()["stage"].(types.String)
-			if recorded, _ := last.Attributes()["peer_address"].(types.String); !recorded.IsNull() || !blank[stage.ValueString()] {
-				continue
-			}
+		if now, _ := peerRecord(values[name]); now == stageGone {
+			continue
+		}
+
+		last, known := prior.Elements()[name]
+		stage, recorded := peerRecord(last)
+
+		if known && stage != stageGone && (recorded || stage != string(cluster.StageMaintenance)) {
+			continue
 		}
 
 		peers[name] = peer.String()
 	}
 
 	annotate(values, "peer_address", peers)
+}
+
+// peerRecord is what the record of a machine says of its stage, and whether it has an address for peers.
+func peerRecord(record attr.Value) (stage string, addressed bool) {
+	object, ok := record.(types.Object)
+	if !ok {
+		return "", false
+	}
+
+	last, _ := object.Attributes()["stage"].(types.String)
+	peer, _ := object.Attributes()["peer_address"].(types.String)
+
+	return last.ValueString(), !peer.IsNull()
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -162,24 +165,89 @@ func TestPeersAreRecorded(t *testing.T) {
 	}
 	report := &hostReport{peers: map[string]netip.Addr{}}
 
-	for _, name := range []string{"new", "blank", "gone", "runs", "known"} {
+	for _, name := range []string{"new", "blank", "back", "moved", "gone", "runs", "known", "silent"} {
 		report.peers[name] = netip.MustParseAddr("10.96.0.9")
 	}
 
 	prior := map[string]attr.Value{
-		"blank": machine("maintenance", ""), "gone": machine(stageGone, ""), "runs": machine("running", ""), "known": machine("maintenance", "10.96.0.1"),
+		"blank": machine("maintenance", ""), "back": machine(stageGone, ""), "moved": machine(stageGone, "10.96.0.1"), "gone": machine("running", "10.96.0.1"),
+		"runs": machine("running", ""), "known": machine("maintenance", "10.96.0.1"), "silent": machine("", ""),
 	}
 	values := map[string]attr.Value{"new": machine("running", "")}
+	maps.Copy(values, prior)
 
-	for name, value := range prior {
-		values[name] = value
-	}
+	// A machine that is gone has no address, whatever it had.
+	values["gone"] = observedMachine(cluster.Machine{Name: "gone"}, cluster.MachineState{Access: cluster.Gone}, cluster.Snapshot{}, prior["gone"])
+	values["back"], values["moved"] = machine("maintenance", ""), machine("maintenance", "10.96.0.1")
 
 	report.recordPeers(values, types.MapValueMust(observedType(), prior))
 
-	for name, want := range map[string]string{"new": "10.96.0.9", "blank": "10.96.0.9", "gone": "10.96.0.9", "runs": "", "known": "10.96.0.1"} {
+	for name, want := range map[string]string{
+		"new": "10.96.0.9", "blank": "10.96.0.9", "back": "10.96.0.9", "moved": "10.96.0.9", "gone": "", "runs": "", "known": "10.96.0.1", "silent": "",
+	} {
 		if got := values[name].(types.Object).Attributes()["peer_address"].(types.String).ValueString(); got != want {
 			t.Errorf("%s is at %q, want %q", name, got, want)
 		}
+	}
+}
+
+// What a state has of the address of a machine that is gone is not asked for again: another host may have its name by now.
+func TestPeersOfMachinesThatAreGone(t *testing.T) {
+	t.Parallel()
+
+	records := map[string]attr.Value{}
+
+	for name, stage := range map[string]string{"cp-0": "running", "cp-1": stageGone} {
+		record := configuredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil, "x")
+		records[name] = withValue(record, "peer_address", textOrNull("10.96.0.1"))
+	}
+
+	planes := &group{role: cluster.ControlPlane}
+	p := pool{machines: map[string]poolMachine{"cp-0": {group: planes}, "cp-1": {group: planes}}}
+
+	recorded, diags := lifeModel{Observed: types.MapValueMust(observedType(), records)}.recorded(t.Context(), p)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	if peers := p.withPeers(recorded).peers(); len(peers) != 1 || peers["cp-0"] == "" {
+		t.Errorf("the addresses are %v", peers)
+	}
+
+	if names := p.withPeers(recorded).unaddressed(recorded); !slices.Equal(names, []string{"cp-1"}) {
+		t.Errorf("an address is given to %v", names)
+	}
+}
+
+// An address that Talos takes for one of its own cluster is none that it announces.
+func TestPeersInNetworksOfTheCluster(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		settings machineconfig.Cluster
+		peer     string
+		says     []string
+	}{
+		"outside":             {peer: "10.96.0.9"},
+		"default of pods":     {peer: "10.245.0.9", says: []string{"pod_cidrs", "10.245.0.0/16", "10.245.0.9", "cp-1"}},
+		"default of services": {peer: "10.112.0.9", says: []string{"service_cidrs", "10.112.0.0/12"}},
+		"pods":                {settings: machineconfig.Cluster{PodCIDRs: []string{"10.200.0.0/16", "fd00::/56"}}, peer: "fd00::9", says: []string{"pod_cidrs", "fd00::/56"}},
+		"services":            {settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.96.0.9", says: []string{"service_cidrs", "10.96.0.0/12"}},
+		"other services":      {settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.112.0.9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			err := pool{settings: test.settings}.refuseInnerPeers(map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
+			if (err != nil) != (len(test.says) > 0) || err != nil && !wait.IsPermanent(err) {
+				t.Fatal(err)
+			}
+
+			for _, word := range test.says {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%q is not in %v", word, err)
+				}
+			}
+		})
 	}
 }

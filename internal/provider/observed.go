@@ -105,7 +105,8 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 		out.kubernetes[name] = byComponent(o.Kubernetes)
 		out.pods[name] = o.PodDigest.ValueString()
 
-		if peer, err := netip.ParseAddr(o.PeerAddress.ValueString()); err == nil {
+		// One that is gone is made and configured anew, with the address that the host gives it then.
+		if peer, err := netip.ParseAddr(o.PeerAddress.ValueString()); err == nil && o.Stage.ValueString() != stageGone {
 			out.peers[name] = peer
 		}
 	}
@@ -185,7 +186,10 @@ func observedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 
 	seen.keep("installer")
 	seen.keep("pod_digest")
-	seen.keep("peer_address")
+
+	if s.Access != cluster.Gone {
+		seen.keep("peer_address")
+	}
 
 	if s.Access == cluster.Member {
 		seen.node(m, s, have)
