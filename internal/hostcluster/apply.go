@@ -24,7 +24,8 @@ const (
 // Ensure makes what the machines of a Spec are to have on the host and does not have, and repairs what was changed by others:
 // labels, Services, the number of replicas, the size of claims, but not the template of a StatefulSet that exists, since that is a
 // disruption ([Host.Replace]), unless the pod is what is wanted and the template alone is not. A StatefulSet that is gone is made again, and
-// takes the claims that are there. A claim with data of a machine is not made again beside the others ([MachineState.VolumesLost]).
+// takes the claims that are there. A claim with data of a machine is not made again beside the others as long as there is the machine's
+// StatefulSet to tell that it was there ([MachineState.VolumesLost]).
 // It disrupts no machine and is idempotent: what is right is not written. The wiping of a machine that was interrupted is finished.
 //
 // An object that has the name of one of ours and is not ours is an error that says whose it is, and is left alone, as is what

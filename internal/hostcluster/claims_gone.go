@@ -9,12 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What becomes of a machine whose claims somebody deleted. An empty claim beside the others would give it half of what it had: a member of
-// etcd without a configuration, or the configuration of a member without its data, which no etcd takes back. So such a claim is not made
-// again on its own. The machine's volumes are lost, and are replaced together by [Host.Wipe], when its cluster can do without them.
+// What becomes of a machine whose claims somebody deleted. An empty claim beside the others would give it half of what it had: its data
+// without a configuration, or its configuration without data. With the latter a control plane comes back while the others have a quorum:
+// Talos removes its former member and joins as a learner, because its data directory is empty (Talos 1.13, services/etcd.go,
+// buildInitialCluster and addMember). Without that quorum, and where it is the only one, it does not, and would wait for ever for what is
+// lost. Nothing here knows which of these it is. So such a claim is not made again on its own. The machine's volumes are lost, and are
+// replaced together by [Host.Wipe], when its cluster can do without them.
 //
 // That a claim was there is known by the StatefulSet, which is made after all claims of its machine and goes before any of them: as long as
 // there is one that mounts the claim, no killed run of talosop is why the claim is not there, but for a wipe, which has marked the set.
+// Where somebody deleted the StatefulSet, too, nothing tells a claim that is gone from one that was never made: it is made, and empty.
 
 // keptPaths are those with what a machine cannot write anew. The others it fills at every start: on metal, /var has them
 // (Talos 1.13, constants.Overlays and VarSystemOverlaysPath).

@@ -180,22 +180,14 @@ func (h *Host) clear(ctx context.Context, s Spec, selector string, kinds ...*kin
 					pod = found
 				}
 
-				if o.GetDeletionTimestamp() == nil {
-					err := h.remove(ctx, k, o)
-
-					switch {
-					case k.optional && apierrors.IsForbidden(err):
-						stays[o.GetUID()] = true
-
-						h.progress(fmt.Sprintf("%s stays: %v", k.of(o), err))
-
-						continue
-					case err != nil:
-						return err
-					}
+				stays[o.GetUID()], err = h.discard(ctx, k, o)
+				if err != nil {
+					return err
 				}
 
-				left = append(left, k.of(o)+held(o))
+				if !stays[o.GetUID()] {
+					left = append(left, k.of(o)+held(o))
+				}
 			}
 		}
 
@@ -221,8 +213,25 @@ func (h *Host) clear(ctx context.Context, s Spec, selector string, kinds ...*kin
 	return err
 }
 
+// discard deletes an object that is not about to go. What is optional stays where it may not be deleted.
+func (h *Host) discard(ctx context.Context, k *kind, o object) (stays bool, err error) {
+	if o.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+
+	err = h.remove(ctx, k, o)
+	if k.optional && apierrors.IsForbidden(err) {
+		h.progress(fmt.Sprintf("%s stays: %v", k.of(o), err))
+
+		return true, nil
+	}
+
+	return false, err
+}
+
 // inOrder are the objects that are ours, the claim of /var first: should this end in the middle and the machine be wanted again, it is better
-// to have its configuration and no data of etcd than the other way round, which no etcd joins with.
+// to have its configuration and no data of etcd, with which Talos joins anew where the others have a quorum (see [Host.vanished]), than data
+// of a member that is not in etcd any more and no configuration.
 func inOrder(s Spec, objects []object) []object {
 	ours := slices.DeleteFunc(objects, func(o object) bool { return !s.ours(o) })
 	first := volumeName(varPath) + "-"

@@ -191,8 +191,12 @@ func TestNewHardwareIsNotTakenForTheOld(t *testing.T) {
 	spec := now.spec(r, rendered{})
 
 	i := slices.IndexFunc(spec.Machines, func(m cluster.Machine) bool { return m.Name == "cp-2" })
-	if m := spec.Machines[i]; m.UUID != other || m.NodeName != "" || m.MemberID != "" || m.PreviousAddress != "" {
+	if m := spec.Machines[i]; m.UUID != other || m.NodeName != "" || m.MemberID != "" || m.Joined || m.PreviousAddress != "" {
 		t.Errorf("the new machine is %+v", m)
+	}
+
+	if m := spec.Machines[1-i]; m.MemberID != "" || !m.Joined {
+		t.Errorf("the machine that stays is %+v", m)
 	}
 
 	// Until the old one is out of the cluster it is remembered beside the new one.
