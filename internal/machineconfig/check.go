@@ -92,7 +92,7 @@ func (g *Generator) check(d *documents, m Machine) (warnings []string, err error
 }
 
 // contradiction finds patches that make the configuration that of another machine or another cluster. Talos
-// would accept it, and then the machine could no longer be reached with the secrets of its cluster.
+// would accept it, and then the machine could no longer be reached with the secrets of its cluster, nor its etcd by its peers.
 func (g *Generator) contradiction(d *documents, m Machine) string {
 	main := d.known.RawV1Alpha1()
 
@@ -109,7 +109,7 @@ func (g *Generator) contradiction(d *documents, m Machine) string {
 		}
 	}
 
-	return ""
+	return unannounced(d, m)
 }
 
 // identitySecret is a secret that makes a machine a member of its cluster.
