@@ -72,6 +72,13 @@ func (h *Host) mayGive(ctx context.Context, service *corev1.Service) error {
 		return fmt.Errorf("try the address %s on %s: %w", address, h, err)
 	}
 
+	return h.heldByOthers(ctx, service)
+}
+
+// heldByOthers is an error where another Service has the address that one is to have, as far as that may be seen.
+func (h *Host) heldByOthers(ctx context.Context, service *corev1.Service) error {
+	address := service.Spec.ClusterIP
+
 	list, err := h.client().CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.clusterIP=" + address,
 	})
