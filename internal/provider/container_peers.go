@@ -12,7 +12,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -127,12 +126,7 @@ func (p pool) refuseInnerPeers(peers map[string]netip.Addr) error {
 
 // render makes the configurations of the machines anew, before any of them was sent.
 func (s *session) render() error {
-	bundle, err := pki.Parse([]byte(s.pool.secrets))
-	if err != nil {
-		return err
-	}
-
-	files, err := s.pool.render(bundle)
+	files, err := s.pool.configurations()
 	if err != nil {
 		return err
 	}

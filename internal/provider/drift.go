@@ -13,7 +13,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // Drift is how machines differ from what was applied last. It is told by a refresh, as
@@ -47,18 +46,8 @@ type examination struct {
 	onHost *hostReport
 }
 
-func newExamination(p pool) *examination {
-	return &examination{
-		places: map[string][]string{},
-		wanted: sync.OnceValues(func() (rendered, error) {
-			bundle, err := pki.Parse([]byte(p.secrets))
-			if err != nil {
-				return rendered{}, err
-			}
-
-			return p.render(bundle)
-		}),
-	}
+func newExamination(p pool, recorded recordedPool) *examination {
+	return &examination{places: map[string][]string{}, wanted: sync.OnceValues(p.withPeers(recorded).configurations)}
 }
 
 // expect says which configuration each machine is taken to have: the recorded one, so that

@@ -316,9 +316,11 @@ func (m *machinery) adopt(ctx context.Context, model *lifeModel, read func(conte
 		return diags
 	}
 
-	exam := newExamination(p)
+	var recorded recordedPool
 
-	want, have, err := m.observe(ctx, p, recordedPool{}, exam)
+	exam := newExamination(p, recorded)
+
+	want, have, err := m.observe(ctx, p, recorded, exam)
 	if err != nil {
 		return append(diags, openFailed(p, "import", err)...)
 	}

@@ -310,6 +310,16 @@ func (p pool) render(bundle *pki.Bundle) (rendered, error) {
 	})
 }
 
+// configurations is render with the secrets of the pool.
+func (p pool) configurations() (rendered, error) {
+	bundle, err := pki.Parse([]byte(p.secrets))
+	if err != nil {
+		return rendered{}, err
+	}
+
+	return p.render(bundle)
+}
+
 // check reports what is wrong with the configurations of a pool, while its secrets
 // are not known or not needed.
 func (p pool) check() error {

@@ -157,7 +157,7 @@ func (m *machinery) refresh(
 
 	diags.Append(recorded.compare(p, p)...)
 
-	exam := newExamination(p.withPeers(recorded))
+	exam := newExamination(p, recorded)
 
 	want, have, err := m.observe(ctx, p, recorded, exam)
 
