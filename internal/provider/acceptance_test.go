@@ -83,7 +83,6 @@ func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 func impatientMachinery() *machinery {
 	m := newMachinery()
 	m.interval = 10 * time.Millisecond
-	m.registries.ask = nil // the images of simulated machines are in no registry
 	m.policy.DeadAfter = 5 * time.Second
 	m.talos.Timeouts = talos.Timeouts{
 		Connect: 10 * time.Second, Call: 10 * time.Second, Observe: 10 * time.Second, Settle: 15 * time.Second, Poll: 10 * time.Millisecond,

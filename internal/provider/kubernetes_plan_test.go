@@ -155,15 +155,6 @@ func kubernetesScenarios() map[string]planScenario {
 			says:   "Releases to pass are named that the upgrade does not pass.",
 			before: running("v1.34.1", 1), after: with(running("v1.36.3", 1), []any{"v1.33.9", "v1.35.2"}, "kubernetes_upgrade_via"),
 		},
-		"kubernetes-via-unpublished-refused": {
-			says:   "A release to pass was never released.",
-			before: running("v1.35.2", 1),
-			after:  with(with(running("v1.37.0", 1), []any{unpublished}, "kubernetes_upgrade_via"), "v1.14.0", "talos_version"),
-		},
-		"kubernetes-patch-downgrade-unpublished-refused": {
-			says:   "Kubernetes goes back to a patch that was never released.",
-			before: running("v1.36.99", 1), after: with(running(unpublished, 1), true, "allow_downgrade"),
-		},
 		"kubernetes-label": {
 			says:   "A label is applied, and Kubernetes stays.",
 			before: running("v1.36.3", 1), after: patched(running("v1.36.3", 1), "machine:\n  nodeLabels:\n    rack: b2"),
@@ -217,14 +208,6 @@ func kubernetesScenarios() map[string]planScenario {
 		"kubernetes-removals": {
 			says:   "A control plane uses a flag that the wanted version removes.",
 			before: running("v1.35.2", 1), after: running(removing, 1),
-		},
-		"kubernetes-unpublished-refused": {
-			says:   "A version that was never released.",
-			before: running("v1.35.2", 1), after: running(unpublished, 1),
-		},
-		"kubernetes-unpublished-in-create": {
-			says:  "A cluster is made with a version that was never released.",
-			after: running(unpublished, 1),
 		},
 		"kubernetes-unknown-refused": {
 			says:   "A Kubernetes that this version of the provider knows nothing of, on a Talos that may run it.",

@@ -1,119 +1,16 @@
 package provider
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/image/registry"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
-
-// mirroredIn is registries with a mirror for one of them.
-func mirroredIn(host string) machineconfig.Registries {
-	return machineconfig.Registries{Mirrors: map[string]machineconfig.RegistryMirror{
-		host: {Endpoints: []machineconfig.RegistryEndpoint{{URL: "https://mirror.example.com"}}},
-	}}
-}
-
-// Only a registry that says so makes a version one that does not exist, and nobody is asked
-// about registries that machines do not reach.
-func TestRefusedIsWhatRegistriesSayTheyDoNotHave(t *testing.T) {
-	t.Parallel()
-
-	to, err := machineconfig.ParseKubernetesVersion(newKubernetes)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for name, test := range map[string]struct {
-		settings machineconfig.Cluster
-		pulls    machineconfig.Registries
-		exists   bool
-		err      error
-		asked    int32
-		refused  bool
-	}{
-		"all there":                    {exists: true, asked: 2},
-		"not there":                    {asked: 2, refused: true},
-		"nobody answers":               {err: errors.New("no route"), asked: 2},
-		"air-gapped":                   {settings: machineconfig.Cluster{AirGapped: true}},
-		"air-gapped with a mirror":     {settings: machineconfig.Cluster{AirGapped: true}, pulls: mirroredIn("ghcr.io"), asked: 1, refused: true},
-		"air-gapped with a mirror all": {settings: machineconfig.Cluster{AirGapped: true}, pulls: mirroredIn("*"), asked: 2, refused: true},
-		"images in the installer":      {settings: machineconfig.Cluster{ImageCache: true}},
-	} {
-		var asked atomic.Int32
-
-		m := newMachinery()
-		m.registries.ask = func(context.Context, string, registry.Options) (bool, error) {
-			asked.Add(1)
-
-			return test.exists, test.err
-		}
-
-		test.settings.KubernetesVersion = newKubernetes
-		p := pool{settings: test.settings}
-		planned := []release{{version: to, images: []pulled{
-			{reference: "registry.k8s.io/kube-apiserver:" + newKubernetes, registries: test.pulls},
-			{reference: "ghcr.io/siderolabs/kubelet:" + newKubernetes, registries: test.pulls},
-		}}}
-
-		for range 2 { // what was asked once is known
-			if got := m.refuseUnpublished(t.Context(), p, planned).HasError(); got != test.refused {
-				t.Errorf("%s: refused %t", name, got)
-			}
-		}
-
-		if got := asked.Load(); got != test.asked {
-			t.Errorf("%s: registries were asked %d times", name, got)
-		}
-	}
-}
-
-// A plan asks for the images of each version on the way under their own names.
-func TestReleasesOfAWayAreNamedByTheImagesOfMachines(t *testing.T) {
-	t.Parallel()
-
-	to, _ := machineconfig.ParseKubernetesVersion(newKubernetes)
-	via, _ := machineconfig.ParseKubernetesVersion(oldKubernetes)
-
-	const mirror = "apiVersion: v1alpha1\nkind: RegistryMirrorConfig\nname: ghcr.io\nendpoints:\n  - url: https://mirror.example.com\n"
-
-	got := releases([]machineconfig.KubernetesVersion{via, to}, to, rendered{images: map[string]cluster.Images{
-		"cp-1": {cluster.KubeAPIServer: "registry.k8s.io/kube-apiserver:v1.36.3", cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3-slim", cluster.KubeProxy: "proxy:v1.36.3"},
-		"w-1":  {cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3-slim"},
-		"w-2":  {cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3-slim"},
-		"w-3":  {cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.36.3"},
-	}, configs: map[string][]byte{"cp-1": nil, "w-1": nil, "w-2": []byte(mirror), "w-3": []byte("machine: [")}})
-
-	want := [][]string{
-		{"registry.k8s.io/kube-apiserver:v1.35.4", "ghcr.io/siderolabs/kubelet:v1.35.4-slim", "ghcr.io/siderolabs/kubelet:v1.35.4-slim by ghcr.io"},
-		{"registry.k8s.io/kube-apiserver:v1.36.3", "ghcr.io/siderolabs/kubelet:v1.36.3-slim", "ghcr.io/siderolabs/kubelet:v1.36.3-slim by ghcr.io"},
-	}
-
-	for i, r := range got {
-		var asked []string
-
-		for _, image := range r.images {
-			for mirror := range image.registries.Mirrors {
-				image.reference += " by " + mirror
-			}
-
-			asked = append(asked, image.reference)
-		}
-
-		if !slices.Equal(asked, want[i]) {
-			t.Errorf("%s is asked for as %q", r.version, asked)
-		}
-	}
-}
 
 // What was seen of Kubernetes on a machine is recorded and read back; while the API is away
 // the versions that ran are kept, and the images are those that the machine told.

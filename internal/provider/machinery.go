@@ -11,7 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
-	"github.com/talosop/terraform-provider-talosop/internal/image/registry"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -36,8 +35,6 @@ type machinery struct {
 	policy   cluster.Policy
 	interval time.Duration
 	talos    talos.Options
-	// registries are asked at plan time whether there is a version of Kubernetes.
-	registries *registries
 	// stores are the provider's credentials for buckets.
 	stores storeCredentials
 	// host is the provider's connection to host clusters.
@@ -60,15 +57,14 @@ type machinery struct {
 
 func newMachinery() *machinery {
 	return &machinery{
-		policy:     cluster.DefaultPolicy(),
-		talos:      talos.Options{Digest: machineconfig.Digest, Images: imagesIn},
-		registries: &registries{ask: registry.Exists},
-		removals:   askForRemovals,
-		patience:   10 * time.Second,
-		glance:     lookLimit,
-		addons:     newAddons(),
-		hosts:      newHosts(),
-		tunnels:    &tunnels{},
+		policy:   cluster.DefaultPolicy(),
+		talos:    talos.Options{Digest: machineconfig.Digest, Images: imagesIn},
+		removals: askForRemovals,
+		patience: 10 * time.Second,
+		glance:   lookLimit,
+		addons:   newAddons(),
+		hosts:    newHosts(),
+		tunnels:  &tunnels{},
 	}
 }
 

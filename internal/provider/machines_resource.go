@@ -162,12 +162,6 @@ func (r *machinesResource[M, P]) advise(ctx context.Context, p pool, f forecast,
 		diags.Append(r.preview(ctx, p, f.makes)...)
 	}
 
-	if len(f.releases) == 0 {
-		return diags
-	}
-
-	diags.Append(r.refuseUnpublished(ctx, p, f.releases)...)
-
 	if !diags.HasError() {
 		diags.Append(r.forewarnRemovals(ctx, p, f.upgrade)...)
 	}

@@ -28,8 +28,6 @@ type forecast struct {
 	restored   restored
 	// makes is whether machines in containers may have to be made.
 	makes bool
-	// releases are the versions of Kubernetes that machines are brought to.
-	releases []release
 	// upgrade is what an upgrade of Kubernetes goes through.
 	upgrade upgradeOf
 }
@@ -54,10 +52,6 @@ func planCreate(p pool, policy cluster.Policy) (forecast, diag.Diagnostics) {
 		want.Beside = p.foreseenBeside()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.policy(policy))
 		f.operations = textList(append(p.hostCreation(), linesOf(steps)...))
-	}
-
-	if to, err := machineconfig.ParseKubernetesVersion(p.settings.KubernetesVersion); err == nil {
-		f.releases = releases([]machineconfig.KubernetesVersion{to}, to, files)
 	}
 
 	return f, append(p.refuseAhead(recordedPool{}, files), p.refuseForeignSnapshot()...)
@@ -131,7 +125,6 @@ func planUpdate(ctx context.Context, p, prior pool, state lifeModel, e edit, pol
 
 	way, known := p.kubernetesPath(recorded, files)
 	if known {
-		f.releases = p.releasesOf(way, recorded, files)
 		f.upgrade = upgradeOf{path: way, machines: p.members(recorded)}
 	}
 

@@ -310,6 +310,23 @@ func (p pool) render(bundle *pki.Bundle) (rendered, error) {
 	})
 }
 
+// filesOfCreate is the configurations of a create, as far as they say anything of
+// Kubernetes. They need no secrets.
+func (p pool) filesOfCreate() rendered {
+	files := rendered{configs: map[string][]byte{}, images: map[string]cluster.Images{}}
+
+	generator, err := machineconfig.NewChecker(p.settings)
+	if err != nil || p.unknown {
+		return rendered{} // the validation says what is wrong
+	}
+
+	if p.renderMachines(generator, func(name string, m renderedMachine) { files.configs[name], files.images[name] = m.Bytes, m.images }) != nil {
+		return rendered{}
+	}
+
+	return files
+}
+
 // configurations is render with the secrets of the pool.
 func (p pool) configurations() (rendered, error) {
 	bundle, err := pki.Parse([]byte(p.secrets))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
-	"github.com/talosop/terraform-provider-talosop/internal/image/registry"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
@@ -33,7 +31,6 @@ type unknownValue struct{}
 // configured is a provider for tests that leave no trace in it.
 var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 	m := newMachinery()
-	m.registries.ask = publishes(func(reference string) bool { return !strings.Contains(reference, unpublished) })
 
 	m.removals = func(_ context.Context, _ *machinery, _ pool, u upgradeOf) (impediments, error) {
 		if u.path.to.String() != removing {
@@ -94,18 +91,8 @@ func configure(server tfprotov6.ProviderServer) error {
 	return err
 }
 
-// unpublished is a version that no registry has.
-const unpublished = "v1.36.77"
-
 // removing is a version that removes a flag that is in use.
 const removing = "v1.36.2"
-
-// publishes answers as registries do that have some images.
-func publishes(has func(reference string) bool) func(context.Context, string, registry.Options) (bool, error) {
-	return func(_ context.Context, reference string, _ registry.Options) (bool, error) {
-		return has(reference), nil
-	}
-}
 
 // providerServer is a configured provider.
 func providerServer(t *testing.T) tfprotov6.ProviderServer {

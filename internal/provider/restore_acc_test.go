@@ -183,7 +183,6 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 func patient() map[string]func() (tfprotov6.ProviderServer, error) {
 	m := newMachinery()
 	m.interval = 100 * time.Millisecond
-	m.registries.ask = nil
 
 	return map[string]func() (tfprotov6.ProviderServer, error){
 		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m}),
