@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // scenarios in the order in which they run; each leaves the machines as it found them.
@@ -92,21 +92,21 @@ func TestAccWithoutReset(t *testing.T) {
 func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 	t.Helper()
 
-	delays := talossim.TestDelays()
+	delays := sim.TestDelays()
 	delays.Install, delays.Reboot, delays.EtcdJoin = time.Second, time.Second, time.Second
 
-	sim := talossim.ForTest(t, talossim.Options{Delays: &delays, Assets: assets})
+	simulator := sim.ForTest(t, sim.Options{Delays: &delays, Assets: assets})
 
-	endpoint, err := sim.Endpoint()
+	endpoint, err := simulator.Endpoint()
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	return site{
-		controlPlanes: start(t, sim, "cp", controlPlanes),
-		workers:       start(t, sim, "worker", workers),
+		controlPlanes: start(t, simulator, "cp", controlPlanes),
+		workers:       start(t, simulator, "worker", workers),
 		endpoint:      endpoint,
-		talosVersion:  talossim.DefaultTalosVersion,
+		talosVersion:  sim.DefaultTalosVersion,
 		kubernetes:    "v1.36.3",
 		disk:          "/dev/sda",
 		boot:          5 * time.Minute,
@@ -116,10 +116,10 @@ func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 }
 
 // start adds machines to a simulator and returns their addresses.
-func start(t *testing.T, sim *talossim.Simulator, prefix string, n int) []string {
+func start(t *testing.T, simulator *sim.Simulator, prefix string, n int) []string {
 	t.Helper()
 
-	machines, err := sim.AddMachines(t.Context(), prefix, n, talossim.MachineOptions{})
+	machines, err := simulator.AddMachines(t.Context(), prefix, n, sim.MachineOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,29 +12,29 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // standIn is a site of simulated machines whose etcd and Kubernetes API are the simulator's own, for tests that make many clusters.
-func standIn(t *testing.T, controlPlanes, workers int) (site, *talossim.Simulator) {
+func standIn(t *testing.T, controlPlanes, workers int) (site, *sim.Simulator) {
 	t.Helper()
 
-	sim := talossim.ForTest(t, talossim.Options{})
+	simulator := sim.ForTest(t, sim.Options{})
 
-	endpoint, err := sim.Endpoint()
+	endpoint, err := simulator.Endpoint()
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	return site{
-		controlPlanes: start(t, sim, "cp", controlPlanes),
-		workers:       start(t, sim, "worker", workers),
+		controlPlanes: start(t, simulator, "cp", controlPlanes),
+		workers:       start(t, simulator, "worker", workers),
 		endpoint:      endpoint,
-		talosVersion:  talossim.DefaultTalosVersion,
+		talosVersion:  sim.DefaultTalosVersion,
 		kubernetes:    "v1.35.2",
 		disk:          "/dev/sda",
 		boot:          5 * time.Minute,
-	}, sim
+	}, simulator
 }
 
 // everyCall is the setting with which nothing is left out (make testeverycall).
@@ -65,25 +65,25 @@ func TestAccKilledAtEveryChange(t *testing.T) {
 func killedAt(t *testing.T, cli clitest.CLI, n int, served bool) {
 	t.Helper()
 
-	s, sim := standIn(t, 2, 1)
+	s, simulator := standIn(t, 2, 1)
 	w := s.workspace(t, cli)
 
-	kill(t, sim, w, n, served, "apply", "-auto-approve")
+	kill(t, simulator, w, n, served, "apply", "-auto-approve")
 	w.MustRun("apply", "-auto-approve")
 
-	if etcds := sim.EtcdClusters(); etcds != 1 {
+	if etcds := simulator.EtcdClusters(); etcds != 1 {
 		t.Errorf("%d etcd clusters, want 1", etcds)
 	}
 
 	s.isUsable(t, w)
 	plansNothing(t, w, "after the create that was killed")
 
-	kill(t, sim, w, min(n, len(s.machines())), served, "destroy", "-auto-approve")
+	kill(t, simulator, w, min(n, len(s.machines())), served, "destroy", "-auto-approve")
 	s.destroy(t, w)
 }
 
 // kill runs a command and kills its provider at the n-th call that changes a machine.
-func kill(t *testing.T, sim *talossim.Simulator, w *clitest.Workspace, n int, served bool, command ...string) {
+func kill(t *testing.T, simulator *sim.Simulator, w *clitest.Workspace, n int, served bool, command ...string) {
 	t.Helper()
 
 	var (
@@ -93,7 +93,7 @@ func kill(t *testing.T, sim *talossim.Simulator, w *clitest.Workspace, n int, se
 
 	reached, killed := make(chan struct{}), make(chan struct{})
 
-	sim.SetOnCall(func(c talossim.Call) error {
+	simulator.SetOnCall(func(c sim.Call) error {
 		if !c.Mutates() {
 			return nil
 		}
@@ -120,7 +120,7 @@ func kill(t *testing.T, sim *talossim.Simulator, w *clitest.Workspace, n int, se
 
 		return status.Error(codes.Unavailable, "the client is gone")
 	})
-	defer sim.SetOnCall(nil)
+	defer simulator.SetOnCall(nil)
 	defer close(killed)
 
 	p := w.Start(command...)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // shared is a cluster of single machines in two stacks, each with two configurations of the provider: four processes that know nothing of
@@ -59,7 +59,7 @@ resource "talosop_machine" %q {
 `
 
 // stack is what one of the stacks says: the machines of each provider.
-func (s site) stack(sim *talossim.Simulator, version string, machines, others []string) string {
+func (s site) stack(simulator *sim.Simulator, version string, machines, others []string) string {
 	var endpoints []string
 	for _, address := range s.controlPlanes {
 		endpoints = append(endpoints, fmt.Sprintf("%q", address))
@@ -68,7 +68,7 @@ func (s site) stack(sim *talossim.Simulator, version string, machines, others []
 	entries := func(names []string) string {
 		var out []string
 		for _, name := range names {
-			out = append(out, fmt.Sprintf("%s = %q", name, sim.Machine(name).Address()))
+			out = append(out, fmt.Sprintf("%s = %q", name, simulator.Machine(name).Address()))
 		}
 
 		return strings.Join(out, ", ")
@@ -84,7 +84,7 @@ func (s site) stack(sim *talossim.Simulator, version string, machines, others []
 func TestAccMachinesTakeTurns(t *testing.T) {
 	t.Parallel()
 
-	s, sim := standIn(t, 3, 3)
+	s, simulator := standIn(t, 3, 3)
 
 	bundle, err := pki.Generate()
 	if err != nil {
@@ -112,7 +112,7 @@ func TestAccMachinesTakeTurns(t *testing.T) {
 		var applies []*clitest.Process
 
 		for i, w := range workspaces {
-			w.Write("main.tf", s.stack(sim, version, stacks[i][0], stacks[i][1]))
+			w.Write("main.tf", s.stack(simulator, version, stacks[i][0], stacks[i][1]))
 			w.Init()
 			applies = append(applies, w.Start("apply", "-auto-approve", "-parallelism=10"))
 		}
@@ -124,9 +124,9 @@ func TestAccMachinesTakeTurns(t *testing.T) {
 		}
 	}
 
-	apply(talossim.DefaultTalosVersion)
+	apply(sim.DefaultTalosVersion)
 
-	violations := guard(sim)
+	violations := guard(simulator)
 
 	apply("v1.13.2")
 
@@ -134,7 +134,7 @@ func TestAccMachinesTakeTurns(t *testing.T) {
 		t.Error(v)
 	}
 
-	for _, m := range sim.Machines() {
+	for _, m := range simulator.Machines() {
 		if m.TalosVersion() != "v1.13.2" || m.Boots() < 2 {
 			t.Errorf("%s runs Talos %s after %d boots", m.Name(), m.TalosVersion(), m.Boots())
 		}
@@ -146,18 +146,18 @@ func TestAccMachinesTakeTurns(t *testing.T) {
 }
 
 // guard watches for machines that are rebooted while another one is out of service. It returns what it saw.
-func guard(sim *talossim.Simulator) (violations func() []string) {
+func guard(simulator *sim.Simulator) (violations func() []string) {
 	var (
 		mu    sync.Mutex
 		found []string
 	)
 
-	sim.SetOnCall(func(c talossim.Call) error {
+	simulator.SetOnCall(func(c sim.Call) error {
 		if c.Method != "Reboot" {
 			return nil
 		}
 
-		for _, m := range sim.Machines() {
+		for _, m := range simulator.Machines() {
 			if ready, unmet := m.Ready(); m.Name() != c.Machine && !ready {
 				mu.Lock()
 				found = append(found, fmt.Sprintf("%s was rebooted while %s was out of service: %v", c.Machine, m.Name(), unmet))
@@ -169,7 +169,7 @@ func guard(sim *talossim.Simulator) (violations func() []string) {
 	})
 
 	return func() []string {
-		sim.SetOnCall(nil)
+		simulator.SetOnCall(nil)
 		mu.Lock()
 		defer mu.Unlock()
 
@@ -201,23 +201,23 @@ func TestAccChangesKilled(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
 				t.Parallel()
 
-				s, sim := standIn(t, 3, 1)
+				s, simulator := standIn(t, 3, 1)
 				w := s.files(t, clis[n%len(clis)])
 				w.MustRun("apply", "-auto-approve")
 
 				boots := map[string]int{}
-				for _, m := range sim.Machines() {
+				for _, m := range simulator.Machines() {
 					boots[m.Name()] = m.Boots()
 				}
 
 				change.make(&s)
 				w.Write(variables, s.variables(t, false))
-				kill(t, sim, w, n, n%2 == 0, "apply", "-auto-approve")
+				kill(t, simulator, w, n, n%2 == 0, "apply", "-auto-approve")
 				w.MustRun("apply", "-auto-approve")
 				s.isUsable(t, w)
 				plansNothing(t, w, "after the change that was killed")
 
-				for _, m := range sim.Machines() {
+				for _, m := range simulator.Machines() {
 					if again := m.Boots() - boots[m.Name()]; again > 1 {
 						t.Errorf("%s was rebooted %d times", m.Name(), again)
 					}

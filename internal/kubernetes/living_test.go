@@ -24,14 +24,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // living is a cluster of one simulated control plane. Its Kubernetes API is the
 // stand-in or, with assets, a real kube-apiserver on a real etcd.
 type living struct {
-	machine *talossim.Machine
+	machine *sim.Machine
 	// api is the cluster's administrator.
 	api clientgo.Interface
 	// options of a client of the cluster.
@@ -83,8 +83,8 @@ func newLiving(t *testing.T, assets string) *living {
 func newLivingOf(t *testing.T, assets string, bundle *pki.Bundle) *living {
 	t.Helper()
 
-	sim := talossim.ForTest(t, talossim.Options{Assets: assets})
-	endpoint, err := sim.Endpoint()
+	simulator := sim.ForTest(t, sim.Options{Assets: assets})
+	endpoint, err := simulator.Endpoint()
 	check(t, err)
 
 	config, err := machineconfig.Generate(
@@ -95,7 +95,7 @@ func newLivingOf(t *testing.T, assets string, bundle *pki.Bundle) *living {
 		}, bundle)
 	check(t, err)
 
-	m, err := sim.AddMachine(t.Context(), talossim.MachineOptions{Name: "cp-1", Config: config.Bytes})
+	m, err := simulator.AddMachine(t.Context(), sim.MachineOptions{Name: "cp-1", Config: config.Bytes})
 	check(t, err)
 	bootstrap(t, bundle, m)
 
@@ -124,7 +124,7 @@ func (l *living) config() *rest.Config {
 	}
 }
 
-func bootstrap(t *testing.T, bundle *pki.Bundle, m *talossim.Machine) {
+func bootstrap(t *testing.T, bundle *pki.Bundle, m *sim.Machine) {
 	t.Helper()
 
 	admin, err := bundle.TalosClient([]string{"os:admin"}, time.Hour)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // TestBootstrapInFlightIsTheOnlyOne: the call takes longer than anybody's patience,
@@ -14,7 +14,7 @@ import (
 func TestBootstrapInFlightIsTheOnlyOne(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0, talossim.Options{})
+	s := newSite(t, 3, 0, sim.Options{})
 	s.policy.BootPatience = time.Millisecond
 
 	observed := make(chan struct{})
@@ -23,7 +23,7 @@ func TestBootstrapInFlightIsTheOnlyOne(t *testing.T) {
 
 	var first atomic.Value // of string: the machine that was asked; which one depends on who boots first
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		switch {
 		case c.Method == "Bootstrap":
 			first.CompareAndSwap(nil, c.Machine)
@@ -54,7 +54,7 @@ func TestBootstrapInFlightIsTheOnlyOne(t *testing.T) {
 func TestBootstrapWithoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0, talossim.Options{})
+	s := newSite(t, 3, 0, sim.Options{})
 	s.policy.BootPatience = time.Millisecond
 
 	var (
@@ -62,11 +62,11 @@ func TestBootstrapWithoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 		reads atomic.Int64 // of the others since then
 	)
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		switch asked := first.Load(); {
 		case c.Method == "Bootstrap":
 			first.CompareAndSwap(nil, c.Machine)
-			s.sim.Machine(c.Machine).SetFault(talossim.Fault{Count: -1, DropResponse: true})
+			s.sim.Machine(c.Machine).SetFault(sim.Fault{Count: -1, DropResponse: true})
 		case asked != nil && c.Machine != asked && c.Method == "Version":
 			reads.Add(1)
 		}

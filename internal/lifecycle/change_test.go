@@ -22,7 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 const (
@@ -88,7 +88,7 @@ var disruptive = []string{"Reboot", "Reset", "Upgrade", "EtcdLeaveCluster"}
 func (s *site) guard(workers int) {
 	var mu sync.Mutex
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		if !slices.Contains(disruptive, c.Method) || strings.Contains(c.Service, "Lifecycle") {
 			return nil
 		}
@@ -146,7 +146,7 @@ func (s *site) schedulable() {
 func TestAnotherImageIsInstalledOnce(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 	s.guard(1)
 
@@ -166,7 +166,7 @@ func TestAnotherImageIsInstalledOnce(t *testing.T) {
 func TestUpgradeRollsMachineByMachine(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 2, talossim.Options{})
+	s := newSite(t, 3, 2, sim.Options{})
 	s.create()
 	s.guard(1)
 	s.upgrade(newerTalos)
@@ -216,7 +216,7 @@ func texts(steps []cluster.Step) []string {
 func TestUpgradeInSeveralHops(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{TalosVersion: "v1.11.0"})
+	s := newSite(t, 3, 1, sim.Options{TalosVersion: "v1.11.0"})
 	for i := range s.want.Machines {
 		s.want.Machines[i].TalosVersion = "v1.11.0"
 	}
@@ -264,10 +264,10 @@ func (s *site) createAs(version string) {
 func TestRolledBackUpgradeStopsTheRollout(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 
-	if err := s.sim.SetImage(newerImage, talossim.Image{BootFails: true}); err != nil {
+	if err := s.sim.SetImage(newerImage, sim.Image{BootFails: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -291,11 +291,11 @@ func TestRolledBackUpgradeStopsTheRollout(t *testing.T) {
 func TestRefusedInstallerLeavesTheNodeAsItWas(t *testing.T) {
 	t.Parallel()
 
-	for name, image := range map[string]talossim.Image{"missing": {Missing: true}, "fails": {InstallFails: true}} {
+	for name, image := range map[string]sim.Image{"missing": {Missing: true}, "fails": {InstallFails: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s := newSite(t, 1, 1, talossim.Options{})
+			s := newSite(t, 1, 1, sim.Options{})
 			s.create()
 
 			if err := s.sim.SetImage(newerImage, image); err != nil {
@@ -318,7 +318,7 @@ func TestRefusedInstallerLeavesTheNodeAsItWas(t *testing.T) {
 func TestConfigurationThatNeedsARebootRolls(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 2, talossim.Options{})
+	s := newSite(t, 3, 2, sim.Options{})
 	s.create()
 	s.guard(1)
 	s.reconfigure(needsReboot)
@@ -333,7 +333,7 @@ func TestConfigurationThatNeedsARebootRolls(t *testing.T) {
 func TestConfigurationOnTrial(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1, talossim.Options{})
+	s := newSite(t, 1, 1, sim.Options{})
 	s.create()
 	s.policy.TryConfig = true
 	s.reconfigure(appliedLive)
@@ -356,7 +356,7 @@ func TestConfigurationOnTrial(t *testing.T) {
 func TestScaleUpAndDown(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0, talossim.Options{})
+	s := newSite(t, 1, 0, sim.Options{})
 	s.create()
 	s.guard(1)
 	s.add("cp-b", 2, cluster.ControlPlane)
@@ -368,7 +368,7 @@ func TestScaleUpAndDown(t *testing.T) {
 	s.hasMembers(1)
 
 	for _, name := range []string{"cp-b-1", "cp-1"} {
-		if stage := s.sim.Machine(name).Stage(); stage != talossim.StageMaintenance {
+		if stage := s.sim.Machine(name).Stage(); stage != sim.StageMaintenance {
 			t.Errorf("%s is %s, want maintenance", name, stage)
 		}
 	}
@@ -389,7 +389,7 @@ func (s *site) hasMembers(n int) {
 func TestDeadControlPlaneIsRemovedThroughASurvivor(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0, talossim.Options{})
+	s := newSite(t, 3, 0, sim.Options{})
 	s.create()
 	s.sim.Machine("cp-2").PowerOff()
 	s.policy.DeadAfter = 0
@@ -410,7 +410,7 @@ func TestDeadControlPlaneIsRemovedThroughASurvivor(t *testing.T) {
 func TestWipedControlPlaneJoinsAgain(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0, talossim.Options{})
+	s := newSite(t, 3, 0, sim.Options{})
 	s.create()
 
 	wiped := s.sim.Machine("cp-3")
@@ -418,7 +418,7 @@ func TestWipedControlPlaneJoinsAgain(t *testing.T) {
 	wiped.Wipe()
 	wiped.PowerOn()
 
-	if err := wiped.AwaitStage(bounded(t), talossim.StageMaintenance); err != nil {
+	if err := wiped.AwaitStage(bounded(t), sim.StageMaintenance); err != nil {
 		t.Fatal(err)
 	}
 
@@ -469,10 +469,10 @@ type disturbance struct {
 }
 
 // disturbances are an answer that says no, one that is lost, and the end of the process. inject and stop say which calls count.
-func disturbances(inject func(*site, int, talossim.Fault), stop func(*site, int, func(context.Context) error)) []disturbance {
+func disturbances(inject func(*site, int, sim.Fault), stop func(*site, int, func(context.Context) error)) []disturbance {
 	return []disturbance{
-		{"unavailable", func(s *site, n int) { inject(s, n, talossim.Fault{Code: codes.Unavailable, Message: "injected"}) }},
-		{"answer lost", func(s *site, n int) { inject(s, n, talossim.Fault{DropResponse: true}) }},
+		{"unavailable", func(s *site, n int) { inject(s, n, sim.Fault{Code: codes.Unavailable, Message: "injected"}) }},
+		{"answer lost", func(s *site, n int) { inject(s, n, sim.Fault{DropResponse: true}) }},
 		{"stopped", func(s *site, n int) {
 			stop(s, n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
 		}},
@@ -492,7 +492,7 @@ func (s *site) exchange(name string) {
 		s.t.Fatal(err)
 	}
 
-	m, err := s.sim.AddMachine(bounded(s.t), talossim.MachineOptions{Name: name + "-new", Address: address})
+	m, err := s.sim.AddMachine(bounded(s.t), sim.MachineOptions{Name: name + "-new", Address: address})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -523,7 +523,7 @@ const changeFailPoints = 6
 func changed(t *testing.T, change func(*site)) *site {
 	t.Helper()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 	change(s)
 	s.sim.ForgetCalls()
@@ -568,7 +568,7 @@ func (s *site) settles() {
 			continue // it was exchanged, and is off
 		}
 
-		if stage := s.sim.Machine(m.Name).Stage(); stage != talossim.StageMaintenance {
+		if stage := s.sim.Machine(m.Name).Stage(); stage != sim.StageMaintenance {
 			s.t.Errorf("%s was removed and is %s, want maintenance", m.Name, stage)
 		}
 	}
@@ -586,7 +586,7 @@ func (s *site) settles() {
 func TestRunsSideBySideTakeTurns(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 2, talossim.Options{})
+	s := newSite(t, 3, 2, sim.Options{})
 	s.create()
 	s.guard(1)
 	s.upgrade(newerTalos)
@@ -614,11 +614,11 @@ func TestRunsSideBySideTakeTurns(t *testing.T) {
 func TestAlarmHoldsTheRollout(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 	s.upgrade(newerTalos)
 
-	if err := s.sim.Machine("cp-2").RaiseEtcdAlarm(bounded(t), talossim.EtcdNoSpace); err != nil {
+	if err := s.sim.Machine("cp-2").RaiseEtcdAlarm(bounded(t), sim.EtcdNoSpace); err != nil {
 		t.Fatal(err)
 	}
 
@@ -646,7 +646,7 @@ func TestAlarmHoldsTheRollout(t *testing.T) {
 func TestForeignCordonStays(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 2, talossim.Options{})
+	s := newSite(t, 1, 2, sim.Options{})
 	s.create()
 
 	node := s.want.Machines[1].NodeName
@@ -689,7 +689,7 @@ func (s *site) cordonByHand(node string) {
 func TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0, talossim.Options{})
+	s := newSite(t, 3, 0, sim.Options{})
 	s.create()
 	s.upgrade(newerTalos)
 
@@ -698,7 +698,7 @@ func TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		if c.Method == "Upgrade" && c.Machine == "cp-1" {
 			once.Do(s.sim.Machine("cp-2").PowerOff)
 		}
@@ -730,7 +730,7 @@ func TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 func TestSnapshotComesBeforeTheRisk(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 	s.upgrade(newerTalos)
 

@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
 // sharedBundle is generated once: key generation is most of what a small test
@@ -26,7 +26,7 @@ var sharedBundle = sync.OnceValues(pki.Generate)
 func TestCreateEndsInAUsableCluster(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 5, talossim.Options{})
+	s := newSite(t, 3, 5, sim.Options{})
 	s.create()
 
 	if got := s.order("Bootstrap"); !slices.Equal(got, []string{"cp-1"}) {
@@ -66,13 +66,13 @@ func TestCreateEndsInAUsableCluster(t *testing.T) {
 
 func TestCreateOfOneMachine(t *testing.T) {
 	t.Parallel()
-	newSite(t, 1, 0, talossim.Options{}).create()
+	newSite(t, 1, 0, sim.Options{}).create()
 }
 
 func TestTeardownOrder(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 2, talossim.Options{})
+	s := newSite(t, 3, 2, sim.Options{})
 	s.create()
 
 	if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
@@ -90,7 +90,7 @@ func TestTeardownOrder(t *testing.T) {
 func TestTeardownOfAPoolRemovesItsNodes(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 2, talossim.Options{})
+	s := newSite(t, 1, 2, sim.Options{})
 	s.create()
 
 	pool := s.want
@@ -117,7 +117,7 @@ func TestTeardownOfAPoolRemovesItsNodes(t *testing.T) {
 func TestTeardownFinishesTheSurvivors(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 	s.sim.Machine("cp-2").PowerOff()
 
@@ -135,7 +135,7 @@ func TestTeardownFinishesTheSurvivors(t *testing.T) {
 	}
 
 	for _, name := range []string{"cp-1", "cp-3", "w-1"} {
-		if stage := s.sim.Machine(name).Stage(); stage != talossim.StageMaintenance {
+		if stage := s.sim.Machine(name).Stage(); stage != sim.StageMaintenance {
 			t.Errorf("%s is %s, want maintenance", name, stage)
 		}
 	}
@@ -154,7 +154,7 @@ func TestTeardownFinishesTheSurvivors(t *testing.T) {
 func TestMachineOfAnotherClusterIsRefused(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1, talossim.Options{})
+	s := newSite(t, 1, 1, sim.Options{})
 	s.create()
 	s.sim.ForgetCalls()
 
@@ -184,7 +184,7 @@ func TestMachineOfAnotherClusterIsRefused(t *testing.T) {
 func TestOtherHardwareIsRefused(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0, talossim.Options{})
+	s := newSite(t, 1, 0, sim.Options{})
 	s.want.Machines[0].UUID = "11111111-2222-3333-4444-555555555555"
 
 	_, err := s.runner().Converge(bounded(t), s.want)
@@ -206,11 +206,11 @@ func TestOthersFinishWithoutAMachineThatNeverBoots(t *testing.T) {
 		t.Run(dead, func(t *testing.T) {
 			t.Parallel()
 
-			s := newSite(t, 3, 2, talossim.Options{})
+			s := newSite(t, 3, 2, sim.Options{})
 
 			var once sync.Once
 
-			s.sim.SetOnCall(func(c talossim.Call) error {
+			s.sim.SetOnCall(func(c sim.Call) error {
 				if c.Machine == dead && c.Method == "ApplyConfiguration" {
 					once.Do(func() { go s.sim.Machine(dead).PowerOff() })
 				}
@@ -258,15 +258,15 @@ func (s *site) onlyMissing(dead string, have cluster.Snapshot) bool {
 func TestSlowMachineHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.timeouts = talos.Timeouts{Call: time.Minute, Observe: time.Minute}
 	begun := make(chan struct{})
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		switch {
 		case c.Method == "Bootstrap":
 			close(begun)
-		case c.Machine == "cp-3" && c.Personality == talossim.Configured:
+		case c.Machine == "cp-3" && c.Personality == sim.Configured:
 			select {
 			case <-begun:
 			case <-t.Context().Done():
@@ -277,7 +277,7 @@ func TestSlowMachineHoldsUpNobodyElse(t *testing.T) {
 	})
 	s.create()
 
-	if refused := slices.ContainsFunc(s.sim.CallsTo("Get"), func(c talossim.Call) bool {
+	if refused := slices.ContainsFunc(s.sim.CallsTo("Get"), func(c sim.Call) bool {
 		return c.Machine == "cp-3" && c.Code == codes.DeadlineExceeded
 	}); refused {
 		t.Error("the machine was given up before etcd began: the others had waited for it")
@@ -287,16 +287,16 @@ func TestSlowMachineHoldsUpNobodyElse(t *testing.T) {
 func TestUnavailableForAWhile(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1, talossim.Options{})
-	s.sim.Machine("cp-1").SetFault(talossim.Fault{Method: "ApplyConfiguration", Count: 3, Code: codes.Unavailable, Message: "overloaded"})
-	s.sim.Machine("w-1").SetFault(talossim.Fault{For: 300 * time.Millisecond, Code: codes.Unavailable, Message: "overloaded"})
+	s := newSite(t, 1, 1, sim.Options{})
+	s.sim.Machine("cp-1").SetFault(sim.Fault{Method: "ApplyConfiguration", Count: 3, Code: codes.Unavailable, Message: "overloaded"})
+	s.sim.Machine("w-1").SetFault(sim.Fault{For: 300 * time.Millisecond, Code: codes.Unavailable, Message: "overloaded"})
 	s.create()
 }
 
 func TestRejectedConfigurationEndsTheRun(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0, talossim.Options{})
+	s := newSite(t, 1, 0, sim.Options{})
 	s.configs["cp-1"] = []byte("machine: {type: banana}\n")
 
 	_, err := s.runner().Converge(bounded(t), s.want)
@@ -308,10 +308,10 @@ func TestRejectedConfigurationEndsTheRun(t *testing.T) {
 func TestInterruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0, talossim.Options{})
+	s := newSite(t, 3, 0, sim.Options{})
 
 	ctx, interrupt := context.WithCancel(bounded(t))
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		if c.Method == "Bootstrap" {
 			interrupt()
 		}
@@ -335,7 +335,7 @@ func TestInterruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 func TestConfigurationChangesOneControlPlaneAtATime(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 	s.sim.ForgetCalls()
 
@@ -346,7 +346,7 @@ func TestConfigurationChangesOneControlPlaneAtATime(t *testing.T) {
 
 	var running atomic.Int64
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		if c.Method == "ApplyConfiguration" && strings.HasPrefix(c.Machine, "cp-") && running.Add(1) > 1 {
 			t.Errorf("%s is changed while another control plane is", c.Machine)
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // One control plane is enough to know them all, and nothing is changed. A machine that is
@@ -13,7 +13,7 @@ import (
 func TestExamineFindsTheOtherControlPlanes(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 
 	first := s.want
@@ -47,7 +47,7 @@ func TestExamineFindsTheOtherControlPlanes(t *testing.T) {
 func TestExamineWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0, talossim.Options{})
+	s := newSite(t, 3, 0, sim.Options{})
 	s.create()
 
 	machines := s.sim.Machines()

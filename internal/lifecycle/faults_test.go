@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // TestFailAtEveryCall fails the n-th call of a create and of a teardown, for every
@@ -27,11 +27,11 @@ func TestFailAtEveryCall(t *testing.T) {
 	for n := 1; n <= total; n += stride {
 		for _, way := range inTurn(n/stride, []struct {
 			name  string
-			fault talossim.Fault
+			fault sim.Fault
 		}{
-			{"unavailable", talossim.Fault{Code: codes.Unavailable, Message: "injected"}},
-			{"cut", talossim.Fault{Cut: true}},
-			{"answer lost", talossim.Fault{DropResponse: true}},
+			{"unavailable", sim.Fault{Code: codes.Unavailable, Message: "injected"}},
+			{"cut", sim.Fault{Cut: true}},
+			{"answer lost", sim.Fault{DropResponse: true}},
 		}) {
 			t.Run(fmt.Sprintf("%s at %d", way.name, n), func(t *testing.T) {
 				t.Parallel()
@@ -70,16 +70,16 @@ func inTurn[T any](i int, ways []T) []T {
 func countCalls(t *testing.T) int {
 	t.Helper()
 
-	s := newSite(t, 2, 1, talossim.Options{})
+	s := newSite(t, 2, 1, sim.Options{})
 	s.create()
 
 	return len(s.sim.Calls())
 }
 
-func failOnce(t *testing.T, n int, fault talossim.Fault) {
+func failOnce(t *testing.T, n int, fault sim.Fault) {
 	t.Helper()
 
-	s := newSite(t, 2, 1, talossim.Options{})
+	s := newSite(t, 2, 1, sim.Options{})
 
 	s.inject(n, fault)
 	s.create()
@@ -93,17 +93,17 @@ func failOnce(t *testing.T, n int, fault talossim.Fault) {
 }
 
 // inject makes the n-th call from now on fail.
-func (s *site) inject(n int, fault talossim.Fault) {
-	s.injectAt(n, fault, func(talossim.Call) bool { return true })
+func (s *site) inject(n int, fault sim.Fault) {
+	s.injectAt(n, fault, func(sim.Call) bool { return true })
 }
 
 // injectChange makes the n-th call from now on that changes a machine fail.
-func (s *site) injectChange(n int, fault talossim.Fault) { s.injectAt(n, fault, talossim.Call.Mutates) }
+func (s *site) injectChange(n int, fault sim.Fault) { s.injectAt(n, fault, sim.Call.Mutates) }
 
-func (s *site) injectAt(n int, fault talossim.Fault, counts func(talossim.Call) bool) {
+func (s *site) injectAt(n int, fault sim.Fault, counts func(sim.Call) bool) {
 	var calls atomic.Int64
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		if !counts(c) || calls.Add(1) != int64(n) {
 			return nil
 		}
@@ -131,7 +131,7 @@ func TestStopAtEveryCall(t *testing.T) {
 		t.Run(fmt.Sprintf("at %d", n), func(t *testing.T) {
 			t.Parallel()
 
-			s := newSite(t, 2, 1, talossim.Options{})
+			s := newSite(t, 2, 1, sim.Options{})
 			s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
 			s.create()
 
@@ -149,23 +149,23 @@ func TestStopAtEveryCall(t *testing.T) {
 // stopAt cancels a run at its n-th call; the call itself may take effect.
 func (s *site) stopAt(n int, run func(context.Context) error) {
 	s.t.Helper()
-	s.stopWhen(n, func(talossim.Call) bool { return true }, run)
+	s.stopWhen(n, func(sim.Call) bool { return true }, run)
 }
 
 // stopAtChange cancels a run at its n-th call that changes a machine.
 func (s *site) stopAtChange(n int, run func(context.Context) error) {
 	s.t.Helper()
-	s.stopWhen(n, talossim.Call.Mutates, run)
+	s.stopWhen(n, sim.Call.Mutates, run)
 }
 
-func (s *site) stopWhen(n int, counts func(talossim.Call) bool, run func(context.Context) error) {
+func (s *site) stopWhen(n int, counts func(sim.Call) bool, run func(context.Context) error) {
 	s.t.Helper()
 
 	ctx, stop := context.WithCancel(bounded(s.t))
 
 	var calls atomic.Int64
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		if counts(c) && calls.Add(1) == int64(n) {
 			stop()
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
 // slimKubelets wants another image of the same version for all kubelets.
@@ -22,7 +22,7 @@ machine: {kubelet: {image: "ghcr.io/siderolabs/kubelet:v1.35.4-slim"}}
 func TestKubeletsOfTheSameVersion(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 2, talossim.Options{})
+	s := newSite(t, 1, 2, sim.Options{})
 	s.timeouts = talos.Timeouts{Kubelet: 2 * time.Second}
 	s.kubernetesWith("v1.35.4", "", "")
 	s.create()

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // images and named turn the images of package machineconfig into those of the planner, and back.
@@ -68,7 +68,7 @@ func (s *site) kubernetes(version string, patches ...string) {
 func kubernetesSite(t *testing.T, controlPlanes, workers int, version string, patches ...string) *site {
 	t.Helper()
 
-	s := newSite(t, controlPlanes, workers, talossim.Options{})
+	s := newSite(t, controlPlanes, workers, sim.Options{})
 	s.kubernetes(version, patches...)
 	s.create()
 
@@ -114,7 +114,7 @@ func (s *site) settled() {
 func TestKubernetesUpgradeInTwoHops(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 2, talossim.Options{})
+	s := newSite(t, 3, 2, sim.Options{})
 
 	var err error
 	if s.want.Endpoint, err = s.sim.LoadBalancer(); err != nil {
@@ -153,7 +153,7 @@ func TestKubernetesUpgradeInTwoHops(t *testing.T) {
 }
 
 // poll asks the API through the endpoint all the time.
-func (s *site) poll() *talossim.Poller {
+func (s *site) poll() *sim.Poller {
 	s.t.Helper()
 
 	client, err := s.bundle.KubernetesClient("poller", []string{"system:masters"}, time.Hour)
@@ -161,7 +161,7 @@ func (s *site) poll() *talossim.Poller {
 		s.t.Fatal(err)
 	}
 
-	polling, err := talossim.Poll(bounded(s.t), &rest.Config{
+	polling, err := sim.Poll(bounded(s.t), &rest.Config{
 		Host: s.want.Endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: client.CA, CertData: client.Certificate, KeyData: client.Key},
 	}, 10*time.Millisecond, 10*time.Second)
 	if err != nil {
@@ -237,7 +237,7 @@ cluster:
 `
 	}
 
-	s := newSite(t, 1, 1, talossim.Options{})
+	s := newSite(t, 1, 1, sim.Options{})
 	s.kubernetesWith("v1.35.4", own("v1.35.4"), plane("v1.35.4"))
 	s.create()
 	s.kubernetesWith("v1.36.3", own("v1.36.3"), plane("v1.36.3"))
@@ -324,7 +324,7 @@ func TestKubernetesUpgradeWithoutTheEndpoint(t *testing.T) {
 
 	var once sync.Once
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		if c.Method == "ApplyConfiguration" && c.Machine == "cp-2" {
 			once.Do(func() {
 				if err := s.sim.DropEndpoint(s.want.Endpoint); err != nil {
@@ -349,7 +349,7 @@ func TestKubernetesOfAVersionThatIsNotThere(t *testing.T) {
 	t.Parallel()
 
 	s := kubernetesSite(t, 1, 1, "v1.35.4")
-	if err := s.sim.SetImage("registry.k8s.io/kube-scheduler:v1.36.3", talossim.Image{Missing: true}); err != nil {
+	if err := s.sim.SetImage("registry.k8s.io/kube-scheduler:v1.36.3", sim.Image{Missing: true}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // writer creates objects through whichever API server answers, and remembers those that
@@ -134,7 +134,7 @@ func TestScaleWhileAClientWrites(t *testing.T) {
 		t.Skip("TALOSOP_TEST_ASSETS is not set: no real etcd")
 	}
 
-	s := newSite(t, 5, 0, talossim.Options{Assets: assets})
+	s := newSite(t, 5, 0, sim.Options{Assets: assets})
 	s.create()
 	s.guard(1)
 
@@ -166,7 +166,7 @@ func TestWorkersKeepTheirBudget(t *testing.T) {
 
 	const workers, share = 50, 20
 
-	s := newSite(t, 1, workers, talossim.Options{})
+	s := newSite(t, 1, workers, sim.Options{})
 	s.create()
 
 	for i := range s.want.Machines {
@@ -233,7 +233,7 @@ func (s *site) mostAway() (most func() int) {
 func TestMovedMachineKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 
 	moved := s.sim.Machine("cp-2")
@@ -264,7 +264,7 @@ func TestMovedMachineKeepsItsPlace(t *testing.T) {
 func TestCancelledDrainGivesTheNodeBack(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 2, talossim.Options{})
+	s := newSite(t, 1, 2, sim.Options{})
 	s.create()
 	s.reconfigure(needsReboot)
 

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // wantMeta asks for values on every machine: one of its own, and a network where
@@ -47,7 +47,7 @@ func (s *site) hasMeta() {
 func TestMetaIsWrittenAndRepaired(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 2, talossim.Options{})
+	s := newSite(t, 3, 2, sim.Options{})
 	s.wantMeta("first", false)
 	s.create()
 	s.hasMeta()
@@ -86,7 +86,7 @@ func TestMetaIsWrittenAndRepaired(t *testing.T) {
 func TestNetworksChangeOneByOne(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1, talossim.Options{})
+	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 	s.wantMeta("value", true)
 	s.sim.ForgetCalls()
@@ -112,7 +112,7 @@ func TestNetworksChangeOneByOne(t *testing.T) {
 func TestNetworkThatIsWrongCostsOneMachine(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0, talossim.Options{})
+	s := newSite(t, 3, 0, sim.Options{})
 	s.create()
 	s.wantMeta("value", true)
 	s.timeouts.Settle = 200 * time.Millisecond
@@ -121,7 +121,7 @@ func TestNetworkThatIsWrongCostsOneMachine(t *testing.T) {
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 
-	s.sim.SetOnCall(func(c talossim.Call) error {
+	s.sim.SetOnCall(func(c sim.Call) error {
 		if c.Method == "MetaWrite" {
 			go s.sim.Machine(c.Machine).PowerOff()
 		}
@@ -153,16 +153,16 @@ func TestNetworkThatIsWrongCostsOneMachine(t *testing.T) {
 func TestFailAtEveryMetaWrite(t *testing.T) {
 	t.Parallel()
 
-	for _, fault := range []talossim.Fault{{Code: codes.Unavailable, Message: "injected"}, {Cut: true}, {DropResponse: true}} {
+	for _, fault := range []sim.Fault{{Code: codes.Unavailable, Message: "injected"}, {Cut: true}, {DropResponse: true}} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 
-			s := newSite(t, 2, 1, talossim.Options{})
+			s := newSite(t, 2, 1, sim.Options{})
 			s.wantMeta("value", false)
 
 			var writes atomic.Int64
 
-			s.sim.SetOnCall(func(c talossim.Call) error {
+			s.sim.SetOnCall(func(c sim.Call) error {
 				if c.Method != "MetaWrite" || writes.Add(1)%2 == 0 {
 					return nil
 				}

@@ -13,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
 // podSite is a site whose machines are pods of a host cluster. That is a stand-in here which
@@ -28,7 +28,7 @@ type podSite struct {
 
 // pod is what the host cluster has of one machine.
 type pod struct {
-	sim *talossim.Machine
+	sim *sim.Machine
 	// starts counts the containers that ran.
 	starts int
 	image  string // the release in the pod's image
@@ -45,7 +45,7 @@ const podDomain = ".talos.svc.cluster.local"
 func newPodSite(t *testing.T, controlPlanes, workers int) *podSite {
 	t.Helper()
 
-	s := &podSite{site: newSite(t, 0, 0, talossim.Options{}), pods: map[string]*pod{}}
+	s := &podSite{site: newSite(t, 0, 0, sim.Options{}), pods: map[string]*pod{}}
 	s.grow("cp", controlPlanes, cluster.ControlPlane)
 	s.grow("w", workers, cluster.Worker)
 
@@ -56,7 +56,7 @@ func newPodSite(t *testing.T, controlPlanes, workers int) *podSite {
 func (s *podSite) grow(prefix string, n int, role cluster.Role) {
 	s.t.Helper()
 
-	machines, err := s.sim.AddMachines(context.Background(), prefix, n, talossim.MachineOptions{Platform: talossim.Container})
+	machines, err := s.sim.AddMachines(context.Background(), prefix, n, sim.MachineOptions{Platform: sim.Container})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func (m *podMachine) Upgrade(ctx context.Context, image, _ string, confirm func(
 			p.memory = m.want.Replace[i+1:]
 		}
 
-		return p.sim.Place(talossim.Placement{TalosVersion: version})
+		return p.sim.Place(sim.Placement{TalosVersion: version})
 	})
 }
 
@@ -252,7 +252,7 @@ func (m *podMachine) ReplaceVolumes(context.Context) error {
 		p.sim.Wipe()
 		p.lost = false
 
-		return p.sim.Place(talossim.Placement{})
+		return p.sim.Place(sim.Placement{})
 	})
 }
 

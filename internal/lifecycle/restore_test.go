@@ -14,7 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -35,7 +35,7 @@ func (h *held) Reader() io.Reader { return bytes.NewReader(h.data) }
 
 // lost creates a cluster, takes a snapshot of its etcd, wipes every control plane and asks
 // for the snapshot.
-func lost(t *testing.T, opts talossim.Options) *site {
+func lost(t *testing.T, opts sim.Options) *site {
 	t.Helper()
 
 	s := newSite(t, 3, 1, opts)
@@ -71,7 +71,7 @@ func (s *site) wipeControlPlanes(snapshot []byte) {
 		machine.Wipe()
 		machine.PowerOn()
 
-		if err := machine.AwaitStage(bounded(s.t), talossim.StageMaintenance); err != nil {
+		if err := machine.AwaitStage(bounded(s.t), sim.StageMaintenance); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -107,7 +107,7 @@ func (s *site) isRestored(have cluster.Snapshot) {
 func TestRestore(t *testing.T) {
 	t.Parallel()
 
-	s := lost(t, talossim.Options{})
+	s := lost(t, sim.Options{})
 
 	result, err := s.runner().Converge(bounded(t), s.want)
 	if err != nil {
@@ -138,7 +138,7 @@ func TestRestore(t *testing.T) {
 func TestNothingIsTouchedBeforeTheSnapshotIsThere(t *testing.T) {
 	t.Parallel()
 
-	s := lost(t, talossim.Options{})
+	s := lost(t, sim.Options{})
 	s.snapshot.err = wait.Permanent(errors.New("no such object"))
 
 	if _, err := s.runner().Converge(bounded(t), s.want); err == nil || !strings.Contains(err.Error(), "no such object") {
@@ -155,7 +155,7 @@ func TestNothingIsTouchedBeforeTheSnapshotIsThere(t *testing.T) {
 func TestTeardownFetchesNothing(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0, talossim.Options{})
+	s := newSite(t, 1, 0, sim.Options{})
 	s.create()
 
 	s.want.RestoreFrom, s.snapshot = "backups/prod.db", &held{err: wait.Permanent(errors.New("no credentials"))}
@@ -175,7 +175,7 @@ func TestTeardownFetchesNothing(t *testing.T) {
 func TestRestoreWaitsForEveryControlPlane(t *testing.T) {
 	t.Parallel()
 
-	s := lost(t, talossim.Options{})
+	s := lost(t, sim.Options{})
 	silent := s.sim.Machine("cp-3")
 	silent.PowerOff()
 
@@ -191,7 +191,7 @@ func TestRestoreWaitsForEveryControlPlane(t *testing.T) {
 
 	// The others have their configuration and wait.
 	for _, name := range []string{"cp-1", "cp-2"} {
-		if err := s.sim.Machine(name).AwaitStage(bounded(t), talossim.StageBooting); err != nil {
+		if err := s.sim.Machine(name).AwaitStage(bounded(t), sim.StageBooting); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,11 +213,11 @@ func TestRestoreSurvivesFailures(t *testing.T) {
 	const changes = 5 // three configurations, an upload and a bootstrap
 
 	for n := 3; n <= changes; n++ {
-		for _, fault := range []talossim.Fault{{Code: codes.Unavailable, Message: "injected"}, {DropResponse: true}} {
+		for _, fault := range []sim.Fault{{Code: codes.Unavailable, Message: "injected"}, {DropResponse: true}} {
 			t.Run(fmt.Sprintf("fail %d", n), func(t *testing.T) {
 				t.Parallel()
 
-				s := lost(t, talossim.Options{})
+				s := lost(t, sim.Options{})
 				s.injectChange(n, fault)
 				s.comesBack()
 			})
@@ -226,7 +226,7 @@ func TestRestoreSurvivesFailures(t *testing.T) {
 		t.Run(fmt.Sprintf("stop at %d", n), func(t *testing.T) {
 			t.Parallel()
 
-			s := lost(t, talossim.Options{})
+			s := lost(t, sim.Options{})
 			s.stopAtChange(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
 			s.comesBack()
 		})

@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
 // fleet hands the machines of package talos to the runner.
@@ -27,7 +27,7 @@ func (f fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Mac
 // site is a set of simulated machines and what a user wants of them.
 type site struct {
 	t       testing.TB
-	sim     *talossim.Simulator
+	sim     *sim.Simulator
 	bundle  *pki.Bundle
 	want    cluster.Spec
 	configs map[string][]byte
@@ -45,17 +45,17 @@ type site struct {
 }
 
 // newSite starts blank machines and describes a cluster of them.
-func newSite(t testing.TB, controlPlanes, workers int, opts talossim.Options) *site {
+func newSite(t testing.TB, controlPlanes, workers int, opts sim.Options) *site {
 	t.Helper()
 
-	sim := talossim.ForTest(t, opts)
+	simulator := sim.ForTest(t, opts)
 
-	endpoint, err := sim.Endpoint()
+	endpoint, err := simulator.Endpoint()
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	s := &site{t: t, sim: sim, bundle: testBundle(t), configs: map[string][]byte{}, policy: cluster.DefaultPolicy()}
+	s := &site{t: t, sim: simulator, bundle: testBundle(t), configs: map[string][]byte{}, policy: cluster.DefaultPolicy()}
 	s.want = cluster.Spec{Name: "prod", Endpoint: endpoint, NodesBecomeReady: true}
 
 	s.add("cp", controlPlanes, cluster.ControlPlane)
@@ -67,7 +67,7 @@ func newSite(t testing.TB, controlPlanes, workers int, opts talossim.Options) *s
 func (s *site) add(prefix string, n int, role cluster.Role) {
 	s.t.Helper()
 
-	machines, err := s.sim.AddMachines(context.Background(), prefix, n, talossim.MachineOptions{})
+	machines, err := s.sim.AddMachines(context.Background(), prefix, n, sim.MachineOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func (s *site) isBlank() {
 	s.t.Helper()
 
 	for _, m := range s.sim.Machines() {
-		if stage := m.Stage(); stage != talossim.StageMaintenance {
+		if stage := m.Stage(); stage != sim.StageMaintenance {
 			s.t.Errorf("%s is %s, want maintenance", m.Name(), stage)
 		}
 	}

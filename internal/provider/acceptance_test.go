@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
 // Acceptance tests run the provider in this process under a real CLI, against
@@ -103,34 +103,34 @@ func impatient() map[string]func() (tfprotov6.ProviderServer, error) {
 
 // site is simulated machines and the configuration that is written for them.
 type site struct {
-	*talossim.Simulator
+	*sim.Simulator
 
 	endpoint     string
-	controlPlane []*talossim.Machine
-	workers      []*talossim.Machine
+	controlPlane []*sim.Machine
+	workers      []*sim.Machine
 }
 
 func newSite(t *testing.T, controlPlanes, workers int) *site {
 	t.Helper()
 
-	return newSiteWith(t, talossim.Options{}, controlPlanes, workers)
+	return newSiteWith(t, sim.Options{}, controlPlanes, workers)
 }
 
-func newSiteWith(t *testing.T, opts talossim.Options, controlPlanes, workers int) *site {
+func newSiteWith(t *testing.T, opts sim.Options, controlPlanes, workers int) *site {
 	t.Helper()
 
-	s := &site{Simulator: talossim.ForTest(t, opts)}
+	s := &site{Simulator: sim.ForTest(t, opts)}
 
 	var err error
 	if s.endpoint, err = s.Endpoint(); err != nil {
 		t.Fatal(err)
 	}
 
-	if s.controlPlane, err = s.AddMachines(t.Context(), "cp", controlPlanes, talossim.MachineOptions{}); err != nil {
+	if s.controlPlane, err = s.AddMachines(t.Context(), "cp", controlPlanes, sim.MachineOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
-	if s.workers, err = s.AddMachines(t.Context(), "w", workers, talossim.MachineOptions{}); err != nil {
+	if s.workers, err = s.AddMachines(t.Context(), "w", workers, sim.MachineOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -138,7 +138,7 @@ func newSiteWith(t *testing.T, opts talossim.Options, controlPlanes, workers int
 }
 
 // machinesHCL lists machines as the argument does.
-func machinesHCL(machines []*talossim.Machine) string {
+func machinesHCL(machines []*sim.Machine) string {
 	var b strings.Builder
 	for _, m := range machines {
 		fmt.Fprintf(&b, "    %s = { address = %q }\n", m.Name(), m.Address())
@@ -157,7 +157,7 @@ func (s *site) controlPlaneHCL(extra string) string {
 	return s.controlPlaneOf(s.controlPlane, extra)
 }
 
-func (s *site) controlPlaneOf(machines []*talossim.Machine, extra string) string {
+func (s *site) controlPlaneOf(machines []*sim.Machine, extra string) string {
 	protection := "  deletion_protection = false\n"
 	if strings.Contains(extra, "deletion_protection") {
 		protection = ""
@@ -184,7 +184,7 @@ func (s *site) workersHCL(extra string) string {
 	return s.workersOf(s.workers, extra)
 }
 
-func (s *site) workersOf(machines []*talossim.Machine, extra string) string {
+func (s *site) workersOf(machines []*sim.Machine, extra string) string {
 	return fmt.Sprintf(`
 resource "talosop_worker" "this" {
   cluster       = talosop_control_plane.this.cluster

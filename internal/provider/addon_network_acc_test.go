@@ -12,7 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -23,7 +23,7 @@ func TestAccAddonBringsThePodNetwork(t *testing.T) {
 
 	clitest.Asset(t, "kube-controller-manager")
 
-	s := newSiteWith(t, talossim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
+	s := newSiteWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
 	cluster := addontest.Attach(t, s.Simulator)
 
 	w := clitest.NewWorkspace(t, clitest.Any(t))

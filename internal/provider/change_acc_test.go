@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // Changes of living clusters, under the CLIs and on simulated machines.
@@ -62,7 +62,7 @@ func bundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
 }
 
 // byHand changes the configuration of a machine past Terraform.
-func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *talossim.Machine, change func(string) string) {
+func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change func(string) string) {
 	t.Helper()
 
 	fleet, err := newMachinery().fleetOf(pool{}, bundle)
@@ -87,7 +87,7 @@ func TestAccUpgradeTalos(t *testing.T) {
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
 
-		s := newSiteWith(t, talossim.Options{TalosVersion: "v1.11.6"}, 3, 2)
+		s := newSiteWith(t, sim.Options{TalosVersion: "v1.11.6"}, 3, 2)
 		config := func(talos, pool string) string {
 			return upgraded(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, pool), "upgrade_via = [\"v1.12.4\"]\n"+settledInTime), talos)
 		}
@@ -196,7 +196,7 @@ func TestAccShrink(t *testing.T) {
 						}
 
 						for _, m := range append(s.controlPlane[1:], s.workers[1:]...) {
-							if m.Configured() || m.Stage() != talossim.StageMaintenance {
+							if m.Configured() || m.Stage() != sim.StageMaintenance {
 								t.Errorf("%s is %s", m.Name(), m.Stage())
 							}
 						}
@@ -226,7 +226,7 @@ func TestAccInterruptedRemovalGoesOn(t *testing.T) {
 				{Config: s.wholeCluster()},
 				{
 					PreConfig: func() {
-						s.workers[2].SetFault(talossim.Fault{Method: "Reset", Count: -1, Code: codes.Unavailable, Message: "not now"})
+						s.workers[2].SetFault(sim.Fault{Method: "Reset", Count: -1, Code: codes.Unavailable, Message: "not now"})
 					},
 					Config:      small,
 					ExpectError: message("Unable to update workers"),
@@ -267,7 +267,7 @@ func TestAccReplaceHardware(t *testing.T) {
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 4, 2)
 		was := secretsHCL + s.controlPlaneOf(s.controlPlane[:3], "") + s.workersOf(s.workers[:1], "")
-		exchange := func(config string, old, now *talossim.Machine) string {
+		exchange := func(config string, old, now *sim.Machine) string {
 			before := fmt.Sprintf("%s = { address = %q }", old.Name(), old.Address())
 			if !strings.Contains(config, before) {
 				t.Fatalf("there is no %s", before)
@@ -292,7 +292,7 @@ func TestAccReplaceHardware(t *testing.T) {
 				},
 				{
 					PreConfig: func() {
-						for _, m := range []*talossim.Machine{s.controlPlane[2], s.workers[0]} {
+						for _, m := range []*sim.Machine{s.controlPlane[2], s.workers[0]} {
 							if m.Configured() {
 								t.Errorf("%s was not reset", m.Name())
 							}

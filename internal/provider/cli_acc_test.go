@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // These tests read what a person reads: the output of the CLI, its log, its state.
@@ -211,7 +211,7 @@ func TestAccPreserveSaysWhatKeepsRunning(t *testing.T) {
 		t.Error("the worker was reset")
 	}
 
-	if s.controlPlane[0].Stage() != talossim.StageMaintenance {
+	if s.controlPlane[0].Stage() != sim.StageMaintenance {
 		t.Errorf("the control plane is %s", s.controlPlane[0].Stage())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // The main road: machines in maintenance mode become a Ready cluster, a second plan
@@ -57,7 +57,7 @@ func TestAccCluster(t *testing.T) {
 		})
 
 		for _, m := range s.Machines() {
-			if m.Configured() || m.Stage() != talossim.StageMaintenance {
+			if m.Configured() || m.Stage() != sim.StageMaintenance {
 				t.Errorf("after destroy %s is %s", m.Name(), m.Stage())
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // healthHCL looks at the cluster of the quickstart with both data sources. The outputs
@@ -95,7 +95,7 @@ func TestAccHealth(t *testing.T) {
 
 	s.awaitReady(t)
 
-	if err := s.controlPlane[0].RaiseEtcdAlarm(t.Context(), talossim.EtcdNoSpace); err != nil {
+	if err := s.controlPlane[0].RaiseEtcdAlarm(t.Context(), sim.EtcdNoSpace); err != nil {
 		t.Fatal(err)
 	}
 

@@ -3,7 +3,7 @@ package provider
 import (
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // Without volumes a pod that goes takes its machine along, and the next one joins anew.
@@ -22,7 +22,7 @@ func TestContainersWithoutVolumes(t *testing.T) {
 
 	for _, pod := range []string{"fleeting-cp-0-0", "fleeting-batch-0-0"} {
 		must(t, s.KillPod(t.Context(), s.namespace, pod))
-		must(t, s.Machine(s.namespace, pod).AwaitStage(t.Context(), talossim.StageMaintenance))
+		must(t, s.Machine(s.namespace, pod).AwaitStage(t.Context(), sim.StageMaintenance))
 	}
 
 	d.refresh(t).must(t)

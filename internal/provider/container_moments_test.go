@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -71,7 +71,7 @@ func momentsOf(t *testing.T, s *hostSite) *moments {
 	heard.Store(s.namespace, m)
 	t.Cleanup(func() { heard.Delete(s.namespace) })
 
-	s.Sim().SetOnCall(func(call talossim.Call) error {
+	s.Sim().SetOnCall(func(call sim.Call) error {
 		namespace, pod, _ := strings.Cut(call.Machine, ".")
 		if of, ok := heard.Load(namespace); ok && call.Mutates() {
 			of.(*moments).tell(strings.TrimSpace("talos " + pod + " " + call.Method + " " + call.Detail))

@@ -13,14 +13,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // One cluster and one bucket serve all cases, each below a prefix of its own.
 func TestAccEtcdBackup(t *testing.T) {
 	t.Parallel()
 
-	b := newBackups(t, talossim.Options{})
+	b := newBackups(t, sim.Options{})
 
 	for name, test := range map[string]func(*testing.T, *backups){
 		"of its own key":        testBackupOfItsOwnKey,
@@ -356,7 +356,7 @@ func TestAccEtcdBackupOfRealEtcd(t *testing.T) {
 	etcdutl := clitest.Asset(t, "etcdutl")
 	clitest.Asset(t, "etcd")
 
-	b := newBackups(t, talossim.Options{Assets: filepath.Dir(etcdutl)})
+	b := newBackups(t, sim.Options{Assets: filepath.Dir(etcdutl)})
 	folder := t.TempDir()
 	d := drive(t, "talosop_etcd_backup", nil)
 	done := d.apply(t, b.config(nil, configuration{"file": configuration{"path": folder}})).must(t)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // Nothing is recorded that was not stored.
@@ -79,7 +79,7 @@ func testBackupMemberFails(t *testing.T, b *backups) {
 
 	for _, m := range b.controlPlane {
 		if m.Hostname() != leader {
-			m.SetFault(talossim.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, EndEarly: true})
+			m.SetFault(sim.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, EndEarly: true})
 		}
 	}
 
@@ -99,7 +99,7 @@ func testBackupMemberFails(t *testing.T, b *backups) {
 
 	for _, m := range b.controlPlane {
 		if m.Hostname() == leader {
-			m.SetFault(talossim.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, Cut: true})
+			m.SetFault(sim.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, Cut: true})
 		}
 	}
 

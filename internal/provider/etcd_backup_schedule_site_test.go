@@ -28,7 +28,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -36,9 +36,9 @@ import (
 // It has no controllers. The test plays two of them and says so: Talos's, for its ServiceAccounts,
 // and the one of Jobs.
 type scheduleSite struct {
-	*talossim.Simulator
+	*sim.Simulator
 
-	machine  *talossim.Machine
+	machine  *sim.Machine
 	endpoint string
 	secrets  string
 	api      clientgo.Interface
@@ -61,7 +61,7 @@ func newScheduleSite(t *testing.T) *scheduleSite {
 
 	s := &scheduleSite{
 		whole:     t,
-		Simulator: talossim.ForTest(t, talossim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}),
+		Simulator: sim.ForTest(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}),
 		secrets:   bundleOnce(),
 	}
 
@@ -79,7 +79,7 @@ func newScheduleSite(t *testing.T) *scheduleSite {
 		}, bundle)
 	must(t, err)
 
-	s.machine, err = s.AddMachine(t.Context(), talossim.MachineOptions{Name: "cp-1", Config: config.Bytes})
+	s.machine, err = s.AddMachine(t.Context(), sim.MachineOptions{Name: "cp-1", Config: config.Bytes})
 	must(t, err)
 	s.bootstrap(t, bundle)
 

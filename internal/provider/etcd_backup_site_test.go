@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // Keys of age that were made for these tests.
@@ -33,7 +33,7 @@ type backups struct {
 }
 
 // newBackups makes the cluster as a CLI would.
-func newBackups(t *testing.T, opts talossim.Options) *backups {
+func newBackups(t *testing.T, opts sim.Options) *backups {
 	t.Helper()
 
 	b := &backups{site: newSiteWith(t, opts, 3, 0), server: storetest.New(t), bundle: bundleOnce()}

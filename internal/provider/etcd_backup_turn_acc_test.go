@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // When the API goes away while another run holds the lease, the snapshot is taken all the
@@ -23,7 +23,7 @@ import (
 func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 	t.Parallel()
 
-	b := newBackups(t, talossim.Options{})
+	b := newBackups(t, sim.Options{})
 
 	bundle, err := pki.Parse([]byte(b.bundle))
 	must(t, err)

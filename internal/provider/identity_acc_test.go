@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // uuidOverride is the key of META by which a machine reports another UUID.
@@ -30,7 +30,7 @@ func TestAccExchangedHardware(t *testing.T) {
 	waiting.SetMeta(uuidOverride, another)
 	waiting.PowerOn()
 
-	if err := waiting.AwaitStage(t.Context(), talossim.StageMaintenance); err != nil {
+	if err := waiting.AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
 		t.Fatal(err)
 	}
 

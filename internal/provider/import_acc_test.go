@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // addresses are those of machines by name, as the variables of the quickstart and
 // import ids take them.
-func addresses(machines []*talossim.Machine) map[string]string {
+func addresses(machines []*sim.Machine) map[string]string {
 	out := map[string]string{}
 	for _, m := range machines {
 		out[m.Name()] = m.Address().String()

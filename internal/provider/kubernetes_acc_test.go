@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // Upgrades of Kubernetes of living clusters, under the CLIs and on simulated machines.
@@ -184,7 +184,7 @@ func TestAccUpgradeKubernetesOfSeveralResources(t *testing.T) {
 }
 
 // machineHCL is a worker of its own in the cluster of the configuration.
-func machineHCL(m *talossim.Machine) string {
+func machineHCL(m *sim.Machine) string {
 	return fmt.Sprintf(`
 resource "talosop_machine" "extra" {
   cluster       = talosop_control_plane.this.cluster

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // machineAt is the address of a machine in the configuration.
@@ -18,7 +18,7 @@ func machineAt(name string) string { return fmt.Sprintf("talosop_machine.this[%q
 
 // oneByOneHCL is a resource for each machine, in a cluster that is described by hand:
 // the first control plane begins etcd.
-func (s *site) oneByOneHCL(machines []*talossim.Machine) string {
+func (s *site) oneByOneHCL(machines []*sim.Machine) string {
 	var endpoints, list strings.Builder
 
 	for _, m := range s.controlPlane {
@@ -72,11 +72,11 @@ func (s *site) expectMembers(t *testing.T, want int) {
 }
 
 // expectWaiting checks that machines are in maintenance mode.
-func expectWaiting(t *testing.T, machines ...*talossim.Machine) {
+func expectWaiting(t *testing.T, machines ...*sim.Machine) {
 	t.Helper()
 
 	for _, m := range machines {
-		if m.Configured() || m.Stage() != talossim.StageMaintenance {
+		if m.Configured() || m.Stage() != sim.StageMaintenance {
 			t.Errorf("%s is %s", m.Name(), m.Stage())
 		}
 	}
@@ -153,7 +153,7 @@ func TestAccMachines(t *testing.T) {
 }
 
 // leftInOrder checks that a control plane left etcd before it was reset.
-func (s *site) leftInOrder(t *testing.T, m *talossim.Machine) {
+func (s *site) leftInOrder(t *testing.T, m *sim.Machine) {
 	t.Helper()
 
 	first := func(method string) int {
@@ -221,7 +221,7 @@ func TestAccImportedMachinesPlanNothing(t *testing.T) {
 		for _, m := range s.Machines() {
 			w.MustRun("state", "rm", machineAt(m.Name()))
 			w.MustRun("import", machineAt(m.Name()), encoded(t, map[string]any{
-				"secrets": "secrets.yaml", "control_plane": addresses(s.controlPlane), "machines": addresses([]*talossim.Machine{m}),
+				"secrets": "secrets.yaml", "control_plane": addresses(s.controlPlane), "machines": addresses([]*sim.Machine{m}),
 			}))
 		}
 
@@ -241,7 +241,7 @@ func TestAccDeadMachineIsTakenOut(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 0)
-		config := func(machines []*talossim.Machine) string {
+		config := func(machines []*sim.Machine) string {
 			config := s.oneByOneHCL(machines)
 			block := config[strings.Index(config, "resource \"talosop_machine\""):]
 			config = strings.TrimSuffix(config, block)

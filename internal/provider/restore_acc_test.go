@@ -22,7 +22,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 const thePlane = "talosop_control_plane.this"
@@ -36,7 +36,7 @@ type restorable struct {
 	keys map[string]string
 }
 
-func newRestorable(t *testing.T, opts talossim.Options, controlPlanes int) *restorable {
+func newRestorable(t *testing.T, opts sim.Options, controlPlanes int) *restorable {
 	t.Helper()
 
 	r := &restorable{site: newSiteWith(t, opts, controlPlanes, 0), folder: t.TempDir()}
@@ -140,7 +140,7 @@ func (r *restorable) wipe(t *testing.T) {
 	}
 
 	for _, m := range r.controlPlane {
-		if err := m.AwaitStage(t.Context(), talossim.StageMaintenance); err != nil {
+		if err := m.AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -214,7 +214,7 @@ func TestAccRestore(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		r := newRestorable(t, talossim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 3)
+		r := newRestorable(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 3)
 		plain := filepath.Join(r.folder, "plain.snapshot")
 
 		identity := newIdentity(t)
@@ -255,7 +255,7 @@ func TestAccRestoreRefused(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		r := newRestorable(t, talossim.Options{}, 1)
+		r := newRestorable(t, sim.Options{}, 1)
 		plain := filepath.Join(r.folder, "plain.snapshot")
 		cut := filepath.Join(r.folder, "cut.snapshot")
 

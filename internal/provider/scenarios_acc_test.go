@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // message is a pattern for text of a diagnostic, which the CLIs wrap at spaces.
@@ -232,7 +232,7 @@ func TestAccForeignMachine(t *testing.T) {
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 		other := strings.NewReplacer("talosop_secrets.this", "talosop_secrets.other", "\"this\"", "\"other\"").Replace(secretsHCL + s.controlPlaneOf(s.controlPlane, ""))
-		thief := secretsHCL + s.controlPlaneOf([]*talossim.Machine{s.workers[0], s.controlPlane[0]}[:2], "")
+		thief := secretsHCL + s.controlPlaneOf([]*sim.Machine{s.workers[0], s.controlPlane[0]}[:2], "")
 
 		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: impatient(),
@@ -335,7 +335,7 @@ func TestAccWipedWorkerIsRepaired(t *testing.T) {
 						s.workers[0].Wipe()
 						s.workers[0].PowerOn()
 
-						if err := s.workers[0].AwaitStage(t.Context(), talossim.StageMaintenance); err != nil {
+						if err := s.workers[0].AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
 							t.Fatal(err)
 						}
 					},

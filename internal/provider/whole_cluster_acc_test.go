@@ -13,13 +13,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 const theCluster = "talosop_cluster.this"
 
 // poolHCL is a pool of workers of talosop_cluster.
-func poolHCL(name string, machines []*talossim.Machine, extra string) string {
+func poolHCL(name string, machines []*sim.Machine, extra string) string {
 	return fmt.Sprintf(`
     %s = {
       install  = { disk = "/dev/sda" }
@@ -64,7 +64,7 @@ func (s *site) expectReset(t *testing.T) {
 	t.Helper()
 
 	for _, m := range s.Machines() {
-		if m.Configured() || m.Stage() != talossim.StageMaintenance {
+		if m.Configured() || m.Stage() != sim.StageMaintenance {
 			t.Errorf("after destroy %s is %s", m.Name(), m.Stage())
 		}
 	}
@@ -139,7 +139,7 @@ func TestAccWholeCluster(t *testing.T) {
 
 		bootstrap := s.CallsTo("Bootstrap")[0].Seq
 		for _, w := range s.workers {
-			if !slices.ContainsFunc(s.CallsTo("ApplyConfiguration"), func(c talossim.Call) bool { return c.Machine == w.Name() && c.Seq < bootstrap }) {
+			if !slices.ContainsFunc(s.CallsTo("ApplyConfiguration"), func(c sim.Call) bool { return c.Machine == w.Name() && c.Seq < bootstrap }) {
 				t.Errorf("%s was not configured before etcd was bootstrapped", w.Name())
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
 // A machine that is not at its new address yet is found at the former one, and calls
@@ -17,10 +17,10 @@ import (
 func TestFormerAddress(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	nobody := add(t, sim, talossim.MachineOptions{PoweredOff: true})
-	m, _, config := waiting(t, sim, o, o.fleet(t, nil))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	nobody := add(t, simulator, sim.MachineOptions{PoweredOff: true})
+	m, _, config := waiting(t, simulator, o, o.fleet(t, nil))
 
 	moving := wanted(m)
 	moving.Address, moving.PreviousAddress = nobody.Address().String(), moving.Address
@@ -50,12 +50,12 @@ func TestFormerAddress(t *testing.T) {
 func TestFormerAddressOfAnother(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o, theirs := newOwner(t, sim), ownerOf(t, sim, theirSecrets)
-	nobody := add(t, sim, talossim.MachineOptions{PoweredOff: true})
-	fresh := add(t, sim, talossim.MachineOptions{})
-	ours, _, config := waiting(t, sim, o, o.fleet(t, nil))
-	foreign, _, _ := waiting(t, sim, theirs, theirs.fleet(t, nil))
+	simulator := site(t, sim.Options{})
+	o, theirs := newOwner(t, simulator), ownerOf(t, simulator, theirSecrets)
+	nobody := add(t, simulator, sim.MachineOptions{PoweredOff: true})
+	fresh := add(t, simulator, sim.MachineOptions{})
+	ours, _, config := waiting(t, simulator, o, o.fleet(t, nil))
+	foreign, _, _ := waiting(t, simulator, theirs, theirs.fleet(t, nil))
 
 	const known = "11111111-2222-3333-4444-555555555555"
 
@@ -74,7 +74,7 @@ func TestFormerAddressOfAnother(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			sim.ForgetCalls()
+			simulator.ForgetCalls()
 
 			api := o.fleet(t, nil).Machine(test.machine)
 			if got := api.Observe(t.Context()); got.Access != test.want || got.UUID != test.uuid {
@@ -85,7 +85,7 @@ func TestFormerAddressOfAnother(t *testing.T) {
 				t.Error("a configuration was sent")
 			}
 
-			for _, call := range sim.Calls() {
+			for _, call := range simulator.Calls() {
 				if call.Mutates() || call.Machine == foreign.Name() {
 					t.Errorf("another machine was sent %s", call)
 				}
@@ -95,7 +95,7 @@ func TestFormerAddressOfAnother(t *testing.T) {
 }
 
 // at is a machine that is wanted at one place and was at another one before.
-func at(now, before *talossim.Machine, uuid string) cluster.Machine {
+func at(now, before *sim.Machine, uuid string) cluster.Machine {
 	return cluster.Machine{Name: "moving", Address: now.Address().String(), PreviousAddress: before.Address().String(), UUID: uuid}
 }
 
@@ -103,9 +103,9 @@ func at(now, before *talossim.Machine, uuid string) cluster.Machine {
 func TestFormerAddressThatIsTheSame(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, _ := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, _ := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	m.PowerOff()
 
 	same := wanted(m)

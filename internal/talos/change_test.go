@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -23,9 +23,9 @@ func TestApplyConfigReturnsWhenMaintenanceIsOver(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{TalosVersion: version})
-			o := newOwner(t, sim)
-			m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+			simulator := site(t, sim.Options{TalosVersion: version})
+			o := newOwner(t, simulator)
+			m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 
 			if got := api.Observe(t.Context()); got.Access == cluster.Maintenance {
 				t.Errorf("right after: %+v", got)
@@ -33,8 +33,8 @@ func TestApplyConfigReturnsWhenMaintenanceIsOver(t *testing.T) {
 
 			// A second run that believes the machine still waits sends nothing.
 			err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID())
-			if err == nil || wait.IsPermanent(err) || len(sim.CallsTo("ApplyConfiguration")) != 1 {
-				t.Errorf("again: %v with %d calls", err, len(sim.CallsTo("ApplyConfiguration")))
+			if err == nil || wait.IsPermanent(err) || len(simulator.CallsTo("ApplyConfiguration")) != 1 {
+				t.Errorf("again: %v with %d calls", err, len(simulator.CallsTo("ApplyConfiguration")))
 			}
 		})
 	}
@@ -43,13 +43,13 @@ func TestApplyConfigReturnsWhenMaintenanceIsOver(t *testing.T) {
 func TestApplyConfigAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{})
 	configuration := o.config(t, machinetype.TypeControlPlane)
 
 	// Lost before it was served: the machine still waits, and that is the reason.
-	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", Cut: true})
+	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Cut: true})
 
 	err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID())
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "still in maintenance mode") {
@@ -58,11 +58,11 @@ func TestApplyConfigAfterALostAnswer(t *testing.T) {
 
 	// Lost after it was served: leaving maintenance mode is the answer.
 	m.ClearFaults()
-	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+	m.SetFault(sim.Fault{Method: "ApplyConfiguration", DropResponse: true})
 
 	must(t, o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID()))
 
-	if n := len(sim.CallsTo("ApplyConfiguration")); n != 2 {
+	if n := len(simulator.CallsTo("ApplyConfiguration")); n != 2 {
 		t.Errorf("%d calls, want one for each of two applies", n)
 	}
 }
@@ -71,7 +71,7 @@ func TestApplyConfigErrors(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault     talossim.Fault
+		fault     sim.Fault
 		config    func(*testing.T, []byte) []byte
 		uuid      string
 		access    cluster.Access
@@ -84,12 +84,12 @@ func TestApplyConfigErrors(t *testing.T) {
 			text: "expected is 11111111-2222-3333-4444-555555555555",
 		},
 		"a busy machine": {
-			fault: talossim.Fault{Code: codes.FailedPrecondition, Message: "another apply configuration is already in progress"},
+			fault: sim.Fault{Code: codes.FailedPrecondition, Message: "another apply configuration is already in progress"},
 			class: talos.ErrInProgress, text: "already in progress",
 		},
-		"a restarting machine": {fault: talossim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable, text: "starting"},
-		"configured meanwhile": {fault: talossim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, class: talos.ErrNotAuthorised, text: "has a configuration already"},
-		"an agent":             {fault: talossim.Fault{Code: codes.Unimplemented, Message: "agent mode"}, class: talos.ErrUnsupported, permanent: true},
+		"a restarting machine": {fault: sim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable, text: "starting"},
+		"configured meanwhile": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, class: talos.ErrNotAuthorised, text: "has a configuration already"},
+		"an agent":             {fault: sim.Fault{Code: codes.Unimplemented, Message: "agent mode"}, class: talos.ErrUnsupported, permanent: true},
 		"an unknown key": {
 			config: func(t *testing.T, c []byte) []byte {
 				t.Helper()
@@ -105,9 +105,9 @@ func TestApplyConfigErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{})
-			o := newOwner(t, sim)
-			m := add(t, sim, talossim.MachineOptions{})
+			simulator := site(t, sim.Options{})
+			o := newOwner(t, simulator)
+			m := add(t, simulator, sim.MachineOptions{})
 
 			if test.fault.Code != codes.OK {
 				test.fault.Method = "ApplyConfiguration"
@@ -132,7 +132,7 @@ func TestApplyConfigErrors(t *testing.T) {
 				t.Errorf("the error shows the configuration: %v", err)
 			}
 
-			if sent := len(sim.CallsTo("ApplyConfiguration")); test.uuid != "" && sent != 0 {
+			if sent := len(simulator.CallsTo("ApplyConfiguration")); test.uuid != "" && sent != 0 {
 				t.Errorf("%d configurations were sent to another machine", sent)
 			}
 		})
@@ -142,9 +142,9 @@ func TestApplyConfigErrors(t *testing.T) {
 func TestApplyConfigToAMember(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	before := observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	boots := m.Boots()
 
@@ -169,31 +169,31 @@ func TestBootstrapOnce(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault talossim.Fault
+		fault sim.Fault
 		// first is the class of the first attempt's error.
 		first error
 		calls int
 	}{
 		"an answer":       {calls: 1},
-		"a lost answer":   {fault: talossim.Fault{DropResponse: true}, calls: 1},
-		"a lost request":  {fault: talossim.Fault{Cut: true}, first: talos.ErrUnreachable, calls: 2},
-		"not yet":         {fault: talossim.Fault{Code: codes.FailedPrecondition, Message: "time is not in sync yet"}, first: talos.ErrInProgress, calls: 2},
-		"unavailable":     {fault: talossim.Fault{Code: codes.Unavailable, Message: "restarting"}, first: talos.ErrUnreachable, calls: 2},
-		"data is there":   {fault: talossim.Fault{Code: codes.AlreadyExists, Message: "etcd data directory is not empty"}, calls: 2},
-		"an early crash":  {fault: talossim.Fault{Crash: true}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it":  {fault: talossim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, first: talos.ErrNotAuthorised, calls: 2},
-		"an unknown call": {fault: talossim.Fault{Code: codes.Unimplemented, Message: "only available on control plane nodes"}, first: talos.ErrUnsupported, calls: 2},
+		"a lost answer":   {fault: sim.Fault{DropResponse: true}, calls: 1},
+		"a lost request":  {fault: sim.Fault{Cut: true}, first: talos.ErrUnreachable, calls: 2},
+		"not yet":         {fault: sim.Fault{Code: codes.FailedPrecondition, Message: "time is not in sync yet"}, first: talos.ErrInProgress, calls: 2},
+		"unavailable":     {fault: sim.Fault{Code: codes.Unavailable, Message: "restarting"}, first: talos.ErrUnreachable, calls: 2},
+		"data is there":   {fault: sim.Fault{Code: codes.AlreadyExists, Message: "etcd data directory is not empty"}, calls: 2},
+		"an early crash":  {fault: sim.Fault{Crash: true}, first: talos.ErrUnreachable, calls: 2},
+		"no role for it":  {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, first: talos.ErrNotAuthorised, calls: 2},
+		"an unknown call": {fault: sim.Fault{Code: codes.Unimplemented, Message: "only available on control plane nodes"}, first: talos.ErrUnsupported, calls: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{})
-			o := newOwner(t, sim)
-			m, api := member(t, sim, o, o.fleet(t, shortlyUnless(test.first == nil)), machinetype.TypeControlPlane)
+			simulator := site(t, sim.Options{})
+			o := newOwner(t, simulator)
+			m, api := member(t, simulator, o, o.fleet(t, shortlyUnless(test.first == nil)), machinetype.TypeControlPlane)
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
-			if test.fault != (talossim.Fault{}) {
+			if test.fault != (sim.Fault{}) {
 				test.fault.Method = "Bootstrap"
 				m.SetFault(test.fault)
 			}
@@ -222,8 +222,8 @@ func TestBootstrapOnce(t *testing.T) {
 
 			observed(t, api, "became ready", settled)
 
-			if n := len(sim.CallsTo("Bootstrap")); n != test.calls {
-				t.Errorf("%d bootstrap calls, want %d: %v", n, test.calls, sim.CallsTo("Bootstrap"))
+			if n := len(simulator.CallsTo("Bootstrap")); n != test.calls {
+				t.Errorf("%d bootstrap calls, want %d: %v", n, test.calls, simulator.CallsTo("Bootstrap"))
 			}
 		})
 	}
@@ -234,17 +234,17 @@ func TestBootstrapOnce(t *testing.T) {
 func TestBootstrapOfAnEtcdThatGaveUp(t *testing.T) {
 	t.Parallel()
 
-	delays := talossim.TestDelays()
+	delays := sim.TestDelays()
 	delays.EtcdGiveUp = time.Millisecond
 
-	sim := site(t, talossim.Options{Delays: &delays})
-	o := newOwner(t, sim)
-	_, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	simulator := site(t, sim.Options{Delays: &delays})
+	o := newOwner(t, simulator)
+	_, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, api, "gave up", func(s cluster.MachineState) bool { return s.EtcdService == cluster.ServiceFailed })
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)
 
-	if n := len(sim.CallsTo("Bootstrap")); n != 1 {
+	if n := len(simulator.CallsTo("Bootstrap")); n != 1 {
 		t.Errorf("%d bootstrap calls, want 1", n)
 	}
 }
@@ -262,12 +262,12 @@ func retried(t *testing.T, call func(context.Context) error) error {
 func TestBootstrapIsReported(t *testing.T) {
 	t.Parallel()
 
-	slow := talossim.TestDelays()
+	slow := sim.TestDelays()
 	slow.EtcdStart = time.Hour
 
-	sim := site(t, talossim.Options{Delays: &slow})
-	o := newOwner(t, sim)
-	_, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	simulator := site(t, sim.Options{Delays: &slow})
+	o := newOwner(t, simulator)
+	_, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	must(t, api.Bootstrap(t.Context()))
 
@@ -277,7 +277,7 @@ func TestBootstrapIsReported(t *testing.T) {
 
 	must(t, api.Bootstrap(t.Context()))
 
-	if n := len(sim.CallsTo("Bootstrap")); n != 1 {
+	if n := len(simulator.CallsTo("Bootstrap")); n != 1 {
 		t.Errorf("%d bootstrap calls, want 1", n)
 	}
 }
@@ -285,13 +285,13 @@ func TestBootstrapIsReported(t *testing.T) {
 func TestBootstrapOfAWorker(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
 	f := o.fleet(t, nil)
-	_, first := member(t, sim, o, f, machinetype.TypeControlPlane)
+	_, first := member(t, simulator, o, f, machinetype.TypeControlPlane)
 	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
 
-	_, worker := member(t, sim, o, f, machinetype.TypeWorker)
+	_, worker := member(t, simulator, o, f, machinetype.TypeWorker)
 	observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
 
 	// The API restarts for a moment when the worker learns its name.
@@ -300,7 +300,7 @@ func TestBootstrapOfAWorker(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 
-	if n := len(sim.CallsTo("Bootstrap")); n != 0 {
+	if n := len(simulator.CallsTo("Bootstrap")); n != 0 {
 		t.Errorf("%d bootstrap calls to a worker", n)
 	}
 }
@@ -309,27 +309,27 @@ func TestReset(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault talossim.Fault
+		fault sim.Fault
 		first error
 		calls int
 	}{
 		"an answer":      {calls: 1},
-		"a lost answer":  {fault: talossim.Fault{DropResponse: true}, calls: 1},
-		"a lost request": {fault: talossim.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
-		"unavailable":    {fault: talossim.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it": {fault: talossim.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, calls: 2},
+		"a lost answer":  {fault: sim.Fault{DropResponse: true}, calls: 1},
+		"a lost request": {fault: sim.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
+		"unavailable":    {fault: sim.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
+		"no role for it": {fault: sim.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, calls: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{})
-			o := newOwner(t, sim)
+			simulator := site(t, sim.Options{})
+			o := newOwner(t, simulator)
 
-			m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+			m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
-			if test.fault != (talossim.Fault{}) {
+			if test.fault != (sim.Fault{}) {
 				test.fault.Method = "Reset"
 				m.SetFault(test.fault)
 			}
@@ -347,7 +347,7 @@ func TestReset(t *testing.T) {
 
 			observed(t, api, "waited in maintenance mode", func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
 
-			if n := len(sim.CallsTo("Reset")); n != test.calls || !m.Installed() || m.Configured() {
+			if n := len(simulator.CallsTo("Reset")); n != test.calls || !m.Installed() || m.Configured() {
 				t.Errorf("%d calls, want %d; installed %t, configured %t", n, test.calls, m.Installed(), m.Configured())
 			}
 		})
@@ -357,9 +357,9 @@ func TestReset(t *testing.T) {
 func TestResetRefuses(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{})
 	f := o.fleet(t, nil)
 
 	if err := f.Machine(wanted(m)).Reset(t.Context(), false); !errors.Is(err, talos.ErrMaintenance) {
@@ -381,7 +381,7 @@ func TestResetRefuses(t *testing.T) {
 		}
 	}
 
-	if n := len(sim.CallsTo("Reset")) + len(sim.CallsTo("Bootstrap")); n != 0 {
+	if n := len(simulator.CallsTo("Reset")) + len(simulator.CallsTo("Bootstrap")); n != 0 {
 		t.Errorf("%d calls reached the wrong machine", n)
 	}
 }
@@ -391,9 +391,9 @@ func TestResetRefuses(t *testing.T) {
 func TestAMachineWithoutAUUIDIsAskedAgain(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{Platform: sim.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
 	err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, "11111111-2222-3333-4444-555555555555")
@@ -401,7 +401,7 @@ func TestAMachineWithoutAUUIDIsAskedAgain(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 
-	if n := len(sim.CallsTo("ApplyConfiguration")); n != 0 {
+	if n := len(simulator.CallsTo("ApplyConfiguration")); n != 0 {
 		t.Errorf("%d configurations were sent", n)
 	}
 }
@@ -419,13 +419,13 @@ func TestResetOfAContainer(t *testing.T) {
 func TestChangesEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{})
-	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", Latency: time.Hour, Count: -1})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{})
+	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Latency: time.Hour, Count: -1})
 
 	ctx, cancel := context.WithCancel(t.Context())
-	sim.SetOnCall(func(c talossim.Call) error {
+	simulator.SetOnCall(func(c sim.Call) error {
 		if c.Method == "ApplyConfiguration" {
 			cancel()
 		}

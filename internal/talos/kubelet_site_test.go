@@ -12,8 +12,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -47,9 +47,9 @@ func TestAwaitKubeletOfTheSameVersion(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{TalosVersion: version})
-			o := newOwner(t, sim)
-			m, api, config := waiting(t, sim, o, o.fleet(t, nil))
+			simulator := site(t, sim.Options{TalosVersion: version})
+			o := newOwner(t, simulator)
+			m, api, config := waiting(t, simulator, o, o.fleet(t, nil))
 
 			must(t, api.Bootstrap(t.Context()))
 			observed(t, api, "became ready", settled)
@@ -77,13 +77,13 @@ func TestAwaitKubeletOfTheSameVersion(t *testing.T) {
 func TestAwaitKubeletThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api, config := waiting(t, sim, o, o.fleet(t, func(o *talos.Options) { o.Timeouts.Kubelet = time.Second }))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api, config := waiting(t, simulator, o, o.fleet(t, func(o *talos.Options) { o.Timeouts.Kubelet = time.Second }))
 
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)
-	must(t, sim.SetImage(noKubelet, talossim.Image{Missing: true}))
+	must(t, simulator.SetImage(noKubelet, sim.Image{Missing: true}))
 	must(t, api.ApplyConfig(t.Context(), replaced(t, config, kubeletBefore, noKubelet), cluster.Member, m.UUID()))
 
 	// It takes a while to fail.

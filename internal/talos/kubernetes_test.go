@@ -11,8 +11,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -23,9 +23,9 @@ func TestManifestsFollowTheConfiguration(t *testing.T) {
 
 	const before, after = "registry.k8s.io/kube-proxy:v1.34.1", "registry.k8s.io/kube-proxy:v1.34.2"
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api, config := waiting(t, sim, o, o.fleet(t, nil))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api, config := waiting(t, simulator, o, o.fleet(t, nil))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 
@@ -57,7 +57,7 @@ func TestManifestsFollowTheConfiguration(t *testing.T) {
 		t.Errorf("after another one is applied: %v", err)
 	}
 
-	_, worker := member(t, sim, o, o.fleet(t, nil), machinetype.TypeWorker)
+	_, worker := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeWorker)
 	err := wait.Until(ctx, 5*time.Millisecond, func(ctx context.Context) error {
 		// It installs itself and reboots first.
 		_, err := worker.Manifests(ctx, "")
@@ -76,9 +76,9 @@ func TestManifestsFollowTheConfiguration(t *testing.T) {
 func TestResourcesTakeNoWrites(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	_, api, _ := waiting(t, sim, o, o.fleet(t, nil))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	_, api, _ := waiting(t, simulator, o, o.fleet(t, nil))
 
 	resources, release, err := api.Resources(t.Context())
 	must(t, err)

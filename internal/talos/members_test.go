@@ -10,21 +10,21 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // controlPlanes is a cluster of that many control planes that are ready and vote.
-func controlPlanes(t *testing.T, sim *talossim.Simulator, n int) ([]*talossim.Machine, []*talos.Machine) {
+func controlPlanes(t *testing.T, simulator *sim.Simulator, n int) ([]*sim.Machine, []*talos.Machine) {
 	t.Helper()
 
-	o := newOwner(t, sim)
+	o := newOwner(t, simulator)
 	f := o.fleet(t, nil)
-	machines, apis := make([]*talossim.Machine, n), make([]*talos.Machine, n)
+	machines, apis := make([]*sim.Machine, n), make([]*talos.Machine, n)
 
 	for i := range n {
-		machines[i] = add(t, sim, talossim.MachineOptions{Hostname: fmt.Sprintf("cp-%d", i+1)})
+		machines[i] = add(t, simulator, sim.MachineOptions{Hostname: fmt.Sprintf("cp-%d", i+1)})
 		apis[i] = f.Machine(wanted(machines[i]))
 		must(t, apis[i].ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, machines[i].UUID()))
 	}
@@ -40,35 +40,35 @@ func controlPlanes(t *testing.T, sim *talossim.Simulator, n int) ([]*talossim.Ma
 		})
 	}
 
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
 	return machines, apis
 }
 
 // threePlanes are the control planes of a cluster.
 type threePlanes struct {
-	sim      *talossim.Simulator
-	machines []*talossim.Machine
+	sim      *sim.Simulator
+	machines []*sim.Machine
 	apis     []*talos.Machine
 	// lose makes a machine lose its answer to the call that is tested, if that is tested.
-	lose func(*talossim.Machine)
+	lose func(*sim.Machine)
 }
 
 // answeredOrNot runs a test of a call twice: with all answers, and with the first one lost.
 func answeredOrNot(t *testing.T, method string, test func(*testing.T, threePlanes)) {
 	t.Helper()
 
-	for name, lose := range map[string]func(*talossim.Machine){
-		"an answer":     func(*talossim.Machine) {},
-		"a lost answer": func(m *talossim.Machine) { m.SetFault(talossim.Fault{Method: method, DropResponse: true}) },
+	for name, lose := range map[string]func(*sim.Machine){
+		"an answer":     func(*sim.Machine) {},
+		"a lost answer": func(m *sim.Machine) { m.SetFault(sim.Fault{Method: method, DropResponse: true}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{})
-			machines, apis := controlPlanes(t, sim, 3)
+			simulator := site(t, sim.Options{})
+			machines, apis := controlPlanes(t, simulator, 3)
 
-			test(t, threePlanes{sim: sim, machines: machines, apis: apis, lose: lose})
+			test(t, threePlanes{sim: simulator, machines: machines, apis: apis, lose: lose})
 		})
 	}
 }
@@ -85,13 +85,13 @@ func viewOf(t *testing.T, api *talos.Machine) cluster.EtcdView {
 func TestEtcdViewsAgree(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	machines, apis := controlPlanes(t, sim, 3)
+	simulator := site(t, sim.Options{})
+	machines, apis := controlPlanes(t, simulator, 3)
 
 	var own []string
 
 	first := viewOf(t, apis[0])
-	if n := len(sim.Calls()); n != 3 {
+	if n := len(simulator.Calls()); n != 3 {
 		t.Errorf("%d calls, want 3", n)
 	}
 
@@ -154,8 +154,8 @@ func TestForfeitLeadership(t *testing.T) {
 func TestASingleMemberKeepsWhatItIs(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	machines, apis := controlPlanes(t, sim, 1)
+	simulator := site(t, sim.Options{})
+	machines, apis := controlPlanes(t, simulator, 1)
 
 	must(t, apis[0].ForfeitLeadership(t.Context()))
 
@@ -218,17 +218,17 @@ func TestRemoveMember(t *testing.T) {
 func TestRemoveMemberErrors(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	machines, apis := controlPlanes(t, sim, 2)
+	simulator := site(t, sim.Options{})
+	machines, apis := controlPlanes(t, simulator, 2)
 	dead := viewOf(t, apis[1]).Member
 
 	if err := apis[0].RemoveMember(t.Context(), "cp-2"); !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) {
 		t.Errorf("a name: %v", err)
 	}
 
-	machines[0].SetFault(talossim.Fault{Method: "EtcdRemoveMemberByID", Cut: true})
+	machines[0].SetFault(sim.Fault{Method: "EtcdRemoveMemberByID", Cut: true})
 
-	err := newOwner(t, sim).fleet(t, shortly).Machine(wanted(machines[0])).RemoveMember(t.Context(), dead)
+	err := newOwner(t, simulator).fleet(t, shortly).Machine(wanted(machines[0])).RemoveMember(t.Context(), dead)
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "still in the member list") {
 		t.Errorf("a lost request: %v", err)
 	}
@@ -243,14 +243,14 @@ func TestRemoveMemberErrors(t *testing.T) {
 func TestWorkersHaveNoEtcd(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
 	f := o.fleet(t, nil)
-	_, first := member(t, sim, o, f, machinetype.TypeControlPlane)
+	_, first := member(t, simulator, o, f, machinetype.TypeControlPlane)
 	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
 	must(t, first.Bootstrap(t.Context()))
 
-	_, worker := member(t, sim, o, f, machinetype.TypeWorker)
+	_, worker := member(t, simulator, o, f, machinetype.TypeWorker)
 	observed(t, worker, "became ready", settled)
 
 	ctx := t.Context()

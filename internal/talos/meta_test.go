@@ -10,24 +10,24 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 func TestWriteMeta(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
 	f := o.fleet(t, nil)
-	m, api := member(t, sim, o, f, machinetype.TypeControlPlane)
+	m, api := member(t, simulator, o, f, machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 	// META is only read where values are wanted.
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
-	if got := api.Observe(t.Context()); got.Meta != nil || len(callsOf(sim, "MetaKeys")) != 0 {
+	if got := api.Observe(t.Context()); got.Meta != nil || len(callsOf(simulator, "MetaKeys")) != 0 {
 		t.Errorf("META %v was read without being wanted", got.Meta)
 	}
 
@@ -40,7 +40,7 @@ func TestWriteMeta(t *testing.T) {
 	// Only what differs is written; a second time nothing is.
 	must(t, api.WriteMeta(t.Context(), want))
 
-	if got := callsOf(sim, "0x"); len(got) != 2 || !strings.Contains(got[0], "0x0d") || !strings.Contains(got[1], "0x0e") {
+	if got := callsOf(simulator, "0x"); len(got) != 2 || !strings.Contains(got[0], "0x0d") || !strings.Contains(got[1], "0x0e") {
 		t.Errorf("written %v", got)
 	}
 
@@ -54,10 +54,10 @@ func TestWriteMeta(t *testing.T) {
 }
 
 // callsOf lists the calls that asked for something.
-func callsOf(sim *talossim.Simulator, detail string) []string {
+func callsOf(simulator *sim.Simulator, detail string) []string {
 	var found []string
 
-	for _, c := range sim.Calls() {
+	for _, c := range simulator.Calls() {
 		if strings.HasPrefix(c.Detail, detail) {
 			found = append(found, c.String())
 		}
@@ -72,29 +72,29 @@ func TestWriteMetaErrors(t *testing.T) {
 	const private = "sesame"
 
 	tests := map[string]struct {
-		platform  talossim.Platform
-		fault     talossim.Fault
+		platform  sim.Platform
+		fault     sim.Fault
 		uuid      string
 		value     string
 		class     error
 		permanent bool
 		text      string
 	}{
-		"a container":           {platform: talossim.Container, class: talos.ErrUnsupported, permanent: true, text: "no META here, as in containers: method is not supported in container mode"},
+		"a container":           {platform: sim.Container, class: talos.ErrUnsupported, permanent: true, text: "no META here, as in containers: method is not supported in container mode"},
 		"no space":              {value: strings.Repeat("x", 256<<10), class: talos.ErrRejected, permanent: true, text: "key 0x0c: rejected: meta write failed"},
-		"a client without role": {fault: talossim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, class: talos.ErrNotAuthorised, permanent: true},
-		"a restarting machine":  {fault: talossim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable, text: "starting"},
-		"a lost answer":         {fault: talossim.Fault{DropResponse: true}, class: talos.ErrUnreachable},
+		"a client without role": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, class: talos.ErrNotAuthorised, permanent: true},
+		"a restarting machine":  {fault: sim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable, text: "starting"},
+		"a lost answer":         {fault: sim.Fault{DropResponse: true}, class: talos.ErrUnreachable},
 		"another hardware UUID": {uuid: "11111111-2222-3333-4444-555555555555", class: talos.ErrForeign, permanent: true, text: "expected is 11111111"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{})
-			o := newOwner(t, sim)
+			simulator := site(t, sim.Options{})
+			o := newOwner(t, simulator)
 			f := o.fleet(t, shortly)
-			m := add(t, sim, talossim.MachineOptions{Platform: test.platform})
+			m := add(t, simulator, sim.MachineOptions{Platform: test.platform})
 			api := f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
 			must(t, o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
@@ -118,7 +118,7 @@ func TestWriteMetaErrors(t *testing.T) {
 				t.Errorf("the error shows the value: %v", err)
 			}
 
-			if sent := len(sim.CallsTo("MetaWrite")); test.uuid != "" && sent != 0 {
+			if sent := len(simulator.CallsTo("MetaWrite")); test.uuid != "" && sent != 0 {
 				t.Errorf("%d values were sent to another machine", sent)
 			}
 
@@ -139,12 +139,12 @@ func TestWriteMetaErrors(t *testing.T) {
 func TestWriteMetaInMaintenance(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	m := add(t, sim, talossim.MachineOptions{})
+	simulator := site(t, sim.Options{})
+	m := add(t, simulator, sim.MachineOptions{})
 
-	err := newOwner(t, sim).fleet(t, nil).Machine(wanted(m)).WriteMeta(t.Context(), map[uint8]string{0x0c: "x"})
-	if !errors.Is(err, talos.ErrMaintenance) || len(sim.CallsTo("MetaWrite")) != 0 {
-		t.Errorf("err = %v with %d calls", err, len(sim.CallsTo("MetaWrite")))
+	err := newOwner(t, simulator).fleet(t, nil).Machine(wanted(m)).WriteMeta(t.Context(), map[uint8]string{0x0c: "x"})
+	if !errors.Is(err, talos.ErrMaintenance) || len(simulator.CallsTo("MetaWrite")) != 0 {
+		t.Errorf("err = %v with %d calls", err, len(simulator.CallsTo("MetaWrite")))
 	}
 }
 
@@ -152,16 +152,16 @@ func TestWriteMetaInMaintenance(t *testing.T) {
 func TestWriteMetaOfNetwork(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 	must(t, api.WriteMeta(t.Context(), map[uint8]string{cluster.MetaNetwork: "addresses: []"}))
 
-	sim.SetOnCall(func(c talossim.Call) error {
+	simulator.SetOnCall(func(c sim.Call) error {
 		if c.Method == "MetaWrite" {
-			m.SetFault(talossim.Fault{Cut: true, Count: -1, Method: "Get"})
+			m.SetFault(sim.Fault{Cut: true, Count: -1, Method: "Get"})
 		}
 
 		return nil
@@ -182,10 +182,10 @@ func TestWriteMetaOfNetwork(t *testing.T) {
 func TestWriteMetaUUIDOverride(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
 	f := o.fleet(t, nil)
-	m, api := member(t, sim, o, f, machinetype.TypeControlPlane)
+	m, api := member(t, simulator, o, f, machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 	wanting := wanted(m)
@@ -203,9 +203,9 @@ func TestWriteMetaUUIDOverride(t *testing.T) {
 func TestTrustNodeNames(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{Hostname: "cp-one"})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{Hostname: "cp-one"})
 	api := o.fleet(t, nil).Machine(wanted(m))
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
@@ -231,19 +231,19 @@ func TestTrustNodeNames(t *testing.T) {
 			f := o.fleet(t, func(o *talos.Options) { o.TrustNodeNames = test.trust })
 			api := f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: test.uuid, NodeName: test.node})
 
-			sim.ForgetCalls()
+			simulator.ForgetCalls()
 
 			if got := api.Observe(t.Context()); got.UUID != test.want || !settled(got) {
 				t.Errorf("state %+v, want the UUID %s", got, test.want)
 			}
 
-			if calls := sim.Calls(); len(calls) != test.calls {
+			if calls := simulator.Calls(); len(calls) != test.calls {
 				t.Errorf("%d calls, want %d: %v", len(calls), test.calls, calls)
 			}
 
 			// No change is made on the word of a certificate.
 			if test.uuid != "" {
-				if err := api.Reset(t.Context(), false); !errors.Is(err, talos.ErrForeign) || len(sim.CallsTo("Reset")) != 0 {
+				if err := api.Reset(t.Context(), false); !errors.Is(err, talos.ErrForeign) || len(simulator.CallsTo("Reset")) != 0 {
 					t.Errorf("reset: %v", err)
 				}
 			}

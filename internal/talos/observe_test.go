@@ -12,31 +12,31 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 )
 
 func TestObserveMaintenance(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		options talossim.MachineOptions
+		options sim.MachineOptions
 		version string
 		uuid    bool
 	}{
-		"1.13":           {options: talossim.MachineOptions{TalosVersion: "v1.13.0"}, version: "v1.13.0", uuid: true},
-		"1.12":           {options: talossim.MachineOptions{TalosVersion: "v1.12.6"}, uuid: true},
-		"container":      {options: talossim.MachineOptions{Platform: talossim.Container}, version: talossim.DefaultTalosVersion},
-		"no usable uuid": {options: talossim.MachineOptions{UUID: "03000200-0400-0500-0006-000700080009"}, version: talossim.DefaultTalosVersion},
+		"1.13":           {options: sim.MachineOptions{TalosVersion: "v1.13.0"}, version: "v1.13.0", uuid: true},
+		"1.12":           {options: sim.MachineOptions{TalosVersion: "v1.12.6"}, uuid: true},
+		"container":      {options: sim.MachineOptions{Platform: sim.Container}, version: sim.DefaultTalosVersion},
+		"no usable uuid": {options: sim.MachineOptions{UUID: "03000200-0400-0500-0006-000700080009"}, version: sim.DefaultTalosVersion},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{})
-			m := add(t, sim, test.options)
+			simulator := site(t, sim.Options{})
+			m := add(t, simulator, test.options)
 
-			got := newOwner(t, sim).fleet(t, nil).Machine(wanted(m)).Observe(t.Context())
+			got := newOwner(t, simulator).fleet(t, nil).Machine(wanted(m)).Observe(t.Context())
 			if got.Access != cluster.Maintenance || got.Stage != cluster.StageMaintenance || got.TalosVersion != test.version {
 				t.Errorf("state %+v", got)
 			}
@@ -45,7 +45,7 @@ func TestObserveMaintenance(t *testing.T) {
 				t.Errorf("uuid %q, want %q", got.UUID, want)
 			}
 
-			if n := len(sim.Calls()); n > 3 {
+			if n := len(simulator.Calls()); n > 3 {
 				t.Errorf("%d calls, want 3 at most", n)
 			}
 		})
@@ -55,9 +55,9 @@ func TestObserveMaintenance(t *testing.T) {
 func TestObserveFollowsAMachine(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{Hostname: "cp-one", Schematic: "376567988ad3"})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{Hostname: "cp-one", Schematic: "376567988ad3"})
 	api := o.fleet(t, nil).Machine(wanted(m))
 	configuration := o.config(t, machinetype.TypeControlPlane)
 
@@ -94,26 +94,26 @@ func TestObserveFollowsAMachine(t *testing.T) {
 	again := o.fleet(t, nil).Machine(wanted(m))
 
 	for _, most := range []int{7, 6} {
-		sim.ForgetCalls()
+		simulator.ForgetCalls()
 
 		state := again.Observe(t.Context())
 		if state.NodeName != want.NodeName || state.ConfigDigest != digest || state.BootID != m.BootID() || !settled(state) {
 			t.Errorf("observed again: %+v", state)
 		}
 
-		if calls := sim.Calls(); len(calls) != most {
+		if calls := simulator.Calls(); len(calls) != most {
 			t.Errorf("%d calls, want %d: %v", len(calls), most, calls)
 		}
 	}
 
 	// A read that only reports takes four.
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
 	recorded := wanted(m)
 	recorded.NodeName = want.NodeName
 
 	state := o.fleet(t, func(o *talos.Options) { o.TrustNodeNames = true }).Machine(recorded).Observe(t.Context())
-	if calls := sim.Calls(); len(calls) != 4 || !settled(state) || state.UUID != want.UUID || state.BootID != "" {
+	if calls := simulator.Calls(); len(calls) != 4 || !settled(state) || state.UUID != want.UUID || state.BootID != "" {
 		t.Errorf("%d calls, want 4: %v; %+v", len(calls), calls, state)
 	}
 }
@@ -122,9 +122,9 @@ func TestObserveFollowsAMachine(t *testing.T) {
 func TestObserveImages(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api, config := waiting(t, sim, o, o.fleet(t, nil))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api, config := waiting(t, simulator, o, o.fleet(t, nil))
 
 	if got := api.Observe(t.Context()); got.Images != nil {
 		t.Errorf("images %v, and nobody asked", got.Images)
@@ -134,7 +134,7 @@ func TestObserveImages(t *testing.T) {
 		return o.fleet(t, func(o *talos.Options) { o.Digest, o.Images = nil, read }).Machine(wanted(m))
 	}
 
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
 	got := images(func(active []byte) (cluster.Images, error) {
 		return cluster.Images{cluster.Kubelet: string(active)}, nil
@@ -145,7 +145,7 @@ func TestObserveImages(t *testing.T) {
 
 	reads := 0
 
-	for _, call := range sim.Calls() {
+	for _, call := range simulator.Calls() {
 		if strings.HasPrefix(call.Detail, "MachineConfigs") {
 			reads++
 		}
@@ -164,10 +164,10 @@ func TestObserveImages(t *testing.T) {
 func TestObserveWorker(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
 	f := o.fleet(t, nil)
-	_, worker := member(t, sim, o, f, machinetype.TypeWorker)
+	_, worker := member(t, simulator, o, f, machinetype.TypeWorker)
 
 	// Without a control plane a worker gets no certificate and its API is closed.
 	closed := observed(t, worker, "closed its API", func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
@@ -175,7 +175,7 @@ func TestObserveWorker(t *testing.T) {
 		t.Errorf("state %+v, want a cause and nothing else", closed)
 	}
 
-	_, first := member(t, sim, o, f, machinetype.TypeControlPlane)
+	_, first := member(t, simulator, o, f, machinetype.TypeControlPlane)
 	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
 
 	joined := observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
@@ -191,11 +191,11 @@ func TestObserveWorker(t *testing.T) {
 func TestObserveForeign(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	theirs, ours := ownerOf(t, sim, theirSecrets), newOwner(t, sim)
-	m, api := member(t, sim, theirs, theirs.fleet(t, nil), machinetype.TypeControlPlane)
+	simulator := site(t, sim.Options{})
+	theirs, ours := ownerOf(t, simulator, theirSecrets), newOwner(t, simulator)
+	m, api := member(t, simulator, theirs, theirs.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, api, "joined the other cluster", waitsForBootstrap)
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
 	stranger := ours.fleet(t, nil).Machine(wanted(m))
 	if got := stranger.Observe(t.Context()); got.Access != cluster.Foreign || !strings.Contains(got.Cause, "not signed by the Talos CA of this cluster") {
@@ -218,7 +218,7 @@ func TestObserveForeign(t *testing.T) {
 		t.Errorf("inspect without credentials: %v", err)
 	}
 
-	if calls := sim.Calls(); len(calls) != 0 {
+	if calls := simulator.Calls(); len(calls) != 0 {
 		t.Errorf("a machine of another cluster was sent %v", calls)
 	}
 }
@@ -226,14 +226,14 @@ func TestObserveForeign(t *testing.T) {
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{})
 	configuration := o.config(t, machinetype.TypeWorker)
 
 	info, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently})
 	must(t, err)
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
 	wrong := o.fleet(t, func(o *talos.Options) { o.Fingerprints = map[string][]string{m.Name(): {"bm90IHRoaXMgb25l"}} }).Machine(wanted(m))
 	if got := wrong.Observe(t.Context()); got.Access != cluster.Foreign || !strings.Contains(got.Cause, info.Fingerprint) {
@@ -244,7 +244,7 @@ func TestFingerprint(t *testing.T) {
 		t.Errorf("apply: %v", err)
 	}
 
-	if calls := sim.Calls(); len(calls) != 0 {
+	if calls := simulator.Calls(); len(calls) != 0 {
 		t.Errorf("a machine with another fingerprint was sent %v", calls)
 	}
 
@@ -255,9 +255,9 @@ func TestFingerprint(t *testing.T) {
 func TestObserveAfterReboot(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 	for range 3 {
@@ -275,12 +275,12 @@ func TestObserveAfterReboot(t *testing.T) {
 func TestObserveUnavailable(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
-	for name, fault := range map[string]talossim.Fault{
+	for name, fault := range map[string]sim.Fault{
 		"unavailable": {Code: codes.Unavailable, Message: "machined is restarting", Count: -1},
 		"cut off":     {Cut: true, Count: -1},
 	} {
@@ -299,7 +299,7 @@ func TestObserveUnavailable(t *testing.T) {
 	}
 
 	// One call that fails is made good by a second look on another connection.
-	m.SetFault(talossim.Fault{Method: "Version", Cut: true})
+	m.SetFault(sim.Fault{Method: "Version", Cut: true})
 
 	if got := api.Observe(t.Context()); got.Access != cluster.Member {
 		t.Errorf("after one lost call: %+v", got)
@@ -309,10 +309,10 @@ func TestObserveUnavailable(t *testing.T) {
 func TestObserveIsBoundedAndCancelled(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{})
-	m.SetFault(talossim.Fault{Method: "Version", Latency: time.Hour, Count: -1})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{})
+	m.SetFault(sim.Fault{Method: "Version", Latency: time.Hour, Count: -1})
 
 	slow := o.fleet(t, func(o *talos.Options) {
 		o.Timeouts.Call, o.Timeouts.Observe = 200*time.Millisecond, 300*time.Millisecond
@@ -333,11 +333,11 @@ func TestObserveIsBoundedAndCancelled(t *testing.T) {
 func TestInspect(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{
 		Hostname: "rack-7", Schematic: "376567988ad3",
-		Disks: []talossim.Disk{{Path: "/dev/nvme0n1", Size: 64 << 30, Model: "FAST", Serial: "S1", Transport: "nvme"}},
+		Disks: []sim.Disk{{Path: "/dev/nvme0n1", Size: 64 << 30, Model: "FAST", Serial: "S1", Transport: "nvme"}},
 	})
 
 	check := func(info talos.Info, access cluster.Access) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -20,28 +20,28 @@ func TestReboot(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault     talossim.Fault
+		fault     sim.Fault
 		first     error
 		permanent bool
 		calls     int
 	}{
 		"an answer":      {calls: 1},
-		"a lost answer":  {fault: talossim.Fault{DropResponse: true}, calls: 1},
-		"a lost request": {fault: talossim.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
-		"unavailable":    {fault: talossim.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it": {fault: talossim.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, permanent: true, calls: 2},
-		"no way to it":   {fault: talossim.Fault{Code: codes.FailedPrecondition}, first: talos.ErrUnsupported, permanent: true, calls: 2},
+		"a lost answer":  {fault: sim.Fault{DropResponse: true}, calls: 1},
+		"a lost request": {fault: sim.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
+		"unavailable":    {fault: sim.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
+		"no role for it": {fault: sim.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, permanent: true, calls: 2},
+		"no way to it":   {fault: sim.Fault{Code: codes.FailedPrecondition}, first: talos.ErrUnsupported, permanent: true, calls: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{})
-			o := newOwner(t, sim)
-			m, api, _ := waiting(t, sim, o, o.fleet(t, nil))
+			simulator := site(t, sim.Options{})
+			o := newOwner(t, simulator)
+			m, api, _ := waiting(t, simulator, o, o.fleet(t, nil))
 			boot := m.BootID()
 
-			if test.fault != (talossim.Fault{}) {
+			if test.fault != (sim.Fault{}) {
 				test.fault.Method = "Reboot"
 				m.SetFault(test.fault)
 			}
@@ -59,7 +59,7 @@ func TestReboot(t *testing.T) {
 				return waitsForBootstrap(s) && s.BootID != "" && s.BootID != boot && s.BootID == m.BootID()
 			})
 
-			if n := len(sim.CallsTo("Reboot")); n != test.calls {
+			if n := len(simulator.CallsTo("Reboot")); n != test.calls {
 				t.Errorf("%d calls, want %d", n, test.calls)
 			}
 		})
@@ -81,21 +81,21 @@ func TestRebootMeetsAnotherSequence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			delays := talossim.TestDelays()
+			delays := sim.TestDelays()
 			delays.Shutdown = time.Hour
 
-			sim := site(t, talossim.Options{Delays: &delays})
-			o := newOwner(t, sim)
-			_, api, _ := waiting(t, sim, o, o.fleet(t, nil))
+			simulator := site(t, sim.Options{Delays: &delays})
+			o := newOwner(t, simulator)
+			_, api, _ := waiting(t, simulator, o, o.fleet(t, nil))
 
 			must(t, test.begin(t.Context(), api))
-			sim.ForgetCalls()
+			simulator.ForgetCalls()
 
 			if err := api.Reboot(t.Context(), ""); !errors.Is(err, test.class) || wait.IsPermanent(err) {
 				t.Errorf("err = %v, want %v", err, test.class)
 			}
 
-			if n := len(sim.CallsTo("Reboot")); n != 0 {
+			if n := len(simulator.CallsTo("Reboot")); n != 0 {
 				t.Errorf("%d calls", n)
 			}
 		})
@@ -120,9 +120,9 @@ func TestRebootOfAContainer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{})
-			o := newOwner(t, sim)
-			m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
+			simulator := site(t, sim.Options{})
+			o := newOwner(t, simulator)
+			m := add(t, simulator, sim.MachineOptions{Platform: sim.Container})
 			api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 			next := o.config(t, machinetype.TypeControlPlane)
 
@@ -157,14 +157,14 @@ func TestRebootOfAContainer(t *testing.T) {
 func TestRebootOfAContainerThatDoesNotTakeIt(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{Platform: sim.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
-	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", Code: codes.Unimplemented, Message: "the REBOOT mode is not supported"})
+	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Code: codes.Unimplemented, Message: "the REBOOT mode is not supported"})
 
 	if err := api.Reboot(t.Context(), ""); !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
 		t.Errorf("err = %v", err)
@@ -177,16 +177,16 @@ func TestChangesCompareTheUUID(t *testing.T) {
 
 	const another = "11111111-2222-3333-4444-555555555555"
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, own, config := waiting(t, sim, o, o.fleet(t, nil))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, own, config := waiting(t, simulator, o, o.fleet(t, nil))
 
 	mistaken := wanted(m)
 	mistaken.UUID = another
 	known := o.fleet(t, nil).Machine(mistaken)
 	ctx := t.Context()
 
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
 	for what, err := range map[string]error{
 		"try":     own.TryConfig(ctx, withSysctl(t, config), another, time.Minute),
@@ -204,7 +204,7 @@ func TestChangesCompareTheUUID(t *testing.T) {
 		}
 	}
 
-	for _, call := range sim.Calls() {
+	for _, call := range simulator.Calls() {
 		if call.Mutates() {
 			t.Errorf("the wrong machine was sent %s", call)
 		}

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -27,11 +27,11 @@ import (
 var kept = map[string]string{"/test/a": strings.Repeat("a", 300<<10), "/test/b": "b"}
 
 // lost is a control plane that waits for its bootstrap, and a snapshot of the etcd it had.
-func lost(t *testing.T, sim *talossim.Simulator, change func(*talos.Options)) (*talossim.Machine, *talos.Machine, []byte) {
+func lost(t *testing.T, simulator *sim.Simulator, change func(*talos.Options)) (*sim.Machine, *talos.Machine, []byte) {
 	t.Helper()
 
-	o := newOwner(t, sim)
-	m, former := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	o := newOwner(t, simulator)
+	m, former := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, former, "waited for its bootstrap", waitsForBootstrap)
 	must(t, former.Bootstrap(t.Context()))
 	observed(t, former, "became ready", settled)
@@ -48,7 +48,7 @@ func lost(t *testing.T, sim *talossim.Simulator, change func(*talos.Options)) (*
 	observed(t, api, "was blank", func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
 	must(t, former.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
 	observed(t, api, "waited again", waitsForBootstrap)
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
 	return m, api, snapshot.Bytes()
 }
@@ -62,41 +62,41 @@ func TestRestoreOnce(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault talossim.Fault
+		fault sim.Fault
 		// first is the class of the first attempt's error.
 		first               error
 		uploads, bootstraps int
 	}{
 		"an answer": {uploads: 1, bootstraps: 1},
 		"not ready": {
-			fault: talossim.Fault{Method: "EtcdRecover", Code: codes.FailedPrecondition, Message: "etcd service is not ready for recovery yet"},
+			fault: sim.Fault{Method: "EtcdRecover", Code: codes.FailedPrecondition, Message: "etcd service is not ready for recovery yet"},
 			first: talos.ErrInProgress, uploads: 2, bootstraps: 1,
 		},
 		"an upload that is cut": {
-			fault: talossim.Fault{Method: "EtcdRecover", After: 200 << 10, Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
+			fault: sim.Fault{Method: "EtcdRecover", After: 200 << 10, Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
 		},
 		"power that is cut in an upload": {
-			fault: talossim.Fault{Method: "EtcdRecover", After: 200 << 10, Crash: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
+			fault: sim.Fault{Method: "EtcdRecover", After: 200 << 10, Crash: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
 		},
 		"an upload whose answer is lost": {
-			fault: talossim.Fault{Method: "EtcdRecover", DropResponse: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
+			fault: sim.Fault{Method: "EtcdRecover", DropResponse: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
 		},
 		"a bootstrap whose answer is lost": {
-			fault: talossim.Fault{Method: "Bootstrap", DropResponse: true}, uploads: 1, bootstraps: 1,
+			fault: sim.Fault{Method: "Bootstrap", DropResponse: true}, uploads: 1, bootstraps: 1,
 		},
 		"a bootstrap that is lost": {
-			fault: talossim.Fault{Method: "Bootstrap", Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 2,
+			fault: sim.Fault{Method: "Bootstrap", Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 2,
 		},
 		"no role for it": {
-			fault: talossim.Fault{Method: "EtcdRecover", Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, uploads: 2, bootstraps: 1,
+			fault: sim.Fault{Method: "EtcdRecover", Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, uploads: 2, bootstraps: 1,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim := site(t, talossim.Options{})
-			m, api, snapshot := lost(t, sim, shortlyUnless(test.first == nil))
+			simulator := site(t, sim.Options{})
+			m, api, snapshot := lost(t, simulator, shortlyUnless(test.first == nil))
 
 			if test.fault.Method != "" {
 				m.SetFault(test.fault)
@@ -128,12 +128,12 @@ func TestRestoreOnce(t *testing.T) {
 				t.Errorf("etcd has %d keys, want those of the snapshot (%v)", len(got), err)
 			}
 
-			uploads, bootstraps := sim.CallsTo("EtcdRecover"), sim.CallsTo("Bootstrap")
+			uploads, bootstraps := simulator.CallsTo("EtcdRecover"), simulator.CallsTo("Bootstrap")
 			if len(uploads) != test.uploads || len(bootstraps) != test.bootstraps {
 				t.Errorf("uploads %v and bootstraps %v, want %d and %d", uploads, bootstraps, test.uploads, test.bootstraps)
 			}
 
-			if slices.ContainsFunc(bootstraps, func(c talossim.Call) bool { return c.Detail != "recover" }) {
+			if slices.ContainsFunc(bootstraps, func(c sim.Call) bool { return c.Detail != "recover" }) {
 				t.Errorf("a bootstrap without the snapshot: %v", bootstraps)
 			}
 		})
@@ -144,8 +144,8 @@ func TestRestoreOnce(t *testing.T) {
 func TestRestoreThatCannotReadTheSnapshot(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	_, api, snapshot := lost(t, sim, nil)
+	simulator := site(t, sim.Options{})
+	_, api, snapshot := lost(t, simulator, nil)
 	broken := errors.New("the disk is gone")
 
 	for _, failure := range []error{broken, io.ErrUnexpectedEOF, fmt.Errorf("decrypt: %w", io.EOF)} {
@@ -155,7 +155,7 @@ func TestRestoreThatCannotReadTheSnapshot(t *testing.T) {
 		}
 	}
 
-	if n := len(sim.CallsTo("Bootstrap")); n != 0 {
+	if n := len(simulator.CallsTo("Bootstrap")); n != 0 {
 		t.Errorf("%d bootstraps", n)
 	}
 
@@ -166,16 +166,16 @@ func TestRestoreThatCannotReadTheSnapshot(t *testing.T) {
 func TestRestoreOnASilentMachine(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	m, api, snapshot := lost(t, sim, func(o *talos.Options) { o.Timeouts.Stall = 200 * time.Millisecond })
-	m.SetFault(talossim.Fault{Method: "EtcdRecover", After: 100 << 10, Latency: time.Hour})
+	simulator := site(t, sim.Options{})
+	m, api, snapshot := lost(t, simulator, func(o *talos.Options) { o.Timeouts.Stall = 200 * time.Millisecond })
+	m.SetFault(sim.Fault{Method: "EtcdRecover", After: 100 << 10, Latency: time.Hour})
 
 	err := api.Restore(t.Context(), bytes.NewReader(snapshot))
 	if !errors.Is(err, talos.ErrUnreachable) || !strings.Contains(err.Error(), "nothing moved for 200ms") {
 		t.Errorf("err = %v", err)
 	}
 
-	if n := len(sim.CallsTo("Bootstrap")); n != 0 {
+	if n := len(simulator.CallsTo("Bootstrap")); n != 0 {
 		t.Errorf("%d bootstraps", n)
 	}
 }
@@ -187,7 +187,7 @@ func TestRestoreOfABrokenSnapshot(t *testing.T) {
 	t.Run("its data is left", func(t *testing.T) {
 		t.Parallel()
 
-		_, api, snapshot := lost(t, site(t, talossim.Options{}), nil)
+		_, api, snapshot := lost(t, site(t, sim.Options{}), nil)
 		snapshot[len(snapshot)-1] ^= 1
 
 		// A second attempt, of the next run, meets what the first one left.
@@ -211,7 +211,7 @@ func TestRestoreOfABrokenSnapshot(t *testing.T) {
 	t.Run("nothing is left", func(t *testing.T) {
 		t.Parallel()
 
-		m, api, snapshot := lost(t, site(t, talossim.Options{}), nil)
+		m, api, snapshot := lost(t, site(t, sim.Options{}), nil)
 		junk := bytes.Repeat([]byte("junk"), 50_000)
 
 		err := api.Restore(t.Context(), bytes.NewReader(junk))
@@ -238,17 +238,17 @@ func TestRestoreOfABrokenSnapshot(t *testing.T) {
 func TestRestoreThatIsInterruptedByAReboot(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	m, api, snapshot := lost(t, sim, nil)
+	simulator := site(t, sim.Options{})
+	m, api, snapshot := lost(t, simulator, nil)
 
 	// The first list is asked for before the bootstrap.
-	m.SetFault(talossim.Fault{Method: "ServiceList", From: 2, Crash: true})
+	m.SetFault(sim.Fault{Method: "ServiceList", From: 2, Crash: true})
 
 	ended := make(chan error, 1)
 
 	go func() { ended <- api.Restore(t.Context(), bytes.NewReader(snapshot)) }()
 
-	must(t, m.AwaitStage(t.Context(), talossim.StageUnknown))
+	must(t, m.AwaitStage(t.Context(), sim.StageUnknown))
 	m.ClearFaults()
 	m.PowerOn()
 
@@ -263,19 +263,19 @@ func TestRestoreThatIsInterruptedByAReboot(t *testing.T) {
 func TestRestoreOfWhatCannotBe(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
 	f := o.fleet(t, nil)
-	m, first := member(t, sim, o, f, machinetype.TypeControlPlane)
+	m, first := member(t, simulator, o, f, machinetype.TypeControlPlane)
 	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
 	must(t, first.Bootstrap(t.Context()))
 	observed(t, first, "became ready", settled)
 	must(t, m.PutEtcdKeys(t.Context(), kept))
 
-	_, worker := member(t, sim, o, f, machinetype.TypeWorker)
+	_, worker := member(t, simulator, o, f, machinetype.TypeWorker)
 	observed(t, worker, "joined", settled)
 
-	blank := f.Machine(wanted(add(t, sim, talossim.MachineOptions{})))
+	blank := f.Machine(wanted(add(t, simulator, sim.MachineOptions{})))
 	snapshot := make([]byte, 512+sha256.Size)
 
 	// A member keeps its data.
@@ -289,7 +289,7 @@ func TestRestoreOfWhatCannotBe(t *testing.T) {
 		t.Errorf("in maintenance mode: %v", err)
 	}
 
-	if n := len(sim.CallsTo("EtcdRecover")); n != 0 {
+	if n := len(simulator.CallsTo("EtcdRecover")); n != 0 {
 		t.Errorf("%d uploads", n)
 	}
 }
@@ -297,9 +297,9 @@ func TestRestoreOfWhatCannotBe(t *testing.T) {
 func TestEtcdSnapshotThatBreaksOff(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api := member(t, sim, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)
@@ -309,11 +309,11 @@ func TestEtcdSnapshotThatBreaksOff(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		api   *talos.Machine
-		fault talossim.Fault
+		fault sim.Fault
 		text  string
 	}{
-		"cut":    {api, talossim.Fault{Cut: true}, "EOF"},
-		"silent": {hasty, talossim.Fault{Latency: time.Hour}, "nothing moved for 200ms"},
+		"cut":    {api, sim.Fault{Cut: true}, "EOF"},
+		"silent": {hasty, sim.Fault{Latency: time.Hour}, "nothing moved for 200ms"},
 	} {
 		test.fault.Method, test.fault.After = "EtcdSnapshot", 200<<10
 		m.SetFault(test.fault)

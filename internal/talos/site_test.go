@@ -18,8 +18,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -47,16 +47,16 @@ func newSecrets() (*secrets.Bundle, error) {
 	return secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Minute)), contract)
 }
 
-func newOwner(t *testing.T, sim *talossim.Simulator) owner {
+func newOwner(t *testing.T, simulator *sim.Simulator) owner {
 	t.Helper()
 
-	return ownerOf(t, sim, ourSecrets)
+	return ownerOf(t, simulator, ourSecrets)
 }
 
-func ownerOf(t *testing.T, sim *talossim.Simulator, generated func() (*secrets.Bundle, error)) owner {
+func ownerOf(t *testing.T, simulator *sim.Simulator, generated func() (*secrets.Bundle, error)) owner {
 	t.Helper()
 
-	endpoint, err := sim.Endpoint()
+	endpoint, err := simulator.Endpoint()
 	must(t, err)
 
 	bundle, err := generated()
@@ -131,31 +131,31 @@ func shortlyUnless(comes bool) func(*talos.Options) {
 	return shortly
 }
 
-func site(t *testing.T, options talossim.Options) *talossim.Simulator {
+func site(t *testing.T, options sim.Options) *sim.Simulator {
 	t.Helper()
 
-	return talossim.ForTest(t, options)
+	return sim.ForTest(t, options)
 }
 
-func add(t *testing.T, sim *talossim.Simulator, options talossim.MachineOptions) *talossim.Machine {
+func add(t *testing.T, simulator *sim.Simulator, options sim.MachineOptions) *sim.Machine {
 	t.Helper()
 
-	m, err := sim.AddMachine(t.Context(), options)
+	m, err := simulator.AddMachine(t.Context(), options)
 	must(t, err)
 
 	return m
 }
 
 // wanted is a simulated machine in the words of the planner.
-func wanted(m *talossim.Machine) cluster.Machine {
+func wanted(m *sim.Machine) cluster.Machine {
 	return cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: m.UUID()}
 }
 
 // member is a machine that was configured, whatever the limits of the fleet are for what comes then.
-func member(t *testing.T, sim *talossim.Simulator, o owner, f *talos.Fleet, kind machinetype.Type) (*talossim.Machine, *talos.Machine) {
+func member(t *testing.T, simulator *sim.Simulator, o owner, f *talos.Fleet, kind machinetype.Type) (*sim.Machine, *talos.Machine) {
 	t.Helper()
 
-	m := add(t, sim, talossim.MachineOptions{})
+	m := add(t, simulator, sim.MachineOptions{})
 
 	must(t, o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(t.Context(), o.config(t, kind), cluster.Maintenance, m.UUID()))
 

@@ -11,16 +11,16 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // waiting is a control plane that waits for its bootstrap, and its configuration.
-func waiting(t *testing.T, sim *talossim.Simulator, o owner, f *talos.Fleet) (m *talossim.Machine, api *talos.Machine, config []byte) {
+func waiting(t *testing.T, simulator *sim.Simulator, o owner, f *talos.Fleet) (m *sim.Machine, api *talos.Machine, config []byte) {
 	t.Helper()
 
-	m, api = member(t, sim, o, f, machinetype.TypeControlPlane)
+	m, api = member(t, simulator, o, f, machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 	return m, api, o.config(t, machinetype.TypeControlPlane)
@@ -30,9 +30,9 @@ func waiting(t *testing.T, sim *talossim.Simulator, o owner, f *talos.Fleet) (m 
 func waitingContainer(t *testing.T) *talos.Machine {
 	t.Helper()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m := add(t, sim, talossim.MachineOptions{Platform: talossim.Container})
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{Platform: sim.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
@@ -74,23 +74,23 @@ func runsWith(t *testing.T, api *talos.Machine, config []byte) {
 func TestTryConfigReverts(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api, before := waiting(t, sim, o, o.fleet(t, nil))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api, before := waiting(t, simulator, o, o.fleet(t, nil))
 	after := withSysctl(t, before)
 
 	must(t, api.TryConfig(t.Context(), after, m.UUID(), 10*time.Millisecond))
 	runsWith(t, api, before)
 
 	// Again within its time: Talos would go back to the tried configuration, that is never.
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
 	for range 2 {
 		must(t, api.TryConfig(t.Context(), after, m.UUID(), time.Hour))
 		runsWith(t, api, after)
 	}
 
-	if n := len(sim.CallsTo("ApplyConfiguration")); n != 1 {
+	if n := len(simulator.CallsTo("ApplyConfiguration")); n != 1 {
 		t.Errorf("%d calls, want 1", n)
 	}
 }
@@ -98,16 +98,16 @@ func TestTryConfigReverts(t *testing.T) {
 func TestTryConfigIsKept(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api, before := waiting(t, sim, o, o.fleet(t, nil))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api, before := waiting(t, simulator, o, o.fleet(t, nil))
 	after := withSysctl(t, before)
-	sim.ForgetCalls()
+	simulator.ForgetCalls()
 
-	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+	m.SetFault(sim.Fault{Method: "ApplyConfiguration", DropResponse: true})
 	must(t, api.TryConfig(t.Context(), after, m.UUID(), time.Hour))
 
-	if n := len(sim.CallsTo("ApplyConfiguration")); n != 1 {
+	if n := len(simulator.CallsTo("ApplyConfiguration")); n != 1 {
 		t.Errorf("%d calls after a lost answer, want 1", n)
 	}
 
@@ -121,16 +121,16 @@ func TestTryConfigIsKept(t *testing.T) {
 func TestTryConfigErrors(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api, before := waiting(t, sim, o, o.fleet(t, shortly))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api, before := waiting(t, simulator, o, o.fleet(t, shortly))
 
 	err := api.TryConfig(t.Context(), withFile(t, before), m.UUID(), time.Minute)
 	if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || strings.Contains(err.Error(), "sesame") {
 		t.Errorf("a change that needs a reboot: %v", err)
 	}
 
-	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", Cut: true})
+	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Cut: true})
 
 	err = api.TryConfig(t.Context(), withSysctl(t, before), m.UUID(), time.Minute)
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "runs with another configuration") {
@@ -143,12 +143,12 @@ func TestTryConfigErrors(t *testing.T) {
 func TestStageConfig(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
-	m, api, before := waiting(t, sim, o, o.fleet(t, nil))
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api, before := waiting(t, simulator, o, o.fleet(t, nil))
 	after, boots := withFile(t, before), m.Boots()
 
-	m.SetFault(talossim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+	m.SetFault(sim.Fault{Method: "ApplyConfiguration", DropResponse: true})
 
 	if err := api.StageConfig(t.Context(), withSysctl(t, before), m.UUID()); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
 		t.Errorf("a lost answer: %v", err)
@@ -177,8 +177,8 @@ func TestStageConfig(t *testing.T) {
 func TestObserveRebootFor(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{})
-	o := newOwner(t, sim)
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
 	failing := errors.New("a form that is not known")
 
 	var asked string
@@ -194,7 +194,7 @@ func TestObserveRebootFor(t *testing.T) {
 		}
 	})
 
-	m, api, config := waiting(t, sim, o, f)
+	m, api, config := waiting(t, simulator, o, f)
 	want := wanted(m)
 
 	digest := api.Observe(t.Context()).ConfigDigest

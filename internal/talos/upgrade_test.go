@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -31,26 +31,26 @@ const (
 const newKubelet = "ghcr.io/siderolabs/kubelet:v1.36.9"
 
 // upgradable is a single control plane that is ready.
-func upgradable(t *testing.T, version string, change func(*talos.Options)) (*talossim.Simulator, *talossim.Machine, *talos.Machine) {
+func upgradable(t *testing.T, version string, change func(*talos.Options)) (*sim.Simulator, *sim.Machine, *talos.Machine) {
 	t.Helper()
 
-	sim := site(t, talossim.Options{TalosVersion: version})
-	o := newOwner(t, sim)
-	m, api, _ := waiting(t, sim, o, o.fleet(t, change))
+	simulator := site(t, sim.Options{TalosVersion: version})
+	o := newOwner(t, simulator)
+	m, api, _ := waiting(t, simulator, o, o.fleet(t, change))
 
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)
-	must(t, sim.SetImage(noImage, talossim.Image{Missing: true}))
-	sim.ForgetCalls()
+	must(t, simulator.SetImage(noImage, sim.Image{Missing: true}))
+	simulator.ForgetCalls()
 
-	return sim, m, api
+	return simulator, m, api
 }
 
 // changes are the calls in their order that may have changed something.
-func changes(sim *talossim.Simulator) []string {
+func changes(simulator *sim.Simulator) []string {
 	var methods []string
 
-	for _, call := range sim.Calls() {
+	for _, call := range simulator.Calls() {
 		if call.Mutates() {
 			methods = append(methods, call.Method)
 		}
@@ -73,12 +73,12 @@ func TestUpgrade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim, m, api := upgradable(t, test.version, nil)
+			simulator, m, api := upgradable(t, test.version, nil)
 			boot := m.BootID()
 
 			must(t, api.Upgrade(t.Context(), test.image, m.UUID(), confirmed))
 
-			if got := changes(sim); !slices.Equal(got, test.changes) {
+			if got := changes(simulator); !slices.Equal(got, test.changes) {
 				t.Errorf("calls %v, want %v", got, test.changes)
 			}
 
@@ -95,23 +95,23 @@ func TestUpgradeAgain(t *testing.T) {
 
 	tests := map[string]struct {
 		version string
-		fault   talossim.Fault
+		fault   sim.Fault
 		first   error
 		changes []string
 	}{
-		"pull cut":             {version: "v1.13.0", fault: talossim.Fault{Method: "Pull", Cut: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
-		"pull lost":            {version: "v1.13.0", fault: talossim.Fault{Method: "Pull", DropResponse: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
-		"installation cut":     {version: "v1.13.0", fault: talossim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"}},
-		"installed, no reboot": {version: "v1.13.0", fault: talossim.Fault{Method: "Reboot", Code: codes.Unavailable}, first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Reboot", "Pull", "Upgrade", "Reboot"}},
-		"reboot lost":          {version: "v1.13.0", fault: talossim.Fault{Method: "Reboot", DropResponse: true}, changes: []string{"Pull", "Upgrade", "Reboot"}},
+		"pull cut":             {version: "v1.13.0", fault: sim.Fault{Method: "Pull", Cut: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
+		"pull lost":            {version: "v1.13.0", fault: sim.Fault{Method: "Pull", DropResponse: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
+		"installation cut":     {version: "v1.13.0", fault: sim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"}},
+		"installed, no reboot": {version: "v1.13.0", fault: sim.Fault{Method: "Reboot", Code: codes.Unavailable}, first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Reboot", "Pull", "Upgrade", "Reboot"}},
+		"reboot lost":          {version: "v1.13.0", fault: sim.Fault{Method: "Reboot", DropResponse: true}, changes: []string{"Pull", "Upgrade", "Reboot"}},
 		"another one runs": {
-			version: "v1.13.0", fault: talossim.Fault{Method: "Upgrade", Code: codes.FailedPrecondition, Message: "another installation/upgrade is already in progress"},
+			version: "v1.13.0", fault: sim.Fault{Method: "Upgrade", Code: codes.FailedPrecondition, Message: "another installation/upgrade is already in progress"},
 			first: talos.ErrInProgress, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"},
 		},
-		"1.12, cut":  {version: "v1.12.6", fault: talossim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrInProgress, changes: []string{"Upgrade", "Upgrade"}},
-		"1.12, lost": {version: "v1.12.6", fault: talossim.Fault{Method: "Upgrade", DropResponse: true}, changes: []string{"Upgrade"}},
+		"1.12, cut":  {version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrInProgress, changes: []string{"Upgrade", "Upgrade"}},
+		"1.12, lost": {version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", DropResponse: true}, changes: []string{"Upgrade"}},
 		"1.12, lock": {
-			version: "v1.12.6", fault: talossim.Fault{Method: "Upgrade", Code: codes.Unknown, Message: "failed to acquire upgrade mutex: locked"},
+			version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", Code: codes.Unknown, Message: "failed to acquire upgrade mutex: locked"},
 			first: talos.ErrInProgress, changes: []string{"Upgrade", "Upgrade"},
 		},
 	}
@@ -119,7 +119,7 @@ func TestUpgradeAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sim, m, api := upgradable(t, test.version, nil)
+			simulator, m, api := upgradable(t, test.version, nil)
 			image, want := newer, "v1.13.1"
 
 			if test.version == "v1.12.6" {
@@ -128,7 +128,7 @@ func TestUpgradeAgain(t *testing.T) {
 
 			m.SetFault(test.fault)
 
-			first := newOwner(t, sim).fleet(t, shortlyUnless(test.first == nil)).Machine(wanted(m))
+			first := newOwner(t, simulator).fleet(t, shortlyUnless(test.first == nil)).Machine(wanted(m))
 			if err := first.Upgrade(t.Context(), image, m.UUID(), confirmed); !errors.Is(err, test.first) || wait.IsPermanent(err) {
 				t.Fatalf("first attempt: %v, want %v", err, test.first)
 			}
@@ -139,7 +139,7 @@ func TestUpgradeAgain(t *testing.T) {
 
 			observed(t, api, "came back with the new version", func(s cluster.MachineState) bool { return settled(s) && s.TalosVersion == want })
 
-			if got := changes(sim); !slices.Equal(got, test.changes) {
+			if got := changes(simulator); !slices.Equal(got, test.changes) {
 				t.Errorf("calls %v, want %v", got, test.changes)
 			}
 		})
@@ -151,22 +151,22 @@ func TestUpgradeThatTalosRefuses(t *testing.T) {
 
 	tests := map[string]struct {
 		version, image string
-		fault          talossim.Fault
+		fault          sim.Fault
 		class          error
 		text           string
 	}{
 		"too new":        {version: "v1.13.0", image: tooNew, class: talos.ErrRejected, text: "pre-flight checks failed"},
 		"no image":       {version: "v1.13.0", image: noImage, class: talos.ErrGone, text: noImage},
 		"no installer":   {version: "v1.13.0", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
-		"no role for it": {version: "v1.13.0", image: newer, fault: talossim.Fault{Code: codes.PermissionDenied}, class: talos.ErrNotAuthorised},
+		"no role for it": {version: "v1.13.0", image: newer, fault: sim.Fault{Code: codes.PermissionDenied}, class: talos.ErrNotAuthorised},
 		"not installed": {
-			version: "v1.13.0", image: newer, fault: talossim.Fault{Code: codes.FailedPrecondition, Message: "machine is not installed"},
+			version: "v1.13.0", image: newer, fault: sim.Fault{Code: codes.FailedPrecondition, Message: "machine is not installed"},
 			class: talos.ErrUnsupported, text: "not installed",
 		},
 		"1.12, no image":     {version: "v1.12.6", image: noImage, class: talos.ErrGone, text: noImage},
 		"1.12, no installer": {version: "v1.12.6", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
 		"1.12, not installed": {
-			version: "v1.12.6", image: newer112, fault: talossim.Fault{Code: codes.FailedPrecondition, Message: "Talos is not installed"},
+			version: "v1.12.6", image: newer112, fault: sim.Fault{Code: codes.FailedPrecondition, Message: "Talos is not installed"},
 			class: talos.ErrUnsupported, text: "not installed",
 		},
 	}
@@ -199,11 +199,11 @@ func TestUpgradeThatTalosRefuses(t *testing.T) {
 func TestUpgradeShowsNoOutputUnseen(t *testing.T) {
 	t.Parallel()
 
-	sim, m, api := upgradable(t, "v1.13.0", nil)
+	simulator, m, api := upgradable(t, "v1.13.0", nil)
 
 	var installed atomic.Bool
 
-	sim.SetOnCall(func(c talossim.Call) error {
+	simulator.SetOnCall(func(c sim.Call) error {
 		if c.Service == "cosi.resource.State" && installed.Load() {
 			return status.Error(codes.PermissionDenied, "not now")
 		}
@@ -227,8 +227,8 @@ func TestUpgradeWithoutARegistry(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 
-			sim, m, api := upgradable(t, version, nil)
-			must(t, sim.SetImage(image, talossim.Image{Unavailable: true}))
+			simulator, m, api := upgradable(t, version, nil)
+			must(t, simulator.SetImage(image, sim.Image{Unavailable: true}))
 
 			err := api.Upgrade(t.Context(), image, m.UUID(), confirmed)
 			if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "503") {
@@ -242,8 +242,8 @@ func TestUpgradeWithoutARegistry(t *testing.T) {
 func TestUpgradeOfOneOfTwo(t *testing.T) {
 	t.Parallel()
 
-	sim := site(t, talossim.Options{TalosVersion: "v1.12.6"})
-	machines, apis := controlPlanes(t, sim, 2)
+	simulator := site(t, sim.Options{TalosVersion: "v1.12.6"})
+	machines, apis := controlPlanes(t, simulator, 2)
 
 	err := apis[0].Upgrade(t.Context(), newer112, machines[0].UUID(), confirmed)
 	if !errors.Is(err, talos.ErrQuorum) || wait.IsPermanent(err) {
@@ -254,7 +254,7 @@ func TestUpgradeOfOneOfTwo(t *testing.T) {
 func TestPullImage(t *testing.T) {
 	t.Parallel()
 
-	sim, m, api := upgradable(t, "v1.13.0", nil)
+	simulator, m, api := upgradable(t, "v1.13.0", nil)
 
 	for range 2 {
 		must(t, api.PullImage(t.Context(), newer))
@@ -269,13 +269,13 @@ func TestPullImage(t *testing.T) {
 		t.Errorf("no such image: %v", err)
 	}
 
-	must(t, sim.SetImage(tooNew, talossim.Image{Unavailable: true}))
+	must(t, simulator.SetImage(tooNew, sim.Image{Unavailable: true}))
 
 	if err := api.PullImage(t.Context(), tooNew); err == nil || wait.IsPermanent(err) {
 		t.Errorf("a registry that fails: %v", err)
 	}
 
-	m.SetFault(talossim.Fault{Method: "Pull", DropResponse: true})
+	m.SetFault(sim.Fault{Method: "Pull", DropResponse: true})
 
 	if err := api.PullImage(t.Context(), newer); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
 		t.Errorf("a lost answer: %v", err)
@@ -286,7 +286,7 @@ func TestPullImageThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 
 	_, m, api := upgradable(t, "v1.13.0", func(o *talos.Options) { o.Timeouts.Pull = 100 * time.Millisecond })
-	m.SetFault(talossim.Fault{Method: "Pull", Latency: time.Hour})
+	m.SetFault(sim.Fault{Method: "Pull", Latency: time.Hour})
 
 	if err := api.PullImage(t.Context(), newer); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
 		t.Errorf("err = %v", err)
@@ -297,11 +297,11 @@ func TestPullImageThatTakesTooLong(t *testing.T) {
 func TestPullImageBefore113(t *testing.T) {
 	t.Parallel()
 
-	sim, _, api := upgradable(t, "v1.12.6", nil)
+	simulator, _, api := upgradable(t, "v1.12.6", nil)
 
 	must(t, api.PullImage(t.Context(), newer112))
 
-	if got := changes(sim); len(got) != 0 {
+	if got := changes(simulator); len(got) != 0 {
 		t.Errorf("calls %v", got)
 	}
 }
@@ -313,7 +313,7 @@ func TestPullComponent(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 
-			sim, m, api := upgradable(t, version, nil)
+			simulator, m, api := upgradable(t, version, nil)
 
 			for range 2 {
 				must(t, api.PullComponent(t.Context(), cluster.Kubelet, newKubelet))
@@ -323,7 +323,7 @@ func TestPullComponent(t *testing.T) {
 				t.Errorf("images %v", got)
 			}
 
-			if got := changes(sim); !slices.Equal(got, []string{method, method}) {
+			if got := changes(simulator); !slices.Equal(got, []string{method, method}) {
 				t.Errorf("calls %v", got)
 			}
 
@@ -332,7 +332,7 @@ func TestPullComponent(t *testing.T) {
 				t.Errorf("no such image: %v", err)
 			}
 
-			m.SetFault(talossim.Fault{Method: method, DropResponse: true})
+			m.SetFault(sim.Fault{Method: method, DropResponse: true})
 
 			if err := api.PullComponent(t.Context(), cluster.Kubelet, newKubelet); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
 				t.Errorf("a lost answer: %v", err)
@@ -354,7 +354,7 @@ func TestUpgradeIsCalledOff(t *testing.T) {
 	objection := errors.New("another control plane went away")
 
 	err := api.Upgrade(t.Context(), newer, m.UUID(), func(context.Context) error { return objection })
-	if !errors.Is(err, objection) || m.Boots() != boots || m.Stage() != talossim.StageRunning {
+	if !errors.Is(err, objection) || m.Boots() != boots || m.Stage() != sim.StageRunning {
 		t.Fatalf("error %v after %d boots in stage %s, want the objection and no reboot", err, m.Boots()-boots, m.Stage())
 	}
 

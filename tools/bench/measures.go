@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // slow are delays like those of real machines, shortened so that one create takes
 // about a minute.
-func slow() talossim.Delays {
-	return talossim.Delays{
+func slow() sim.Delays {
+	return sim.Delays{
 		Install: 12 * time.Second, Reboot: 8 * time.Second, Boot: 6 * time.Second,
 		EtcdStart: 4 * time.Second, EtcdJoin: time.Second, EtcdPromote: 4 * time.Second,
 		APIServer: 6 * time.Second, NodeRegister: 2 * time.Second, NodeReady: 4 * time.Second,
@@ -86,7 +86,7 @@ func noop(b *testing.B, size string) []figure {
 		b.Fatal(err)
 	}
 
-	s := newSite(b, 3, n-3, talossim.TestDelays())
+	s := newSite(b, 3, n-3, sim.TestDelays())
 	s.workspace.MustRun("apply", "-auto-approve")
 
 	s.sim.ForgetCalls()
@@ -115,7 +115,7 @@ func noop(b *testing.B, size string) []figure {
 
 // silence makes a machine of the worst kind of dead one: its address takes
 // connections and never says a word, so that only a time limit ends the wait.
-func silence(b *testing.B, m *talossim.Machine) net.Listener {
+func silence(b *testing.B, m *sim.Machine) net.Listener {
 	b.Helper()
 	m.PowerOff()
 
@@ -147,7 +147,7 @@ func emptyPlan(b *testing.B, s *site) time.Duration {
 	return plan.Took
 }
 
-func callsPerMachine(calls []talossim.Call, machines int) (average float64, most int) {
+func callsPerMachine(calls []sim.Call, machines int) (average float64, most int) {
 	each := map[string]int{}
 	for _, c := range calls {
 		each[c.Machine]++

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // site is a set of simulated machines and a workspace that describes them.
 type site struct {
-	sim       *talossim.Simulator
+	sim       *sim.Simulator
 	workspace *clitest.Workspace
 	config    string
 }
@@ -30,12 +30,12 @@ const head = `terraform {
 resource "talosop_secrets" "bench" {}
 `
 
-func newSite(b *testing.B, controlPlanes, workers int, delays talossim.Delays) *site {
+func newSite(b *testing.B, controlPlanes, workers int, delays sim.Delays) *site {
 	b.Helper()
 
-	sim := talossim.ForTest(b, talossim.Options{Delays: &delays})
+	simulator := sim.ForTest(b, sim.Options{Delays: &delays})
 
-	endpoint, err := sim.Endpoint()
+	endpoint, err := simulator.Endpoint()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -55,7 +55,7 @@ resource "talosop_control_plane" "bench" {
   machines = {
 %s  }
 }
-`, endpoint, talossim.DefaultTalosVersion, machines(b, sim, "cp", controlPlanes))
+`, endpoint, sim.DefaultTalosVersion, machines(b, simulator, "cp", controlPlanes))
 
 	if workers > 0 {
 		fmt.Fprintf(&config, `
@@ -65,7 +65,7 @@ resource "talosop_worker" "bench" {
   machines = {
 %s  }
 }
-`, talossim.DefaultTalosVersion, machines(b, sim, "worker", workers))
+`, sim.DefaultTalosVersion, machines(b, simulator, "worker", workers))
 	}
 
 	w := clitest.NewWorkspace(b, clitest.Any(b))
@@ -73,13 +73,13 @@ resource "talosop_worker" "bench" {
 	w.Write("main.tf", config.String())
 	w.Init()
 
-	return &site{sim: sim, workspace: w, config: config.String()}
+	return &site{sim: simulator, workspace: w, config: config.String()}
 }
 
 // upgradeWorkers writes a configuration in which the workers have another Talos.
 func (s *site) upgradeWorkers(version, maxUnavailable string) {
 	at := strings.Index(s.config, "resource \"talosop_worker\"")
-	workers := strings.Replace(s.config[at:], talossim.DefaultTalosVersion, version, 1)
+	workers := strings.Replace(s.config[at:], sim.DefaultTalosVersion, version, 1)
 	workers = strings.Replace(workers, "  machines = {", fmt.Sprintf("  max_unavailable = %q\n  machines = {", maxUnavailable), 1)
 	s.workspace.Write("main.tf", s.config[:at]+workers)
 }
@@ -130,10 +130,10 @@ func highest(look func() int) (stop func() int) {
 	}
 }
 
-func machines(b *testing.B, sim *talossim.Simulator, prefix string, n int) string {
+func machines(b *testing.B, simulator *sim.Simulator, prefix string, n int) string {
 	b.Helper()
 
-	added, err := sim.AddMachines(b.Context(), prefix, n, talossim.MachineOptions{})
+	added, err := simulator.AddMachines(b.Context(), prefix, n, sim.MachineOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

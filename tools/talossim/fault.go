@@ -8,12 +8,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // demoDelays let a person follow what happens and a cluster be there within seconds.
-func demoDelays() talossim.Delays {
-	return talossim.Delays{
+func demoDelays() sim.Delays {
+	return sim.Delays{
 		Install:      2 * time.Second,
 		Pull:         time.Second,
 		Upgrade:      2 * time.Second,
@@ -36,7 +36,7 @@ func demoDelays() talossim.Delays {
 type namedFault struct {
 	machine string
 	hang    bool
-	fault   talossim.Fault
+	fault   sim.Fault
 }
 
 func (s *settings) addFault(text string) error {
@@ -61,7 +61,7 @@ func parseFault(text string) (namedFault, error) {
 		return namedFault{}, fmt.Errorf("fault %q: NTH must be a number from 1 on", text)
 	}
 
-	f := namedFault{machine: parts[0], fault: talossim.Fault{Method: parts[1], From: nth}}
+	f := namedFault{machine: parts[0], fault: sim.Fault{Method: parts[1], From: nth}}
 
 	switch what := strings.ToLower(parts[3]); what {
 	case "cut":
@@ -93,7 +93,7 @@ func parseFault(text string) (namedFault, error) {
 // namedImage is an -image flag.
 type namedImage struct {
 	reference string
-	image     talossim.Image
+	image     sim.Image
 }
 
 func (s *settings) addImage(text string) error {
@@ -140,8 +140,8 @@ func parseCode(text string) (codes.Code, bool) {
 	return codes.OK, false
 }
 
-func (f namedFault) set(sim *talossim.Simulator) error {
-	m := sim.Machine(f.machine)
+func (f namedFault) set(simulator *sim.Simulator) error {
+	m := simulator.Machine(f.machine)
 	if m == nil {
 		return fmt.Errorf("fault names machine %q, which does not exist", f.machine)
 	}

@@ -23,7 +23,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 func main() {
@@ -43,8 +43,8 @@ type settings struct {
 	jsonFile               string
 	faults                 []namedFault
 	images                 []namedImage
-	delays                 talossim.Delays
-	options                talossim.Options
+	delays                 sim.Delays
+	options                sim.Options
 }
 
 func parse(args []string) (*settings, error) {
@@ -55,7 +55,7 @@ func parse(args []string) (*settings, error) {
 	f.IntVar(&s.workers, "workers", 2, "machines named worker-1, worker-2, …")
 	f.BoolVar(&s.container, "container", false, "containers instead of metal machines: no disks, no installation, no reboot")
 	f.BoolVar(&s.verbose, "v", false, "print what the machines do by themselves as well")
-	f.StringVar(&s.options.TalosVersion, "talos", talossim.DefaultTalosVersion, "Talos version of the machines; before v1.13 maintenance mode serves little")
+	f.StringVar(&s.options.TalosVersion, "talos", sim.DefaultTalosVersion, "Talos version of the machines; before v1.13 maintenance mode serves little")
 	f.StringVar(&s.options.Assets, "assets", "", "folder with kube-apiserver and etcd (or server): run real ones")
 	f.StringVar(&s.jsonFile, "json", "", "write the addresses to this file once the machines answer, as Terraform variables")
 	f.Func("fault", "MACHINE:METHOD:NTH:WHAT, may be repeated; WHAT is a gRPC code such as unavailable, or cut, drop, crash, "+
@@ -104,24 +104,24 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 
 	p := &printer{out: out}
 	s.options.Delays = &s.delays
-	s.options.Observe = func(c talossim.Call) { p.printf("%s %s\n", c.Time.Format("15:04:05.000"), c) }
+	s.options.Observe = func(c sim.Call) { p.printf("%s %s\n", c.Time.Format("15:04:05.000"), c) }
 
 	if s.verbose {
 		s.options.Log = func(format string, args ...any) { p.printf("- "+format+"\n", args...) }
 	}
 
-	sim, err := talossim.New(ctx, s.options)
+	simulator, err := sim.New(ctx, s.options)
 	if err != nil {
 		return err
 	}
 
 	defer func() {
-		if closeErr := sim.Close(); err == nil {
+		if closeErr := simulator.Close(); err == nil {
 			err = closeErr
 		}
 	}()
 
-	site, err := s.start(ctx, sim)
+	site, err := s.start(ctx, simulator)
 	if err != nil {
 		return err
 	}
@@ -145,26 +145,26 @@ type site struct {
 	ControlPlanes map[string]string `json:"control_planes"`
 	Workers       map[string]string `json:"workers"`
 
-	machines []*talossim.Machine
+	machines []*sim.Machine
 }
 
-func (s *settings) start(ctx context.Context, sim *talossim.Simulator) (*site, error) {
-	endpoint, err := sim.Endpoint()
+func (s *settings) start(ctx context.Context, simulator *sim.Simulator) (*site, error) {
+	endpoint, err := simulator.Endpoint()
 	if err != nil {
 		return nil, err
 	}
 
 	for _, img := range s.images {
-		if err := sim.SetImage(img.reference, img.image); err != nil {
+		if err := simulator.SetImage(img.reference, img.image); err != nil {
 			return nil, err
 		}
 	}
 
 	result := &site{Endpoint: endpoint, ControlPlanes: map[string]string{}, Workers: map[string]string{}}
 
-	opts := talossim.MachineOptions{}
+	opts := sim.MachineOptions{}
 	if s.container {
-		opts.Platform = talossim.Container
+		opts.Platform = sim.Container
 	}
 
 	for _, group := range []struct {
@@ -172,7 +172,7 @@ func (s *settings) start(ctx context.Context, sim *talossim.Simulator) (*site, e
 		n      int
 		to     map[string]string
 	}{{"cp", s.controlPlanes, result.ControlPlanes}, {"worker", s.workers, result.Workers}} {
-		machines, err := sim.AddMachines(ctx, group.prefix, group.n, opts)
+		machines, err := simulator.AddMachines(ctx, group.prefix, group.n, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -182,10 +182,10 @@ func (s *settings) start(ctx context.Context, sim *talossim.Simulator) (*site, e
 		}
 	}
 
-	result.machines = sim.Machines()
+	result.machines = simulator.Machines()
 
 	for _, f := range s.faults {
-		if err := f.set(sim); err != nil {
+		if err := f.set(simulator); err != nil {
 			return nil, err
 		}
 	}

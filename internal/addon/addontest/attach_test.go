@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // TestCNIMakesNodesReady is the story of a cluster whose pod network is a chart: the stand-ins are attached
@@ -17,10 +17,10 @@ import (
 func TestCNIMakesNodesReady(t *testing.T) {
 	Require(t)
 
-	sim := talossim.ForTest(t, talossim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})
-	c := Attach(t, sim)
+	simulator := sim.ForTest(t, sim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})
+	c := Attach(t, simulator)
 
-	m, err := bootMachine(t.Context(), sim, Options{})
+	m, err := bootMachine(t.Context(), simulator, Options{})
 	must(t, err)
 	c.Await(t)
 
@@ -53,7 +53,7 @@ func TestCNIMakesNodesReady(t *testing.T) {
 func TestAwaitSaysWhatIsMissing(t *testing.T) {
 	Require(t)
 
-	c := Attach(t, talossim.ForTest(t, talossim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")}))
+	c := Attach(t, sim.ForTest(t, sim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")}))
 
 	// It begins in the background, on a busy machine not at once.
 	soon(t, func(ctx context.Context) error {

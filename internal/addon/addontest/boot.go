@@ -13,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -127,19 +127,19 @@ func Start(ctx context.Context, dir string, log func(string, ...any), o Options)
 
 	nothing := func() error { return nil }
 
-	sim, err := talossim.New(context.WithoutCancel(ctx), talossim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})
+	simulator, err := sim.New(context.WithoutCancel(ctx), sim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})
 	if err != nil {
 		return nil, nothing, err
 	}
 
-	c, err := attach(context.WithoutCancel(ctx), sim, dir, log)
+	c, err := attach(context.WithoutCancel(ctx), simulator, dir, log)
 	if err != nil {
-		return nil, sim.Close, err
+		return nil, simulator.Close, err
 	}
 
-	end := func() error { c.close(); return sim.Close() }
+	end := func() error { c.close(); return simulator.Close() }
 
-	m, err := bootMachine(ctx, sim, o)
+	m, err := bootMachine(ctx, simulator, o)
 	if err != nil {
 		return nil, end, err
 	}
@@ -155,13 +155,13 @@ func Start(ctx context.Context, dir string, log func(string, ...any), o Options)
 
 // bootMachine starts a control plane that has been configured and lets its etcd begin. It has no pod
 // network.
-func bootMachine(ctx context.Context, sim *talossim.Simulator, o Options) (*talossim.Machine, error) {
+func bootMachine(ctx context.Context, simulator *sim.Simulator, o Options) (*sim.Machine, error) {
 	bundle, err := pki.Generate()
 	if err != nil {
 		return nil, err
 	}
 
-	endpoint, err := sim.Endpoint()
+	endpoint, err := simulator.Endpoint()
 	if err != nil {
 		return nil, err
 	}
@@ -174,13 +174,13 @@ func bootMachine(ctx context.Context, sim *talossim.Simulator, o Options) (*talo
 		},
 		machineconfig.Machine{
 			Role: machineconfig.ControlPlane, Mode: machineconfig.Metal, Hostname: "cp-1",
-			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:" + talossim.DefaultTalosVersion},
+			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:" + sim.DefaultTalosVersion},
 		}, bundle)
 	if err != nil {
 		return nil, err
 	}
 
-	m, err := sim.AddMachine(ctx, talossim.MachineOptions{Name: "cp-1", Config: config.Bytes})
+	m, err := simulator.AddMachine(ctx, sim.MachineOptions{Name: "cp-1", Config: config.Bytes})
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -36,7 +36,7 @@ const (
 // real kube-controller-manager, and this package as scheduler, kubelets and provisioner.
 // Its accessors may be used once [Cluster.Await] has returned.
 type Cluster struct {
-	sim *talossim.Simulator
+	sim *sim.Simulator
 	dir string
 	log func(format string, args ...any)
 
@@ -58,14 +58,14 @@ type Cluster struct {
 }
 
 // Attach lets charts get ready in the cluster of a simulated site with real parts
-// (talossim.Options.Assets), until the test ends. It returns at once, and begins as soon as
+// (sim.Options.Assets), until the test ends. It returns at once, and begins as soon as
 // a control plane is configured and its Kubernetes API answers, so that it can be called before
 // whatever makes the cluster. The site has one cluster; of its own accord the simulator
 // reports no status of workloads any more.
-func Attach(t testing.TB, sim *talossim.Simulator) *Cluster {
+func Attach(t testing.TB, simulator *sim.Simulator) *Cluster {
 	t.Helper()
 
-	c, err := attach(context.WithoutCancel(t.Context()), sim, t.TempDir(), t.Logf)
+	c, err := attach(context.WithoutCancel(t.Context()), simulator, t.TempDir(), t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,16 +76,16 @@ func Attach(t testing.TB, sim *talossim.Simulator) *Cluster {
 }
 
 // attach begins in the background; programs are looked up beforehand.
-func attach(ctx context.Context, sim *talossim.Simulator, dir string, log func(string, ...any)) (*Cluster, error) {
+func attach(ctx context.Context, simulator *sim.Simulator, dir string, log func(string, ...any)) (*Cluster, error) {
 	manager := filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), managerName)
 	if _, err := os.Stat(manager); err != nil {
 		return nil, fmt.Errorf("find %s: %w", managerName, err)
 	}
 
-	sim.HandOverWorkloads()
+	simulator.HandOverWorkloads()
 
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Cluster{sim: sim, dir: dir, log: log, up: make(chan struct{}), cancel: cancel, why: errors.New("it has not begun")}
+	c := &Cluster{sim: simulator, dir: dir, log: log, up: make(chan struct{}), cancel: cancel, why: errors.New("it has not begun")}
 
 	c.work.Go(func() {
 		if err := wait.Until(ctx, glance, c.find); err != nil {

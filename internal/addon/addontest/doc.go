@@ -4,7 +4,7 @@
 //
 // # Clusters
 //
-// [NewCluster] starts a cluster of one simulated Talos machine (package talossim) with a real etcd,
+// [NewCluster] starts a cluster of one simulated Talos machine (package sim) with a real etcd,
 // a real kube-apiserver and a real kube-controller-manager, in three to four seconds. [Shared] is one for all
 // tests of a package, which saves their starts:
 //

@@ -15,7 +15,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // tick is how often the stand-in looks at what informers have.
@@ -25,7 +25,7 @@ const tick = 50 * time.Millisecond
 // removed by the simulator. Nodes that are none of the site's have kubelets of their own.
 type kubelets struct {
 	api clientgo.Interface
-	sim *talossim.Simulator
+	sim *sim.Simulator
 	log func(format string, args ...any)
 
 	pods   corelisters.PodLister
@@ -139,7 +139,7 @@ func (k *kubelets) runPod(ctx context.Context, pod *corev1.Pod, nodes []*corev1.
 	}
 
 	machine := k.machineOf(node)
-	if machine == nil || machine.Stage() != talossim.StageRunning {
+	if machine == nil || machine.Stage() != sim.StageRunning {
 		return nil
 	}
 
@@ -180,7 +180,7 @@ func nodeOf(pod *corev1.Pod, nodes []*corev1.Node) *corev1.Node {
 }
 
 // machineOf is the machine of a node, nil for a node that is none of the site's.
-func (k *kubelets) machineOf(node *corev1.Node) *talossim.Machine {
+func (k *kubelets) machineOf(node *corev1.Node) *sim.Machine {
 	for _, m := range k.sim.Machines() {
 		if m.Address().String() == addressOf(node) {
 			return m

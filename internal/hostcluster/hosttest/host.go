@@ -21,7 +21,7 @@ import (
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // The classes of storage that the host has.
@@ -36,17 +36,17 @@ const (
 type Options struct {
 	// Nodes is how many there are at first, one when zero: host-1 to host-n.
 	Nodes int
-	// Assets is the folder of real parts for the clusters in the pods (talossim.Options.Assets); empty for stand-ins.
+	// Assets is the folder of real parts for the clusters in the pods (sim.Options.Assets); empty for stand-ins.
 	Assets string
-	// Delays of the machines in the pods; nil for talossim.TestDelays.
-	Delays *talossim.Delays
+	// Delays of the machines in the pods; nil for sim.TestDelays.
+	Delays *sim.Delays
 }
 
 // Host is a Kubernetes cluster whose pods can be Talos machines. All methods may be called from any goroutine.
 type Host struct {
 	*addontest.Cluster
 
-	sim *talossim.Simulator
+	sim *sim.Simulator
 	ctx context.Context //nolint:containedctx // the host's own lifetime
 	end context.CancelFunc
 	log func(format string, args ...any)
@@ -157,18 +157,18 @@ func start(ctx context.Context, dir string, log func(string, ...any), o Options)
 		return nil, end, err
 	}
 
-	sim, err := newSite(ctx, o)
+	simulator, err := newSite(ctx, o)
 	if err != nil {
 		return nil, end, err
 	}
 
-	h := &Host{Cluster: cluster, sim: sim, log: log, nodes: map[string]*node{}, slots: map[string]*slot{}}
+	h := &Host{Cluster: cluster, sim: simulator, log: log, nodes: map[string]*node{}, slots: map[string]*slot{}}
 	h.ctx, h.end = context.WithCancel(ctx)
 
 	all := func() error {
 		h.close()
 
-		return errors.Join(sim.Close(), end())
+		return errors.Join(simulator.Close(), end())
 	}
 
 	if err := h.begin(max(o.Nodes, 1)); err != nil {
@@ -241,15 +241,15 @@ func classes() []*storagev1.StorageClass {
 }
 
 // newSite claims addresses whose pods are in none of the networks that Kubernetes or Talos usually have.
-func newSite(ctx context.Context, o Options) (*talossim.Simulator, error) {
+func newSite(ctx context.Context, o Options) (*sim.Simulator, error) {
 	var last error
 
 	for range 100 {
 		first := netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(90)), byte(rand.IntN(64) * 4), 0})
 
-		sim, err := talossim.New(ctx, talossim.Options{Assets: o.Assets, Delays: o.Delays, Network: netip.PrefixFrom(first, 22), Advertised: podAddress})
+		simulator, err := sim.New(ctx, sim.Options{Assets: o.Assets, Delays: o.Delays, Network: netip.PrefixFrom(first, 22), Advertised: podAddress})
 		if err == nil {
-			return sim, nil
+			return simulator, nil
 		}
 
 		last = err
@@ -268,10 +268,10 @@ func (h *Host) podNetwork() netip.Prefix {
 
 // Sim is the site of the machines in the pods. Which of them run, at which addresses and with which release is the host's
 // affair; faults, images and what tests look at are theirs.
-func (h *Host) Sim() *talossim.Simulator { return h.sim }
+func (h *Host) Sim() *sim.Simulator { return h.sim }
 
 // Machine is the machine in a pod, nil when there never was such a pod. It stays when its pod is gone.
-func (h *Host) Machine(namespace, pod string) *talossim.Machine {
+func (h *Host) Machine(namespace, pod string) *sim.Machine {
 	return h.sim.Machine(machineName(namespace, pod))
 }
 

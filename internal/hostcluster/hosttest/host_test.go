@@ -16,7 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 func TestMain(m *testing.M) { hosttest.Run(m) }
@@ -124,7 +124,7 @@ func TestVolumesAreTheMachine(t *testing.T) {
 
 	s.renew("dev-cp-0", pod, slices.Collect(maps.Keys(kept))...)
 	s.podThat("dev-cp-0", another(pod))
-	s.in("dev-cp-0", talossim.StageMaintenance)
+	s.in("dev-cp-0", sim.StageMaintenance)
 }
 
 // another is a pod that runs, but the one before.

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // containerName is that of the container in which Talos runs.
@@ -143,7 +143,7 @@ func (r *run) machine() error {
 	}
 	defer release()
 
-	if err := s.machine.Place(talossim.Placement{
+	if err := s.machine.Place(sim.Placement{
 		TalosVersion: image.Version, BootFails: image.BootFails, Hostname: r.pod.Load().Name, BootID: r.node.bootID,
 	}); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (r *run) machine() error {
 }
 
 // pulls returns what is in the pod's image as soon as it can be had.
-func (r *run) pulls() (talossim.Image, error) {
+func (r *run) pulls() (sim.Image, error) {
 	image := talosOf(r.pod.Load()).Image
 	again := backOff
 
@@ -172,7 +172,7 @@ func (r *run) pulls() (talossim.Image, error) {
 
 		// Kubernetes 1.36, kubelet/images/image_manager.go.
 		reason := fmt.Sprintf("failed to pull and unpack image %q: failed to resolve reference %q: %v", image, image, err)
-		if errors.Is(err, talossim.ErrNoImage) {
+		if errors.Is(err, sim.ErrNoImage) {
 			reason = fmt.Sprintf("rpc error: code = NotFound desc = failed to pull and unpack image %q: failed to resolve reference %q: %s: not found", image, image, image)
 		}
 
@@ -181,7 +181,7 @@ func (r *run) pulls() (talossim.Image, error) {
 		r.report(r.life)
 
 		if err := r.pause(again / 4); err != nil {
-			return talossim.Image{}, err
+			return sim.Image{}, err
 		}
 
 		r.waits("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", image, reason))
@@ -189,7 +189,7 @@ func (r *run) pulls() (talossim.Image, error) {
 		r.report(r.life)
 
 		if err := r.pause(again); err != nil {
-			return talossim.Image{}, err
+			return sim.Image{}, err
 		}
 
 		again = min(2*again, maxBackOff)
@@ -275,7 +275,7 @@ func (r *run) once(s *slot) error {
 }
 
 // stop ends the machine of a pod that is to end within its grace period, or at once when nobody waits for that.
-func (r *run) stop(m *talossim.Machine) {
+func (r *run) stop(m *sim.Machine) {
 	defer m.PowerOff()
 
 	if r.all.Err() != nil || r.container.state.Running == nil {

@@ -30,7 +30,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -211,9 +211,9 @@ func after(old *corev1.Pod) func(*corev1.Pod) error {
 	}
 }
 
-func (s *site) machine(name string) *talossim.Machine { return s.Machine(s.namespace, name+"-0") }
+func (s *site) machine(name string) *sim.Machine { return s.Machine(s.namespace, name+"-0") }
 
-func (s *site) in(name string, stage talossim.Stage) {
+func (s *site) in(name string, stage sim.Stage) {
 	s.t.Helper()
 
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -343,7 +343,7 @@ func (s *site) call(c cluster, name string, call func(context.Context, *client.C
 func (s *site) configure(c cluster, name string) {
 	s.t.Helper()
 
-	s.in(name, talossim.StageMaintenance)
+	s.in(name, sim.StageMaintenance)
 
 	_, err := insecure(s.t, s.forward(name+"-0")).ApplyConfiguration(s.t.Context(), &machine.ApplyConfigurationRequest{Data: c.config})
 	must(s.t, err)

@@ -7,19 +7,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // slot is a machine and what is mounted in it. One pod has it at a time.
 type slot struct {
-	machine *talossim.Machine
+	machine *sim.Machine
 	held    chan struct{}
 	volumes map[string]string // by the labels that Talos has for them
 }
 
 // paths of what a machine keeps, by the labels of the volumes.
-var paths = map[string]string{talossim.VolumeState: "/system/state", talossim.VolumeEphemeral: "/var"}
+var paths = map[string]string{sim.VolumeState: "/system/state", sim.VolumeEphemeral: "/var"}
 
 // take waits until no other pod has the machine of a pod, and returns it with what gives it back.
 func (h *Host) take(ctx context.Context, pod *corev1.Pod) (*slot, func(), error) {
@@ -42,7 +42,7 @@ func (h *Host) take(ctx context.Context, pod *corev1.Pod) (*slot, func(), error)
 	release := func() { <-s.held }
 
 	if s.machine == nil {
-		m, err := h.sim.AddMachine(ctx, talossim.MachineOptions{Name: name, Platform: talossim.Container, PoweredOff: true})
+		m, err := h.sim.AddMachine(ctx, sim.MachineOptions{Name: name, Platform: sim.Container, PoweredOff: true})
 		if err != nil {
 			release()
 

@@ -21,7 +21,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
-	"github.com/talosop/terraform-provider-talosop/internal/talossim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // TestReach: node ports, load balancers and addresses of pods lead to the machines that the Services' selectors find.
@@ -213,7 +213,7 @@ func TestNodes(t *testing.T) {
 
 		return nil
 	})
-	if lost.Status.Phase != corev1.PodRunning || talosOf(lost).State.Running == nil || s.machine("dev-cp-0").Stage() != talossim.StageUnknown {
+	if lost.Status.Phase != corev1.PodRunning || talosOf(lost).State.Running == nil || s.machine("dev-cp-0").Stage() != sim.StageUnknown {
 		t.Errorf("a pod whose node is lost: %+v", lost.Status)
 	}
 

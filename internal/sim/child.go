@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long a child may take to end after SIGTERM.
+const stopGrace = time.Second
+
+// nursery starts children. On Linux a child dies with the thread that started it
+// (Pdeathsig), so all are started by one thread that lives as long as the site.
+type nursery struct {
+	starts chan func()
+	done   chan struct{}
+}
+
+func newNursery() *nursery {
+	n := &nursery{starts: make(chan func()), done: make(chan struct{})}
+
+	go func() {
+		defer close(n.done)
+
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+
+		for start := range n.starts {
+			start()
+		}
+	}()
+
+	return n
+}
+
+// close ends the thread; every child must have been stopped before.
+func (n *nursery) close() {
+	close(n.starts)
+	<-n.done
+}
+
+// child is a running program.
+type child struct {
+	name string
+	log  string
+	end  context.CancelFunc // asks with SIGTERM, and after stopGrace no longer asks
+	gone chan struct{}      // closed when the program has ended
+}
+
+// start runs a program with its output in a file.
+func (n *nursery) start(name, path, logFile string, args ...string) (*child, error) {
+	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log of %s: %w", name, err)
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &child{name: name, log: logFile, end: cancel, gone: make(chan struct{})}
+
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = dieWithParent()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopGrace
+
+	started := make(chan error, 1)
+	n.starts <- func() { started <- cmd.Start() }
+
+	if err := <-started; err != nil {
+		cancel()
+
+		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), out.Close())
+	}
+
+	go func() {
+		defer close(c.gone)
+		defer cancel()
+
+		// How a child ends is in its log; what it leaves undone shows in its API.
+		_ = cmd.Wait()
+		_ = out.Close()
+	}()
+
+	return c, nil
+}
+
+// stop asks the program to end, kills it after a while, and returns when it is gone.
+func (c *child) stop() {
+	c.end()
+	<-c.gone
+}
+
+// awaitServing repeats probe until it succeeds, the program ends or ctx does.
+func (c *child) awaitServing(ctx context.Context, probe func(context.Context) error) error {
+	for {
+		err := probe(ctx)
+		if err == nil {
+			return nil
+		}
+
+		select {
+		case <-c.gone:
+			return fmt.Errorf("%s ended before it served, see %s: %w", c.name, c.log, err)
+		case <-ctx.Done():
+			return ctx.Err()
+		default:
+		}
+
+		if err := pause(ctx, probePeriod); err != nil {
+			return err
+		}
+	}
+}
+
+// probePeriod is how often a starting child is asked whether it serves.
+const probePeriod = 50 * time.Millisecond

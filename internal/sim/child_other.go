@@ -1,0 +1,8 @@
+//go:build !linux
+
+package sim
+
+import "syscall"
+
+// dieWithParent has no counterpart here: a site that is killed leaves its children.
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }

@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
+)
+
+// cluster is the set of machines whose configurations share a Talos CA. Real machines
+// find each other through discovery and the Kubernetes API; these through this.
+type cluster struct {
+	sim     *Simulator
+	members state.CoreState // the Members resource every machine of the cluster shows
+
+	// Guarded by sim.mu.
+	boots []*boot
+	trust *authority          // signs workers' certificates; set while trustd runs somewhere
+	locks map[any]*sync.Mutex // the key in etcd that upgrades lock; by etcd group
+
+	kubeMu sync.Mutex
+	kube   map[any]kubeBackend // by etcd group
+
+	applying sync.Mutex // held by the machine that creates bootstrap manifests
+}
+
+// joinCluster makes the machine known to the other machines of its configuration's cluster.
+func (b *boot) joinCluster() error {
+	ca := b.osAuthority()
+	if ca == nil {
+		return errors.New("configuration has no machine.ca")
+	}
+
+	cert, err := ca.GetCert()
+	if err != nil {
+		return fmt.Errorf("parse machine.ca: %w", err)
+	}
+
+	sum := sha256.Sum256(cert.Raw)
+	id := hex.EncodeToString(sum[:])
+
+	b.sim.update(func() {
+		c := b.sim.clusters[id]
+		if c == nil {
+			c = &cluster{sim: b.sim, members: newNamespace(clusterres.NamespaceName), kube: map[any]kubeBackend{}}
+			b.sim.clusters[id] = c
+			b.sim.work.Go(func() { c.runWorkloads(b.sim.ctx) })
+		}
+
+		c.boots = append(c.boots, b)
+		b.cluster = c
+	})
+
+	return b.announce()
+}
+
+// announce puts the machine into the member list.
+func (b *boot) announce() error {
+	cfg := b.config()
+
+	member := clusterres.NewMember(clusterres.NamespaceName, b.nodename())
+	*member.TypedSpec() = clusterres.MemberSpec{
+		NodeID: b.nodeID(), Addresses: []netip.Addr{b.m.Address()}, Hostname: b.hostname(), MachineType: b.machineType(),
+		OperatingSystem: fmt.Sprintf("Talos (%s)", b.talosVersion()),
+	}
+
+	if b.controlPlane() {
+		member.TypedSpec().ControlPlane = &clusterres.ControlPlane{APIServerPort: cfg.Cluster().LocalAPIServerPort()}
+	}
+
+	return replace(context.Background(), state.WrapCore(b.joined().members), member)
+}
+
+// leaveCluster forgets the machine at the end of its boot.
+func (b *boot) leaveCluster() {
+	b.sim.mu.Lock()
+	c := b.cluster
+	b.sim.mu.Unlock()
+
+	if c == nil {
+		return
+	}
+
+	// The member may be listed already by the next boot under another name; either
+	// way there is nothing to do when it is gone.
+	_ = c.members.Destroy(context.Background(), resource.NewMetadata(
+		clusterres.NamespaceName, clusterres.MemberType, b.nodename(), resource.VersionUndefined))
+
+	b.sim.update(func() {
+		c.boots = slices.DeleteFunc(c.boots, func(other *boot) bool { return other == b })
+		b.etcdUp, b.kubeUp = false, nil
+
+		if !slices.ContainsFunc(c.boots, func(other *boot) bool { return other.trustdUp }) {
+			c.trust = nil
+		}
+	})
+}
+
+// trustd starts signing workers' certificates. sim.mu is held.
+func (c *cluster) trustd(b *boot, ca *authority) {
+	b.trustdUp = true
+	c.trust = ca
+	c.sim.notify()
+}
+
+// upgradeLock is the lock that an etcd cluster's members share.
+func (c *cluster) upgradeLock(group any) *sync.Mutex {
+	c.sim.mu.Lock()
+	defer c.sim.mu.Unlock()
+
+	if c.locks == nil {
+		c.locks = map[any]*sync.Mutex{}
+	}
+
+	if c.locks[group] == nil {
+		c.locks[group] = &sync.Mutex{}
+	}
+
+	return c.locks[group]
+}
+
+// joined is the cluster of the boot, nil in maintenance mode.
+func (b *boot) joined() *cluster {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	return b.cluster
+}
+
+// discovery says whether the configuration lets machines see each other as members.
+func (b *boot) discovery() bool {
+	return !b.inMaintenance() && b.config().Cluster().Discovery().Enabled()
+}

@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+)
+
+// kubeletConfig is what a kubelet is started with.
+type kubeletConfig struct {
+	image   string
+	version string // of the KubeletSpec resource
+}
+
+// runControllers lets the resources about Kubernetes follow the configuration, as
+// machined's controllers do: a moment after it.
+func (b *boot) runControllers(ctx context.Context) {
+	for {
+		changed := b.changed.next()
+		b.render()
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+
+		if pause(ctx, b.m.delays.Render) != nil {
+			return
+		}
+	}
+}
+
+// render writes the resources about Kubernetes that follow from the configuration.
+func (b *boot) render() {
+	b.rendering.Lock()
+	defer b.rendering.Unlock()
+
+	cfg := b.config()
+
+	b.publishKubelet()
+
+	if !b.controlPlane() {
+		return
+	}
+
+	b.publishControlPlane(cfg)
+
+	if err := b.publishManifests(cfg); err != nil {
+		b.sim.logf("%s: render manifests: %v", b.m.name, err)
+	}
+
+	b.sim.mu.Lock()
+	started := b.staticPods != nil
+	b.sim.mu.Unlock()
+
+	if !started {
+		return // machined serves them once etcd was healthy
+	}
+
+	if err := b.publishStaticPods(); err != nil {
+		b.sim.logf("%s: render static pods: %v", b.m.name, err)
+	}
+}
+
+// publishKubelet writes what the kubelet runs with (Talos 1.13, k8s/kubelet_spec.go); a
+// change restarts it.
+func (b *boot) publishKubelet() {
+	kubelet := b.config().Machine().Kubelet()
+
+	args := []string{"--hostname-override=" + b.nodename(), "--node-ip=" + b.m.Address().String()}
+	args = append(args, flags(kubelet.ExtraArgs())...)
+
+	config := map[string]any{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+	for field, value := range kubelet.ExtraConfig() {
+		config[field] = value
+	}
+
+	spec := k8s.NewKubeletSpec(k8s.NamespaceName, k8s.KubeletID)
+	modify(b, spec, func(r *k8s.KubeletSpec) {
+		s := r.TypedSpec()
+		s.Image, s.Args, s.Config, s.ExpectedNodename = kubelet.Image(), args, config, b.nodename()
+	})
+
+	version, err := read(b, spec, func(*k8s.KubeletSpec) {})
+	if err != nil {
+		b.sim.logf("%s: %v", b.m.name, err)
+
+		return
+	}
+
+	b.mu.Lock()
+	changed := b.kubelet.version != version
+	b.kubelet = kubeletConfig{image: kubelet.Image(), version: version}
+	b.mu.Unlock()
+
+	if changed {
+		b.rendered.ring()
+	}
+}
+
+// kubeletWanted is what the kubelet is to run with, and a channel that is closed when
+// that changes.
+func (b *boot) kubeletWanted() (kubeletConfig, <-chan struct{}) {
+	changed := b.rendered.next()
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.kubelet, changed
+}

@@ -1,0 +1,41 @@
+// Package sim is a simulated Talos Linux site: any number of machines in one
+// process, each with a loopback address of its own, speaking the real protocols to
+// real clients (the machinery client, talosctl, kubectl).
+//
+// It has state, not canned answers. A machine waits in maintenance mode with a
+// self-signed certificate, takes a configuration through the checks of the real
+// server (the machinery's own loader and validation), installs, reboots into a new
+// boot id, serves mutual TLS from the certificate authority of that configuration,
+// joins etcd as a learner, is promoted, registers a Kubernetes node, and goes back
+// to maintenance when it is reset. Stages are derived from the published events, as
+// Talos derives them, so that a client which follows events and one which reads
+// MachineStatus see the same story. A machine that is upgraded runs what the image's
+// reference says (Simulator.SetImage says otherwise), keeps the way back until it was
+// ready once, and takes it when its new system fails to boot.
+//
+// What it is for: tests and the demonstration. Time is a parameter (Delays), every
+// call is recorded (Simulator.Calls), every call can be made to fail, streams of bytes in
+// their middle (Fault, Options.OnCall), etcd can be backed up and recovered with keys that
+// tests put into it (Machine.PutEtcdKeys), images can be missing or broken
+// (Simulator.SetImage), etcd can raise alarms (Machine.RaiseEtcdAlarm), components of
+// Kubernetes can crash in a version (Machine.BreakComponent), the cluster's endpoint can go
+// away (Simulator.DropEndpoint), and machines can be switched off, wiped, moved to another
+// address, made to panic, or told never to come back.
+//
+// What it is not:
+//   - no operating system: there are no disks, containers, logs or kernel; services
+//     are state machines, images are names without content (every tag that SetImage
+//     does not know exists);
+//   - no discovery service, KubeSpan or SideroLink: machines that hold the same
+//     cluster's certificate authority simply know each other;
+//   - no scheduler or controllers: Kubernetes is an API with nodes, static pods and
+//     bootstrap manifests in it. DaemonSets and Deployments get the status that would
+//     follow from the nodes and the images, and no pods. With Options.Assets there are
+//     real kube-apiservers on real etcd members, one process for each minor version that
+//     machines have, still without controllers, unless a test brings its own
+//     (Simulator.HandOverWorkloads, Simulator.StartGuest);
+//   - no performance model. Delays are minimums, not distributions.
+//
+// Facts about Talos are those of 1.13 (server code of v1.13.6) unless a comment names
+// another version. When a real machine and the simulator disagree, the simulator is wrong.
+package sim

@@ -1,0 +1,305 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+// endpoints are the addresses of clusters' Kubernetes endpoints that are no machine's.
+// They are virtual IPs but for the balancers. Guarded by sim.mu.
+type endpoints struct {
+	holders   map[netip.AddrPort]*boot // of virtual IPs
+	dropped   map[netip.AddrPort]bool
+	balancers map[netip.AddrPort]*forwarder // nil while dropped
+}
+
+// Endpoint returns a Kubernetes endpoint URL on a loopback address of its own, which is a
+// virtual IP for the cluster that is configured with it; each call returns another.
+//
+// A virtual IP is at one control-plane machine at a time, and the API answers there only
+// while that machine's kube-apiserver does. It moves when its holder's etcd or kubelet
+// stops, not when only the kube-apiserver is replaced or crashes: the election is between
+// the etcd members, and nobody asks for a kube-apiserver that answers (Talos 1.13,
+// network/operator/vip.go: campaign; the status of static pods that it watches goes away
+// with the kubelet, and it takes part again although the kubelet does not run). See LoadBalancer for an endpoint without such gaps.
+func (s *Simulator) Endpoint() (string, error) {
+	addr, err := s.addrs.nextEndpoint()
+	if err != nil {
+		return "", err
+	}
+
+	return "https://" + netip.AddrPortFrom(addr, endpointPort).String(), nil
+}
+
+// LoadBalancer returns a Kubernetes endpoint URL like Endpoint, where a load balancer
+// passes every connection on to a machine whose kube-apiserver answers, of the cluster
+// that is configured with it.
+func (s *Simulator) LoadBalancer() (string, error) {
+	addr, err := s.addrs.nextEndpoint()
+	if err != nil {
+		return "", err
+	}
+
+	at := netip.AddrPortFrom(addr, endpointPort)
+
+	return "https://" + at.String(), s.balance(at)
+}
+
+func (s *Simulator) balance(at netip.AddrPort) error {
+	l, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp4", at.String())
+	if err != nil {
+		return fmt.Errorf("listen at endpoint: %w", err)
+	}
+
+	f := forward(l, func() (net.Conn, error) { return s.dialAnyServer(at) })
+
+	s.update(func() { s.endpoints.balancers[at] = f })
+
+	return nil
+}
+
+// dialAnyServer connects to a kube-apiserver of the cluster whose endpoint this is.
+func (s *Simulator) dialAnyServer(at netip.AddrPort) (net.Conn, error) {
+	var targets []string
+
+	s.mu.Lock()
+	for _, c := range s.clusters {
+		for _, b := range c.boots {
+			if vip, ok := b.endpointAddress(); ok && vip == at && b.kubeUp != nil {
+				port := b.config().Cluster().LocalAPIServerPort()
+				targets = append(targets, net.JoinHostPort(b.m.Address().String(), strconv.Itoa(port)))
+			}
+		}
+	}
+	s.mu.Unlock()
+
+	var errs []error
+
+	for _, target := range targets {
+		conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(s.ctx, "tcp4", target)
+		if err == nil {
+			return conn, nil
+		}
+
+		errs = append(errs, err)
+	}
+
+	return nil, errors.Join(append(errs, errNoServer)...)
+}
+
+// errNoServer is why a load balancer cuts a connection.
+var errNoServer = errors.New("no kube-apiserver answers")
+
+// DropEndpoint takes an endpoint that Endpoint or LoadBalancer returned off the network,
+// until RestoreEndpoint: connections are cut, new ones are refused, and no machine takes a
+// virtual IP over. It returns when nothing listens there any more.
+func (s *Simulator) DropEndpoint(endpoint string) error {
+	at, err := endpointOf(endpoint)
+	if err != nil {
+		return err
+	}
+
+	var balancer *forwarder
+
+	s.update(func() {
+		s.endpoints.dropped[at] = true
+		balancer = s.endpoints.balancers[at]
+		delete(s.endpoints.balancers, at)
+
+		if balancer != nil {
+			s.endpoints.balancers[at] = nil
+		}
+	})
+
+	if balancer != nil {
+		balancer.stop()
+	}
+
+	return s.await(s.ctx, func() bool { return s.endpoints.holders[at] == nil })
+}
+
+// RestoreEndpoint undoes DropEndpoint. The endpoint answers a moment later.
+func (s *Simulator) RestoreEndpoint(endpoint string) error {
+	at, err := endpointOf(endpoint)
+	if err != nil {
+		return err
+	}
+
+	balanced := false
+
+	s.update(func() {
+		var balancer *forwarder
+		if balancer, balanced = s.endpoints.balancers[at]; balancer != nil {
+			balanced = false // it was not dropped
+		}
+
+		delete(s.endpoints.dropped, at)
+	})
+
+	if !balanced {
+		return nil
+	}
+
+	return s.balance(at)
+}
+
+// EndpointHolder is the machine that has the virtual IP of an endpoint, nil when none has.
+func (s *Simulator) EndpointHolder(endpoint string) *Machine {
+	at, err := endpointOf(endpoint)
+	if err != nil {
+		return nil // nobody has what is no endpoint
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if holder := s.endpoints.holders[at]; holder != nil {
+		return holder.m
+	}
+
+	return nil
+}
+
+func endpointOf(endpoint string) (netip.AddrPort, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("parse endpoint: %w", err)
+	}
+
+	at, err := netip.ParseAddrPort(u.Host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("parse endpoint %q: %w", endpoint, err)
+	}
+
+	return at, nil
+}
+
+// stopBalancers closes the load balancers with the site.
+func (s *Simulator) stopBalancers() {
+	s.mu.Lock()
+	var all []*forwarder
+	for _, f := range s.endpoints.balancers {
+		all = append(all, f)
+	}
+	s.endpoints.balancers = nil
+	s.mu.Unlock()
+
+	for _, f := range slices.DeleteFunc(all, func(f *forwarder) bool { return f == nil }) {
+		f.stop()
+	}
+}
+
+// holdEndpoint takes part in the election of who holds the cluster's virtual IP, if it
+// has one, and serves the API there.
+func (b *boot) holdEndpoint(ctx context.Context) {
+	for ctx.Err() == nil {
+		var (
+			vip netip.AddrPort
+			run int
+		)
+
+		if b.sim.await(ctx, func() bool {
+			at, ok := b.virtualIP()
+			if !ok || !b.etcdUp || !b.kubeletRan || b.sim.endpoints.holders[at] != nil {
+				return false
+			}
+
+			vip, run = at, b.kubeletRun
+			b.sim.endpoints.holders[at] = b
+
+			return true
+		}) != nil {
+			return
+		}
+
+		b.serveEndpoint(ctx, vip, run)
+		b.sim.update(func() { delete(b.sim.endpoints.holders, vip) })
+
+		_ = pause(ctx, rebindPause) // others come first; ends with ctx, as the loop does
+	}
+}
+
+// virtualIP is the cluster's endpoint if that is a virtual IP; sim.mu is held.
+func (b *boot) virtualIP() (netip.AddrPort, bool) {
+	at, ok := b.endpointAddress()
+	if !ok || b.sim.endpoints.dropped[at] {
+		return at, false
+	}
+
+	_, balanced := b.sim.endpoints.balancers[at]
+
+	return at, !balanced
+}
+
+// serveEndpoint serves the API at the virtual IP while the machine runs one and holds the
+// address.
+func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
+	resigned := func() bool {
+		if run == 0 {
+			run = b.kubeletRun // it came up meanwhile
+		}
+
+		at, ok := b.virtualIP()
+
+		return !ok || at != vip || !b.etcdRuns || b.kubeletRun != run
+	}
+
+	for {
+		var (
+			k    *kubeClient
+			over bool
+		)
+
+		if b.sim.await(ctx, func() bool {
+			k, over = b.kubeUp, resigned()
+
+			return k != nil || over
+		}) != nil || over {
+			return
+		}
+
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", vip.String())
+		if err != nil {
+			if pause(ctx, rebindPause) != nil {
+				return
+			}
+
+			continue
+		}
+
+		stop := k.server.also(l)
+		_ = b.sim.await(ctx, func() bool { return b.kubeUp != k || resigned() }) // stop in any case
+
+		stop()
+	}
+}
+
+// endpointAddress is the cluster endpoint if it is an address of the site that is no
+// machine's. sim.mu is held.
+func (b *boot) endpointAddress() (netip.AddrPort, bool) {
+	u := b.config().Cluster().Endpoint()
+
+	addr, err := netip.ParseAddr(u.Hostname())
+	if err != nil || !b.sim.addrs.prefix.Contains(addr) {
+		return netip.AddrPort{}, false
+	}
+
+	if slices.ContainsFunc(b.sim.machines, func(m *Machine) bool { return m.Address() == addr }) {
+		return netip.AddrPort{}, false
+	}
+
+	port := uint64(endpointPort)
+	if u.Port() != "" {
+		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil {
+			return netip.AddrPort{}, false
+		}
+	}
+
+	return netip.AddrPortFrom(addr, uint16(port)), true
+}

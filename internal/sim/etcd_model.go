@@ -1,0 +1,335 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+)
+
+// modelEtcd is the etcd stand-in: membership, leadership and quorum. Its keys are the objects
+// of the Kubernetes stand-in and what tests put.
+type modelEtcd struct{ sim *Simulator }
+
+// modelCluster is one etcd cluster. All of it but the content of store is guarded by sim.mu.
+type modelCluster struct {
+	store   *objectStore
+	members []*modelMember
+	leader  *modelMember
+	term    uint64
+	index   uint64
+	alarms  []*machine.EtcdMemberAlarm
+}
+
+// modelMember is one member; it implements etcdNode.
+type modelMember struct {
+	sim       *Simulator
+	c         *modelCluster
+	memberID  uint64
+	name      string
+	host      string // where it is
+	announced string // what it says of itself
+	peer      string // where the cluster looks for it
+	learner   bool
+	started   bool // ran at least once, so that its name is known to the cluster
+	running   bool
+	destroyed bool
+	compact   bool // defragmented
+	restored  time.Time
+}
+
+func (e *modelEtcd) create(b *boot) (etcdNode, error) {
+	return e.newMember(b), nil
+}
+
+// join follows addMember of Talos and the checks of etcd for a learner.
+func (e *modelEtcd) join(_ context.Context, b *boot, via etcdNode) (etcdNode, error) {
+	other, ok := via.(*modelMember)
+	if !ok {
+		return nil, fmt.Errorf("join etcd through %T", via)
+	}
+
+	name := b.hostname()
+
+	e.sim.mu.Lock()
+	defer e.sim.mu.Unlock()
+
+	c := other.c
+
+	if err := other.serving(); err != nil {
+		return nil, err
+	}
+
+	for _, m := range c.members {
+		if m.started && m.name == name {
+			if err := c.removable(m); err != nil {
+				return nil, err
+			}
+
+			c.drop(m)
+		}
+	}
+
+	for _, m := range c.members {
+		switch {
+		case m.learner:
+			return nil, errTooManyLearners
+		case !m.running:
+			return nil, errUnhealthy
+		}
+	}
+
+	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: name, learner: true}
+	m.settle(b)
+	m.peer = m.announced
+	c.members = append(c.members, m)
+	c.index++
+	e.sim.notify()
+
+	return m, nil
+}
+
+func (e *modelEtcd) close() error { return nil }
+
+// serving says whether the member can be asked; sim.mu is held.
+func (m *modelMember) serving() error {
+	switch {
+	case !m.running:
+		return etcdRefused(m.host)
+	case m.learner:
+		return errLearner
+	case m.c.leader == nil || !m.reaches(m.c.leader):
+		return errNoLeader
+	default:
+		return nil
+	}
+}
+
+func (m *modelMember) move(b *boot) error {
+	m.sim.update(func() { m.settle(b) })
+
+	return nil
+}
+
+// settle notes where the member's machine is, and what it announces; sim.mu is held.
+func (m *modelMember) settle(b *boot) {
+	m.host, m.announced = b.m.Address().String(), b.etcdAddress().String()
+}
+
+func (m *modelMember) advertise(context.Context) error {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	// It takes a quorum, which may have been lost since the look at the member's health.
+	if err := m.serving(); err != nil {
+		return err
+	}
+
+	if m.peer != m.announced {
+		m.peer = m.announced
+		m.c.index++
+		m.c.elect()
+		m.sim.notify()
+	}
+
+	return nil
+}
+
+func (m *modelMember) run(context.Context) error {
+	m.sim.update(func() {
+		m.running, m.started = m.c.has(m), true
+		m.c.elect()
+	})
+
+	return nil
+}
+
+func (m *modelMember) halt() {
+	m.sim.update(func() {
+		m.running = false
+		m.c.elect()
+	})
+}
+
+func (m *modelMember) wipe() {
+	m.sim.update(func() {
+		m.running, m.destroyed = false, true
+		m.c.elect()
+	})
+}
+
+func (m *modelMember) id() uint64 { return m.memberID }
+
+func (m *modelMember) group() any { return m.c }
+
+func (m *modelMember) healthy(context.Context) error {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	err := m.serving()
+
+	switch {
+	case err == errNoLeader: //nolint:errorlint // a read times out instead
+		return errTimedOut
+	case err == nil && m.c.alarmed(EtcdCorrupt):
+		return errCorrupt
+	default:
+		return err
+	}
+}
+
+func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if err := m.serving(); err != nil {
+		return nil, err
+	}
+
+	list := make([]*machine.EtcdMember, 0, len(m.c.members))
+
+	for _, other := range m.c.members {
+		member := &machine.EtcdMember{
+			Id: other.memberID, IsLearner: other.learner, PeerUrls: []string{"https://" + other.peer + ":2380"},
+		}
+		if other.started {
+			member.Hostname = other.name
+			member.ClientUrls = []string{"https://" + other.announced + ":2379"}
+		}
+
+		list = append(list, member)
+	}
+
+	return list, nil
+}
+
+func (m *modelMember) status(context.Context) (*machine.EtcdMemberStatus, error) {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if !m.running {
+		return nil, etcdRefused(m.host)
+	}
+
+	st := &machine.EtcdMemberStatus{
+		MemberId: m.memberID, ProtocolVersion: "3.6.8", StorageVersion: "3.6.0", DbSize: 1 << 20, DbSizeInUse: 1 << 19,
+		RaftIndex: m.c.index, RaftAppliedIndex: m.c.index, RaftTerm: m.c.term, IsLearner: m.learner,
+	}
+
+	if m.compact {
+		st.DbSize = st.DbSizeInUse
+	}
+
+	if m.c.leader != nil {
+		st.Leader = m.c.leader.memberID
+	} else {
+		st.Errors = append(st.Errors, errNoLeader.Error())
+	}
+
+	// The trailing blank is that of etcd's AlarmMember.String.
+	for _, a := range m.c.alarms {
+		st.Errors = append(st.Errors, fmt.Sprintf("memberID:%d alarm:%s ", a.GetMemberId(), a.GetAlarm()))
+	}
+
+	return st, nil
+}
+
+func (m *modelMember) remove(_ context.Context, id uint64) error {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if err := m.serving(); err != nil {
+		return err
+	}
+
+	for _, other := range m.c.members {
+		if other.memberID != id {
+			continue
+		}
+
+		if err := m.c.removable(other); err != nil {
+			return err
+		}
+
+		other.running = false
+		m.c.drop(other)
+		m.sim.notify()
+
+		return nil
+	}
+
+	return errMemberNotFound
+}
+
+func (m *modelMember) promote(_ context.Context, via etcdNode) error {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	other, ok := via.(*modelMember)
+	if !ok || other.c != m.c {
+		return errMemberNotFound
+	}
+
+	if err := other.serving(); err != nil {
+		return err
+	}
+
+	switch {
+	case !m.c.has(m):
+		return errMemberNotFound
+	case !m.running:
+		return errNotReady
+	}
+
+	m.learner = false
+	m.c.index++
+	m.c.elect()
+	m.sim.notify()
+
+	return nil
+}
+
+func (m *modelMember) moveLeader(context.Context) (string, error) {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if err := m.serving(); err != nil {
+		return "", err
+	}
+
+	if m.c.leader != m {
+		return "", nil
+	}
+
+	for _, other := range m.c.members {
+		if other != m && other.running && !other.learner {
+			m.c.leader = other
+			m.c.term++
+			m.sim.notify()
+
+			return other.name, nil
+		}
+	}
+
+	return "", errNotEnough
+}
+
+// snapshot is a database that etcd's own tools read.
+func (m *modelMember) snapshot(_ context.Context, w io.Writer) error {
+	m.sim.mu.Lock()
+	running, store := m.running, m.c.store
+	m.sim.mu.Unlock()
+
+	if !running {
+		return etcdRefused(m.host)
+	}
+
+	if err := store.writeTo(w); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+
+	return nil
+}

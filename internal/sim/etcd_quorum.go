@@ -1,0 +1,125 @@
+package sim
+
+// voters counts voting members and those of them that run.
+func (c *modelCluster) voters() (all, running int) {
+	for _, m := range c.members {
+		if m.learner {
+			continue
+		}
+
+		all++
+
+		if m.running {
+			running++
+		}
+	}
+
+	return all, running
+}
+
+// elect keeps the leader while it can lead, and finds another one when there is quorum.
+func (c *modelCluster) elect() {
+	if c.leader != nil && c.leads(c.leader) {
+		return
+	}
+
+	c.leader = nil
+
+	// Whoever the others know how to reach has the most of them behind it.
+	for _, findable := range []bool{true, false} {
+		for _, m := range c.members {
+			if m.findable() == findable && c.leads(m) {
+				c.leader = m
+				c.term++
+
+				return
+			}
+		}
+	}
+}
+
+// leads says whether enough voters run and are in touch with a member.
+func (c *modelCluster) leads(leader *modelMember) bool {
+	if !leader.running || leader.learner || !c.has(leader) {
+		return false
+	}
+
+	all, _ := c.voters()
+	behind := 0
+
+	for _, m := range c.members {
+		if m.running && !m.learner && m.reaches(leader) {
+			behind++
+		}
+	}
+
+	return behind >= all/2+1
+}
+
+// findable says whether the member is where the cluster looks for it.
+func (m *modelMember) findable() bool { return m.peer == m.announced }
+
+// reaches says whether two members are in touch: either dials the other where the cluster says that it is, and what one of them sends
+// the other answers. Members that all moved at once dial in vain.
+func (m *modelMember) reaches(other *modelMember) bool {
+	return m == other || m.findable() || other.findable()
+}
+
+func (c *modelCluster) has(member *modelMember) bool {
+	for _, m := range c.members {
+		if m == member {
+			return true
+		}
+	}
+
+	return false
+}
+
+func (c *modelCluster) drop(member *modelMember) {
+	for i, m := range c.members {
+		if m == member {
+			c.members = append(c.members[:i:i], c.members[i+1:]...)
+
+			break
+		}
+	}
+
+	c.index++
+	c.elect()
+}
+
+// removable is etcd's strict reconfiguration check: enough started voters must remain,
+// and a member that is up may go only if the others keep quorum.
+func (c *modelCluster) removable(member *modelMember) error {
+	if member.learner {
+		return nil
+	}
+
+	remaining, started := 0, 0
+
+	for _, m := range c.members {
+		if m == member || m.learner {
+			continue
+		}
+
+		remaining++
+
+		if m.started {
+			started++
+		}
+	}
+
+	if remaining == 0 || started < remaining/2+1 {
+		return errNotEnough
+	}
+
+	if !member.running {
+		return nil
+	}
+
+	if all, running := c.voters(); running-1 < 1+(all-1)/2 {
+		return errUnhealthy
+	}
+
+	return nil
+}

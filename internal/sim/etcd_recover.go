@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// EtcdRecover writes the snapshot that a Bootstrap is to begin with to EPHEMERAL. The
+// checks, their order and what is left after an error are those of Talos 1.13: a file that
+// is there is lost as soon as another upload begins.
+func (a *api) EtcdRecover(stream machine.MachineService_EtcdRecoverServer) error {
+	b := a.b
+
+	if !b.ephemeral.Load() {
+		return status.Error(codes.FailedPrecondition, "etcd service is not ready for recovery yet")
+	}
+
+	if err := b.onControlPlane("etcd recover"); err != nil {
+		return err
+	}
+
+	path, err := b.m.makeSnapshotFile()
+	if err != nil {
+		return fmt.Errorf("error creating etcd recovery snapshot: %w", err)
+	}
+
+	if err := receive(stream, path); err != nil {
+		if b.alive() {
+			b.m.dropSnapshotFile()
+		}
+
+		return err
+	}
+
+	return stream.SendAndClose(&machine.EtcdRecoverResponse{Messages: []*machine.EtcdRecover{{}}})
+}
+
+// receive writes an upload to a file.
+func receive(stream machine.MachineService_EtcdRecoverServer, path string) (err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("error creating etcd recovery snapshot: %w", err)
+	}
+
+	defer func() { err = errors.Join(err, file.Close()) }()
+
+	for {
+		data, err := stream.Recv()
+
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+
+		if _, err := file.Write(data.GetBytes()); err != nil {
+			return fmt.Errorf("error writing snapshot: %w", err)
+		}
+	}
+}
+
+// alive is false once the power was cut: what a machine would do then it no longer does.
+func (b *boot) alive() bool {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	return !b.crashed
+}
+
+// makeSnapshotFile finds a place for /var/lib/etcd.snapshot and makes it part of the disk.
+func (m *Machine) makeSnapshotFile() (string, error) {
+	folder, err := m.sim.scratch.folder()
+	if err != nil {
+		return "", err
+	}
+
+	path := filepath.Join(folder, m.name+"-etcd.snapshot")
+	m.sim.update(func() { m.disk.snapshot = path })
+
+	return path, nil
+}
+
+// snapshotFile is where /var/lib/etcd.snapshot is, empty when there is none.
+func (m *Machine) snapshotFile() string {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	return m.disk.snapshot
+}
+
+// dropSnapshotFile deletes /var/lib/etcd.snapshot.
+func (m *Machine) dropSnapshotFile() {
+	var path string
+
+	m.sim.update(func() { path, m.disk.snapshot = m.disk.snapshot, "" })
+	m.sim.removeFile(path)
+}
+
+func (s *Simulator) removeFile(path string) {
+	if path == "" {
+		return
+	}
+
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.logf("remove %s: %v", path, err)
+	}
+}
+
+// errNoSnapshotFile is what etcd says of a snapshot that nobody uploaded.
+var errNoSnapshotFile = errors.New("stat " + constants.EtcdRecoverySnapshotPath + ": no such file or directory")
+
+// recoverEtcd makes the first member of a new etcd cluster from the machine's snapshot, as
+// Talos does (1.13, services/etcd.go, recoverFromSnapshot): first the pages of the database
+// are looked at, then it is copied and its sum compared, and only a restored snapshot is
+// deleted. A restoration that fails later than that first look leaves what it copied: the
+// data directory is not empty any more, and no etcd ever serves from it.
+func (b *boot) recoverEtcd(skipHashCheck bool) (etcdNode, error) {
+	path := b.m.snapshotFile()
+	if path == "" {
+		return nil, fmt.Errorf("error verifying snapshot: %w", errNoSnapshotFile)
+	}
+
+	node, err := b.sim.backends.etcd.restore(b, path, skipHashCheck)
+
+	switch {
+	case err == nil:
+		b.m.dropSnapshotFile()
+	case errors.Is(err, errPanicked):
+		b.sim.logf("%s: kernel panic: machined ended: %v", b.m.name, err)
+		b.m.crash()
+	}
+
+	return node, err
+}
+
+// errPanicked is how etcd's code ends on a database whose pages are not what it takes for
+// granted. Talos runs that code in machined, which is process 1, and it panics in a goroutine
+// of its own (bbolt 1.4, Tx.Check): the machine goes down.
+var errPanicked = errors.New("panic")
+
+// ruinedMember is the data directory that a failed restoration left: the copy of a database
+// and no log. An etcd on it runs and never serves (etcd 3.6, tried).
+type ruinedMember struct{ etcdNode }
+
+func (*ruinedMember) run(context.Context) error { return nil }
+
+// scratchFolder is a folder for files of machines' disks, made when it is first needed.
+type scratchFolder struct {
+	mu   sync.Mutex
+	path string
+}
+
+func (f *scratchFolder) folder() (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if f.path != "" {
+		return f.path, nil
+	}
+
+	path, err := os.MkdirTemp("", "talossim-*")
+	if err != nil {
+		return "", fmt.Errorf("make scratch folder: %w", err)
+	}
+
+	f.path = path
+
+	return path, nil
+}
+
+func (f *scratchFolder) remove() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if f.path == "" {
+		return nil
+	}
+
+	if err := os.RemoveAll(f.path); err != nil {
+		return fmt.Errorf("remove scratch folder: %w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,315 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	etcdres "github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+)
+
+// etcdService is the etcd system service of one boot.
+type etcdService struct {
+	mu     sync.Mutex
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// start runs etcd. With a request to bootstrap it makes the first member, from a snapshot
+// where that asks for one, instead of joining.
+func (e *etcdService) start(b *boot, bootstrap *machine.BootstrapRequest) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	ctx, cancel := context.WithCancel(b.ctx)
+	done := make(chan struct{})
+	e.cancel, e.done = cancel, done
+
+	b.services.set("etcd", serviceStarting, "Starting service")
+
+	b.spawn(func(context.Context) {
+		defer close(done)
+		defer cancel()
+
+		if err := b.runEtcd(ctx, bootstrap); err != nil && ctx.Err() == nil {
+			b.services.set("etcd", serviceFailed, "Failed to run pre stage: "+err.Error())
+		}
+	})
+}
+
+// stop ends the service and waits for it; the data stays.
+func (e *etcdService) stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	if e.cancel == nil {
+		return
+	}
+
+	e.cancel()
+	<-e.done
+	e.cancel = nil
+}
+
+// runEtcd is one run of the service: prepare a data directory if there is none, run
+// the member, watch its health.
+func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest) error {
+	b.services.set("etcd", serviceWaiting, `Waiting for service "cri" to be "up"`)
+
+	if err := b.services.await(ctx, "cri"); err != nil {
+		return nil
+	}
+
+	b.services.set("etcd", servicePreparing, "Running pre state")
+
+	node, fresh, err := b.etcdData(ctx, bootstrap)
+	if err != nil {
+		return err
+	}
+
+	b.services.set("etcd", servicePreparing, "Creating service runner")
+
+	if err := node.move(b); err != nil {
+		return err
+	}
+
+	if err := node.run(ctx); err != nil {
+		return err
+	}
+	defer node.halt()
+
+	b.services.set("etcd", serviceRunning, "Started task etcd")
+
+	start := b.m.delays.EtcdStart
+	if bootstrap != nil {
+		start -= start / 2
+	}
+
+	if fresh && bootstrap == nil {
+		b.spawn(func(context.Context) { b.promoteEtcd(ctx, node) })
+	} else if pause(ctx, start) != nil {
+		return nil
+	}
+
+	b.watchMember(ctx, node)
+
+	return nil
+}
+
+// etcdData returns the member of the data directory, making one if it is empty.
+func (b *boot) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest) (node etcdNode, fresh bool, err error) {
+	if node := b.etcdNode(); node != nil {
+		return node, false, nil
+	}
+
+	if bootstrap != nil {
+		// The process is on its way now. If it is stopped, it has written its data
+		// all the same: that is how a second Bootstrap ends etcd for good.
+		waited := pause(ctx, b.m.delays.EtcdStart/2)
+
+		if b.ctx.Err() != nil {
+			return nil, false, b.ctx.Err()
+		}
+
+		if err := b.foundEtcd(bootstrap); err != nil {
+			return nil, false, err
+		}
+
+		return b.etcdNode(), true, waited
+	}
+
+	node, err = b.joinEtcdInTime(ctx)
+
+	return node, true, err
+}
+
+// foundEtcd makes the data directory of the first member. A failed restoration may leave
+// one too.
+func (b *boot) foundEtcd(bootstrap *machine.BootstrapRequest) error {
+	var (
+		node etcdNode
+		err  error
+	)
+
+	if bootstrap.GetRecoverEtcd() {
+		node, err = b.recoverEtcd(bootstrap.GetRecoverSkipHashCheck())
+	} else {
+		node, err = b.sim.backends.etcd.create(b)
+	}
+
+	b.sim.update(func() { b.m.disk.etcd = node })
+
+	return err
+}
+
+// joinEtcdInTime is joinEtcd that gives up after a while, as Talos does. The service
+// is Failed then, takes a Bootstrap like one that still waits, and tries to join
+// again only after a reboot.
+func (b *boot) joinEtcdInTime(ctx context.Context) (etcdNode, error) {
+	limit := b.m.delays.EtcdGiveUp
+	if limit == 0 {
+		return b.joinEtcd(ctx)
+	}
+
+	patience, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+
+	node, err := b.joinEtcd(patience)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("failed to build initial etcd cluster: %w", err)
+	}
+
+	return node, err
+}
+
+// joinEtcd waits for another member of the cluster and joins it as a learner.
+func (b *boot) joinEtcd(ctx context.Context) (etcdNode, error) {
+	asked := false
+
+	for {
+		via, err := b.awaitMember(ctx)
+		if err != nil {
+			return nil, err
+		}
+
+		if !asked {
+			asked = true
+
+			if err := pause(ctx, b.m.delays.EtcdJoin); err != nil {
+				return nil, err
+			}
+		}
+
+		node, err := b.sim.backends.etcd.join(ctx, b, via)
+		if err == nil {
+			b.sim.update(func() { b.m.disk.etcd = node })
+
+			return node, nil
+		}
+
+		if err := pause(ctx, joinRetry); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitMember returns a healthy member of another machine of the same cluster.
+func (b *boot) awaitMember(ctx context.Context) (etcdNode, error) {
+	for {
+		for _, node := range b.otherMembers() {
+			if node.healthy(ctx) == nil {
+				return node, nil
+			}
+		}
+
+		b.sim.mu.Lock()
+		changed := b.sim.changed
+		b.sim.mu.Unlock()
+
+		timer := time.NewTimer(healthPeriod)
+
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-timer.C:
+		}
+
+		timer.Stop()
+
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// promoteEtcd turns the machine's learner into a voter once it has caught up.
+func (b *boot) promoteEtcd(ctx context.Context, node etcdNode) {
+	if pause(ctx, b.m.delays.EtcdPromote) != nil {
+		return
+	}
+
+	for {
+		via, err := b.awaitMember(ctx)
+		if err != nil {
+			return
+		}
+
+		if err = node.promote(ctx, via); err == nil || errors.Is(err, errMemberNotFound) {
+			b.sim.update(func() {})
+
+			return
+		}
+
+		if pause(ctx, promoteRetry) != nil {
+			return
+		}
+	}
+}
+
+// watchMember keeps the service's health and the EtcdMember resource up to date.
+func (b *boot) watchMember(ctx context.Context, node etcdNode) {
+	member := etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID)
+	defer remove(b, member)
+
+	b.sim.update(func() { b.etcdRuns = true })
+	defer b.sim.update(func() { b.etcdRuns = false })
+
+	for {
+		b.sim.mu.Lock()
+		changed := b.sim.changed
+		b.sim.mu.Unlock()
+
+		err := node.healthy(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+
+		b.services.setHealth("etcd", err)
+
+		if err == nil {
+			b.advertise(ctx, node)
+			modify(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID), func(r *etcdres.Member) {
+				r.TypedSpec().MemberID = memberID(node.id())
+			})
+		} else {
+			remove(b, member)
+		}
+
+		b.setEtcdUp(err == nil)
+
+		timer := time.NewTimer(healthPeriod)
+
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			b.setEtcdUp(false)
+
+			return
+		case <-changed:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// advertise lets the member list follow a changed address; it is tried again with the
+// next look at the member's health.
+func (b *boot) advertise(ctx context.Context, node etcdNode) {
+	if err := node.advertise(ctx); err != nil && ctx.Err() == nil {
+		b.sim.logf("%s: error updating advertised peers: %v", b.m.name, err)
+	}
+}
+
+// setEtcdUp tells the rest of the site when the member's health changed.
+func (b *boot) setEtcdUp(up bool) {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	if b.etcdUp != up {
+		b.etcdUp = up
+		b.sim.notify()
+	}
+}

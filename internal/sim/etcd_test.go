@@ -1,0 +1,312 @@
+package sim_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+func TestBootstrapTwiceBeforeDataStopsEtcdForGood(t *testing.T) {
+	delays := sim.TestDelays()
+	delays.EtcdStart = time.Hour // data would be written after half of it
+
+	simulator := sim.ForTest(t, sim.Options{Delays: &delays})
+	m := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator)
+	cluster.apply(m, machinetype.TypeControlPlane)
+	cluster.bootstrap(m)
+
+	talos := cluster.secure(m)
+
+	for _, want := range []codes.Code{codes.Unknown, codes.AlreadyExists, codes.AlreadyExists} {
+		err := talos.Bootstrap(t.Context(), &machine.BootstrapRequest{})
+		if status.Code(err) != want || !strings.Contains(err.Error(), "etcd data directory is not empty") {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+
+	services, err := talos.ServiceInfo(t.Context(), "etcd")
+	check(t, err)
+
+	if got := services[0].Service.GetState(); got != "Finished" {
+		t.Errorf("etcd is %s, want Finished", got)
+	}
+}
+
+func TestEtcdDataDirectoryIsListed(t *testing.T) {
+	simulator := sim.ForTest(t, sim.Options{})
+	m := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator)
+	cluster.apply(m, machinetype.TypeControlPlane)
+
+	entries := func() (names []string, err error) {
+		stream, err := cluster.secure(m).MachineClient.List(within(t, time.Minute), &machine.ListRequest{Root: "/var/lib/etcd/"})
+		if err != nil {
+			return nil, err
+		}
+
+		for {
+			entry, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return names, nil
+			}
+
+			if err != nil {
+				return nil, err
+			}
+
+			names = append(names, entry.GetRelativeName())
+		}
+	}
+
+	eventually(t, "an empty data directory", func(context.Context) error {
+		names, err := entries()
+		if err == nil && !slices.Equal(names, []string{"."}) {
+			t.Errorf("before the bootstrap there is %v", names)
+		}
+
+		return err
+	})
+	cluster.bootstrap(m)
+	eventually(t, "data", func(context.Context) error {
+		names, err := entries()
+		if err == nil && !slices.Equal(names, []string{".", "member"}) {
+			err = fmt.Errorf("there is %v", names)
+		}
+
+		return err
+	})
+}
+
+func TestEtcdThatNobodyBootstrapsGivesUp(t *testing.T) {
+	delays := sim.TestDelays()
+	delays.EtcdGiveUp = 10 * time.Millisecond
+
+	simulator := sim.ForTest(t, sim.Options{Delays: &delays})
+	m := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator)
+	cluster.apply(m, machinetype.TypeControlPlane)
+
+	eventually(t, "a failed etcd", func(context.Context) error {
+		services, err := cluster.secure(m).ServiceInfo(t.Context(), "etcd")
+		if err == nil && (len(services) == 0 || services[0].Service.GetState() != "Failed") {
+			err = fmt.Errorf("etcd is %v", services)
+		}
+
+		return err
+	})
+
+	cluster.bootstrap(m)
+	check(t, m.AwaitReady(within(t, time.Minute)))
+}
+
+func TestBootstrapLeavesItsTraceInTheEvents(t *testing.T) {
+	simulator := sim.ForTest(t, sim.Options{})
+	m := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator)
+	cluster.create([]*sim.Machine{m}, nil)
+
+	ctx, cancel := context.WithCancel(within(t, time.Minute))
+	defer cancel()
+
+	events := make(chan client.EventResult)
+	check(t, cluster.secure(m).EventsWatchV2(ctx, events, client.WithTailEvents(-1)))
+
+	for {
+		ev := <-events
+		check(t, ev.Error)
+
+		msg, ok := ev.Event.Payload.(*machine.ServiceStateEvent)
+		if ok && msg.GetService() == "etcd" && msg.GetAction() == machine.ServiceStateEvent_FINISHED && msg.GetMessage() == "Bootstrap requested" {
+			return
+		}
+	}
+}
+
+func TestBootstrapOfASecondMachineMakesASecondCluster(t *testing.T) {
+	delays := sim.TestDelays()
+	delays.EtcdJoin = time.Hour
+
+	simulator := sim.ForTest(t, sim.Options{Delays: &delays})
+	cps := addMachines(t, simulator, "cp", 2)
+	cluster := newTestCluster(t, simulator)
+
+	for _, m := range cps {
+		cluster.apply(m, machinetype.TypeControlPlane)
+	}
+
+	for _, m := range cps {
+		cluster.bootstrap(m)
+	}
+
+	eventually(t, "two etcd clusters", func(context.Context) error {
+		if n := simulator.EtcdClusters(); n != 2 {
+			return errors.New("not yet")
+		}
+
+		return nil
+	})
+}
+
+func TestEtcdKeepsItsQuorum(t *testing.T) {
+	simulator := sim.ForTest(t, sim.Options{})
+	cps := addMachines(t, simulator, "cp", 3)
+	cluster := newTestCluster(t, simulator)
+	cluster.create(cps, nil)
+
+	ids := memberIDs(t, cluster.secure(cps[0]))
+	talos := cluster.secure(cps[2])
+
+	err := second(talos.EtcdForfeitLeadership(t.Context(), &machine.EtcdForfeitLeadershipRequest{}))
+	check(t, err)
+
+	unknown := talos.EtcdRemoveMemberByID(t.Context(), &machine.EtcdRemoveMemberByIDRequest{MemberId: 42})
+	if status.Code(unknown) != codes.NotFound {
+		t.Errorf("remove of an unknown member: %v", unknown)
+	}
+
+	// With one of three down nobody else may go, but the dead one may.
+	cps[0].PowerOff()
+	err = talos.EtcdRemoveMemberByID(t.Context(), &machine.EtcdRemoveMemberByIDRequest{MemberId: ids[cps[1].Address().String()]})
+
+	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "etcdserver: unhealthy cluster") {
+		t.Errorf("remove of a live member next to a dead one: %v", err)
+	}
+
+	check(t, talos.EtcdRemoveMemberByID(t.Context(), &machine.EtcdRemoveMemberByIDRequest{MemberId: ids[cps[0].Address().String()]}))
+
+	// Two left: the loss of one is the loss of the quorum, and status still answers.
+	cps[1].PowerOff()
+
+	err = second(talos.EtcdMemberList(t.Context(), &machine.EtcdMemberListRequest{}))
+	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "etcdserver: no leader") {
+		t.Errorf("member list without quorum: %v", err)
+	}
+
+	st, err := talos.EtcdStatus(t.Context())
+	check(t, err)
+
+	if got := st.GetMessages()[0].GetMemberStatus(); got.GetLeader() != 0 || len(got.GetErrors()) == 0 {
+		t.Errorf("status without quorum: %v", got)
+	}
+
+	cps[1].PowerOn()
+	check(t, cps[1].AwaitReady(within(t, time.Minute)))
+	check(t, talos.EtcdLeaveCluster(t.Context(), &machine.EtcdLeaveClusterRequest{}))
+
+	last := cluster.secure(cps[1]).EtcdLeaveCluster(t.Context(), &machine.EtcdLeaveClusterRequest{})
+	if status.Code(last) != codes.Unknown || !strings.Contains(last.Error(), "not enough started members") {
+		t.Errorf("leave of the last member: %v", last)
+	}
+}
+
+func memberIDs(t *testing.T, talos *client.Client) map[string]uint64 {
+	t.Helper()
+
+	resp, err := talos.EtcdMemberList(t.Context(), &machine.EtcdMemberListRequest{})
+	check(t, err)
+
+	ids := map[string]uint64{}
+	for _, m := range resp.GetMessages()[0].GetMembers() {
+		host := strings.TrimSuffix(strings.TrimPrefix(m.GetPeerUrls()[0], "https://"), ":2380")
+		ids[host] = m.GetId()
+	}
+
+	return ids
+}
+
+func TestFailedGracefulResetOfTheLastMemberRebootsUnwiped(t *testing.T) {
+	simulator := sim.ForTest(t, sim.Options{})
+	m := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator)
+	cluster.create([]*sim.Machine{m}, nil)
+
+	before := m.BootID()
+	cluster.reset(m, true)
+	eventually(t, "reboot", func(context.Context) error {
+		if id := m.BootID(); id == "" || id == before {
+			return errors.New("not yet")
+		}
+
+		return nil
+	})
+	check(t, m.AwaitReady(within(t, time.Minute)))
+
+	if members, err := simulator.EtcdMembers(t.Context()); err != nil || len(members) != 1 {
+		t.Errorf("etcd after a refused leave: %v, %v", members, err)
+	}
+}
+
+func TestSnapshotHasPagesAndTheirChecksum(t *testing.T) {
+	simulator := sim.ForTest(t, sim.Options{})
+	m := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator)
+	cluster.create([]*sim.Machine{m}, nil)
+
+	stream, err := cluster.secure(m).EtcdSnapshot(t.Context(), &machine.EtcdSnapshotRequest{})
+	check(t, err)
+
+	data, err := io.ReadAll(stream)
+	check(t, err)
+
+	pages, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
+	want := sha256.Sum256(pages)
+
+	if len(pages)%512 != 0 || !slices.Equal(want[:], sum) {
+		t.Errorf("snapshot of %d bytes is not whole pages and their SHA-256", len(data))
+	}
+}
+
+func TestOnlyAllowedSequencesTakeOver(t *testing.T) {
+	delays := sim.TestDelays()
+	delays.Reset = 5 * time.Second // the second reset has to come before the first one ends
+
+	simulator := sim.ForTest(t, sim.Options{Delays: &delays})
+	m := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator)
+	cluster.create([]*sim.Machine{m}, nil)
+
+	talos := cluster.secure(m)
+	cluster.reset(m, false)
+	check(t, m.AwaitStage(within(t, time.Minute), sim.StageResetting))
+
+	// A second reset answers OK and does nothing; only the events say so.
+	ctx, cancel := context.WithCancel(within(t, time.Minute))
+	defer cancel()
+
+	events := make(chan client.EventResult)
+	check(t, talos.EventsWatchV2(ctx, events, client.WithTailEvents(-1)))
+	cluster.reset(m, false)
+
+	var locked *machine.SequenceEvent
+
+	for locked == nil {
+		ev := <-events
+		check(t, ev.Error)
+
+		if msg, ok := ev.Event.Payload.(*machine.SequenceEvent); ok && msg.GetAction() == machine.SequenceEvent_NOOP {
+			locked = msg
+		}
+	}
+
+	if diff := cmp.Diff("sequence not started: locked", locked.GetError().GetMessage()); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+
+	check(t, m.AwaitStage(within(t, time.Minute), sim.StageMaintenance))
+}

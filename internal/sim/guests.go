@@ -1,0 +1,49 @@
+package sim
+
+import (
+	"errors"
+	"path/filepath"
+)
+
+// HandOverWorkloads leaves the status of DaemonSets and Deployments alone from now on, in
+// all clusters of the site: a test runs the real kube-controller-manager, and something that
+// plays scheduler and kubelets for the pods that it makes.
+func (s *Simulator) HandOverWorkloads() {
+	s.update(func() { s.controlled = true })
+}
+
+// InstallCNI is what a pod network does that Talos did not bring (CNI none): it writes its
+// configuration to the machine, whose node becomes Ready then, and stays so until EPHEMERAL is
+// wiped. It may be called again.
+func (m *Machine) InstallCNI() {
+	m.sim.update(func() { m.disk.cni = true })
+}
+
+// Guest is a program that runs beside the machines of a site.
+type Guest struct{ child *child }
+
+// StartGuest runs a program that does not outlive the site's process, with its output in a
+// file of the site's scratch folder. It needs Options.Assets. Stop it before the site is
+// closed.
+func (s *Simulator) StartGuest(name, path string, args ...string) (*Guest, error) {
+	etcd, ok := s.backends.etcd.(*realEtcd)
+	if !ok {
+		return nil, errors.New("start " + name + ": the site has no real parts")
+	}
+
+	child, err := etcd.parts.nursery.start(name, path, filepath.Join(etcd.parts.dir, name+".log"), args...)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Guest{child}, nil
+}
+
+// Stop ends the program and returns when it is gone.
+func (g *Guest) Stop() { g.child.stop() }
+
+// Gone is closed when the program has ended.
+func (g *Guest) Gone() <-chan struct{} { return g.child.gone }
+
+// Log is the file that the program writes to.
+func (g *Guest) Log() string { return g.child.log }

@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/blang/semver/v4"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
+)
+
+// errInstaller is the installer exiting with an error.
+var errInstaller = errors.New("exit code 1")
+
+// errNotInstaller is an image without an installer in it.
+var errNotInstaller = errors.New(`exec: "/bin/installer": stat /bin/installer: no such file or directory`)
+
+// pullInstaller pulls an installer as the machine itself does, into the containerd
+// instance in memory, and returns its content key.
+func (b *boot) pullInstaller(ctx context.Context, reference string) (string, error) {
+	pinned, err := b.pullImage(ctx, inMemorySpace, reference, func(int64, int64) {})
+	if err != nil {
+		return "", err
+	}
+
+	img, ok := b.storedImage(inMemorySpace, pinned)
+	if !ok {
+		return "", fmt.Errorf("image %q: %w", pinned, errImageNotFound)
+	}
+
+	return img.key, nil
+}
+
+// runInstaller is the installer container of an upgrade. It tells what the container
+// prints and returns its exit code; an error means that the container could not run.
+// The running system stays: what is installed becomes the entry of the next boot.
+func (b *boot) runInstaller(ctx context.Context, key string, printf func(format string, args ...any)) (exitCode int32, err error) {
+	next, ok := b.sim.registries.installs(key)
+	if !ok {
+		return 0, fmt.Errorf("failed to start task: %w", errNotInstaller)
+	}
+
+	printf("running pre-flight checks")
+	printf("host Talos version: %s", b.system.version)
+
+	if err := upgradeable(b.system.version, next.version); err != nil {
+		printf("Error: pre-flight checks failed: %v", err)
+
+		return 1, nil
+	}
+
+	printf("all pre-flight checks successful")
+
+	if err := pause(ctx, b.m.delays.Upgrade); err != nil {
+		return 0, fmt.Errorf("task exited with error: %w", err)
+	}
+
+	if b.sim.registries.content(key).InstallFails {
+		printf("Error: failed to install bootloader: no space left on device")
+
+		return 1, nil
+	}
+
+	b.sim.update(func() { b.m.disk.upgrade(b.system, next) })
+	printf("installation of %s complete", next.version)
+
+	return 0, nil
+}
+
+// upgrade makes next the default boot entry and keeps what runs as the other one. The
+// installer writes META by itself, past the running system, hence no resource follows.
+func (d *disk) upgrade(running, next system) {
+	d.entry, d.fallback = &next, &running
+
+	if d.meta == nil {
+		d.meta = map[uint8]string{}
+	}
+
+	d.meta[metakeys.Upgrade] = running.label()
+}
+
+// newestKnown is the newest minor release whose rules the machinery has.
+const newestKnown = 13
+
+// upgradeable is the check that an installer makes (Talos 1.13, installer/pkg/install,
+// preflight.go). Installers newer than the machinery bring rules of their own, which
+// have followed the same pattern since 1.10: from two minor releases below to one above.
+func upgradeable(host, target string) error {
+	t, err := semver.ParseTolerant(target)
+	if err != nil {
+		return fmt.Errorf("error parsing installer Talos version: %w", err)
+	}
+
+	h, err := semver.ParseTolerant(host)
+	if err != nil {
+		return fmt.Errorf("error parsing host Talos version: %w", err)
+	}
+
+	if t.Major == 1 && t.Minor > newestKnown {
+		switch {
+		case h.Major == 1 && h.Minor+2 < t.Minor:
+			return fmt.Errorf("host version %s is too old to upgrade to Talos %s", h, t)
+		case h.Major > 1 || h.Minor >= t.Minor+2:
+			return fmt.Errorf("host version %s is too new to downgrade to Talos %s", h, t)
+		default:
+			return nil
+		}
+	}
+
+	to, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: target})
+	if err != nil {
+		return fmt.Errorf("error parsing installer Talos version: %w", err)
+	}
+
+	from, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: host})
+	if err != nil {
+		return fmt.Errorf("error parsing host Talos version: %w", err)
+	}
+
+	return to.UpgradeableFrom(from)
+}
+
+// flip makes the other boot entry the default, as the boot loaders' Revert does.
+func (d *disk) flip() error {
+	if d.fallback == nil {
+		return errors.New("previous UKI not found")
+	}
+
+	d.entry, d.fallback = d.fallback, d.entry
+
+	return nil
+}
+
+// takeStaged reads the image of a staged upgrade from META and forgets it, so that it
+// is tried once (Talos 1.13, MachineState.probeMeta).
+func (d *disk) takeStaged() string {
+	image, ok := d.meta[metakeys.StagedUpgradeImageRef]
+	_, options := d.meta[metakeys.StagedUpgradeInstallOptions]
+
+	if !ok || !options {
+		return ""
+	}
+
+	delete(d.meta, metakeys.StagedUpgradeImageRef)
+	delete(d.meta, metakeys.StagedUpgradeInstallOptions)
+
+	return image
+}
+
+// installStaged carries a staged upgrade out, pulling its image once more.
+func (b *boot) installStaged(ctx context.Context) error {
+	key, err := b.pullInstaller(ctx, b.staged)
+	if err != nil {
+		return err
+	}
+
+	return b.upgradeVia(ctx, key)
+}
+
+// upgradeVia runs an installer as machined itself does, to which an exit code is an error.
+func (b *boot) upgradeVia(ctx context.Context, key string) error {
+	code, err := b.runInstaller(ctx, key, func(format string, args ...any) {
+		b.sim.logf("%s: installer: "+format, append([]any{b.m.name}, args...)...)
+	})
+
+	switch {
+	case err != nil:
+		return err
+	case code != 0:
+		return errInstaller
+	default:
+		return nil
+	}
+}
+
+// fail is the end of machined: without a way on, it goes back to the previous boot
+// entry if the current one has not proved itself yet, and reboots (Talos 1.13,
+// machined main.go handle, revert.go).
+func (b *boot) fail(err error) {
+	b.sim.logf("%s: %v", b.m.name, err)
+
+	b.sim.update(func() {
+		d := &b.m.disk
+		if _, unproved := d.meta[metakeys.Upgrade]; !unproved {
+			return
+		}
+
+		if err := d.flip(); err != nil {
+			b.sim.logf("%s: failed to revert bootloader: %v", b.m.name, err)
+
+			return
+		}
+
+		delete(d.meta, metakeys.Upgrade)
+		b.sim.logf("%s: reverting failed upgrade, switching to %s", b.m.name, d.entry.version)
+	})
+
+	b.end(rebooted)
+}
+
+// confirmUpgrade drops the way back once a boot was running and ready (Talos 1.13,
+// DropUpgradeFallbackController): from then on a failure reboots into the same system.
+func (b *boot) confirmUpgrade() {
+	if b.confirmed.CompareAndSwap(false, true) && b.m.platform == Metal {
+		b.m.deleteMeta(metakeys.Upgrade)
+	}
+}
+
+// Panic lets machined fail: the machine reboots, into the previous boot entry if the
+// current one was never running and ready, else into the same one. It does nothing
+// while the machine is off.
+func (m *Machine) Panic() {
+	if b := m.current(); b != nil {
+		b.fail(errors.New("fatal controller runtime error: simulated panic"))
+	}
+}

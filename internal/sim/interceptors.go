@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// interceptors stand between the wire and the handlers of one listener, in the order
+// of a real machine: apid finds the roles and forwards, machined authorizes. Calls
+// are recorded, and faults strike, on the machine that serves them.
+type interceptors struct {
+	b           *boot
+	personality Personality
+	streams     context.Context //nolint:containedctx // the time that streams have
+}
+
+func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	ctx = withRoles(ctx, i.personality)
+
+	if targets, one, err := i.route(ctx, info.FullMethod); err != nil {
+		return nil, err
+	} else if len(targets) > 0 {
+		return i.b.forwardUnary(ctx, info.FullMethod, req, targets, one)
+	}
+
+	call := i.newCall(info.FullMethod)
+	call.Detail = describe(req)
+
+	ctx = context.WithValue(ctx, callKey{}, &call)
+
+	var resp any
+
+	err := i.serve(ctx, &call, info.FullMethod, func(Fault) (err error) {
+		resp, err = next(ctx, req)
+
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return resp, nil
+}
+
+func (i *interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	ctx, cancel := context.WithCancel(withRoles(ss.Context(), i.personality))
+	defer cancel()
+	defer context.AfterFunc(i.streams, cancel)()
+
+	err := i.streamUntil(ctx, srv, ss, info, next)
+	if ctx.Err() != nil && i.streams.Err() != nil {
+		return errCut // some handlers take the end of their context for a good one
+	}
+
+	return err
+}
+
+// errCut is what clients see of a call whose connection went.
+var errCut = status.Error(codes.Unavailable, "error reading from server: EOF")
+
+func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if targets, one, err := i.route(ctx, info.FullMethod); err != nil {
+		return err
+	} else if len(targets) > 0 {
+		return i.b.forwardStream(ctx, info, ss, targets, one)
+	}
+
+	call := i.newCall(info.FullMethod)
+	ctx = context.WithValue(ctx, callKey{}, &call)
+
+	return i.serve(ctx, &call, info.FullMethod, func(f Fault) error {
+		stream := &contextStream{ServerStream: ss, ctx: ctx}
+		if f.After == 0 {
+			return next(srv, stream)
+		}
+
+		err := next(srv, &struckStream{ServerStream: stream, left: f.After, strike: func() error { return i.b.strike(ctx, f) }})
+		if errors.Is(err, errEndEarly) {
+			return nil
+		}
+
+		return err
+	})
+}
+
+// serve records a call, lets faults strike, authorizes and runs the handler, which is told of
+// a fault that is to strike in the middle.
+func (i *interceptors) serve(ctx context.Context, call *Call, fullMethod string, handler func(Fault) error) (err error) {
+	recorded, err := i.b.sim.calls.begin(*call)
+	call.Seq, call.Time = recorded.Seq, recorded.Time
+
+	defer func() {
+		finished := *call
+		finished.Code = codes.Unknown
+		i.b.sim.calls.end(finished, err)
+	}()
+
+	if err != nil {
+		return err
+	}
+
+	fault, hit := i.b.sim.faults.hit(*call)
+	if hit && fault.After == 0 {
+		if err := i.b.strike(ctx, fault); err != nil {
+			return err
+		}
+	}
+
+	if err := i.unknownService(fullMethod); err != nil {
+		return err
+	}
+
+	if err := i.legacyRefusal(fullMethod); err != nil {
+		return err
+	}
+
+	if err := authorize(ctx, fullMethod); err != nil {
+		return err
+	}
+
+	err = handler(fault)
+
+	if hit && fault.DropResponse {
+		i.b.cut(ctx)
+
+		return errCut
+	}
+
+	return err
+}
+
+func (i *interceptors) newCall(fullMethod string) Call {
+	return Call{
+		Machine:     i.b.m.name,
+		Service:     strings.TrimPrefix(path.Dir(fullMethod), "/"),
+		Method:      path.Base(fullMethod),
+		Personality: i.personality,
+	}
+}
+
+// describe is the part of a request that is worth recording and holds no secret.
+func describe(req any) string {
+	switch r := req.(type) {
+	case *machine.ApplyConfigurationRequest:
+		if r.GetDryRun() {
+			return strings.ToLower(r.GetMode().String()) + " dry-run"
+		}
+
+		return strings.ToLower(r.GetMode().String())
+	case *machine.ResetRequest:
+		labels := make([]string, 0, len(r.GetSystemPartitionsToWipe()))
+		for _, p := range r.GetSystemPartitionsToWipe() {
+			labels = append(labels, p.GetLabel())
+		}
+
+		detail := strings.Join(labels, "+")
+		if r.GetGraceful() {
+			detail += " graceful"
+		}
+
+		if r.GetReboot() {
+			detail += " reboot"
+		}
+
+		return strings.TrimSpace(detail)
+	case *machine.BootstrapRequest:
+		if r.GetRecoverEtcd() {
+			return "recover"
+		}
+
+		return ""
+	case *machine.EtcdRemoveMemberByIDRequest:
+		return memberID(r.GetMemberId())
+	case *machine.UpgradeRequest:
+		return r.GetImage()
+	default:
+		return ""
+	}
+}
+
+// contextStream is a server stream with another context.
+type contextStream struct {
+	grpc.ServerStream
+
+	ctx context.Context //nolint:containedctx // what the type is for
+}
+
+// Context implements grpc.ServerStream.
+func (s *contextStream) Context() context.Context { return s.ctx }
+
+// since113 are the services that came with Talos 1.13.
+var since113 = []string{"/machine.ImageService", "/machine.LifecycleService", "/machine.DebugService"}
+
+// unknownService answers for services that the machine's release does not have. They
+// are registered all the same, so that apid passes them on to machines that do.
+func (i *interceptors) unknownService(fullMethod string) error {
+	if service := path.Dir(fullMethod); i.b.before113() && slices.Contains(since113, service) {
+		return status.Errorf(codes.Unimplemented, "unknown service %s", service[1:])
+	}
+
+	return nil
+}
+
+// legacyMaintenance says whether this listener is the small maintenance server that
+// Talos had before 1.13.
+func (i *interceptors) legacyMaintenance() bool {
+	return i.personality == Maintenance && i.b.before113()
+}
+
+// legacyServed are the MachineService methods of that server; of these, all but
+// ApplyConfiguration were reserved to SideroLink peers.
+var legacyServed = []string{
+	"ApplyConfiguration", "Version", "Upgrade", "Reset", "MetaWrite", "MetaDelete", "GenerateConfiguration",
+}
+
+func (i *interceptors) legacyRefusal(fullMethod string) error {
+	if !i.legacyMaintenance() || path.Dir(fullMethod) != "/machine.MachineService" {
+		return nil
+	}
+
+	method := path.Base(fullMethod)
+
+	switch {
+	case method == "ApplyConfiguration":
+		return nil
+	case slices.Contains(legacyServed, method):
+		return status.Error(codes.Unimplemented, "API is not implemented in maintenance mode")
+	default:
+		return status.Errorf(codes.Unimplemented, "method %s not implemented", method)
+	}
+}

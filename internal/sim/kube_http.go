@@ -1,0 +1,265 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+var statusMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+
+func writeJSON(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	// The peer is gone if this fails.
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func writeStatus(w http.ResponseWriter, code int, reason, message string) {
+	writeJSON(w, code, metav1.Status{
+		TypeMeta: statusMeta, Status: metav1.StatusFailure, Code: int32(code), //nolint:gosec // an HTTP code
+		Reason: metav1.StatusReason(reason), Message: message,
+	})
+}
+
+// writeError answers with the status a kube-apiserver has for it.
+func writeError(w http.ResponseWriter, t target, err error) {
+	what := t.kind.resource
+	if t.kind.group != "" {
+		what += "." + t.kind.group
+	}
+
+	message := fmt.Sprintf("%s %q %s", what, t.name, err)
+	code, reason := http.StatusBadRequest, metav1.StatusReasonBadRequest
+
+	switch {
+	case errors.Is(err, errObjectNotFound):
+		code, reason = http.StatusNotFound, metav1.StatusReasonNotFound
+	case errors.Is(err, errObjectExists):
+		code, reason = http.StatusConflict, metav1.StatusReasonAlreadyExists
+	case errors.Is(err, errObjectConflict):
+		code, reason = http.StatusConflict, metav1.StatusReasonConflict
+		message = fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", what, t.name, err)
+	}
+
+	writeJSON(w, code, metav1.Status{
+		TypeMeta: statusMeta, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message, //nolint:gosec // an HTTP code
+		Details: &metav1.StatusDetails{Name: t.name, Group: t.kind.group, Kind: t.kind.resource},
+	})
+}
+
+func (s *standIn) serveHealth(w http.ResponseWriter, path string) {
+	if path == "/readyz" && !s.healthy() {
+		http.Error(w, "[-]etcd failed: reason withheld\nreadyz check failed", http.StatusInternalServerError)
+
+		return
+	}
+
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok")) // the peer is gone if this fails
+}
+
+func (s *standInServer) serveVersion(w http.ResponseWriter) {
+	parts := strings.SplitN(strings.TrimPrefix(s.version, "v"), ".", 3)
+	for len(parts) < 2 {
+		parts = append(parts, "0")
+	}
+
+	writeJSON(w, http.StatusOK, version.Info{
+		Major: parts[0], Minor: parts[1], GitVersion: s.version, GitTreeState: "clean",
+		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: "linux/" + runtime.GOARCH,
+	})
+}
+
+// serveDiscovery answers /api, /apis and the resource lists below them.
+func (s *standIn) serveDiscovery(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+
+	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
+	case path == "/api":
+		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case path == "/apis":
+		writeJSON(w, http.StatusOK, metav1.APIGroupList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: groups(),
+		})
+	case path == "/api/v1":
+		writeJSON(w, http.StatusOK, resources("", "v1"))
+	case strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") == 3:
+		parts := strings.Split(path, "/")
+		list := resources(parts[2], parts[3])
+
+		if len(list.APIResources) == 0 {
+			return false
+		}
+
+		writeJSON(w, http.StatusOK, list)
+	default:
+		return false
+	}
+
+	return true
+}
+
+func groups() []metav1.APIGroup {
+	var list []metav1.APIGroup
+
+	for _, k := range kinds {
+		if k.group == "" || slices.ContainsFunc(list, func(g metav1.APIGroup) bool { return g.Name == k.group }) {
+			continue
+		}
+
+		gv := metav1.GroupVersionForDiscovery{GroupVersion: k.apiVersion(), Version: k.version}
+		list = append(list, metav1.APIGroup{
+			Name: k.group, Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv,
+		})
+	}
+
+	return list
+}
+
+func resources(group, version string) metav1.APIResourceList {
+	list := metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
+		GroupVersion: kind{group: group, version: version}.apiVersion(),
+	}
+
+	for _, k := range kinds {
+		if k.group != group || k.version != version {
+			continue
+		}
+
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: k.resource, SingularName: strings.ToLower(k.name), Kind: k.name, Namespaced: k.namespaced,
+			Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+		})
+	}
+
+	return list
+}
+
+// wantsTable says whether the client (kubectl get) asks for a table.
+func wantsTable(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "as=Table") }
+
+func writeObject(w http.ResponseWriter, r *http.Request, k kind, obj *unstructured.Unstructured) {
+	if wantsTable(r) {
+		writeJSON(w, http.StatusOK, table(k, []*unstructured.Unstructured{obj}, obj.GetResourceVersion()))
+
+		return
+	}
+
+	writeJSON(w, http.StatusOK, obj.Object)
+}
+
+func writeList(w http.ResponseWriter, r *http.Request, k kind, items []*unstructured.Unstructured, version int) {
+	if wantsTable(r) {
+		writeJSON(w, http.StatusOK, table(k, items, strconv.Itoa(version)))
+
+		return
+	}
+
+	objects := make([]any, 0, len(items))
+	for _, item := range items {
+		objects = append(objects, item.Object)
+	}
+
+	writeJSON(w, http.StatusOK, map[string]any{
+		"apiVersion": k.apiVersion(), "kind": k.name + "List",
+		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version)}, "items": objects,
+	})
+}
+
+// initialEventsEnd tells informers that they have seen everything there was.
+func initialEventsEnd(k kind, version int) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetAPIVersion(k.apiVersion())
+	obj.SetKind(k.name)
+	obj.SetResourceVersion(strconv.Itoa(version))
+	obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+
+	return obj
+}
+
+// serveWatch streams changes after the given version, or everything and what follows.
+func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, sel selector) {
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		writeStatus(w, http.StatusInternalServerError, "InternalError", "streaming is not possible")
+
+		return
+	}
+
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+
+	encoder := json.NewEncoder(w)
+	send := func(event string, obj *unstructured.Unstructured) bool {
+		return encoder.Encode(map[string]any{"type": event, "object": obj.Object}) == nil
+	}
+
+	query := r.URL.Query()
+
+	initial, err := strconv.ParseBool(query.Get("sendInitialEvents"))
+	if err != nil {
+		initial = false // as without it
+	}
+
+	version, err := strconv.Atoi(query.Get("resourceVersion"))
+	if err != nil || version == 0 || initial {
+		var items []*unstructured.Unstructured
+
+		items, version = s.store.list(t.kind, t.namespace, sel)
+		for _, item := range items {
+			if !send("ADDED", item) {
+				return
+			}
+		}
+	}
+
+	if initial && !send("BOOKMARK", initialEventsEnd(t.kind, version)) {
+		return
+	}
+
+	flusher.Flush()
+	s.followChanges(r.Context(), t, sel, version, send, flusher)
+}
+
+// followChanges sends what changes after a version, until the client goes.
+func (s *standIn) followChanges(
+	ctx context.Context, t target, sel selector, version int, send func(string, *unstructured.Unstructured) bool, flusher http.Flusher,
+) {
+	for {
+		changes, changed := s.store.since(t.kind, version)
+
+		for _, c := range changes {
+			version = c.version
+
+			if (t.namespace != "" && c.object.GetNamespace() != t.namespace) || !sel.matches(c.object) {
+				continue
+			}
+
+			if !send(c.event, c.object) {
+				return
+			}
+		}
+
+		flusher.Flush()
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// awaitKubelet returns nil once the kubelet of a node runs.
+func (c *cluster) awaitKubelet(ctx context.Context, node string) error {
+	return c.sim.await(ctx, func() bool {
+		for _, b := range c.boots {
+			if b.runsNode(node) {
+				return true
+			}
+		}
+
+		return false
+	})
+}
+
+// kubelets are what kubelets and controllers of a cluster do behind a real
+// kube-apiserver: they remove pods that are to end, if their machines live, and those of
+// nodes that are gone. Nothing starts any pods.
+type kubelets struct {
+	cluster *cluster
+	client  kubernetes.Interface
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+}
+
+func startKubelets(c *cluster, client kubernetes.Interface) *kubelets {
+	ctx, cancel := context.WithCancel(c.sim.ctx)
+	k := &kubelets{cluster: c, client: client, cancel: cancel}
+
+	ending := map[types.UID]bool{}
+
+	for _, follow := range []func(context.Context){
+		func(ctx context.Context) { k.watchPods(ctx, ending) }, k.watchNodes,
+	} {
+		k.work.Go(func() {
+			for ctx.Err() == nil {
+				follow(ctx)
+
+				_ = pause(ctx, healthPeriod) // ends with ctx, as the loop does
+			}
+		})
+	}
+
+	return k
+}
+
+func (k *kubelets) stop() {
+	k.cancel()
+	k.work.Wait()
+}
+
+// watchPods sees all pods first, so that nothing is missed between two watches.
+func (k *kubelets) watchPods(ctx context.Context, ending map[types.UID]bool) {
+	events, err := k.client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return // it starts, or has lost its etcd
+	}
+
+	defer events.Stop()
+
+	for event := range events.ResultChan() {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok || pod.DeletionTimestamp.IsZero() || pod.Spec.NodeName == "" || ending[pod.UID] {
+			continue
+		}
+
+		ending[pod.UID] = true
+
+		k.work.Go(func() { k.end(ctx, pod) })
+	}
+}
+
+func (k *kubelets) end(ctx context.Context, pod *corev1.Pod) {
+	for k.cluster.awaitKubelet(ctx, pod.Spec.NodeName) == nil {
+		options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
+		options.GracePeriodSeconds = new(int64(0))
+
+		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *options)
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			if pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+				k.cluster.repeatReports(pod.Spec.NodeName)
+			}
+
+			return
+		}
+
+		_ = pause(ctx, kubeletRetry) // ends with ctx, as the loop does
+	}
+}
+
+// watchNodes removes the pods of nodes that are deleted, as the pod garbage collector does.
+func (k *kubelets) watchNodes(ctx context.Context) {
+	events, err := k.client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return // it starts, or has lost its etcd
+	}
+
+	defer events.Stop()
+
+	for event := range events.ResultChan() {
+		node, ok := event.Object.(*corev1.Node)
+		if !ok || event.Type != watch.Deleted {
+			continue
+		}
+
+		// What is left over after an error stays, as it would for a while.
+		_ = k.client.CoreV1().Pods(metav1.NamespaceSystem).DeleteCollection(ctx,
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
+	}
+}

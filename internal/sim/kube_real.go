@@ -1,0 +1,300 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	"k8s.io/client-go/rest"
+)
+
+// realKube runs real kube-apiservers on the etcd of a cluster: one process for each minor
+// version that its machines have, which reaches etcd through a forwarder that picks a
+// member that can serve. While machines are upgraded one by one, processes of two
+// versions work on the same objects, as in any cluster with several control planes.
+type realKube struct {
+	parts   *realParts
+	cluster *cluster
+	dir     string
+	ca      *authority
+	admin   *rest.Config // all but the address
+	args    []string     // that every process has; secrets and keys are the same for all
+	etcd    *forwarder
+	cancel  context.CancelFunc
+	ctx     context.Context //nolint:containedctx // the lifetime of the processes
+	work    sync.WaitGroup
+
+	mu        sync.Mutex
+	processes []*apiProcess
+	ips       []net.IP // that the serving certificate covers
+	dns       []string
+}
+
+// newRealKube implements backends.kube with real kube-apiservers.
+func (p *realParts) newRealKube(ctx context.Context, b *boot, group any) (kubeBackend, error) {
+	g, ok := group.(*realGroup)
+	if !ok {
+		return nil, fmt.Errorf("kube-apiserver on %T", group)
+	}
+
+	k := &realKube{parts: p, cluster: b.joined(), dir: filepath.Join(p.dir, "kube-apiserver-"+uuid.NewString()[:8])}
+
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make kube-apiserver folder: %w", err)
+	}
+
+	if err := k.writePKI(b); err != nil {
+		return nil, err
+	}
+
+	// 127.0.0.1 is in the certificates of all members, so any of them may be behind it.
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for kube-apiserver's etcd: %w", err)
+	}
+
+	k.etcd = forward(l, g.dial)
+	k.args = k.commonArgs(b)
+	k.ctx, k.cancel = context.WithCancel(p.sim.ctx)
+
+	return k, nil
+}
+
+// dial connects to a member of the cluster that answers linearizable reads.
+func (g *realGroup) dial() (net.Conn, error) {
+	g.mu.Lock()
+	members := slices.Clone(g.members)
+	g.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+
+	for _, m := range members {
+		if m.healthy(ctx) == nil {
+			host, _ := m.at()
+
+			return (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort(host, "2379"))
+		}
+	}
+
+	return nil, errNoLeader
+}
+
+// writePKI writes what a kube-apiserver of Talos has, from the configuration.
+func (k *realKube) writePKI(b *boot) error {
+	cluster := b.config().Cluster()
+
+	ca, err := loadAuthority(cluster.IssuingCA())
+	if err != nil {
+		return fmt.Errorf("load Kubernetes CA: %w", err)
+	}
+
+	aggregator, err := loadAuthority(cluster.AggregatorCA())
+	if err != nil {
+		return fmt.Errorf("load aggregator CA: %w", err)
+	}
+
+	etcd, etcdPair, err := b.etcdAuthority()
+	if err != nil {
+		return err
+	}
+
+	clients := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	trusted := bytes.TrimSpace(cluster.IssuingCA().Crt)
+
+	for _, accepted := range cluster.AcceptedCAs() {
+		trusted = slices.Concat(trusted, []byte("\n"), bytes.TrimSpace(accepted.Crt))
+	}
+
+	k.ca = ca
+	k.name(b)
+
+	err = errors.Join(
+		writeFile(k.dir, "ca.crt", append(trusted, '\n')),
+		writeFile(k.dir, "aggregator-ca.crt", cluster.AggregatorCA().Crt),
+		writeFile(k.dir, "etcd-ca.crt", etcdPair.Crt),
+		writeFile(k.dir, "service-account.key", cluster.ServiceAccount().Key),
+		writePair(k.dir, "front-proxy", aggregator, leaf{commonName: "front-proxy-client", usage: clients}),
+		writePair(k.dir, "etcd-client", etcd, leaf{commonName: "kube-apiserver", usage: clients}),
+		writePair(k.dir, "admin", ca, leaf{commonName: "talossim", organization: []string{"system:masters"}, usage: clients}),
+		k.writeServing(),
+	)
+	if err != nil {
+		return err
+	}
+
+	file := func(name string) string { return filepath.Join(k.dir, name) }
+
+	k.admin = &rest.Config{QPS: -1, TLSClientConfig: rest.TLSClientConfig{
+		CAFile: file("ca.crt"), CertFile: file("admin.crt"), KeyFile: file("admin.key"),
+	}}
+
+	return nil
+}
+
+// name collects the names of the serving certificate: the configured ones and every
+// address of the site it may be reached at.
+func (k *realKube) name(b *boot) {
+	cluster := b.config().Cluster()
+	k.dns = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
+	k.ips = []net.IP{net.IPv4(127, 0, 0, 1)}
+
+	for _, san := range append(cluster.CertSANs(), cluster.Endpoint().Hostname()) {
+		if ip := net.ParseIP(san); ip != nil {
+			k.ips = append(k.ips, ip)
+		} else {
+			k.dns = append(k.dns, san)
+		}
+	}
+
+	for _, m := range b.sim.Machines() {
+		k.ips = append(k.ips, m.Address().AsSlice())
+	}
+}
+
+func (k *realKube) writeServing() error {
+	return writePair(k.dir, "apiserver", k.ca, leaf{
+		commonName: "kube-apiserver", organization: []string{"kube-master"}, ips: k.ips, dns: k.dns,
+		usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+}
+
+// commonArgs are Talos's, as far as they mean something without kubelets. Two differ:
+// nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
+// there is no address that may be published as an endpoint.
+func (k *realKube) commonArgs(b *boot) []string {
+	cluster := b.config().Cluster()
+	file := func(name string) string { return filepath.Join(k.dir, name) }
+
+	return []string{
+		"--advertise-address=" + b.m.Address().String(),
+		"--endpoint-reconciler-type=none",
+		"--allow-privileged=true",
+		"--anonymous-auth=false",
+		"--authorization-mode=Node,RBAC",
+		"--enable-bootstrap-token-auth=true",
+		"--enable-admission-plugins=NodeRestriction",
+		"--disable-admission-plugins=TaintNodesByCondition",
+		"--client-ca-file=" + file("ca.crt"),
+		"--tls-cert-file=" + file("apiserver.crt"),
+		"--tls-private-key-file=" + file("apiserver.key"),
+		"--requestheader-client-ca-file=" + file("aggregator-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-username-headers=X-Remote-User",
+		"--proxy-client-cert-file=" + file("front-proxy.crt"),
+		"--proxy-client-key-file=" + file("front-proxy.key"),
+		"--service-account-issuer=" + cluster.Endpoint().String(),
+		"--service-account-key-file=" + file("service-account.key"),
+		"--service-account-signing-key-file=" + file("service-account.key"),
+		"--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
+		"--service-cluster-ip-range=" + strings.Join(cluster.Network().ServiceCIDRs(), ","),
+		"--etcd-servers=https://" + k.etcd.listener.Addr().String(),
+		"--etcd-cafile=" + file("etcd-ca.crt"),
+		"--etcd-certfile=" + file("etcd-client.crt"),
+		"--etcd-keyfile=" + file("etcd-client.key"),
+		"--profiling=false",
+		"--v=0",
+	}
+}
+
+// serve implements kubeBackend.
+func (k *realKube) serve(l net.Listener, version string) (apiServer, error) {
+	process, err := k.use(version)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+
+	s := &realServer{process: process}
+	s.close = s.also(l)
+
+	return s, nil
+}
+
+// use returns the process for a version, which it starts if need be.
+func (k *realKube) use(version string) (*apiProcess, error) {
+	program, err := k.parts.kubernetes.of(version)
+	if err != nil {
+		return nil, err
+	}
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	for _, p := range k.processes {
+		if p.program == program {
+			p.users++
+
+			return p, nil
+		}
+	}
+
+	p, err := k.start(program)
+	if err != nil {
+		return nil, err
+	}
+
+	p.users = 1
+	k.processes = append(k.processes, p)
+
+	return p, nil
+}
+
+// release takes back a use. A process that no machine needs is stopped once another one
+// answers; the last one stays, because what it takes to start is seconds of a processor.
+func (k *realKube) release(p *apiProcess) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	p.users--
+	k.retire()
+}
+
+// retire stops processes without users if one with users answers. mu is held.
+func (k *realKube) retire() {
+	if !slices.ContainsFunc(k.processes, func(p *apiProcess) bool { return p.up && p.users > 0 }) {
+		return
+	}
+
+	k.processes = slices.DeleteFunc(k.processes, func(p *apiProcess) bool {
+		if p.users == 0 {
+			p.cancel()
+		}
+
+		return p.users == 0
+	})
+}
+
+// cover extends the serving certificate by an address; servers notice the new file.
+// mu is held.
+func (k *realKube) cover(ip net.IP) error {
+	if slices.ContainsFunc(k.ips, ip.Equal) {
+		return nil
+	}
+
+	k.ips = append(k.ips, ip)
+
+	return k.writeServing()
+}
+
+func (k *realKube) close() error {
+	k.cancel()
+	k.work.Wait()
+	k.etcd.stop()
+
+	if err := os.RemoveAll(k.dir); err != nil {
+		return fmt.Errorf("remove kube-apiserver folder: %w", err)
+	}
+
+	return nil
+}

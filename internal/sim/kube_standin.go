@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// standIn is the Kubernetes API without a kube-apiserver: objects in memory behind
+// HTTPS, with certificates of the configuration's Kubernetes CA. It knows a fixed set
+// of kinds, no admission, no controllers but the kubelets of the machines, and one rule: system:masters may do all.
+type standIn struct {
+	sim     *Simulator
+	cluster *cluster
+	store   *objectStore
+	healthy func() bool // of etcd
+	tls     *tls.Config
+	clients *x509.CertPool
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+}
+
+// newStandIn implements backends.kube.
+func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
+	cluster := b.config().Cluster()
+
+	ca, err := loadAuthority(cluster.IssuingCA())
+	if err != nil {
+		return nil, fmt.Errorf("load Kubernetes CA: %w", err)
+	}
+
+	s := &standIn{
+		sim: b.sim, cluster: b.joined(), store: newObjectStore(), clients: x509.NewCertPool(),
+		healthy: func() bool { return true },
+	}
+
+	s.clients.AddCert(ca.cert)
+
+	for _, accepted := range cluster.AcceptedCAs() {
+		s.clients.AppendCertsFromPEM(accepted.Crt)
+	}
+
+	if c, ok := group.(*modelCluster); ok {
+		s.store = c.store
+		s.healthy = func() bool {
+			b.sim.mu.Lock()
+			defer b.sim.mu.Unlock()
+
+			return c.leader != nil
+		}
+	}
+
+	s.tls = &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequestClientCert,
+		NextProtos: []string{"h2", "http/1.1"},
+		// Addresses join and leave, so each gets a certificate of its own when it is asked for.
+		GetCertificate: certificates(b.sim, ca, append(cluster.CertSANs(), cluster.Endpoint().Hostname())),
+	}
+
+	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		if _, err := s.store.create(kinds[1], &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": name}, "status": map[string]any{"phase": "Active"},
+		}}); err != nil && !errors.Is(err, errObjectExists) {
+			return nil, fmt.Errorf("create namespace %s: %w", name, err)
+		}
+	}
+
+	ctx, cancel := context.WithCancel(b.sim.ctx)
+	s.cancel = cancel
+	s.work.Go(func() { s.runKubelets(ctx) })
+
+	return s, nil
+}
+
+// certificates issues server certificates for the address a connection came in on,
+// besides the names that are configured for all machines and those of the one at that address.
+func certificates(sim *Simulator, ca *authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	issued := newOnceMap[string, *tls.Certificate]()
+
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		host, _, err := net.SplitHostPort(hello.Conn.LocalAddr().String())
+		if err != nil {
+			return nil, fmt.Errorf("find local address: %w", err)
+		}
+
+		return issued.get(host, func() (*tls.Certificate, error) {
+			names, ips := servingNames(slices.Concat(sans, sim.sansAt(host)))
+
+			cert, err := ca.issue(leaf{
+				commonName: "kube-apiserver", organization: []string{"kube-master"}, dns: names,
+				ips: append(ips, net.ParseIP(host)), usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+				ecdsa: true, validity: 365 * 24 * time.Hour,
+			})
+
+			return &cert, err
+		})
+	}
+}
+
+// servingNames are what every API server is called, and what else it is to be.
+func servingNames(sans []string) (names []string, ips []net.IP) {
+	names = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
+	ips = []net.IP{net.IPv4(127, 0, 0, 1)}
+
+	for _, san := range sans {
+		if ip := net.ParseIP(san); ip != nil {
+			ips = append(ips, ip)
+		} else {
+			names = append(names, san)
+		}
+	}
+
+	return names, ips
+}
+
+// sansAt are what the machine at an address is to be called besides, and the address that others know it by.
+func (s *Simulator) sansAt(host string) []string {
+	m := s.find(func(m *Machine) bool { return m.Address().String() == host })
+	if m == nil {
+		return nil
+	}
+
+	sans := []string{m.advertised().String()}
+	if b := m.current(); b != nil {
+		if config := b.config(); complete(config) {
+			sans = append(sans, config.Cluster().CertSANs()...)
+		}
+	}
+
+	return sans
+}
+
+type logWriter struct{ sim *Simulator }
+
+// Write implements io.Writer.
+func (w logWriter) Write(p []byte) (int, error) {
+	w.sim.logf("kubernetes: %s", strings.TrimSpace(string(p)))
+
+	return len(p), nil
+}
+
+func (s *standIn) close() error {
+	s.cancel()
+	s.work.Wait()
+
+	return nil
+}
+
+// authenticate verifies the client certificate against the Kubernetes CA.
+func (s *standIn) authenticate(r *http.Request) (user string, groups []string, ok bool) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return "", nil, false
+	}
+
+	cert := r.TLS.PeerCertificates[0]
+	if _, err := cert.Verify(x509.VerifyOptions{
+		Roots: s.clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}); err != nil {
+		return "", nil, false
+	}
+
+	return cert.Subject.CommonName, cert.Subject.Organization, true
+}

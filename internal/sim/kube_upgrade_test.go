@@ -1,0 +1,59 @@
+package sim_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// TestTalosctlUpgradesKubernetes lets Talos's own upgrade of Kubernetes judge: it pulls
+// images, replaces the components one by one, waits for each as it does on real machines,
+// and brings the bootstrap manifests up to date.
+func TestTalosctlUpgradesKubernetes(t *testing.T) {
+	t.Parallel()
+
+	ctl := newTalosctl(t)
+	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
+	cps, workers := addMachines(t, simulator, "cp", 3), addMachines(t, simulator, "worker", 1)
+	cluster := newTestCluster(t, simulator)
+	cluster.create(cps, workers)
+	ctl.config = cluster.talosconfig(ctl.dir)
+
+	if out := ctl.within(5*time.Minute, at(cps[0], "upgrade-k8s", "--from", "1.35.2", "--to", "1.36.0",
+		"--endpoint", cluster.input.ControlPlaneEndpoint)...); strings.Contains(out, "error") {
+		t.Errorf("talosctl upgrade-k8s:\n%s", out)
+	}
+
+	kube := cluster.kubernetes(cps[0])
+
+	for _, m := range cps {
+		check(t, serves(cluster.apiOf(m), "v1.36.0"))
+
+		for id, image := range map[string]string{
+			k8s.APIServerID: apiServerImage, k8s.ControllerManagerID: managerImage, k8s.SchedulerID: schedulerImage,
+		} {
+			cluster.settled(kube, m, id, image+":v1.36.0")
+		}
+	}
+
+	nodes, err := kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	check(t, err)
+
+	for _, node := range nodes.Items {
+		if version := node.Status.NodeInfo.KubeletVersion; version != "v1.36.0" {
+			t.Errorf("node %s has kubelet %s", node.Name, version)
+		}
+	}
+
+	proxy, err := kube.AppsV1().DaemonSets("kube-system").Get(t.Context(), "kube-proxy", metav1.GetOptions{})
+	check(t, err)
+
+	if image := proxy.Spec.Template.Spec.Containers[0].Image; image != proxyImage+":v1.36.0" {
+		t.Errorf("kube-proxy has image %s", image)
+	}
+}

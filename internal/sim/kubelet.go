@@ -1,0 +1,400 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// cordonedAnnotation marks a node that Talos itself cordoned; it uncordons only those.
+const cordonedAnnotation = "talos.dev/cordoned"
+
+// kubeletRetry is the pause after a failed request to the Kubernetes API.
+const kubeletRetry = 20 * time.Millisecond
+
+// cordonTimeout bounds the attempt to cordon a node through an API that may be down.
+const cordonTimeout = 2 * time.Second
+
+// runKubelet runs the machine's kubelet, whose service is up already, and restarts it
+// when its configuration changes.
+func (b *boot) runKubelet(ctx context.Context) {
+	for run := 1; ctx.Err() == nil; run++ {
+		wanted, changed := b.kubeletWanted()
+
+		if run > 1 && !b.startKubelet(ctx, wanted, changed) {
+			continue
+		}
+
+		life, end := context.WithCancel(ctx)
+
+		b.spawn(func(context.Context) {
+			defer end()
+
+			select {
+			case <-life.Done():
+			case <-changed:
+			}
+		})
+		b.serveNode(life, wanted, run)
+		end()
+	}
+}
+
+// serveNode is one run of the kubelet: it registers the node, reports it Ready, and
+// leaves it to become lost when it does not come back.
+func (b *boot) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
+	b.sim.update(func() { b.kubeletRun, b.kubeletRan = run, true })
+
+	if b.nodeName == "" {
+		<-ctx.Done()
+	} else {
+		b.keepNode(ctx, imageTag(cfg.image), run == 1)
+	}
+
+	b.sim.update(func() { b.kubeletRun = 0 })
+
+	if b.ctx.Err() == nil {
+		b.services.stop("kubelet")
+	}
+
+	if b.nodeName != "" {
+		b.sim.work.Go(b.loseNode)
+	}
+}
+
+// keepNode does for the node what a kubelet of a version does until ctx ends.
+func (b *boot) keepNode(ctx context.Context, version string, first bool) {
+	if _, err := b.kubernetes(ctx); err != nil || pause(ctx, b.m.delays.NodeRegister) != nil {
+		return
+	}
+
+	ready := b.networked()
+	registered := b.reportNode(ctx, version, ready && !first)
+	b.sim.update(func() {}) // who waits for the kubelet looks again
+
+	if registered && ready && first && pause(ctx, b.m.delays.NodeReady) == nil {
+		b.reportNode(ctx, version, true)
+	}
+
+	if registered && !ready && b.sim.await(ctx, func() bool { return b.m.disk.cni }) == nil {
+		b.reportNode(ctx, version, true)
+	}
+
+	<-ctx.Done()
+}
+
+// startKubelet brings the kubelet's service up again. It is given up when the image does
+// not exist, as in Talos (Talos 1.13, containers/image.Pull and system/service_runner.go),
+// and with every change of what is to run.
+func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-chan struct{}) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	b.spawn(func(context.Context) {
+		defer cancel()
+
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	})
+
+	if pause(ctx, b.m.delays.KubeletStart) != nil {
+		return false
+	}
+
+	b.services.set("kubelet", servicePreparing, "Running pre state")
+
+	if err := b.pullKubelet(ctx, cfg.image); err != nil {
+		if ctx.Err() == nil {
+			b.services.set("kubelet", serviceFailed, "failed to run pre stage: "+err.Error())
+		}
+
+		<-ctx.Done()
+
+		return false
+	}
+
+	for b.broken("kubelet", imageTag(cfg.image)) {
+		b.services.set("kubelet", serviceWaiting,
+			`Error running Containerd(kubelet), going to restart forever: task "kubelet" failed: exit code 1`)
+
+		if pause(ctx, crashPause) != nil {
+			return false
+		}
+	}
+
+	b.services.start("kubelet")
+
+	return ctx.Err() == nil
+}
+
+// pullKubelet gets the kubelet's image; what may get better is tried again.
+func (b *boot) pullKubelet(ctx context.Context, image string) error {
+	for {
+		_, err := b.pullImage(ctx, systemSpace, image, func(int64, int64) {})
+		if err == nil || errors.Is(err, errImageNotFound) {
+			return err
+		}
+
+		if err := pause(ctx, crashPause); err != nil {
+			return err
+		}
+	}
+}
+
+// runsNode reports whether the machine's kubelet registered a node of that name.
+func (b *boot) runsNode(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.nodeName == name && b.nodeSeen
+}
+
+// nameNode fixes the name the node will have; readiness depends on it from then on.
+func (b *boot) nameNode() {
+	if b.config().Machine().Kubelet().SkipNodeRegistration() {
+		return
+	}
+
+	name := b.nodename()
+
+	b.mu.Lock()
+	b.nodeName = name
+	b.mu.Unlock()
+}
+
+// cniReadies says whether the cluster gets a CNI by itself; without one nodes stay NotReady.
+func (b *boot) cniReadies() bool {
+	return b.config().Cluster().Network().CNI().Name() != constants.NoneCNI
+}
+
+// networked says whether pods get a network here.
+func (b *boot) networked() bool {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	return b.cniReadies() || b.m.disk.cni
+}
+
+// reportNode creates or updates the machine's node until it succeeds or ctx ends.
+func (b *boot) reportNode(ctx context.Context, version string, ready bool) bool {
+	for {
+		node, err := b.applyNode(ctx, version, ready)
+		if err == nil {
+			b.setNode(ctx, true, ready, node.Spec.Unschedulable)
+
+			return true
+		}
+
+		if pause(ctx, kubeletRetry) != nil {
+			return false
+		}
+	}
+}
+
+func (b *boot) applyNode(ctx context.Context, version string, ready bool) (*corev1.Node, error) {
+	k, err := b.kubernetes(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	node, err := k.getNode(ctx, b.nodeName)
+
+	switch {
+	case apierrors.IsNotFound(err) && ready && b.runsNode(b.nodeName):
+		// Somebody deleted it. A kubelet registers again only when it starts.
+		return &corev1.Node{}, nil
+	case apierrors.IsNotFound(err):
+		node = b.newNode()
+		b.fillStatus(node, version, ready)
+
+		return node, k.createNode(ctx, node)
+	case err != nil:
+		return nil, err
+	}
+
+	if node.Annotations[cordonedAnnotation] == "true" {
+		delete(node.Annotations, cordonedAnnotation)
+		node.Spec.Unschedulable = false
+	}
+
+	b.fillStatus(node, version, ready)
+
+	return node, k.updateNode(ctx, node)
+}
+
+// newNode is the object a kubelet registers with the configuration's labels and taints.
+func (b *boot) newNode() *corev1.Node {
+	cfg := b.config()
+	labels := map[string]string{
+		corev1.LabelHostname:   b.nodeName,
+		corev1.LabelOSStable:   "linux",
+		corev1.LabelArchStable: architecture(),
+	}
+
+	node := &corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: b.nodeName, Labels: labels},
+	}
+
+	if b.controlPlane() {
+		labels[constants.LabelNodeRoleControlPlane] = ""
+
+		if !cfg.Cluster().ScheduleOnControlPlanes() {
+			node.Spec.Taints = append(node.Spec.Taints,
+				corev1.Taint{Key: constants.LabelNodeRoleControlPlane, Effect: corev1.TaintEffectNoSchedule})
+		}
+	}
+
+	for key, value := range cfg.Machine().NodeLabels() {
+		labels[key] = value
+	}
+
+	if annotations := cfg.Machine().NodeAnnotations(); len(annotations) > 0 {
+		node.Annotations = map[string]string(annotations)
+	}
+
+	for key, value := range cfg.Machine().NodeTaints() {
+		taint := corev1.Taint{Key: key}
+		if v, effect, found := strings.Cut(value, ":"); found {
+			taint.Value, taint.Effect = v, corev1.TaintEffect(effect)
+		} else {
+			taint.Effect = corev1.TaintEffect(value)
+		}
+
+		node.Spec.Taints = append(node.Spec.Taints, taint)
+	}
+
+	return node
+}
+
+// fillStatus writes what the kubelet reports about the machine.
+func (b *boot) fillStatus(node *corev1.Node, version string, ready bool) {
+	id := strings.ReplaceAll(b.m.uuid, "-", "")
+
+	node.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: b.m.advertised().String()},
+		{Type: corev1.NodeHostName, Address: b.nodeName},
+	}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{
+		MachineID: id, SystemUUID: b.m.uuid, BootID: b.kernelBoot(),
+		KernelVersion: "6.18.0-talos", OSImage: fmt.Sprintf("Talos (%s)", b.talosVersion()),
+		ContainerRuntimeVersion: "containerd://2.2.0", KubeletVersion: version,
+		OperatingSystem: "linux", Architecture: architecture(),
+	}
+
+	condition := corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady",
+		Message: "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady",
+	}
+	if ready {
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"
+	}
+
+	setCondition(node, condition)
+}
+
+func setCondition(node *corev1.Node, condition corev1.NodeCondition) {
+	now := metav1.Now()
+	condition.LastHeartbeatTime, condition.LastTransitionTime = now, now
+
+	node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		if c.Type == condition.Type && c.Status == condition.Status {
+			condition.LastTransitionTime = c.LastTransitionTime
+		}
+
+		return c.Type == condition.Type
+	})
+	node.Status.Conditions = append(node.Status.Conditions, condition)
+}
+
+// loseNode is the node controller: a node whose kubelet stopped posting becomes Unknown
+// after a while, and its pods not ready, unless the kubelet or a later boot of the machine
+// has reported again.
+func (b *boot) loseNode() {
+	ctx := b.sim.ctx
+
+	if pause(ctx, b.m.delays.NodeLost) != nil {
+		return
+	}
+
+	// An API that does not answer now is asked again: the node controller never gives a node up.
+	for err := b.reportLost(ctx); err != nil; err = b.reportLost(ctx) {
+		b.sim.logf("%s: mark node lost: %v", b.m.name, err)
+
+		if pause(ctx, kubeletRetry) != nil {
+			return
+		}
+	}
+
+	// A kubelet that comes back corrects what the API says of its pods (Kubernetes 1.36,
+	// kubelet/status/status_manager.go needsReconcile).
+	b.sim.update(b.repeatReports)
+}
+
+// reportLost marks the node and its pods once there is an API, unless the kubelet is back by then. That
+// the simulator ends is no error.
+func (b *boot) reportLost(ctx context.Context) error {
+	k, err := b.kubernetes(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // ctx has ended
+	}
+
+	lost, err := k.loseNode(ctx, b.nodeName, b.kernelBoot(), b.kubeletRuns)
+	if lost {
+		err = k.losePods(ctx, b.nodeName)
+	}
+
+	return err
+}
+
+// kubeletRuns says whether the kubelet is up, in this boot or in the next, and may report the node at any moment.
+func (b *boot) kubeletRuns() bool {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	return b.kubeletRun > 0 || b.m.boot != nil && b.m.boot.kubeletRun > 0
+}
+
+// cordonNode marks the node unschedulable before the machine goes, as machined does in
+// the stages resetting and shutting down, graceful or not. Errors are only logged.
+func (b *boot) cordonNode(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cordonTimeout)
+	defer cancel()
+
+	k := b.anyKubernetes()
+	if k == nil || b.nodeName == "" {
+		return
+	}
+
+	node, err := k.getNode(ctx, b.nodeName)
+	if err != nil {
+		b.sim.logf("%s: cordon: %v", b.m.name, err)
+
+		return
+	}
+
+	if node.Spec.Unschedulable {
+		return
+	}
+
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+
+	node.Annotations[cordonedAnnotation] = "true"
+	node.Spec.Unschedulable = true
+
+	if err := k.updateNode(ctx, node); err != nil {
+		b.sim.logf("%s: cordon: %v", b.m.name, err)
+	}
+}

@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+)
+
+// power is one period between switching on and off.
+type power struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	// ends: the machine goes off, or is off and not everything of it has ended. Guarded by sim.mu.
+	ends bool
+}
+
+// PowerOn starts the machine and returns at once. It does nothing when it is on. One that is going off starts once
+// it is.
+func (m *Machine) PowerOn() {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	before := m.power
+	if before != nil && !before.ends || m.sim.closed {
+		return
+	}
+
+	ctx, cancel := context.WithCancel(m.sim.ctx)
+	p := &power{cancel: cancel, done: make(chan struct{})}
+	m.power = p
+	m.hang = false
+
+	m.sim.work.Go(func() {
+		defer close(p.done)
+		defer cancel()
+
+		if before != nil {
+			<-before.done
+		}
+
+		m.run(ctx, p)
+
+		m.sim.update(func() {
+			if m.power == p {
+				m.power, m.off = nil, true
+			}
+		})
+	})
+}
+
+// PowerOff cuts the power: connections break, nothing is stopped in an orderly way.
+// It returns when the machine is off. What is on its disk stays.
+func (m *Machine) PowerOff() {
+	if done := m.crash(); done != nil {
+		<-done
+	}
+}
+
+// crash cuts the power without waiting, so that it may be called while the machine
+// serves a call. The channel (nil if the machine was off) is closed when it is off.
+func (m *Machine) crash() <-chan struct{} {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	if m.power == nil {
+		return nil
+	}
+
+	p := m.power
+	if m.boot != nil {
+		m.boot.crashed = true
+	}
+
+	p.ends = true
+	p.cancel()
+
+	return p.done
+}
+
+// HangNextReboot lets the machine go down at its next reboot (also the one after an
+// installation) and never answer again, until PowerOff and PowerOn.
+func (m *Machine) HangNextReboot() {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	m.hang = true
+}
+
+// Wipe switches the machine off and makes it blank: never installed, in maintenance
+// mode at the next PowerOn. Other etcd members still list its member, as with a disk
+// that was replaced.
+func (m *Machine) Wipe() {
+	m.PowerOff()
+
+	m.sim.mu.Lock()
+	node, snapshot := m.disk.etcd, m.disk.snapshot
+	m.disk = disk{installed: m.platform == Container}
+	m.sim.mu.Unlock()
+
+	if node != nil {
+		node.wipe()
+	}
+
+	m.sim.removeFile(snapshot)
+}
+
+// Move gives the machine another free address of the site's network, the next one when
+// addr is not set, as a new DHCP lease would. It cuts the power meanwhile: the new
+// address holds from the next boot on, and a machine that was on boots at once. UUID,
+// disk and node stay what they were. A real machine takes a new lease without a reboot;
+// what follows is the same: its certificate, its Kubernetes node and the client URL of
+// its etcd member from their next start, which here is the same boot, the peer URL as
+// soon as the member is healthy (Talos 1.13, etcd.AdvertisedPeerController).
+func (m *Machine) Move(addr netip.Addr) error {
+	addr, err := m.sim.addrs.take(addr)
+	if err != nil {
+		return fmt.Errorf("move %s: %w", m.name, err)
+	}
+
+	m.sim.mu.Lock()
+	on := m.power != nil
+	m.sim.mu.Unlock()
+
+	m.PowerOff()
+	m.sim.addrs.free(*m.addr.Swap(&addr))
+
+	if on {
+		m.PowerOn()
+	}
+
+	return nil
+}
+
+// run boots the machine again and again until it is switched off. A container exits with its first boot
+// (Talos 1.13: reboot(2) in a PID namespace ends its init).
+func (m *Machine) run(ctx context.Context, p *power) {
+	for {
+		b, err := newBoot(m, p)
+		if err != nil {
+			m.sim.logf("%s: boot: %v", m.name, err)
+
+			return
+		}
+
+		end := b.run(ctx)
+		m.exited(end, ctx.Err() != nil)
+
+		if end == poweredOff || m.platform == Container {
+			return
+		}
+
+		m.sim.mu.Lock()
+		dead, hang := m.disk.dead, m.hang
+		m.sim.mu.Unlock()
+
+		if dead || hang {
+			m.sim.logf("%s: does not come back", m.name)
+			<-ctx.Done()
+
+			return
+		}
+
+		if pause(ctx, m.delays.Reboot) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/google/uuid"
+)
+
+// Simulator is one site of machines. All methods may be called from any goroutine.
+type Simulator struct {
+	opts       Options
+	ctx        context.Context //nolint:containedctx // the site's own lifetime
+	cancel     context.CancelFunc
+	work       sync.WaitGroup
+	addrs      *addressBlock
+	standIns   standIns
+	calls      callLog
+	faults     faultTable
+	registries *registries
+	catalog    state.CoreState // resource definitions and namespaces, the same for every machine
+	backends   backends
+	scratch    scratchFolder
+
+	// mu guards the model: machines, clusters, and what they know of each other.
+	mu       sync.Mutex
+	changed  chan struct{}
+	machines []*Machine
+	clusters map[string]*cluster
+	closed   bool
+	kernel   string // boot id that containers share
+
+	controlled bool // by real controllers, see HandOverWorkloads
+
+	endpoints endpoints
+}
+
+// New starts an empty site. It ends when ctx ends or Close is called, whichever is
+// first; only Close waits for everything to be gone.
+func New(ctx context.Context, opts Options) (*Simulator, error) {
+	opts = opts.withDefaults()
+
+	addrs, err := claimAddresses(ctx, opts.Network, opts.Port)
+	if err != nil {
+		return nil, err
+	}
+
+	catalog, err := newCatalog(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("register resource types: %w", err), addrs.release())
+	}
+
+	s := &Simulator{
+		opts:       opts,
+		addrs:      addrs,
+		catalog:    catalog,
+		registries: newRegistries(),
+		changed:    make(chan struct{}),
+		clusters:   map[string]*cluster{},
+		kernel:     uuid.NewString(),
+		endpoints: endpoints{
+			holders: map[netip.AddrPort]*boot{}, dropped: map[netip.AddrPort]bool{}, balancers: map[netip.AddrPort]*forwarder{},
+		},
+		calls: callLog{onCall: opts.OnCall, observe: opts.Observe},
+	}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+
+	if s.backends, err = newBackends(s); err != nil {
+		s.cancel()
+
+		return nil, errors.Join(err, addrs.release())
+	}
+
+	return s, nil
+}
+
+// TB is what ForTest needs of a *testing.T or *testing.B.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Cleanup(func())
+}
+
+// ForTest starts a site that is closed when the test ends.
+func ForTest(t TB, opts Options) *Simulator {
+	t.Helper()
+
+	s, err := New(context.Background(), opts)
+	if err != nil {
+		t.Fatalf("start simulated site: %v", err)
+	}
+
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close simulated site: %v", err)
+		}
+	})
+
+	return s
+}
+
+// Close switches every machine off, stops all children and servers, waits for every
+// goroutine of the site and releases its addresses. Further calls return nil.
+func (s *Simulator) Close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+
+	if closed {
+		return nil
+	}
+
+	s.cancel()
+	s.stopBalancers()
+	s.work.Wait()
+
+	return errors.Join(s.closeBackends(), s.scratch.remove(), s.addrs.release())
+}
+
+// AddMachine adds a machine and, unless PoweredOff is set, switches it on. When it
+// returns without error the machine answers in maintenance mode (or, with
+// MachineOptions.Config, is on its way to running).
+func (s *Simulator) AddMachine(ctx context.Context, opts MachineOptions) (*Machine, error) {
+	m, err := s.newMachine(opts)
+	if err != nil {
+		return nil, err
+	}
+
+	if opts.PoweredOff {
+		return m, nil
+	}
+
+	m.PowerOn()
+
+	if len(opts.Config) > 0 {
+		return m, nil
+	}
+
+	if err := m.AwaitStage(ctx, StageMaintenance); err != nil {
+		return nil, fmt.Errorf("start machine %s: %w", m.name, err)
+	}
+
+	return m, nil
+}
+
+// AddMachines adds n machines named prefix-1 to prefix-n with otherwise equal options.
+func (s *Simulator) AddMachines(ctx context.Context, prefix string, n int, opts MachineOptions) ([]*Machine, error) {
+	machines := make([]*Machine, 0, n)
+
+	for i := range n {
+		o := opts
+		o.Name = fmt.Sprintf("%s-%d", prefix, i+1)
+
+		m, err := s.AddMachine(ctx, o)
+		if err != nil {
+			return machines, err
+		}
+
+		machines = append(machines, m)
+	}
+
+	return machines, nil
+}
+
+// Machines returns every machine in the order they were added.
+func (s *Simulator) Machines() []*Machine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return append([]*Machine(nil), s.machines...)
+}
+
+// Machine returns the machine of that name, or nil.
+func (s *Simulator) Machine(name string) *Machine {
+	return s.find(func(m *Machine) bool { return m.name == name })
+}
+
+func (s *Simulator) find(match func(*Machine) bool) *Machine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for _, m := range s.machines {
+		if match(m) {
+			return m
+		}
+	}
+
+	return nil
+}
+
+// Reserve takes an address of the site that no machine gets, for a server of the test.
+func (s *Simulator) Reserve() (netip.Addr, error) { return s.addrs.take(netip.Addr{}) }
+
+// Network is the block of loopback addresses the site uses.
+func (s *Simulator) Network() netip.Prefix { return s.addrs.prefix }
+
+// logf reports what machines do.
+func (s *Simulator) logf(format string, args ...any) { s.opts.Log(format, args...) }
+
+// notify wakes everything that waits for a change of the model. mu must be held.
+func (s *Simulator) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// await returns nil as soon as cond holds. cond runs with mu held and is asked again
+// after every change of the model.
+func (s *Simulator) await(ctx context.Context, cond func() bool) error {
+	for {
+		s.mu.Lock()
+		ok, changed := cond(), s.changed
+		s.mu.Unlock()
+
+		if ok {
+			return nil
+		}
+
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// update changes the model under the lock and wakes everything that waits for it.
+func (s *Simulator) update(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	change()
+	s.notify()
+}

@@ -1,0 +1,249 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/siderolabs/go-kubernetes/kubernetes/compatibility"
+	talosconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// staticPodIDs are the static pods of a control plane in the order of Talos.
+var staticPodIDs = []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID}
+
+// publishControlPlane writes the configurations of what runs in static pods (Talos 1.13,
+// k8s/control_plane.go). A resource whose content stays the same keeps its version.
+func (b *boot) publishControlPlane(cfg talosconfig.Config) {
+	cluster := cfg.Cluster()
+	network := cluster.Network()
+
+	modify(b, k8s.NewAdmissionControlConfig(), func(r *k8s.AdmissionControlConfig) {
+		r.TypedSpec().Config = nil
+		for _, p := range cluster.APIServer().AdmissionControl() {
+			r.TypedSpec().Config = append(r.TypedSpec().Config, k8s.AdmissionPluginSpec{Name: p.Name(), Configuration: p.Configuration()})
+		}
+	})
+	modify(b, k8s.NewAuditPolicyConfig(), func(r *k8s.AuditPolicyConfig) { r.TypedSpec().Config = cluster.APIServer().AuditPolicy() })
+	modify(b, k8s.NewAuthorizationConfig(), func(r *k8s.AuthorizationConfig) {
+		r.TypedSpec().Image = cluster.APIServer().Image()
+		r.TypedSpec().Config = authorizers(cluster.APIServer())
+	})
+	modify(b, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) {
+		api := cluster.APIServer()
+		*r.TypedSpec() = k8s.APIServerConfigSpec{
+			Image: api.Image(), ControlPlaneEndpoint: cluster.Endpoint().String(), EtcdServers: []string{"https://127.0.0.1:2379"},
+			LocalPort: cluster.LocalAPIServerPort(), ServiceCIDRs: network.ServiceCIDRs(), ExtraArgs: argValues(api.ExtraArgs()),
+			ExtraVolumes: extraVolumes(api.ExtraVolumes()), EnvironmentVariables: api.Env(), AdvertisedAddress: "$(POD_IP)",
+			Resources: podResources(api.Resources()),
+		}
+	})
+	modify(b, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) {
+		manager := cluster.ControllerManager()
+		*r.TypedSpec() = k8s.ControllerManagerConfigSpec{
+			Enabled: !cfg.Machine().Controlplane().ControllerManager().Disabled(), Image: manager.Image(),
+			PodCIDRs: network.PodCIDRs(), ServiceCIDRs: network.ServiceCIDRs(), ExtraArgs: argValues(manager.ExtraArgs()),
+			ExtraVolumes: extraVolumes(manager.ExtraVolumes()), EnvironmentVariables: manager.Env(), Resources: podResources(manager.Resources()),
+		}
+	})
+	modify(b, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) {
+		scheduler := cluster.Scheduler()
+		*r.TypedSpec() = k8s.SchedulerConfigSpec{
+			Enabled: !cfg.Machine().Controlplane().Scheduler().Disabled(), Image: scheduler.Image(), ExtraArgs: argValues(scheduler.ExtraArgs()),
+			ExtraVolumes: extraVolumes(scheduler.ExtraVolumes()), EnvironmentVariables: scheduler.Env(),
+			Resources: podResources(scheduler.Resources()), Config: scheduler.Config(),
+		}
+	})
+}
+
+// authorizers are Talos's, with Node and RBAC at the front where they are not named.
+func authorizers(api talosconfig.APIServer) []k8s.AuthorizationAuthorizersSpec {
+	if api.AuthorizationConfig() == nil {
+		return v1alpha1.APIServerDefaultAuthorizationConfigAuthorizers
+	}
+
+	var named []k8s.AuthorizationAuthorizersSpec
+	for _, a := range api.AuthorizationConfig() {
+		named = append(named, k8s.AuthorizationAuthorizersSpec{Type: a.Type(), Name: a.Name(), Webhook: a.Webhook()})
+	}
+
+	for i, usual := range v1alpha1.APIServerDefaultAuthorizationConfigAuthorizers {
+		if !slices.ContainsFunc(named, func(a k8s.AuthorizationAuthorizersSpec) bool { return a.Type == usual.Type }) {
+			named = slices.Insert(named, i, usual)
+		}
+	}
+
+	return named
+}
+
+func argValues(args map[string][]string) map[string]k8s.ArgValues {
+	values := make(map[string]k8s.ArgValues, len(args))
+	for name, v := range args {
+		values[name] = k8s.ArgValues{Values: v}
+	}
+
+	return values
+}
+
+func extraVolumes(mounts []talosconfig.VolumeMount) []k8s.ExtraVolume {
+	var volumes []k8s.ExtraVolume
+	for _, m := range mounts {
+		volumes = append(volumes, k8s.ExtraVolume{Name: m.Name(), HostPath: m.HostPath(), MountPath: m.MountPath(), ReadOnly: m.ReadOnly()})
+	}
+
+	return volumes
+}
+
+func podResources(r talosconfig.Resources) k8s.Resources {
+	limits := map[string]string{"cpu": r.CPULimits(), "memory": r.MemoryLimits()}
+	maps.DeleteFunc(limits, func(_, limit string) bool { return limit == "" })
+
+	return k8s.Resources{Requests: map[string]string{"cpu": r.CPURequests(), "memory": r.MemoryRequests()}, Limits: limits}
+}
+
+// publishStaticPods renders the static pods from the configurations of their components
+// (Talos 1.13, k8s/control_plane_static_pod.go). Talos waits for a healthy etcd before.
+func (b *boot) publishStaticPods() error {
+	var api k8s.APIServerConfigSpec
+
+	var manager k8s.ControllerManagerConfigSpec
+
+	var scheduler k8s.SchedulerConfigSpec
+
+	apiVersion, err := read(b, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) { api = *r.TypedSpec() })
+	if err != nil {
+		return err
+	}
+
+	managerVersion, err := read(b, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) { manager = *r.TypedSpec() })
+	if err != nil {
+		return err
+	}
+
+	schedulerVersion, err := read(b, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) { scheduler = *r.TypedSpec() })
+	if err != nil {
+		return err
+	}
+
+	files, err := b.configFileVersion(schedulerVersion)
+	if err != nil {
+		return err
+	}
+
+	b.publishStaticPod(k8s.APIServerID, true, api.Image, api.ExtraArgs, map[string]string{
+		constants.AnnotationStaticPodConfigVersion: apiVersion, constants.AnnotationStaticPodConfigFileVersion: files,
+	})
+	b.publishStaticPod(k8s.ControllerManagerID, manager.Enabled, manager.Image, manager.ExtraArgs,
+		map[string]string{constants.AnnotationStaticPodConfigVersion: managerVersion})
+	b.publishStaticPod(k8s.SchedulerID, scheduler.Enabled, scheduler.Image, scheduler.ExtraArgs,
+		map[string]string{constants.AnnotationStaticPodConfigVersion: schedulerVersion})
+
+	return nil
+}
+
+// configFileVersion names the state of the files that kube-apiserver reads. The
+// scheduler's configuration is among them, so a new image of kube-scheduler replaces the
+// kube-apiserver, too (Talos 1.13, k8s/render_config_static_pods.go).
+func (b *boot) configFileVersion(scheduler string) (string, error) {
+	version := ""
+
+	for _, r := range []resource.Resource{k8s.NewAdmissionControlConfig(), k8s.NewAuditPolicyConfig(), k8s.NewAuthorizationConfig()} {
+		found, err := b.resources.Get(context.Background(), r.Metadata())
+		if err != nil {
+			return "", fmt.Errorf("read %s: %w", r.Metadata(), err)
+		}
+
+		version += found.Metadata().Version().String()
+	}
+
+	return version + scheduler, nil
+}
+
+// read hands a resource's content over and returns its version.
+func read[T resource.Resource](b *boot, r T, use func(T)) (version string, err error) {
+	found, err := b.resources.Get(context.Background(), r.Metadata())
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", r.Metadata(), err)
+	}
+
+	typed, ok := found.(T)
+	if !ok {
+		return "", fmt.Errorf("read %s: got %T", r.Metadata(), found)
+	}
+
+	use(typed)
+
+	return found.Metadata().Version().String(), nil
+}
+
+// publishStaticPod writes one static pod, or removes that of a disabled component.
+func (b *boot) publishStaticPod(id string, enabled bool, image string, args map[string]k8s.ArgValues, annotations map[string]string) {
+	if !enabled {
+		remove(b, k8s.NewStaticPod(k8s.NamespaceName, id))
+		b.setStaticPod(id, nil)
+
+		return
+	}
+
+	// There are no secrets that could change here.
+	annotations[constants.AnnotationStaticPodSecretsVersion] = "1"
+	pod := staticPod(id, image, args, annotations)
+
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+	if err != nil {
+		b.sim.logf("%s: encode static pod %s: %v", b.m.name, id, err)
+
+		return
+	}
+
+	modify(b, k8s.NewStaticPod(k8s.NamespaceName, id), func(r *k8s.StaticPod) { r.TypedSpec().Pod = content })
+	b.setStaticPod(id, pod)
+}
+
+// staticPod is Talos's static pod without volumes and probes, and with no flags but those
+// of the configuration: nothing runs in it.
+func staticPod(id, image string, args map[string]k8s.ArgValues, annotations map[string]string) *corev1.Pod {
+	extra := make(map[string][]string, len(args))
+	for name, v := range args {
+		extra[name] = v.Values
+	}
+
+	version := compatibility.VersionFromImageRef(image)
+
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: id, Namespace: metav1.NamespaceSystem, Annotations: annotations,
+			Labels: map[string]string{
+				"tier": "control-plane", "k8s-app": id, "component": id,
+				"app.kubernetes.io/name": id, "app.kubernetes.io/version": version.String(),
+				"app.kubernetes.io/component": "control-plane", "app.kubernetes.io/managed-by": "Talos",
+			},
+		},
+		Spec: corev1.PodSpec{
+			Priority: new(int32(2000000000)), PriorityClassName: "system-cluster-critical", HostNetwork: true,
+			Containers: []corev1.Container{{Name: id, Image: image, Command: append([]string{"/usr/local/bin/" + id}, flags(extra)...)}},
+		},
+	}
+}
+
+// flags are arguments of a configuration on a command line.
+func flags(args map[string][]string) []string {
+	var line []string
+
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		for _, value := range args[name] {
+			line = append(line, fmt.Sprintf("--%s=%s", name, value))
+		}
+	}
+
+	return line
+}

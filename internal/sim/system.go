@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/api/storage"
+	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// before113 says whether the machine runs a release with the old maintenance server.
+func (b *boot) before113() bool { return !b.since(1, 13) }
+
+// since says whether the machine runs at least a release (pre-releases of it included).
+// A version that cannot be read counts as the newest.
+func (b *boot) since(major, minor uint64) bool {
+	v, err := semver.ParseTolerant(b.talosVersion())
+
+	return err != nil || v.Major > major || v.Major == major && v.Minor >= minor
+}
+
+// Version tells the release; features are set once there is a configuration.
+func (a *api) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
+	v := &machine.Version{
+		Version: &machine.VersionInfo{
+			Tag: a.b.talosVersion(), Sha: "talossim", Built: "", GoVersion: runtime.Version(), Os: "linux", Arch: runtime.GOARCH,
+		},
+		Platform: &machine.PlatformInfo{Name: a.b.m.platform.String(), Mode: a.b.m.platform.String()},
+	}
+
+	if !a.b.inMaintenance() {
+		v.Features = &machine.FeaturesInfo{Rbac: true}
+	}
+
+	return &machine.VersionResponse{Messages: []*machine.Version{v}}, nil
+}
+
+// Hostname returns the hostname, empty while there is none.
+func (a *api) Hostname(context.Context, *emptypb.Empty) (*machine.HostnameResponse, error) {
+	return &machine.HostnameResponse{Messages: []*machine.Hostname{{Hostname: a.b.hostname()}}}, nil
+}
+
+// Read serves the few files that clients identify a machine by.
+func (a *api) Read(req *machine.ReadRequest, stream machine.MachineService_ReadServer) error {
+	annotate(stream.Context(), req.GetPath())
+
+	content, err := a.b.file(req.GetPath())
+	if err != nil {
+		return err
+	}
+
+	return stream.Send(&common.Data{Bytes: content})
+}
+
+func (b *boot) file(path string) ([]byte, error) {
+	switch path {
+	case "/proc/sys/kernel/random/boot_id":
+		return []byte(b.kernelBoot() + "\n"), nil
+	case "/etc/os-release":
+		v := b.talosVersion()
+
+		return fmt.Appendf(nil, "NAME=\"Talos\"\nID=talos\nVERSION_ID=%s\nPRETTY_NAME=\"Talos (%s)\"\n", v, v), nil
+	case "/", "/etc", "/proc", "/var":
+		return nil, errors.New("path must be a regular file")
+	default:
+		return nil, status.Errorf(codes.NotFound, "stat %s: no such file or directory", path)
+	}
+}
+
+// raftSnapshotPath is where etcd keeps the snapshots of raft.
+const raftSnapshotPath = constants.EtcdDataPath + "/member/snap"
+
+// List serves the two directories that clients look into: etcd's data directory, which
+// is there once etcd prepares and holds "member" as soon as etcd has data, and the one of
+// its snapshots. Any other path answers as one that does not exist.
+func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListServer) error {
+	root := "/" + strings.Trim(req.GetRoot(), "/")
+	annotate(stream.Context(), root)
+
+	node := a.b.etcdNode()
+	prepared, _ := a.b.services.state("etcd")
+	directory := func(name string) *machine.FileInfo {
+		return &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, IsDir: true, Mode: uint32(fs.ModeDir | 0o700)}
+	}
+
+	entries := []*machine.FileInfo{directory(".")}
+
+	switch {
+	case root == constants.EtcdDataPath && prepared != "" && node == nil:
+	case root == constants.EtcdDataPath && prepared != "":
+		entries = append(entries, directory("member"))
+	case root == raftSnapshotPath && node != nil:
+		files, err := node.raftSnapshots()
+		if err != nil {
+			return err
+		}
+
+		for name, made := range files {
+			entries = append(entries, &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, Mode: 0o644, Modified: made.Unix()})
+		}
+	default:
+		return fmt.Errorf("lstat %s: no such file or directory", root)
+	}
+
+	for _, entry := range entries {
+		if err := stream.Send(entry); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// storageServer lists disks the old way.
+type storageServer struct {
+	storage.UnimplementedStorageServiceServer
+
+	b *boot
+}
+
+// Disks implements storage.StorageServiceServer; containers have none.
+func (s *storageServer) Disks(context.Context, *emptypb.Empty) (*storage.DisksResponse, error) {
+	list := &storage.Disks{}
+
+	for i, d := range s.b.m.opts.Disks {
+		list.Disks = append(list.Disks, &storage.Disk{
+			DeviceName: d.Path, Size: d.Size, Model: d.Model, Serial: d.Serial,
+			SystemDisk: i == 0 && s.b.m.Installed(),
+		})
+	}
+
+	return &storage.DisksResponse{Messages: []*storage.Disks{list}}, nil
+}
+
+// timeServer answers with this machine's clock.
+type timeServer struct {
+	timeapi.UnimplementedTimeServiceServer
+}
+
+// Time implements timeapi.TimeServiceServer.
+func (*timeServer) Time(context.Context, *emptypb.Empty) (*timeapi.TimeResponse, error) {
+	return &timeapi.TimeResponse{Messages: []*timeapi.Time{{
+		Server: "pool.ntp.org", Localtime: timestamppb.Now(), Remotetime: timestamppb.Now(),
+	}}}, nil
+}

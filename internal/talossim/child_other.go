@@ -1,8 +1,0 @@
-//go:build !linux
-
-package talossim
-
-import "syscall"
-
-// dieWithParent has no counterpart here: a site that is killed leaves its children.
-func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
