@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -51,7 +51,7 @@ func newRealAddons(t *testing.T) *realAddons {
 
 	r.machine.addons.doubt = time.Second
 	r.machine.addons.open = func(_ context.Context, api *kubernetes.Client) releaseKeeper {
-		return &addon.Cluster{API: api, Pause: 50 * time.Millisecond}
+		return &release.Cluster{API: api, Pause: 50 * time.Millisecond}
 	}
 
 	return r

@@ -10,10 +10,10 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 )
 
-var metricsServer = addon.Name{Namespace: "kube-system", Name: "metrics-server"}
+var metricsServer = release.Name{Namespace: "kube-system", Name: "metrics-server"}
 
 // A create that failed is an error with the resource tainted, or a warning and gone on with in place.
 func TestAddonCreateThatFails(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAddonCreateThatFails(t *testing.T) {
 	s.cluster.failing = errors.New("not ready")
 	s.apply(t, fullAddon()).must(t).tells(t, "Incomplete addon", "goes on in place")
 
-	if status := text(t, s.state, "status"); status != addon.Failed {
+	if status := text(t, s.state, "status"); status != release.Failed {
 		t.Errorf("the status is %s", status)
 	}
 
@@ -51,7 +51,7 @@ func TestAddonCreateThatFails(t *testing.T) {
 
 	s.apply(t, fullAddon()).must(t)
 
-	if status, revision := text(t, s.state, "status"), text(t, s.state, "revision"); status != addon.Deployed || revision != "2" {
+	if status, revision := text(t, s.state, "status"), text(t, s.state, "revision"); status != release.Deployed || revision != "2" {
 		t.Errorf("the status is %s of revision %s", status, revision)
 	}
 
@@ -83,24 +83,24 @@ func TestAddonDrift(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		do   func(f *fakeCluster, last *addon.Revision)
+		do   func(f *fakeCluster, last *release.Revision)
 		says []string
 	}{
 		"objects": {
-			do:   func(f *fakeCluster, _ *addon.Revision) { f.altered = []string{"ConfigMap a/b is missing"} },
+			do:   func(f *fakeCluster, _ *release.Revision) { f.altered = []string{"ConfigMap a/b is missing"} },
 			says: []string{"ConfigMap a/b is missing"},
 		},
-		"values": {do: func(_ *fakeCluster, last *addon.Revision) {
+		"values": {do: func(_ *fakeCluster, last *release.Revision) {
 			last.Values = map[string]any{"replicas": int64(9), "token": "hidden-by-hand"}
 			last.Number++
 		}, says: []string{"revision is 2 instead of 1", "replicas: 2 -> 9"}},
 		"chart": {
-			do:   func(_ *fakeCluster, last *addon.Revision) { last.ChartVersion = "3.12.0" },
+			do:   func(_ *fakeCluster, last *release.Revision) { last.ChartVersion = "3.12.0" },
 			says: []string{"chart is metrics-server 3.12.0 instead of metrics-server 3.13.0"},
 		},
 		"status": {
-			do: func(_ *fakeCluster, last *addon.Revision) {
-				last.Status, last.Inputs, last.Number = addon.Failed, "", 2
+			do: func(_ *fakeCluster, last *release.Revision) {
+				last.Status, last.Inputs, last.Number = release.Failed, "", 2
 				last.Description = `cannot patch "a" with kind ConfigMap: {"data":{"token":"hidden-by-hand"}}`
 			},
 			says: []string{"revision is 2 instead of 1: it is failed"},
@@ -186,7 +186,7 @@ func TestAddonThatIsGoneOrSilent(t *testing.T) {
 		t.Errorf("it was asked %d times, and is in state: %v", asked, !s.state.IsNull())
 	}
 
-	s.cluster.change(func() { s.cluster.silent, s.cluster.releases = false, map[addon.Name][]addon.Revision{} })
+	s.cluster.change(func() { s.cluster.silent, s.cluster.releases = false, map[release.Name][]release.Revision{} })
 
 	s = newAddonSite(t)
 	s.apply(t, baseAddon()).must(t)
@@ -231,7 +231,7 @@ func TestAddonOfAnother(t *testing.T) {
 	other.apply(t, baseAddon()).must(t)
 
 	s = newAddonSite(t)
-	s.cluster.releases[metricsServer] = []addon.Revision{{Number: 4, Status: addon.Deployed, ChartName: "metrics-server", ChartVersion: "3.0.0"}}
+	s.cluster.releases[metricsServer] = []release.Revision{{Number: 4, Status: release.Deployed, ChartName: "metrics-server", ChartVersion: "3.0.0"}}
 	s.plan(t, baseAddon()).must(t).tells(t, "exists already", "terraform import")
 
 	if failed := s.apply(t, baseAddon()); !failed.failed() || !s.state.IsNull() || len(s.cluster.releases[metricsServer]) != 1 {

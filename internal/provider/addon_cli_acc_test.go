@@ -109,6 +109,7 @@ func TestAccAddonUnderCLIs(t *testing.T) {
 
 		output += plan.Output()
 		planned := w.MustRun("show", "addon.plan").Output()
+		encodedPlan, planFile := w.MustRun("show", "-json", "addon.plan").Output(), w.PlanFile("addon.plan")
 
 		must(t, cluster.API().CoreV1().ConfigMaps(namespace).Delete(t.Context(), "simple", metav1.DeleteOptions{}))
 
@@ -134,7 +135,7 @@ func TestAccAddonUnderCLIs(t *testing.T) {
 		for _, hidden := range []string{addonWritten, addonRegistryWords, addonSensitive} {
 			places := map[string]string{"output": output, "log": w.Trace(), "plan": planned}
 			if hidden != addonSensitive {
-				places["state"], places["plan file"] = state, w.Read("addon.plan")
+				places["state"], places["plan as JSON"], places["plan file"] = state, encodedPlan, planFile
 			}
 
 			for where, text := range places {
@@ -144,9 +145,15 @@ func TestAccAddonUnderCLIs(t *testing.T) {
 			}
 		}
 
-		// A log that tells nothing of the addon would prove nothing.
+		// A log or a plan that tells nothing of the addon would prove nothing.
 		if !strings.Contains(w.Trace(), namespace+"/simple") {
 			t.Errorf("the log of %s does not tell of the addon", cli.Name)
+		}
+
+		for where, text := range map[string]string{"plan as JSON": encodedPlan, "plan file": planFile} {
+			if !strings.Contains(text, addonSensitive) {
+				t.Errorf("the %s of %s does not hold what is sensitive and not write-only", where, cli.Name)
+			}
 		}
 	})
 }

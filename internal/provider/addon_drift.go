@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -54,7 +54,7 @@ func (r *addonResource) look(ctx context.Context, state *addonModel, applied *ad
 // addonSeen is what a refresh found.
 type addonSeen struct {
 	gone bool
-	last addon.Revision
+	last release.Revision
 	// drift is how the release is not as it was made, repair whether equal inputs would not put that right.
 	drift  []string
 	repair bool
@@ -85,10 +85,10 @@ func (r *addonResource) see(ctx context.Context, state addonModel, applied addon
 	last, exists := have.Last()
 
 	switch {
-	case !exists, last.Status == addon.Uninstalled:
+	case !exists, last.Status == release.Uninstalled:
 		return addonSeen{gone: true}, nil
-	case last.Status == addon.Unreadable:
-		return addonSeen{}, fmt.Errorf("%w: revision %d", addon.ErrUnreadable, last.Number)
+	case last.Status == release.Unreadable:
+		return addonSeen{}, fmt.Errorf("%w: revision %d", release.ErrUnreadable, last.Number)
 	}
 
 	seen := addonSeen{last: last}
@@ -105,7 +105,7 @@ func (r *addonResource) see(ctx context.Context, state addonModel, applied addon
 
 // drift compares a release with what the last apply made of it. repair is whether equal inputs
 // would not put it right by themselves.
-func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have addon.Observation, applied addonApplied) (drift []string, repair bool, err error) {
+func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have release.Observation, applied addonApplied) (drift []string, repair bool, err error) {
 	last, _ := have.Last()
 
 	secrets, err := m.hidden(ctx, last.Values)
@@ -131,7 +131,7 @@ func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have addon
 
 	changed := m.otherValues(spec, last, applied, secrets)
 
-	if last.Status != addon.Deployed {
+	if last.Status != release.Deployed {
 		return append(drift, changed...), repair || len(changed) > 0, nil
 	}
 
@@ -141,21 +141,21 @@ func (m addonModel) drift(ctx context.Context, cluster releaseKeeper, have addon
 }
 
 // unfinished is whether a revision is what an apply of talosop left behind that failed or was killed.
-func unfinished(last addon.Revision) bool {
-	return last.Inputs != "" && (last.Status == addon.Failed || strings.HasPrefix(last.Status, "pending-"))
+func unfinished(last release.Revision) bool {
+	return last.Inputs != "" && (last.Status == release.Failed || strings.HasPrefix(last.Status, "pending-"))
 }
 
 // revisionDrift says whether the newest revision is another one than the last apply made. Helm's description of it may
 // quote objects, and is not for a state.
-func revisionDrift(last addon.Revision, applied addonApplied) []string {
+func revisionDrift(last release.Revision, applied addonApplied) []string {
 	other := last.Number != applied.Revision && applied.Revision != 0
 
 	switch {
-	case unfinished(last) && last.Status == addon.Failed:
+	case unfinished(last) && last.Status == release.Failed:
 		return []string{fmt.Sprintf("the last apply failed: revision %d is failed (helm history says why)", last.Number)}
 	case unfinished(last):
 		return []string{fmt.Sprintf("the last apply is not finished: revision %d is %s, because it was interrupted or goes on elsewhere", last.Number, last.Status)}
-	case other && last.Status != addon.Deployed:
+	case other && last.Status != release.Deployed:
 		return []string{fmt.Sprintf("revision is %d instead of %d: it is %s (see helm history)", last.Number, applied.Revision, last.Status)}
 	case other && last.Inputs != "" && last.Inputs == applied.Inputs:
 		return []string{fmt.Sprintf("revision is %d instead of %d: it has what revision %d had, as after a rollback", last.Number, applied.Revision, applied.Revision)}
@@ -163,8 +163,8 @@ func revisionDrift(last addon.Revision, applied addonApplied) []string {
 		return []string{fmt.Sprintf("revision is %d instead of %d: an apply made it that this state does not know of", last.Number, applied.Revision)}
 	case other:
 		return []string{fmt.Sprintf("revision is %d instead of %d: it was not made by talosop (see helm history)", last.Number, applied.Revision)}
-	case last.Status != addon.Deployed:
-		return []string{fmt.Sprintf("status is %s instead of %s", last.Status, addon.Deployed)}
+	case last.Status != release.Deployed:
+		return []string{fmt.Sprintf("status is %s instead of %s", last.Status, release.Deployed)}
 	default:
 		return nil
 	}
@@ -172,8 +172,8 @@ func revisionDrift(last addon.Revision, applied addonApplied) []string {
 
 // otherValues says how the values of a release differ from those that were applied. With values of former
 // revisions in them nobody can tell.
-func (m addonModel) otherValues(spec addon.Spec, last addon.Revision, applied addonApplied, secrets values.Secrets) []string {
-	if applied.Inputs == "" || spec.Options.Reuse != addon.ReuseNothing {
+func (m addonModel) otherValues(spec release.Spec, last release.Revision, applied addonApplied, secrets values.Secrets) []string {
+	if applied.Inputs == "" || spec.Options.Reuse != release.ReuseNothing {
 		return nil
 	}
 
@@ -183,23 +183,23 @@ func (m addonModel) otherValues(spec addon.Spec, last addon.Revision, applied ad
 
 	// What was write-only is known by the mark alone.
 	spec.Values = last.Values
-	if addon.Inputs(spec, applied.Digest) != applied.Inputs {
+	if release.Inputs(spec, applied.Digest) != applied.Inputs {
 		return []string{"values are not those that were applied"}
 	}
 
 	return nil
 }
 
-func (m addonModel) driftOptions(ctx context.Context, secrets values.Secrets) addon.DriftOptions {
+func (m addonModel) driftOptions(ctx context.Context, secrets values.Secrets) release.DriftOptions {
 	r := &reader{}
-	o := addon.DriftOptions{Release: m.release(), Depth: addon.DepthObjects, Secrets: secrets}
+	o := release.DriftOptions{Release: m.release(), Depth: release.DepthObjects, Secrets: secrets}
 
 	if depth := m.DriftDetection.ValueString(); depth != "" {
-		o.Depth = addon.Depth(depth)
+		o.Depth = release.Depth(depth)
 	}
 
 	for _, ignored := range listed[ignoreDriftModel](ctx, r, m.IgnoreDrift) {
-		o.Ignore = append(o.Ignore, addon.Ignore{
+		o.Ignore = append(o.Ignore, release.Ignore{
 			Kind: r.text(ignored.Kind), Name: r.text(ignored.Name), Namespace: r.text(ignored.Namespace), Paths: r.texts(ignored.Paths),
 		})
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -20,7 +20,7 @@ import (
 // goes wrong. The engine itself is tested where it is, and with the resource in acceptance tests.
 type fakeCluster struct {
 	mu       sync.Mutex
-	releases map[addon.Name][]addon.Revision
+	releases map[release.Name][]release.Revision
 	// silent is that nobody answers, failing why applies fail, refusing why charts do not render.
 	silent            bool
 	failing, refusing error
@@ -31,9 +31,9 @@ type fakeCluster struct {
 	steps, notices []string
 	// altered is what somebody did to the objects.
 	altered []string
-	applies []addon.Intent
-	specs   []addon.Spec
-	removed []addon.RemoveOptions
+	applies []release.Intent
+	specs   []release.Spec
+	removed []release.RemoveOptions
 }
 
 func (f *fakeCluster) answer() error {
@@ -44,101 +44,101 @@ func (f *fakeCluster) answer() error {
 	return nil
 }
 
-func (f *fakeCluster) objects(spec addon.Spec, chart *addon.Package) []manifest.Object {
+func (f *fakeCluster) objects(spec release.Spec, chart *release.Package) []diff.Object {
 	encoded, err := json.Marshal(spec.Values)
 	if err != nil {
 		panic(err)
 	}
 
-	return []manifest.Object{{APIVersion: "v1", Kind: "ConfigMap", Namespace: spec.Namespace, Name: spec.Name.Name, Content: map[string]any{
+	return []diff.Object{{APIVersion: "v1", Kind: "ConfigMap", Namespace: spec.Namespace, Name: spec.Name.Name, Content: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": spec.Name.Name, "namespace": spec.Namespace},
 		"data": map[string]any{"values": string(encoded), "chart": chart.Version},
 	}}}
 }
 
-func (f *fakeCluster) Render(_ context.Context, spec addon.Spec, chart *addon.Package, _ addon.Observation) (addon.Rendering, error) {
+func (f *fakeCluster) Render(_ context.Context, spec release.Spec, chart *release.Package, _ release.Observation) (release.Rendering, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	if err := f.answer(); err != nil {
-		return addon.Rendering{}, err
+		return release.Rendering{}, err
 	}
 
-	return addon.Rendering{Objects: f.objects(spec, chart)}, f.refusing
+	return release.Rendering{Objects: f.objects(spec, chart)}, f.refusing
 }
 
-func (f *fakeCluster) Changes(_ context.Context, spec addon.Spec, rendering addon.Rendering, have addon.Observation) ([]manifest.Change, error) {
+func (f *fakeCluster) Changes(_ context.Context, spec release.Spec, rendering release.Rendering, have release.Observation) ([]diff.Change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	before, _ := have.Deployed()
 
-	return manifest.Compare(before.Objects, rendering.Objects, spec.Secrets.Redact), f.answer()
+	return diff.Compare(before.Objects, rendering.Objects, spec.Secrets.Redact), f.answer()
 }
 
-func (f *fakeCluster) Observe(_ context.Context, name addon.Name) (addon.Observation, error) {
+func (f *fakeCluster) Observe(_ context.Context, name release.Name) (release.Observation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	return addon.Observation{History: slices.Clone(f.releases[name])}, f.answer()
+	return release.Observation{History: slices.Clone(f.releases[name])}, f.answer()
 }
 
-func (f *fakeCluster) Drift(context.Context, addon.Revision, addon.DriftOptions) ([]string, error) {
+func (f *fakeCluster) Drift(context.Context, release.Revision, release.DriftOptions) ([]string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	return f.altered, f.answer()
 }
 
-func (f *fakeCluster) Apply(_ context.Context, spec addon.Spec, chart *addon.Package, intent addon.Intent) (addon.Outcome, error) {
+func (f *fakeCluster) Apply(_ context.Context, spec release.Spec, chart *release.Package, intent release.Intent) (release.Outcome, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	if err := f.answer(); err != nil {
-		return addon.Outcome{}, err
+		return release.Outcome{}, err
 	}
 
 	f.applies, f.specs = append(f.applies, intent), append(f.specs, spec)
-	have := addon.Observation{History: f.releases[spec.Name]}
-	d := addon.Decide(addon.Wanted{Name: spec.Name, Inputs: addon.Inputs(spec, chart.Digest), Intent: intent, Held: true}, have, time.Now())
+	have := release.Observation{History: f.releases[spec.Name]}
+	d := release.Decide(release.Wanted{Name: spec.Name, Inputs: release.Inputs(spec, chart.Digest), Intent: intent, Held: true}, have, time.Now())
 
 	switch d.Step {
-	case addon.Nothing:
-		return addon.Outcome{Now: have}, nil
-	case addon.Refuse:
-		return addon.Outcome{Now: have}, d.Error()
+	case release.Nothing:
+		return release.Outcome{Now: have}, nil
+	case release.Refuse:
+		return release.Outcome{Now: have}, d.Error()
 	}
 
 	last, _ := have.Last()
 	f.altered = nil
-	made := addon.Revision{
-		Number: last.Number + 1, Status: addon.Deployed, Inputs: addon.Inputs(spec, chart.Digest), ChartName: chart.Name, ChartVersion: chart.Version,
+	made := release.Revision{
+		Number: last.Number + 1, Status: release.Deployed, Inputs: release.Inputs(spec, chart.Digest), ChartName: chart.Name, ChartVersion: chart.Version,
 		AppVersion: chart.AppVersion, Values: maps.Clone(spec.Values), Objects: f.objects(spec, chart), FirstDeployed: time.Unix(1, 0),
 		LastDeployed: time.Unix(int64(last.Number)+2, 0), Description: "made by the test",
 	}
 
 	if f.failing != nil {
-		made.Status = addon.Failed
+		made.Status = release.Failed
 	}
 
 	if f.failing != nil && f.undone {
-		return addon.Outcome{}, &addon.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Next: "It was uninstalled."}
+		return release.Outcome{}, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Next: "It was uninstalled."}
 	}
 
 	f.releases[spec.Name] = append(f.releases[spec.Name], made)
-	outcome := addon.Outcome{
+	outcome := release.Outcome{
 		Done: append(slices.Clone(f.steps), fmt.Sprintf("made revision %d", made.Number)), Notices: f.notices,
-		Now: addon.Observation{History: f.releases[spec.Name]},
+		Now: release.Observation{History: f.releases[spec.Name]},
 	}
 
 	if f.failing != nil {
-		return outcome, &addon.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Troubles: []string{"Pod a/b: ImagePullBackOff\nback-off"}, Next: "It stays failed."}
+		return outcome, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Troubles: []string{"Pod a/b: ImagePullBackOff\nback-off"}, Next: "It stays failed."}
 	}
 
 	return outcome, f.late
 }
 
-func (f *fakeCluster) Remove(_ context.Context, name addon.Name, o addon.RemoveOptions) error {
+func (f *fakeCluster) Remove(_ context.Context, name release.Name, o release.RemoveOptions) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -164,19 +164,19 @@ func (f *fakeCluster) change(do func()) {
 // fakeCharts has one chart.
 type fakeCharts struct {
 	mu      sync.Mutex
-	pin     charts.Pin
+	pin     chart.Pin
 	trouble error
 	fetched int
 }
 
-func (f *fakeCharts) Resolve(context.Context, charts.Source) (charts.Pin, error) {
+func (f *fakeCharts) Resolve(context.Context, chart.Source) (chart.Pin, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	return f.pin, f.trouble
 }
 
-func (f *fakeCharts) Fetch(context.Context, charts.Source) (*charts.Package, error) {
+func (f *fakeCharts) Fetch(context.Context, chart.Source) (*chart.Package, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -186,7 +186,7 @@ func (f *fakeCharts) Fetch(context.Context, charts.Source) (*charts.Package, err
 		return nil, f.trouble
 	}
 
-	return &charts.Package{Pin: f.pin, AppVersion: "v9", KubeVersion: ">=1.30"}, nil
+	return &chart.Package{Pin: f.pin, AppVersion: "v9", KubeVersion: ">=1.30"}, nil
 }
 
 func (f *fakeCharts) change(do func()) {
@@ -209,8 +209,8 @@ func newAddonSite(t *testing.T) *addonSite {
 	t.Helper()
 
 	s := &addonSite{
-		cluster: &fakeCluster{releases: map[addon.Name][]addon.Revision{}},
-		charts:  &fakeCharts{pin: charts.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: impatientMachinery(),
+		cluster: &fakeCluster{releases: map[release.Name][]release.Revision{}},
+		charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: impatientMachinery(),
 	}
 	s.machine.addons.charts, s.machine.addons.doubt = s.charts, 100*time.Millisecond
 	s.machine.addons.open = func(context.Context, *kubernetes.Client) releaseKeeper { return s.cluster }

@@ -17,9 +17,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 )
 
 // importOfAddon shows what import ids of addons are like.
@@ -216,7 +216,7 @@ func (r *addonResource) adopt(ctx context.Context, m *addonModel, request addonI
 	}
 
 	last, exists := have.Last()
-	if !exists || last.Status == addon.Uninstalled {
+	if !exists || last.Status == release.Uninstalled {
 		return fail("read release "+m.release().String(), errors.New("the cluster has no such release"),
 			"Correct the namespace or the name in the import id: `helm list --all --all-namespaces` shows the releases that there are.")
 	}
@@ -235,7 +235,7 @@ func (r *addonResource) adopt(ctx context.Context, m *addonModel, request addonI
 }
 
 // take puts what a release tells into the model, and where the id says that its chart is from.
-func (m *addonModel) take(request addonImport, last addon.Revision) error {
+func (m *addonModel) take(request addonImport, last release.Revision) error {
 	m.Chart, m.Repository = types.StringValue(cmp.Or(request.Chart, last.ChartName)), textOrNull(request.Repository)
 	if !pathChart(m.Chart.ValueString()) {
 		m.Version = types.StringValue(cmp.Or(request.Version, last.ChartVersion))
@@ -284,7 +284,7 @@ func whole(value any) any {
 
 // compareChart takes the digest of the chart that the id names, when the release proves to be made
 // of it: it renders to the same objects.
-func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from releaseKeeper, have addon.Observation) diag.Diagnostics {
+func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from releaseKeeper, have release.Observation) diag.Diagnostics {
 	doubt := func(reason string) diag.Diagnostics {
 		return diag.Diagnostics{unsettled(fmt.Sprintf("The chart of addon %s is taken on trust", m.release()), report{
 			Attempted: fmt.Sprintf("compare chart %s with what is installed", m.chartText()), Cause: strings.Split(reason, "\n"),
@@ -314,7 +314,7 @@ func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from re
 	}
 
 	last, _ := have.Last()
-	if changes := manifest.Compare(last.Objects, rendering.Objects, func(string) string { return "" }); len(changes) > 0 {
+	if changes := diff.Compare(last.Objects, rendering.Objects, func(string) string { return "" }); len(changes) > 0 {
 		return doubt(fmt.Sprintf("it renders to other objects: %s", countOf(changes)))
 	}
 

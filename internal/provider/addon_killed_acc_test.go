@@ -9,9 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -40,7 +40,7 @@ resource "talosop_addon" "this" {
 	w.Init()
 
 	killed := w.Start("apply", "-auto-approve")
-	awaitStatus(t, cluster, "early", addon.PendingInstall)
+	awaitStatus(t, cluster, "early", release.PendingInstall)
 	killed.KillProvider()
 	killed.Wait()
 
@@ -55,7 +55,7 @@ resource "talosop_addon" "this" {
 	write("three", addontest.NeverReadyAnnotation)
 
 	interrupted := w.Start("apply", "-auto-approve")
-	awaitStatus(t, cluster, "early", addon.PendingUpgrade)
+	awaitStatus(t, cluster, "early", release.PendingUpgrade)
 	interrupted.Interrupt()
 
 	if ended := interrupted.Wait(); ended.Exit == 0 {
@@ -63,7 +63,7 @@ resource "talosop_addon" "this" {
 	}
 
 	// Nothing goes on behind it: its record is ended.
-	awaitStatus(t, cluster, "early", addon.Failed)
+	awaitStatus(t, cluster, "early", release.Failed)
 	write("four", "example.org/fine")
 	w.MustRun("apply", "-auto-approve")
 	expectNoChanges(t, w, "after the run that was interrupted")

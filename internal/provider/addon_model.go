@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 )
 
 type addonModel struct {
@@ -114,8 +114,8 @@ type ignoreDriftModel struct {
 }
 
 // release is the name of the release, as far as it is known.
-func (m addonModel) release() addon.Name {
-	return addon.Name{Namespace: cmp.Or(m.Namespace.ValueString(), defaultAddonNamespace), Name: m.Name.ValueString()}
+func (m addonModel) release() release.Name {
+	return release.Name{Namespace: cmp.Or(m.Namespace.ValueString(), defaultAddonNamespace), Name: m.Name.ValueString()}
 }
 
 // unseenAddon is what is not known before an install.
@@ -129,7 +129,7 @@ func unseenAddon() addonSeenModel {
 }
 
 // fill puts a revision into the model. objects that the model has are kept when the revision is nil.
-func (m *addonModel) fill(r addon.Revision) {
+func (m *addonModel) fill(r release.Revision) {
 	var objects []string
 	for _, o := range r.Objects {
 		objects = append(objects, o.String())

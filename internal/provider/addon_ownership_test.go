@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 )
 
 // onlyReplaced plans a replacement, and gives what the first of its two plans says.
@@ -107,6 +107,6 @@ func TestAddonThatIsReplaced(t *testing.T) {
 	s.apply(t, baseAddon()).must(t)
 	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Addon kube-system/metrics: 1 object added")
 
-	s.cluster.releases[addon.Name{Namespace: "kube-system", Name: "metrics"}] = []addon.Revision{{Number: 1, Status: addon.Deployed}}
+	s.cluster.releases[release.Name{Namespace: "kube-system", Name: "metrics"}] = []release.Revision{{Number: 1, Status: release.Deployed}}
 	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Addon kube-system/metrics exists already")
 }

@@ -17,27 +17,27 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
-	helmsession "github.com/talosop/terraform-provider-talosop/internal/addon/session"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	helmsession "github.com/talosop/terraform-provider-talosop/internal/helm/client"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
 // releaseKeeper is what the resource needs of a cluster.
 type releaseKeeper interface {
-	Render(ctx context.Context, spec addon.Spec, chart *addon.Package, have addon.Observation) (addon.Rendering, error)
-	Observe(ctx context.Context, name addon.Name) (addon.Observation, error)
-	Changes(ctx context.Context, spec addon.Spec, rendering addon.Rendering, have addon.Observation) ([]manifest.Change, error)
-	Drift(ctx context.Context, revision addon.Revision, o addon.DriftOptions) ([]string, error)
-	Apply(ctx context.Context, spec addon.Spec, chart *addon.Package, intent addon.Intent) (addon.Outcome, error)
-	Remove(ctx context.Context, name addon.Name, o addon.RemoveOptions) error
+	Render(ctx context.Context, spec release.Spec, chart *release.Package, have release.Observation) (release.Rendering, error)
+	Observe(ctx context.Context, name release.Name) (release.Observation, error)
+	Changes(ctx context.Context, spec release.Spec, rendering release.Rendering, have release.Observation) ([]diff.Change, error)
+	Drift(ctx context.Context, revision release.Revision, o release.DriftOptions) ([]string, error)
+	Apply(ctx context.Context, spec release.Spec, chart *release.Package, intent release.Intent) (release.Outcome, error)
+	Remove(ctx context.Context, name release.Name, o release.RemoveOptions) error
 }
 
 // chartStore is where charts come from.
 type chartStore interface {
-	Resolve(ctx context.Context, from charts.Source) (charts.Pin, error)
-	Fetch(ctx context.Context, from charts.Source) (*charts.Package, error)
+	Resolve(ctx context.Context, from chart.Source) (chart.Pin, error)
+	Fetch(ctx context.Context, from chart.Source) (*chart.Package, error)
 }
 
 // addons is what the addons of a process share.
@@ -62,9 +62,9 @@ func newAddons() *addons {
 	slots := helmsession.NewSlots(0)
 
 	return &addons{
-		charts: charts.NewStore(charts.Options{}),
+		charts: chart.NewStore(chart.Options{}),
 		open: func(ctx context.Context, api *kubernetes.Client) releaseKeeper {
-			return &addon.Cluster{
+			return &release.Cluster{
 				API: api, Slots: slots,
 				Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
 				Log:      func(message string, fields map[string]any) { tflog.Debug(ctx, message, fields) },
@@ -262,6 +262,6 @@ func (w way) another(than way) bool {
 }
 
 // claim names a release of the cluster, for all ways that lead there.
-func (w way) claim(release addon.Name) string {
-	return digestOf(cmp.Or(w.authority, w.server)) + "/" + release.String()
+func (w way) claim(name release.Name) string {
+	return digestOf(cmp.Or(w.authority, w.server)) + "/" + name.String()
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
 // previewLimit is how long a plan may look at the chart and the cluster of an addon.
@@ -166,13 +166,13 @@ func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addo
 	switch {
 	case len(drift) > 0:
 		return verdict{takes: "the release is not as it was made"}
-	case state.Status.ValueString() != addon.Deployed:
+	case state.Status.ValueString() != release.Deployed:
 		return verdict{takes: "the release is " + state.Status.ValueString()}
 	case unknown, err != nil, unread != nil, m.ValuesWOVersion.IsUnknown():
 		return verdict{perhaps: true}
 	case !m.ValuesWOVersion.Equal(state.ValuesWOVersion):
 		return verdict{takes: "values_wo_version changed"}
-	case addon.Inputs(wanted, "") != addon.Inputs(was, ""):
+	case release.Inputs(wanted, "") != release.Inputs(was, ""):
 		return verdict{takes: "values, patches or options changed"}
 	case m.clusterInMaking(ctx):
 		// It may be made anew, and have nothing of the release then.
@@ -313,18 +313,18 @@ func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel
 }
 
 // pin says what a source stands for. Where only the package itself tells its digest, it is fetched.
-func (r *addonResource) pin(ctx context.Context, source charts.Source) (charts.Pin, error) {
+func (r *addonResource) pin(ctx context.Context, source chart.Source) (chart.Pin, error) {
 	pin, err := r.addons.charts.Resolve(ctx, source)
 	if err != nil || pin.Digest != "" {
 		return pin, err
 	}
 
-	chart, err := r.addons.charts.Fetch(ctx, source)
+	pkg, err := r.addons.charts.Fetch(ctx, source)
 	if err != nil {
 		return pin, err
 	}
 
-	return chart.Pin, nil
+	return pkg.Pin, nil
 }
 
 // warning is a chart that could not be looked at where there is nothing to do.

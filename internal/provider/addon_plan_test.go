@@ -8,8 +8,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 )
 
 // tells checks what an outcome says and what it does not.
@@ -137,7 +137,7 @@ func TestAddonWhoseChartMoves(t *testing.T) {
 		t.Errorf("the chart was fetched %d times", s.charts.fetched)
 	}
 
-	for _, trouble := range []error{charts.ErrUnreachable, charts.ErrCredentials, charts.ErrNoVersion} {
+	for _, trouble := range []error{chart.ErrUnreachable, chart.ErrCredentials, chart.ErrNoVersion} {
 		s.charts.change(func() { s.charts.trouble = fmt.Errorf("%w: so it is", trouble) })
 
 		planned := s.plan(t, config).must(t)
@@ -159,7 +159,7 @@ func TestAddonWhoseChartMoves(t *testing.T) {
 	s.apply(t, config).must(t)
 	s.expectEmpty(t, "after the new content", config)
 
-	s.charts.change(func() { s.charts.pin = charts.Pin{Name: "metrics-server", Version: "3.13.1", Digest: "sha256:0003"} })
+	s.charts.change(func() { s.charts.pin = chart.Pin{Name: "metrics-server", Version: "3.13.1", Digest: "sha256:0003"} })
 	s.plan(t, config).tells(t, "version 3.13.1 by now")
 	s.apply(t, config).must(t)
 
@@ -177,17 +177,17 @@ func TestAddonTroubleInPlans(t *testing.T) {
 		at              string
 		warning         bool
 	}{
-		"version":      {chart: charts.ErrNoVersion, at: "version"},
-		"chart":        {chart: charts.ErrNoChart, at: "chart"},
-		"credentials":  {chart: charts.ErrCredentials, at: "registry"},
-		"damaged":      {chart: charts.ErrDamaged, at: "chart"},
-		"no answer":    {chart: charts.ErrUnreachable, warning: true},
-		"values":       {refusing: addon.ErrValues, at: "values"},
-		"template":     {refusing: addon.ErrTemplate, at: "chart"},
-		"file":         {refusing: addon.ErrChart, at: "chart"},
-		"kubernetes":   {refusing: addon.ErrKubernetes, at: "chart"},
-		"patch":        {refusing: addon.ErrPatch, at: "patches"},
-		"owned":        {refusing: addon.ErrOwned, warning: true},
+		"version":      {chart: chart.ErrNoVersion, at: "version"},
+		"chart":        {chart: chart.ErrNoChart, at: "chart"},
+		"credentials":  {chart: chart.ErrCredentials, at: "registry"},
+		"damaged":      {chart: chart.ErrDamaged, at: "chart"},
+		"no answer":    {chart: chart.ErrUnreachable, warning: true},
+		"values":       {refusing: release.ErrValues, at: "values"},
+		"template":     {refusing: release.ErrTemplate, at: "chart"},
+		"file":         {refusing: release.ErrChart, at: "chart"},
+		"kubernetes":   {refusing: release.ErrKubernetes, at: "chart"},
+		"patch":        {refusing: release.ErrPatch, at: "patches"},
+		"owned":        {refusing: release.ErrOwned, warning: true},
 		"what else is": {refusing: errors.New("odd"), warning: true},
 	} {
 		t.Run(name, func(t *testing.T) {

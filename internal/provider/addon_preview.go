@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/manifest"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -25,10 +25,10 @@ const mostChanges = 100
 type preview struct {
 	plan, given addonModel
 	state       *addonModel // nil for a create
-	spec        addon.Spec
-	chart       *addon.Package
+	spec        release.Spec
+	chart       *release.Package
 	// have is the release as it is, empty for one that is not there or goes first.
-	have addon.Observation
+	have release.Observation
 	// pending says why the cluster was not asked, empty when it was; trouble is why it could not be.
 	pending string
 	trouble error
@@ -97,7 +97,7 @@ func (p *preview) diagnose(ctx context.Context, from *machinery) diag.Diagnostic
 
 // changes renders on the cluster where it answers, and without one otherwise: then all that can be told is what a
 // create adds.
-func (p *preview) changes(ctx context.Context, from *machinery) ([]manifest.Change, error) {
+func (p *preview) changes(ctx context.Context, from *machinery) ([]diff.Change, error) {
 	cluster := p.cluster(ctx, from)
 	if cluster != nil {
 		p.observe(ctx, cluster, from.addons)
@@ -121,10 +121,10 @@ func (p *preview) changes(ctx context.Context, from *machinery) ([]manifest.Chan
 
 	version := p.version(ctx)
 
-	rendering, err := addon.RenderOffline(ctx, p.spec, p.chart, cmp.Or(version, addon.LibraryKubernetes()))
+	rendering, err := release.RenderOffline(ctx, p.spec, p.chart, cmp.Or(version, release.LibraryKubernetes()))
 
 	switch {
-	case errors.Is(err, addon.ErrKubernetes) && version == "":
+	case errors.Is(err, release.ErrKubernetes) && version == "":
 		return nil, nil // nobody knows
 	case err != nil || p.state != nil:
 		return nil, err
@@ -183,21 +183,21 @@ func (p *preview) observe(ctx context.Context, cluster releaseKeeper, from *addo
 		return
 	}
 
-	want := addon.Wanted{
-		Name: p.spec.Name, Inputs: addon.Inputs(p.spec, p.chart.Digest), Intent: addon.Intent{Create: true}, Held: true, Timeout: p.spec.Options.Timeout,
+	want := release.Wanted{
+		Name: p.spec.Name, Inputs: release.Inputs(p.spec, p.chart.Digest), Intent: release.Intent{Create: true}, Held: true, Timeout: p.spec.Options.Timeout,
 	}
 
-	switch d := addon.Decide(want, have, time.Now()); d.Step {
-	case addon.Refuse:
+	switch d := release.Decide(want, have, time.Now()); d.Step {
+	case release.Refuse:
 		p.inTheWay = p.exists(d.Error())
-	case addon.Nothing:
+	case release.Nothing:
 		p.inTheWay = p.takenOver()
 	default:
 		return
 	}
 
 	// A release of a resource that is replaced goes before.
-	p.have, p.last = addon.Observation{}, true
+	p.have, p.last = release.Observation{}, true
 	if to, err := p.plan.way(ctx); err == nil {
 		p.last = !from.sawLately(to.claim(p.spec.Name))
 	}
@@ -221,7 +221,7 @@ func (p *preview) takenOver() diag.Diagnostic {
 }
 
 // ask renders on the cluster and compares with what is there.
-func (p *preview) ask(ctx context.Context, cluster releaseKeeper) ([]manifest.Change, error) {
+func (p *preview) ask(ctx context.Context, cluster releaseKeeper) ([]diff.Change, error) {
 	rendering, err := cluster.Render(ctx, p.spec, p.chart, p.have)
 	if err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func (p *preview) version(ctx context.Context) string {
 // particulars are what an error says beside its kind, which is told anyway.
 func particulars(err error) string {
 	text := err.Error()
-	for _, kind := range []error{addon.ErrChart, addon.ErrValues, addon.ErrTemplate, addon.ErrKubernetes, addon.ErrPatch, addon.ErrOwned} {
+	for _, kind := range []error{release.ErrChart, release.ErrValues, release.ErrTemplate, release.ErrKubernetes, release.ErrPatch, release.ErrOwned} {
 		text = strings.TrimPrefix(text, kind.Error()+": ")
 	}
 
@@ -292,22 +292,22 @@ func (p *preview) refused(err error) diag.Diagnostic {
 	chart := fmt.Sprintf("chart %s %s", p.chart.Name, p.chart.Version)
 
 	switch {
-	case errors.Is(err, addon.ErrChart):
+	case errors.Is(err, release.ErrChart):
 		return invalid(path.Root("chart"), "chart", "found a file of "+chart+" that is not what Kubernetes can have: "+text,
 			"allowed are charts that are whole", "choose another version of the chart, or correct the file in it")
-	case errors.Is(err, addon.ErrValues):
+	case errors.Is(err, release.ErrValues):
 		return invalid(path.Root("values"), "values", "found values that the schema of "+chart+" refuses: "+text,
 			"allowed is what its values.schema.json describes", "correct the values that are named, or set skip_schema_validation = true to trust them")
-	case errors.Is(err, addon.ErrTemplate) && p.pending == "":
+	case errors.Is(err, release.ErrTemplate) && p.pending == "":
 		return invalid(path.Root("chart"), "chart", "found that the templates of "+chart+" refuse these values: "+text, "allowed are values with which they render",
 			"correct what is named, most often in values")
-	case errors.Is(err, addon.ErrKubernetes):
+	case errors.Is(err, release.ErrKubernetes):
 		return invalid(path.Root("chart"), "chart", "found that "+chart+" is for another version of Kubernetes: "+text,
 			"allowed is Kubernetes "+p.chart.KubeVersion, "choose another version of the chart, or upgrade the cluster first")
-	case errors.Is(err, addon.ErrPatch) && p.pending == "":
+	case errors.Is(err, release.ErrPatch) && p.pending == "":
 		return invalid(path.Root("patches"), "patches", "found patches that do not fit what "+chart+" renders: "+text,
 			"allowed are patches of objects that there are", "correct the patch or its target")
-	case errors.Is(err, addon.ErrOwned):
+	case errors.Is(err, release.ErrOwned):
 		return unsettled(fmt.Sprintf("Objects of addon %s belong to somebody else", p.spec.Name), report{
 			Cause: causeLines(text), Next: "The apply fails as long as they do. " + nextAfter(err),
 		}.String())
@@ -337,8 +337,8 @@ func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
 }
 
 // countOf is such as "2 objects added, 1 changed, 1 removed".
-func countOf(changes []manifest.Change) string {
-	counts := map[manifest.Verb]int{}
+func countOf(changes []diff.Change) string {
+	counts := map[diff.Verb]int{}
 	for _, c := range changes {
 		counts[c.Verb]++
 	}
@@ -346,9 +346,9 @@ func countOf(changes []manifest.Change) string {
 	var parts []string
 
 	for _, kind := range []struct {
-		verb manifest.Verb
+		verb diff.Verb
 		text string
-	}{{manifest.Add, "added"}, {manifest.Alter, "changed"}, {manifest.Remove, "removed"}} {
+	}{{diff.Add, "added"}, {diff.Alter, "changed"}, {diff.Remove, "removed"}} {
 		n := counts[kind.verb]
 		if n == 0 {
 			continue
@@ -366,7 +366,7 @@ func countOf(changes []manifest.Change) string {
 }
 
 // detail lists the changes.
-func (p *preview) detail(changes []manifest.Change) string {
+func (p *preview) detail(changes []diff.Change) string {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "With chart %s %s", p.chart.Name, p.chart.Version)
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 )
 
 // A cluster that cannot be asked is told with its own cause, whatever else could be said.
@@ -40,7 +40,7 @@ func TestAddonPlanOfObjectsOfOthers(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.cluster.refusing = fmt.Errorf("%w: ConfigMap a/b", addon.ErrOwned)
+	s.cluster.refusing = fmt.Errorf("%w: ConfigMap a/b", release.ErrOwned)
 
 	planned := s.plan(t, baseAddon()).must(t)
 	planned.tells(t, "Objects of addon kube-system/metrics-server belong to somebody else", "ConfigMap a/b")

@@ -6,8 +6,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
 // public are the values of a configuration or a state that anybody may see.
@@ -66,7 +66,7 @@ func (m addonModel) unknownIn(ctx context.Context, release map[string]any) (valu
 
 // hiddenOf are the secret texts of all revisions. Those of a release that nobody knows are all secret, but for
 // what is configured.
-func (m addonModel) hiddenOf(ctx context.Context, have addon.Observation, stranger bool) (values.Secrets, error) {
+func (m addonModel) hiddenOf(ctx context.Context, have release.Observation, stranger bool) (values.Secrets, error) {
 	look := m.hidden
 	if stranger {
 		look = m.unknownIn

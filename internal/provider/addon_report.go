@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -53,7 +53,7 @@ func addonTwice(m addonModel) diag.Diagnostic {
 }
 
 // addonReplanned is a chart that is not the one of the plan.
-func addonReplanned(m addonModel, chart *addon.Package) diag.Diagnostic {
+func addonReplanned(m addonModel, chart *release.Package) diag.Diagnostic {
 	return unableAt(path.Root("version"), "upgrade", addonObject, report{
 		Attempted: "fetch chart " + m.chartText() + " for release " + m.release().String(),
 		Cause:     []string{fmt.Sprintf("it is %s %s by now, and was %s %s", chart.Name, chart.Version, m.ChartName.ValueString(), m.ChartVersion.ValueString())},
@@ -62,7 +62,7 @@ func addonReplanned(m addonModel, chart *addon.Package) diag.Diagnostic {
 }
 
 // addonFailed is the error of an apply that did not succeed.
-func addonFailed(verb string, r *addonRun, outcome addon.Outcome, err error, next string) diag.Diagnostic {
+func addonFailed(verb string, r *addonRun, outcome release.Outcome, err error, next string) diag.Diagnostic {
 	what := addonReport(verb, r, outcome, err)
 	what.Next = strings.TrimSpace(what.Next + "\n" + next)
 
@@ -74,7 +74,7 @@ func addonFailed(verb string, r *addonRun, outcome addon.Outcome, err error, nex
 }
 
 // addonIncomplete is the warning of a create that did not finish.
-func addonIncomplete(r *addonRun, outcome addon.Outcome, err error) diag.Diagnostic {
+func addonIncomplete(r *addonRun, outcome release.Outcome, err error) diag.Diagnostic {
 	what := addonReport("install", r, outcome, err)
 	what.Next = strings.TrimSpace(what.Next + "\nThe next apply goes on in place.")
 
@@ -82,7 +82,7 @@ func addonIncomplete(r *addonRun, outcome addon.Outcome, err error) diag.Diagnos
 }
 
 // addonReached is the warning of an apply that failed in what comes after the release is what is wanted.
-func addonReached(r *addonRun, verb string, outcome addon.Outcome, err error) diag.Diagnostic {
+func addonReached(r *addonRun, verb string, outcome release.Outcome, err error) diag.Diagnostic {
 	what := addonReport(verb, r, outcome, err)
 	what.Now = append(what.Now, "the release has what is wanted, and is stored as that")
 	what.Next = "Look at the cause. The next apply of a change goes on with what is left to do."
@@ -90,13 +90,13 @@ func addonReached(r *addonRun, verb string, outcome addon.Outcome, err error) di
 	return incomplete(fmt.Sprintf("%s %s", addonObject, r.spec.Name), what)
 }
 
-func addonReport(verb string, r *addonRun, outcome addon.Outcome, err error) report {
+func addonReport(verb string, r *addonRun, outcome release.Outcome, err error) report {
 	what := report{
 		Attempted: fmt.Sprintf("%s release %s with chart %s %s", verb, r.spec.Name, r.chart.Name, r.chart.Version),
 		Cause:     causeLines(addonCause(err)), Next: nextAfter(err),
 	}
 
-	var failed *addon.FailedError
+	var failed *release.FailedError
 	if errors.As(err, &failed) {
 		what.Cause = causeLines(addonCause(failed.Cause))
 		for _, trouble := range failed.Troubles {
@@ -160,14 +160,14 @@ func addonCause(err error) string {
 // nextAfter says what to do about an error of the engine.
 func nextAfter(err error) string {
 	switch {
-	case errors.Is(err, addon.ErrExists):
+	case errors.Is(err, release.ErrExists):
 		return "Import it, which shows first what would change: `terraform import <address> <namespace>/<name>`, or an import block. Or set adopt = true to " +
 			"take it over and upgrade it at once; or choose another name."
-	case errors.Is(err, addon.ErrBusy):
+	case errors.Is(err, release.ErrBusy):
 		return "Wait until whoever works on it is done, and apply again."
-	case errors.Is(err, addon.ErrUnreadable):
+	case errors.Is(err, release.ErrUnreadable):
 		return "Look at the Secrets of the release (`kubectl get secret -l owner=helm`) with the version of helm that made them."
-	case errors.Is(err, addon.ErrOwned):
+	case errors.Is(err, release.ErrOwned):
 		return "Set take_ownership = true to make them part of this release, or remove them."
 	case errors.Is(err, kubernetes.ErrNoAnswer):
 		return "Apply again when the cluster answers. " + addonAgain
@@ -179,15 +179,15 @@ func nextAfter(err error) string {
 // attributeOfFailure is where a mistake is that the engine found.
 func attributeOfFailure(err error) (at path.Path, known bool) {
 	switch {
-	case errors.Is(err, addon.ErrValues):
+	case errors.Is(err, release.ErrValues):
 		return path.Root("values"), true
-	case errors.Is(err, addon.ErrPatch):
+	case errors.Is(err, release.ErrPatch):
 		return path.Root("patches"), true
-	case errors.Is(err, addon.ErrKubernetes), errors.Is(err, addon.ErrTemplate), errors.Is(err, addon.ErrChart):
+	case errors.Is(err, release.ErrKubernetes), errors.Is(err, release.ErrTemplate), errors.Is(err, release.ErrChart):
 		return path.Root("chart"), true
-	case errors.Is(err, addon.ErrOwned):
+	case errors.Is(err, release.ErrOwned):
 		return path.Root("take_ownership"), true
-	case errors.Is(err, addon.ErrExists):
+	case errors.Is(err, release.ErrExists):
 		return path.Root("name"), true
 	default:
 		return path.Path{}, false
@@ -220,7 +220,7 @@ func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
 		Next: "Correct the cause and apply again: what is gone already is left alone.",
 	}
 
-	var failed *addon.FailedError
+	var failed *release.FailedError
 	if errors.As(err, &failed) {
 		what.Cause = append(causeLines(addonCause(failed.Cause)), failed.Troubles...)
 		what.Next = cmp.Or(failed.Next, what.Next)
@@ -252,18 +252,18 @@ func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 	}
 
 	switch {
-	case errors.Is(p.cause, charts.ErrNoVersion):
+	case errors.Is(p.cause, chart.ErrNoVersion):
 		at, next = path.Root("version"), "Choose a version that there is; devel = true also takes those before a release."
-	case errors.Is(p.cause, charts.ErrNoChart):
+	case errors.Is(p.cause, chart.ErrNoChart):
 		at, next = path.Root("chart"), "Correct the name of the chart, or where it comes from."
-	case errors.Is(p.cause, charts.ErrCredentials):
+	case errors.Is(p.cause, chart.ErrCredentials):
 		at, next = path.Root("registry"), "Give registry.username and registry.password that may read the chart."
 		if m.Registry.IsNull() {
 			at = repository
 		}
-	case errors.Is(p.cause, charts.ErrCertificate):
+	case errors.Is(p.cause, chart.ErrCertificate):
 		at, next = repository, "Give the authority that signed the server's certificate as registry.ca."
-	case errors.Is(p.cause, charts.ErrDamaged):
+	case errors.Is(p.cause, chart.ErrDamaged):
 		at, next = path.Root("chart"), "Choose another version, or ask whoever publishes the chart."
 	default:
 		at, next = repository, "Apply again when the server answers."

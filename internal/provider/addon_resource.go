@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -258,7 +258,7 @@ func (r *addonResource) uninstall(ctx context.Context, state addonModel, to way)
 		return err
 	}
 
-	return cluster.Remove(ctx, state.release(), addon.RemoveOptions{
+	return cluster.Remove(ctx, state.release(), release.RemoveOptions{
 		KeepHistory: state.KeepHistory.ValueBool(), DisableHooks: spec.Options.DisableHooks, Wait: spec.Options.Wait, Timeout: spec.Options.Timeout,
 		Secrets: spec.Secrets,
 	})

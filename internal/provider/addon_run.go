@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 )
 
 // appliedKey is where private state keeps addonApplied.
@@ -61,8 +61,8 @@ func (a addonApplied) store(ctx context.Context, private interface {
 type addonRun struct {
 	ctx     context.Context //nolint:containedctx // it has the masks of the run
 	cluster releaseKeeper
-	spec    addon.Spec
-	chart   *addon.Package
+	spec    release.Spec
+	chart   *release.Package
 	claim   string
 	applied addonApplied
 }
@@ -121,16 +121,16 @@ const shortestMask = 4
 
 // install carries out a create. stored is whether there is anything to store.
 func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostics) {
-	outcome, err := r.cluster.Apply(r.ctx, r.spec, r.chart, addon.Intent{Create: true, Adopt: plan.Adopt.ValueBool()})
+	outcome, err := r.cluster.Apply(r.ctx, r.spec, r.chart, release.Intent{Create: true, Adopt: plan.Adopt.ValueBool()})
 
 	last, exists := outcome.Now.Last()
-	exists = exists && last.Status != addon.Uninstalled
+	exists = exists && last.Status != release.Uninstalled
 
 	if exists {
 		r.take(plan, last)
 	}
 
-	switch refused := errors.Is(err, addon.ErrExists) || errors.Is(err, addon.ErrBusy) || errors.Is(err, addon.ErrUnreadable); {
+	switch refused := errors.Is(err, release.ErrExists) || errors.Is(err, release.ErrBusy) || errors.Is(err, release.ErrUnreadable); {
 	case err == nil && !exists:
 		return false, diag.Diagnostics{bug(fmt.Sprintf("release %s was installed and has no history", r.spec.Name))}
 	case err == nil:
@@ -152,7 +152,7 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 // upgrade carries out an update.
 func (r *addonRun) upgrade(plan *addonModel) diag.Diagnostics {
 	repair := r.applied.Repair
-	outcome, err := r.cluster.Apply(r.ctx, r.spec, r.chart, addon.Intent{Repair: repair})
+	outcome, err := r.cluster.Apply(r.ctx, r.spec, r.chart, release.Intent{Repair: repair})
 	last, exists := outcome.Now.Last()
 
 	switch {
@@ -178,14 +178,14 @@ func (r *addonRun) otherChart(plan addonModel) bool {
 }
 
 // reached is whether the release is what is wanted, whatever went wrong.
-func (r *addonRun) reached(outcome addon.Outcome) bool {
+func (r *addonRun) reached(outcome release.Outcome) bool {
 	last, exists := outcome.Now.Last()
 
-	return exists && last.Status == addon.Deployed && last.Inputs == addon.Inputs(r.spec, r.chart.Digest)
+	return exists && last.Status == release.Deployed && last.Inputs == release.Inputs(r.spec, r.chart.Digest)
 }
 
 // besides tells of what was done beside the one step that was planned, and of what somebody should know of.
-func (r *addonRun) besides(outcome addon.Outcome) diag.Diagnostics {
+func (r *addonRun) besides(outcome release.Outcome) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if steps := len(outcome.Done); steps > 1 {
@@ -214,28 +214,28 @@ func (r *addonRun) redacted(lines []string) []string {
 }
 
 // take puts what became of an apply into the plan.
-func (r *addonRun) take(plan *addonModel, last addon.Revision) {
+func (r *addonRun) take(plan *addonModel, last release.Revision) {
 	plan.fill(last)
 	plan.ChartDigest, plan.Drift = textOrNull(r.chart.Digest), textList(nil)
 	r.applied = addonApplied{
-		Revision: last.Number, Chart: chartOf(last), Inputs: addon.Inputs(r.spec, r.chart.Digest), Digest: r.chart.Digest, Claim: r.applied.Claim,
+		Revision: last.Number, Chart: chartOf(last), Inputs: release.Inputs(r.spec, r.chart.Digest), Digest: r.chart.Digest, Claim: r.applied.Claim,
 	}
 }
 
 // chartOf names the chart of a revision.
-func chartOf(r addon.Revision) string { return r.ChartName + " " + r.ChartVersion }
+func chartOf(r release.Revision) string { return r.ChartName + " " + r.ChartVersion }
 
 // chartProblem is what is wrong with a chart, and where that is said.
 type chartProblem struct {
-	source charts.Source
+	source chart.Source
 	cause  error
 	// definite is false for trouble that may pass.
 	definite bool
 }
 
 // chartTrouble tells what may pass from what does not.
-func chartTrouble(source charts.Source, err error) *chartProblem {
-	passes := errors.Is(err, charts.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+func chartTrouble(source chart.Source, err error) *chartProblem {
+	passes := errors.Is(err, chart.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 
 	return &chartProblem{source: source, cause: err, definite: !passes}
 }

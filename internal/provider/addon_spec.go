@@ -10,18 +10,18 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/charts"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/postrender"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
 // spec is the release in plain values. secret are the write-only values, which only a
 // configuration has. unknown is true when any of it is not known yet.
-func (m addonModel) spec(ctx context.Context, secret types.List) (spec addon.Spec, unknown bool, err error) {
+func (m addonModel) spec(ctx context.Context, secret types.List) (spec release.Spec, unknown bool, err error) {
 	r := &reader{unknown: m.Name.IsUnknown() || m.Namespace.IsUnknown()}
 
-	spec = addon.Spec{Name: m.release(), Patches: m.patches(ctx, r), Options: m.options(r)}
+	spec = release.Spec{Name: m.release(), Patches: m.patches(ctx, r), Options: m.options(r)}
 	spec.Options.CreateNamespace = r.truth(m.CreateNamespace, true)
 	given := m.given(ctx, r, secret)
 
@@ -79,8 +79,8 @@ func (p addonPatchModel) patch(r *reader) postrender.Patch {
 	return patch
 }
 
-func (m addonOptionsModel) options(r *reader) addon.Options {
-	options := addon.Options{
+func (m addonOptionsModel) options(r *reader) release.Options {
+	options := release.Options{
 		Wait: r.truth(m.Wait, true), WaitForJobs: r.truth(m.WaitForJobs, false), Timeout: m.patience(r), RollbackOnFailure: r.truth(m.Atomic, false),
 		SkipCRDs: r.truth(m.SkipCRDs, false), UpgradeCRDs: r.truth(m.UpgradeCRDs, false), IncludeCRDs: r.truth(m.IncludeCRDs, false),
 		DisableHooks: r.truth(m.DisableHooks, false), SkipSchemaValidation: r.truth(m.SkipSchemaValidation, false),
@@ -96,9 +96,9 @@ func (m addonOptionsModel) options(r *reader) addon.Options {
 
 	switch {
 	case r.truth(m.ReuseValues, false):
-		options.Reuse = addon.ReuseValues
+		options.Reuse = release.ReuseValues
 	case r.truth(m.ResetThenReuseValues, false):
-		options.Reuse = addon.ReuseUserValues
+		options.Reuse = release.ReuseUserValues
 	}
 
 	return options
@@ -114,11 +114,11 @@ func (m addonOptionsModel) patience(r *reader) time.Duration {
 
 // source is where the chart comes from. secret is registry of a configuration, which has the
 // credentials that no plan has.
-func (m addonChartModel) source(secret types.Object) (source charts.Source, unknown bool) {
+func (m addonChartModel) source(secret types.Object) (source chart.Source, unknown bool) {
 	r := &reader{unknown: m.Registry.IsUnknown() || secret.IsUnknown()}
 	server, credentials := fields{r, m.Registry}, fields{r, secret}
 
-	source = charts.Source{
+	source = chart.Source{
 		Chart: r.text(m.Chart), Repository: r.text(m.Repository), Version: r.text(m.Version), Devel: r.truth(m.Devel, false),
 		Username: server.text("username"), Password: credentials.text("password"), PassCredentials: server.truth("pass_credentials", false),
 		CA: server.text("ca"), ClientCertificate: server.text("client_certificate"), ClientKey: credentials.text("client_key"),

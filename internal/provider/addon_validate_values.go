@@ -14,8 +14,8 @@ import (
 	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/postrender"
-	"github.com/talosop/terraform-provider-talosop/internal/addon/values"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
 func (m addonModel) validateOptions() diag.Diagnostics {

@@ -14,9 +14,9 @@ import (
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -30,7 +30,7 @@ func TestAccContainerAddonAndBackup(t *testing.T) {
 	s := siteOn(t, hosttest.New(t, hosttest.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}))
 	m := s.machinery()
 	m.addons.open = func(_ context.Context, api *kubernetes.Client) releaseKeeper {
-		return &addon.Cluster{API: api, Pause: 50 * time.Millisecond}
+		return &release.Cluster{API: api, Pause: 50 * time.Millisecond}
 	}
 
 	server := serve(t, m, nil)

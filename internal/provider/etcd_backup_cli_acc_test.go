@@ -66,7 +66,7 @@ func TestAccEtcdBackupUnderCLIs(t *testing.T) {
 		expectNoChanges(t, w, "after the first backup")
 
 		output += w.MustRun("plan", "-var", "run=2", "-out", "backup.plan").Output()
-		planned := w.MustRun("show", "-json", "backup.plan").Output()
+		planned, planFile := w.MustRun("show", "-json", "backup.plan").Output(), w.PlanFile("backup.plan")
 
 		if !strings.Contains(output, "1 to change") || !strings.Contains(output, "updated in-place") {
 			t.Errorf("the second backup is no update in place:\n%s", output)
@@ -86,14 +86,18 @@ func TestAccEtcdBackupUnderCLIs(t *testing.T) {
 		output += w.MustRun("destroy", "-auto-approve", "-var", "run=2").Output()
 
 		for _, secret := range []string{storetest.SecretKey, backupPassphrase} {
-			for where, text := range map[string]string{"output": output, "log": w.Trace(), "state": state, "plan": planned, "plan file": w.Read("backup.plan")} {
+			for where, text := range map[string]string{"output": output, "log": w.Trace(), "state": state, "plan": planned, "plan file": planFile} {
 				if strings.Contains(text, secret) {
 					t.Errorf("the %s of %s holds %s", where, cli.Name, secret)
 				}
 			}
 		}
 
-		// A log that tells nothing of the backup would prove nothing.
+		// A log or a plan file that tells nothing of the backup would prove nothing.
+		if !strings.Contains(planFile, first) {
+			t.Errorf("the plan file of %s does not tell of the backup", cli.Name)
+		}
+
 		if !strings.Contains(w.Trace(), second) {
 			t.Errorf("the log of %s does not tell of the backup", cli.Name)
 		}

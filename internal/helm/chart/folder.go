@@ -1,0 +1,135 @@
+package chart
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/action"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+)
+
+// isFolder says whether a chart on disk is a folder.
+func isFolder(from Source) (bool, error) {
+	info, err := os.Stat(from.Chart)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		text := fmt.Sprintf("there is no folder and no package %s here; a chart of a repository needs the repository's URL", from.Chart)
+		return false, trouble(text, nil, ErrNoChart)
+	case err != nil:
+		return false, trouble("the chart cannot be read", err, ErrNoChart)
+	}
+	return info.IsDir(), nil
+}
+
+// fromFile reads a package of this computer.
+func (s *Store) fromFile(ctx context.Context, from Source) (parcel, error) {
+	if ctx.Err() != nil {
+		return parcel{}, ctx.Err()
+	}
+	read := func(name string) ([]byte, error) {
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, trouble("there is no file "+name, nil, errGone)
+		}
+		if err == nil && info.Size() > s.packageLimit {
+			return nil, tooLarge(name, s.packageLimit)
+		}
+		if err != nil {
+			return nil, trouble("the file cannot be read", err, ErrNoChart)
+		}
+		body, err := os.ReadFile(name) //nolint:gosec // the path is the user's
+		if err != nil {
+			return nil, trouble("the file cannot be read", err, ErrNoChart)
+		}
+		return body, nil
+	}
+	archive, err := read(from.Chart)
+	if errors.Is(err, errGone) {
+		return parcel{}, trouble("there is no package "+from.Chart, nil, ErrNoChart)
+	}
+	if err != nil {
+		return parcel{}, err
+	}
+	return parcel{
+		from: from.Chart, name: filepath.Base(from.Chart), archive: archive,
+		provenance: func(context.Context) ([]byte, error) { return read(from.Chart + ".prov") },
+	}, nil
+}
+
+// folder reads a chart that is no package, with its dependencies.
+func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if from.Verify {
+		return nil, trouble(from.Chart+" is a folder: only packages have provenance files that can be verified", nil, ErrDamaged)
+	}
+	read, files, err := readFolder(from.Chart)
+	if err != nil {
+		return nil, err
+	}
+	if from.UpdateDependencies {
+		read, files, err = s.complete(ctx, from, read, files)
+		if err != nil {
+			return nil, err
+		}
+	}
+	opened, err := describe(from.Chart, read, from.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := action.CheckDependencies(read, read.Metadata.Dependencies); err != nil {
+		advice := " (set dependency_update to have them fetched, or run helm dependency build)"
+		if from.UpdateDependencies {
+			advice = ""
+		}
+		return nil, trouble(from.Chart+" lacks dependencies"+advice, err, ErrDamaged)
+	}
+	opened.files, opened.Digest = files, digestOfFiles(files)
+	return opened, ctx.Err()
+}
+
+// readFolder reads the files that helm would take, after .helmignore.
+func readFolder(name string) (*helmchart.Chart, []*loader.BufferedFile, error) {
+	// Helm's loader takes a folder that is not there for an empty one.
+	if _, err := os.Stat(name); err != nil {
+		return nil, nil, trouble("there is no folder "+name, err, ErrNoChart)
+	}
+	read, err := loader.LoadDir(name)
+	if err != nil {
+		return nil, nil, trouble(name+" is no chart that helm can read", err, ErrDamaged)
+	}
+	files := make([]*loader.BufferedFile, 0, len(read.Raw))
+	for _, file := range read.Raw {
+		files = append(files, &loader.BufferedFile{Name: file.Name, Data: file.Data})
+	}
+	return read, files, nil
+}
+
+// digestOfFiles is over names and contents alone, in the order of the names.
+func digestOfFiles(files []*loader.BufferedFile) string {
+	sorted := slices.SortedFunc(slices.Values(files), func(a, b *loader.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
+	sum := sha256.New()
+	write := func(part []byte) {
+		// With their lengths, parts cannot be mistaken for others that are cut differently.
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		sum.Write(length[:])
+		sum.Write(part)
+	}
+	for _, file := range sorted {
+		write([]byte(file.Name))
+		write(file.Data)
+	}
+	return digestPrefix + hex.EncodeToString(sum.Sum(nil))
+}

@@ -1,0 +1,130 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/helmpath"
+	"helm.sh/helm/v3/pkg/registry"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+)
+
+// registryReader reads one repository of a registry, for one operation.
+type registryReader struct {
+	from   Source
+	ref    reference
+	remote *remote.Repository
+	close  func()
+}
+
+// openRegistry makes a reader. Helm's own client does not take a context, reads the content of a chart
+// with its manifest, and believes any size that a manifest claims; this is the library below it.
+func (s *Store) openRegistry(from Source) (*registryReader, error) {
+	ref := from.reference()
+	repository, err := remote.NewRepository(ref.repository)
+	if err != nil {
+		return nil, trouble(ociScheme+ref.repository+" is no reference to a chart", err, ErrNoChart)
+	}
+	transport, closeIdle, err := from.access().transport(s.options.Stall)
+	if err != nil {
+		return nil, err
+	}
+	credential, err := s.credential(from, repository.Reference.Registry)
+	if err != nil {
+		closeIdle()
+		return nil, err
+	}
+	login := &auth.Client{
+		// It keeps the credentials from other servers itself (auth/client.go, send).
+		Client:     &http.Client{Transport: transport, CheckRedirect: limitRedirects},
+		Credential: credential,
+		Cache:      auth.NewCache(),
+	}
+	login.SetUserAgent(userAgent)
+	repository.PlainHTTP = from.PlainHTTP
+	repository.Client = login
+	return &registryReader{from: from, ref: ref, remote: repository, close: closeIdle}, nil
+}
+
+// credential takes the given credentials, or those of helm's and docker's files, in helm's order
+// (registry/client.go, NewClient; cli/environment.go for HELM_REGISTRY_CONFIG).
+func (s *Store) credential(from Source, host string) (auth.CredentialFunc, error) {
+	if from.access().hasCredentials() {
+		return auth.StaticCredential(host, auth.Credential{Username: from.Username, Password: from.Password}), nil
+	}
+	file := s.options.RegistryConfig
+	if file == "" {
+		file = os.Getenv("HELM_REGISTRY_CONFIG")
+	}
+	if file == "" {
+		file = helmpath.ConfigPath(registry.CredentialsFileBasename)
+	}
+	options := credentials.StoreOptions{DetectDefaultNativeStore: true}
+	if content, err := os.Stat(file); err == nil && content.Size() == 0 {
+		file = "" // As helm does: an empty file is none.
+	}
+	store, err := credentials.NewStore(file, options)
+	if err != nil {
+		return nil, fmt.Errorf("read helm's credentials of registries in %s: %w", file, err)
+	}
+	docker, err := credentials.NewStoreFromDocker(options)
+	found := credentials.Credential(store)
+	if err == nil { // Helm goes on without docker's file too.
+		found = credentials.Credential(credentials.NewStoreWithFallbacks(store, docker))
+	}
+	return func(ctx context.Context, host string) (auth.Credential, error) {
+		credential, err := found(ctx, host)
+		if err != nil {
+			// A program that keeps credentials for helm or docker may fail.
+			return credential, trouble("the credentials for "+host+" that helm or docker keep cannot be read", err, ErrCredentials)
+		}
+		return credential, nil
+	}, nil
+}
+
+// shown is the reference without tag and digest; name and host are parts of it.
+func (r *registryReader) shown() string { return ociScheme + r.ref.repository }
+
+func (r *registryReader) name() string {
+	return r.ref.repository[strings.LastIndex(r.ref.repository, "/")+1:]
+}
+
+func (r *registryReader) host() string {
+	return ociScheme + strings.TrimSuffix(r.ref.repository, "/"+r.name())
+}
+
+// trouble classifies an error of the registry library.
+func (r *registryReader) trouble(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	var answer *errcode.ErrorResponse
+	var sent *url.Error
+	var connection net.Error
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", r.shown(), ctx.Err())
+	case errors.Is(err, ErrCredentials):
+		return trouble(r.shown(), err)
+	case errors.As(err, &answer):
+		return refused(r.shown(), answer.StatusCode, r.from.access().hasCredentials())
+	case errors.Is(err, errdef.ErrNotFound):
+		return trouble(r.shown()+": 404 Not Found", nil, errGone)
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		text := r.shown() + ": the registry wants credentials; none are given, and helm's and docker's files have none for it"
+		return trouble(text, nil, ErrCredentials)
+	case errors.As(err, &sent), errors.As(err, &connection):
+		return unanswered(ctx, r.shown(), err)
+	}
+	return trouble(r.shown()+": the answer of the registry cannot be used", err, ErrDamaged)
+}

@@ -1,0 +1,178 @@
+package chart
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"helm.sh/helm/v3/pkg/action"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+)
+
+// Package is a chart that was fetched. It is safe for concurrent use.
+type Package struct {
+	Pin
+	AppVersion string
+	// KubeVersion is the range of Kubernetes versions that the chart is for, empty for any.
+	KubeVersion string
+	// Deprecated is what the chart says of itself.
+	Deprecated bool
+
+	// archive is the package, nil for a folder.
+	archive []byte
+	// files are those of a folder, with the dependencies that were fetched for it.
+	files []*loader.BufferedFile
+}
+
+// Chart reads the chart anew: Helm's actions change the one that they get.
+func (p *Package) Chart() (*helmchart.Chart, error) {
+	if p.archive == nil {
+		return loader.LoadFiles(p.files)
+	}
+	return loader.LoadArchive(bytes.NewReader(p.archive))
+}
+
+// parcel is a package as it came.
+type parcel struct {
+	// from says where from, for people.
+	from string
+	// name of the file, which is what a provenance file calls it.
+	name    string
+	archive []byte
+	// pin is what was announced; what was not is empty.
+	pin Pin
+	// provenance reads the provenance file, or returns errGone.
+	provenance func(context.Context) ([]byte, error)
+}
+
+// open makes sure that the chart can be installed and is the one that was announced.
+func (p parcel) open(from Source) (*Package, error) {
+	read, err := loader.LoadArchive(bytes.NewReader(p.archive))
+	if err != nil {
+		return nil, trouble(fmt.Sprintf("%s is no package of a chart (%s)", p.from, contentKind(p.archive)), err, ErrDamaged)
+	}
+	opened, err := describe(p.from, read, from.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := announced(p, read.Metadata); err != nil {
+		return nil, err
+	}
+	if err := action.CheckDependencies(read, read.Metadata.Dependencies); err != nil {
+		return nil, trouble(p.from+" lacks dependencies and can only be repaired by those who packaged it", err, ErrDamaged)
+	}
+	if p.pin.Version != "" {
+		opened.Name, opened.Version = p.pin.Name, p.pin.Version
+	}
+	opened.Digest, opened.archive = digestOf(p.archive), p.archive
+	return opened, nil
+}
+
+// announced compares a chart with what the index or the registry said of it.
+func announced(p parcel, have *helmchart.Metadata) error {
+	if p.pin.Version == "" || have.Name == p.pin.Name && sameVersion(have.Version, p.pin.Version) {
+		return nil
+	}
+	text := fmt.Sprintf("%s holds the chart %s %s, but %s %s was announced", p.from, have.Name, have.Version, p.pin.Name, p.pin.Version)
+	return trouble(text, nil, ErrDamaged)
+}
+
+// describe checks the chart itself. want is the version that was asked for.
+func describe(from string, read *helmchart.Chart, want string) (*Package, error) {
+	meta := read.Metadata
+	// As helm does before it installs or upgrades (cmd/helm/install.go, checkIfInstallable).
+	if meta.Type != "" && meta.Type != "application" {
+		text := fmt.Sprintf("%s: %s charts cannot be installed, they serve as dependencies of others", from, meta.Type)
+		return nil, trouble(text, nil, ErrDamaged)
+	}
+	if !satisfies(meta.Version, want) {
+		text := fmt.Sprintf("%s is the chart %s in version %s, not %s", from, meta.Name, meta.Version, want)
+		return nil, trouble(text, nil, ErrNoVersion)
+	}
+	return &Package{
+		Pin:        Pin{Name: meta.Name, Version: meta.Version},
+		AppVersion: meta.AppVersion, KubeVersion: meta.KubeVersion, Deprecated: meta.Deprecated,
+	}, nil
+}
+
+// satisfies says whether a version is the wanted one or in the wanted range; without a wish any is.
+func satisfies(have, want string) bool {
+	if want == "" || have == want {
+		return true
+	}
+	version, err := semver.NewVersion(have)
+	if err != nil {
+		return false
+	}
+	wanted, err := semver.NewConstraint(want)
+	return err == nil && wanted.Check(version)
+}
+
+func sameVersion(a, b string) bool {
+	if a == b {
+		return true
+	}
+	first, err := semver.NewVersion(a)
+	if err != nil {
+		return false
+	}
+	second, err := semver.NewVersion(b)
+	return err == nil && first.Equal(second)
+}
+
+// wish is the version that helm looks for (cmd/helm/install.go: devel is a range, and only without a version).
+func (from Source) wish() string {
+	if from.Version == "" && from.Devel {
+		return ">0.0.0-0"
+	}
+	return from.Version
+}
+
+// wanted is the wish in words.
+func (from Source) wanted() string {
+	switch {
+	case from.Version != "":
+		return "version " + from.Version
+	case from.Devel:
+		return "version"
+	}
+	return "stable version (devel takes others too)"
+}
+
+const digestPrefix = "sha256:"
+
+func digestOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return digestPrefix + hex.EncodeToString(sum[:])
+}
+
+var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// normalDigest is the digest in the one way in which we write it, empty when it is none of SHA-256.
+func normalDigest(text string) string {
+	plain := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), digestPrefix)
+	if !hexDigest.MatchString(plain) {
+		return ""
+	}
+	return digestPrefix + plain
+}
+
+// contentKind says what is there in place of a package.
+func contentKind(content []byte) string {
+	start := strings.ToLower(strings.TrimSpace(string(content[:min(len(content), 256)])))
+	switch {
+	case len(content) == 0:
+		return "it is empty"
+	case strings.HasPrefix(start, "<!doctype"), strings.HasPrefix(start, "<html"):
+		return "it is a web page, maybe one to log in"
+	case bytes.HasPrefix(content, []byte{0x1f, 0x8b}):
+		return "it is a gzip archive"
+	}
+	return fmt.Sprintf("%d bytes, not gzip", len(content))
+}

@@ -1,0 +1,175 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+const (
+	// fresh is how long what can change is believed: an index, a tag, a package without a digest.
+	fresh = time.Minute
+	// largestIndex and largestPackage are beyond any real one.
+	largestIndex, largestPackage int64 = 64 << 20, 64 << 20
+	// keptIndexes and keptFiles are the bytes of memory that a process gives to them, about.
+	keptIndexes, keptFiles int64 = 32 << 20, 64 << 20
+	keptArtifacts          int64 = 256
+)
+
+// Options of a store. The zero value is what the provider uses.
+type Options struct {
+	// RegistryConfig is the file with helm's credentials of OCI registries; empty is the one that helm
+	// itself would take. Docker's is read beside it.
+	RegistryConfig string
+	// Now is the clock, time.Now when nil.
+	Now func() time.Time
+	// Stall is how long a server may send nothing, 30 seconds when 0.
+	Stall time.Duration
+}
+
+// Store resolves and fetches charts, each once for all who ask. It keeps what it fetched in
+// memory, within bounds, and nothing on disk. It is safe for concurrent use.
+type Store struct {
+	options Options
+	// pause before a request is repeated; it doubles.
+	pause                    time.Duration
+	indexLimit, packageLimit int64
+
+	// parsing holds a token while an index is parsed.
+	parsing chan struct{}
+
+	indexes   *cache[indexKey, *catalog]
+	artifacts *cache[artifactKey, *artifact]
+	files     *cache[fileKey, []byte]
+}
+
+// NewStore makes a store that knows nothing yet.
+func NewStore(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Stall == 0 {
+		o.Stall = 30 * time.Second
+	}
+	return &Store{
+		options: o, pause: 500 * time.Millisecond,
+		indexLimit: largestIndex, packageLimit: largestPackage,
+		parsing:   make(chan struct{}, 1),
+		indexes:   newCache[indexKey, *catalog](keptIndexes, o.Now),
+		artifacts: newCache[artifactKey, *artifact](keptArtifacts, o.Now),
+		files:     newCache[fileKey, []byte](keptFiles, o.Now),
+	}
+}
+
+// Resolve says what a source stands for now, as of the last minute. Of a repository it reads the
+// index, of a registry the manifest; a path and the URL of a package tell nothing without their
+// content, which is read, and kept for [Store.Fetch]. It changes nothing and may be repeated.
+// The errors are those of this package, or the context's.
+func (s *Store) Resolve(ctx context.Context, from Source) (Pin, error) {
+	pin, err := s.resolve(ctx, from)
+	return pin, conceal(err, from)
+}
+
+// Fetch brings the chart of a source here, as a package that can be installed: it is the content that
+// was announced, its version is the one that was asked for, its dependencies are there.
+// It changes nothing and may be repeated. The errors are those of [Store.Resolve].
+func (s *Store) Fetch(ctx context.Context, from Source) (*Package, error) {
+	p, err := s.fetch(ctx, from)
+	return p, conceal(err, from)
+}
+
+func (s *Store) resolve(ctx context.Context, from Source) (Pin, error) {
+	at, err := from.place()
+	if err != nil {
+		return Pin{}, err
+	}
+	switch at {
+	case inRepository:
+		entry, _, err := s.entry(ctx, from)
+		return entry.pin, err
+	case inRegistry:
+		found, err := s.artifact(ctx, from)
+		if err != nil {
+			return Pin{}, err
+		}
+		return found.pin, nil
+	default:
+		// Whether the signature is right matters when there is something to install.
+		from.Verify = false
+		p, err := s.fetch(ctx, from)
+		if err != nil {
+			return Pin{}, err
+		}
+		return p.Pin, nil
+	}
+}
+
+func (s *Store) fetch(ctx context.Context, from Source) (*Package, error) {
+	at, err := from.place()
+	if err != nil {
+		return nil, err
+	}
+	if at == onDisk {
+		if folder, err := isFolder(from); err != nil {
+			return nil, err
+		} else if folder {
+			return s.folder(ctx, from)
+		}
+	}
+	got, err := s.parcel(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	if from.Verify {
+		if err := got.verify(ctx, from.Keyring); err != nil {
+			return nil, err
+		}
+	}
+	return got.open(from)
+}
+
+// parcel brings a package, whatever chart it is.
+func (s *Store) parcel(ctx context.Context, from Source) (parcel, error) {
+	at, err := from.place()
+	if err != nil {
+		return parcel{}, err
+	}
+	switch at {
+	case inRepository:
+		return s.fromRepository(ctx, from)
+	case inRegistry:
+		return s.fromRegistry(ctx, from)
+	case atURL:
+		return s.fromURL(ctx, from)
+	default:
+		return s.fromFile(ctx, from)
+	}
+}
+
+// fileKey is a file of a server. With a digest its content is certain.
+type fileKey struct {
+	access
+	at, digest string
+}
+
+// file reads a package, or what belongs to one, once for all who ask.
+func (s *Store) file(ctx context.Context, a access, at, origin *url.URL, digest string) ([]byte, error) {
+	age := fresh
+	if digest != "" {
+		age = 0
+	}
+	key := fileKey{access: a, at: at.String(), digest: digest}
+	body, _, err := s.files.get(ctx, key, age, func(ctx context.Context) ([]byte, int64, error) {
+		body, err := s.get(ctx, a, at, origin, s.packageLimit)
+		if err != nil {
+			return nil, 0, err
+		}
+		if have := digestOf(body); digest != "" && have != digest {
+			text := fmt.Sprintf("%s has the digest %s, but %s was announced", shown(at), have, digest)
+			return nil, 0, trouble(text, nil, ErrDamaged, errMismatch)
+		}
+		return body, int64(len(body)), nil
+	})
+	return body, err
+}

@@ -1,0 +1,281 @@
+package chart
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+var errStalled = errors.New("the server sends nothing")
+
+// access is how a server is spoken to. It is comparable: what was fetched with one access is not
+// given to those who ask with another.
+type access struct {
+	username, password   string
+	passCredentials      bool
+	ca, certificate, key string
+	insecure, plainHTTP  bool
+}
+
+func (from Source) access() access {
+	return access{
+		username: from.Username, password: from.Password, passCredentials: from.PassCredentials,
+		ca: from.CA, certificate: from.ClientCertificate, key: from.ClientKey,
+		insecure: from.InsecureSkipTLSVerify, plainHTTP: from.PlainHTTP,
+	}
+}
+
+func (a access) hasCredentials() bool { return a.username != "" || a.password != "" }
+
+// transport makes connections for one operation; close ends those that are idle.
+func (a access) transport(stall time.Duration) (transport http.RoundTripper, closeIdle func(), err error) {
+	settings, err := a.tls()
+	if err != nil {
+		return nil, nil, err
+	}
+	base := &http.Transport{
+		Proxy:             http.ProxyFromEnvironment,
+		TLSClientConfig:   settings,
+		ForceAttemptHTTP2: true,
+		// Some servers call a package gzip-encoded tar; undoing that would change its digest.
+		DisableCompression: true,
+	}
+	return &guard{base: base, stall: stall}, base.CloseIdleConnections, nil
+}
+
+func (a access) tls() (*tls.Config, error) {
+	settings := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: a.insecure, // The user's explicit wish.
+	}
+	if a.ca != "" {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM([]byte(a.ca)) {
+			return nil, errors.New("the CA of the repository holds no certificate in PEM")
+		}
+		settings.RootCAs = pool
+	}
+	if a.certificate != "" || a.key != "" {
+		pair, err := tls.X509KeyPair([]byte(a.certificate), []byte(a.key))
+		if err != nil {
+			return nil, fmt.Errorf("client certificate and key of the repository: %w", err)
+		}
+		settings.Certificates = []tls.Certificate{pair}
+	}
+	return settings, nil
+}
+
+// sameServer says whether credentials for one URL may be sent to the other.
+func sameServer(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+
+// guard ends requests of which nothing is heard for a while.
+type guard struct {
+	base  http.RoundTripper
+	stall time.Duration
+}
+
+// RoundTrip sends a request.
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	timer := time.AfterFunc(g.stall, func() { cancel(errStalled) })
+	end := func() { timer.Stop(); cancel(nil) }
+	explain := func(err error) error {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, errStalled):
+			return fmt.Errorf("%w for %s", errStalled, g.stall)
+		case cause != nil:
+			return cause
+		}
+		return err
+	}
+	resp, err := g.base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		err = explain(err)
+		end()
+		return nil, err
+	}
+	timer.Reset(g.stall)
+	resp.Body = &guardedBody{
+		ReadCloser: resp.Body, explain: explain, end: end,
+		heard: func() { timer.Reset(g.stall) },
+	}
+	return resp, nil
+}
+
+type guardedBody struct {
+	io.ReadCloser
+	explain    func(error) error
+	heard, end func()
+}
+
+func (b *guardedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.heard()
+	}
+	if err != nil {
+		// Also an orderly end is none after we hung up: a server may well finish what it was
+		// about to send when it sees that, and the half would pass for the whole.
+		err = b.explain(err)
+	}
+	return n, err
+}
+
+func (b *guardedBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}
+
+// unanswered classifies an error of a connection. at is what was asked for.
+func unanswered(ctx context.Context, at string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", at, ctx.Err())
+	}
+	// The URL in it may hold secrets, and is in the text already.
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	if advice := tlsAdvice(err); advice != "" {
+		return trouble(at+": "+advice, err, ErrUnreachable, ErrCertificate)
+	}
+	var dns *net.DNSError
+	if errors.Is(err, errStalled) || errors.As(err, &dns) && dns.IsNotFound {
+		return trouble(at, err, ErrUnreachable)
+	}
+	return trouble(at, err, ErrUnreachable, errTransient)
+}
+
+// tlsAdvice says what to do about an error of TLS; empty for other errors.
+func tlsAdvice(err error) string {
+	var verification *tls.CertificateVerificationError
+	var unknown x509.UnknownAuthorityError
+	var record tls.RecordHeaderError
+	var operation *net.OpError
+	switch {
+	case errors.As(err, &unknown):
+		return "the certificate of the server is not believed (give its CA)"
+	case errors.As(err, &verification):
+		return "the certificate of the server is not right"
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
+		return "the server does not speak TLS"
+	// crypto/tls reports an alert of the peer as such an operation (conn.go, readRecordOrCCS).
+	case errors.As(err, &operation) && operation.Op == "remote error":
+		return "the server ended the TLS handshake (does it want a client certificate?)"
+	}
+	return ""
+}
+
+// again repeats what failed for a reason that may pass.
+func (s *Store) again(ctx context.Context, try func() error) error {
+	const tries = 3
+	pause := s.pause
+	for n := 1; ; n++ {
+		err := try()
+		if n == tries || !errors.Is(err, errTransient) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+			pause *= 2
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w, after %s", ctx.Err(), err.Error())
+		}
+	}
+}
+
+// get reads a URL. Credentials go to the server of origin alone, unless they are to be passed on.
+func (s *Store) get(ctx context.Context, a access, at, origin *url.URL, limit int64) ([]byte, error) {
+	var body []byte
+	err := s.again(ctx, func() (err error) {
+		body, err = s.getOnce(ctx, a, at, origin, limit)
+		return err
+	})
+	return body, err
+}
+
+func (s *Store) getOnce(ctx context.Context, a access, at, origin *url.URL, limit int64) ([]byte, error) {
+	transport, closeIdle, err := a.transport(s.options.Stall)
+	if err != nil {
+		return nil, err
+	}
+	defer closeIdle()
+	authenticate := func(req *http.Request) {
+		req.Header.Del("Authorization")
+		if a.hasCredentials() && (a.passCredentials || sameServer(req.URL, origin)) {
+			req.SetBasicAuth(a.username, a.password)
+		}
+	}
+	client := &http.Client{Transport: transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		authenticate(req)
+		return limitRedirects(req, via)
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	if err != nil {
+		return nil, trouble(shown(at), nil, ErrNoChart)
+	}
+	req.Header.Set("User-Agent", userAgent)
+	authenticate(req)
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, unanswered(ctx, shown(at), err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, refused(shown(at), resp.StatusCode, a.hasCredentials())
+	}
+	return readAll(ctx, shown(at), resp.Body, limit)
+}
+
+const userAgent = "terraform-provider-talosop"
+
+// limitRedirects is what http.Client does when it is given nothing else.
+func limitRedirects(_ *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("more than 10 redirects")
+	}
+	return nil
+}
+
+func readAll(ctx context.Context, at string, from io.Reader, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(from, limit+1))
+	if err != nil {
+		return nil, unanswered(ctx, at, err)
+	}
+	if int64(len(body)) > limit {
+		return nil, tooLarge(at, limit)
+	}
+	return body, nil
+}
+
+func tooLarge(at string, limit int64) error {
+	return trouble(fmt.Sprintf("%s is larger than %d bytes", at, limit), nil, ErrTooLarge, ErrDamaged)
+}
+
+// refused classifies the status of an answer.
+func refused(at string, code int, withCredentials bool) error {
+	text := fmt.Sprintf("%s: %d %s", at, code, http.StatusText(code))
+	switch {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		if withCredentials {
+			return trouble(text+" (the server refuses the given credentials)", nil, ErrCredentials)
+		}
+		return trouble(text+" (the server wants credentials, or denies that there is such a chart)", nil, ErrCredentials)
+	case code == http.StatusNotFound, code == http.StatusGone:
+		return trouble(text, nil, errGone)
+	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
+		return trouble(text, nil, ErrUnreachable, errTransient)
+	}
+	return trouble(text, nil, ErrUnreachable)
+}

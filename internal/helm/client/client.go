@@ -1,0 +1,111 @@
+package client
+
+import (
+	"io"
+
+	"helm.sh/helm/v3/pkg/kube"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// client is Helm's client of a cluster, with waits and deletions that are the session's own.
+//
+// Of Helm's (3.21, kube.Client) it uses what makes requests and returns: Create, and the half of
+// Update that creates and patches, repeat a conflict five times within 50 ms (createResource:
+// retry.DefaultRetry); Build, Get and IsReachable repeat nothing. Wait, WaitWithJobs, WaitForDelete,
+// WatchUntilReady and WaitAndGetCompletedPodPhase start from context.Background, the last two with
+// watches, and are not used. Neither are the logs of hooks (kube.InterfaceLogs), which would be
+// read to the end just to be thrown away; what a hook that failed had to say is in the error.
+//
+// After a hook that failed, Helm writes to the log of the process, past the redaction, why it could
+// not delete the hook or show its log (3.21, action/hooks.go, execHook). Both are without content of
+// objects: manifests were built before, so that only errors of reads, deletions and waits remain, which
+// name objects and what the API says of them; and without kube.InterfaceLogs no log is asked for.
+type client struct {
+	s    *Session
+	helm *kube.Client
+}
+
+var (
+	_ kube.Interface                    = (*client)(nil)
+	_ kube.InterfaceExt                 = (*client)(nil)
+	_ kube.InterfaceThreeWayMerge       = (*client)(nil)
+	_ kube.InterfaceDeletionPropagation = (*client)(nil)
+	_ kube.InterfaceResources           = (*client)(nil)
+)
+
+// IsReachable implements kube.Interface.
+func (c *client) IsReachable() error { return c.helm.IsReachable() }
+
+// Create implements kube.Interface.
+func (c *client) Create(resources kube.ResourceList) (*kube.Result, error) {
+	return c.helm.Create(resources)
+}
+
+// Get implements kube.InterfaceResources.
+func (c *client) Get(resources kube.ResourceList, related bool) (map[string][]runtime.Object, error) {
+	return c.helm.Get(resources, related)
+}
+
+// BuildTable implements kube.InterfaceResources.
+func (c *client) BuildTable(reader io.Reader, validate bool) (kube.ResourceList, error) {
+	return c.helm.BuildTable(reader, validate)
+}
+
+// Update implements kube.Interface.
+func (c *client) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	return c.update(original, target, force, c.helm.Update)
+}
+
+// UpdateThreeWayMerge implements kube.InterfaceThreeWayMerge.
+func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	return c.update(original, target, force, c.helm.UpdateThreeWayMerge)
+}
+
+// update has Helm create and patch, and deletes what is left of the original by itself: Helm's own
+// deletion does not look whose an object is, and only logs what it could not delete, which from then
+// on no manifest has any more (kube.Client.update). The result is never nil, since the actions
+// read it after an error (action.Upgrade, releasingUpgrade: results.Created).
+func (c *client) update(
+	original, target kube.ResourceList, force bool, update func(original, target kube.ResourceList, force bool) (*kube.Result, error),
+) (*kube.Result, error) {
+	result, err := update(original.Intersect(target), target, force)
+	if result == nil {
+		result = &kube.Result{}
+	}
+
+	if err != nil {
+		return result, err
+	}
+
+	deleted, err := c.deleteEach(original.Difference(target), metav1.DeletePropagationBackground, unlessKept)
+	result.Deleted = deleted
+
+	return result, err
+}
+
+// Delete implements kube.Interface.
+func (c *client) Delete(resources kube.ResourceList) (*kube.Result, []error) {
+	return c.DeleteWithPropagationPolicy(resources, metav1.DeletePropagationBackground)
+}
+
+// DeleteWithPropagationPolicy implements kube.InterfaceDeletionPropagation. It returns no
+// errors for no objects, which Helm takes for one (kube.ErrNoObjectsVisited).
+func (c *client) DeleteWithPropagationPolicy(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	deleted, err := c.deleteEach(resources, policy, whatever)
+	if err != nil {
+		return &kube.Result{Deleted: deleted}, []error{err}
+	}
+
+	return &kube.Result{Deleted: deleted}, nil
+}
+
+// identity tells objects apart as Helm does (kube.ResourceList, isMatchingInfo).
+type identity struct{ group, kind, namespace, name string }
+
+func identify(info *resource.Info) identity {
+	gvk := info.Mapping.GroupVersionKind
+
+	return identity{group: gvk.Group, kind: gvk.Kind, namespace: info.Namespace, name: info.Name}
+}

@@ -1,0 +1,160 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+const (
+	// releaseName and releaseNamespace are the annotations of objects that belong to a release
+	// (Helm 3.21, action/validate.go).
+	releaseName      = "meta.helm.sh/release-name"
+	releaseNamespace = "meta.helm.sh/release-namespace"
+	// atOnce is how many objects of a kind are deleted at the same time.
+	atOnce = 8
+)
+
+// unlessKept is for objects that a new manifest does not have any more: Helm leaves those alone
+// that say so (kube.Client.update). Whatever is for those that somebody chose.
+func unlessKept(live metav1.Object) bool {
+	return live.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
+}
+
+func whatever(metav1.Object) bool { return false }
+
+// deleteEach deletes objects kind by kind, in their order as Helm does (kube.batchPerform), goes on
+// after errors, and returns those that are deleted or were gone. Objects that belong to another
+// release by now stay: they went over to it, and this one just does not know.
+func (c *client) deleteEach(resources kube.ResourceList, policy metav1.DeletionPropagation, keep func(metav1.Object) bool) (
+	deleted kube.ResourceList, err error,
+) {
+	var (
+		mu     sync.Mutex
+		errs   []error
+		batch  errgroup.Group
+		before string
+	)
+
+	batch.SetLimit(atOnce)
+
+	for _, info := range resources {
+		if kind := info.Mapping.GroupVersionKind.Kind; kind != before {
+			_ = batch.Wait()
+			before = kind
+		}
+
+		batch.Go(func() error {
+			gone, err := c.deleteOne(info, policy, keep)
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			if err != nil {
+				errs = append(errs, fmt.Errorf("delete %s: %w", reference(info), err))
+			} else if gone {
+				deleted = append(deleted, info)
+			}
+
+			return nil
+		})
+	}
+
+	_ = batch.Wait()
+
+	return deleted, errors.Join(errs...)
+}
+
+// deleteOne deletes the object that it looked at and no other: one that takes its name in between is
+// looked at again.
+func (c *client) deleteOne(info *resource.Info, policy metav1.DeletionPropagation, keep func(metav1.Object) bool) (gone bool, err error) {
+	helper := resource.NewHelper(info.Client, info.Mapping)
+
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		gone = false
+
+		found, err := helper.Get(info.Namespace, info.Name)
+		if err != nil {
+			return err
+		}
+
+		live, err := meta.Accessor(found)
+		if err != nil || keep(live) || c.spare(info, live) {
+			return err
+		}
+
+		gone = true
+		uid := live.GetUID()
+		c.s.remember(info, uid)
+
+		_, err = helper.DeleteWithOptions(info.Namespace, info.Name, &metav1.DeleteOptions{
+			PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(uid)),
+		})
+
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+
+	return gone && err == nil, err
+}
+
+// spare reports whether an object belongs to another release, and takes note of it.
+func (c *client) spare(info *resource.Info, live metav1.Object) bool {
+	o, annotations := c.s.o, live.GetAnnotations()
+	owner, owned := annotations[releaseName]
+
+	if o.Release == "" || !owned || owner == o.Release && annotations[releaseNamespace] == o.Namespace {
+		return false
+	}
+
+	text := fmt.Sprintf("%s: it belongs to the release %s/%s", reference(info), annotations[releaseNamespace], owner)
+
+	c.s.mu.Lock()
+	c.s.spared[identify(info)] = c.s.o.Redact(text)
+	c.s.mu.Unlock()
+
+	c.s.note(text + " now and is not deleted")
+
+	return true
+}
+
+// remember which object was deleted, so that one of its name that comes after it is not taken for
+// it.
+func (s *Session) remember(info *resource.Info, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	delete(s.spared, identify(info))
+	s.deleted[identify(info)] = uid
+}
+
+// staying reports whether an object is not to be waited for because it was spared, and which
+// object of its name was deleted.
+func (s *Session) staying(info *resource.Info) (stays bool, deleted types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	_, stays = s.spared[identify(info)]
+
+	return stays, s.deleted[identify(info)]
+}
+
+// reference names an object in texts.
+func reference(info *resource.Info) kubernetes.Reference {
+	apiVersion, kind := info.Mapping.GroupVersionKind.ToAPIVersionAndKind()
+
+	return kubernetes.Reference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
+}

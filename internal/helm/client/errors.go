@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// NotReadyError is a wait for objects, or for a hook, that came to no good end.
+type NotReadyError struct {
+	// Objects that are not as they should be, each with the reason, such as
+	// "Deployment default/web: ...". Below the first line of each there may be more, such as the
+	// end of a log.
+	Objects []string
+	// Cause is why the wait ended: the timeout (context.DeadlineExceeded), an interruption
+	// (context.Canceled), or an object that never will be ready.
+	Cause error
+}
+
+// Error implements error. It is one line: Helm makes it the description of the revision.
+func (e *NotReadyError) Error() string {
+	text := oneLine(e.Cause.Error())
+
+	for i, object := range e.Objects {
+		first, _, _ := strings.Cut(object, "\n")
+
+		if i == 0 {
+			text += ": " + first
+		} else {
+			text += "; " + first
+		}
+	}
+
+	return text
+}
+
+func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
+
+// Unwrap is the cause.
+func (e *NotReadyError) Unwrap() error { return e.Cause }
+
+// lateError is a time that is over.
+type lateError struct{ error }
+
+func (e *lateError) Unwrap() error { return e.error }
+
+// Is makes it context.DeadlineExceeded, whatever cause was given.
+func (e *lateError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// interruptedError is a wait that somebody ended.
+type interruptedError struct{ cause error }
+
+func (e *interruptedError) Error() string {
+	if e.cause == context.Canceled { //nolint:errorlint // one that says more is to be read
+		return "interrupted"
+	}
+
+	return "interrupted: " + e.cause.Error()
+}
+
+func (e *interruptedError) Unwrap() error { return e.cause }
+
+// Is makes it context.Canceled, whatever cause was given.
+func (e *interruptedError) Is(target error) bool { return target == context.Canceled }
+
+// ending is why a context ended, for those who waited in it.
+func ending(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &lateError{context.Cause(ctx)}
+	}
+
+	return &interruptedError{context.Cause(ctx)}
+}

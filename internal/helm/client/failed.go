@@ -1,0 +1,92 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// troublesBound is how long the reasons of a wait that failed are looked for, which may be after
+// the context ended.
+const troublesBound = 10 * time.Second
+
+// failed makes the error of a wait and remembers it. What is wrong with the objects is asked of the
+// cluster, unless somebody wants to go home.
+func (w *waiting) failed(cause error) error {
+	s := w.c.s
+	lines := make([]string, len(w.pending))
+
+	for i, o := range w.pending {
+		lines[i] = reference(o.info).String() + ": " + o.because()
+	}
+
+	if !errors.Is(cause, context.Canceled) {
+		w.explain(lines)
+	}
+
+	for i := range lines {
+		lines[i] = s.o.Redact(lines[i])
+	}
+
+	failure := &NotReadyError{Objects: lines, Cause: redacted(cause, s.o.Redact)}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.failure = failure
+
+	return failure
+}
+
+func (o *object) because() string {
+	if o.reason == "" {
+		return "the Kubernetes API had not said anything of it yet"
+	}
+
+	return o.reason
+}
+
+// explain replaces the reasons by better ones where the cluster has some.
+func (w *waiting) explain(lines []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.c.s.ctx), troublesBound)
+	defer cancel()
+
+	var group errgroup.Group
+
+	group.SetLimit(atOnce)
+
+	for i, o := range w.pending {
+		group.Go(func() error {
+			if troubles := w.c.s.api.Troubles(ctx, []kubernetes.Reference{reference(o.info)}); len(troubles) > 0 {
+				lines[i] = strings.Join(troubles, "; ")
+			}
+
+			return nil
+		})
+	}
+
+	_ = group.Wait()
+}
+
+// redactedError is an error whose text shows no secrets.
+type redactedError struct {
+	error
+
+	text string
+}
+
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.error }
+
+func redacted(err error, redact func(string) string) error {
+	if text := redact(err.Error()); text != err.Error() {
+		return &redactedError{err, text}
+	}
+
+	return err
+}

@@ -1,0 +1,253 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// moves are kinds that went to another group, and whose objects went with them.
+var moves = map[schema.GroupKind]string{
+	{Group: "extensions", Kind: "DaemonSet"}:     "apps",
+	{Group: "extensions", Kind: "Deployment"}:    "apps",
+	{Group: "extensions", Kind: "ReplicaSet"}:    "apps",
+	{Group: "extensions", Kind: "Ingress"}:       "networking.k8s.io",
+	{Group: "extensions", Kind: "NetworkPolicy"}: "networking.k8s.io",
+}
+
+// Build implements kube.Interface.
+//
+// The manifest of a release may be older than the cluster: a version of a kind that it has is served no
+// more, or its definition was removed. Helm then neither upgrades nor uninstalls the release ("no
+// matches for kind"). Helm builds manifests that are on the cluster without validation
+// (action.Upgrade, performUpgrade; action.Uninstall, deleteRelease; action.Configuration,
+// deleteHookByPolicy). In these, an object of a former kind is the same object in the version that is
+// served now, or gone where its kind is, since the API deletes objects with their definition. Because a
+// rollback, and an action that was told not to validate, build what is to be like this, too, such
+// objects can be read and deleted only: to write them is the error that Helm has at once.
+func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
+	manifest, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, err
+	}
+
+	list, err := c.helm.Build(bytes.NewReader(manifest), validate)
+	if err == nil || validate {
+		return list, err
+	}
+
+	present, former, partErr := c.part(manifest)
+	if partErr != nil || len(former) == 0 {
+		return list, err
+	}
+
+	if err := c.complete(former); err != nil {
+		return nil, err
+	}
+
+	list, err = c.helm.Build(bytes.NewReader(present), validate)
+	if err != nil {
+		return list, err
+	}
+
+	for _, o := range former {
+		info, err := c.former(o)
+		if err != nil {
+			return nil, err
+		}
+
+		list = append(list, info)
+	}
+
+	return list, nil
+}
+
+// part takes the objects of former kinds out of a manifest.
+func (c *client) part(manifest []byte) (present []byte, former []*unstructured.Unstructured, err error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
+
+	sort := func(o *unstructured.Unstructured) error {
+		gvk := o.GroupVersionKind()
+
+		_, err := c.s.getter.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if meta.IsNoMatchError(err) {
+			former = append(former, o)
+
+			return nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		raw, err := json.Marshal(o)
+		present = append(append(present, "\n---\n"...), raw...)
+
+		return err
+	}
+
+	for {
+		document := runtime.RawExtension{}
+
+		switch err := decoder.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return present, former, nil
+		case err != nil:
+			return nil, nil, err
+		case len(bytes.TrimSpace(document.Raw)) == 0 || string(document.Raw) == "null":
+			continue
+		}
+
+		if err := eachIn(document.Raw, sort); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// eachIn does something with an object, or with those of a list.
+func eachIn(document []byte, do func(*unstructured.Unstructured) error) error {
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(document); err != nil {
+		return err
+	}
+
+	if !o.IsList() {
+		return do(o)
+	}
+
+	items, err := o.ToList()
+	if err != nil {
+		return err
+	}
+
+	for i := range items.Items {
+		if err := do(&items.Items[i]); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// complete is an error when the API cannot say at the moment which kinds there are in the groups
+// of objects: the server of an aggregated API does not answer.
+func (c *client) complete(former []*unstructured.Unstructured) error {
+	_, _, err := c.s.getter.kinds.ServerGroupsAndResources()
+
+	missing, is := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err == nil || !is {
+		return err
+	}
+
+	for version, reason := range missing {
+		if slices.ContainsFunc(former, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == version.Group }) {
+			return fmt.Errorf("the cluster does not say which kinds %s has: %w", version, reason)
+		}
+	}
+
+	return nil
+}
+
+// former is an object of a kind that is not served as it is.
+func (c *client) former(o *unstructured.Unstructured) (*resource.Info, error) {
+	was := o.GroupVersionKind()
+	now := was.GroupKind()
+
+	if group, moved := moves[now]; moved {
+		now.Group = group
+	}
+
+	mapping, err := c.s.getter.mapper.RESTMapping(now)
+	served := err == nil
+
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, err
+	}
+
+	if !served {
+		plural, _ := meta.UnsafeGuessKindToResource(was)
+		mapping = &meta.RESTMapping{Resource: plural, GroupVersionKind: was, Scope: meta.RESTScopeRoot}
+	}
+
+	info := &resource.Info{Mapping: mapping, Namespace: o.GetNamespace(), Name: o.GetName(), Object: o}
+	if served && mapping.Scope.Name() == meta.RESTScopeNameNamespace && info.Namespace == "" {
+		info.Namespace = c.s.o.Namespace
+	}
+
+	if served {
+		c.s.note(fmt.Sprintf("%s: the cluster does not serve %s any more; it is the same object as %s", reference(info), was.GroupVersion(),
+			mapping.GroupVersionKind.GroupVersion()))
+		o.SetGroupVersionKind(mapping.GroupVersionKind)
+	} else {
+		c.s.note(fmt.Sprintf("%s: the cluster has no kind %s of %s any more, so the object is gone", reference(info), was.Kind, was.GroupVersion()))
+	}
+
+	info.Client, err = c.onlyThere(mapping.GroupVersionKind.GroupVersion(), &former{
+		served: served, refusal: &meta.NoKindMatchError{GroupKind: was.GroupKind(), SearchedVersions: []string{was.Version}},
+	})
+
+	return info, err
+}
+
+// onlyThere is a client through the transport of former objects.
+func (c *client) onlyThere(version schema.GroupVersion, through *former) (resource.RESTClient, error) {
+	config := rest.CopyConfig(c.s.config)
+	through.RoundTripper, config.Transport = config.Transport, through
+	config.ContentConfig = resource.UnstructuredPlusDefaultContentConfig()
+	config.GroupVersion = &version
+	config.APIPath = "/apis"
+
+	if version.Group == "" {
+		config.APIPath = "/api"
+	}
+
+	return rest.RESTClientFor(config)
+}
+
+// former is the transport for an object of a kind that is not served as it is: it cannot be written,
+// and unless its kind is served in another version, there is none.
+type former struct {
+	http.RoundTripper
+
+	served  bool
+	refusal error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *former) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
+		return nil, t.refusal
+	}
+
+	if t.served {
+		return t.RoundTripper.RoundTrip(r)
+	}
+
+	body, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: t.refusal.Error(),
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return &http.Response{
+		Status: "404 Not Found", StatusCode: http.StatusNotFound, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r,
+	}, nil
+}

@@ -1,0 +1,211 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"helm.sh/helm/v3/pkg/kube"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// errPending is for wait.Until: there is something left to wait for.
+var errPending = errors.New("objects are not ready")
+
+// judge looks at an object: the reason why it is not ready, empty when it is, and, as an error, why
+// that could not be found out. A permanent error ends the wait.
+type judge func(ctx context.Context, info *resource.Info) (reason string, err error)
+
+// waiting is a wait for objects until all of them are ready at the same time.
+type waiting struct {
+	c     *client
+	judge judge
+	all   []*object
+	// pending are those that were not ready when they were looked at.
+	pending []*object
+}
+
+// object that is waited for, with the last reason why it is not ready.
+type object struct {
+	info   *resource.Info
+	reason string
+}
+
+// Wait implements kube.Interface. Jobs are no reason to wait. No timeout, 0, leaves it to the
+// context of the session.
+func (c *client) Wait(resources kube.ResourceList, timeout time.Duration) error {
+	return c.await(resources, timeout, c.ready(false))
+}
+
+// WaitWithJobs implements kube.Interface: Wait until Jobs are complete, too.
+func (c *client) WaitWithJobs(resources kube.ResourceList, timeout time.Duration) error {
+	return c.await(resources, timeout, c.ready(true))
+}
+
+// WatchUntilReady implements kube.Interface: hooks that are Jobs or Pods have to end well. To others
+// it is enough to exist, as to Helm (kube.Client.watchUntilReady).
+func (c *client) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
+	return c.await(resources, timeout, c.hook)
+}
+
+// WaitForDelete implements kube.InterfaceExt. Objects that were spared are not waited for.
+func (c *client) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
+	return c.await(resources, timeout, c.deleted)
+}
+
+// WaitAndGetCompletedPodPhase implements kube.Interface.
+func (c *client) WaitAndGetCompletedPodPhase(name string, timeout time.Duration) (corev1.PodPhase, error) {
+	ctx, cancel := c.within(timeout)
+	defer cancel()
+
+	phase := corev1.PodUnknown
+
+	err := c.s.place.without(c.s.ctx, func() error {
+		return wait.Until(ctx, c.s.o.Pause, func(ctx context.Context) error {
+			pod, err := c.s.clients.CoreV1().Pods(c.s.o.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return hopeless(err)
+			}
+
+			if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+				return errPending
+			}
+
+			phase = pod.Status.Phase
+
+			return nil
+		})
+	})
+
+	return phase, err
+}
+
+// within bounds a wait.
+func (c *client) within(timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(c.s.ctx)
+	}
+
+	return context.WithTimeoutCause(c.s.ctx, timeout, fmt.Errorf("not within %s", timeout))
+}
+
+// await waits until a judge finds every object ready, while others have the slot. Its error is a
+// *NotReadyError, unless only the slot could not be had again.
+func (c *client) await(resources kube.ResourceList, timeout time.Duration, judge judge) error {
+	if len(resources) == 0 {
+		return nil
+	}
+
+	w := &waiting{c: c, judge: judge}
+	for _, info := range resources {
+		w.all = append(w.all, &object{info: info})
+	}
+
+	w.pending = w.all
+
+	return c.s.place.without(c.s.ctx, func() error {
+		ctx, cancel := c.within(timeout)
+		defer cancel()
+
+		err := wait.Until(ctx, c.s.o.Pause, w.pass)
+		if err == nil {
+			return nil
+		}
+
+		if !wait.IsPermanent(err) {
+			err = ending(ctx)
+		}
+
+		return w.failed(err)
+	})
+}
+
+// pass looks at what was not ready the last time, and, once all of that is, at everything once
+// more: what was ready first may not be so any more. Helm looks at all objects each time, and stops at
+// the first that is not ready, so that it cannot tell of the others (kube.waiter).
+func (w *waiting) pass(ctx context.Context) error {
+	again := len(w.pending) < len(w.all)
+
+	if err := w.look(ctx); err != nil {
+		return err
+	}
+
+	if len(w.pending) == 0 && again {
+		w.pending = w.all
+
+		if err := w.look(ctx); err != nil {
+			return err
+		}
+	}
+
+	if len(w.pending) > 0 {
+		return errPending
+	}
+
+	return nil
+}
+
+// look asks the judge about the pending objects. When nobody answers, the others are not asked
+// for: each request would take its time.
+func (w *waiting) look(ctx context.Context) error {
+	var pending []*object
+
+	for i, o := range w.pending {
+		reason, err := w.judge(ctx, o.info)
+		if err != nil && ctx.Err() != nil {
+			return errPending
+		}
+
+		if err != nil {
+			err = hopeless(err)
+			reason = cmp.Or(reason, err.Error())
+		}
+
+		if o.reason = reason; reason != "" {
+			pending = append(pending, o)
+		}
+
+		if wait.IsPermanent(err) {
+			w.pending = append(pending, w.pending[i+1:]...)
+
+			return err
+		}
+
+		if errors.Is(err, kubernetes.ErrNoAnswer) {
+			pending = append(pending, w.pending[i+1:]...)
+
+			break
+		}
+	}
+
+	w.pending = pending
+
+	return nil
+}
+
+// hopeless marks refusals of the API as permanent that another attempt will not change. That
+// there is no such object is none: somebody may be replacing it.
+func hopeless(err error) error {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		return err
+	}
+
+	switch code := api.Status().Code; {
+	case code < http.StatusBadRequest, code >= http.StatusInternalServerError:
+		return err
+	case code == http.StatusNotFound, code == http.StatusConflict, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
+		return err
+	}
+
+	return wait.Permanent(err)
+}

@@ -1,0 +1,242 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+)
+
+// Apply makes a release what is wanted, whatever state its history is in, and does nothing where
+// it is that already. It holds the Lease of the release meanwhile, and may be called again after any
+// error, and after its process was killed: it goes on from what is there.
+//
+// The error is a [FailedError] when the release was begun to be changed, one of the errors of this
+// package when it was not, or [kubernetes.ErrNoAnswer] when the cluster could not be reached for
+// [Cluster.Patience]; the outcome is worth reading in both cases. When ctx ends, Helm's record of
+// the revision that is under way is made failed within [Cluster.Grace], and nothing goes on.
+func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent Intent) (Outcome, error) {
+	r := &run{
+		cluster: c, spec: spec, chart: chart,
+		want: Wanted{Name: spec.Name, Inputs: Inputs(spec, chart.Digest), Intent: intent, Held: true, Timeout: spec.Options.Timeout},
+	}
+
+	// The Lease would be asked for until ctx ends.
+	_, err := c.observeSurely(ctx, spec.Name)
+	if err == nil {
+		err = c.holding(ctx, spec.Name, r.converge)
+	}
+
+	return r.outcome, shield(err, spec.Secrets.Redact)
+}
+
+// run is one apply.
+type run struct {
+	cluster *Cluster
+	spec    Spec
+	chart   *Package
+	want    Wanted
+	outcome Outcome
+}
+
+// converge looks, decides and takes the first step, until there is none left.
+func (r *run) converge(ctx context.Context) error {
+	var before []Decision
+
+	for {
+		have, err := r.cluster.observeSurely(ctx, r.spec.Name)
+		if err != nil {
+			return err
+		}
+
+		r.outcome.Now = have
+
+		d := Decide(r.want, have, time.Now())
+
+		switch {
+		case d.Step == Nothing:
+			r.sweepUp(ctx, have)
+
+			return nil
+		case d.Step == Refuse:
+			return d.Error()
+		case slices.Contains(before, d):
+			// A step that was taken leaves another history behind: this would be a spin.
+			return fmt.Errorf("release %s is still to be changed by the step that was taken just now (%s, revision %d): "+
+				"somebody else changes it, too", r.spec.Name, d.Step, d.Revision)
+		}
+
+		before = append(before, d)
+
+		if err := r.take(ctx, d, have); err != nil {
+			r.lookBack(ctx)
+
+			return err
+		}
+	}
+}
+
+// take does one step.
+func (r *run) take(ctx context.Context, d Decision, have Observation) error {
+	s, err := r.cluster.open(ctx, r.spec.Name, r.spec.Secrets.Redact)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+
+	if d.Step == MarkFailed {
+		return r.markFailed(s, d)
+	}
+
+	return r.deploy(ctx, s, d, have)
+}
+
+// guard lets an upgrade change nothing that went over to another release meanwhile, and takes note of
+// what is there before an installation.
+func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
+	if a.step != Upgrade {
+		a.rendered.check = func(objects []diff.Object) (err error) {
+			a.before, err = r.cluster.existing(ctx, r.spec.Name, objects, tried(have))
+
+			return err
+		}
+
+		return
+	}
+
+	from, exists := have.revision(a.from)
+	if !exists || r.spec.Options.TakeOwnership {
+		return
+	}
+
+	a.rendered.check = func(objects []diff.Object) error {
+		both, _ := shared(objects, from.Objects)
+
+		return r.cluster.wentOver(ctx, r.spec.Name, both)
+	}
+}
+
+// done takes note of what was done.
+func (r *run) done(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.outcome.Done = append(r.outcome.Done, text)
+	r.cluster.tell(r.spec.Name, text)
+}
+
+// sweepUp removes leftovers of a release that is as it should be: that some stay makes no failure of it.
+func (r *run) sweepUp(ctx context.Context, have Observation) {
+	if err := r.sweep(ctx, have); err != nil {
+		text := r.spec.Secrets.Redact(fmt.Sprintf("release %s is deployed, and some of what failed revisions left behind is still there: %v", r.spec.Name, err))
+		r.outcome.Notices = append(r.outcome.Notices, text)
+		r.cluster.tell(r.spec.Name, text)
+	}
+}
+
+// lookBack reads what an apply that failed has left, as far as that is possible. An apply that was
+// interrupted asks once, every other one for as long as something may be done afterwards.
+func (r *run) lookBack(ctx context.Context) {
+	observe := r.cluster.observeSurely
+	if ctx.Err() != nil {
+		observe = r.cluster.Observe
+	}
+
+	ctx, cancel := r.cluster.afterwards(ctx)
+	defer cancel()
+
+	if now, err := observe(ctx, r.spec.Name); err == nil {
+		r.outcome.Now = now
+	} else {
+		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("what is left of the release is not known: "+err.Error()))
+	}
+}
+
+// markFailed ends a revision whose process is gone.
+func (r *run) markFailed(s *client.Session, d Decision) error {
+	if err := endRevision(s, r.spec.Name, d); err != nil {
+		return err
+	}
+
+	r.done("recovered revision %d: %s", d.Revision, d.Text)
+
+	return nil
+}
+
+// deploy installs or upgrades, and what belongs to it.
+func (r *run) deploy(ctx context.Context, s *client.Session, d Decision, have Observation) error {
+	a, err := r.attempt(s, d, have)
+	if err != nil {
+		return err
+	}
+
+	if err := r.prepare(ctx, a, have); err != nil {
+		return fmt.Errorf("prepare the %s of release %s: %w", a.noun(), r.spec.Name, err)
+	}
+
+	r.guard(ctx, a, have)
+
+	if err := s.Work(a.run); err != nil {
+		return r.failed(ctx, s, a, have, err)
+	}
+
+	if err := s.RecordError(); err != nil {
+		return &FailedError{
+			Name: r.spec.Name, Verb: a.verb(), Cause: err,
+			Next: "The objects of the release are as they should be, but Helm could not record that. Apply again to repair the record.",
+		}
+	}
+
+	r.done("%s revision %d", map[Step]string{Install: "installed", InstallOver: "installed", Upgrade: "upgraded to"}[d.Step], a.marks.made)
+	r.want.Intent.Repair = false
+
+	for _, text := range s.Spared() {
+		r.done("left %s", text)
+	}
+
+	return nil
+}
+
+// shield keeps secrets out of the text of an error.
+func shield(err error, redact func(string) string) error {
+	if err == nil {
+		return nil
+	}
+
+	redact = carefully(redact)
+
+	var failed *FailedError
+	if errors.As(err, &failed) {
+		clean := *failed
+		clean.Cause = shield(failed.Cause, redact)
+		clean.Next = redact(failed.Next)
+		clean.Troubles = make([]string, len(failed.Troubles))
+
+		for i, trouble := range failed.Troubles {
+			clean.Troubles[i] = redact(trouble)
+		}
+
+		return &clean
+	}
+
+	if text := redact(err.Error()); text != err.Error() {
+		return &shielded{error: err, text: text}
+	}
+
+	return err
+}
+
+// shielded is an error whose text was redacted.
+type shielded struct {
+	error
+
+	text string
+}
+
+// Error implements error.
+func (e *shielded) Error() string { return e.text }
+
+// Unwrap gives the error, whose text has secrets.
+func (e *shielded) Unwrap() error { return e.error }

@@ -1,0 +1,305 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/action"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	helmpostrender "helm.sh/helm/v3/pkg/postrender"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
+)
+
+// attempt is one run of Helm's install or upgrade.
+type attempt struct {
+	spec Spec
+	step Step
+	// from is the revision that is upgraded from or installed over.
+	from  int
+	chart *helmchart.Chart
+	crds  []diff.Object
+	cfg   *action.Configuration
+	marks *marking
+	// dry runs change nothing. asUpgrade renders an installation as an upgrade, then.
+	dry, asUpgrade bool
+	rendered       rendered
+	// before are the objects that were there before an installation, and that its removal removes.
+	before  []string
+	release *helmrelease.Release
+}
+
+// attempt prepares a step; nothing is asked yet.
+func (r *run) attempt(s *client.Session, d Decision, have Observation) (*attempt, error) {
+	a, err := newAttempt(r.spec, r.chart, s.Configuration())
+	if err != nil {
+		return nil, err
+	}
+
+	a.step, a.from = d.Step, d.Revision
+	if err := a.collect(r.chart); err != nil {
+		return nil, err
+	}
+
+	a.marks = &marking{Driver: a.cfg.Releases.Driver, inputs: r.want.Inputs}
+	a.cfg.Releases.Driver = a.marks
+	a.cfg.KubeClient, err = newMerging(a.cfg.KubeClient, have)
+
+	return a, err
+}
+
+func newAttempt(spec Spec, pkg *Package, cfg *action.Configuration) (*attempt, error) {
+	loaded, err := load(pkg)
+	if err != nil {
+		return nil, err
+	}
+
+	a := &attempt{spec: spec, chart: loaded, cfg: cfg}
+	a.rendered.patches = postrender.New(spec.Patches).In(spec.Namespace)
+
+	return a, nil
+}
+
+func load(pkg *Package) (*helmchart.Chart, error) {
+	loaded, err := pkg.Chart()
+	if err != nil {
+		return nil, fmt.Errorf("load chart %s %s: %w", pkg.Name, pkg.Version, err)
+	}
+
+	return loaded, nil
+}
+
+func (a *attempt) verb() string {
+	if a.step == Upgrade {
+		return "upgrade"
+	}
+
+	return "install"
+}
+
+func (a *attempt) noun() string {
+	if a.step == Upgrade {
+		return "upgrade"
+	}
+
+	return "installation"
+}
+
+// run calls Helm. What it was given is changed by that, so it runs once.
+func (a *attempt) run() (err error) {
+	a.rendered.namespace = a.spec.Namespace
+
+	if a.step == Upgrade {
+		a.release, err = a.upgrade().Run(a.spec.Name.Name, a.chart, cloneValues(a.spec.Values))
+	} else {
+		a.release, err = a.install().Run(a.chart, cloneValues(a.spec.Values))
+	}
+
+	return err
+}
+
+// install is Helm's action. The definitions of the chart are not its business: it takes a file of them
+// for installed when one of them is (Helm 3.21, action/install.go, installCRDs).
+//
+// Helm is never told to do without OpenAPI validation, here or in an upgrade: the API server does that, the
+// session's client does not (session, factory.Validator), and manifests that are not to be validated may
+// have kinds that the cluster has no more (session, client.Build), which is for those of before.
+func (a *attempt) install() *action.Install {
+	o, i := a.spec.Options, action.NewInstall(a.cfg)
+	i.ReleaseName, i.Namespace, i.Replace = a.spec.Name.Name, a.spec.Namespace, a.step == InstallOver
+	i.Wait, i.WaitForJobs, i.Timeout, i.DisableHooks = o.Wait, o.WaitForJobs, o.timeout(), o.DisableHooks
+	i.SkipCRDs, i.SubNotes, i.EnableDNS, i.Description = true, o.SubNotes, o.EnableDNS, o.Description
+	i.SkipSchemaValidation = o.SkipSchemaValidation
+	i.TakeOwnership, i.Force = o.TakeOwnership, o.Force
+	i.PostRenderer = &a.rendered
+
+	if a.dry {
+		i.DryRun, i.DryRunOption, i.IsUpgrade = true, "server", a.asUpgrade
+	}
+
+	// Helm's install has no setting for it.
+	a.cfg.Releases.MaxHistory = o.MaxHistory
+
+	return i
+}
+
+func (a *attempt) upgrade() *action.Upgrade {
+	o, u := a.spec.Options, action.NewUpgrade(a.cfg)
+	u.Namespace, u.MaxHistory, u.Description = a.spec.Namespace, o.MaxHistory, o.Description
+	u.Wait, u.WaitForJobs, u.Timeout, u.DisableHooks = o.Wait, o.WaitForJobs, o.timeout(), o.DisableHooks
+	u.SkipCRDs, u.SubNotes, u.EnableDNS = true, o.SubNotes, o.EnableDNS
+	u.SkipSchemaValidation = o.SkipSchemaValidation
+	u.TakeOwnership, u.Force, u.CleanupOnFail = o.TakeOwnership, o.Force, o.CleanupOnFail
+	// Without any of them an upgrade without values silently keeps the old ones (Helm 3.21,
+	// action/upgrade.go, reuseValues).
+	u.ResetValues, u.ReuseValues, u.ResetThenReuseValues = o.Reuse == ReuseNothing, o.Reuse == ReuseValues, o.Reuse == ReuseUserValues
+	u.PostRenderer = &a.rendered
+
+	if a.dry {
+		u.DryRun, u.DryRunOption = true, "server"
+	}
+
+	return u
+}
+
+// rendered is the post-renderer of every attempt. It remembers what comes out, which Helm keeps to
+// itself when it stops after that.
+type rendered struct {
+	// before is put in front of what the chart rendered.
+	before    []byte
+	patches   helmpostrender.PostRenderer
+	namespace string
+	// check looks at the objects before Helm does; nil for nothing.
+	check func([]diff.Object) error
+	// was is set when the chart was rendered, refusal is what the patches or the check found.
+	was      bool
+	refusal  error
+	manifest string
+}
+
+// Run implements postrender.PostRenderer.
+func (r *rendered) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
+	r.was = true
+
+	out, err := r.patches.Run(bytes.NewBuffer(append(bytes.Clone(r.before), in.Bytes()...)))
+	if err != nil {
+		r.refusal = fmt.Errorf("%w: %w", ErrPatch, err)
+
+		return nil, r.refusal
+	}
+
+	r.manifest = out.String()
+
+	if r.check != nil {
+		objects, err := r.objects()
+		if err != nil {
+			return nil, err
+		}
+
+		if r.refusal = r.check(objects); r.refusal != nil {
+			return nil, r.refusal
+		}
+	}
+
+	return out, nil
+}
+
+func (r *rendered) objects() ([]diff.Object, error) {
+	return diff.Parse(r.manifest, r.namespace)
+}
+
+// hooksOf are the objects of a release's hooks.
+func hooksOf(hooks []*helmrelease.Hook, namespace string) ([]diff.Object, error) {
+	var all []diff.Object
+
+	for _, h := range hooks {
+		objects, err := diff.Parse(h.Manifest, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("read hook %s: %w", h.Path, err)
+		}
+
+		all = append(all, objects...)
+	}
+
+	return all, nil
+}
+
+// rejection says why Helm did not even begin, which it does in words only: what it asks for is asked
+// again, in its order (Helm 3.21, action/install.go, RunWithContext).
+func (a *attempt) rejection(ctx context.Context, err error) error {
+	caps := a.cfg.Capabilities
+
+	switch {
+	case a.rendered.refusal != nil:
+		return a.rendered.refusal
+	case a.rendered.was, caps == nil, ctx.Err() != nil:
+		return fmt.Errorf("%s release %s: %w", a.verb(), a.spec.Name, err)
+	case a.chart.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(a.chart.Metadata.KubeVersion, caps.KubeVersion.String()):
+		return fmt.Errorf("%w: %s %s is for %s, and the cluster runs %s",
+			ErrKubernetes, a.chart.Name(), a.chart.Metadata.Version, a.chart.Metadata.KubeVersion, caps.KubeVersion.String())
+	}
+
+	if invalid := a.invalid(); invalid != nil {
+		return fmt.Errorf("%w: %w", ErrValues, invalid)
+	}
+
+	return fmt.Errorf("%w: %w", ErrTemplate, err)
+}
+
+// invalid is what the schema of the chart says of the values.
+func (a *attempt) invalid() error {
+	if a.spec.Options.SkipSchemaValidation {
+		return nil
+	}
+
+	merged, err := chartutil.CoalesceValues(a.chart, cloneValues(a.spec.Values))
+	if err != nil {
+		return err
+	}
+
+	if err := chartutil.ValidateAgainstSchema(a.chart, merged); err != nil {
+		return errors.New(schemaText(err.Error(), a.chart.Name()))
+	}
+
+	return nil
+}
+
+// schemaText makes one line of what Helm says of values, which is the name of the chart on a line of
+// its own, a list, and more of that for each dependency (Helm 3.21, chartutil/jsonschema.go,
+// ValidateAgainstSchema).
+func schemaText(text, chart string) string {
+	var (
+		found []string
+		of    string
+	)
+
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		said, isItem := strings.CutPrefix(line, "- ")
+
+		switch name, isName := strings.CutSuffix(line, ":"); {
+		case line == "":
+		case isItem || !isName:
+			found = append(found, of+said)
+		case name == chart:
+			of = ""
+		default:
+			of = "dependency " + name + ": "
+		}
+	}
+
+	return strings.Join(found, "; ")
+}
+
+// cloneValues because Helm's actions write into what they get.
+func cloneValues(in map[string]any) map[string]any {
+	out := make(map[string]any, len(in))
+	for key, value := range in {
+		out[key] = cloneValue(value)
+	}
+
+	return out
+}
+
+func cloneValue(in any) any {
+	switch v := in.(type) {
+	case map[string]any:
+		return cloneValues(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, element := range v {
+			out[i] = cloneValue(element)
+		}
+
+		return out
+	default:
+		return in
+	}
+}

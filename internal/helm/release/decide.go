@@ -1,0 +1,240 @@
+package release
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// minimumBusy is how long a release that somebody else began to change is left alone at least.
+const minimumBusy = 10 * time.Minute
+
+// Wanted is what [Decide] has to know of a wish.
+type Wanted struct {
+	Name Name
+	// Inputs is the mark of what is to go in ([Inputs]).
+	Inputs string
+	Intent Intent
+	// Held is whether the release's Lease is held: then no other run of talosop is alive.
+	Held bool
+	// Timeout of the operations on the release.
+	Timeout time.Duration
+}
+
+// Step is what is to be done with a release.
+type Step string
+
+// The steps. Each is one call of one of Helm's actions, or one write of a record.
+const (
+	// Nothing is to be done.
+	Nothing Step = "nothing"
+	// Install a release that has no history.
+	Install Step = "install"
+	// InstallOver what is left of one that was removed, or that never came to be: what exists of
+	// it is taken over, the hooks of an installation run.
+	InstallOver Step = "install over"
+	// Upgrade from a revision.
+	Upgrade Step = "upgrade"
+	// MarkFailed ends a revision whose process is gone, which Helm by itself never does.
+	MarkFailed Step = "mark failed"
+	// Refuse to touch the release.
+	Refuse Step = "refuse"
+)
+
+// Decision is the next step, and why. It is comparable.
+type Decision struct {
+	Step Step
+	// Revision that is upgraded from, installed over, ended or in the way, and its status.
+	Revision int
+	Status   string
+	// Reason is one of the errors of this package, with Refuse.
+	Reason error
+	// Text says why, and with Refuse what to do.
+	Text string
+}
+
+// Error is what a refusal says.
+func (d Decision) Error() error {
+	if d.Step != Refuse {
+		return nil
+	}
+
+	return fmt.Errorf("%w: %s", d.Reason, d.Text)
+}
+
+// Decide says what is to be done next with a release: one step, after which it is looked at again.
+//
+// The steps are such that Helm carries them out. It upgrades from a history whose newest revision is
+// not pending, if any is deployed or the newest one is failed or superseded (Helm 3.21,
+// action/upgrade.go, prepareUpgrade). It installs over a history whose newest revision is
+// uninstalled or failed (action/install.go, availableName). All others have to be ended first.
+func Decide(want Wanted, have Observation, now time.Time) Decision {
+	last, exists := have.Last()
+
+	switch {
+	case !exists:
+		return Decision{Step: Install}
+	case last.Status == Unreadable:
+		return unreadable(want, last)
+	case underWay(last) && !abandoned(want, last, now):
+		return busy(want, last, now)
+	case !claimed(want, have):
+		return foreign(want, last)
+	}
+
+	d := Decision{Revision: last.Number, Status: last.Status}
+
+	switch last.Status {
+	case Deployed:
+		d.Step = Upgrade
+
+		if last.Inputs == want.Inputs && !want.Intent.Repair {
+			d.Step = Nothing
+		}
+	case PendingInstall, PendingUpgrade, PendingRollback:
+		d.Step, d.Text = MarkFailed, "an interrupted run left it "+last.Status
+	case Uninstalling:
+		// What is left of it is gone on from: its data may be all that matters.
+		d.Step, d.Text = MarkFailed, "its removal was interrupted"
+	case Uninstalled:
+		d.Step, d.Text = InstallOver, "it was uninstalled"
+	default:
+		return endless(have, d)
+	}
+
+	return d
+}
+
+// endless decides on a release whose newest revision is failed, superseded or unknown.
+func endless(have Observation, d Decision) Decision {
+	last, _ := have.Last()
+	from, deployed := have.Deployed()
+
+	switch {
+	case !last.Deleted.IsZero() && last.Status != Failed:
+		// Helm's install over an uninstalled release makes that one superseded, and was killed
+		// before it wrote its own record (action/install.go, replaceRelease).
+		d.Step, d.Text = MarkFailed, "it was uninstalled, and an installation over it was interrupted"
+	case deployed && last.Deleted.IsZero():
+		d.Step, d.Revision, d.Status = Upgrade, from.Number, from.Status
+	case last.Status == Superseded, last.Status == Failed && everDeployed(have):
+		// Killed between the two records that end an upgrade: what was deployed is superseded, and
+		// its successor still pending (action/upgrade.go, releasingUpgrade).
+		d.Step = Upgrade
+	case last.Status == Failed:
+		d.Step, d.Text = InstallOver, "it was never deployed"
+	default:
+		d.Step, d.Text = MarkFailed, fmt.Sprintf("its status %q means nothing to Helm", last.Status)
+	}
+
+	return d
+}
+
+// underWay is a revision that somebody works on, or worked on until he was killed.
+func underWay(r Revision) bool {
+	return strings.HasPrefix(r.Status, "pending-") || r.Status == Uninstalling
+}
+
+// abandoned is a revision under way whose process is gone: a run of talosop, when this one holds the
+// Lease, or one of somebody else that had all the time it could need.
+func abandoned(want Wanted, r Revision, now time.Time) bool {
+	ours := r.Inputs != ""
+	if r.Status == Uninstalling {
+		// The mark tells who made a revision, not who removes it.
+		ours = r.Removing
+	}
+
+	return ours && want.Held || now.Sub(r.Changed) > max(want.Timeout, minimumBusy)
+}
+
+// claimed is whether a release is this wish's to change.
+func claimed(want Wanted, have Observation) bool {
+	last, _ := have.Last()
+
+	switch {
+	case !want.Intent.Create, want.Intent.Adopt:
+		return true
+	case !last.Deleted.IsZero(), last.Former != "":
+		// Nobody's: it was removed, or was to be.
+		return true
+	case last.Inputs == "":
+		return false
+	case last.Inputs == want.Inputs:
+		// An earlier run of this very wish, which was killed before it could say so.
+		return true
+	default:
+		// A first installation that never came to be, and was corrected since.
+		return !everDeployed(have)
+	}
+}
+
+// everDeployed is whether a release was deployed since it was last installed: nothing before that
+// tells anything of what exists. The revision of an installation is known by its times, which are
+// the same (Helm 3.21, action/install.go, createRelease; upgrades and rollbacks take the first
+// time over). A history that does not go back that far is that of a release that was upgraded.
+func everDeployed(have Observation) bool {
+	for _, r := range slices.Backward(have.History) {
+		if wasDeployed(r) {
+			return true
+		}
+
+		if begins(r) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// wasDeployed is a revision that was rolled out once, and not removed since. One that somebody
+// else removes just now had been deployed, as a rule.
+func wasDeployed(r Revision) bool {
+	status := r.Status
+
+	switch {
+	case status == Uninstalling:
+		status = cmp.Or(r.Former, Deployed)
+	case !r.Deleted.IsZero():
+		return status == Deployed
+	case status == Failed && r.Former != "":
+		status = r.Former
+	}
+
+	return status == Deployed || status == Superseded
+}
+
+// begins is whether what is before a revision tells nothing of it.
+func begins(r Revision) bool {
+	removed := !r.Deleted.IsZero() && r.Status != Uninstalling
+
+	return removed || !r.FirstDeployed.IsZero() && r.FirstDeployed.Equal(r.LastDeployed)
+}
+
+func busy(want Wanted, r Revision, now time.Time) Decision {
+	left := max(want.Timeout, minimumBusy) - now.Sub(r.Changed)
+
+	return Decision{
+		Step: Refuse, Revision: r.Number, Status: r.Status, Reason: ErrBusy,
+		Text: fmt.Sprintf("revision %d of %s is %s. Wait for whoever works on it, then apply again; "+
+			"if nobody does, it counts as abandoned in %s", r.Number, want.Name, r.Status, left.Round(time.Minute)),
+	}
+}
+
+func foreign(want Wanted, r Revision) Decision {
+	return Decision{
+		Step: Refuse, Revision: r.Number, Status: r.Status, Reason: ErrExists,
+		Text: fmt.Sprintf("revision %d of %s is %s, with the chart %s %s. "+
+			"Import it (the import id is %s), or set adopt = true to take it over as it is configured here",
+			r.Number, want.Name, r.Status, r.ChartName, r.ChartVersion, want.Name),
+	}
+}
+
+func unreadable(want Wanted, r Revision) Decision {
+	return Decision{
+		Step: Refuse, Revision: r.Number, Status: r.Status, Reason: ErrUnreadable,
+		Text: fmt.Sprintf("the Secret %s/%s cannot be decoded. Restore it, or delete it to go on from the revision before",
+			want.Name.Namespace, recordName(want.Name.Name, r.Number)),
+	}
+}

@@ -1,0 +1,109 @@
+package release_test
+
+import (
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// fault is what becomes of a request.
+type fault int
+
+const (
+	pass fault = iota
+	// lose the answer: what was asked for is done.
+	lose
+	// cut the connection before that.
+	cut
+	// forbid it.
+	forbid
+)
+
+// door is a way to the API of a cluster that counts who goes through, and can be shut.
+type door struct {
+	client *kubernetes.Client
+	// fault decides about each request, the n-th from 1 on; set before the first one.
+	fault func(call string, n int) fault
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func newDoor(t *testing.T, to *addontest.Cluster) *door {
+	t.Helper()
+
+	config := to.Config()
+
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	target, err := url.Parse(to.Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	d := &door{fault: func(string, int) fault { return pass }}
+	through := &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+	}
+
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch d.pass(r.Method + " " + r.URL.Path + "?" + r.URL.RawQuery) {
+		case lose:
+			through.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		case cut:
+			panic(http.ErrAbortHandler)
+		case forbid:
+			refuse(w)
+		case pass:
+			through.ServeHTTP(w, r)
+		}
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+
+	// The certificate is that of the administrator; the door does not ask for it.
+	d.client, err = kubernetes.New(kubernetes.Options{Endpoint: server.URL, CA: ca, Cert: config.CertData, Key: config.KeyData})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(d.client.Close)
+
+	return d
+}
+
+func (d *door) pass(call string) fault {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.calls = append(d.calls, call)
+
+	return d.fault(call, len(d.calls))
+}
+
+func (d *door) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return len(d.calls)
+}

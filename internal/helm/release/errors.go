@@ -1,0 +1,64 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Reasons why a release is left as it is.
+var (
+	// ErrExists is a create that finds a release that is not its own.
+	ErrExists = errors.New("the release exists already")
+	// ErrBusy is a release that somebody else is working on.
+	ErrBusy = errors.New("somebody else works on the release")
+	// ErrUnreadable is a history whose newest record cannot be read.
+	ErrUnreadable = errors.New("the newest record of the release cannot be read")
+	// ErrKubernetes is a chart that is for other versions of Kubernetes.
+	ErrKubernetes = errors.New("the chart does not support the cluster's version of Kubernetes")
+	// ErrChart is a chart with a file that is not what Kubernetes can have, whatever the values are.
+	ErrChart = errors.New("the chart has a file that cannot be read")
+	// ErrTemplate is a chart that cannot be rendered.
+	ErrTemplate = errors.New("the chart cannot be rendered")
+	// ErrValues are values that the chart's schema forbids.
+	ErrValues = errors.New("the values do not meet the schema of the chart")
+	// ErrPatch are patches that do not fit what the chart rendered.
+	ErrPatch = errors.New("the patches cannot be applied to what the chart rendered")
+	// ErrOwned are objects that exist and belong to somebody else.
+	ErrOwned = errors.New("objects of the chart exist and belong to somebody else")
+)
+
+// FailedError is a release that could not be made what is wanted. What was done is in Helm's
+// history, and applying again recovers it.
+type FailedError struct {
+	Name Name
+	// Verb is install, upgrade, roll back or uninstall.
+	Verb string
+	// Cause is Helm's reason.
+	Cause error
+	// Troubles are the objects that are not ready, each with its reason, last event and last log
+	// lines.
+	Troubles []string
+	// Next is what became of the release, and what to do.
+	Next string
+}
+
+// Error implements error.
+func (e *FailedError) Error() string {
+	text := &strings.Builder{}
+	// Helm ends some of its errors with empty lines.
+	fmt.Fprintf(text, "%s release %s: %s", e.Verb, e.Name, strings.TrimSpace(e.Cause.Error()))
+
+	for _, trouble := range e.Troubles {
+		fmt.Fprintf(text, "\n- %s", trouble)
+	}
+
+	if e.Next != "" {
+		fmt.Fprintf(text, "\n%s", e.Next)
+	}
+
+	return text.String()
+}
+
+// Unwrap gives the cause.
+func (e *FailedError) Unwrap() error { return e.Cause }

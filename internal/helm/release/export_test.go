@@ -1,0 +1,23 @@
+package release
+
+import helmrelease "helm.sh/helm/v3/pkg/release"
+
+// LeaseOf names the Lease of a release.
+func LeaseOf(name Name) string { return leaseOf(name) }
+
+// Covers is whether a pattern of ignored fields means a field.
+func Covers(pattern, path string) bool { return covers(pattern, path) }
+
+// SchemaText makes one line of what Helm says of values.
+func SchemaText(text, chart string) string { return schemaText(text, chart) }
+
+// End makes a record failed as an apply does.
+func End(r *helmrelease.Release) { end(r) }
+
+// FormerOf is what the labels of a record say that a revision was.
+func FormerOf(labels map[string]string, revision int) string { return formerOf(labels, revision) }
+
+// FormerLabel is the label of a record that says what a revision was.
+func FormerLabel(revision int, status string) map[string]string {
+	return map[string]string{labelFormer: formerLabel(revision, helmrelease.Status(status))}
+}

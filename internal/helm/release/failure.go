@@ -1,0 +1,277 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/action"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// failed says why a step failed, and does about it what was asked for.
+func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Observation, cause error) error {
+	if a.marks.made == 0 {
+		return r.refused(ctx, a, have, cause)
+	}
+
+	failure := &FailedError{Name: r.spec.Name, Verb: a.verb(), Cause: a.cause(ctx, s, cause), Troubles: r.troubles(ctx, s, a)}
+
+	switch {
+	case ctx.Err() != nil:
+		failure.Next = fmt.Sprintf("It was interrupted, and is recorded as revision %d. Apply again to go on.", a.marks.made)
+	case r.spec.Options.RollbackOnFailure:
+		failure.Next = r.undo(ctx, a, have)
+	default:
+		failure.Next = fmt.Sprintf("Revision %d is left as it is, to be looked at. Apply again to try once more.", a.marks.made)
+	}
+
+	if ctx.Err() == nil {
+		r.tidy(ctx)
+	}
+
+	return failure
+}
+
+// refused is about a step before which Helm shied away: nothing was changed.
+func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause error) error {
+	if a.rendered.manifest != "" && a.rendered.refusal == nil && !r.spec.Options.TakeOwnership {
+		if err := r.strangers(ctx, a, have); errors.Is(err, ErrOwned) {
+			return err
+		}
+	}
+
+	return a.rejection(ctx, cause)
+}
+
+// strangers names the objects that Helm would not take over, which it does in words only.
+func (r *run) strangers(ctx context.Context, a *attempt, have Observation) error {
+	brings, err := a.rendered.objects()
+	if err != nil {
+		return err
+	}
+
+	if from, ok := have.revision(a.from); ok && a.step == Upgrade {
+		_, brings = shared(brings, from.Objects)
+	}
+
+	beforehand := a.beforehand()
+	brings = slices.DeleteFunc(brings, func(o diff.Object) bool { return beforehand[o.Key()] })
+
+	return r.cluster.conflicts(ctx, r.spec.Name, brings)
+}
+
+// cause is Helm's reason, with the wait that it is about, of which Helm keeps the text at best.
+func (a *attempt) cause(ctx context.Context, s *client.Session, cause error) error {
+	if failure := s.Failure(); failure != nil {
+		if before, found := strings.CutSuffix(cause.Error(), failure.Error()); found {
+			cause = fmt.Errorf("%s%w", before, failure.Cause)
+		}
+	}
+
+	if ended := context.Cause(ctx); ended != nil && !errors.Is(cause, ended) {
+		return fmt.Errorf("%w: %w", ended, cause)
+	}
+
+	return cause
+}
+
+// troubles are the objects that were waited for in vain, and all others of the release that are not
+// as they should be.
+func (r *run) troubles(ctx context.Context, s *client.Session, a *attempt) []string {
+	var found []string
+
+	if failure := s.Failure(); failure != nil {
+		found = slices.Clone(failure.Objects)
+	}
+
+	objects, err := a.rendered.objects()
+	if err != nil || ctx.Err() != nil {
+		// Who interrupts wants to go home; a manifest that was installed can be read.
+		return found
+	}
+
+	var refs []kubernetes.Reference
+
+	for _, o := range objects {
+		ref := referenceTo(o)
+		if !slices.ContainsFunc(found, func(text string) bool { return strings.HasPrefix(text, ref.String()) }) {
+			refs = append(refs, ref)
+		}
+	}
+
+	ctx, cancel := r.cluster.afterwards(ctx)
+	defer cancel()
+
+	return append(found, r.cluster.API.Troubles(ctx, refs)...)
+}
+
+// undo takes a failed upgrade back to what was deployed, and a failed installation away, unless what
+// was there before would go with it. It says what became of the release.
+func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
+	const left = "It is left as it is, because %s. Apply again to try once more."
+
+	s, err := r.cluster.open(ctx, r.spec.Name, r.spec.Secrets.Redact)
+	if err != nil {
+		return err.Error()
+	}
+	defer s.Close()
+
+	// Helm removes old revisions when it makes one.
+	kept, err := r.cluster.Observe(ctx, r.spec.Name)
+	if err != nil {
+		return fmt.Sprintf(left, err.Error())
+	}
+
+	to, found := formerly(kept)
+
+	switch {
+	case a.step == Upgrade && found:
+		err = s.Work(func() error { return r.rollBack(s, a.marks.made, to) })
+	case a.step == Upgrade:
+		return fmt.Sprintf(left, "the history has no revision that was deployed")
+	case len(a.before) > 0:
+		return fmt.Sprintf(left, strings.Join(a.before, ", ")+" were there before, and would be removed with it")
+	default:
+		err = s.Work(func() error { return uninstall(s, r.spec.Name, r.removal(keptBefore(have))) })
+	}
+
+	switch {
+	case err != nil:
+		r.endPending(ctx)
+
+		return fmt.Sprintf("Taking it back failed, too: %v. Apply again to go on.", err)
+	case a.step == Upgrade:
+		r.done("rolled back to revision %d", to.Number)
+
+		return fmt.Sprintf("It was rolled back to what revision %d had.", to.Number)
+	default:
+		r.done("uninstalled what revision %d had brought", a.marks.made)
+
+		return "It was uninstalled."
+	}
+}
+
+// formerly is what an upgrade is taken back to when it fails: what is deployed, or else what was, as
+// Helm does (Helm 3.21, action/upgrade.go, failRelease).
+func formerly(have Observation) (former Revision, found bool) {
+	if former, found = have.Deployed(); found {
+		return former, true
+	}
+
+	for _, r := range slices.Backward(have.History) {
+		if wasDeployed(r) {
+			return r, true
+		}
+
+		if begins(r) {
+			break
+		}
+	}
+
+	return Revision{}, false
+}
+
+// keptBefore is whether a history has records that somebody wanted to keep: those of installations that
+// failed before are no such, and nothing would ever remove them.
+func keptBefore(have Observation) bool {
+	return slices.ContainsFunc(have.History, func(r Revision) bool { return r.Status == Uninstalled })
+}
+
+// removal is how a failed first installation is taken away.
+func (r *run) removal(keepHistory bool) RemoveOptions {
+	o := r.spec.Options
+
+	return RemoveOptions{KeepHistory: keepHistory, DisableHooks: o.DisableHooks, Wait: o.Wait, Timeout: o.Timeout}
+}
+
+// rollBack takes a revision that failed back to another one.
+func (r *run) rollBack(s *client.Session, failed int, to Revision) error {
+	cfg, o := s.Configuration(), r.spec.Options
+
+	inputs := to.Inputs
+	if inputs == "" {
+		inputs = inputsOfAnother
+	}
+
+	cfg.Releases.Driver = &rollingBack{marking: &marking{Driver: cfg.Releases.Driver, inputs: inputs}, failed: failed}
+
+	merged, err := newMerging(cfg.KubeClient, Observation{})
+	if err != nil {
+		return err
+	}
+
+	cfg.KubeClient = &regaining{merging: merged, name: r.spec.Name}
+
+	back := action.NewRollback(cfg)
+	back.Version, back.Timeout, back.Wait, back.WaitForJobs = to.Number, o.timeout(), o.Wait, o.WaitForJobs
+	back.DisableHooks, back.Force, back.CleanupOnFail, back.MaxHistory = o.DisableHooks, o.Force, o.CleanupOnFail, o.MaxHistory
+
+	return errors.Join(back.Run(r.spec.Name.Name), s.RecordError())
+}
+
+// endPending makes a rollback failed that Helm left pending, which it does when a hook of it fails
+// (Helm 3.21, action/rollback.go, performRollback).
+func (r *run) endPending(ctx context.Context) {
+	ctx, cancel := r.cluster.afterwards(ctx)
+	defer cancel()
+
+	err := func() error {
+		have, err := r.cluster.Observe(ctx, r.spec.Name)
+		if err != nil {
+			return err
+		}
+
+		last, exists := have.Last()
+		if !exists || last.Status != PendingRollback || last.Inputs == "" {
+			return nil
+		}
+
+		s, err := r.cluster.open(ctx, r.spec.Name, r.spec.Secrets.Redact)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+
+		return endRevision(s, r.spec.Name, Decision{Revision: last.Number, Status: last.Status})
+	}()
+	if err != nil {
+		// The next apply does it.
+		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("the rollback stays pending: "+err.Error()))
+	}
+}
+
+// endRevision makes a revision failed whose process is gone.
+func endRevision(s *client.Session, name Name, d Decision) error {
+	records := s.Configuration().Releases
+
+	record, err := records.Get(name.Name, d.Revision)
+	if err != nil {
+		return fmt.Errorf("recover revision %d of %s: %w", d.Revision, name, err)
+	}
+
+	end(record)
+
+	if err := records.Update(record); err != nil {
+		return fmt.Errorf("recover revision %d of %s: %w", d.Revision, name, err)
+	}
+
+	return nil
+}
+
+// tidy is a sweep after a failure, whose own failure is only told: the next apply sweeps again.
+func (r *run) tidy(ctx context.Context) {
+	have, err := r.cluster.Observe(ctx, r.spec.Name)
+	if err == nil {
+		err = r.sweep(ctx, have)
+	}
+
+	if err != nil {
+		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("what failed revisions left behind is still there: "+err.Error()))
+	}
+}

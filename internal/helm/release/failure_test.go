@@ -1,0 +1,148 @@
+package release_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+)
+
+// A kill between the two records that end an upgrade leaves no revision deployed, and everything
+// running.
+func TestFailureUninstallsNothingThatRan(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		maxHistory int
+		statuses   string
+		objects    []string
+		next       string
+	}{
+		"goes back to what was deployed before": {
+			10, "superseded failed failed deployed", []string{"a=", "always=1"}, "rolled back to what revision 1 had",
+		},
+		"is left alone when that is forgotten": {
+			1, "failed", []string{"a=", "always=3", "b="}, "left as it is, because the history has no revision that was deployed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p, chart := newPlace(t), breakable(t)
+			spec := p.spec(map[string]any{"message": "1"})
+			spec.Options.MaxHistory = tc.maxHistory
+			p.apply(t, spec, chart, release.Intent{Create: true})
+
+			spec.Values = map[string]any{"message": "2"}
+			p.apply(t, spec, chart, release.Intent{})
+			p.rewrite(t, spec.Name, 2, func(r *helmrelease.Release) { r.SetStatus(helmrelease.StatusPendingUpgrade, "killed") })
+
+			spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "3", "bad": true}, true
+			p.failing(t, spec, chart, release.Intent{}, tc.next)
+			same(t, "statuses", p.statuses(t, spec.Name), tc.statuses)
+			same(t, "objects", p.configMaps(t), tc.objects)
+		})
+	}
+}
+
+// The records are gone, the objects are not.
+func TestFailureRemovesNothingThatWasThereBefore(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	spec := p.spec(map[string]any{"message": "kept"})
+	p.apply(t, spec, chart, release.Intent{Create: true})
+
+	if err := p.real.API().CoreV1().Secrets(p.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "owner=helm"}); err != nil {
+		t.Fatal(err)
+	}
+
+	spec.Values["podAnnotations"] = map[string]any{addontest.NeverReadyAnnotation: "true"}
+	spec.Options.Timeout, spec.Options.RollbackOnFailure = 2*time.Second, true
+	p.failing(t, spec, chart, release.Intent{Create: true}, "left as it is", "ConfigMap "+p.namespace+"/web", "there before")
+	same(t, "statuses", p.statuses(t, spec.Name), "failed")
+	same(t, "objects", p.configMaps(t), []string{"web=kept"})
+}
+
+// The upgrade leaves out what the deployed revision has, and fails before Helm deletes that.
+func TestRollbackToWhatWasNotDeletedYet(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), breakable(t)
+	spec := p.spec(map[string]any{"message": "1"})
+	p.apply(t, spec, chart, release.Intent{Create: true})
+
+	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
+	p.failing(t, spec, chart, release.Intent{}, "rolled back to what revision 1 had")
+	same(t, "statuses", p.statuses(t, spec.Name), "superseded failed deployed")
+	same(t, "objects", p.configMaps(t), []string{"a=", "always=1"})
+}
+
+// What went over to another release is not taken back, and a rollback that fails hides nothing.
+func TestRollbackTakesNothingFromOthers(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), breakable(t)
+	spec := p.spec(map[string]any{"message": "1"})
+	p.apply(t, spec, chart, release.Intent{Create: true})
+
+	heir := p.spec(nil)
+	heir.Name.Name, heir.Options.TakeOwnership = "heir", true
+	p.apply(t, heir, packageOf(t, addontest.Chart("heir", "1.0.0", map[string]string{
+		"templates/a.yaml": configMap("a", "inherited"),
+	})), release.Intent{Create: true})
+
+	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
+	p.failing(t, spec, chart, release.Intent{},
+		"Taking it back failed, too", "ConfigMap "+p.namespace+"/a belongs to the release "+heir.Name.String())
+	same(t, "statuses", p.statuses(t, spec.Name), "deployed failed failed")
+	same(t, "objects", p.configMaps(t), []string{"a=inherited", "always=2"})
+
+	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "after the removal", p.configMaps(t), []string{"a=inherited"})
+}
+
+// Helm makes the upgrade superseded when the rollback fails, and whatever it had brought is of no
+// revision that failed then.
+func TestFailedRollbackLeavesTheUpgradeFailed(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), breakable(t)
+	spec := p.spec(map[string]any{"message": "1"})
+	p.apply(t, spec, chart, release.Intent{Create: true})
+
+	// The door lets nobody change what the upgrade changed, nor delete what it brought.
+	door := newDoor(t, p.real)
+	refused := false
+	door.fault = func(call string, _ int) fault {
+		switch {
+		case strings.HasPrefix(call, "POST ") && strings.Contains(call, "/services"):
+			refused = true
+		case refused && !strings.HasPrefix(call, "GET ") && strings.Contains(call, "/configmaps/"):
+			return forbid
+		}
+
+		return pass
+	}
+
+	direct := p.API
+	p.API = door.client
+	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
+	p.failing(t, spec, chart, release.Intent{}, "Taking it back failed, too")
+	same(t, "statuses", p.statuses(t, spec.Name), "deployed failed failed")
+	same(t, "objects", p.configMaps(t), []string{"a=", "always=2", "b="})
+
+	p.API = direct
+	spec.Values = map[string]any{"message": "3"}
+	p.apply(t, spec, chart, release.Intent{})
+	same(t, "after the next apply", p.configMaps(t), []string{"a=", "always=3"})
+}

@@ -1,0 +1,195 @@
+package release_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+)
+
+// oneMap is a chart of ConfigMaps that all releases of a namespace share.
+func oneMap(t *testing.T, version string, names ...string) *release.Package {
+	t.Helper()
+
+	files := map[string]string{}
+	for _, name := range names {
+		files["templates/"+name+".yaml"] = configMap(name, "{{ .Release.Name }} {{ .Values.message }}")
+	}
+
+	return packageOf(t, addontest.Chart("maps", version, files))
+}
+
+func TestTwoReleasesNeverTouchEachOther(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	chart := oneMap(t, "1.0.0", "shared")
+	first, second := p.spec(nil), p.spec(nil)
+	first.Name.Name, second.Name.Name = "first", "second"
+	p.apply(t, first, chart, release.Intent{Create: true})
+
+	for what, run := range map[string]func() error{
+		"plan":  func() error { _, err := p.Render(t.Context(), second, chart, release.Observation{}); return err },
+		"apply": func() error { _, err := p.Apply(t.Context(), second, chart, release.Intent{Create: true}); return err },
+	} {
+		err := run()
+		if !errors.Is(err, release.ErrOwned) {
+			t.Fatalf("%s: %v", what, err)
+		}
+
+		for _, text := range []string{"ConfigMap " + p.namespace + "/shared belongs to the release " + p.namespace + "/first", "take_ownership"} {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %q is not in: %v", what, text, err)
+			}
+		}
+	}
+
+	same(t, "objects", p.configMaps(t), []string{"shared=first "})
+	same(t, "statuses of the second", p.statuses(t, second.Name), "")
+
+	// It moves over when it is told to, and the first one leaves it alone from then on.
+	second.Options.TakeOwnership = true
+	p.apply(t, second, chart, release.Intent{Create: true})
+	same(t, "objects", p.configMaps(t), []string{"shared=second "})
+
+	deployed, _ := p.observed(t, first.Name).Deployed()
+	if lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: first.Name}); err != nil || len(lines) > 0 {
+		t.Errorf("drift of what went over: %v %v", lines, err)
+	}
+
+	first.Values = map[string]any{"message": "mine"}
+	if _, err := p.Apply(t.Context(), first, chart, release.Intent{}); !errors.Is(err, release.ErrOwned) {
+		t.Errorf("an upgrade takes back what went over: %v", err)
+	}
+
+	outcome := p.apply(t, first, oneMap(t, "2.0.0", "other"), release.Intent{})
+	if !strings.Contains(strings.Join(outcome.Done, "\n"), "left ConfigMap "+p.namespace+"/shared") {
+		t.Errorf("done: %v", outcome.Done)
+	}
+
+	same(t, "objects", p.configMaps(t), []string{"other=first mine", "shared=second "})
+
+	if err := p.Remove(t.Context(), first.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "objects", p.configMaps(t), []string{"shared=second "})
+}
+
+func TestRemovalSparesWhatWentOver(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	chart := oneMap(t, "1.0.0", "shared")
+	first, second := p.spec(nil), p.spec(nil)
+	first.Name.Name, second.Name.Name, second.Options.TakeOwnership = "first", "second", true
+	p.apply(t, first, chart, release.Intent{Create: true})
+	p.apply(t, second, chart, release.Intent{Create: true})
+
+	if err := p.Remove(t.Context(), first.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "objects", p.configMaps(t), []string{"shared=second "})
+	same(t, "statuses", p.statuses(t, first.Name), "")
+}
+
+func TestObjectsOfNobodyAreNotTaken(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+
+	if _, err := p.real.API().CoreV1().Namespaces().Get(t.Context(), p.namespace, metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := p.API.ApplyObject(t.Context(), map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "shared", "namespace": p.namespace},
+		"data": map[string]any{"message": "by hand"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err := p.Apply(t.Context(), p.spec(nil), oneMap(t, "1.0.0", "shared"), release.Intent{Create: true})
+	if !errors.Is(err, release.ErrOwned) || !strings.Contains(err.Error(), "belongs to no release") {
+		t.Errorf("%v", err)
+	}
+
+	same(t, "objects", p.configMaps(t), []string{"shared=by hand"})
+}
+
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
+
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+	for _, tc := range []struct {
+		name    string
+		options func(o *release.Options)
+		// version of the definition after an installation of 1.0.0 and an upgrade to 2.0.0, empty for none.
+		installed, upgraded string
+		refused             bool
+	}{
+		{name: "once", options: func(*release.Options) {}, installed: "1.0.0", upgraded: "1.0.0"},
+		{name: "upgraded", options: func(o *release.Options) { o.UpgradeCRDs = true }, installed: "1.0.0", upgraded: "2.0.0"},
+		{name: "included", options: func(o *release.Options) { o.IncludeCRDs = true }, installed: "1.0.0", upgraded: "2.0.0"},
+		{name: "skipped", options: func(o *release.Options) { o.SkipCRDs = true }, refused: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+
+			tr := newTrial(t, tc.name)
+			spec := tr.spec()
+			spec.Options.UpgradeCRDs = false
+			tc.options(&spec.Options)
+
+			version := func() string {
+				found, err := tr.real.Dynamic().Resource(crds).Get(t.Context(), strings.ToLower(tr.kind)+"s.killed.example", metav1.GetOptions{})
+				if err != nil {
+					return ""
+				}
+
+				text := toJSON(t, found.Object["spec"])
+				_, after, _ := strings.Cut(text, `"description":"`)
+				version, _, _ := strings.Cut(after, `"`)
+
+				return version
+			}
+
+			_, err := tr.Apply(t.Context(), spec, tr.first, release.Intent{Create: true})
+			if (err != nil) != tc.refused {
+				t.Fatal(err)
+			}
+
+			same(t, "installed", version(), tc.installed)
+
+			if tc.refused {
+				return
+			}
+
+			tr.apply(t, spec, tr.next, release.Intent{})
+			same(t, "upgraded", version(), tc.upgraded)
+
+			deployed, _ := tr.observed(t, spec.Name).Deployed()
+			if lines, err := tr.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name}); err != nil || len(lines) > 0 {
+				t.Errorf("drift: %v %v", lines, err)
+			}
+
+			// Never deleted: not by turning them out of the release either, nor with it.
+			spec.Options.IncludeCRDs = false
+			spec.Values = map[string]any{"other": true}
+			tr.apply(t, spec, tr.next, release.Intent{})
+
+			if err := tr.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+				t.Fatal(err)
+			}
+
+			same(t, "after the removal", version(), tc.upgraded)
+		})
+	}
+}

@@ -1,0 +1,333 @@
+package release
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	helmtime "helm.sh/helm/v3/pkg/time"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// labelInputs has the mark of what went into a revision.
+	labelInputs = "talosop.dev/inputs"
+	// labelRevision is the number of the revision that was marked. Helm copies the labels of a
+	// record to those that anybody makes after it, and a mark counts for its own revision only
+	// (Helm 3.21, action/upgrade.go, mergeCustomLabels; action/rollback.go, prepareRollback).
+	labelRevision = "talosop.dev/revision"
+	// labelRemoving is the number of the revision that talosop began to uninstall.
+	labelRemoving = "talosop.dev/removing"
+	// labelFormer is the number of the revision that was begun to be uninstalled, and the status
+	// that it had before: Helm writes over it, and what was never deployed is to be installed.
+	labelFormer = "talosop.dev/former"
+	// inputsOfAnother is the mark of a revision that talosop made of one that somebody else had made.
+	inputsOfAnother = "another"
+	// recordPrefix of the names of records (Helm 3.21, storage.HelmStorageType).
+	recordPrefix = "sh.helm.release.v1"
+)
+
+// recordName is the name of the Secret of a revision (Helm 3.21, storage.makeKey).
+func recordName(release string, revision int) string {
+	return fmt.Sprintf("%s.%s.v%d", recordPrefix, release, revision)
+}
+
+// Observe reads the history of a release. Records that cannot be read are in it as [Unreadable],
+// and hide no others. The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached.
+func (c *Cluster) Observe(ctx context.Context, name Name) (Observation, error) {
+	secrets, err := c.records(ctx, name)
+	if err != nil {
+		return Observation{}, err
+	}
+
+	have := Observation{}
+	for _, secret := range secrets {
+		have.History = append(have.History, revisionOf(name, secret))
+	}
+
+	slices.SortFunc(have.History, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
+
+	return have, nil
+}
+
+// observeSurely asks again for [Cluster.Patience] when no server answers: a control plane that is being
+// changed may need that.
+func (c *Cluster) observeSurely(ctx context.Context, name Name) (have Observation, err error) {
+	bound := cmp.Or(c.Patience, defaultPatience)
+
+	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not within %s", bound))
+	defer cancel()
+
+	err = wait.Until(ctx, c.pause(), func(ctx context.Context) (err error) {
+		have, err = c.Observe(ctx, name)
+		if errors.Is(err, kubernetes.ErrNoAnswer) {
+			return err
+		}
+
+		return wait.Permanent(err)
+	})
+
+	return have, err
+}
+
+// records are the Secrets in which Helm keeps the history of a release.
+func (c *Cluster) records(ctx context.Context, name Name) ([]map[string]any, error) {
+	secrets, err := c.API.ListObjects(ctx, kubernetes.Reference{APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace},
+		"owner=helm,name="+name.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of release %s: %w", name, err)
+	}
+
+	return secrets, nil
+}
+
+// record is what is needed of Helm's record of a revision (Helm 3.21, release.Release). The chart is
+// most of it, and left out.
+type record struct {
+	Version int               `json:"version"`
+	Info    *helmrelease.Info `json:"info"`
+	Chart   struct {
+		Metadata helmchart.Metadata `json:"metadata"`
+	} `json:"chart"`
+	Config   map[string]any      `json:"config"`
+	Manifest string              `json:"manifest"`
+	Hooks    []*helmrelease.Hook `json:"hooks"`
+}
+
+// revisionOf reads a record.
+func revisionOf(name Name, secret map[string]any) Revision {
+	object := &unstructured.Unstructured{Object: secret}
+	labels := object.GetLabels()
+	r := Revision{Number: revisionNumber(name, object.GetName(), labels), Status: Unreadable}
+
+	read, err := decodeRecord(object)
+	if err != nil {
+		r.Description = err.Error()
+
+		return r
+	}
+
+	objects, err := objectsOf(read, name.Namespace)
+	if err != nil {
+		r.Description = err.Error()
+
+		return r
+	}
+
+	r = Revision{
+		Number: read.Version, Status: read.Info.Status.String(),
+		ChartName: read.Chart.Metadata.Name, ChartVersion: read.Chart.Metadata.Version, AppVersion: read.Chart.Metadata.AppVersion,
+		Values: read.Config, Objects: objects, Description: read.Info.Description,
+		FirstDeployed: read.Info.FirstDeployed.Time, LastDeployed: read.Info.LastDeployed.Time, Deleted: read.Info.Deleted.Time,
+		Changed: changed(read, labels), Notes: read.Info.Notes,
+	}
+	number := strconv.Itoa(r.Number)
+
+	if labels[labelRevision] == number {
+		r.Inputs = labels[labelInputs]
+	}
+
+	r.Made = object.GetCreationTimestamp().Time
+	r.Removing, r.Former = labels[labelRemoving] == number, formerOf(labels, r.Number)
+
+	return r
+}
+
+// revisionNumber of a record that may not be readable.
+func revisionNumber(name Name, secret string, labels map[string]string) int {
+	for _, text := range []string{labels["version"], strings.TrimPrefix(secret, recordPrefix+"."+name.Name+".v")} {
+		if number, err := strconv.Atoi(text); err == nil {
+			return number
+		}
+	}
+
+	return 0
+}
+
+// objectsOf reads the manifest of a record, but not of one that was followed by a better one: those
+// of a long history would be many, and nobody asks for them.
+func objectsOf(r *record, namespace string) ([]diff.Object, error) {
+	if r.Info.Status == helmrelease.StatusSuperseded {
+		return nil, nil
+	}
+
+	return diff.Parse(r.Manifest, namespace)
+}
+
+// decodeRecord is what Helm's storage does, which keeps it to itself, and drops records that it
+// cannot read without a word (Helm 3.21, storage/driver/util.go, decodeRelease).
+func decodeRecord(secret *unstructured.Unstructured) (*record, error) {
+	encoded, _, err := unstructured.NestedString(secret.Object, "data", "release")
+	if err != nil {
+		return nil, err
+	}
+
+	content := []byte(encoded)
+	// Once for the Secret, once by Helm.
+	for range 2 {
+		if content, err = base64.StdEncoding.DecodeString(string(content)); err != nil {
+			return nil, err
+		}
+	}
+
+	if bytes.HasPrefix(content, []byte{0x1f, 0x8b, 0x08}) {
+		if content, err = unzip(content); err != nil {
+			return nil, err
+		}
+	}
+
+	read := &record{}
+	if err := json.Unmarshal(content, read); err != nil {
+		// The text of the error may quote the record.
+		return nil, errors.New("the record is no JSON of a release")
+	}
+
+	if read.Version == 0 || read.Info == nil {
+		return nil, errors.New("the record has no revision or no status")
+	}
+
+	return read, nil
+}
+
+func unzip(content []byte) ([]byte, error) {
+	zipped, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+
+	content, err = io.ReadAll(zipped)
+	if err != nil {
+		return nil, err
+	}
+
+	return content, zipped.Close()
+}
+
+// changed is the newest of the times in a record: hooks can take longer than everything else, and
+// each one's begin and end is written.
+func changed(r *record, labels map[string]string) time.Time {
+	newest := r.Info.LastDeployed.Time
+
+	times := []time.Time{r.Info.Deleted.Time}
+	for _, h := range r.Hooks {
+		times = append(times, h.LastRun.StartedAt.Time, h.LastRun.CompletedAt.Time)
+	}
+
+	for _, label := range []string{"createdAt", "modifiedAt"} {
+		if seconds, err := strconv.ParseInt(labels[label], 10, 64); err == nil {
+			times = append(times, time.Unix(seconds, 0))
+		}
+	}
+
+	for _, t := range times {
+		if t.After(newest) {
+			newest = t
+		}
+	}
+
+	return newest
+}
+
+// marking puts marks on the records that are made through it. Options of Helm's actions could not:
+// they do not know the number of the revision, and there are none for rollbacks.
+type marking struct {
+	driver.Driver
+
+	// inputs is the mark of what goes in.
+	inputs string
+	// made is the revision that was made, 0 when none was.
+	made int
+}
+
+// Create implements driver.Creator.
+func (m *marking) Create(key string, r *helmrelease.Release) error {
+	mark(r, labelInputs, m.inputs)
+	mark(r, labelRevision, strconv.Itoa(r.Version))
+
+	err := m.Driver.Create(key, r)
+	if err == nil {
+		m.made = r.Version
+	}
+
+	return err
+}
+
+// removing puts a mark on the record of a release that talosop uninstalls.
+type removing struct{ driver.Driver }
+
+// Update implements driver.Updator.
+func (m removing) Update(key string, r *helmrelease.Release) error {
+	if r.Info.Status == helmrelease.StatusUninstalling {
+		before, err := m.Get(key)
+		if err != nil {
+			return err
+		}
+
+		if before.Info.Status != helmrelease.StatusUninstalling {
+			mark(r, labelFormer, formerLabel(r.Version, before.Info.Status))
+		}
+
+		mark(r, labelRemoving, strconv.Itoa(r.Version))
+	}
+
+	return m.Driver.Update(key, r)
+}
+
+func formerLabel(revision int, status helmrelease.Status) string {
+	return fmt.Sprintf("%d.%s", revision, status)
+}
+
+// formerOf is what the labels say of a revision.
+func formerOf(labels map[string]string, revision int) string {
+	former, ours := strings.CutPrefix(labels[labelFormer], formerLabel(revision, ""))
+	if !ours {
+		return ""
+	}
+
+	return former
+}
+
+// end makes a record failed whose process is gone. If that was removing it, it is not any more.
+func end(r *helmrelease.Release) {
+	was := r.Info.Status
+	r.SetStatus(helmrelease.StatusFailed, "Interrupted while it was "+was.String())
+
+	if was != helmrelease.StatusUninstalling {
+		return
+	}
+
+	r.Info.Deleted = helmtime.Time{}
+
+	if formerOf(r.Labels, r.Version) == "" {
+		// Somebody else's removal. What is removed was deployed, as a rule.
+		mark(r, labelFormer, formerLabel(r.Version, helmrelease.StatusDeployed))
+	}
+}
+
+func mark(r *helmrelease.Release, label, value string) {
+	// Records share their labels with those that they were made from.
+	r.Labels = maps.Clone(r.Labels)
+	if r.Labels == nil {
+		r.Labels = map[string]string{}
+	}
+
+	r.Labels[label] = value
+}

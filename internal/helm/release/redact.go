@@ -1,0 +1,40 @@
+package release
+
+import (
+	"regexp"
+	"strings"
+)
+
+// secretKind finds the lines of a text that are about a Secret.
+var secretKind = regexp.MustCompile(`\bSecret\b`)
+
+// carefully redacts a text, and takes the objects out of the lines that are about Secrets: the API
+// server quotes whole ones, where no text of them need be known as a secret (Kubernetes 1.36,
+// apiserver/pkg/endpoints/handlers/patch.go, applyPatchToObject).
+func carefully(redact func(string) string) func(string) string {
+	return func(text string) string {
+		lines := strings.Split(redact(text), "\n")
+		for i, line := range lines {
+			if secretKind.MatchString(line) {
+				lines[i] = withoutObjects(line)
+			}
+		}
+
+		return strings.Join(lines, "\n")
+	}
+}
+
+// withoutObjects cuts from the first brace to its match, and to the end of the line where the object
+// is cut off itself. Braces in the texts of an object make it end late rather than early.
+func withoutObjects(line string) string {
+	from, to := strings.Index(line, "{"), strings.LastIndex(line, "}")
+
+	switch {
+	case from < 0:
+		return line
+	case to < from, strings.Count(line[from:], "{") > strings.Count(line[from:], "}"):
+		return line[:from] + "(sensitive)"
+	default:
+		return line[:from] + "(sensitive)" + line[to+1:]
+	}
+}

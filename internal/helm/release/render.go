@@ -1,0 +1,219 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/kube"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+)
+
+// Render shows what a chart becomes on the cluster: a dry run of the installation or upgrade that an
+// apply would make. It changes nothing. Objects of kinds that the cluster does not have are not
+// checked: definitions may come with the chart, or with another one before it.
+//
+// The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrTemplate], [ErrPatch] or [ErrOwned] where that is
+// certain; every other one may go away by itself.
+func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Observation) (Rendering, error) {
+	rendering, err := c.render(ctx, spec, chart, have)
+
+	return rendering, shield(err, spec.Secrets.Redact)
+}
+
+func (c *Cluster) render(ctx context.Context, spec Spec, chart *Package, have Observation) (rendering Rendering, err error) {
+	s, err := c.open(ctx, spec.Name, spec.Secrets.Redact)
+	if err != nil {
+		return Rendering{}, err
+	}
+	defer s.Close()
+
+	err = s.Work(func() error {
+		a, err := newAttempt(spec, chart, s.Configuration())
+		if err != nil {
+			return err
+		}
+
+		a.forecast(have)
+
+		if err := a.collect(chart); err != nil {
+			return err
+		}
+
+		a.cfg.KubeClient = &lenient{Interface: a.cfg.KubeClient, beforehand: a.beforehand()}
+
+		r := &run{cluster: c, spec: spec}
+		r.guard(ctx, a, have)
+
+		if err := r.definable(ctx, a); err != nil {
+			return err
+		}
+
+		if err := a.run(); err != nil {
+			return r.refused(ctx, a, have, err)
+		}
+
+		rendering, err = a.rendering()
+
+		return err
+	})
+
+	return rendering, err
+}
+
+// forecast chooses the dry run by what an apply would do in the end.
+func (a *attempt) forecast(have Observation) {
+	a.dry = true
+
+	last, exists := have.Last()
+	d := Decide(Wanted{Name: a.spec.Name, Held: true, Timeout: a.spec.Options.Timeout}, have, time.Now())
+
+	switch {
+	case !exists, d.Step == InstallOver:
+		a.step = Install
+	case d.Step == Upgrade, d.Step == Nothing:
+		a.step, a.from = Upgrade, d.Revision
+	default:
+		// Helm renders no upgrade of what is pending; what it was given is all that can be known.
+		a.step, a.from, a.asUpgrade = Install, last.Number, everDeployed(have)
+	}
+}
+
+func (a *attempt) rendering() (Rendering, error) {
+	objects, err := a.rendered.objects()
+	if err != nil {
+		return Rendering{}, err
+	}
+
+	hooks, err := hooksOf(a.release.Hooks, a.spec.Namespace)
+	if err != nil {
+		return Rendering{}, err
+	}
+
+	made := Rendering{Objects: objects, Hooks: hooks, AppVersion: a.chart.AppVersion(), Notes: a.release.Info.Notes}
+	if !a.spec.Options.IncludeCRDs && a.defines(a.step == Upgrade || a.asUpgrade) {
+		made.Definitions = a.crds
+	}
+
+	return made, nil
+}
+
+// beforehand are the objects of a release that an apply makes its own before Helm begins, and that are
+// no conflict for a dry run.
+func (a *attempt) beforehand() map[diff.Key]bool {
+	all := map[diff.Key]bool{}
+
+	if a.spec.Options.IncludeCRDs {
+		for _, d := range a.crds {
+			all[d.Key()] = true
+		}
+	}
+
+	return all
+}
+
+// definable is whether an apply may make them its own.
+func (r *run) definable(ctx context.Context, a *attempt) error {
+	if !r.spec.Options.IncludeCRDs {
+		return nil
+	}
+
+	return r.cluster.others(ctx, a.crds, func(live map[string]any) string {
+		if owner, is := r.spec.elsewhere(live); is {
+			return "belongs to the release " + owner.String()
+		}
+
+		return ""
+	})
+}
+
+// lenient is a client for dry runs, which takes objects of unknown kinds for none, and does not see
+// those that are made beforehand.
+type lenient struct {
+	kube.Interface
+
+	beforehand map[diff.Key]bool
+}
+
+// Build implements kube.Interface.
+func (l *lenient) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
+	list, err := l.Interface.Build(reader, validate)
+	if err != nil && onlyUnknownKinds(err) {
+		return kube.ResourceList{}, nil
+	}
+
+	return list.Filter(func(info *resource.Info) bool {
+		kind := info.Mapping.GroupVersionKind
+
+		return !l.beforehand[diff.Key{Group: kind.Group, Kind: kind.Kind, Namespace: info.Namespace, Name: info.Name}]
+	}), err
+}
+
+// onlyUnknownKinds looks into aggregates, which errors.As does not.
+func onlyUnknownKinds(err error) bool {
+	var many utilerrors.Aggregate
+	if !errors.As(err, &many) {
+		return unknownKind(err)
+	}
+
+	for _, one := range many.Errors() {
+		if !onlyUnknownKinds(one) {
+			return false
+		}
+	}
+
+	return len(many.Errors()) > 0
+}
+
+// RenderOffline shows what a chart becomes on a cluster of a version of Kubernetes that is not asked:
+// it has the kinds that Helm knows, and nothing to look up. The errors are those of [Cluster.Render].
+func RenderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVersion string) (Rendering, error) {
+	rendering, err := renderOffline(ctx, spec, chart, kubernetesVersion)
+
+	return rendering, shield(err, spec.Secrets.Redact)
+}
+
+func renderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVersion string) (Rendering, error) {
+	version, err := chartutil.ParseKubeVersion(kubernetesVersion)
+	if err != nil {
+		return Rendering{}, fmt.Errorf("read the version of Kubernetes %q: %w", kubernetesVersion, err)
+	}
+
+	a, err := newAttempt(spec, chart, &action.Configuration{Log: func(string, ...any) {}})
+	if err != nil {
+		return Rendering{}, err
+	}
+
+	a.step, a.dry = Install, true
+
+	if err := a.collect(chart); err != nil {
+		return Rendering{}, err
+	}
+
+	a.rendered.namespace = spec.Namespace
+
+	i := a.offline(version)
+	if a.release, err = i.Run(a.chart, cloneValues(spec.Values)); err != nil {
+		return Rendering{}, a.rejection(ctx, err)
+	}
+
+	return a.rendering()
+}
+
+// offline is what helm template does (Helm 3.21, cmd/helm/template.go).
+func (a *attempt) offline(version *chartutil.KubeVersion) *action.Install {
+	o, i := a.spec.Options, action.NewInstall(a.cfg)
+	i.ReleaseName, i.Namespace, i.SkipCRDs = a.spec.Name.Name, a.spec.Namespace, true
+	i.DryRun, i.ClientOnly, i.Replace, i.KubeVersion = true, true, true, version
+	i.SubNotes, i.EnableDNS, i.SkipSchemaValidation = o.SubNotes, o.EnableDNS, o.SkipSchemaValidation
+	i.PostRenderer = &a.rendered
+
+	return i
+}

@@ -1,0 +1,237 @@
+package release_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
+)
+
+// observed is the release as it is now.
+func (p *place) observed(t *testing.T, name release.Name) release.Observation {
+	t.Helper()
+
+	have, err := p.Observe(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return have
+}
+
+func namesOf(r release.Rendering) []string {
+	var names []string
+	for _, o := range r.Objects {
+		names = append(names, o.Kind+" "+o.Name)
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+func TestRenderChangesNothing(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	door := newDoor(t, p.real)
+	through := &release.Cluster{API: door.client}
+	spec, kind := p.spec(nil), "Nut"+strings.ReplaceAll(p.namespace, "test-", "")
+	first, next := packageOf(t, gears(kind, "1.0.0", "stays", "goes")), packageOf(t, gears(kind, "2.0.0", "stays", "comes"))
+
+	// A kind that its own crds folder brings is not there yet.
+	rendering, err := through.Render(t.Context(), spec, first, release.Observation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "objects", namesOf(rendering), []string{"ConfigMap goes", "ConfigMap stays", kind + " gear"})
+
+	if len(rendering.Hooks) != 4 {
+		t.Errorf("hooks: %v", rendering.Hooks)
+	}
+
+	p.apply(t, spec, first, release.Intent{Create: true})
+
+	rendering, err = through.Render(t.Context(), spec, next, p.observed(t, spec.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	same(t, "objects", namesOf(rendering), []string{"ConfigMap comes", "ConfigMap stays", kind + " gear"})
+
+	for _, call := range door.calls {
+		if !strings.HasPrefix(call, "GET ") {
+			t.Errorf("a dry run that asks for %s", call)
+		}
+	}
+
+	if len(door.calls) == 0 {
+		t.Error("nothing was asked")
+	}
+}
+
+// Helm renders no upgrade of a release that is pending: the plan after a kill.
+func TestRenderOfPending(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	chart := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{
+		"templates/a.yaml": configMap("a", "{{ .Release.IsUpgrade }} {{ .Release.IsInstall }}"),
+	}))
+
+	for text, want := range map[string]string{
+		"":                              "false true",
+		"pending-install:aaaa":          "false true",
+		"deployed:aaaa pending-upgrade": "true false",
+		"!-uninstalling<deployed":       "true false",
+		"!-uninstalling<failed":         "false true",
+	} {
+		rendering, err := p.Render(t.Context(), p.spec(nil), chart, history(text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+
+			continue
+		}
+
+		if data, _ := rendering.Objects[0].Content["data"].(map[string]any); data["message"] != want {
+			t.Errorf("%s: %v, want %s", text, data, want)
+		}
+	}
+}
+
+// refusals are charts that cannot be installed, each with the reason and a text.
+func refusals(t *testing.T) map[string]struct {
+	chart  *release.Package
+	values map[string]any
+	patch  string
+	reason error
+	text   string
+} {
+	t.Helper()
+
+	simple := packageOf(t, addontest.Simple.Package("1.0.0"))
+
+	return map[string]struct {
+		chart  *release.Package
+		values map[string]any
+		patch  string
+		reason error
+		text   string
+	}{
+		"template": {chart: packageOf(t, addontest.Broken.Package("1.0.0")), reason: release.ErrTemplate, text: "configmap.yaml"},
+		"yaml": {
+			chart:  packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": "kind: [\n"})),
+			reason: release.ErrTemplate, text: "templates/a.yaml",
+		},
+		"definition": {
+			chart:  packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"crds/a.yaml": "kind: [\n"})),
+			reason: release.ErrChart, text: "web/crds/a.yaml: ",
+		},
+		"kubernetes": {chart: packageOf(t, addontest.NeedsKubernetes.Package("1.0.0")), reason: release.ErrKubernetes, text: "the cluster runs v1."},
+		"schema": {
+			chart: packageOf(t, addontest.WithSchema.Package("1.0.0")), values: map[string]any{"replicas": int64(0)},
+			reason: release.ErrValues, text: "the values do not meet the schema of the chart: at '/replicas': ",
+		},
+		"patch": {chart: simple, patch: "kind: ConfigMap\nmetadata: {name: nothing-of-it}\napiVersion: v1\n", reason: release.ErrPatch, text: "nothing-of-it"},
+	}
+}
+
+func TestRefusedCharts(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+
+	for name, tc := range refusals(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			spec := p.spec(tc.values)
+			spec.Name.Name = name
+
+			if tc.patch != "" {
+				spec.Patches = []postrender.Patch{{Patch: tc.patch}}
+			}
+
+			_, rendered := p.Render(t.Context(), spec, tc.chart, release.Observation{})
+			_, offline := release.RenderOffline(t.Context(), spec, tc.chart, "v1.36.0")
+			_, applied := p.Apply(t.Context(), spec, tc.chart, release.Intent{Create: true})
+
+			for what, err := range map[string]error{"plan": rendered, "offline": offline, "apply": applied} {
+				if !errors.Is(err, tc.reason) || !strings.Contains(err.Error(), tc.text) {
+					t.Errorf("%s: %v; want %v with %q", what, err, tc.reason, tc.text)
+				}
+			}
+
+			same(t, "statuses", p.statuses(t, spec.Name), "")
+		})
+	}
+}
+
+func TestSchemaIsQuotedInOneLine(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		"web:\n- at '/a': got 0\n": "at '/a': got 0",
+		"web:\n- at '/a': got 0\n- at '/b': anyOf failed\n  - at '/b': got 1\n\n": "at '/a': got 0; at '/b': anyOf failed; at '/b': got 1",
+		"web:\n- at '/a': got 0\ndb:\ninvalid type for values: expected object (map), got string\n": "at '/a': got 0; " +
+			"dependency db: invalid type for values: expected object (map), got string",
+		"web:\nunexpected EOF": "unexpected EOF",
+	} {
+		same(t, text, release.SchemaText(text, "web"), want)
+	}
+}
+
+func TestSecretsAreNotInErrors(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	chart := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": `{{ fail (printf "bad password %s" .Values.password) }}`}))
+	spec := p.spec(map[string]any{"password": "hunter2hunter2"})
+	spec.Secrets = values.Secrets{"hunter2hunter2"}
+
+	_, rendered := p.Render(t.Context(), spec, chart, release.Observation{})
+	_, offline := release.RenderOffline(t.Context(), spec, chart, "1.36.0")
+	_, applied := p.Apply(t.Context(), spec, chart, release.Intent{Create: true})
+
+	for what, err := range map[string]error{"plan": rendered, "offline": offline, "apply": applied} {
+		if !errors.Is(err, release.ErrTemplate) || !strings.Contains(err.Error(), "bad password") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	if told := strings.Join(p.told, "\n"); strings.Contains(told, "hunter2") {
+		t.Errorf("told: %s", told)
+	}
+}
+
+func TestRenderOffline(t *testing.T) {
+	t.Parallel()
+
+	chart := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{
+		"templates/a.yaml": configMap("a", "{{ .Capabilities.KubeVersion.Version }} {{ .Release.Namespace }}/{{ .Release.Name }} {{ .Values.n }}"),
+		"templates/b.yaml": strings.Replace(configMap("b", "hook"), "{name: b}", `{name: b, annotations: {helm.sh/hook: pre-install}}`, 1),
+	}))
+	spec := release.Spec{Name: release.Name{Namespace: "prod", Name: "web"}, Values: map[string]any{"n": int64(1000000)}}
+
+	rendering, err := release.RenderOffline(t.Context(), spec, chart, "v1.35.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	data, _ := rendering.Objects[0].Content["data"].(map[string]any)
+	same(t, "rendered", data["message"], "v1.35.2 prod/web 1000000")
+
+	if len(rendering.Hooks) != 1 || rendering.Hooks[0].Name != "b" {
+		t.Errorf("hooks: %v", rendering.Hooks)
+	}
+
+	if _, err := release.RenderOffline(t.Context(), spec, chart, "latest"); err == nil {
+		t.Error("no version at all is taken for one")
+	}
+}

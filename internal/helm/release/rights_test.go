@@ -1,0 +1,172 @@
+package release_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// Who may not do what is needed is told so at once.
+func TestForbiddenLease(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
+	door := newDoor(t, p.real)
+	door.fault = func(call string, _ int) fault {
+		if strings.Contains(call, "/leases") {
+			return forbid
+		}
+
+		return pass
+	}
+	p.API = door.client
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience/2)
+	defer cancel()
+
+	_, err := p.Apply(ctx, p.spec(nil), chart, release.Intent{Create: true})
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "under a Lease in the namespace kube-system") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Nothing is known of a release whose cluster gives no answer: it is neither gone nor removed.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	door := newDoor(t, p.real)
+	door.fault = func(string, int) fault { return cut }
+	p.API = door.client
+
+	spec := p.spec(nil)
+
+	// It may be that it only starts.
+	p.Patience = time.Second
+	began := time.Now()
+	_, applied := p.Apply(t.Context(), spec, oneMap(t, "1.0.0", "a"), release.Intent{Create: true})
+
+	if took := time.Since(began); took < time.Second || took > patience/2 {
+		t.Errorf("an apply that took %s", took)
+	}
+
+	_, observed := p.Observe(t.Context(), spec.Name)
+	removed := p.Remove(t.Context(), spec.Name, release.RemoveOptions{})
+
+	for what, err := range map[string]error{"apply": applied, "observe": observed, "remove": removed} {
+		if !errors.Is(err, kubernetes.ErrNoAnswer) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// An address that swallows everything, or where nobody listens, is not asked until the apply has no time left.
+func TestApplyToNobody(t *testing.T) {
+	t.Parallel()
+
+	for name, address := range map[string]string{"nobody": "127.0.0.1:1", "silent": silent(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
+			p.Patience = time.Second
+
+			config := p.real.Config()
+
+			var err error
+			p.API, err = kubernetes.New(kubernetes.Options{Endpoint: "https://" + address, CA: config.CAData, Cert: config.CertData, Key: config.KeyData})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			t.Cleanup(p.API.Close)
+
+			_, err = p.Apply(t.Context(), p.spec(nil), chart, release.Intent{Create: true})
+			if !errors.Is(err, kubernetes.ErrNoAnswer) || !strings.Contains(err.Error(), "not within 1s") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// silent accepts connections, and never says anything.
+func silent(t *testing.T) (address string) {
+	t.Helper()
+
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = listener.Close() })
+
+	return listener.Addr().String()
+}
+
+// Who waits for a run that was killed is told so.
+func TestWaitForAKilledRunIsTold(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
+	spec, holder, seconds := p.spec(nil), "addon of-a-killed-run", int32(1)
+	now := metav1.NowMicro()
+
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: release.LeaseOf(spec.Name)},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}
+	if _, err := p.real.API().CoordinationV1().Leases(metav1.NamespaceSystem).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	p.apply(t, spec, chart, release.Intent{Create: true})
+
+	want := "waiting for the Lease kube-system/" + release.LeaseOf(spec.Name) + ", which " + holder + " holds; a run that was killed keeps it for " + lockDuration.String()
+	if len(p.told) == 0 || p.told[0] != want {
+		t.Errorf("told %q, want %s", p.told, want)
+	}
+}
+
+// A server that goes away for a moment ends no apply.
+func TestApplyOutlastsAPause(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
+	door := newDoor(t, p.real)
+	secrets := 0
+	door.fault = func(call string, _ int) fault {
+		if strings.HasPrefix(call, "GET ") && strings.Contains(call, "/secrets?") {
+			if secrets++; secrets <= 3 {
+				return cut
+			}
+		}
+
+		return pass
+	}
+	p.API = door.client
+
+	p.apply(t, p.spec(nil), chart, release.Intent{Create: true})
+	same(t, "objects", p.configMaps(t), []string{"a=web "})
+
+	if secrets < 4 {
+		t.Errorf("the history was asked for %d times", secrets)
+	}
+}
+
+const forbidden = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"you may not","reason":"Forbidden","code":403}`
+
+func refuse(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write([]byte(forbidden))
+}

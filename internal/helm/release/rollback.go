@@ -1,0 +1,87 @@
+package release
+
+import (
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// rollingBack keeps a revision failed that is rolled back from. Helm makes it superseded when the
+// rollback fails, too (Helm 3.21, action/rollback.go, performRollback), and then nobody knows any more
+// that what it brought is to be removed.
+type rollingBack struct {
+	*marking
+
+	failed int
+}
+
+// Update implements driver.Updator.
+func (b *rollingBack) Update(key string, r *helmrelease.Release) error {
+	if r.Version == b.failed && r.Info.Status == helmrelease.StatusSuperseded {
+		r.Info.Status = helmrelease.StatusFailed
+	}
+
+	return b.marking.Update(key, r)
+}
+
+// regaining is the client of a rollback, which goes back to objects that the revision before has no
+// more, and that are there all the same: it failed before Helm deleted them. Helm takes that for
+// an error (Helm 3.21, kube/client.go, update).
+type regaining struct {
+	*merging
+
+	name Name
+}
+
+// Update implements kube.Interface.
+func (g *regaining) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	original, err := g.regain(original, target)
+	if err != nil {
+		return &kube.Result{}, err
+	}
+
+	return g.merging.Update(original, target, force)
+}
+
+// regain is the original with what is there of the target and is this release's, as it is to be. The
+// error names what is somebody else's by now.
+func (g *regaining) regain(original, target kube.ResourceList) (kube.ResourceList, error) {
+	all := slices.Clone(original)
+
+	var texts []string
+
+	for _, info := range target {
+		object, err := liveOf(info)
+		if err != nil {
+			return nil, err
+		}
+
+		if object == nil {
+			continue
+		}
+
+		live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, err
+		}
+
+		whose := heir(live, g.name)
+		if !original.Contains(info) {
+			whose = stranger(live, g.name)
+			all = append(all, copyOf(info))
+		}
+
+		if whose != "" {
+			texts = append(texts, fmt.Sprintf("%s %s/%s %s", info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name, whose))
+		}
+	}
+
+	if len(texts) > 0 {
+		return nil, owned(texts...)
+	}
+
+	return all, nil
+}
