@@ -80,8 +80,8 @@ func Decide(want Wanted, have Observation, now time.Time) Decision {
 		return unreadable(want, last)
 	case underWay(last) && !abandoned(want, last, now):
 		return busy(want, last, now)
-	case !claimed(want, have):
-		return foreign(want, last)
+	case !adoptable(want, have):
+		return refuseAdoption(want, last)
 	}
 
 	d := Decision{Revision: last.Number, Status: last.Status}
@@ -149,27 +149,6 @@ func abandoned(want Wanted, r Revision, now time.Time) bool {
 	return ours && want.Held || now.Sub(r.Changed) > max(want.Timeout, minimumBusy)
 }
 
-// claimed is whether a release is this wish's to change.
-func claimed(want Wanted, have Observation) bool {
-	last, _ := have.Last()
-
-	switch {
-	case !want.Intent.Create, want.Intent.Adopt:
-		return true
-	case !last.Deleted.IsZero(), last.Former != "":
-		// Nobody's: it was removed, or was to be.
-		return true
-	case last.Inputs == "":
-		return false
-	case last.Inputs == want.Inputs:
-		// An earlier run of this very wish, which was killed before it could say so.
-		return true
-	default:
-		// A first installation that never came to be, and was corrected since.
-		return !everDeployed(have)
-	}
-}
-
 // everDeployed is whether a release was deployed since it was last installed: nothing before that
 // tells anything of what exists. The revision of an installation is known by its times, which are
 // the same (Helm 3.21, action/install.go, createRelease; upgrades and rollbacks take the first
@@ -219,15 +198,6 @@ func busy(want Wanted, r Revision, now time.Time) Decision {
 		Step: Refuse, Revision: r.Number, Status: r.Status, Reason: ErrBusy,
 		Text: fmt.Sprintf("revision %d of %s is %s. Wait for whoever works on it, then apply again; "+
 			"if nobody does, it counts as abandoned in %s", r.Number, want.Name, r.Status, left.Round(time.Minute)),
-	}
-}
-
-func foreign(want Wanted, r Revision) Decision {
-	return Decision{
-		Step: Refuse, Revision: r.Number, Status: r.Status, Reason: ErrExists,
-		Text: fmt.Sprintf("revision %d of %s is %s, with the chart %s %s. "+
-			"Import it (the import id is %s), or set adopt = true to take it over as it is configured here",
-			r.Number, want.Name, r.Status, r.ChartName, r.ChartVersion, want.Name),
 	}
 }
 
