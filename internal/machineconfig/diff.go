@@ -24,10 +24,8 @@ const Sensitive = "(sensitive value)"
 
 // Change is one difference between two configurations. It contains no secrets.
 type Change struct {
-	// Document is "v1alpha1" for the main document, otherwise kind or kind/name.
-	Document string
-	// Path is the place in the document, such as machine.certSANs[0]. Empty for a document without contents.
-	Path string
+	Place
+
 	Kind ChangeKind
 	// Old and New are the values, Sensitive, or empty where there is none.
 	Old, New string
@@ -35,7 +33,7 @@ type Change struct {
 
 // String is the change on one line.
 func (c Change) String() string {
-	where := strings.TrimSuffix(c.Document+": "+c.Path, ": ")
+	where := strings.TrimSuffix(c.Document+": "+c.Path.String(), ": ")
 
 	switch c.Kind {
 	case Added:
@@ -65,10 +63,10 @@ func Diff(before, after []byte) ([]Change, error) {
 
 	var changes []Change
 
-	for place, value := range old {
-		change := Change{Document: place.document, Path: place.path, Old: value.shown, New: updated[place].shown, Kind: Changed}
+	for key, value := range old {
+		change := Change{Place: value.place, Old: value.shown, New: updated[key].shown, Kind: Changed}
 
-		switch replacement, kept := updated[place]; {
+		switch replacement, kept := updated[key]; {
 		case !kept:
 			change.Kind = Removed
 		case reflect.DeepEqual(value.exact, replacement.exact):
@@ -78,9 +76,9 @@ func Diff(before, after []byte) ([]Change, error) {
 		changes = append(changes, change)
 	}
 
-	for place, value := range updated {
-		if _, present := old[place]; !present {
-			changes = append(changes, Change{Document: place.document, Path: place.path, Kind: Added, New: value.shown})
+	for key, value := range updated {
+		if _, present := old[key]; !present {
+			changes = append(changes, Change{Place: value.place, Kind: Added, New: value.shown})
 		}
 	}
 
@@ -102,34 +100,21 @@ func rank(document string) int {
 	return 1
 }
 
-var indexPattern = regexp.MustCompile(`\[(\d+)\]`)
-
-// comparePaths orders elements of lists by their number.
-func comparePaths(a, b string) int {
-	pad := func(path string) string {
-		return indexPattern.ReplaceAllStringFunc(path, func(index string) string { return fmt.Sprintf("[%12s", index[1:]) })
-	}
-
-	return cmp.Compare(pad(a), pad(b))
-}
-
-// place is where a value is.
-type place struct{ document, path string }
-
 // value is what is compared and what may be shown of it.
 type value struct {
+	place Place
 	exact any
 	shown string
 }
 
-// readable flattens a configuration into its values.
-func readable(cfg []byte) (map[place]value, error) {
+// readable flattens a configuration into its values, by the text of their places.
+func readable(cfg []byte) (map[string]value, error) {
 	documents, err := load(cfg)
 	if err != nil {
 		return nil, err
 	}
 
-	values := map[place]value{}
+	values := map[string]value{}
 
 	for _, document := range documents {
 		hidden, err := hiddenPaths(document)
@@ -141,38 +126,28 @@ func readable(cfg []byte) (map[place]value, error) {
 		before := len(values)
 
 		for _, leaf := range flatten(document.content) {
-			switch leaf.path {
-			case "apiVersion", "kind", "name":
-				// They are the identity of a document, or "version" has the same role in the main one.
-				if document.id.kind != "" {
-					continue
-				}
+			// They are the identity of a document.
+			if document.id.kind != "" && len(leaf.path) == 1 && slices.Contains([]any{"apiVersion", "kind", "name"}, leaf.path[0]) {
+				continue
 			}
 
-			values[place{name, leaf.path}] = value{exact: leaf.value, shown: show(leaf, hidden(leaf.path))}
+			at := Place{Document: name, Path: leaf.path}
+			values[at.String()] = value{place: at, exact: leaf.value, shown: show(leaf, hidden(leaf.path))}
 		}
 
 		if len(values) == before {
-			values[place{name, ""}] = value{shown: "(empty)"}
+			at := Place{Document: name}
+			values[at.String()] = value{place: at, shown: "(empty)"}
 		}
 	}
 
 	return values, nil
 }
 
-// oftenSecret matches paths whose values carry secrets without Talos treating them as such (machinery 1.13,
-// RedactSecrets leaves them in clear text).
-var oftenSecret = regexp.MustCompile(`(?i)^machine\.files\[\d+\]\.content$` +
-	`|(^|\.)env(\.|$)|^environment|^variables` +
-	`|^cluster\.inlineManifests\[\d+\]\.contents$|^cluster\.extraManifestHeaders` +
-	`|^configFiles\[\d+\]\.content$` +
-	`|^machine\.kubelet\.credentialProviderConfig` +
-	`|(password|passphrase|secret|token)[^.\[]*$`)
-
 // hiddenPaths decides which values of a document are not shown.
-func hiddenPaths(d document) (func(path string) bool, error) {
+func hiddenPaths(d document) (func(path FieldPath) bool, error) {
 	if d.provider == nil {
-		return func(string) bool { return true }, nil
+		return func(FieldPath) bool { return true }, nil
 	}
 
 	redacted, err := contentOf(d.provider.RedactSecrets(redactedValue), chunk{})
@@ -183,18 +158,18 @@ func hiddenPaths(d document) (func(path string) bool, error) {
 	// Redaction keeps the structure, so a value that differs at the same path was a secret.
 	after := map[string]any{}
 	for _, leaf := range flatten(redacted) {
-		after[leaf.path] = leaf.value
+		after[leaf.path.String()] = leaf.value
 	}
 
 	secret := map[string]bool{}
 
 	for _, leaf := range flatten(d.content) {
-		if !reflect.DeepEqual(after[leaf.path], leaf.value) {
-			secret[leaf.path] = true
+		if path := leaf.path.String(); !reflect.DeepEqual(after[path], leaf.value) {
+			secret[path] = true
 		}
 	}
 
-	return func(path string) bool { return secret[path] || oftenSecret.MatchString(path) }, nil
+	return func(path FieldPath) bool { return secret[path.String()] || oftenSecret(path) }, nil
 }
 
 var userinfoPattern = regexp.MustCompile(`//[^/@\s]*@`)

@@ -96,13 +96,13 @@ func TestDiffShowsNoSecrets(t *testing.T) {
 	withSecrets, err := with(t, "v1.13", `
 machine:
   files: [{path: /var/x, op: create, permissions: 0o600, content: `+secret+`}]
-  env: {API: `+secret+`, https_proxy: http://u:`+secret+`@proxy}
+  env: {API: `+secret+`, A.B: `+secret+`, https_proxy: http://u:`+secret+`@proxy}
   sysctls: {visible: "yes"}
 cluster:
   secretboxEncryptionSecret: `+secret+`
   inlineManifests: [{name: x, contents: `+secret+`}]
   externalCloudProvider: {enabled: true, manifests: ["https://u:`+secret+`@x.test/m.yaml"]}
-  apiServer: {env: {X: `+secret+`}, extraArgs: {oidc-client-secret: `+secret+`}}
+  apiServer: {env: {X: `+secret+`, X.Y: `+secret+`}, extraArgs: {oidc-client-secret: `+secret+`}}
 ---
 apiVersion: v1alpha1
 kind: RegistryAuthConfig

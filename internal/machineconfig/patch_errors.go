@@ -105,7 +105,7 @@ func keyNames(dump string) string {
 
 	var paths []string
 	for _, leaf := range flatten(content) {
-		paths = append(paths, leaf.path)
+		paths = append(paths, leaf.path.String())
 	}
 
 	return strings.Join(paths, ", ")

@@ -54,34 +54,29 @@ func NeedsReboot(before, after []byte) (bool, []string, error) {
 	return len(fields) > 0, fields, nil
 }
 
-// RebootField is the field, as NeedsReboot names it, that makes Talos 1.13 reboot when the value at a place of a
-// Change differs; empty when it is applied to a running machine.
-func RebootField(document, path string) string {
-	if document != mainDocument {
+// RebootField is the field, as NeedsReboot names it, that makes Talos 1.13 reboot when the value at a place differs;
+// empty when it is applied to a running machine.
+func (p Place) RebootField() string {
+	if p.Document != mainDocument || len(p.Path) == 0 {
 		return ""
 	}
 
-	steps := strings.Split(indexPattern.ReplaceAllString(path, ""), ".")
-	field := func(n int) string { return strings.Join(steps[:min(n, len(steps))], ".") }
+	field := p.Path[:min(len(p.Path), 1)]
+	immediate := immediateTop
 
-	switch {
-	case steps[0] != "machine":
-		return unless(slices.Contains(immediateTop, steps[0]), field(1))
-	case len(steps) == 1:
-		return "machine"
-	case steps[1] != "features" || len(steps) == 2:
-		return unless(slices.Contains(immediateMachine, steps[1]), field(2))
-	default:
-		return unless(slices.Contains(immediateFeatures, steps[2]), field(3))
+	if p.Path[0] == "machine" {
+		field, immediate = p.Path[:min(len(p.Path), 2)], immediateMachine
 	}
-}
 
-func unless(immediate bool, field string) string {
-	if immediate {
+	if p.Path.startsWith("machine", "features") {
+		field, immediate = p.Path[:min(len(p.Path), 3)], immediateFeatures
+	}
+
+	if last, ok := field[len(field)-1].(string); ok && slices.Contains(immediate, last) {
 		return ""
 	}
 
-	return field
+	return field.String()
 }
 
 func differingFeatures(old, updated *v1alpha1.FeaturesConfig) []string {

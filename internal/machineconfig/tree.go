@@ -5,60 +5,42 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// leaf is a value without parts, or an empty map or list, and its path: "machine.certSANs[0]".
+// leaf is a value without parts, or an empty map or list, and where it is.
 type leaf struct {
-	path  string
+	path  FieldPath
 	value any
 }
 
 // flatten lists the leaves of decoded YAML, in the order of their paths' keys.
 func flatten(content any) []leaf {
-	return flattenAt("", content, nil)
+	return flattenAt(nil, content, nil)
 }
 
-func flattenAt(path string, content any, leaves []leaf) []leaf {
+func flattenAt(path FieldPath, content any, leaves []leaf) []leaf {
 	switch content := content.(type) {
 	case map[string]any:
-		if len(content) == 0 {
-			break
-		}
-
 		for _, key := range slices.Sorted(maps.Keys(content)) {
-			leaves = flattenAt(join(path, key), content[key], leaves)
+			leaves = flattenAt(append(slices.Clip(path), key), content[key], leaves)
 		}
 
-		return leaves
+		if len(content) > 0 {
+			return leaves
+		}
 	case []any:
-		if len(content) == 0 {
-			break
-		}
-
 		for i, element := range content {
-			leaves = flattenAt(at(path, i), element, leaves)
+			leaves = flattenAt(append(slices.Clip(path), i), element, leaves)
 		}
 
-		return leaves
+		if len(content) > 0 {
+			return leaves
+		}
 	}
 
 	return append(leaves, leaf{path: path, value: content})
-}
-
-// join appends a key to a path. A key that would be mistaken for several is quoted.
-func join(path, key string) string {
-	if key == "" || strings.ContainsAny(key, ".[]\" ") {
-		return under(path, key)
-	}
-
-	if path == "" {
-		return key
-	}
-
-	return path + "." + key
 }
 
 // errNotData is all that is said about content that cannot be decoded: the YAML library quotes values.

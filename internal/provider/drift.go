@@ -41,13 +41,13 @@ type examination struct {
 	wanted func() (rendered, error)
 
 	mu     sync.Mutex
-	places map[string][]string
+	places map[string][]machineconfig.Place
 	// onHost is what the host cluster of containers has; nil when it did not say.
 	onHost *hostReport
 }
 
 func newExamination(p pool, recorded recordedPool) *examination {
-	return &examination{places: map[string][]string{}, wanted: sync.OnceValues(p.withPeers(recorded).configurations)}
+	return &examination{places: map[string][]machineconfig.Place{}, wanted: sync.OnceValues(p.withPeers(recorded).configurations)}
 }
 
 // expect says which configuration each machine is taken to have: the recorded one, so that
@@ -104,10 +104,10 @@ func (e *examination) look(machine string, active []byte) ([]string, error) {
 		return nil, err
 	}
 
-	var places []string
+	var places []machineconfig.Place
 
 	for _, c := range changes {
-		places = append(places, driftConfig+strings.TrimSpace(c.Document+" "+c.Path))
+		places = append(places, c.Place)
 	}
 
 	e.mu.Lock()
@@ -118,16 +118,30 @@ func (e *examination) look(machine string, active []byte) ([]string, error) {
 	return nil, nil
 }
 
-// driftedPlace reads a difference of a configuration back.
-func driftedPlace(difference string) (document, at string, ok bool) {
-	place, ok := strings.CutPrefix(difference, driftConfig)
-	document, at, _ = strings.Cut(place, " ")
+// driftedPlace is the place that state says a configuration differs in. Another kind of drift has none.
+func driftedPlace(stored string) (machineconfig.Place, bool) {
+	text, ok := strings.CutPrefix(stored, driftConfig)
+	if !ok {
+		return machineconfig.Place{}, false
+	}
 
-	return document, at, ok
+	place, err := machineconfig.ParsePlace(text)
+
+	return place, err == nil
+}
+
+func driftOfConfiguration(places []machineconfig.Place) []string {
+	var drift []string
+
+	for _, place := range places {
+		drift = append(drift, driftConfig+place.String())
+	}
+
+	return drift
 }
 
 // driftOf tells how machines that answered differ from what state says of them.
-func driftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]string) map[string][]string {
+func driftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]machineconfig.Place) map[string][]string {
 	drift := map[string][]string{}
 
 	for _, m := range want.Machines {
@@ -137,7 +151,7 @@ func driftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]strin
 		case cluster.Gone:
 			drift[m.Name] = []string{driftGone}
 		case cluster.Member:
-			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state), driftOfRunning(m, have), places[m.Name], missing(m, have))
+			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state), driftOfRunning(m, have), driftOfConfiguration(places[m.Name]), missing(m, have))
 		default:
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
@@ -37,7 +38,7 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		change func(want *cluster.Spec, have *cluster.Snapshot)
-		places map[string][]string
+		places map[string][]machineconfig.Place
 		cp, w  []string
 	}{
 		"nothing": {change: func(*cluster.Spec, *cluster.Snapshot) {}},
@@ -62,8 +63,8 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 		}},
 		"configuration": {
 			change: func(*cluster.Spec, *cluster.Snapshot) {},
-			places: map[string][]string{"cp-1": {driftConfig + "v1alpha1 machine.sysctls.a"}},
-			cp:     []string{"configuration: v1alpha1 machine.sysctls.a"},
+			places: map[string][]machineconfig.Place{"cp-1": {{Document: "v1alpha1", Path: machineconfig.FieldPath{"machine", "sysctls", "a.b"}}}},
+			cp:     []string{`configuration: v1alpha1 machine.sysctls["a.b"]`},
 		},
 		"wiped": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
@@ -145,6 +146,7 @@ func TestDriftThatTakesAReboot(t *testing.T) {
 		"none":               {after: before},
 		"a label":            {after: before, drift: []string{driftConfig + "v1alpha1 machine.nodeLabels.rack"}},
 		"a file":             {after: before, drift: []string{driftConfig + "v1alpha1 machine.files[0].content", driftNode}, want: []string{"machine.files"}},
+		"a dotted label":     {after: before, drift: []string{driftConfig + `v1alpha1 machine.nodeLabels["example.com/rack"]`}},
 		"another document":   {after: before, drift: []string{driftConfig + "HostnameConfig hostname"}},
 		"a change":           {after: after, want: []string{"machine.token"}},
 		"a change and drift": {after: after, drift: []string{driftConfig + "v1alpha1 machine.token"}, want: []string{"machine.token"}},

@@ -483,6 +483,22 @@ func planScenarios() map[string]planScenario {
 				return state
 			},
 		},
+		"drift-config-dotted-keys": {
+			says:   "Keys with dots in them were set by hand. Talos applies all of them to running machines.",
+			before: baseCluster(), after: baseCluster(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return seen(t, seen(t, state, "batch/w-2", "config_digest", "sha256:other"), "batch/w-2", "drift", []any{
+					`configuration: v1alpha1 machine.sysctls["net.ipv4.tcp_keepalive_time"]`,
+					`configuration: v1alpha1 machine.sysfs["devices.system.cpu.cpu0.cpufreq.scaling_governor"]`,
+					`configuration: v1alpha1 machine.nodeLabels["example.com/rack"]`,
+					`configuration: v1alpha1 machine.nodeAnnotations["example.com/owner"]`,
+					`configuration: v1alpha1 machine.registries.mirrors["registry.example.com"].endpoints[0]`,
+					`configuration: v1alpha1 machine.registries.config["registry.example.com:5000"].auth.username`,
+				})
+			},
+		},
 		"wiped-worker": {
 			says:   "A worker lost its configuration.",
 			before: baseCluster(), after: baseCluster(), since: wiped("batch/w-1"),

@@ -82,10 +82,12 @@ func rebootFor(before, after []byte, drift []string) ([]string, error) {
 	}
 
 	for _, difference := range drift {
-		document, at, ok := driftedPlace(difference)
-		meant := slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Document == document && c.Path == at })
+		place, ok := driftedPlace(difference)
+		if !ok || slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Place.Equal(place) }) {
+			continue
+		}
 
-		if field := machineconfig.RebootField(document, at); ok && !meant && field != "" && !slices.Contains(fields, field) {
+		if field := place.RebootField(); field != "" && !slices.Contains(fields, field) {
 			fields = append(fields, field)
 		}
 	}
