@@ -16,6 +16,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	}
 
 	have := Snapshot{Machines: map[string]MachineState{}}
+	want.NodesBecomeReady = want.NodesBecomeReady || readyOnRecord(recorded)
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
 		s, ok := recorded[m.Name]
@@ -48,6 +49,18 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	have.Etcd.Known, have.Kubernetes.Reachable = lives, lives
 
 	return have
+}
+
+// readyOnRecord reports whether a machine was seen ready, which it only is with a Ready node
+// (Talos 1.13): there is a network then, whoever brought it.
+func readyOnRecord(recorded map[string]MachineState) bool {
+	for _, s := range recorded {
+		if s.Access == Member && s.Ready {
+			return true
+		}
+	}
+
+	return false
 }
 
 // lostOnRecord reports whether a snapshot is to bring back an etcd that no control plane has
@@ -374,7 +387,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 		node = Node{Name: state.NodeName, Addresses: []string{m.Address}, ControlPlane: m.Role == ControlPlane}
 	}
 
-	node.Ready = node.Ready || want.NodesBecomeReady
+	node.Ready = node.Ready || nodesBecomeReady(want, *s)
 	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }), node)
 	s.run(m)
 }

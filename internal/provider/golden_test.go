@@ -324,6 +324,25 @@ func planScenarios() map[string]planScenario {
 			before: baseCluster(),
 			after:  with(with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"), false, "drain", "enabled"),
 		},
+		"config-reboot-without-cni": {
+			says:   "Another program brought the network of the pods: nodes that were Ready are drained all the same.",
+			before: with(baseCluster(), "none", "cni", "name"),
+			after:  with(with(baseCluster(), "none", "cni", "name"), []any{aFile}, "workers", "batch", "config_patches"),
+		},
+		"config-reboot-before-the-network": {
+			says:   "Nobody brought the network of the pods yet: nothing can leave a node that is not Ready in good order.",
+			before: with(baseCluster(), "none", "cni", "name"),
+			after:  with(with(baseCluster(), "none", "cni", "name"), []any{aFile}, "workers", "batch", "config_patches"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				for _, name := range []string{"cp-1", "cp-2", "cp-3", "batch/w-1", "batch/w-2", "gpu/w-1"} {
+					state = seen(t, state, name, "ready", false)
+				}
+
+				return state
+			},
+		},
 		"single-control-plane": {
 			says:   "The only control plane reboots.",
 			before: without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"),

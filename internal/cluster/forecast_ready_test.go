@@ -1,0 +1,71 @@
+package cluster_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// With cni = none a node is Ready once somebody else brought a network. A forecast drains the
+// nodes that were Ready when they were last seen, as the run does, and those that join them.
+func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
+	t.Parallel()
+
+	want := cluster.Spec{
+		Name: "prod", Bootstrapped: true,
+		Machines: []cluster.Machine{
+			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.2"},
+			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.2"},
+			{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.12", TalosVersion: "v1.13.2"},
+		},
+		Removed: []cluster.Machine{{Name: "w-3", Role: cluster.Worker, Address: "10.0.0.13"}},
+	}
+
+	for name, test := range map[string]struct {
+		talos   bool
+		ready   []string
+		drained []string
+	}{
+		"all were ready":        {ready: []string{"cp-1", "w-1", "w-2", "w-3"}, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
+		"one was not":           {ready: []string{"cp-1", "w-1", "w-3"}, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
+		"nobody brought it yet": {},
+		"Talos brings it":       {talos: true, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
+	} {
+		want.NodesBecomeReady = test.talos
+		recorded := map[string]cluster.MachineState{}
+
+		for _, m := range slices.Concat(want.Machines, want.Removed) {
+			recorded[m.Name] = cluster.MachineState{
+				Access: cluster.Member, Role: m.Role, Stage: cluster.StageRunning, TalosVersion: "v1.13.0",
+				Ready: slices.Contains(test.ready, m.Name),
+			}
+		}
+
+		steps, last := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
+		if !last.Done() {
+			t.Errorf("%s: after all steps there still is:\n%s", name, render(last))
+		}
+
+		var drained []string
+
+		for _, step := range steps {
+			switch s := step.(type) {
+			case cluster.Upgrade:
+				if s.Drain {
+					drained = append(drained, s.Machine)
+				}
+			case cluster.Reset:
+				if s.Drain {
+					drained = append(drained, s.Machine)
+				}
+			}
+		}
+
+		slices.Sort(drained)
+
+		if !slices.Equal(drained, test.drained) {
+			t.Errorf("%s: the forecast drains %q, want %q", name, drained, test.drained)
+		}
+	}
+}
