@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +30,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 }
 
 func decide(want Spec, have Snapshot, p Policy, d *Decision) {
-	refuseStrangers(want, have, d)
+	refuseMismatches(want, have, d)
 	refuseLostEtcd(want, have, d)
 	refuseLostQuorum(want, have, d)
 	refuseRestore(want, have, d)
@@ -54,74 +53,6 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	planRemovals(want, have, p, d)
 	planKubernetes(want, have, p, d)
 	holdUntilSettled(want, have, d)
-}
-
-// refuseStrangers refuses to work while any address answers as something that is
-// not the machine meant: nothing is sent to any machine then, because the
-// addresses as a whole cannot be trusted.
-func refuseStrangers(want Spec, have Snapshot, d *Decision) {
-	seen := map[string]string{}
-
-	for _, m := range want.all() {
-		s := have.Machines[m.Name]
-
-		switch {
-		case s.Access == Foreign:
-			d.refuse(m.Name, fmt.Sprintf("%s answers, but not as a machine of cluster %q: %s", m.Address, want.Name, s.Cause),
-				"Nothing was sent to it. Check the address and the secrets; a machine of another cluster has to be reset there first")
-		case m.reportsOther(s):
-			d.refuse(m.Name, fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID),
-				"Nothing was sent to it. Correct the address, or the uuid when the hardware was exchanged on purpose")
-		case s.Access == Member && s.Role != "" && s.Role != m.Role:
-			d.refuse(m.Name, fmt.Sprintf("%s already runs as a %s, wanted is a %s", m.Address, s.Role, m.Role),
-				"Talos cannot change the role of a machine in place: reset it first, or list it under the role it has")
-		}
-
-		if s.UUID == "" || m.Container { // that of the hardware is the host's
-			continue
-		}
-
-		if other, ok := seen[strings.ToLower(s.UUID)]; ok {
-			d.refuse(m.Name, fmt.Sprintf("it is the same machine as %s: both answer with UUID %s", other, s.UUID),
-				"List each machine once")
-		}
-
-		seen[strings.ToLower(s.UUID)] = m.Name
-	}
-
-	refuseRenames(want, have, d)
-}
-
-// refuseRenames refuses to remove a machine that is wanted under another name: it would
-// be reset, and no one who renames a machine means that.
-func refuseRenames(want Spec, have Snapshot, d *Decision) {
-	for _, r := range want.Removed {
-		for _, m := range want.all() {
-			if renamed(have, r, m) {
-				d.refuse(m.Name, fmt.Sprintf("it is the machine %s, which is to be removed", r.Name),
-					"Keep the name "+r.Name+" for it: under another name it would be reset and join anew")
-			}
-		}
-	}
-}
-
-// renamed reports whether a removed machine is a wanted one. Where a UUID is not known,
-// as those of containers never are, whoever answers at the same address is taken for the
-// same machine, unless it lost everything or has another node.
-func renamed(have Snapshot, removed, m Machine) bool {
-	s := have.Machines[m.Name]
-	uuid := cmp.Or(s.UUID, m.UUID)
-
-	switch {
-	case removed.UUID != "" && uuid != "":
-		return strings.EqualFold(removed.UUID, uuid)
-	case !sameHost(removed.Address, m.Address), s.Access == Maintenance:
-		return false
-	case removed.NodeName != "" && s.NodeName != "":
-		return removed.NodeName == s.NodeName
-	default:
-		return removed.UUID == uuid
-	}
 }
 
 // holdUntilSettled lists what is still on its way. Machines that something else

@@ -16,20 +16,6 @@ const (
 	MetaUUIDOverride uint8 = 0x0f
 )
 
-// MayReport says whether a hardware UUID is one that the machine may answer with:
-// the one that is known, or the one that is written over it in META.
-func (m Machine) MayReport(uuid string) bool {
-	override := m.Meta[MetaUUIDOverride]
-
-	return strings.EqualFold(m.UUID, uuid) || override != "" && strings.EqualFold(override, uuid)
-}
-
-// reportsOther is true for a machine that answers with the UUID of other hardware. Containers
-// have no hardware of their own.
-func (m Machine) reportsOther(s MachineState) bool {
-	return !m.Container && m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID)
-}
-
 // planMeta decides which members get values written to META: those in which a wanted
 // key is missing or has another value. Keys that are not wanted are never touched.
 //

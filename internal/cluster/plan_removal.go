@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -207,87 +206,6 @@ func planNodeDeletion(want Spec, have Snapshot, m Machine, d *Decision) {
 	case ok:
 		d.step(DeleteNode{Machine: m.Name, Node: node.Name})
 	}
-}
-
-// memberOfRemoved finds the member of a removed machine: the recorded one, else by name
-// and address, as long as no wanted machine took these over.
-//
-// A machine that left etcd and booted since has joined again as another member than the
-// recorded one (Talos 1.13), which only counts where the machine itself answers: its
-// address may belong to another one by now.
-func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
-	if member, ok := have.Etcd.member(m.MemberID); ok {
-		return member, !takenOver(want, have, m, member)
-	}
-
-	if m.MemberID != "" && !answersItself(want, have, m) {
-		return EtcdMember{}, false
-	}
-
-	member, ok := have.MemberOf(m)
-	if answersAsOther(want, have, m) {
-		member, ok = have.memberWith(func(e EtcdMember) bool { return m.NodeName != "" && e.Name == m.NodeName })
-	}
-
-	for _, successor := range want.sorted(ControlPlane) {
-		if theirs, has := have.MemberOf(successor); has && ok && theirs.ID == member.ID {
-			return EtcdMember{}, false
-		}
-	}
-
-	return member, ok
-}
-
-// takenOver is true for a member that a wanted machine at the address of m runs on.
-func takenOver(want Spec, have Snapshot, m Machine, member EtcdMember) bool {
-	return slices.ContainsFunc(want.sorted(ControlPlane), func(w Machine) bool {
-		theirs, ok := have.MemberOf(w)
-
-		return ok && theirs.ID == member.ID && have.Machines[w.Name].Access == Member && sameHost(w.Address, m.Address)
-	})
-}
-
-// answersAsOther is true where another machine of the cluster answers at the address of a
-// removed one: it says so, or the address is that of a wanted machine, which
-// refuseRenames found to be another.
-func answersAsOther(want Spec, have Snapshot, m Machine) bool {
-	s := have.Machines[m.Name]
-
-	successor := slices.ContainsFunc(want.Machines, func(w Machine) bool { return sameHost(w.Address, m.Address) })
-
-	return s.Access == Member && (successor || m.reportsOther(s) || s.Role != "" && s.Role != m.Role)
-}
-
-func answersItself(want Spec, have Snapshot, m Machine) bool {
-	return have.Machines[m.Name].Access == Member && !answersAsOther(want, have, m)
-}
-
-// nodeOfRemoved finds the node of a removed machine by its name: the one it has, else the
-// one that was recorded. Its address counts only where no name is known and nobody else
-// answers there, and no node counts that a wanted machine has.
-func nodeOfRemoved(want Spec, have Snapshot, m Machine) (Node, bool) {
-	name := have.Machines[m.Name].NodeName
-	if !answersItself(want, have, m) {
-		name = cmp.Or(m.NodeName, name)
-	}
-
-	if answersAsOther(want, have, m) && m.NodeName == "" {
-		return Node{}, false
-	}
-
-	node, ok := have.nodeNamed(name, m.Address)
-
-	for _, successor := range want.all() {
-		if have.Machines[successor.Name].Access != Member && !sameHost(successor.Address, m.Address) {
-			continue
-		}
-
-		if theirs, has := have.NodeOf(successor); has && theirs.Name == node.Name {
-			return Node{}, false
-		}
-	}
-
-	return node, ok
 }
 
 // refuseLastRemoval refuses to take the last control plane out of a cluster.

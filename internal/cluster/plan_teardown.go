@@ -105,9 +105,9 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 		return ""
 	case s.Access == Foreign:
 		return "answers, but not as a machine of this cluster" + because(s.Cause)
-	case s.Access == Member && m.reportsOther(s):
+	case s.Access == Member && m.isOther(s):
 		return fmt.Sprintf("answers as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
-	case s.Access == Member && s.Role != "" && s.Role != m.Role:
+	case m.hasOtherRole(s):
 		return fmt.Sprintf("answers as a %s, expected a %s", s.Role, m.Role)
 	case s.Access == Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.ResetPatience:
 		return "was reset and did not come back" + because(s.Cause)

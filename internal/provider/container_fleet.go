@@ -98,7 +98,7 @@ func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
 		}
 	}
 
-	if answers(state) {
+	if state.Answers() {
 		m.watch.saw(m.name, pod.Container, state.TalosVersion)
 	}
 
@@ -122,7 +122,7 @@ func onHost(state cluster.MachineState, pod hostcluster.MachineState) cluster.Ma
 		}
 	}
 
-	if !answers(state) && pod.Trouble != "" {
+	if !state.Answers() && pod.Trouble != "" {
 		state.Cause = strings.TrimSuffix(pod.Trouble+"; "+state.Cause, "; ")
 	}
 

@@ -238,7 +238,7 @@ func (m *machinery) observe(ctx context.Context, p pool, recorded recordedPool, 
 	}
 
 	begun := time.Now()
-	have := withoutStrangers(s.want, s.runner.Observe(ctx, s.want))
+	have := s.runner.Observe(ctx, s.want).WithoutMismatches(s.want)
 
 	if exam != nil {
 		exam.expectImages(s.want.Machines, have, recorded)
@@ -274,7 +274,7 @@ type run struct {
 }
 
 func (s *session) ended(recorded recordedPool, result lifecycle.Result, err error) run {
-	result.Snapshot = withoutStrangers(s.want, result.Snapshot)
+	result.Snapshot = result.Snapshot.WithoutMismatches(s.want)
 	result.Touched = result.Touched || s.furnished
 
 	return run{

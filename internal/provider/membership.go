@@ -234,50 +234,22 @@ func sameAddress(a, b string) bool {
 // gone has no vote for. Removing many machines at once is no reason: they leave one by
 // one.
 func refuseLostQuorum(p, prior pool, recorded recordedPool) diag.Diagnostics {
-	var leaving, stay, gone []string
-
-	for _, m := range recorded.removed {
-		if m.Role != cluster.ControlPlane {
-			continue
-		}
-
-		leaving = append(leaving, m.Name)
-
-		known := recorded.machines[m.Name]
-		if known.Access == cluster.Foreign || (known.Access == cluster.Maintenance || known.VolumesLost) && m.MemberID != "" {
-			gone = append(gone, m.Name)
-		}
-	}
-
-	if len(leaving) == 0 || !bootstrapped(recorded.phase) || !prior.takesCluster() {
+	members := cluster.MembersOnRecord(p.spec(recorded, rendered{}), recorded.machines)
+	if len(members.Leaving) == 0 || !bootstrapped(recorded.phase) || !prior.takesCluster() {
 		return nil
-	}
-
-	members := len(leaving)
-
-	for _, name := range p.names() {
-		switch {
-		case p.machines[name].group.role != cluster.ControlPlane:
-		case recorded.machines[name].Access == cluster.Member:
-			stay = append(stay, name)
-			members++
-		case recorded.members[name] != "":
-			gone = append(gone, name)
-			members++
-		}
 	}
 
 	at := prior.controlPlanePath()
 
 	switch {
-	case len(stay) == 0:
+	case members.LosesAll():
 		return diag.Diagnostics{refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster", machinesNamed(leaving)),
+			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster", machinesNamed(members.Leaving)),
 			"The data of etcd would go with the last one",
-			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource", leaving[0]))}
-	case members-len(gone) < members/2+1:
+			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource", members.Leaving[0]))}
+	case members.LosesQuorum():
 		return diag.Diagnostics{refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left", members, describe(gone)),
+			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left", members.Count, describe(members.Lost)),
 			"Members are removed and added by the others, which have to be more than half of all",
 			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a majority is lost for good, "+
 				"restore etcd from a snapshot")}

@@ -74,7 +74,7 @@ func (r run) observed(prior types.Map) types.Map {
 	values := maps.Clone(observed(r.want, r.result.Snapshot, prior).Elements())
 
 	for name, step := range r.sent() {
-		if state := r.result.Snapshot.Machines[name]; !answers(state) {
+		if state := r.result.Snapshot.Machines[name]; !state.Answers() {
 			values[name] = configuredMachine(step, state, values[name], r.addressOf(name))
 		}
 	}

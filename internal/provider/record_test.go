@@ -65,7 +65,7 @@ func TestStrangersAreNotRecorded(t *testing.T) {
 		"in maintenance mode":   {state: waiting, says: "UUID " + theirs + ", expected " + ours},
 		"one of the other role": {state: controlPlane, says: "a control plane, expected a worker"},
 	} {
-		have := withoutStrangers(want, snapshotOf(map[string]cluster.MachineState{"w-1": test.state}))
+		have := snapshotOf(map[string]cluster.MachineState{"w-1": test.state}).WithoutMismatches(want)
 
 		if got := observed(want, have, prior); !got.Equal(prior) {
 			t.Errorf("%s: the record is %s", name, got)
@@ -87,7 +87,7 @@ func TestHardwareExchangedOnPurposeIsRecorded(t *testing.T) {
 
 	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(observedType()))
 	want := oneMachine(theirs)
-	have := withoutStrangers(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(theirs)}))
+	have := snapshotOf(map[string]cluster.MachineState{"w-1": joined(theirs)}).WithoutMismatches(want)
 
 	if got := recordedValue(t, observed(want, have, prior), "w-1", "uuid"); !got.Equal(types.StringValue(theirs)) {
 		t.Errorf("the UUID is %s", got)
@@ -101,7 +101,7 @@ func TestAMachineListedTwiceIsRecordedOnce(t *testing.T) {
 	want := oneMachine(ours)
 	want.Machines = append(want.Machines, cluster.Machine{Name: "w-0", Role: cluster.Worker, Address: "10.0.0.21"})
 
-	have := withoutStrangers(want, snapshotOf(map[string]cluster.MachineState{"w-0": joined(ours), "w-1": joined(ours)}))
+	have := snapshotOf(map[string]cluster.MachineState{"w-0": joined(ours), "w-1": joined(ours)}).WithoutMismatches(want)
 	record := observed(want, have, types.MapNull(observedType())).Elements()
 
 	if _, there := record["w-0"]; there || len(record) != 1 {

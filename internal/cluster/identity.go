@@ -1,0 +1,282 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Who answers, and whether that is who is meant. Every decision about identity is made here: the
+// planner refuses by it, a removal spares others by it, and what is recorded leaves others out.
+
+// MismatchKind is a way in which whoever answers for a machine is not the machine meant.
+type MismatchKind int
+
+// The kinds of mismatches.
+const (
+	// OtherCluster answers, but not with the secrets of this cluster.
+	OtherCluster MismatchKind = iota
+	// OtherHardware answers with another UUID than the one that is known.
+	OtherHardware
+	// OtherRole is a member of the cluster with another role than the wanted one.
+	OtherRole
+	// SameHardware answers under the names of several machines.
+	SameHardware
+)
+
+// Mismatch is an answer that is not that of the machine meant.
+type Mismatch struct {
+	Kind    MismatchKind
+	Machine Machine
+	State   MachineState
+	// Names are those of all machines that answer so; of SameHardware only.
+	Names []string
+}
+
+// String says what is wrong with the answer.
+func (m Mismatch) String() string {
+	switch m.Kind {
+	case OtherHardware:
+		return fmt.Sprintf("answers as another machine: UUID %s, expected %s", m.State.UUID, m.Machine.UUID)
+	case OtherRole:
+		return fmt.Sprintf("answers as a %s, expected a %s", m.State.Role, m.Machine.Role)
+	case SameHardware:
+		last := len(m.Names) - 1
+
+		return fmt.Sprintf("%s and %s answer as the same machine: UUID %s",
+			strings.Join(m.Names[:last], ", "), m.Names[last], m.State.UUID)
+	default:
+		return "answers, but not as a machine of this cluster" + because(m.State.Cause)
+	}
+}
+
+// Mismatches lists the answers that are not those of the machines meant, at most one of a machine but
+// for SameHardware, which is told beside others.
+func Mismatches(want Spec, have Snapshot) []Mismatch {
+	var found []Mismatch
+
+	names := namesByUUID(want, have)
+
+	for _, m := range slices.Concat(want.all(), want.Removed, want.Beside) {
+		s := have.Machines[m.Name]
+
+		switch {
+		case s.Access == Foreign:
+			found = append(found, Mismatch{Kind: OtherCluster, Machine: m, State: s})
+		case m.isOther(s):
+			found = append(found, Mismatch{Kind: OtherHardware, Machine: m, State: s})
+		case m.hasOtherRole(s):
+			found = append(found, Mismatch{Kind: OtherRole, Machine: m, State: s})
+		}
+
+		if same := names[strings.ToLower(s.UUID)]; len(same) > 1 && slices.Contains(same, m.Name) {
+			found = append(found, Mismatch{Kind: SameHardware, Machine: m, State: s, Names: same})
+		}
+	}
+
+	return found
+}
+
+// namesByUUID lists under which names each machine of the spec answers. Containers have the
+// UUID of their host.
+func namesByUUID(want Spec, have Snapshot) map[string][]string {
+	names := map[string][]string{}
+
+	for _, m := range want.all() {
+		if s := have.Machines[m.Name]; s.UUID != "" && !m.Container {
+			uuid := strings.ToLower(s.UUID)
+			names[uuid] = append(names[uuid], m.Name)
+		}
+	}
+
+	return names
+}
+
+// WithoutMismatches is the snapshot in which a machine that answers as another one than is meant is
+// Foreign, and nothing of what it says is left. An address that moved, or hardware that was exchanged
+// behind it, must not put another UUID into the record: from then on the machine at that address
+// would be the one meant. A machine whose UUID is known is the one that has it, whoever else does.
+func (s Snapshot) WithoutMismatches(want Spec) Snapshot {
+	machines := maps.Clone(s.Machines)
+
+	for _, m := range Mismatches(want.ordered(), s) {
+		known := m.Kind == SameHardware && m.Machine.UUID != ""
+		if m.State.Answers() && !known && machines[m.Machine.Name].Access != Foreign {
+			machines[m.Machine.Name] = MachineState{Access: Foreign, Cause: m.String()}
+		}
+	}
+
+	s.Machines = machines
+
+	return s
+}
+
+// Answers is true for a machine that told something about itself.
+func (s MachineState) Answers() bool { return s.Access == Member || s.Access == Maintenance }
+
+// MayReport says whether a hardware UUID is one that the machine may answer with:
+// the one that is known, or the one that is written over it in META.
+func (m Machine) MayReport(uuid string) bool {
+	override := m.Meta[MetaUUIDOverride]
+
+	return strings.EqualFold(m.UUID, uuid) || override != "" && strings.EqualFold(override, uuid)
+}
+
+// isOther is true for a machine that answers with the UUID of other hardware. Containers
+// have no hardware of their own.
+func (m Machine) isOther(s MachineState) bool {
+	return !m.Container && m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID)
+}
+
+// hasOtherRole is true for a member of the cluster with another role than the wanted one.
+func (m Machine) hasOtherRole(s MachineState) bool {
+	return s.Access == Member && s.Role != "" && s.Role != m.Role
+}
+
+// refuseMismatches refuses to work while any address answers as something that is
+// not the machine meant: nothing is sent to any machine then, because the
+// addresses as a whole cannot be trusted.
+func refuseMismatches(want Spec, have Snapshot, d *Decision) {
+	wanted := want.all()
+
+	for _, mismatch := range Mismatches(want, have) {
+		m, s := mismatch.Machine, mismatch.State
+		if !slices.ContainsFunc(wanted, func(w Machine) bool { return w.Name == m.Name }) {
+			continue // whoever answers for one that leaves is spared
+		}
+
+		switch mismatch.Kind {
+		case OtherCluster:
+			d.refuse(m.Name, fmt.Sprintf("%s answers, but not as a machine of cluster %q: %s", m.Address, want.Name, s.Cause),
+				"Nothing was sent to it. Check the address and the secrets; a machine of another cluster has to be reset there first")
+		case OtherHardware:
+			d.refuse(m.Name, fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID),
+				"Nothing was sent to it. Correct the address, or the uuid when the hardware was exchanged on purpose")
+		case OtherRole:
+			d.refuse(m.Name, fmt.Sprintf("%s already runs as a %s, wanted is a %s", m.Address, s.Role, m.Role),
+				"Talos cannot change the role of a machine in place: reset it first, or list it under the role it has")
+		case SameHardware:
+			if i := slices.Index(mismatch.Names, m.Name); i > 0 {
+				d.refuse(m.Name, fmt.Sprintf("it is the same machine as %s: both answer with UUID %s", mismatch.Names[i-1], s.UUID),
+					"List each machine once")
+			}
+		}
+	}
+
+	refuseRenames(want, have, d)
+}
+
+// refuseRenames refuses to remove a machine that is wanted under another name: it would
+// be reset, and no one who renames a machine means that.
+func refuseRenames(want Spec, have Snapshot, d *Decision) {
+	for _, r := range want.Removed {
+		for _, m := range want.all() {
+			if renamed(have, r, m) {
+				d.refuse(m.Name, fmt.Sprintf("it is the machine %s, which is to be removed", r.Name),
+					"Keep the name "+r.Name+" for it: under another name it would be reset and join anew")
+			}
+		}
+	}
+}
+
+// renamed reports whether a removed machine is a wanted one. Where a UUID is not known,
+// as those of containers never are, whoever answers at the same address is taken for the
+// same machine, unless it lost everything or has another node.
+func renamed(have Snapshot, removed, m Machine) bool {
+	s := have.Machines[m.Name]
+	uuid := cmp.Or(s.UUID, m.UUID)
+
+	switch {
+	case removed.UUID != "" && uuid != "":
+		return strings.EqualFold(removed.UUID, uuid)
+	case !sameHost(removed.Address, m.Address), s.Access == Maintenance:
+		return false
+	case removed.NodeName != "" && s.NodeName != "":
+		return removed.NodeName == s.NodeName
+	default:
+		return removed.UUID == uuid
+	}
+}
+
+// memberOfRemoved finds the member of a removed machine: the recorded one, else by name
+// and address, as long as no wanted machine took these over.
+//
+// A machine that left etcd and booted since has joined again as another member than the
+// recorded one (Talos 1.13), which only counts where the machine itself answers: its
+// address may belong to another one by now.
+func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
+	if member, ok := have.Etcd.member(m.MemberID); ok {
+		return member, !takenOver(want, have, m, member)
+	}
+
+	if m.MemberID != "" && !answersItself(want, have, m) {
+		return EtcdMember{}, false
+	}
+
+	member, ok := have.MemberOf(m)
+	if answersAsOther(want, have, m) {
+		member, ok = have.memberWith(func(e EtcdMember) bool { return m.NodeName != "" && e.Name == m.NodeName })
+	}
+
+	for _, successor := range want.sorted(ControlPlane) {
+		if theirs, has := have.MemberOf(successor); has && ok && theirs.ID == member.ID {
+			return EtcdMember{}, false
+		}
+	}
+
+	return member, ok
+}
+
+// takenOver is true for a member that a wanted machine at the address of m runs on.
+func takenOver(want Spec, have Snapshot, m Machine, member EtcdMember) bool {
+	return slices.ContainsFunc(want.sorted(ControlPlane), func(w Machine) bool {
+		theirs, ok := have.MemberOf(w)
+
+		return ok && theirs.ID == member.ID && have.Machines[w.Name].Access == Member && sameHost(w.Address, m.Address)
+	})
+}
+
+// answersAsOther is true where another machine of the cluster answers at the address of a
+// removed one: it says so, or the address is that of a wanted machine, which
+// refuseRenames found to be another.
+func answersAsOther(want Spec, have Snapshot, m Machine) bool {
+	s := have.Machines[m.Name]
+
+	successor := slices.ContainsFunc(want.Machines, func(w Machine) bool { return sameHost(w.Address, m.Address) })
+
+	return s.Access == Member && (successor || m.isOther(s) || m.hasOtherRole(s))
+}
+
+func answersItself(want Spec, have Snapshot, m Machine) bool {
+	return have.Machines[m.Name].Access == Member && !answersAsOther(want, have, m)
+}
+
+// nodeOfRemoved finds the node of a removed machine by its name: the one it has, else the
+// one that was recorded. Its address counts only where no name is known and nobody else
+// answers there, and no node counts that a wanted machine has.
+func nodeOfRemoved(want Spec, have Snapshot, m Machine) (Node, bool) {
+	name := have.Machines[m.Name].NodeName
+	if !answersItself(want, have, m) {
+		name = cmp.Or(m.NodeName, name)
+	}
+
+	if answersAsOther(want, have, m) && m.NodeName == "" {
+		return Node{}, false
+	}
+
+	node, ok := have.nodeNamed(name, m.Address)
+
+	for _, successor := range want.all() {
+		if have.Machines[successor.Name].Access != Member && !sameHost(successor.Address, m.Address) {
+			continue
+		}
+
+		if theirs, has := have.NodeOf(successor); has && theirs.Name == node.Name {
+			return Node{}, false
+		}
+	}
+
+	return node, ok
+}

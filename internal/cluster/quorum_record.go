@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What state recorded of etcd, where nobody can ask it: whether a quorum of it is left.
+
+// RecordedMembers are the members of etcd by what state recorded of the control planes of a change.
+type RecordedMembers struct {
+	// Count is how many there are, with those that leave.
+	Count int
+	// Leaving are the control planes that are removed, and Staying those that stay and work.
+	Leaving, Staying []string
+	// Lost are the control planes whose data is gone, be they removed or not.
+	Lost []string
+}
+
+// LosesAll reports whether the data of etcd goes with those that leave.
+func (r RecordedMembers) LosesAll() bool { return len(r.Leaving) > 0 && len(r.Staying) == 0 }
+
+// LosesQuorum reports whether less than a majority is left to remove members and to add others.
+func (r RecordedMembers) LosesQuorum() bool { return r.Count-len(r.Lost) < needed(r.Count) }
+
+// MembersOnRecord sorts the control planes of a change by what state recorded of them. Removing many
+// machines at once loses no quorum, since they leave one by one.
+func MembersOnRecord(want Spec, recorded map[string]MachineState) RecordedMembers {
+	var r RecordedMembers
+
+	want = want.ordered()
+
+	for _, m := range want.removed(ControlPlane) {
+		r.Leaving = append(r.Leaving, m.Name)
+
+		s := recorded[m.Name]
+		if s.Access == Foreign || (s.Access == Maintenance || s.VolumesLost) && m.MemberID != "" {
+			r.Lost = append(r.Lost, m.Name)
+		}
+	}
+
+	r.Count = len(r.Leaving)
+
+	for _, m := range want.sorted(ControlPlane) {
+		switch {
+		case recorded[m.Name].Access == Member:
+			r.Staying = append(r.Staying, m.Name)
+			r.Count++
+		case m.Joined:
+			r.Lost = append(r.Lost, m.Name)
+			r.Count++
+		}
+	}
+
+	return r
+}
+
+// refuseLostQuorum refuses to go on when so many control planes have lost their data that
+// those which are left can never be a quorum of etcd again.
+func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
+	if !hasEtcd(want, have) || have.Etcd.Known || len(want.Beside) > 0 {
+		return
+	}
+
+	lost, of := quorumLost(want, have.Machines)
+	if len(lost) == 0 {
+		return
+	}
+
+	whole := "control planes"
+	if of < len(want.everyControlPlane()) {
+		whole = "control planes in etcd"
+	}
+
+	d.refuse("", fmt.Sprintf("the data of %d of %d %s is lost%s, so that etcd cannot have a quorum again",
+		len(lost), of, whole, because(strings.TrimSuffix(lost[0]+": "+have.Machines[lost[0]].Cause, ": "))),
+		"Set bootstrap.restore_from to a snapshot of the cluster, or bring the volumes back")
+}
+
+// quorumLost names the control planes that have lost their data, and says of how many, when
+// those which are left can never be a quorum, and no snapshot is to take the place of what they had.
+func quorumLost(want Spec, machines map[string]MachineState) (lost []string, of int) {
+	if !want.Founds() || want.RestoreFrom != "" {
+		return nil, 0
+	}
+
+	members := votersOnRecord(want, machines)
+
+	for _, m := range members {
+		if machines[m.Name].VolumesLost {
+			lost = append(lost, m.Name)
+		}
+	}
+
+	if len(members)-len(lost) >= needed(len(members)) {
+		return nil, 0
+	}
+
+	return lost, len(members)
+}
+
+// votersOnRecord are the control planes that etcd counts, as far as anybody knows who cannot
+// ask it: one that has yet to join has nothing that a quorum could miss. One that came up since
+// is no longer such: without etcd it would be booting (Talos 1.13). Those beside are not on
+// record and count, and where no member is recorded at all, any control plane does.
+func votersOnRecord(want Spec, machines map[string]MachineState) []Machine {
+	all := want.everyControlPlane()
+	recorded := func(m Machine) bool { return m.Joined || m.MemberID != "" || machines[m.Name].MemberID != "" }
+
+	if !slices.ContainsFunc(all, recorded) {
+		return all
+	}
+
+	return slices.DeleteFunc(all, func(m Machine) bool {
+		s := machines[m.Name]
+		beside := slices.ContainsFunc(want.Beside, func(b Machine) bool { return b.Name == m.Name })
+
+		return !recorded(m) && !beside && (s.Access != Member || s.Stage != StageRunning)
+	})
+}
