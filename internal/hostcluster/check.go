@@ -54,9 +54,8 @@ type checking struct {
 	namespace *corev1.Namespace
 	// found is what is in it.
 	found *inventory
-	// defaultClass is the storage class of claims that name none, and priorities are the priority classes that are missing.
-	defaultClass string
-	priorities   []string
+	// priorities are the priority classes that are missing.
+	priorities []string
 
 	mu       sync.Mutex
 	findings []Finding
@@ -87,7 +86,7 @@ func (c *checking) run(ctx context.Context) error {
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
-	for _, check := range []func(context.Context) error{c.checkPlaces, c.checkNetworks, c.checkPullSecrets, c.checkAdmission} {
+	for _, check := range []func(context.Context) error{c.checkNetworks, c.checkPullSecrets, c.checkAdmission} {
 		group.Go(func() error { return check(ctx) })
 	}
 

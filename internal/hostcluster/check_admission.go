@@ -23,7 +23,8 @@ type denial struct {
 }
 
 // checkAdmission has the host try to make one machine of each shape, without storing anything: the standards of the namespace, limits,
-// policies and webhooks are all asked then. It does so where the namespace is there; in one that is to be made, Talos is allowed to
+// quotas, policies and webhooks are all asked then. Quotas are compared with one object at a time; that all machines together need more
+// than is left is said by the event of the StatefulSet whose pod does not come, and a larger quota lets the apply go on. It does so where the namespace is there; in one that is to be made, Talos is allowed to
 // run by a label, and there are no quotas.
 func (c *checking) checkAdmission(ctx context.Context) error {
 	if c.found == nil {
@@ -35,19 +36,15 @@ func (c *checking) checkAdmission(ctx context.Context) error {
 		denials []denial
 	)
 
-	// What the host fills in, such as limits, by shape.
-	filled := map[string]*corev1.Pod{}
-	shapes := c.shapes()
-
-	group, gather := errgroup.WithContext(ctx)
-	for shape, m := range shapes {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range c.shapes() {
 		group.Go(func() error {
-			pod, refused, err := c.try(gather, m)
+			refused, err := c.try(ctx, m)
 
 			mu.Lock()
 			defer mu.Unlock()
 
-			denials, filled[shape] = append(denials, refused...), pod
+			denials = append(denials, refused...)
 
 			return err
 		})
@@ -57,13 +54,8 @@ func (c *checking) checkAdmission(ctx context.Context) error {
 		return err
 	}
 
-	short, err := c.checkQuotas(ctx, filled)
-	if err != nil {
-		return err
-	}
-
 	for _, d := range denials {
-		c.deny(d, short)
+		c.deny(d)
 	}
 
 	return nil
@@ -95,41 +87,25 @@ func (c *checking) shape(m Machine) string {
 	return string(text)
 }
 
-// try makes everything of a machine for a try. The pod is as the host would have it, nil where that is not known.
-func (c *checking) try(ctx context.Context, m Machine) (pod *corev1.Pod, denials []denial, err error) {
-	attempt := func(k *kind, o object) (object, error) {
-		if !c.allowed[right{groupOf(k), k.resource, "create"}] {
-			return nil, nil //nolint:nilnil // it was said, or is another's work
+// try makes everything of a machine for a try.
+func (c *checking) try(ctx context.Context, m Machine) (denials []denial, err error) {
+	for _, o := range append(c.othersOf(m), wantedObject{podKind, c.podOf(m)}) {
+		if !c.allowed[right{groupOf(o.kind), o.kind.resource, "create"}] {
+			continue // it was said, or is another's work
 		}
 
-		made, err := c.dryRun(ctx, k, o)
+		err := c.dryRun(ctx, o.kind, o.object)
 
 		switch {
-		case err == nil:
-			return made, nil
-		case apierrors.IsAlreadyExists(err):
-			return nil, nil //nolint:nilnil // it is ours, or was found to be another's
+		case err == nil, apierrors.IsAlreadyExists(err): // it is ours, or was found to be another's
 		case isVerdict(err):
-			denials = append(denials, denial{kind: k, object: o, err: err})
-
-			return nil, nil //nolint:nilnil // it would not be made
+			denials = append(denials, denial{kind: o.kind, object: o.object, err: err})
 		default:
-			return nil, fmt.Errorf("try to make %s: %w", k.of(o), err)
+			return nil, fmt.Errorf("try to make %s: %w", o.kind.of(o.object), err)
 		}
 	}
 
-	for _, o := range c.othersOf(m) {
-		if _, err := attempt(o.kind, o.object); err != nil {
-			return nil, nil, err
-		}
-	}
-
-	made, err := attempt(podKind, c.podOf(m))
-	if made != nil {
-		pod, _ = made.(*corev1.Pod)
-	}
-
-	return pod, denials, err
+	return denials, nil
 }
 
 // podOf is the pod that the machine's StatefulSet will make.
@@ -175,13 +151,10 @@ func groupOf(k *kind) string {
 	return group
 }
 
-func (c *checking) dryRun(ctx context.Context, k *kind, o object) (object, error) {
-	made := k.empty()
-	err := k.client(c.host.client()).Post().NamespaceIfScoped(o.GetNamespace(), !k.cluster).Resource(k.resource).
+func (c *checking) dryRun(ctx context.Context, k *kind, o object) error {
+	return k.client(c.host.client()).Post().NamespaceIfScoped(o.GetNamespace(), !k.cluster).Resource(k.resource).
 		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager}, parameters).
-		Body(o).Do(ctx).Into(made)
-
-	return made, err
+		Body(o).Do(ctx).Error()
 }
 
 // isVerdict says whether an error is what the host thinks of an object, and not that it has no time or is gone. A webhook that
@@ -198,14 +171,8 @@ func isVerdict(err error) bool {
 		code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
 }
 
-// deny says what the host refuses. What quotas are short of was found without a try.
-func (c *checking) deny(d denial, short bool) {
-	// There is no other sign of it (Kubernetes 1.36, apiserver/pkg/admission/plugin/resourcequota/controller.go checkRequest).
-	quota := apierrors.IsForbidden(d.err) && strings.Contains(d.err.Error(), "exceeded quota")
-	if quota && short {
-		return
-	}
-
+// deny says what the host refuses.
+func (c *checking) deny(d denial) {
 	if apierrors.IsNotFound(d.err) && c.namespace == nil {
 		c.await(attributeNamespace, "The host has no namespace %s.", "Create it, or set create_namespace and let the user of the kubeconfig look at namespaces.",
 			c.spec.Namespace)
@@ -236,8 +203,11 @@ func (c *checking) deny(d denial, short bool) {
 	}
 
 	note := c.find
-	if quota {
-		note = c.await // as others that are found without a try
+
+	// There is no other sign of it (Kubernetes 1.36, apiserver/pkg/admission/plugin/resourcequota/controller.go checkRequest). What is
+	// replaced gives back what it uses.
+	if apierrors.IsForbidden(d.err) && strings.Contains(d.err.Error(), "exceeded quota") {
+		note, help = c.await, "Let the machines need less, have the quota raised, or choose another namespace."
 	}
 
 	note(attribute, "The host refuses %s: %s.", help, d.kind.of(d.object), strings.TrimSuffix(d.err.Error(), "."))

@@ -71,14 +71,11 @@ func (c *checking) checkStorage(ctx context.Context) error {
 		return fmt.Errorf("list the storage classes: %w", err)
 	}
 
-	all := make([]string, 0, len(classes.Items))
+	all, hasDefault := make([]string, 0, len(classes.Items)), false
 
 	for i := range classes.Items {
 		all = append(all, classes.Items[i].Name)
-
-		if isDefault(&classes.Items[i]) {
-			c.defaultClass = classes.Items[i].Name
-		}
+		hasDefault = hasDefault || isDefault(&classes.Items[i])
 	}
 
 	there := "There is none."
@@ -92,7 +89,7 @@ func (c *checking) checkStorage(ctx context.Context) error {
 		}
 	}
 
-	if c.defaultClass == "" && slices.ContainsFunc(claiming, func(m Machine) bool { return m.Pod.Storage.Class == "" }) {
+	if !hasDefault && slices.ContainsFunc(claiming, func(m Machine) bool { return m.Pod.Storage.Class == "" }) {
 		c.await(attributeClass, "No storage class is given, and the host has no default one. %s",
 			"Name one, or, for clusters to throw away, set pod.storage.ephemeral.", there)
 	}

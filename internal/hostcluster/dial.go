@@ -163,7 +163,7 @@ func (h *Host) dialMachine(ctx context.Context, s Spec, t target, port string) (
 	}
 
 	pod, err := list.running(s, t)
-	if err == nil && s.forwards() && !h.forwards.has(pod) {
+	if err == nil && s.forwards() && !h.forwards.Connected(pod.UID) {
 		// The host forwards to names, whichever pod has them.
 		if list, err = h.pods.current(ctx, s); err != nil {
 			return nil, err
@@ -219,7 +219,10 @@ func (h *Host) dialEndpoint(ctx context.Context, s Spec, port string) (net.Conn,
 func (h *Host) dialAny(ctx context.Context, s Spec, list *podList, port string) (net.Conn, error) {
 	var reasons []error
 
-	for _, pod := range h.forwards.sorted(list.controlPlanes(), port) {
+	pods := list.controlPlanes()
+	h.forwards.Sort(pods, port)
+
+	for _, pod := range pods {
 		if err := fit(pod); err != nil {
 			reasons = append(reasons, err)
 
@@ -250,7 +253,7 @@ func (h *Host) dialPod(ctx context.Context, s Spec, pod *corev1.Pod, port string
 
 	switch {
 	case s.forwards():
-		conn, err = h.forwards.dial(ctx, pod, port)
+		conn, err = h.forwards.Dial(ctx, pod, port)
 	case s.Access == Pod:
 		conn, err = h.reach(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, port))
 	default:

@@ -372,7 +372,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		buffer := make([]byte, 4<<20)
 		stacks = string(buffer[:runtime.Stack(buffer, true)])
 
-		return !strings.Contains(stacks, "hostcluster.(*session)") && !strings.Contains(stacks, "hostcluster.(*forward")
+		return !strings.Contains(stacks, "portforward.(*session)") && !strings.Contains(stacks, "portforward.(*conn)")
 	})
 
 	if _, _, err := d.dial(t, "dev-cp-0:50000"); err == nil || !strings.Contains(err.Error(), "the host was closed") {

@@ -32,7 +32,6 @@ const (
 	attributeResources    = "pod.resources"
 	attributeStorage      = "pod.storage"
 	attributeClass        = "pod.storage.class"
-	attributeNodeSelector = "pod.node_selector"
 	attributePriority     = "pod.priority_class"
 	attributePodCIDRs     = "pod_cidrs"
 	attributeServiceCIDRs = "service_cidrs"

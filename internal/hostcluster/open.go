@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/portforward"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -20,8 +21,6 @@ type Options struct {
 	Kubeconfig kubernetes.Kubeconfig
 	// InCluster takes the service account of the pod that talosop itself runs in.
 	InCluster bool
-	// Dial makes TCP connections to the host's API, which outlive the context they are made with; directly by default.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Reach makes TCP connections to everything else: nodes, load balancers, pods, and what is not of the host.
 	Reach func(ctx context.Context, network, address string) (net.Conn, error)
 	// Progress is told what is worth knowing and no error. nil is allowed; it may be called by several goroutines.
@@ -46,13 +45,14 @@ func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) 
 // Host is a Kubernetes cluster that machines run on. It is safe for concurrent use.
 type Host struct {
 	// config is that of clients of the host: without credentials, which its transport adds.
-	config   *rest.Config
-	api      clientgo.Interface
-	ways     ways
-	forwards *forwards
-	pods     *podLists
-	reach    func(ctx context.Context, network, address string) (net.Conn, error)
-	progress func(string)
+	config    *rest.Config
+	api       clientgo.Interface
+	base      string // URL of the API
+	closeIdle func()
+	forwards  *portforward.Forwarder
+	pods      *podLists
+	reach     func(ctx context.Context, network, address string) (net.Conn, error)
+	progress  func(string)
 }
 
 const (
@@ -71,27 +71,27 @@ func Open(o Options) (*Host, error) {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
 
-	direct := (&net.Dialer{Timeout: connectTime}).DialContext
-	if o.Dial == nil {
-		o.Dial = direct
-	}
-
 	if o.Reach == nil {
-		o.Reach = direct
+		o.Reach = (&net.Dialer{Timeout: connectTime}).DialContext
 	}
 
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
 
-	w, err := newWays(config, o.Dial)
+	base, transport, closeIdle, err := newTransport(config)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
 
-	h := &Host{ways: w, forwards: newForwards(w), reach: o.Reach, progress: o.Progress}
+	forwards, err := portforward.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", o, err)
+	}
+
+	h := &Host{base: base, closeIdle: closeIdle, forwards: forwards, reach: o.Reach, progress: o.Progress}
 	h.config = &rest.Config{
-		Host: w.base, Transport: patient{w.requests}, WarningHandler: rest.NoWarnings{}, UserAgent: userAgent,
+		Host: base, Transport: retrying{transport}, WarningHandler: rest.NoWarnings{}, UserAgent: userAgent,
 		RateLimiter: flowcontrol.NewTokenBucketRateLimiter(requestRate, requestBurst),
 	}
 
@@ -130,12 +130,12 @@ func (o Options) config() (*rest.Config, error) {
 
 // Close ends the connections of the host, with all that goes through them. The host must not be used afterwards.
 func (h *Host) Close() {
-	h.forwards.close()
-	h.ways.close()
+	h.forwards.Close()
+	h.closeIdle()
 }
 
-// client is the host's API. What is transient is repeated, see patient.
+// client is the host's API. What is transient is repeated, see retrying.
 func (h *Host) client() clientgo.Interface { return h.api }
 
 // String names the host in errors.
-func (h *Host) String() string { return "the host cluster at " + h.ways.base }
+func (h *Host) String() string { return "the host cluster at " + h.base }

@@ -19,7 +19,7 @@ func TestContainerPlansAwaitOthers(t *testing.T) {
 	base := func() configuration { return s.cluster("dev", newBundle(t), 1, 0) }
 
 	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceServices: quantityOr("1", "1")}},
+		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceServices: quantityOr("0", "0")}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 
@@ -30,7 +30,7 @@ func TestContainerPlansAwaitOthers(t *testing.T) {
 		"a namespace":      {with(base(), s.namespace+"-later", "host", "namespace"), "has no namespace " + s.namespace + "-later"},
 		"a storage class":  {with(base(), configuration{"storage": configuration{"class": "later"}}, "host", "pod"), "no storage class later"},
 		"a priority class": {with(base(), configuration{"priority_class": "later"}, "host", "pod"), "no priority class later"},
-		"a quota":          {base(), "leaves 1 of 1"},
+		"a quota":          {base(), "limited: services=0"},
 	} {
 		d := s.drive(t, "talosop_cluster")
 		planned := d.plan(t, test.config)

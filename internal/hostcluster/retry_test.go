@@ -14,7 +14,7 @@ import (
 )
 
 // What the host cannot take just now is repeated, unless it might be done twice.
-func TestPatient(t *testing.T) {
+func TestRetrying_repeatsWhatIsSafe(t *testing.T) {
 	reset, refused := fmt.Errorf("read: %w", syscall.ECONNRESET), fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 
 	for name, test := range map[string]struct {
@@ -41,7 +41,7 @@ func TestPatient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				way := patient{roundTripper(func(r *http.Request) (*http.Response, error) {
+				way := retrying{roundTripper(func(r *http.Request) (*http.Response, error) {
 					asked++
 
 					if body, err := io.ReadAll(r.Body); err != nil || string(body) != "body" {
@@ -85,9 +85,9 @@ func TestPatient(t *testing.T) {
 }
 
 // A host that never answers is not waited for, and neither is one whose answer nobody wants any more.
-func TestPatientEnds(t *testing.T) {
+func TestRetrying_contextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		way := patient{roundTripper(func(r *http.Request) (*http.Response, error) {
+		way := retrying{roundTripper(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 
 			return nil, r.Context().Err()
@@ -114,3 +114,7 @@ func TestPatientEnds(t *testing.T) {
 		}
 	})
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -35,42 +35,34 @@ func (c *checked) quota(t *testing.T, quota corev1.ResourceQuota) {
 	})
 }
 
-// What quotas leave is compared with all machines at once; what limits do to them counts.
-func TestCheckOfQuotas(t *testing.T) {
+// What a machine needs more of than a quota leaves is told with what it leaves; what limits do to the pod counts.
+func TestCheck_exceededQuota(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
 	_, err := c.cluster.API().CoreV1().LimitRanges(c.namespace).Create(t.Context(), &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "limits"},
-		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("memory", "1Gi"), Max: quantities("cpu", "4")}}},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer, DefaultRequest: quantities("memory", "1Gi"), Max: quantities("cpu", "4"),
+		}}},
 	}, metav1.CreateOptions{})
 	check(t, err)
 
 	c.quota(t, corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: corev1.ResourceQuotaSpec{Hard: quantities(
-		"pods", "4", "requests.cpu", "9", "requests.memory", "4Gi", "services", "9", "count/statefulsets.apps", "5",
-		"services.nodeports", "5", "persistentvolumeclaims", "24", "requests.storage", "200Gi", "local.storageclass.storage.k8s.io/requests.storage", "100Gi",
+		"requests.cpu", "9", "requests.memory", "512Mi", "services.nodeports", "1", "local.storageclass.storage.k8s.io/requests.storage", "10Gi",
 	)}})
-	c.quota(t, corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Spec: corev1.ResourceQuotaSpec{
-		Hard: quantities("pods", "0"), Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopePriorityClass},
-	}})
 
 	s := c.spec()
+	s.Machines = s.Machines[3:4]
 	claiming(&s, "local")
 	s.Access = hostcluster.NodePort
-
-	for i := range s.Machines {
-		s.Machines[i].Pod.Resources.Requests = quantities("cpu", "2")
-		s.Machines[i].Pod.Resources.Limits = quantities("cpu", "2")
-	}
+	s.Machines[0].Pod.Resources = corev1.ResourceRequirements{Requests: quantities("cpu", "2"), Limits: quantities("cpu", "2")}
 
 	c.class(t, "local", false)
 	c.finds(t, s,
-		want{"~access", "need 8 of services.nodeports, and ResourceQuota " + c.namespace + "/all leaves 5 of 5"},
-		want{"~namespace", "need 5 of pods"},
-		want{"~pod.resources", "need 10 of requests.cpu"},
-		want{"~pod.resources", "need 5Gi of requests.memory"},
-		want{"~pod.storage", "of local.storageclass.storage.k8s.io/requests.storage"},
-		want{"~pod.storage", "need 25 of persistentvolumeclaims"},
+		want{"~access", "exceeded quota: all, requested: services.nodeports=2, used: services.nodeports=0, limited: services.nodeports=1"},
+		want{"~pod", "exceeded quota: all, requested: requests.memory=1Gi, used: requests.memory=0, limited: requests.memory=512Mi"},
+		want{"~pod.storage", "exceeded quota: all, requested: local.storageclass.storage.k8s.io/requests.storage=20Gi"},
 	)
 }
 

@@ -1,4 +1,4 @@
-package hostcluster
+package portforward
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"sync"
 	"syscall"
@@ -14,53 +13,63 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/moby/spdystream"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
 // farEnd is the other side of a session: a kubelet that gives each data stream away.
 type farEnd struct {
 	session *session
-	streams chan *spdystream.Stream
-	errs    chan *spdystream.Stream
+	streams chan httpstream.Stream
+	errs    chan httpstream.Stream
 }
 
 func newFarEnd(t *testing.T) *farEnd {
 	t.Helper()
 
 	here, there := net.Pipe()
-	f := &farEnd{streams: make(chan *spdystream.Stream, 10), errs: make(chan *spdystream.Stream, 10)}
+	f := &farEnd{session: sessionOn(t, here), streams: make(chan httpstream.Stream, 10), errs: make(chan httpstream.Stream, 10)}
 
-	server, err := spdystream.NewConnection(there, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	go server.Serve(func(stream *spdystream.Stream) {
-		if err := stream.SendReply(http.Header{}, false); err != nil {
-			return
-		}
-
+	server, err := spdy.NewServerConnection(there, func(stream httpstream.Stream, _ <-chan struct{}) error {
 		if stream.Headers().Get(corev1.StreamType) == corev1.StreamTypeData {
 			f.streams <- stream
 		} else {
 			f.errs <- stream
 		}
-	})
 
-	if f.session, err = newSession("pod p/dev-cp-0-0", here); err != nil {
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 
-	t.Cleanup(func() {
-		f.session.close()
-		_ = there.Close()
-	})
+	t.Cleanup(func() { _ = server.Close() })
 
 	return f
 }
 
-func (f *farEnd) open(t *testing.T) (conn *forwarded, data, failed *spdystream.Stream) {
+// sessionOn is a session as connectWebSocket makes it.
+func sessionOn(t *testing.T, conn net.Conn) *session {
+	t.Helper()
+
+	streams, err := spdy.NewClientConnectionWithPings(liveConn{conn}, portforward.PingPeriod)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := newSession("pod p/dev-cp-0-0", streams)
+
+	t.Cleanup(func() {
+		s.close()
+		_ = conn.Close()
+	})
+
+	return s
+}
+
+func (f *farEnd) open(t *testing.T) (opened *conn, data, failure httpstream.Stream) {
 	t.Helper()
 
 	c, err := f.session.open(t.Context(), "50000", func() {})
@@ -70,16 +79,25 @@ func (f *farEnd) open(t *testing.T) (conn *forwarded, data, failed *spdystream.S
 
 	t.Cleanup(func() { _ = c.Close() })
 
-	conn, ok := c.(*forwarded)
+	opened, ok := c.(*conn)
 	if !ok {
 		t.Fatalf("%T", c)
 	}
 
-	return conn, <-f.streams, <-f.errs
+	return opened, <-f.streams, <-f.errs
+}
+
+func isClosed(c <-chan bool) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // Deadlines end reads and writes that are under way, and only those; what was not read then is read later.
-func TestForwardedDeadlines(t *testing.T) {
+func TestConn_deadlinesEndReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
 		conn, data, _ := f.open(t)
@@ -129,9 +147,9 @@ func TestForwardedDeadlines(t *testing.T) {
 	})
 }
 
-// A far end that takes nothing more is no reason to write for ever. What was given up is written all the same, once, and before
-// what comes after it.
-func TestForwardedWritesGiveUp(t *testing.T) {
+// A far end that takes nothing more is no reason to write for ever. What was taken before is written, once, and before what comes
+// after it.
+func TestConn_writesGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
 		conn, data, _ := f.open(t)
@@ -140,14 +158,15 @@ func TestForwardedWritesGiveUp(t *testing.T) {
 			t.Error(err)
 		}
 
-		sent, all := 0, []byte{}
+		all := []byte{}
 
 		var err error
-		for err == nil {
-			chunk := bytes.Repeat([]byte{byte('a' + sent%26)}, chunkSize)
-			all = append(all, chunk...)
-			_, err = conn.Write(chunk)
-			sent++
+		for i := 0; err == nil; i++ {
+			chunk := bytes.Repeat([]byte{byte('a' + i%26)}, 32<<10)
+
+			var n int
+			n, err = conn.Write(chunk)
+			all = append(all, chunk[:n]...)
 		}
 
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -176,7 +195,7 @@ func TestForwardedWritesGiveUp(t *testing.T) {
 }
 
 // What the kubelet says is the error of both ways, and the next connection to the pod begins anew.
-func TestForwardedTellsTheReason(t *testing.T) {
+func TestConn_tellsTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
 		conn, data, failed := f.open(t)
@@ -213,14 +232,14 @@ func TestForwardedTellsTheReason(t *testing.T) {
 
 		synctest.Wait()
 
-		if !isClosed(f.session.spdy.CloseChan()) {
+		if !isClosed(f.session.conn.CloseChan()) {
 			t.Error("the connection to the pod outlives its last stream")
 		}
 	})
 }
 
 // An end that says nothing is the end, and one that is closed here says so.
-func TestForwardedEnds(t *testing.T) {
+func TestConn_ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
 		conn, data, failed := f.open(t)
@@ -264,7 +283,7 @@ func TestForwardedEnds(t *testing.T) {
 
 // The end of what comes from the kubelet is the end of the whole way: what is sent to it afterwards nobody takes, which would hold up other
 // connections to the pod.
-func TestForwardedWritesNothingAfterTheEnd(t *testing.T) {
+func TestConn_writesNothingAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
 		conn, data, failed := f.open(t)
@@ -291,17 +310,14 @@ func TestForwardedWritesNothingAfterTheEnd(t *testing.T) {
 }
 
 // A far end that went without a word is noticed, and nobody is left waiting.
-func TestSessionNoticesSilence(t *testing.T) {
+func TestSession_noticesSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
 		conn, _, _ := f.open(t)
 
 		// As if a cable were pulled.
 		pulled, silent := net.Pipe()
-		s, err := newSession("pod p/dev-cp-0-0", pulled)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := sessionOn(t, pulled)
 
 		go func() { _, _ = io.Copy(io.Discard, silent) }()
 
@@ -319,15 +335,15 @@ func TestSessionNoticesSilence(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 
-		<-time.After(pingPeriod + pingTime + time.Second)
+		<-time.After(silenceTimeout + time.Second)
 		synctest.Wait()
 
-		if !isClosed(s.spdy.CloseChan()) {
+		if !isClosed(s.conn.CloseChan()) {
 			t.Error("nothing was noticed")
 		}
 
 		// The one that answers lives.
-		if isClosed(f.session.spdy.CloseChan()) {
+		if isClosed(f.session.conn.CloseChan()) {
 			t.Error("the connection that is answered was ended")
 		}
 
@@ -336,5 +352,7 @@ func TestSessionNoticesSilence(t *testing.T) {
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, errLost) {
 			t.Errorf("reading ends with %v", err)
 		}
+
+		<-time.After(time.Minute) // client-go waits 30 s for a stream to be accepted
 	})
 }

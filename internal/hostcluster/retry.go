@@ -19,16 +19,16 @@ const (
 	firstPause = 200 * time.Millisecond
 )
 
-// patient repeats requests that the host could not take just now: an API server that restarts, or a balancer in
+// retrying repeats requests that the host could not take just now: an API server that restarts, or a balancer in
 // front of several that sends some requests to one that is gone. What has a Retry-After is left to client-go, which repeats it up to
 // ten times (client-go 0.36, rest/with_retry.go); without one it repeats nothing.
 //
 // A request that may have been carried out is repeated only when doing it twice is doing it once: everything but the making of
 // objects by POST. What waits for an answer for too long ends with an error.
-type patient struct{ http.RoundTripper }
+type retrying struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	pause := firstPause
 
 	for attempt := 1; ; attempt++ {
@@ -37,7 +37,7 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 
-		response, err := p.bounded(again)
+		response, err := t.bounded(again)
 		if attempt == attempts || r.Context().Err() != nil || !worthRepeating(r, response, err) {
 			return response, err
 		}
@@ -74,11 +74,11 @@ func rewound(r *http.Request, attempt int) (*http.Request, error) {
 }
 
 // bounded makes a request that ends when the answer does not begin in time. A watch has a beginning, too.
-func (p patient) bounded(r *http.Request) (*http.Response, error) {
+func (t retrying) bounded(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	timer := time.AfterFunc(answerTime, func() { cancel(fmt.Errorf("no answer within %s", answerTime)) })
 
-	response, err := p.RoundTripper.RoundTrip(r.WithContext(ctx))
+	response, err := t.RoundTripper.RoundTrip(r.WithContext(ctx))
 	timer.Stop()
 
 	if err != nil {
