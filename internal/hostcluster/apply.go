@@ -23,7 +23,7 @@ const (
 
 // Ensure makes what the machines of a Spec are to have on the host and does not have, and repairs what was changed by others:
 // labels, Services, the number of replicas, the size of claims, but not the template of a StatefulSet that exists, since that is a
-// disruption ([Host.Replace]), unless the pod is what is wanted and the template alone is not. A StatefulSet that is gone is made again, and
+// disruption ([Client.Replace]), unless the pod is what is wanted and the template alone is not. A StatefulSet that is gone is made again, and
 // takes the claims that are there. A claim with data of a machine is not made again beside the others as long as there is the machine's
 // StatefulSet to tell that it was there ([MachineState.VolumesLost]).
 // It disrupts no machine and is idempotent: what is right is not written. The wiping of a machine that was interrupted is finished.
@@ -31,7 +31,7 @@ const (
 // An object that has the name of one of ours and is not ours is an error that says whose it is, and is left alone, as is what
 // cannot be changed: a claim that should shrink or move to another class. Such errors are final (wait.IsPermanent). All machines
 // are worked on before the errors of some are returned.
-func (h *Host) Ensure(ctx context.Context, s Spec) error {
+func (h *Client) Ensure(ctx context.Context, s Spec) error {
 	found, err := h.look(ctx, s, s.Selector())
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (h *Host) Ensure(ctx context.Context, s Spec) error {
 }
 
 // eachMachine works on several machines at a time, and on all of them.
-func (h *Host) eachMachine(s Spec, work func(Machine) error) error {
+func (h *Client) eachMachine(s Spec, work func(Machine) error) error {
 	var group errgroup.Group
 
 	group.SetLimit(machinesAtOnce)
@@ -80,7 +80,7 @@ func (h *Host) eachMachine(s Spec, work func(Machine) error) error {
 }
 
 // ensureMachine makes the claims and the Services first: the pod needs them.
-func (h *Host) ensureMachine(ctx context.Context, s Spec, m Machine, found *inventory) error {
+func (h *Client) ensureMachine(ctx context.Context, s Spec, m Machine, found *inventory) error {
 	live := found.sets[s.HostName(m)]
 	if live != nil && live.Annotations[wipeAnnotation] != "" {
 		h.progress(fmt.Sprintf("The wiping of %s was interrupted and goes on", m.Name))
@@ -107,7 +107,7 @@ func (h *Host) ensureMachine(ctx context.Context, s Spec, m Machine, found *inve
 }
 
 // ensureBeside makes what a machine needs besides its StatefulSet.
-func (h *Host) ensureBeside(ctx context.Context, s Spec, m Machine, found *inventory) error {
+func (h *Client) ensureBeside(ctx context.Context, s Spec, m Machine, found *inventory) error {
 	if err := h.ensureClaims(ctx, s, m, found, func(*corev1.PersistentVolumeClaim) bool { return true }); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (h *Host) ensureBeside(ctx context.Context, s Spec, m Machine, found *inven
 }
 
 // ensureSet makes or repairs the StatefulSet of a machine, with the wanted template or with the one that it has.
-func (h *Host) ensureSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, template bool) (*appsv1.StatefulSet, error) {
+func (h *Client) ensureSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, template bool) (*appsv1.StatefulSet, error) {
 	wanted, err := fieldsOf(setKind, s.statefulSet(m))
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func setBody(live object, wanted fields, template bool) (fields, error) {
 
 // ensure makes an object that does not exist and changes one that is not as it should be; body says what to apply to one that exists.
 // One that is about to go is awaited and made anew. One that is not ours is an error.
-func (h *Host) ensure(ctx context.Context, s Spec, k *kind, wanted fields, live object, body func(object) (fields, error)) (object, error) {
+func (h *Client) ensure(ctx context.Context, s Spec, k *kind, wanted fields, live object, body func(object) (fields, error)) (object, error) {
 	if live == nil {
 		// It was not found by its labels. The name may be taken all the same.
 		found, err := h.get(ctx, k, s.Namespace, wanted.name())
@@ -200,7 +200,7 @@ func (h *Host) ensure(ctx context.Context, s Spec, k *kind, wanted fields, live 
 }
 
 // make makes an object, and not by force: should somebody make one of its name just now, this is refused as a conflict.
-func (h *Host) make(ctx context.Context, k *kind, namespace string, wanted fields) (object, error) {
+func (h *Client) make(ctx context.Context, k *kind, namespace string, wanted fields) (object, error) {
 	made, err := h.apply(ctx, k, namespace, wanted, applyMode{})
 
 	switch {
@@ -215,7 +215,7 @@ func (h *Host) make(ctx context.Context, k *kind, namespace string, wanted field
 }
 
 // change applies what differs to an object of ours. It writes nothing when nothing does.
-func (h *Host) change(ctx context.Context, k *kind, live object, body fields) (object, error) {
+func (h *Client) change(ctx context.Context, k *kind, live object, body fields) (object, error) {
 	may, err := differs(k, live, body)
 	if err != nil || !may {
 		return live, err
@@ -240,7 +240,7 @@ func final(err error) error {
 }
 
 // awaitGone returns when an object is gone, or another one has its name.
-func (h *Host) awaitGone(ctx context.Context, k *kind, o object) error {
+func (h *Client) awaitGone(ctx context.Context, k *kind, o object) error {
 	err := wait.Until(ctx, lookEvery, func(ctx context.Context) error {
 		found, err := h.get(ctx, k, o.GetNamespace(), o.GetName())
 

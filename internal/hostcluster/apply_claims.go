@@ -18,7 +18,7 @@ import (
 
 // ensureClaim makes or repairs a claim, and lets it grow. One that was deleted while its pod runs goes when the pod does: until then
 // nothing can be done for it, and nothing has to. One that no pod keeps is awaited and made again. Which may be is for ensureClaims.
-func (h *Host) ensureClaim(ctx context.Context, s Spec, claim, live *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
+func (h *Client) ensureClaim(ctx context.Context, s Spec, claim, live *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
 	if live != nil && live.DeletionTimestamp != nil && keepsClaims(pod) {
 		h.progress(fmt.Sprintf("%s was deleted and goes with pod %s, with what is in it", claimKind.of(live), pod.Name))
 
@@ -54,7 +54,7 @@ func keepsClaims(pod *corev1.Pod) bool { return pod != nil && pod.Spec.NodeName 
 
 // keptBy is the error, final, of ending a pod that is all that keeps the claims of its machine, which were deleted; nil when none was, and
 // when the pod is about to go anyhow.
-func (h *Host) keptBy(ctx context.Context, s Spec, m Machine, found *inventory) error {
+func (h *Client) keptBy(ctx context.Context, s Spec, m Machine, found *inventory) error {
 	pod := found.pods[s.podName(m)]
 	if !keepsClaims(pod) || pod.DeletionTimestamp != nil {
 		return nil
@@ -113,7 +113,7 @@ func grows(live, wanted *corev1.PersistentVolumeClaim) bool {
 
 // growable is an error when the class of a claim does not let it grow. Where classes cannot be read the host's own
 // answer has to do.
-func (h *Host) growable(ctx context.Context, live, wanted *corev1.PersistentVolumeClaim) error {
+func (h *Client) growable(ctx context.Context, live, wanted *corev1.PersistentVolumeClaim) error {
 	name := ""
 	if live.Spec.StorageClassName != nil {
 		name = *live.Spec.StorageClassName
@@ -127,7 +127,7 @@ func (h *Host) growable(ctx context.Context, live, wanted *corev1.PersistentVolu
 			refusal, had.String()))
 	}
 
-	class, err := h.client().StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
+	class, err := h.API().StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
 
 	switch {
 	case apierrors.IsForbidden(err):

@@ -121,10 +121,10 @@ func (k *kind) title(namespace, name string) string {
 }
 
 // get reads an object; nil when there is none.
-func (h *Host) get(ctx context.Context, k *kind, namespace, name string) (object, error) {
+func (h *Client) get(ctx context.Context, k *kind, namespace, name string) (object, error) {
 	found := k.empty()
 
-	err := k.client(h.client()).Get().NamespaceIfScoped(namespace, !k.cluster).Resource(k.resource).Name(name).Do(ctx).Into(found)
+	err := k.client(h.API()).Get().NamespaceIfScoped(namespace, !k.cluster).Resource(k.resource).Name(name).Do(ctx).Into(found)
 
 	switch {
 	case apierrors.IsNotFound(err):
@@ -144,7 +144,7 @@ type applyMode struct {
 
 // apply makes an object have the fields of body, and no others that talosop set before. The object that it returns is
 // what it became, or would become.
-func (h *Host) apply(ctx context.Context, k *kind, namespace string, body fields, mode applyMode) (object, error) {
+func (h *Client) apply(ctx context.Context, k *kind, namespace string, body fields, mode applyMode) (object, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (h *Host) apply(ctx context.Context, k *kind, namespace string, body fields
 	}
 
 	became := k.empty()
-	err = k.client(h.client()).Patch(types.ApplyPatchType).NamespaceIfScoped(namespace, !k.cluster).Resource(k.resource).
+	err = k.client(h.API()).Patch(types.ApplyPatchType).NamespaceIfScoped(namespace, !k.cluster).Resource(k.resource).
 		Name(body.name()).VersionedParams(options, parameters).Body(data).Do(ctx).Into(became)
 
 	return became, err
@@ -164,10 +164,10 @@ func (h *Host) apply(ctx context.Context, k *kind, namespace string, body fields
 
 // remove deletes one object, and no other that has its name by then. What is gone is fine. The host ends what the object
 // owns in the background.
-func (h *Host) remove(ctx context.Context, k *kind, o metav1.Object) error {
+func (h *Client) remove(ctx context.Context, k *kind, o metav1.Object) error {
 	uid, background := o.GetUID(), metav1.DeletePropagationBackground
 
-	err := k.client(h.client()).Delete().NamespaceIfScoped(o.GetNamespace(), !k.cluster).Resource(k.resource).Name(o.GetName()).
+	err := k.client(h.API()).Delete().NamespaceIfScoped(o.GetNamespace(), !k.cluster).Resource(k.resource).Name(o.GetName()).
 		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background}).Do(ctx).Error()
 
 	switch {

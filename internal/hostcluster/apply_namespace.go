@@ -8,7 +8,7 @@ import (
 )
 
 // ensureNamespace makes the namespace where that is asked for. One that others made is used as it is.
-func (h *Host) ensureNamespace(ctx context.Context, s Spec) error {
+func (h *Client) ensureNamespace(ctx context.Context, s Spec) error {
 	if !s.CreateNamespace {
 		return nil
 	}

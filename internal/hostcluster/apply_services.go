@@ -12,7 +12,7 @@ import (
 )
 
 // ensureService makes or repairs a Service. One whose address cannot become what is wanted is made anew.
-func (h *Host) ensureService(ctx context.Context, s Spec, service, live *corev1.Service) error {
+func (h *Client) ensureService(ctx context.Context, s Spec, service, live *corev1.Service) error {
 	turns, err := convertible(live, service)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func serviceBody(live object, wanted fields) (fields, error) {
 }
 
 // putPorts replaces the ports of a Service that is ours as a whole. Those that stay keep their node ports.
-func (h *Host) putPorts(ctx context.Context, live *corev1.Service, ports []corev1.ServicePort) (*corev1.Service, error) {
+func (h *Client) putPorts(ctx context.Context, live *corev1.Service, ports []corev1.ServicePort) (*corev1.Service, error) {
 	wanted := slices.Clone(ports)
 
 	for i := range wanted {
@@ -77,7 +77,7 @@ func (h *Host) putPorts(ctx context.Context, live *corev1.Service, ports []corev
 		return nil, err
 	}
 
-	became, err := h.client().CoreV1().Services(live.Namespace).Patch(ctx, live.Name, types.JSONPatchType, patch,
+	became, err := h.API().CoreV1().Services(live.Namespace).Patch(ctx, live.Name, types.JSONPatchType, patch,
 		metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, final(fmt.Errorf("change the ports of %s on %s: %w", serviceKind.of(live), h, err))

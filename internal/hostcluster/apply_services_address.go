@@ -17,7 +17,7 @@ import (
 
 // remakeService makes a Service anew whose address cannot become what is wanted. The one that is there stays where the host says that it
 // does not give that address, and comes back where it says so too late.
-func (h *Host) remakeService(ctx context.Context, s Spec, service, live *corev1.Service) error {
+func (h *Client) remakeService(ctx context.Context, s Spec, service, live *corev1.Service) error {
 	if err := h.mayGive(ctx, service); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (h *Host) remakeService(ctx context.Context, s Spec, service, live *corev1.
 // mayGive is an error where it is known before that the host does not give a Service the address that it is to have. An attempt that
 // changes nothing finds out about the host's networks alone (Kubernetes 1.36, core/service/ipallocator allocateService returns
 // before it looks whether an address is free), so that others are looked for where that is allowed.
-func (h *Host) mayGive(ctx context.Context, service *corev1.Service) error {
+func (h *Client) mayGive(ctx context.Context, service *corev1.Service) error {
 	address := service.Spec.ClusterIP
 	if address == "" || address == corev1.ClusterIPNone {
 		return nil
@@ -61,7 +61,7 @@ func (h *Host) mayGive(ctx context.Context, service *corev1.Service) error {
 	attempt := service.DeepCopy()
 	attempt.Name, attempt.GenerateName = "", service.Name+"-"
 
-	_, err := h.client().CoreV1().Services(service.Namespace).Create(ctx, attempt, metav1.CreateOptions{
+	_, err := h.API().CoreV1().Services(service.Namespace).Create(ctx, attempt, metav1.CreateOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager,
 	})
 
@@ -76,10 +76,10 @@ func (h *Host) mayGive(ctx context.Context, service *corev1.Service) error {
 }
 
 // heldByOthers is an error where another Service has the address that one is to have, as far as that may be seen.
-func (h *Host) heldByOthers(ctx context.Context, service *corev1.Service) error {
+func (h *Client) heldByOthers(ctx context.Context, service *corev1.Service) error {
 	address := service.Spec.ClusterIP
 
-	list, err := h.client().CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+	list, err := h.API().CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.clusterIP=" + address,
 	})
 

@@ -79,7 +79,7 @@ func (i *inventory) controlPlanes(s Spec) int {
 }
 
 // easeBudget lets the budget follow when a control plane is removed. Where there is none it is left at that.
-func (h *Host) easeBudget(ctx context.Context, s Spec) error {
+func (h *Client) easeBudget(ctx context.Context, s Spec) error {
 	wanted := s.budget()
 	if wanted == nil {
 		return nil
@@ -98,7 +98,7 @@ func (h *Host) easeBudget(ctx context.Context, s Spec) error {
 }
 
 // ensureBudget makes or repairs the budget. Whoever may not have one gets a cluster without it: it protects from others alone.
-func (h *Host) ensureBudget(ctx context.Context, s Spec, found *inventory) error {
+func (h *Client) ensureBudget(ctx context.Context, s Spec, found *inventory) error {
 	wanted := found.budget(s)
 	if wanted == nil {
 		return nil
@@ -114,7 +114,7 @@ func (h *Host) ensureBudget(ctx context.Context, s Spec, found *inventory) error
 	return err
 }
 
-func (h *Host) putBudget(ctx context.Context, s Spec, wanted, live *policyv1.PodDisruptionBudget) error {
+func (h *Client) putBudget(ctx context.Context, s Spec, wanted, live *policyv1.PodDisruptionBudget) error {
 	if measured(live) {
 		if err := h.remove(ctx, budgetKind, live); err != nil {
 			return err
@@ -144,7 +144,7 @@ func measured(live *policyv1.PodDisruptionBudget) bool {
 
 // observeBudget is about the budget, as far as something can be done about it: to whoever may not make or change one it is as if there
 // were none.
-func (h *Host) observeBudget(ctx context.Context, s Spec, found *inventory, o *Observation) error {
+func (h *Client) observeBudget(ctx context.Context, s Spec, found *inventory, o *Observation) error {
 	wanted := found.budget(s)
 	if wanted == nil || found.budgets == nil {
 		return nil

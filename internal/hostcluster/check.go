@@ -20,7 +20,7 @@ import (
 // way, what does for now, and warnings; machines that exist are not looked at again. What the credentials may not look at is one
 // warning, since it may be fine. The error is that the host did not answer, from which
 // nothing follows.
-func (h *Host) Check(ctx context.Context, s Spec) ([]Finding, error) {
+func Check(ctx context.Context, h *Client, s Spec) ([]Finding, error) {
 	c := &checking{host: h, spec: s, allowed: map[right]bool{}}
 
 	err := c.run(ctx)
@@ -46,7 +46,7 @@ func (h *Host) Check(ctx context.Context, s Spec) ([]Finding, error) {
 
 // checking is one check.
 type checking struct {
-	host *Host
+	host *Client
 	spec Spec
 	// allowed is what the user may do.
 	allowed map[right]bool
@@ -131,7 +131,7 @@ func (c *checking) unseenIf(err error, what string) bool {
 // checkNamespace says whether there is one. When it may not be looked at, it is taken to be there.
 func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) {
 	name := c.spec.Namespace
-	found, err := c.host.client().CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	found, err := c.host.API().CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 
 	switch {
 	case apierrors.IsNotFound(err) && c.spec.CreateNamespace:

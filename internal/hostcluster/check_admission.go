@@ -152,7 +152,7 @@ func groupOf(k *kind) string {
 }
 
 func (c *checking) dryRun(ctx context.Context, k *kind, o object) error {
-	return k.client(c.host.client()).Post().NamespaceIfScoped(o.GetNamespace(), !k.cluster).Resource(k.resource).
+	return k.client(c.host.API()).Post().NamespaceIfScoped(o.GetNamespace(), !k.cluster).Resource(k.resource).
 		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager}, parameters).
 		Body(o).Do(ctx).Error()
 }

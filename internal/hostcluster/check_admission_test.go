@@ -49,7 +49,7 @@ func TestCheck_exceededQuota(t *testing.T) {
 	check(t, err)
 
 	c.quota(t, corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: corev1.ResourceQuotaSpec{Hard: quantities(
-		"requests.cpu", "9", "requests.memory", "512Mi", "services.nodeports", "1", "local.storageclass.storage.k8s.io/requests.storage", "10Gi",
+		"requests.cpu", "9", "requests.memory", "512Mi", "services.nodeports", "0", "local.storageclass.storage.k8s.io/requests.storage", "10Gi",
 	)}})
 
 	s := c.spec()
@@ -60,7 +60,7 @@ func TestCheck_exceededQuota(t *testing.T) {
 
 	c.class(t, "local", false)
 	c.finds(t, s,
-		want{"~access", "exceeded quota: all, requested: services.nodeports=2, used: services.nodeports=0, limited: services.nodeports=1"},
+		want{"~access", "exceeded quota: all, requested: services.nodeports=1, used: services.nodeports=0, limited: services.nodeports=0"},
 		want{"~pod", "exceeded quota: all, requested: requests.memory=1Gi, used: requests.memory=0, limited: requests.memory=512Mi"},
 		want{"~pod.storage", "exceeded quota: all, requested: local.storageclass.storage.k8s.io/requests.storage=20Gi"},
 	)

@@ -26,7 +26,7 @@ func (c *checking) checkClasses(ctx context.Context) error {
 	}
 
 	for _, name := range named(c.missing(), func(m Machine) []string { return []string{m.Pod.PriorityClass} }) {
-		_, err := c.host.client().SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})
+		_, err := c.host.API().SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})
 
 		switch {
 		case apierrors.IsNotFound(err):
@@ -62,7 +62,7 @@ func (c *checking) checkStorage(ctx context.Context) error {
 		return nil
 	}
 
-	classes, err := c.host.client().StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+	classes, err := c.host.API().StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 	if c.unseenIf(err, "storage classes") {
 		return nil
 	}
@@ -104,7 +104,7 @@ func isDefault(class *storagev1.StorageClass) bool {
 // checkPullSecrets looks for the secrets that images are pulled with.
 func (c *checking) checkPullSecrets(ctx context.Context) error {
 	for _, name := range named(c.missing(), func(m Machine) []string { return m.PullSecrets }) {
-		secret, err := c.host.client().CoreV1().Secrets(c.spec.Namespace).Get(ctx, name, metav1.GetOptions{})
+		secret, err := c.host.API().CoreV1().Secrets(c.spec.Namespace).Get(ctx, name, metav1.GetOptions{})
 
 		switch {
 		case apierrors.IsNotFound(err):

@@ -70,7 +70,7 @@ func (c *checking) compare(attribute, what string, own []netip.Prefix, used []ne
 func (c *checking) serviceNetworks(ctx context.Context) ([]network, error) {
 	var used []network
 
-	ranges, err := c.host.client().NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	ranges, err := c.host.API().NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
 
 	switch {
 	case apierrors.IsNotFound(err):
@@ -87,7 +87,7 @@ func (c *checking) serviceNetworks(ctx context.Context) ([]network, error) {
 		return used, nil
 	}
 
-	service, err := c.host.client().CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	service, err := c.host.API().CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 
 	switch {
 	case apierrors.IsNotFound(err), c.unseenIf(err, "the networks of Services"):
@@ -105,7 +105,7 @@ func (c *checking) serviceNetworks(ctx context.Context) ([]network, error) {
 
 // nodeNetworks are those that nodes give addresses to pods from, and the addresses of the nodes.
 func (c *checking) nodeNetworks(ctx context.Context) ([]network, error) {
-	nodes, err := c.host.client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := c.host.API().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if c.unseenIf(err, "nodes") {
 		return nil, nil
 	}
@@ -134,9 +134,9 @@ func (c *checking) nodeNetworks(ctx context.Context) ([]network, error) {
 
 // podNetworks are addresses that pods have: of all namespaces, or of the one that may be looked at.
 func (c *checking) podNetworks(ctx context.Context) ([]network, error) {
-	pods, err := c.host.client().CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: podSample})
+	pods, err := c.host.API().CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: podSample})
 	if apierrors.IsForbidden(err) {
-		pods, err = c.host.client().CoreV1().Pods(c.spec.Namespace).List(ctx, metav1.ListOptions{Limit: podSample})
+		pods, err = c.host.API().CoreV1().Pods(c.spec.Namespace).List(ctx, metav1.ListOptions{Limit: podSample})
 	}
 
 	if c.unseenIf(err, "pods") {

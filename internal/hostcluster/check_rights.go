@@ -132,7 +132,7 @@ func (c *checking) ask(ctx context.Context, n need, verb string) error {
 		attributes.Namespace = c.spec.Namespace
 	}
 
-	review, err := c.host.client().AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+	review, err := c.host.API().AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // Talos removes its former member and joins as a learner, because its data directory is empty (Talos 1.13, services/etcd.go,
 // buildInitialCluster and addMember). Without that quorum, and where it is the only one, it does not, and would wait for ever for what is
 // lost. Nothing here knows which of these it is. So such a claim is not made again on its own. The machine's volumes are lost, and are
-// replaced together by [Host.Wipe], when its cluster can do without them.
+// replaced together by [Client.Wipe], when its cluster can do without them.
 //
 // That a claim was there is known by the StatefulSet, which is made after all claims of its machine and goes before any of them: as long as
 // there is one that mounts the claim, no killed run of talosop is why the claim is not there, but for a wipe, which has marked the set.
@@ -26,7 +26,7 @@ var keptPaths = []string{statePath, varPath}
 
 // vanished are the claims of a machine that it had data in and that are no more, or go and nobody keeps. A pod that has a node may
 // still have the volumes in use, see keepsClaims.
-func (h *Host) vanished(ctx context.Context, s Spec, m Machine, found *inventory) (names []string, err error) {
+func (h *Client) vanished(ctx context.Context, s Spec, m Machine, found *inventory) (names []string, err error) {
 	set, pod := found.sets[s.HostName(m)], found.pods[s.podName(m)]
 	if set == nil || set.DeletionTimestamp != nil || set.Annotations[wipeAnnotation] != "" {
 		return nil, nil
@@ -59,7 +59,7 @@ func mountsClaim(set *appsv1.StatefulSet, name string) bool {
 }
 
 // ensureClaims makes and repairs the claims of a machine that are for Ensure to make; may says which of them to look at.
-func (h *Host) ensureClaims(ctx context.Context, s Spec, m Machine, found *inventory, may func(live *corev1.PersistentVolumeClaim) bool) error {
+func (h *Client) ensureClaims(ctx context.Context, s Spec, m Machine, found *inventory, may func(live *corev1.PersistentVolumeClaim) bool) error {
 	vanished, err := h.vanished(ctx, s, m, found)
 	if err != nil {
 		return err

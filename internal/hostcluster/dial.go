@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/portforward"
 )
 
 // Dial returns a way to make TCP connections to the machines of a cluster from wherever talosop runs. It understands what machines are called
@@ -41,7 +43,7 @@ func (h *Host) Dial(s Spec) func(ctx context.Context, network, address string) (
 			return nil, err
 		}
 
-		return nil, &net.OpError{Op: "dial", Net: network, Addr: address(to), Err: err}
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: portforward.Address(to), Err: err}
 	}
 }
 

@@ -64,7 +64,7 @@ func (h *Host) dialFirst(ctx context.Context, addresses []string) (net.Conn, err
 // outside are the addresses at which a port of a Service is reached from outside of the host, as host:port; nothing for a Service
 // that is not reached from there. Those of its pod's node come first.
 func (h *Host) outside(ctx context.Context, namespace, name, port, node string) ([]string, error) {
-	service, err := h.client().CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	service, err := h.API().CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read Service %s/%s: %w", namespace, name, err)
 	}
@@ -109,7 +109,7 @@ func balanced(service *corev1.Service, port string) ([]string, error) {
 // nodeAddresses are those of nodes that are ready, with a port. A node's external addresses come before its internal ones, which may
 // mean something else from here, and external ones of all nodes before internal ones.
 func (h *Host) nodeAddresses(ctx context.Context, port, first string) ([]string, error) {
-	nodes, err := h.client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := h.API().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes of the host, at which node ports are: %w", err)
 	}

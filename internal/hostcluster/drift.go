@@ -37,7 +37,7 @@ func differs(k *kind, live object, body fields) (bool, error) {
 
 // differences says in what an object differs from what an apply of body would make of it, a line each, and which of them are
 // of the pod template. An object that the host would not let become that is one line, with the host's reason.
-func (h *Host) differences(ctx context.Context, k *kind, live object, body fields) (template, others []string, err error) {
+func (h *Client) differences(ctx context.Context, k *kind, live object, body fields) (template, others []string, err error) {
 	if mayDiffer, err := differs(k, live, body); err != nil || !mayDiffer {
 		return nil, nil, err
 	}

@@ -37,7 +37,7 @@ func (s Spec) stays(m Machine, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 }
 
 // templateDrift says in what a template that others set fields of differs from what is wanted, a line each.
-func (h *Host) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, makers []string) ([]string, error) {
+func (h *Client) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, makers []string) ([]string, error) {
 	became, err := h.putTemplate(ctx, set, wanted, metav1.DryRunAll)
 
 	switch {
@@ -77,7 +77,7 @@ func (h *Host) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wante
 // dropAdditions makes a template that others set fields of what is wanted, as a whole. It comes before the apply, which leaves them
 // what is theirs, and is refused when that contradicts: a port that was renumbered keeps its name. A set that nobody touched is not
 // written.
-func (h *Host) dropAdditions(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec) (*appsv1.StatefulSet, error) {
+func (h *Client) dropAdditions(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec) (*appsv1.StatefulSet, error) {
 	makers, err := addedBy(set)
 	if err != nil || len(makers) == 0 {
 		return set, err
@@ -92,7 +92,7 @@ func (h *Host) dropAdditions(ctx context.Context, set *appsv1.StatefulSet, wante
 }
 
 // putTemplate replaces a template as a whole: an apply takes nothing from others.
-func (h *Host) putTemplate(
+func (h *Client) putTemplate(
 	ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, dryRun ...string,
 ) (*appsv1.StatefulSet, error) {
 	patch, err := replacing(set, "/spec/template", wanted)
@@ -100,7 +100,7 @@ func (h *Host) putTemplate(
 		return nil, err
 	}
 
-	return h.client().AppsV1().StatefulSets(set.Namespace).Patch(ctx, set.Name, types.JSONPatchType, patch,
+	return h.API().AppsV1().StatefulSets(set.Namespace).Patch(ctx, set.Name, types.JSONPatchType, patch,
 		metav1.PatchOptions{FieldManager: fieldManager, DryRun: dryRun})
 }
 

@@ -24,7 +24,7 @@ type inventory struct {
 }
 
 // look lists what a selector matches: a request for each kind, whatever the number of machines.
-func (h *Host) look(ctx context.Context, s Spec, selector string) (*inventory, error) {
+func (h *Client) look(ctx context.Context, s Spec, selector string) (*inventory, error) {
 	var (
 		sets     *appsv1.StatefulSetList
 		pods     *corev1.PodList
@@ -46,23 +46,23 @@ func (h *Host) look(ctx context.Context, s Spec, selector string) (*inventory, e
 	}
 
 	list(setKind, func() (err error) {
-		sets, err = h.client().AppsV1().StatefulSets(s.Namespace).List(ctx, options)
+		sets, err = h.API().AppsV1().StatefulSets(s.Namespace).List(ctx, options)
 		return err
 	})
-	list(podKind, func() (err error) { pods, err = h.client().CoreV1().Pods(s.Namespace).List(ctx, options); return err })
+	list(podKind, func() (err error) { pods, err = h.API().CoreV1().Pods(s.Namespace).List(ctx, options); return err })
 	list(claimKind, func() (err error) {
-		claims, err = h.client().CoreV1().PersistentVolumeClaims(s.Namespace).List(ctx, options)
+		claims, err = h.API().CoreV1().PersistentVolumeClaims(s.Namespace).List(ctx, options)
 
 		return err
 	})
 	list(serviceKind, func() (err error) {
-		services, err = h.client().CoreV1().Services(s.Namespace).List(ctx, options)
+		services, err = h.API().CoreV1().Services(s.Namespace).List(ctx, options)
 		return err
 	})
 
 	if s.budget() != nil {
 		list(budgetKind, func() error {
-			found, err := h.client().PolicyV1().PodDisruptionBudgets(s.Namespace).List(ctx, options)
+			found, err := h.API().PolicyV1().PodDisruptionBudgets(s.Namespace).List(ctx, options)
 			if err == nil {
 				budgets = byNames(found.Items)
 			}
@@ -98,7 +98,7 @@ func byNames[T any, P interface {
 // Observe says what the host has for the machines of a Spec. It changes nothing. Some few lists do for all machines; more is asked only
 // about what is not as it should be. What the credentials do not let it read beyond the namespace, such as nodes, is left out of the
 // observation. An error means that the host did not answer: nothing follows from that.
-func (h *Host) Observe(ctx context.Context, s Spec) (Observation, error) {
+func (h *Client) Observe(ctx context.Context, s Spec) (Observation, error) {
 	found, err := h.look(ctx, s, s.Selector())
 	if err != nil {
 		return Observation{}, err
@@ -136,7 +136,7 @@ func (h *Host) Observe(ctx context.Context, s Spec) (Observation, error) {
 }
 
 // observeShared is about the namespace, and the budget and the Service of the control planes.
-func (h *Host) observeShared(ctx context.Context, s Spec, found *inventory, o *Observation) error {
+func (h *Client) observeShared(ctx context.Context, s Spec, found *inventory, o *Observation) error {
 	if s.CreateNamespace {
 		live, err := h.get(ctx, namespaceKind, "", s.Namespace)
 
@@ -182,7 +182,7 @@ func (h *Host) observeShared(ctx context.Context, s Spec, found *inventory, o *O
 }
 
 // serviceDrift is what differs of a Service, or that it is not there.
-func (h *Host) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (lines []string, exists bool, err error) {
+func (h *Client) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (lines []string, exists bool, err error) {
 	turns, err := convertible(live, wanted)
 
 	switch {
@@ -213,7 +213,7 @@ func (h *Host) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (
 }
 
 // observeMachine puts together what there is of a machine.
-func (h *Host) observeMachine(ctx context.Context, s Spec, m Machine, found *inventory, about *surroundings) (MachineState, error) {
+func (h *Client) observeMachine(ctx context.Context, s Spec, m Machine, found *inventory, about *surroundings) (MachineState, error) {
 	set, pod := found.sets[s.HostName(m)], found.pods[s.podName(m)]
 	state := MachineState{Exists: set != nil || pod != nil, Complete: true}
 
@@ -243,7 +243,7 @@ func (h *Host) observeMachine(ctx context.Context, s Spec, m Machine, found *inv
 }
 
 // observeServices compares the Services of a machine.
-func (h *Host) observeServices(ctx context.Context, s Spec, m Machine, found *inventory, state *MachineState) error {
+func (h *Client) observeServices(ctx context.Context, s Spec, m Machine, found *inventory, state *MachineState) error {
 	for _, service := range s.services(m) {
 		lines, exists, err := h.serviceDrift(ctx, service, found.services[service.Name])
 		if err != nil {
@@ -286,7 +286,7 @@ func (state *MachineState) describe(pod *corev1.Pod) {
 }
 
 // observeSet compares the StatefulSet to what is wanted, and the pod to the StatefulSet.
-func (h *Host) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, pod *corev1.Pod, state *MachineState) error {
+func (h *Client) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, pod *corev1.Pod, state *MachineState) error {
 	switch {
 	case live == nil:
 		state.Complete = false
@@ -323,7 +323,7 @@ func (h *Host) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1.S
 }
 
 // compareSet compares a StatefulSet to what is wanted, and its template apart from the rest.
-func (h *Host) compareSet(ctx context.Context, set, live *appsv1.StatefulSet, state *MachineState) error {
+func (h *Client) compareSet(ctx context.Context, set, live *appsv1.StatefulSet, state *MachineState) error {
 	wanted, err := fieldsOf(setKind, set)
 	if err != nil {
 		return err

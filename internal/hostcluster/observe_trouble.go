@@ -19,17 +19,17 @@ import (
 // surroundings is what an observation asks about besides the objects of the machines, at most once, and only when a machine
 // has trouble.
 type surroundings struct {
-	host    *Host
+	host    *Client
 	nodes   func() (map[string]*corev1.Node, error)
 	volumes func() (map[string]*corev1.PersistentVolume, error)
 }
 
 // newSurroundings asks nothing yet. Maps are nil when the credentials may not read.
-func (h *Host) newSurroundings(ctx context.Context, s Spec) *surroundings {
+func (h *Client) newSurroundings(ctx context.Context, s Spec) *surroundings {
 	return &surroundings{
 		host: h,
 		nodes: sync.OnceValues(func() (map[string]*corev1.Node, error) {
-			list, err := h.client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+			list, err := h.API().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return nil, unlessForbidden(fmt.Errorf("list the nodes of %s: %w", h, err))
 			}
@@ -37,7 +37,7 @@ func (h *Host) newSurroundings(ctx context.Context, s Spec) *surroundings {
 			return byNames(list.Items), nil
 		}),
 		volumes: sync.OnceValues(func() (map[string]*corev1.PersistentVolume, error) {
-			list, err := h.client().CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+			list, err := h.API().CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return nil, unlessForbidden(fmt.Errorf("list the volumes of %s for %s: %w", h, s.Cluster, err))
 			}
@@ -213,7 +213,7 @@ func claimClass(claim *corev1.PersistentVolumeClaim) string {
 
 // lastEvent is the last one about an object.
 func (about *surroundings) lastEvent(ctx context.Context, k *kind, o metav1.Object) (string, error) {
-	list, err := about.host.client().CoreV1().Events(o.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: fieldselector.Set{
+	list, err := about.host.API().CoreV1().Events(o.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: fieldselector.Set{
 		"involvedObject.kind": k.name, "involvedObject.name": o.GetName(), "involvedObject.uid": string(o.GetUID()),
 	}.String()})
 

@@ -11,7 +11,7 @@ import (
 
 // observeClaims compares the claims, and says what of them is wanted and can never be had. That claims with data have vanished is for explain,
 // unless a pod still has what was in them.
-func (h *Host) observeClaims(ctx context.Context, s Spec, m Machine, found *inventory, vanished []string, state *MachineState) error {
+func (h *Client) observeClaims(ctx context.Context, s Spec, m Machine, found *inventory, vanished []string, state *MachineState) error {
 	kept := keepsClaims(found.pods[s.podName(m)])
 	state.Stays = append(state.Stays, found.conflictsOf(s, m)...)
 

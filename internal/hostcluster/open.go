@@ -7,7 +7,6 @@ import (
 	"net"
 	"time"
 
-	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -44,15 +43,12 @@ func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) 
 
 // Host is a Kubernetes cluster that machines run on. It is safe for concurrent use.
 type Host struct {
-	// config is that of clients of the host: without credentials, which its transport adds.
-	config    *rest.Config
-	api       clientgo.Interface
-	base      string // URL of the API
+	*Client
+
 	closeIdle func()
 	forwards  *portforward.Forwarder
 	pods      *podLists
 	reach     func(ctx context.Context, network, address string) (net.Conn, error)
-	progress  func(string)
 }
 
 const (
@@ -89,19 +85,15 @@ func Open(o Options) (*Host, error) {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
 
-	h := &Host{base: base, closeIdle: closeIdle, forwards: forwards, reach: o.Reach, progress: o.Progress}
-	h.config = &rest.Config{
+	client, err := NewClient(&rest.Config{
 		Host: base, Transport: retrying{transport}, WarningHandler: rest.NoWarnings{}, UserAgent: userAgent,
 		RateLimiter: flowcontrol.NewTokenBucketRateLimiter(requestRate, requestBurst),
-	}
-
-	if h.api, err = clientgo.NewForConfig(h.config); err != nil {
+	}, o.Progress)
+	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
 
-	h.pods = newPodLists(h.api)
-
-	return h, nil
+	return &Host{Client: client, closeIdle: closeIdle, forwards: forwards, pods: newPodLists(client.API()), reach: o.Reach}, nil
 }
 
 func (o Options) config() (*rest.Config, error) {
@@ -134,8 +126,5 @@ func (h *Host) Close() {
 	h.closeIdle()
 }
 
-// client is the host's API. What is transient is repeated, see retrying.
-func (h *Host) client() clientgo.Interface { return h.api }
-
-// String names the host in errors.
-func (h *Host) String() string { return "the host cluster at " + h.base }
+// Check looks for all that would keep the machines of a Spec from being made, see [preflight.Check].
+func (h *Host) Check(ctx context.Context, s Spec) ([]Finding, error) { return Check(ctx, h.Client, s) }

@@ -25,7 +25,7 @@ const postmortem = 5 * time.Second
 // becomes that of a single one.
 //
 // The machine has to be out of its cluster by then: nothing here asks etcd.
-func (h *Host) Remove(ctx context.Context, s Spec, machine string) error {
+func (h *Client) Remove(ctx context.Context, s Spec, machine string) error {
 	m, ok := s.Machine(machine)
 	if !ok {
 		return wait.Permanent(fmt.Errorf("cluster %s has no machine %s", s.Cluster, machine))
@@ -56,7 +56,7 @@ func (h *Host) Remove(ctx context.Context, s Spec, machine string) error {
 // credentials may not delete, which stays and is told of. It refuses while there are control planes of the cluster, whatever the Spec
 // says of them. Workers that are left are without a cluster: they stay, and so does the namespace, and
 // the error is a [WorkersLeftError] when all else is done. Idempotent.
-func (h *Host) RemoveShared(ctx context.Context, s Spec) error {
+func (h *Client) RemoveShared(ctx context.Context, s Spec) error {
 	found, err := h.look(ctx, s, s.Selector())
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (i *inventory) all() (objects []object) {
 
 // clear deletes the objects of some kinds that are ours and that a selector matches, and returns when there are none. That is asked
 // again and again, so that what a controller makes meanwhile goes, too. What is optional and may not be deleted stays.
-func (h *Host) clear(ctx context.Context, s Spec, selector string, kinds ...*kind) error {
+func (h *Client) clear(ctx context.Context, s Spec, selector string, kinds ...*kind) error {
 	var pod *corev1.Pod
 
 	stays := map[types.UID]bool{}
@@ -214,7 +214,7 @@ func (h *Host) clear(ctx context.Context, s Spec, selector string, kinds ...*kin
 }
 
 // discard deletes an object that is not about to go. What is optional stays where it may not be deleted.
-func (h *Host) discard(ctx context.Context, k *kind, o object) (stays bool, err error) {
+func (h *Client) discard(ctx context.Context, k *kind, o object) (stays bool, err error) {
 	if o.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
@@ -230,7 +230,7 @@ func (h *Host) discard(ctx context.Context, k *kind, o object) (stays bool, err 
 }
 
 // inOrder are the objects that are ours, the claim of /var first: should this end in the middle and the machine be wanted again, it is better
-// to have its configuration and no data of etcd, with which Talos joins anew where the others have a quorum (see [Host.vanished]), than data
+// to have its configuration and no data of etcd, with which Talos joins anew where the others have a quorum (see [Client.vanished]), than data
 // of a member that is not in etcd any more and no configuration.
 func inOrder(s Spec, objects []object) []object {
 	ours := slices.DeleteFunc(objects, func(o object) bool { return !s.ours(o) })
@@ -252,10 +252,10 @@ func inOrder(s Spec, objects []object) []object {
 
 // list is what a selector matches of a kind. What only the host's own controllers make need not be readable, because they remove it, nor
 // what is not made without the right to read it.
-func (h *Host) list(ctx context.Context, k *kind, namespace, selector string) ([]object, error) {
+func (h *Client) list(ctx context.Context, k *kind, namespace, selector string) ([]object, error) {
 	list := k.list()
 
-	err := k.client(h.client()).Get().NamespaceIfScoped(namespace, !k.cluster).Resource(k.resource).
+	err := k.client(h.API()).Get().NamespaceIfScoped(namespace, !k.cluster).Resource(k.resource).
 		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, parameters).Do(ctx).Into(list)
 
 	switch {

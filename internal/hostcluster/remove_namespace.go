@@ -29,7 +29,7 @@ var inEveryNamespace = map[schema.GroupResource][]string{
 }
 
 // removeNamespace deletes a namespace that talosop made when there is nothing else in it. When that is not certain it stays.
-func (h *Host) removeNamespace(ctx context.Context, s Spec) error {
+func (h *Client) removeNamespace(ctx context.Context, s Spec) error {
 	live, err := h.get(ctx, namespaceKind, "", s.Namespace)
 
 	switch {
@@ -63,8 +63,8 @@ func (h *Host) removeNamespace(ctx context.Context, s Spec) error {
 
 // somethingIn names the first thing in a namespace that the host did not put there by itself, empty when there is none. What may not be
 // listed might be there, and counts.
-func (h *Host) somethingIn(ctx context.Context, namespace string) (string, error) {
-	lists, err := h.client().Discovery().ServerPreferredNamespacedResources()
+func (h *Client) somethingIn(ctx context.Context, namespace string) (string, error) {
+	lists, err := h.API().Discovery().ServerPreferredNamespacedResources()
 
 	// The API of an aggregated server that is away cannot be looked at.
 	if discovery.IsGroupDiscoveryFailedError(err) {

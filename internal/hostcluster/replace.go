@@ -14,9 +14,9 @@ import (
 // Replace gives a machine's StatefulSet the wanted template and deletes its pod when that was made from another one, which is how a machine gets
 // another version of Talos. It returns when that pod is gone; the host makes the next one. The pod is ended as Talos wants it,
 // within its grace period. Disruptive, and idempotent: a pod that is already right stays, and what was interrupted anywhere is
-// finished by the next call. Claims are kept. Errors are final (wait.IsPermanent) for what [Host.Ensure] refuses, for a machine
+// finished by the next call. Claims are kept. Errors are final (wait.IsPermanent) for what [Client.Ensure] refuses, for a machine
 // that the Spec does not have, and for one whose claims were deleted: its pod is all that keeps them, and stays.
-func (h *Host) Replace(ctx context.Context, s Spec, machine string) error {
+func (h *Client) Replace(ctx context.Context, s Spec, machine string) error {
 	m, found, err := h.lookAt(ctx, s, machine)
 	if err != nil {
 		return err
@@ -60,8 +60,8 @@ func (h *Host) Replace(ctx context.Context, s Spec, machine string) error {
 }
 
 // Restart deletes the pod of a machine, gracefully, and returns when it is gone; the host makes the next one from the template that the StatefulSet
-// has. Disruptive. A machine without a pod is left to the host. That of a machine whose claims were deleted stays, as with [Host.Replace].
-func (h *Host) Restart(ctx context.Context, s Spec, machine string) error {
+// has. Disruptive. A machine without a pod is left to the host. That of a machine whose claims were deleted stays, as with [Client.Replace].
+func (h *Client) Restart(ctx context.Context, s Spec, machine string) error {
 	m, _, err := h.lookAt(ctx, s, machine)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (h *Host) Restart(ctx context.Context, s Spec, machine string) error {
 // It returns when the old ones are gone and the new claims are made; all that the machine had is lost. Destructive. From its first
 // change on it is recorded in the StatefulSet that the machine is to be wiped: what was interrupted is finished by the next Wipe,
 // Replace or Ensure, and a machine never comes back with some of its volumes and not the others.
-func (h *Host) Wipe(ctx context.Context, s Spec, machine string) error {
+func (h *Client) Wipe(ctx context.Context, s Spec, machine string) error {
 	m, found, err := h.lookAt(ctx, s, machine)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (h *Host) Wipe(ctx context.Context, s Spec, machine string) error {
 	return h.wipe(ctx, s, m, found.sets[s.HostName(m)])
 }
 
-func (h *Host) wipe(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet) error {
+func (h *Client) wipe(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet) error {
 	if live != nil && live.DeletionTimestamp == nil {
 		if err := h.beginWipe(ctx, s, m, live); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (h *Host) wipe(ctx context.Context, s Spec, m Machine, live *appsv1.Statefu
 }
 
 // beginWipe marks the StatefulSet and lets it have no pod: one that is made while the claims go would hold them.
-func (h *Host) beginWipe(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet) error {
+func (h *Client) beginWipe(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet) error {
 	marked := s.statefulSet(m)
 	marked.Annotations = merged(marked.Annotations, map[string]string{wipeAnnotation: "true"})
 	*marked.Spec.Replicas = 0
@@ -137,7 +137,7 @@ func (h *Host) beginWipe(ctx context.Context, s Spec, m Machine, live *appsv1.St
 }
 
 // lookAt finds a machine of the Spec and its objects.
-func (h *Host) lookAt(ctx context.Context, s Spec, machine string) (Machine, *inventory, error) {
+func (h *Client) lookAt(ctx context.Context, s Spec, machine string) (Machine, *inventory, error) {
 	m, ok := s.Machine(machine)
 	if !ok {
 		return Machine{}, nil, wait.Permanent(fmt.Errorf("cluster %s has no machine %s", s.Cluster, machine))
@@ -149,7 +149,7 @@ func (h *Host) lookAt(ctx context.Context, s Spec, machine string) (Machine, *in
 }
 
 // awaitTaken returns the StatefulSet once its controller has seen it as it is.
-func (h *Host) awaitTaken(ctx context.Context, set *appsv1.StatefulSet) (*appsv1.StatefulSet, error) {
+func (h *Client) awaitTaken(ctx context.Context, set *appsv1.StatefulSet) (*appsv1.StatefulSet, error) {
 	uid := set.UID
 
 	err := wait.Until(ctx, lookEvery, func(ctx context.Context) error {
@@ -183,7 +183,7 @@ func (h *Host) awaitTaken(ctx context.Context, set *appsv1.StatefulSet) (*appsv1
 
 // endPod deletes the pod of a machine when it is to go, and waits for one that goes anyhow. Claims that went with it are made again
 // where an empty one does: the next pod waits for them.
-func (h *Host) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.Pod) bool) error {
+func (h *Client) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.Pod) bool) error {
 	o, err := h.get(ctx, podKind, s.Namespace, s.podName(m))
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func (h *Host) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.
 }
 
 // renewClaims makes the claims of a machine again that went with its pod and had no data.
-func (h *Host) renewClaims(ctx context.Context, s Spec, m Machine) error {
+func (h *Client) renewClaims(ctx context.Context, s Spec, m Machine) error {
 	found, err := h.look(ctx, s, s.MachineSelector(m))
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (h *Host) renewClaims(ctx context.Context, s Spec, m Machine) error {
 }
 
 // awaitPodGone says why a pod does not go, which is its node as a rule.
-func (h *Host) awaitPodGone(ctx context.Context, s Spec, pod *corev1.Pod) error {
+func (h *Client) awaitPodGone(ctx context.Context, s Spec, pod *corev1.Pod) error {
 	err := h.awaitGone(ctx, podKind, pod)
 	if err == nil || ctx.Err() == nil {
 		return err

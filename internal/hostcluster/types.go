@@ -50,7 +50,7 @@ type Spec struct {
 	// Labels and Annotations are put on every object.
 	Labels, Annotations map[string]string
 	// PodCIDRs and ServiceCIDRs are the networks of the Talos cluster, which must not be the host's; they are
-	// only looked at by [Host.Check].
+	// only looked at by [Check].
 	PodCIDRs, ServiceCIDRs []netip.Prefix
 	// Machines of the resource, wanted ones and those that are to go.
 	Machines []Machine

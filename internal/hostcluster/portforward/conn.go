@@ -157,17 +157,17 @@ func (c *conn) SetReadDeadline(t time.Time) error { return c.failed(c.Conn.SetRe
 // SetWriteDeadline implements net.Conn.
 func (c *conn) SetWriteDeadline(t time.Time) error { return c.failed(c.Conn.SetWriteDeadline(t), nil) }
 
-// address is the far end, as people know it.
-type address string
+// Address is the far end, as people know it.
+type Address string
 
 // Network implements net.Addr.
-func (address) Network() string { return "port-forward" }
+func (Address) Network() string { return "port-forward" }
 
 // String implements net.Addr.
-func (a address) String() string { return string(a) }
+func (a Address) String() string { return string(a) }
 
 // LocalAddr implements net.Conn.
-func (c *conn) LocalAddr() net.Addr { return address("talosop") }
+func (c *conn) LocalAddr() net.Addr { return Address("talosop") }
 
 // RemoteAddr implements net.Conn.
-func (c *conn) RemoteAddr() net.Addr { return address(net.JoinHostPort(c.session.name, c.port)) }
+func (c *conn) RemoteAddr() net.Addr { return Address(net.JoinHostPort(c.session.name, c.port)) }
