@@ -132,7 +132,7 @@ func (f *fakeCluster) Apply(_ context.Context, spec release.Spec, chart *release
 	}
 
 	if f.failing != nil {
-		return outcome, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Troubles: []string{"Pod a/b: ImagePullBackOff\nback-off"}, Next: "It stays failed."}
+		return outcome, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Diagnosis: []string{"Pod a/b: ImagePullBackOff\nback-off"}, Next: "It stays failed."}
 	}
 
 	return outcome, f.late

@@ -99,7 +99,7 @@ func addonReport(verb string, r *addonRun, outcome release.Outcome, err error) r
 	var failed *release.FailedError
 	if errors.As(err, &failed) {
 		what.Cause = causeLines(addonCause(failed.Cause))
-		for _, trouble := range failed.Troubles {
+		for _, trouble := range failed.Diagnosis {
 			what.Cause = append(what.Cause, strings.ReplaceAll(trouble, "\n", "\n    "))
 		}
 
@@ -222,7 +222,7 @@ func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
 
 	var failed *release.FailedError
 	if errors.As(err, &failed) {
-		what.Cause = append(causeLines(addonCause(failed.Cause)), failed.Troubles...)
+		what.Cause = append(causeLines(addonCause(failed.Cause)), failed.Diagnosis...)
 		what.Next = cmp.Or(failed.Next, what.Next)
 	}
 

@@ -30,7 +30,7 @@ func (s *Store) complete(
 	}
 	have, err := subcharts(files)
 	if err != nil {
-		return nil, nil, trouble(from.Chart+" has a broken dependency", err, ErrDamaged)
+		return nil, nil, newError(from.Chart+" has a broken dependency", err, ErrDamaged)
 	}
 	for group, sub := range have {
 		if replaced(sub.Metadata, declared) {
@@ -51,7 +51,7 @@ func (s *Store) complete(
 	}
 	whole, err := loader.LoadFiles(files)
 	if err != nil {
-		return nil, nil, trouble(from.Chart+" is no chart that helm can read with its dependencies", err, ErrDamaged)
+		return nil, nil, newError(from.Chart+" is no chart that helm can read with its dependencies", err, ErrDamaged)
 	}
 	return whole, files, nil
 }
@@ -124,10 +124,10 @@ func replaced(have *helmchart.Metadata, declared []*helmchart.Dependency) bool {
 // dependency brings one dependency, as files below charts.
 func (s *Store) dependency(ctx context.Context, from Source, one *helmchart.Dependency) ([]*loader.BufferedFile, *helmchart.Chart, error) {
 	if one.Repository == "" {
-		return nil, nil, trouble("it names no repository and is not in charts/ in the version "+one.Version, nil, ErrDamaged)
+		return nil, nil, newError("it names no repository and is not in charts/ in the version "+one.Version, nil, ErrDamaged)
 	}
 	if folder, ok := strings.CutPrefix(one.Repository, fileScheme); ok {
-		return fromNeighbour(from, one, folder)
+		return fromSibling(from, one, folder)
 	}
 	source := from
 	source.Chart, source.Repository, source.Version = one.Name, one.Repository, one.Version
@@ -135,23 +135,23 @@ func (s *Store) dependency(ctx context.Context, from Source, one *helmchart.Depe
 	if !from.PassCredentials {
 		source.Username, source.Password = "", ""
 	}
-	got, err := s.parcel(ctx, source)
+	got, err := s.download(ctx, source)
 	if err != nil {
 		return nil, nil, err
 	}
 	sub, err := loader.LoadArchive(bytes.NewReader(got.archive))
 	if err != nil {
-		return nil, nil, trouble(got.from+" is no package of a chart", err, ErrDamaged)
+		return nil, nil, newError(got.from+" is no package of a chart", err, ErrDamaged)
 	}
-	if err := announced(got, sub.Metadata); err != nil {
+	if err := checkExpected(got, sub.Metadata); err != nil {
 		return nil, nil, err
 	}
 	name := fmt.Sprintf("%s%s-%s.tgz", chartsFolder, sub.Name(), sub.Metadata.Version)
 	return []*loader.BufferedFile{{Name: name, Data: got.archive}}, sub, nil
 }
 
-// fromNeighbour takes a dependency from another folder; a relative one is as seen from the chart.
-func fromNeighbour(from Source, one *helmchart.Dependency, folder string) ([]*loader.BufferedFile, *helmchart.Chart, error) {
+// fromSibling takes a dependency from another folder; a relative one is as seen from the chart.
+func fromSibling(from Source, one *helmchart.Dependency, folder string) ([]*loader.BufferedFile, *helmchart.Chart, error) {
 	if !filepath.IsAbs(folder) {
 		folder = filepath.Join(from.Chart, filepath.FromSlash(folder))
 	}
@@ -161,7 +161,7 @@ func fromNeighbour(from Source, one *helmchart.Dependency, folder string) ([]*lo
 	}
 	if !meets(sub.Metadata, one) {
 		text := fmt.Sprintf("%s is the chart %s %s, not %s %s", folder, sub.Name(), sub.Metadata.Version, one.Name, one.Version)
-		return nil, nil, trouble(text, nil, ErrNoVersion)
+		return nil, nil, newError(text, nil, ErrNoVersion)
 	}
 	group := chartsFolder + sub.Name() + "-" + sub.Metadata.Version + "/"
 	for _, file := range files {

@@ -11,7 +11,7 @@ import (
 var (
 	// ErrUnreachable is that a server gave no answer: anything might be.
 	ErrUnreachable = errors.New("no answer")
-	// ErrCertificate is that TLS came to nothing: a certificate that is not believed, one that the
+	// ErrCertificate is that TLS came to nothing: a certificate that is not trusted, one that the
 	// server misses, or a server without TLS. Such an error is ErrUnreachable too.
 	ErrCertificate = errors.New("no TLS connection")
 	// ErrCredentials is that the server refused the credentials, or wants some (401, 403).
@@ -21,7 +21,7 @@ var (
 	// ErrNoVersion is that the chart has no such version.
 	ErrNoVersion = errors.New("no such version")
 	// ErrDamaged is that what is there is no chart that can be installed, or not the one that was
-	// announced (digest, provenance).
+	// expected (digest, provenance).
 	ErrDamaged = errors.New("not a usable chart")
 	// ErrTooLarge is that an index or a package is larger than any real one. It is ErrDamaged too.
 	ErrTooLarge = errors.New("too large")
@@ -33,7 +33,7 @@ var (
 	// errTransient is an ErrUnreachable that may be gone a moment later.
 	errTransient = errors.New("try again")
 	// errMismatch is an ErrDamaged that a newer index may explain.
-	errMismatch = errors.New("other content than announced")
+	errMismatch = errors.New("other content than expected")
 )
 
 // sourceError is what went wrong, in words for a user, and which of the errors above it is.
@@ -43,8 +43,8 @@ type sourceError struct {
 	cause error
 }
 
-// trouble makes an error of kinds. The text is complete but for the cause, which may be nil.
-func trouble(text string, cause error, kinds ...error) error {
+// newError makes an error of kinds. The text is complete but for the cause, which may be nil.
+func newError(text string, cause error, kinds ...error) error {
 	return &sourceError{text: text, kinds: kinds, cause: cause}
 }
 
@@ -64,18 +64,18 @@ func (e *sourceError) Unwrap() []error {
 	return append(slices.Clone(e.kinds), e.cause)
 }
 
-// concealedError is an error whose text held a secret.
-type concealedError struct {
+// redactedError is an error whose text held a secret.
+type redactedError struct {
 	text string
 	err  error
 }
 
-func (e *concealedError) Error() string { return e.text }
-func (e *concealedError) Unwrap() error { return e.err }
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
 
-// conceal takes the secrets of a source out of the text of an error: a server may send back
+// redact takes the secrets of a source out of the text of an error: a server may send back
 // whatever it was sent.
-func conceal(err error, from Source) error {
+func redact(err error, from Source) error {
 	if err == nil {
 		return nil
 	}
@@ -92,11 +92,11 @@ func conceal(err error, from Source) error {
 	if text == before {
 		return err
 	}
-	return &concealedError{text: text, err: err}
+	return &redactedError{text: text, err: err}
 }
 
-// shown is a URL without what may be secret in it: user, query and fragment.
-func shown(u *url.URL) string {
+// displayURL is a URL without what may be secret in it: user, query and fragment.
+func displayURL(u *url.URL) string {
 	plain := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return plain.String()
 }

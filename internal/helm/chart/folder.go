@@ -24,43 +24,43 @@ func isFolder(from Source) (bool, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		text := fmt.Sprintf("there is no folder and no package %s here; a chart of a repository needs the repository's URL", from.Chart)
-		return false, trouble(text, nil, ErrNoChart)
+		return false, newError(text, nil, ErrNoChart)
 	case err != nil:
-		return false, trouble("the chart cannot be read", err, ErrNoChart)
+		return false, newError("the chart cannot be read", err, ErrNoChart)
 	}
 	return info.IsDir(), nil
 }
 
 // fromFile reads a package of this computer.
-func (s *Store) fromFile(ctx context.Context, from Source) (parcel, error) {
+func (s *Store) fromFile(ctx context.Context, from Source) (download, error) {
 	if ctx.Err() != nil {
-		return parcel{}, ctx.Err()
+		return download{}, ctx.Err()
 	}
 	read := func(name string) ([]byte, error) {
 		info, err := os.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, trouble("there is no file "+name, nil, errGone)
+			return nil, newError("there is no file "+name, nil, errGone)
 		}
 		if err == nil && info.Size() > s.packageLimit {
 			return nil, tooLarge(name, s.packageLimit)
 		}
 		if err != nil {
-			return nil, trouble("the file cannot be read", err, ErrNoChart)
+			return nil, newError("the file cannot be read", err, ErrNoChart)
 		}
 		body, err := os.ReadFile(name) //nolint:gosec // the path is the user's
 		if err != nil {
-			return nil, trouble("the file cannot be read", err, ErrNoChart)
+			return nil, newError("the file cannot be read", err, ErrNoChart)
 		}
 		return body, nil
 	}
 	archive, err := read(from.Chart)
 	if errors.Is(err, errGone) {
-		return parcel{}, trouble("there is no package "+from.Chart, nil, ErrNoChart)
+		return download{}, newError("there is no package "+from.Chart, nil, ErrNoChart)
 	}
 	if err != nil {
-		return parcel{}, err
+		return download{}, err
 	}
-	return parcel{
+	return download{
 		from: from.Chart, name: filepath.Base(from.Chart), archive: archive,
 		provenance: func(context.Context) ([]byte, error) { return read(from.Chart + ".prov") },
 	}, nil
@@ -72,7 +72,7 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 		return nil, ctx.Err()
 	}
 	if from.Verify {
-		return nil, trouble(from.Chart+" is a folder: only packages have provenance files that can be verified", nil, ErrDamaged)
+		return nil, newError(from.Chart+" is a folder: only packages have provenance files that can be verified", nil, ErrDamaged)
 	}
 	read, files, err := readFolder(from.Chart)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 		if from.UpdateDependencies {
 			advice = ""
 		}
-		return nil, trouble(from.Chart+" lacks dependencies"+advice, err, ErrDamaged)
+		return nil, newError(from.Chart+" lacks dependencies"+advice, err, ErrDamaged)
 	}
 	opened.files, opened.Digest = files, digestOfFiles(files)
 	return opened, ctx.Err()
@@ -103,11 +103,11 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 func readFolder(name string) (*helmchart.Chart, []*loader.BufferedFile, error) {
 	// Helm's loader takes a folder that is not there for an empty one.
 	if _, err := os.Stat(name); err != nil {
-		return nil, nil, trouble("there is no folder "+name, err, ErrNoChart)
+		return nil, nil, newError("there is no folder "+name, err, ErrNoChart)
 	}
 	read, err := loader.LoadDir(name)
 	if err != nil {
-		return nil, nil, trouble(name+" is no chart that helm can read", err, ErrDamaged)
+		return nil, nil, newError(name+" is no chart that helm can read", err, ErrDamaged)
 	}
 	files := make([]*loader.BufferedFile, 0, len(read.Raw))
 	for _, file := range read.Raw {

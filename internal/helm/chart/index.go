@@ -94,7 +94,7 @@ func readPart(name string, body []byte) (*catalog, error) {
 const entriesHead = "apiVersion: v1\nentries:\n"
 
 // splitIndex cuts an index in YAML, as all tools write it, into the charts and what is beside them.
-// ok is false when it looks unusual.
+// ok is false when it is unusual.
 func splitIndex(body []byte) (beside []byte, charts [][]byte, ok bool) {
 	inside, indent, begin, end := false, 0, 0, 0
 	for line := range bytes.Lines(body) {
@@ -160,14 +160,14 @@ func (c *catalog) choose(from Source, host string) (indexed, error) {
 	versions, ok := c.versions[from.Chart]
 	if !ok {
 		text := fmt.Sprintf("%s has no chart %s; it has: %s", host, from.Chart, some(c.like(from.Chart)))
-		return indexed{}, trouble(text, nil, ErrNoChart)
+		return indexed{}, newError(text, nil, ErrNoChart)
 	}
 	entries := make(repo.ChartVersions, 0, len(versions))
 	for _, v := range versions {
 		entries = append(entries, &repo.ChartVersion{Metadata: &helmchart.Metadata{Version: v.number}})
 	}
 	index := repo.IndexFile{Entries: map[string]repo.ChartVersions{from.Chart: entries}}
-	chosen, err := index.Get(from.Chart, from.wish())
+	chosen, err := index.Get(from.Chart, from.constraint())
 	if err != nil {
 		return indexed{}, noVersion(from, from.Chart, host, numbers(versions))
 	}

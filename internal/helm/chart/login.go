@@ -28,12 +28,12 @@ type registryReader struct {
 }
 
 // openRegistry makes a reader. Helm's own client does not take a context, reads the content of a chart
-// with its manifest, and believes any size that a manifest claims; this is the library below it.
+// with its manifest, and trusts any size that a manifest claims; this is the library below it.
 func (s *Store) openRegistry(from Source) (*registryReader, error) {
 	ref := from.reference()
 	repository, err := remote.NewRepository(ref.repository)
 	if err != nil {
-		return nil, trouble(ociScheme+ref.repository+" is no reference to a chart", err, ErrNoChart)
+		return nil, newError(ociScheme+ref.repository+" is no reference to a chart", err, ErrNoChart)
 	}
 	transport, closeIdle, err := from.access().transport(s.options.Stall)
 	if err != nil {
@@ -86,14 +86,14 @@ func (s *Store) credential(from Source, host string) (auth.CredentialFunc, error
 		credential, err := found(ctx, host)
 		if err != nil {
 			// A program that keeps credentials for helm or docker may fail.
-			return credential, trouble("the credentials for "+host+" that helm or docker keep cannot be read", err, ErrCredentials)
+			return credential, newError("the credentials for "+host+" that helm or docker keep cannot be read", err, ErrCredentials)
 		}
 		return credential, nil
 	}, nil
 }
 
 // shown is the reference without tag and digest; name and host are parts of it.
-func (r *registryReader) shown() string { return ociScheme + r.ref.repository }
+func (r *registryReader) displayURL() string { return ociScheme + r.ref.repository }
 
 func (r *registryReader) name() string {
 	return r.ref.repository[strings.LastIndex(r.ref.repository, "/")+1:]
@@ -103,8 +103,8 @@ func (r *registryReader) host() string {
 	return ociScheme + strings.TrimSuffix(r.ref.repository, "/"+r.name())
 }
 
-// trouble classifies an error of the registry library.
-func (r *registryReader) trouble(ctx context.Context, err error) error {
+// classify sorts an error of the registry library.
+func (r *registryReader) classify(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -113,18 +113,18 @@ func (r *registryReader) trouble(ctx context.Context, err error) error {
 	var connection net.Error
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", r.shown(), ctx.Err())
+		return fmt.Errorf("%s: %w", r.displayURL(), ctx.Err())
 	case errors.Is(err, ErrCredentials):
-		return trouble(r.shown(), err)
+		return newError(r.displayURL(), err)
 	case errors.As(err, &answer):
-		return refused(r.shown(), answer.StatusCode, r.from.access().hasCredentials())
+		return statusError(r.displayURL(), answer.StatusCode, r.from.access().hasCredentials())
 	case errors.Is(err, errdef.ErrNotFound):
-		return trouble(r.shown()+": 404 Not Found", nil, errGone)
+		return newError(r.displayURL()+": 404 Not Found", nil, errGone)
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		text := r.shown() + ": the registry wants credentials; none are given, and helm's and docker's files have none for it"
-		return trouble(text, nil, ErrCredentials)
+		text := r.displayURL() + ": the registry wants credentials; none are given, and helm's and docker's files have none for it"
+		return newError(text, nil, ErrCredentials)
 	case errors.As(err, &sent), errors.As(err, &connection):
-		return unanswered(ctx, r.shown(), err)
+		return connectionError(ctx, r.displayURL(), err)
 	}
-	return trouble(r.shown()+": the answer of the registry cannot be used", err, ErrDamaged)
+	return newError(r.displayURL()+": the answer of the registry cannot be used", err, ErrDamaged)
 }

@@ -38,34 +38,34 @@ func (p *Package) Chart() (*helmchart.Chart, error) {
 	return loader.LoadArchive(bytes.NewReader(p.archive))
 }
 
-// parcel is a package as it came.
-type parcel struct {
+// download is a package as it came.
+type download struct {
 	// from says where from, for people.
 	from string
 	// name of the file, which is what a provenance file calls it.
 	name    string
 	archive []byte
-	// pin is what was announced; what was not is empty.
+	// pin is what was expected; what was not is empty.
 	pin Pin
 	// provenance reads the provenance file, or returns errGone.
 	provenance func(context.Context) ([]byte, error)
 }
 
-// open makes sure that the chart can be installed and is the one that was announced.
-func (p parcel) open(from Source) (*Package, error) {
+// open makes sure that the chart can be installed and is the one that was expected.
+func (p download) open(from Source) (*Package, error) {
 	read, err := loader.LoadArchive(bytes.NewReader(p.archive))
 	if err != nil {
-		return nil, trouble(fmt.Sprintf("%s is no package of a chart (%s)", p.from, contentKind(p.archive)), err, ErrDamaged)
+		return nil, newError(fmt.Sprintf("%s is no package of a chart (%s)", p.from, contentKind(p.archive)), err, ErrDamaged)
 	}
 	opened, err := describe(p.from, read, from.Version)
 	if err != nil {
 		return nil, err
 	}
-	if err := announced(p, read.Metadata); err != nil {
+	if err := checkExpected(p, read.Metadata); err != nil {
 		return nil, err
 	}
 	if err := action.CheckDependencies(read, read.Metadata.Dependencies); err != nil {
-		return nil, trouble(p.from+" lacks dependencies and can only be repaired by those who packaged it", err, ErrDamaged)
+		return nil, newError(p.from+" lacks dependencies and can only be repaired by those who packaged it", err, ErrDamaged)
 	}
 	if p.pin.Version != "" {
 		opened.Name, opened.Version = p.pin.Name, p.pin.Version
@@ -74,13 +74,13 @@ func (p parcel) open(from Source) (*Package, error) {
 	return opened, nil
 }
 
-// announced compares a chart with what the index or the registry said of it.
-func announced(p parcel, have *helmchart.Metadata) error {
+// checkExpected compares a chart with what the index or the registry said of it.
+func checkExpected(p download, have *helmchart.Metadata) error {
 	if p.pin.Version == "" || have.Name == p.pin.Name && sameVersion(have.Version, p.pin.Version) {
 		return nil
 	}
-	text := fmt.Sprintf("%s holds the chart %s %s, but %s %s was announced", p.from, have.Name, have.Version, p.pin.Name, p.pin.Version)
-	return trouble(text, nil, ErrDamaged)
+	text := fmt.Sprintf("%s holds the chart %s %s, but %s %s was expected", p.from, have.Name, have.Version, p.pin.Name, p.pin.Version)
+	return newError(text, nil, ErrDamaged)
 }
 
 // describe checks the chart itself. want is the version that was asked for.
@@ -89,11 +89,11 @@ func describe(from string, read *helmchart.Chart, want string) (*Package, error)
 	// As helm does before it installs or upgrades (cmd/helm/install.go, checkIfInstallable).
 	if meta.Type != "" && meta.Type != "application" {
 		text := fmt.Sprintf("%s: %s charts cannot be installed, they serve as dependencies of others", from, meta.Type)
-		return nil, trouble(text, nil, ErrDamaged)
+		return nil, newError(text, nil, ErrDamaged)
 	}
 	if !satisfies(meta.Version, want) {
 		text := fmt.Sprintf("%s is the chart %s in version %s, not %s", from, meta.Name, meta.Version, want)
-		return nil, trouble(text, nil, ErrNoVersion)
+		return nil, newError(text, nil, ErrNoVersion)
 	}
 	return &Package{
 		Pin:        Pin{Name: meta.Name, Version: meta.Version},
@@ -101,7 +101,7 @@ func describe(from string, read *helmchart.Chart, want string) (*Package, error)
 	}, nil
 }
 
-// satisfies says whether a version is the wanted one or in the wanted range; without a wish any is.
+// satisfies says whether a version is the wanted one or in the wanted range; without one any is.
 func satisfies(have, want string) bool {
 	if want == "" || have == want {
 		return true
@@ -126,15 +126,15 @@ func sameVersion(a, b string) bool {
 	return err == nil && first.Equal(second)
 }
 
-// wish is the version that helm looks for (cmd/helm/install.go: devel is a range, and only without a version).
-func (from Source) wish() string {
+// constraint is the version that helm asks for (cmd/helm/install.go: devel is a range, and only without a version).
+func (from Source) constraint() string {
 	if from.Version == "" && from.Devel {
 		return ">0.0.0-0"
 	}
 	return from.Version
 }
 
-// wanted is the wish in words.
+// wanted is the constraint in words.
 func (from Source) wanted() string {
 	switch {
 	case from.Version != "":

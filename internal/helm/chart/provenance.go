@@ -10,20 +10,20 @@ import (
 )
 
 // verify checks the signature of a package against the keys in a file.
-func (p parcel) verify(ctx context.Context, keyring string) (err error) {
+func (p download) verify(ctx context.Context, keyring string) (err error) {
 	if keyring == "" {
-		return trouble("the provenance of "+p.from+" cannot be verified without a keyring", nil, ErrDamaged)
+		return newError("the provenance of "+p.from+" cannot be verified without a keyring", nil, ErrDamaged)
 	}
 	signed, err := p.provenance(ctx)
 	if errors.Is(err, errGone) {
-		return trouble(p.from+" has no provenance file", err, ErrDamaged)
+		return newError(p.from+" has no provenance file", err, ErrDamaged)
 	}
 	if err != nil {
 		return err
 	}
 	keys, err := provenance.NewFromKeyring(keyring, "")
 	if err != nil {
-		return trouble("the keyring "+keyring+" cannot be read", err, ErrDamaged)
+		return newError("the keyring "+keyring+" cannot be read", err, ErrDamaged)
 	}
 	// Helm verifies files alone, and their names are part of what is signed.
 	folder, err := os.MkdirTemp("", "talosop-verify-")
@@ -39,7 +39,7 @@ func (p parcel) verify(ctx context.Context, keyring string) (err error) {
 		return err
 	}
 	if _, err := keys.Verify(name, name+".prov"); err != nil {
-		return trouble("the provenance of "+p.from+" is not right", err, ErrDamaged)
+		return newError("the provenance of "+p.from+" is not right", err, ErrDamaged)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (s *Store) artifact(ctx context.Context, from Source) (*artifact, error) {
 	}
 	found, _, err := s.artifacts.get(ctx, key, fresh, func(ctx context.Context) (*artifact, int64, error) {
 		var found *artifact
-		err := s.again(ctx, func() error {
+		err := s.retry(ctx, func() error {
 			r, err := s.openRegistry(from)
 			if err != nil {
 				return err
@@ -73,14 +73,14 @@ func (s *Store) artifact(ctx context.Context, from Source) (*artifact, error) {
 	return found, err
 }
 
-// choose finds the version that helm would (registry/client.go, ValidateReference), and where helm looks for
+// choose finds the version that helm would (registry/client.go, ValidateReference), and where helm asks for
 // a tag alone, such as for "1.2", also one in that range.
 func (r *registryReader) choose(ctx context.Context) (*artifact, error) {
-	want := r.from.wish()
+	want := r.from.constraint()
 	if r.ref.tag != "" {
 		if r.from.Version != "" && tagOf(r.from.Version) != tagOf(r.ref.tag) {
-			text := fmt.Sprintf("the reference %s names the version %s, not %s", r.shown(), versionOf(r.ref.tag), r.from.Version)
-			return nil, trouble(text, nil, ErrNoVersion)
+			text := fmt.Sprintf("the reference %s names the version %s, not %s", r.displayURL(), versionOf(r.ref.tag), r.from.Version)
+			return nil, newError(text, nil, ErrNoVersion)
 		}
 		want = versionOf(r.ref.tag)
 	}
@@ -107,25 +107,25 @@ func (r *registryReader) choose(ctx context.Context) (*artifact, error) {
 	}
 	found, err := r.read(ctx, tagOf(tag))
 	if errors.Is(err, errGone) {
-		return nil, trouble("the registry lists the tag "+tag+" of "+r.shown()+", but does not have it", err, ErrNoVersion)
+		return nil, newError("the registry lists the tag "+tag+" of "+r.displayURL()+", but does not have it", err, ErrNoVersion)
 	}
 	return found, err
 }
 
 func (r *registryReader) byDigest(ctx context.Context, want string) (*artifact, error) {
 	if _, err := digest.Parse(r.ref.digest); err != nil {
-		return nil, trouble("the reference "+r.shown()+" has the invalid digest "+r.ref.digest, err, ErrNoVersion)
+		return nil, newError("the reference "+r.displayURL()+" has the invalid digest "+r.ref.digest, err, ErrNoVersion)
 	}
 	found, err := r.read(ctx, r.ref.digest)
 	if errors.Is(err, errGone) {
-		return nil, trouble(fmt.Sprintf("%s has nothing with the digest %s", r.shown(), r.ref.digest), err, ErrNoVersion)
+		return nil, newError(fmt.Sprintf("%s has nothing with the digest %s", r.displayURL(), r.ref.digest), err, ErrNoVersion)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !satisfies(found.pin.Version, want) {
-		text := fmt.Sprintf("%s with the digest %s is the version %s, not %s", r.shown(), r.ref.digest, found.pin.Version, want)
-		return nil, trouble(text, nil, ErrNoVersion)
+		text := fmt.Sprintf("%s with the digest %s is the version %s, not %s", r.displayURL(), r.ref.digest, found.pin.Version, want)
+		return nil, newError(text, nil, ErrNoVersion)
 	}
 	return found, nil
 }
@@ -141,8 +141,8 @@ func (r *registryReader) tags(ctx context.Context) ([]string, error) {
 		}
 		return nil
 	})
-	if err = r.trouble(ctx, err); errors.Is(err, errGone) {
-		return nil, trouble("there is no chart "+r.shown(), err, ErrNoChart)
+	if err = r.classify(ctx, err); errors.Is(err, errGone) {
+		return nil, newError("there is no chart "+r.displayURL(), err, ErrNoChart)
 	}
 	if err != nil {
 		return nil, err
@@ -166,10 +166,10 @@ func (r *registryReader) read(ctx context.Context, reference string) (*artifact,
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(body, &manifest); err != nil {
-		return nil, trouble(r.shown()+" has a manifest that cannot be read", err, ErrDamaged)
+		return nil, newError(r.displayURL()+" has a manifest that cannot be read", err, ErrDamaged)
 	}
 	if manifest.Config.MediaType != registry.ConfigMediaType {
-		return nil, trouble(fmt.Sprintf("%s is no chart: it is %s", r.shown(), artifactKind(manifest)), nil, ErrDamaged)
+		return nil, newError(fmt.Sprintf("%s is no chart: it is %s", r.displayURL(), artifactKind(manifest)), nil, ErrDamaged)
 	}
 	found := &artifact{repository: r.ref.repository}
 	for _, layer := range manifest.Layers {
@@ -181,7 +181,7 @@ func (r *registryReader) read(ctx context.Context, reference string) (*artifact,
 		}
 	}
 	if found.content == nil {
-		return nil, trouble(r.shown()+" is no chart: its manifest has no layer of the type "+registry.ChartLayerMediaType, nil, ErrDamaged)
+		return nil, newError(r.displayURL()+" is no chart: its manifest has no layer of the type "+registry.ChartLayerMediaType, nil, ErrDamaged)
 	}
 	found.pin, err = r.pin(ctx, manifest)
 	found.pin.Digest = normalDigest(found.content.Digest.String())
@@ -195,7 +195,7 @@ func (r *registryReader) readList(ctx context.Context, body []byte) (*artifact, 
 	const most = 8
 	var list ocispec.Index
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, trouble(r.shown()+" has an index that cannot be read", err, ErrDamaged)
+		return nil, newError(r.displayURL()+" has an index that cannot be read", err, ErrDamaged)
 	}
 	for _, one := range list.Manifests[:min(len(list.Manifests), most)] {
 		if one.MediaType != ocispec.MediaTypeImageManifest || one.Platform != nil {
@@ -206,7 +206,7 @@ func (r *registryReader) readList(ctx context.Context, body []byte) (*artifact, 
 			return found, err
 		}
 	}
-	return nil, trouble(r.shown()+" is no chart: it is a list of images for several platforms", nil, ErrDamaged)
+	return nil, newError(r.displayURL()+" is no chart: it is a list of images for several platforms", nil, ErrDamaged)
 }
 
 // pin reads name and version where helm writes them: in the annotations (registry/util.go,
@@ -225,7 +225,7 @@ func (r *registryReader) pin(ctx context.Context, manifest ocispec.Manifest) (Pi
 	}
 	var meta helmchart.Metadata
 	if err := json.Unmarshal(body, &meta); err != nil {
-		return Pin{}, trouble(r.shown()+" has a Chart.yaml that cannot be read", err, ErrDamaged)
+		return Pin{}, newError(r.displayURL()+" has a Chart.yaml that cannot be read", err, ErrDamaged)
 	}
 	return Pin{Name: meta.Name, Version: meta.Version}, nil
 }
@@ -248,29 +248,29 @@ const largestManifest int64 = 4 << 20
 func (r *registryReader) manifest(ctx context.Context, reference string) (body []byte, mediaType string, err error) {
 	found, content, err := r.remote.Manifests().FetchReference(ctx, reference)
 	if err != nil {
-		return nil, "", r.trouble(ctx, err)
+		return nil, "", r.classify(ctx, err)
 	}
 	defer func() { _ = content.Close() }()
-	body, err = readAll(ctx, "the manifest of "+r.shown(), content, largestManifest)
+	body, err = readAll(ctx, "the manifest of "+r.displayURL(), content, largestManifest)
 	if err == nil && digest.FromBytes(body) != found.Digest && found.Digest.Algorithm() == digest.SHA256 {
-		text := fmt.Sprintf("the manifest of %s has the digest %s, but %s was announced", r.shown(), digest.FromBytes(body), found.Digest)
-		err = trouble(text, nil, ErrDamaged)
+		text := fmt.Sprintf("the manifest of %s has the digest %s, but %s was expected", r.displayURL(), digest.FromBytes(body), found.Digest)
+		err = newError(text, nil, ErrDamaged)
 	}
 	return body, found.MediaType, err
 }
 
-// blob reads a layer and makes sure that it is the announced one.
+// blob reads a layer and makes sure that it is the expected one.
 func (r *registryReader) blob(ctx context.Context, layer ocispec.Descriptor, limit int64) ([]byte, error) {
-	at := "the layer " + layer.MediaType + " of " + r.shown()
+	at := "the layer " + layer.MediaType + " of " + r.displayURL()
 	if layer.Size > limit {
 		return nil, tooLarge(at, limit)
 	}
 	if err := layer.Digest.Validate(); err != nil {
-		return nil, trouble(at+" has an invalid digest", err, ErrDamaged)
+		return nil, newError(at+" has an invalid digest", err, ErrDamaged)
 	}
 	content, err := r.remote.Blobs().Fetch(ctx, layer)
 	if err != nil {
-		return nil, r.trouble(ctx, err)
+		return nil, r.classify(ctx, err)
 	}
 	defer func() { _ = content.Close() }()
 	body, err := readAll(ctx, at, content, limit)
@@ -278,7 +278,7 @@ func (r *registryReader) blob(ctx context.Context, layer ocispec.Descriptor, lim
 		return nil, err
 	}
 	if have := layer.Digest.Algorithm().FromBytes(body); have != layer.Digest {
-		return nil, trouble(fmt.Sprintf("%s has the digest %s, but %s was announced", at, have, layer.Digest), nil, ErrDamaged)
+		return nil, newError(fmt.Sprintf("%s has the digest %s, but %s was expected", at, have, layer.Digest), nil, ErrDamaged)
 	}
 	return body, nil
 }
@@ -288,7 +288,7 @@ func (s *Store) layer(ctx context.Context, from Source, found *artifact, layer o
 	key := fileKey{access: from.access(), at: ociScheme + found.repository, digest: layer.Digest.String()}
 	body, _, err := s.files.get(ctx, key, 0, func(ctx context.Context) ([]byte, int64, error) {
 		var body []byte
-		err := s.again(ctx, func() error {
+		err := s.retry(ctx, func() error {
 			r, err := s.openRegistry(from)
 			if err != nil {
 				return err
@@ -300,26 +300,26 @@ func (s *Store) layer(ctx context.Context, from Source, found *artifact, layer o
 		return body, int64(len(body)), err
 	})
 	if errors.Is(err, errGone) {
-		return nil, trouble("the registry has a manifest of "+ociScheme+found.repository+", but not its content", err, ErrDamaged)
+		return nil, newError("the registry has a manifest of "+ociScheme+found.repository+", but not its content", err, ErrDamaged)
 	}
 	return body, err
 }
 
-func (s *Store) fromRegistry(ctx context.Context, from Source) (parcel, error) {
+func (s *Store) fromRegistry(ctx context.Context, from Source) (download, error) {
 	found, err := s.artifact(ctx, from)
 	if err != nil {
-		return parcel{}, err
+		return download{}, err
 	}
 	archive, err := s.layer(ctx, from, found, *found.content)
 	if err != nil {
-		return parcel{}, err
+		return download{}, err
 	}
-	return parcel{
+	return download{
 		from: ociScheme + found.repository + ":" + tagOf(found.pin.Version), archive: archive, pin: found.pin,
 		name: found.pin.Name + "-" + found.pin.Version + ".tgz",
 		provenance: func(ctx context.Context) ([]byte, error) {
 			if found.provenance == nil {
-				return nil, trouble("its manifest has no layer of the type "+registry.ProvLayerMediaType, nil, errGone)
+				return nil, newError("its manifest has no layer of the type "+registry.ProvLayerMediaType, nil, errGone)
 			}
 			return s.layer(ctx, from, found, *found.provenance)
 		},
@@ -327,18 +327,18 @@ func (s *Store) fromRegistry(ctx context.Context, from Source) (parcel, error) {
 }
 
 // fromRegistryOf brings a chart that the index of a repository places in a registry, as Bitnami's does.
-func (s *Store) fromRegistryOf(ctx context.Context, from Source, chosen entry) (parcel, error) {
+func (s *Store) fromRegistryOf(ctx context.Context, from Source, chosen entry) (download, error) {
 	from.Chart, from.Repository, from.Version = chosen.at.String(), "", ""
 	if !from.PassCredentials {
 		from.Username, from.Password = "", ""
 	}
 	got, err := s.fromRegistry(ctx, from)
 	if err != nil {
-		return parcel{}, err
+		return download{}, err
 	}
 	if want := chosen.pin.Digest; want != "" && want != digestOf(got.archive) {
-		text := fmt.Sprintf("%s has the digest %s, but the index of %s announced %s", got.from, digestOf(got.archive), shown(chosen.origin), want)
-		return parcel{}, trouble(text, nil, ErrDamaged, errMismatch)
+		text := fmt.Sprintf("%s has the digest %s, but the index of %s expected %s", got.from, digestOf(got.archive), displayURL(chosen.origin), want)
+		return download{}, newError(text, nil, ErrDamaged, errMismatch)
 	}
 	got.pin = chosen.pin
 	return got, nil

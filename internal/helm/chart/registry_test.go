@@ -284,7 +284,7 @@ func TestRegistryDamagedContent(t *testing.T) {
 	if !errors.Is(err, ErrDamaged) || errors.Is(err, ErrUnreachable) {
 		t.Fatal(err)
 	}
-	texts(t, err, digestOf(content), "announced")
+	texts(t, err, digestOf(content), "expected")
 	store.packageLimit = 10
 	if _, err = store.Fetch(t.Context(), s.of("web", "1.0.0")); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)

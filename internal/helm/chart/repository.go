@@ -31,85 +31,85 @@ type entry struct {
 func (s *Store) entry(ctx context.Context, from Source) (chosen entry, known bool, err error) {
 	origin, err := url.Parse(from.Repository)
 	if err != nil {
-		return entry{}, false, trouble("the URL of the repository cannot be read", nil, ErrNoChart)
+		return entry{}, false, newError("the URL of the repository cannot be read", nil, ErrNoChart)
 	}
 	key := indexKey{access: from.access(), repository: origin.String()}
 	index, known, err := s.index(ctx, key, origin)
 	if err != nil {
 		return entry{}, known, err
 	}
-	found, err := index.choose(from, shown(origin))
+	found, err := index.choose(from, displayURL(origin))
 	if err != nil {
 		return entry{}, known, err
 	}
 	if found.url == "" {
-		text := fmt.Sprintf("the index of %s has no URL for %s %s", shown(origin), from.Chart, found.number)
-		return entry{}, known, trouble(text, nil, ErrDamaged)
+		text := fmt.Sprintf("the index of %s has no URL for %s %s", displayURL(origin), from.Chart, found.number)
+		return entry{}, known, newError(text, nil, ErrDamaged)
 	}
 	resolved, err := repo.ResolveReferenceURL(origin.String(), found.url)
 	if err != nil {
-		text := fmt.Sprintf("the index of %s has an invalid URL for %s %s", shown(origin), from.Chart, found.number)
-		return entry{}, known, trouble(text, nil, ErrDamaged)
+		text := fmt.Sprintf("the index of %s has an invalid URL for %s %s", displayURL(origin), from.Chart, found.number)
+		return entry{}, known, newError(text, nil, ErrDamaged)
 	}
 	at, err := url.Parse(resolved)
 	if err != nil {
-		return entry{}, known, trouble("the index of "+shown(origin)+" has an invalid URL for "+from.Chart, nil, ErrDamaged)
+		return entry{}, known, newError("the index of "+displayURL(origin)+" has an invalid URL for "+from.Chart, nil, ErrDamaged)
 	}
 	pin := Pin{Name: from.Chart, Version: found.number, Digest: normalDigest(found.digest)}
 	return entry{pin: pin, at: at, origin: origin, index: index, key: key}, known, nil
 }
 
-func (s *Store) fromRepository(ctx context.Context, from Source) (parcel, error) {
+func (s *Store) fromRepository(ctx context.Context, from Source) (download, error) {
 	chosen, known, err := s.entry(ctx, from)
 	if err != nil {
-		return parcel{}, err
+		return download{}, err
 	}
 	got, err := s.fromEntry(ctx, from, chosen)
 	if known && (errors.Is(err, errMismatch) || errors.Is(err, errGone)) {
 		// The package may be newer than the index that was kept.
 		s.indexes.forget(chosen.key, func(kept *catalog) bool { return kept == chosen.index })
 		if chosen, _, err = s.entry(ctx, from); err != nil {
-			return parcel{}, err
+			return download{}, err
 		}
 		got, err = s.fromEntry(ctx, from, chosen)
 	}
 	if errors.Is(err, errGone) {
-		text := fmt.Sprintf("the index of %s has %s %s, but its package is not there", shown(chosen.origin), chosen.pin.Name, chosen.pin.Version)
-		return parcel{}, trouble(text, err, ErrNoVersion)
+		text := fmt.Sprintf("the index of %s has %s %s, but its package is not there", displayURL(chosen.origin), chosen.pin.Name, chosen.pin.Version)
+		return download{}, newError(text, err, ErrNoVersion)
 	}
 	return got, err
 }
 
-func (s *Store) fromEntry(ctx context.Context, from Source, chosen entry) (parcel, error) {
+func (s *Store) fromEntry(ctx context.Context, from Source, chosen entry) (download, error) {
 	if strings.HasPrefix(chosen.at.String(), ociScheme) {
 		return s.fromRegistryOf(ctx, from, chosen)
 	}
 	archive, err := s.file(ctx, from.access(), chosen.at, chosen.origin, chosen.pin.Digest)
 	if err != nil {
-		return parcel{}, err
+		return download{}, err
 	}
-	return s.parcelAt(from.access(), chosen.at, chosen.origin, archive, chosen.pin), nil
+	return s.downloadAt(from.access(), chosen.at, chosen.origin, archive, chosen.pin), nil
 }
 
 // fromURL brings a package that no index speaks of.
-func (s *Store) fromURL(ctx context.Context, from Source) (parcel, error) {
+func (s *Store) fromURL(ctx context.Context, from Source) (download, error) {
 	at, err := url.Parse(from.Chart)
 	if err != nil {
-		return parcel{}, trouble("the URL of the chart cannot be read", nil, ErrNoChart)
+		return download{}, newError("the URL of the chart cannot be read", nil, ErrNoChart)
 	}
 	archive, err := s.file(ctx, from.access(), at, at, "")
 	if errors.Is(err, errGone) {
-		return parcel{}, trouble("there is no package", err, ErrNoChart)
+		return download{}, newError("there is no package", err, ErrNoChart)
 	}
 	if err != nil {
-		return parcel{}, err
+		return download{}, err
 	}
-	return s.parcelAt(from.access(), at, at, archive, Pin{}), nil
+	return s.downloadAt(from.access(), at, at, archive, Pin{}), nil
 }
 
-func (s *Store) parcelAt(a access, at, origin *url.URL, archive []byte, pin Pin) parcel {
-	return parcel{
-		from: shown(at), name: path.Base(at.Path), archive: archive, pin: pin,
+func (s *Store) downloadAt(a access, at, origin *url.URL, archive []byte, pin Pin) download {
+	return download{
+		from: displayURL(at), name: path.Base(at.Path), archive: archive, pin: pin,
 		provenance: func(ctx context.Context) ([]byte, error) {
 			beside := *at
 			beside.Path += ".prov"
@@ -124,15 +124,15 @@ func (s *Store) index(ctx context.Context, key indexKey, origin *url.URL) (*cata
 	return s.indexes.get(ctx, key, fresh, func(ctx context.Context) (*catalog, int64, error) {
 		resolved, err := repo.ResolveReferenceURL(origin.String(), "index.yaml")
 		if err != nil {
-			return nil, 0, trouble("the URL of the repository cannot be read", nil, ErrNoChart)
+			return nil, 0, newError("the URL of the repository cannot be read", nil, ErrNoChart)
 		}
 		at, err := url.Parse(resolved)
 		if err != nil {
-			return nil, 0, trouble("the URL of the repository cannot be read", nil, ErrNoChart)
+			return nil, 0, newError("the URL of the repository cannot be read", nil, ErrNoChart)
 		}
 		body, err := s.get(ctx, key.access, at, origin, s.indexLimit)
 		if errors.Is(err, errGone) {
-			return nil, 0, trouble(shown(origin)+" is no chart repository: it has no index.yaml", err, ErrNoChart)
+			return nil, 0, newError(displayURL(origin)+" is no chart repository: it has no index.yaml", err, ErrNoChart)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -142,7 +142,7 @@ func (s *Store) index(ctx context.Context, key indexKey, origin *url.URL) (*cata
 			return nil, 0, ctx.Err()
 		}
 		if err != nil {
-			return nil, 0, trouble(fmt.Sprintf("%s is no index of a repository (%s)", shown(at), contentKind(body)), err, ErrDamaged)
+			return nil, 0, newError(fmt.Sprintf("%s is no index of a repository (%s)", displayURL(at), contentKind(body)), err, ErrDamaged)
 		}
 		return read, read.size(), nil
 	})
@@ -162,5 +162,5 @@ func (s *Store) parse(ctx context.Context, body []byte) (*catalog, error) {
 // noVersion names the versions that there are, newest first.
 func noVersion(from Source, chart, host string, have []string) error {
 	text := fmt.Sprintf("the chart %s of %s has no %s; newest are: %s", chart, host, from.wanted(), some(have))
-	return trouble(text, nil, ErrNoVersion)
+	return newError(text, nil, ErrNoVersion)
 }

@@ -178,7 +178,7 @@ func TestRepositoryNewContentUnderTheVersion(t *testing.T) {
 	if err != nil || p.Digest != second {
 		t.Errorf("fetched %v %v", p, err)
 	}
-	// What was announced and what is there may differ because the index that is kept is old.
+	// What was expected and what is there may differ because the index that is kept is old.
 	third := publish("third")
 	if p, err = store.Fetch(t.Context(), from); err != nil || p.Digest != second {
 		t.Errorf("the fetched package is not kept: %v", err)

@@ -29,7 +29,7 @@ type Source struct {
 	// CA that the server's certificate is of, beside those of the system; ClientCertificate and
 	// ClientKey for servers that ask for them. PEM.
 	CA, ClientCertificate, ClientKey string
-	// InsecureSkipTLSVerify believes any certificate; PlainHTTP uses none (OCI).
+	// InsecureSkipTLSVerify trusts any certificate; PlainHTTP uses none (OCI).
 	InsecureSkipTLSVerify, PlainHTTP bool
 	// UpdateDependencies fetches the dependencies that a chart in a folder lacks, and those that it
 	// takes from other folders. The folder itself is left as it is.
@@ -47,11 +47,11 @@ type Pin struct {
 	Digest string
 }
 
-// place is the kind of a source.
-type place int
+// sourceKind is the kind of a source.
+type sourceKind int
 
 const (
-	onDisk place = iota
+	onDisk sourceKind = iota
 	inRepository
 	inRegistry
 	atURL
@@ -59,11 +59,11 @@ const (
 
 const ociScheme = "oci://"
 
-// place tells the kinds of sources apart, and refuses what is none.
-func (from Source) place() (place, error) {
+// kind tells the kinds of sources apart, and refuses what is none.
+func (from Source) kind() (sourceKind, error) {
 	chart, repository := from.Chart, from.Repository
 	if chart == "" {
-		return 0, trouble("no chart is named", nil, ErrNoChart)
+		return 0, newError("no chart is named", nil, ErrNoChart)
 	}
 	for _, text := range []string{chart, repository} {
 		if err := checkURL(text); err != nil {
@@ -72,17 +72,17 @@ func (from Source) place() (place, error) {
 	}
 	switch {
 	case repository != "" && strings.Contains(chart, "://"):
-		return 0, trouble("a chart that is a URL needs no repository", nil, ErrNoChart)
+		return 0, newError("a chart that is a URL needs no repository", nil, ErrNoChart)
 	case strings.HasPrefix(repository, ociScheme), repository == "" && strings.HasPrefix(chart, ociScheme):
 		return inRegistry, nil
 	case isHTTP(repository):
 		return inRepository, nil
 	case repository != "":
-		return 0, trouble("the repository must begin with https://, http:// or oci://, unlike "+repository, nil, ErrNoChart)
+		return 0, newError("the repository must begin with https://, http:// or oci://, unlike "+repository, nil, ErrNoChart)
 	case isHTTP(chart):
 		return atURL, nil
 	case strings.Contains(chart, "://"):
-		return 0, trouble("the chart must be a name, a path, or begin with https://, http:// or oci://, unlike "+chart, nil, ErrNoChart)
+		return 0, newError("the chart must be a name, a path, or begin with https://, http:// or oci://, unlike "+chart, nil, ErrNoChart)
 	}
 	return onDisk, nil
 }
@@ -102,15 +102,15 @@ func checkURL(text string) error {
 		authority = rest[:end]
 	}
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
-		return trouble("the URL "+scheme+"://(sensitive)@"+authority[at+1:]+
+		return newError("the URL "+scheme+"://(sensitive)@"+authority[at+1:]+
 			" holds credentials, which would show up in logs and state: give them as username and password", nil, ErrNoChart)
 	}
 	if authority == "" {
-		return trouble("a URL that begins with "+scheme+":// names no host", nil, ErrNoChart)
+		return newError("a URL that begins with "+scheme+":// names no host", nil, ErrNoChart)
 	}
 	if _, err := url.Parse(text); isHTTP(text) && err != nil {
 		// Neither the URL nor the error is shown: what cannot be read may hold credentials.
-		return trouble("a URL that begins with "+scheme+":// cannot be read", nil, ErrNoChart)
+		return newError("a URL that begins with "+scheme+":// cannot be read", nil, ErrNoChart)
 	}
 	return nil
 }

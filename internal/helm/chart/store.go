@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// fresh is how long what can change is believed: an index, a tag, a package without a digest.
+	// fresh is how long what can change is kept: an index, a tag, a package without a digest.
 	fresh = time.Minute
 	// largestIndex and largestPackage are beyond any real one.
 	largestIndex, largestPackage int64 = 64 << 20, 64 << 20
@@ -68,19 +68,19 @@ func NewStore(o Options) *Store {
 // The errors are those of this package, or the context's.
 func (s *Store) Resolve(ctx context.Context, from Source) (Pin, error) {
 	pin, err := s.resolve(ctx, from)
-	return pin, conceal(err, from)
+	return pin, redact(err, from)
 }
 
 // Fetch brings the chart of a source here, as a package that can be installed: it is the content that
-// was announced, its version is the one that was asked for, its dependencies are there.
+// was expected, its version is the one that was asked for, its dependencies are there.
 // It changes nothing and may be repeated. The errors are those of [Store.Resolve].
 func (s *Store) Fetch(ctx context.Context, from Source) (*Package, error) {
 	p, err := s.fetch(ctx, from)
-	return p, conceal(err, from)
+	return p, redact(err, from)
 }
 
 func (s *Store) resolve(ctx context.Context, from Source) (Pin, error) {
-	at, err := from.place()
+	at, err := from.kind()
 	if err != nil {
 		return Pin{}, err
 	}
@@ -106,7 +106,7 @@ func (s *Store) resolve(ctx context.Context, from Source) (Pin, error) {
 }
 
 func (s *Store) fetch(ctx context.Context, from Source) (*Package, error) {
-	at, err := from.place()
+	at, err := from.kind()
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *Store) fetch(ctx context.Context, from Source) (*Package, error) {
 			return s.folder(ctx, from)
 		}
 	}
-	got, err := s.parcel(ctx, from)
+	got, err := s.download(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +129,11 @@ func (s *Store) fetch(ctx context.Context, from Source) (*Package, error) {
 	return got.open(from)
 }
 
-// parcel brings a package, whatever chart it is.
-func (s *Store) parcel(ctx context.Context, from Source) (parcel, error) {
-	at, err := from.place()
+// download brings a package, whatever chart it is.
+func (s *Store) download(ctx context.Context, from Source) (download, error) {
+	at, err := from.kind()
 	if err != nil {
-		return parcel{}, err
+		return download{}, err
 	}
 	switch at {
 	case inRepository:
@@ -166,8 +166,8 @@ func (s *Store) file(ctx context.Context, a access, at, origin *url.URL, digest 
 			return nil, 0, err
 		}
 		if have := digestOf(body); digest != "" && have != digest {
-			text := fmt.Sprintf("%s has the digest %s, but %s was announced", shown(at), have, digest)
-			return nil, 0, trouble(text, nil, ErrDamaged, errMismatch)
+			text := fmt.Sprintf("%s has the digest %s, but %s was expected", displayURL(at), have, digest)
+			return nil, 0, newError(text, nil, ErrDamaged, errMismatch)
 		}
 		return body, int64(len(body)), nil
 	})

@@ -136,8 +136,8 @@ func (b *guardedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// unanswered classifies an error of a connection. at is what was asked for.
-func unanswered(ctx context.Context, at string, err error) error {
+// connectionError classifies an error of a connection. at is what was asked for.
+func connectionError(ctx context.Context, at string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", at, ctx.Err())
 	}
@@ -146,13 +146,13 @@ func unanswered(ctx context.Context, at string, err error) error {
 		err = wrapped.Err
 	}
 	if advice := tlsAdvice(err); advice != "" {
-		return trouble(at+": "+advice, err, ErrUnreachable, ErrCertificate)
+		return newError(at+": "+advice, err, ErrUnreachable, ErrCertificate)
 	}
 	var dns *net.DNSError
 	if errors.Is(err, errStalled) || errors.As(err, &dns) && dns.IsNotFound {
-		return trouble(at, err, ErrUnreachable)
+		return newError(at, err, ErrUnreachable)
 	}
-	return trouble(at, err, ErrUnreachable, errTransient)
+	return newError(at, err, ErrUnreachable, errTransient)
 }
 
 // tlsAdvice says what to do about an error of TLS; empty for other errors.
@@ -163,7 +163,7 @@ func tlsAdvice(err error) string {
 	var operation *net.OpError
 	switch {
 	case errors.As(err, &unknown):
-		return "the certificate of the server is not believed (give its CA)"
+		return "the certificate of the server is not trusted (give its CA)"
 	case errors.As(err, &verification):
 		return "the certificate of the server is not right"
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
@@ -175,8 +175,8 @@ func tlsAdvice(err error) string {
 	return ""
 }
 
-// again repeats what failed for a reason that may pass.
-func (s *Store) again(ctx context.Context, try func() error) error {
+// retry repeats what failed for a reason that may pass.
+func (s *Store) retry(ctx context.Context, try func() error) error {
 	const tries = 3
 	pause := s.pause
 	for n := 1; ; n++ {
@@ -198,7 +198,7 @@ func (s *Store) again(ctx context.Context, try func() error) error {
 // get reads a URL. Credentials go to the server of origin alone, unless they are to be passed on.
 func (s *Store) get(ctx context.Context, a access, at, origin *url.URL, limit int64) ([]byte, error) {
 	var body []byte
-	err := s.again(ctx, func() (err error) {
+	err := s.retry(ctx, func() (err error) {
 		body, err = s.getOnce(ctx, a, at, origin, limit)
 		return err
 	})
@@ -223,19 +223,19 @@ func (s *Store) getOnce(ctx context.Context, a access, at, origin *url.URL, limi
 	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
-		return nil, trouble(shown(at), nil, ErrNoChart)
+		return nil, newError(displayURL(at), nil, ErrNoChart)
 	}
 	req.Header.Set("User-Agent", userAgent)
 	authenticate(req)
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, unanswered(ctx, shown(at), err)
+		return nil, connectionError(ctx, displayURL(at), err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, refused(shown(at), resp.StatusCode, a.hasCredentials())
+		return nil, statusError(displayURL(at), resp.StatusCode, a.hasCredentials())
 	}
-	return readAll(ctx, shown(at), resp.Body, limit)
+	return readAll(ctx, displayURL(at), resp.Body, limit)
 }
 
 const userAgent = "terraform-provider-talosop"
@@ -251,7 +251,7 @@ func limitRedirects(_ *http.Request, via []*http.Request) error {
 func readAll(ctx context.Context, at string, from io.Reader, limit int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, limit+1))
 	if err != nil {
-		return nil, unanswered(ctx, at, err)
+		return nil, connectionError(ctx, at, err)
 	}
 	if int64(len(body)) > limit {
 		return nil, tooLarge(at, limit)
@@ -260,22 +260,22 @@ func readAll(ctx context.Context, at string, from io.Reader, limit int64) ([]byt
 }
 
 func tooLarge(at string, limit int64) error {
-	return trouble(fmt.Sprintf("%s is larger than %d bytes", at, limit), nil, ErrTooLarge, ErrDamaged)
+	return newError(fmt.Sprintf("%s is larger than %d bytes", at, limit), nil, ErrTooLarge, ErrDamaged)
 }
 
-// refused classifies the status of an answer.
-func refused(at string, code int, withCredentials bool) error {
+// statusError classifies the status of an answer.
+func statusError(at string, code int, withCredentials bool) error {
 	text := fmt.Sprintf("%s: %d %s", at, code, http.StatusText(code))
 	switch {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		if withCredentials {
-			return trouble(text+" (the server refuses the given credentials)", nil, ErrCredentials)
+			return newError(text+" (the server refuses the given credentials)", nil, ErrCredentials)
 		}
-		return trouble(text+" (the server wants credentials, or denies that there is such a chart)", nil, ErrCredentials)
+		return newError(text+" (the server wants credentials, or denies that there is such a chart)", nil, ErrCredentials)
 	case code == http.StatusNotFound, code == http.StatusGone:
-		return trouble(text, nil, errGone)
+		return newError(text, nil, errGone)
 	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
-		return trouble(text, nil, ErrUnreachable, errTransient)
+		return newError(text, nil, ErrUnreachable, errTransient)
 	}
-	return trouble(text, nil, ErrUnreachable)
+	return newError(text, nil, ErrUnreachable)
 }

@@ -64,7 +64,7 @@ func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force b
 }
 
 // update has Helm create and patch, and deletes what is left of the original by itself: Helm's own
-// deletion does not look whose an object is, and only logs what it could not delete, which from then
+// deletion does not check whose an object is, and only logs what it could not delete, which from then
 // on no manifest has any more (kube.Client.update). The result is never nil, since the actions
 // read it after an error (action.Upgrade, releasingUpgrade: results.Created).
 func (c *client) update(

@@ -76,8 +76,8 @@ func (c *client) deleteEach(resources kube.ResourceList, policy metav1.DeletionP
 	return deleted, errors.Join(errs...)
 }
 
-// deleteOne deletes the object that it looked at and no other: one that takes its name in between is
-// looked at again.
+// deleteOne deletes the object that it read and no other: one that takes its name in between is
+// read again.
 func (c *client) deleteOne(info *resource.Info, policy metav1.DeletionPropagation, keep func(metav1.Object) bool) (gone bool, err error) {
 	helper := resource.NewHelper(info.Client, info.Mapping)
 
@@ -90,7 +90,7 @@ func (c *client) deleteOne(info *resource.Info, policy metav1.DeletionPropagatio
 		}
 
 		live, err := meta.Accessor(found)
-		if err != nil || keep(live) || c.spare(info, live) {
+		if err != nil || keep(live) || c.isForeign(info, live) {
 			return err
 		}
 
@@ -111,8 +111,8 @@ func (c *client) deleteOne(info *resource.Info, policy metav1.DeletionPropagatio
 	return gone && err == nil, err
 }
 
-// spare reports whether an object belongs to another release, and takes note of it.
-func (c *client) spare(info *resource.Info, live metav1.Object) bool {
+// isForeign reports whether an object belongs to another release, and takes note of it.
+func (c *client) isForeign(info *resource.Info, live metav1.Object) bool {
 	o, annotations := c.s.o, live.GetAnnotations()
 	owner, owned := annotations[releaseName]
 
@@ -123,7 +123,7 @@ func (c *client) spare(info *resource.Info, live metav1.Object) bool {
 	text := fmt.Sprintf("%s: it belongs to the release %s/%s", reference(info), annotations[releaseNamespace], owner)
 
 	c.s.mu.Lock()
-	c.s.spared[identify(info)] = c.s.o.Redact(text)
+	c.s.foreign[identify(info)] = c.s.o.Redact(text)
 	c.s.mu.Unlock()
 
 	c.s.note(text + " now and is not deleted")
@@ -137,17 +137,17 @@ func (s *Session) remember(info *resource.Info, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	delete(s.spared, identify(info))
+	delete(s.foreign, identify(info))
 	s.deleted[identify(info)] = uid
 }
 
-// staying reports whether an object is not to be waited for because it was spared, and which
+// isForeignOrDeleted reports whether an object is not to be waited for because it was foreign, and which
 // object of its name was deleted.
-func (s *Session) staying(info *resource.Info) (stays bool, deleted types.UID) {
+func (s *Session) isForeignOrDeleted(info *resource.Info) (stays bool, deleted types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	_, stays = s.spared[identify(info)]
+	_, stays = s.foreign[identify(info)]
 
 	return stays, s.deleted[identify(info)]
 }

@@ -77,8 +77,8 @@ func TestObjectsOfOtherReleasesStay(t *testing.T) {
 		"ConfigMap " + namespace + "/one: it belongs to the release " + namespace + "/other",
 		"ConfigMap " + namespace + "/two: it belongs to the release " + namespace + "/other",
 	}
-	if got := s.Spared(); !slices.Equal(got, want) {
-		t.Errorf("spared %q", got)
+	if got := s.Foreign(); !slices.Equal(got, want) {
+		t.Errorf("foreign %q", got)
 	}
 
 	if !slices.Contains(told, want[0]+" now and is not deleted") {

@@ -7,7 +7,7 @@
 // may still be written for a short grace, so that an interrupted run is recorded as failed. When
 // Run has returned, nothing goes on. What no context ends is the rendering itself, which may look up
 // names of hosts where a release allows that (Helm 3.21, engine.Engine.EnableDNS); the resolver's own
-// patience bounds it.
+// timeout bounds it.
 //
 // Sessions share [Slots]: how many of them render and build at a time, and what their clusters
 // said of the kinds that they serve.

@@ -4,17 +4,25 @@ import (
 	"context"
 	"errors"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
 // NotReadyError is a wait for objects, or for a hook, that came to no good end.
 type NotReadyError struct {
-	// Objects that are not as they should be, each with the reason, such as
-	// "Deployment default/web: ...". Below the first line of each there may be more, such as the
-	// end of a log.
-	Objects []string
+	// Objects that are not as they should be.
+	Objects []NotReady
 	// Cause is why the wait ended: the timeout (context.DeadlineExceeded), an interruption
 	// (context.Canceled), or an object that never will be ready.
 	Cause error
+}
+
+// NotReady is an object that is not as it should be.
+type NotReady struct {
+	Object kubernetes.Reference
+	// Text names it with the reason, such as "Deployment default/web: ...". Below the first line there may be
+	// more, such as the end of a log.
+	Text string
 }
 
 // Error implements error. It is one line: Helm makes it the description of the revision.
@@ -22,7 +30,7 @@ func (e *NotReadyError) Error() string {
 	text := oneLine(e.Cause.Error())
 
 	for i, object := range e.Objects {
-		first, _, _ := strings.Cut(object, "\n")
+		first, _, _ := strings.Cut(object.Text, "\n")
 
 		if i == 0 {
 			text += ": " + first
@@ -39,13 +47,13 @@ func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
 // Unwrap is the cause.
 func (e *NotReadyError) Unwrap() error { return e.Cause }
 
-// lateError is a time that is over.
-type lateError struct{ error }
+// timeoutError is a time that is over.
+type timeoutError struct{ error }
 
-func (e *lateError) Unwrap() error { return e.error }
+func (e *timeoutError) Unwrap() error { return e.error }
 
 // Is makes it context.DeadlineExceeded, whatever cause was given.
-func (e *lateError) Is(target error) bool { return target == context.DeadlineExceeded }
+func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // interruptedError is a wait that somebody ended.
 type interruptedError struct{ cause error }
@@ -66,7 +74,7 @@ func (e *interruptedError) Is(target error) bool { return target == context.Canc
 // ending is why a context ended, for those who waited in it.
 func ending(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &lateError{context.Cause(ctx)}
+		return &timeoutError{context.Cause(ctx)}
 	}
 
 	return &interruptedError{context.Cause(ctx)}

@@ -11,12 +11,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
-// troublesBound is how long the reasons of a wait that failed are looked for, which may be after
+// diagnosisTimeout is how long the reasons of a wait that failed are asked for, which may be after
 // the context ended.
-const troublesBound = 10 * time.Second
+const diagnosisTimeout = 10 * time.Second
 
 // failed makes the error of a wait and remembers it. What is wrong with the objects is asked of the
-// cluster, unless somebody wants to go home.
+// cluster, unless the operation was interrupted.
 func (w *waiting) failed(cause error) error {
 	s := w.c.s
 	lines := make([]string, len(w.pending))
@@ -29,11 +29,12 @@ func (w *waiting) failed(cause error) error {
 		w.explain(lines)
 	}
 
-	for i := range lines {
-		lines[i] = s.o.Redact(lines[i])
+	objects := make([]NotReady, len(lines))
+	for i, o := range w.pending {
+		objects[i] = NotReady{Object: reference(o.info), Text: s.o.Redact(lines[i])}
 	}
 
-	failure := &NotReadyError{Objects: lines, Cause: redacted(cause, s.o.Redact)}
+	failure := &NotReadyError{Objects: objects, Cause: redacted(cause, s.o.Redact)}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +54,7 @@ func (o *object) because() string {
 
 // explain replaces the reasons by better ones where the cluster has some.
 func (w *waiting) explain(lines []string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.c.s.ctx), troublesBound)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.c.s.ctx), diagnosisTimeout)
 	defer cancel()
 
 	var group errgroup.Group
@@ -62,8 +63,8 @@ func (w *waiting) explain(lines []string) {
 
 	for i, o := range w.pending {
 		group.Go(func() error {
-			if troubles := w.c.s.api.Troubles(ctx, []kubernetes.Reference{reference(o.info)}); len(troubles) > 0 {
-				lines[i] = strings.Join(troubles, "; ")
+			if diagnosis := w.c.s.api.Troubles(ctx, []kubernetes.Reference{reference(o.info)}); len(diagnosis) > 0 {
+				lines[i] = strings.Join(diagnosis, "; ")
 			}
 
 			return nil

@@ -66,7 +66,7 @@ type kinds struct {
 	asked *asked
 }
 
-// Fresh is asked by the mapper when it does not find a kind, to look again if it is not.
+// Fresh is asked by the mapper when it does not find a kind, to ask again if it is not.
 func (k *kinds) Fresh() bool { return k.asked.since() < freshness }
 
 // asked remembers when the API was asked for its kinds.

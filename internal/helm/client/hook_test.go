@@ -65,7 +65,7 @@ spec: {restartPolicy: Never, containers: [{name: check, image: "registry.example
 	}
 }
 
-// TestJobsThatVanishUnseen: nobody looked between their end and their deletion.
+// TestJobsThatVanishUnseen: nothing was observed between their end and their deletion.
 func TestJobsThatVanishUnseen(t *testing.T) {
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)

@@ -22,10 +22,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// ready judges what Helm waits for as Helm does (kube.ReadyChecker); its log has the reason. Jobs are
-// judged by their conditions, and definitions are ready when their kinds are served, too: Helm goes on
+// ready checks what Helm waits for as Helm does (kube.ReadyChecker); its log has the reason. Jobs are
+// checked by their conditions, and definitions are ready when their kinds are served, too: Helm goes on
 // when they are established, and may then find "no matches for kind".
-func (c *client) ready(jobs bool) judge {
+func (c *client) ready(jobs bool) check {
 	var reason string
 
 	checker := kube.NewReadyChecker(c.s.clients, func(format string, args ...any) {
@@ -48,14 +48,14 @@ func (c *client) ready(jobs bool) judge {
 
 		switch {
 		case apierrors.IsNotFound(err):
-			return "there is no such object", c.homeless(ctx, info)
+			return "there is no such object", c.namespaceGone(ctx, info)
 		case err != nil:
 			return "", err
 		case !is:
 			return ofIt(info, reason), nil
 		}
 
-		if reason, err := c.unserving(ctx, info); reason != "" || err != nil {
+		if reason, err := c.noneReady(ctx, info); reason != "" || err != nil {
 			return reason, err
 		}
 
@@ -74,10 +74,10 @@ func ofIt(info *resource.Info, reason string) string {
 	return "it " + strings.Replace(said, fmt.Sprintf(": %s/%s", info.Namespace, info.Name), "", 1)
 }
 
-// unserving reports a DaemonSet none of whose pods is ready. To Helm one that may miss as many as it has is
+// noneReady reports a DaemonSet none of whose pods is ready. To Helm one that may miss as many as it has is
 // ready from its beginning (kube.ReadyChecker.daemonSetReady: maxUnavailable is 1 by default), and
 // what depends on the network plugin of a cluster of one node would not wait for it.
-func (c *client) unserving(ctx context.Context, info *resource.Info) (reason string, err error) {
+func (c *client) noneReady(ctx context.Context, info *resource.Info) (reason string, err error) {
 	if _, is := kube.AsVersioned(info).(*appsv1.DaemonSet); !is {
 		return "", nil
 	}
@@ -94,8 +94,8 @@ func (c *client) unserving(ctx context.Context, info *resource.Info) (reason str
 	return "", nil
 }
 
-// homeless is a permanent error when the namespace of an object goes or is gone.
-func (c *client) homeless(ctx context.Context, info *resource.Info) error {
+// namespaceGone is a permanent error when the namespace of an object goes or is gone.
+func (c *client) namespaceGone(ctx context.Context, info *resource.Info) error {
 	if info.Namespace == "" {
 		return nil
 	}
@@ -142,11 +142,11 @@ func (c *client) served(versioned runtime.Object) (reason string, err error) {
 	return "", nil
 }
 
-// hook judges what a hook made.
+// hook checks what a hook made.
 func (c *client) hook(ctx context.Context, info *resource.Info) (reason string, err error) {
 	switch kube.AsVersioned(info).(type) {
 	case *batchv1.Job:
-		return c.job(ctx, info, c.vanished)
+		return c.job(ctx, info, c.deletedEarly)
 	case *corev1.Pod:
 		return c.pod(ctx, info)
 	}
@@ -154,19 +154,19 @@ func (c *client) hook(ctx context.Context, info *resource.Info) (reason string, 
 	return "", nil
 }
 
-// vanished is a hook that was deleted before it was seen to end, as by its ttlSecondsAfterFinished. To
+// deletedEarly is a hook that was deleted before it was seen to end, as by its ttlSecondsAfterFinished. To
 // Helm it has ended well (kube.Client.watchUntilReady, watch.Deleted).
-func (c *client) vanished(info *resource.Info) (string, error) {
+func (c *client) deletedEarly(info *resource.Info) (string, error) {
 	c.s.note(reference(info).String() + " was deleted before it was seen to end; it is taken to have succeeded")
 
 	return "", nil
 }
 
-// pod judges a Pod that is to succeed.
+// pod checks a Pod that is to succeed.
 func (c *client) pod(ctx context.Context, info *resource.Info) (reason string, err error) {
 	pod, err := c.s.clients.CoreV1().Pods(info.Namespace).Get(ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return c.vanished(info)
+		return c.deletedEarly(info)
 	}
 
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *client) pod(ctx context.Context, info *resource.Info) (reason string, e
 	return "it is " + string(pod.Status.Phase), nil
 }
 
-// job judges a Job that is to complete. Gone is asked about one that is not there, and of which
+// job checks a Job that is to complete. Gone is asked about one that is not there, and of which
 // nobody says how it ended.
 func (c *client) job(ctx context.Context, info *resource.Info, gone func(*resource.Info) (string, error)) (reason string, err error) {
 	job, err := c.s.clients.BatchV1().Jobs(info.Namespace).Get(ctx, info.Name, metav1.GetOptions{})
@@ -216,7 +216,7 @@ var ends = []string{
 	batchv1.JobReasonFailedIndexes, batchv1.JobReasonMaxFailedIndexesExceeded,
 }
 
-// ended judges a Job that is gone, as one with a ttlSecondsAfterFinished is soon after its end, by the
+// ended checks a Job that is gone, as one with a ttlSecondsAfterFinished is soon after its end, by the
 // events of it.
 func (c *client) ended(ctx context.Context, info *resource.Info, gone func(*resource.Info) (string, error)) (reason string, err error) {
 	uid := uidOf(info)
@@ -238,14 +238,14 @@ func (c *client) ended(ctx context.Context, info *resource.Info, gone func(*reso
 		}
 	}
 
-	if err := c.homeless(ctx, info); err != nil {
+	if err := c.namespaceGone(ctx, info); err != nil {
 		return "", err
 	}
 
 	return gone(info)
 }
 
-// failed is the judgement of what can only be made anew.
+// failed is the result of what can only be made anew.
 func failed(info *resource.Info, because ...string) (reason string, err error) {
 	for _, text := range because {
 		if text != "" {
@@ -256,9 +256,9 @@ func failed(info *resource.Info, because ...string) (reason string, err error) {
 	return "it has failed" + reason, wait.Permanent(fmt.Errorf("%s failed%s", reference(info), reason))
 }
 
-// deleted judges an object that is to go.
+// deleted checks an object that is to go.
 func (c *client) deleted(ctx context.Context, info *resource.Info) (reason string, err error) {
-	stays, uid := c.s.staying(info)
+	stays, uid := c.s.isForeignOrDeleted(info)
 	if stays {
 		return "", nil
 	}

@@ -16,7 +16,7 @@ import (
 // storage/driver.Secrets; cli-runtime 0.36, resource.Helper). What is under way ends by the
 // configuration that it is made of (kubernetes.Client.Config).
 //
-// A request that is refused because there are too many was not looked at, whatever it is for, and
+// A request that is refused because there are too many was not processed, whatever it is for, and
 // client-go repeats it where the server says when (client-go 0.36, rest.checkWait). It sleeps in
 // a context of Helm's meanwhile, and most of what servers say does not get here (kubernetes, soon),
 // so it is repeated here.

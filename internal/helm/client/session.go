@@ -28,7 +28,7 @@ type Options struct {
 	// Namespace of the release: where its records are, and its objects that name none.
 	Namespace string
 	// Release is its name. With it, objects that say they belong to another release now are
-	// never deleted, see [Session.Spared].
+	// never deleted, see [Session.Foreign].
 	Release string
 	// Redact takes secrets out of a text before anybody sees it; nil leaves texts alone.
 	Redact func(string) string
@@ -38,7 +38,7 @@ type Options struct {
 	// Slots are shared with other sessions of the process; nil shares with none.
 	Slots *Slots
 	// Grace is how long records of releases may be written after the context ended, 20 s by
-	// default. Pause is between two looks at objects that are waited for, and before a request that was
+	// default. Pause is between two observations of objects that are waited for, and before a request that was
 	// one too many is repeated, 1 s by default.
 	Grace, Pause time.Duration
 }
@@ -61,9 +61,9 @@ type Session struct {
 	// failure is the last wait that failed, unrecorded why a record was not written, by its key.
 	failure    *NotReadyError
 	unrecorded map[string]error
-	// spared are the objects that stay, each with its text; deleted those that were, as they
+	// foreign are the objects that stay, each with its text; deleted those that were, as they
 	// were. Both by identity.
-	spared  map[identity]string
+	foreign map[identity]string
 	deleted map[identity]types.UID
 	// told are the notes that were given, each once.
 	told map[string]bool
@@ -74,7 +74,7 @@ type Session struct {
 func Open(ctx context.Context, api *kubernetes.Client, o Options) (*Session, error) {
 	s := &Session{
 		ctx: ctx, api: api, o: o.withDefaults(),
-		unrecorded: map[string]error{}, spared: map[identity]string{}, deleted: map[identity]types.UID{}, told: map[string]bool{},
+		unrecorded: map[string]error{}, foreign: map[identity]string{}, deleted: map[identity]types.UID{}, told: map[string]bool{},
 	}
 
 	s.place.slots = s.o.Slots
@@ -224,13 +224,13 @@ func (s *Session) RecordError() error {
 	return errors.Join(all...)
 }
 
-// Spared are the objects that were not deleted because they belong to another release now, each
+// Foreign are the objects that were not deleted because they belong to another release now, each
 // such as "ConfigMap default/web: it belongs to the release default/other".
-func (s *Session) Spared() []string {
+func (s *Session) Foreign() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return slices.Sorted(maps.Values(s.spared))
+	return slices.Sorted(maps.Values(s.foreign))
 }
 
 // log is told what Helm logs.

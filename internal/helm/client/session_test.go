@@ -128,7 +128,7 @@ func (f *front) client(t *testing.T) *kubernetes.Client {
 	return client
 }
 
-// open makes a session that looks often.
+// open makes a session that observes often.
 func (f *front) open(t *testing.T, ctx context.Context, o Options) *Session { //nolint:revive // t first, as everywhere
 	t.Helper()
 
@@ -261,8 +261,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		t.Error("the Deployment is there after the uninstall")
 	}
 
-	if err := errors.Join(s.RecordError()); err != nil || s.Failure() != nil || len(s.Spared()) > 0 {
-		t.Error(err, s.Failure(), s.Spared())
+	if err := errors.Join(s.RecordError()); err != nil || s.Failure() != nil || len(s.Foreign()) > 0 {
+		t.Error(err, s.Failure(), s.Foreign())
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Slots) take(ctx context.Context) error {
 	return fmt.Errorf("wait for other addons: %w", context.Cause(ctx))
 }
 
-func (s *Slots) giveBack() { <-s.taken }
+func (s *Slots) release() { <-s.taken }
 
 func (s *Slots) catalog(key string) (catalog, bool) {
 	s.mu.Lock()
@@ -134,7 +134,7 @@ func (p *place) leave() bool {
 	}
 
 	p.held = false
-	p.slots.giveBack()
+	p.slots.release()
 
 	return true
 }

@@ -46,7 +46,7 @@ func TestThrottledRequestsAreRepeated(t *testing.T) {
 				call := r.Method + " " + r.URL.Path
 				seen[call]++
 
-				// Every call is refused twice, whatever it is: to look, to create, to record.
+				// Every call is refused twice, whatever it is: to read, to create, to record.
 				return seen[call] <= 2 && throttle(w, after)
 			})
 

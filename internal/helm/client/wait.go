@@ -21,16 +21,16 @@ import (
 // errPending is for wait.Until: there is something left to wait for.
 var errPending = errors.New("objects are not ready")
 
-// judge looks at an object: the reason why it is not ready, empty when it is, and, as an error, why
+// check observes an object: the reason why it is not ready, empty when it is, and, as an error, why
 // that could not be found out. A permanent error ends the wait.
-type judge func(ctx context.Context, info *resource.Info) (reason string, err error)
+type check func(ctx context.Context, info *resource.Info) (reason string, err error)
 
 // waiting is a wait for objects until all of them are ready at the same time.
 type waiting struct {
 	c     *client
-	judge judge
+	check check
 	all   []*object
-	// pending are those that were not ready when they were looked at.
+	// pending are those that were not ready when they were observed.
 	pending []*object
 }
 
@@ -57,7 +57,7 @@ func (c *client) WatchUntilReady(resources kube.ResourceList, timeout time.Durat
 	return c.await(resources, timeout, c.hook)
 }
 
-// WaitForDelete implements kube.InterfaceExt. Objects that were spared are not waited for.
+// WaitForDelete implements kube.InterfaceExt. Objects that were foreign are not waited for.
 func (c *client) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
 	return c.await(resources, timeout, c.deleted)
 }
@@ -73,7 +73,7 @@ func (c *client) WaitAndGetCompletedPodPhase(name string, timeout time.Duration)
 		return wait.Until(ctx, c.s.o.Pause, func(ctx context.Context) error {
 			pod, err := c.s.clients.CoreV1().Pods(c.s.o.Namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
-				return hopeless(err)
+				return permanent(err)
 			}
 
 			if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
@@ -98,14 +98,14 @@ func (c *client) within(timeout time.Duration) (context.Context, context.CancelF
 	return context.WithTimeoutCause(c.s.ctx, timeout, fmt.Errorf("not within %s", timeout))
 }
 
-// await waits until a judge finds every object ready, while others have the slot. Its error is a
+// await waits until a check finds every object ready, while others have the slot. Its error is a
 // *NotReadyError, unless only the slot could not be had again.
-func (c *client) await(resources kube.ResourceList, timeout time.Duration, judge judge) error {
+func (c *client) await(resources kube.ResourceList, timeout time.Duration, check check) error {
 	if len(resources) == 0 {
 		return nil
 	}
 
-	w := &waiting{c: c, judge: judge}
+	w := &waiting{c: c, check: check}
 	for _, info := range resources {
 		w.all = append(w.all, &object{info: info})
 	}
@@ -129,20 +129,20 @@ func (c *client) await(resources kube.ResourceList, timeout time.Duration, judge
 	})
 }
 
-// pass looks at what was not ready the last time, and, once all of that is, at everything once
-// more: what was ready first may not be so any more. Helm looks at all objects each time, and stops at
+// pass observes what was not ready the last time, and, once all of that is, at everything once
+// more: what was ready first may not be so any more. Helm observes all objects each time, and stops at
 // the first that is not ready, so that it cannot tell of the others (kube.waiter).
 func (w *waiting) pass(ctx context.Context) error {
 	again := len(w.pending) < len(w.all)
 
-	if err := w.look(ctx); err != nil {
+	if err := w.observe(ctx); err != nil {
 		return err
 	}
 
 	if len(w.pending) == 0 && again {
 		w.pending = w.all
 
-		if err := w.look(ctx); err != nil {
+		if err := w.observe(ctx); err != nil {
 			return err
 		}
 	}
@@ -154,19 +154,19 @@ func (w *waiting) pass(ctx context.Context) error {
 	return nil
 }
 
-// look asks the judge about the pending objects. When nobody answers, the others are not asked
+// observe asks the check about the pending objects. When nobody answers, the others are not asked
 // for: each request would take its time.
-func (w *waiting) look(ctx context.Context) error {
+func (w *waiting) observe(ctx context.Context) error {
 	var pending []*object
 
 	for i, o := range w.pending {
-		reason, err := w.judge(ctx, o.info)
+		reason, err := w.check(ctx, o.info)
 		if err != nil && ctx.Err() != nil {
 			return errPending
 		}
 
 		if err != nil {
-			err = hopeless(err)
+			err = permanent(err)
 			reason = cmp.Or(reason, err.Error())
 		}
 
@@ -192,9 +192,9 @@ func (w *waiting) look(ctx context.Context) error {
 	return nil
 }
 
-// hopeless marks refusals of the API as permanent that another attempt will not change. That
+// permanent marks refusals of the API as permanent that another attempt will not change. That
 // there is no such object is none: somebody may be replacing it.
-func hopeless(err error) error {
+func permanent(err error) error {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
 		return err

@@ -144,12 +144,12 @@ func TestTimeoutNamesWhatIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if len(failure.Objects) != 1 || !strings.HasPrefix(failure.Objects[0], "Deployment "+namespace+"/(secret)") {
+	if len(failure.Objects) != 1 || !strings.HasPrefix(failure.Objects[0].Text, "Deployment "+namespace+"/(secret)") {
 		t.Errorf("%q", failure.Objects)
 	}
 
 	// The second line is the end of the log of the pod.
-	if text := failure.Objects[0]; !strings.Contains(text, "\nno such table") {
+	if text := failure.Objects[0].Text; !strings.Contains(text, "\nno such table") {
 		t.Error(text)
 	}
 
@@ -176,7 +176,7 @@ func TestDaemonSetIsWaitedForUntilAPodIsReady(t *testing.T) {
 	_, err := i.Run(templates(set), nil)
 
 	var failure *NotReadyError
-	if !errors.As(err, &failure) || len(failure.Objects) != 1 || !strings.HasPrefix(failure.Objects[0], "DaemonSet "+namespace+"/net: ") {
+	if !errors.As(err, &failure) || len(failure.Objects) != 1 || !strings.HasPrefix(failure.Objects[0].Text, "DaemonSet "+namespace+"/net: ") {
 		t.Fatal(err)
 	}
 }

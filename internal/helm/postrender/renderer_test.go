@@ -19,7 +19,7 @@ import (
 var _ helm.PostRenderer = (*postrender.Renderer)(nil)
 
 // chart is what charts render: objects of one name in several namespaces, the same object twice, names that the
-// API server makes, lists, comments, custom kinds, and texts that look like something else.
+// API server makes, lists, comments, custom kinds, and texts that read like something else.
 const chart = `---
 # Source: demo/templates/sa.yaml
 apiVersion: v1
@@ -236,7 +236,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestObjectsSurvive patches all objects, and looks whether anything but the patched field is another one.
+// TestObjectsSurvive patches all objects, and checks whether anything but the patched field is another one.
 func TestObjectsSurvive(t *testing.T) {
 	t.Parallel()
 

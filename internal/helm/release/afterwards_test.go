@@ -11,10 +11,10 @@ import (
 )
 
 // hiccup cuts the reads of the history for a second, once a number of records were written.
-func hiccup(door *door, records int) {
+func hiccup(proxy *faultProxy, records int) {
 	var began time.Time
 
-	door.fault = func(call string, _ int) fault {
+	proxy.fault = func(call string, _ int) fault {
 		if strings.HasPrefix(call, "PUT") && strings.Contains(call, "/secrets/sh.helm.release") {
 			if records--; records == 0 {
 				began = time.Now()
@@ -35,18 +35,18 @@ func TestHiccupAfterTheLastRecord(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
-	door := newDoor(t, p.real)
-	hiccup(door, 1)
-	p.API = door.client
+	proxy := newFaultProxy(t, p.real)
+	hiccup(proxy, 1)
+	p.API = proxy.client
 
 	last, _ := p.apply(t, p.spec(nil), chart, release.Intent{Create: true}).Now.Last()
 	same(t, "status", last.Status, release.Deployed)
 
 	failing := newPlace(t)
-	door = newDoor(t, failing.real)
+	proxy = newFaultProxy(t, failing.real)
 	// That of its begin, and that of its end.
-	hiccup(door, 2)
-	failing.API = door.client
+	hiccup(proxy, 2)
+	failing.API = proxy.client
 
 	outcome, err := failing.Apply(t.Context(), failing.spec(map[string]any{"bad": true}), jobbing(t, keptHook), release.Intent{Create: true})
 
@@ -71,15 +71,15 @@ func TestSweepThatIsForbidden(t *testing.T) {
 	}))
 	p.fails(t, p.spec(map[string]any{"bad": true}), chart, release.Intent{Create: true})
 
-	door := newDoor(t, p.real)
-	door.fault = func(call string, _ int) fault {
+	proxy := newFaultProxy(t, p.real)
+	proxy.fault = func(call string, _ int) fault {
 		if strings.HasPrefix(call, "DELETE") && strings.Contains(call, "/configmaps/left") {
 			return forbid
 		}
 
 		return pass
 	}
-	p.API = door.client
+	p.API = proxy.client
 
 	outcome := p.apply(t, p.spec(nil), chart, release.Intent{Create: true})
 	last, _ := outcome.Now.Last()
@@ -90,7 +90,7 @@ func TestSweepThatIsForbidden(t *testing.T) {
 	}
 
 	// It is swept up when that is allowed.
-	p.API = newDoor(t, p.real).client
+	p.API = newFaultProxy(t, p.real).client
 	outcome = p.apply(t, p.spec(nil), chart, release.Intent{})
 	same(t, "done", outcome.Done, []string{"removed ConfigMap " + p.namespace + "/left, which a failed revision had left behind"})
 	same(t, "notices", outcome.Notices, []string(nil))
@@ -104,15 +104,15 @@ func TestLeaseThatCannotBeDeleted(t *testing.T) {
 	spec := p.spec(nil)
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
-	door := newDoor(t, p.real)
-	door.fault = func(call string, _ int) fault {
+	proxy := newFaultProxy(t, p.real)
+	proxy.fault = func(call string, _ int) fault {
 		if strings.HasPrefix(call, "DELETE") && strings.Contains(call, "/leases/") {
 			return forbid
 		}
 
 		return pass
 	}
-	p.API = door.client
+	p.API = proxy.client
 
 	for range 2 {
 		if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{}); err != nil {

@@ -17,7 +17,7 @@ import (
 //
 // The error is a [FailedError] when the release was begun to be changed, one of the errors of this
 // package when it was not, or [kubernetes.ErrNoAnswer] when the cluster could not be reached for
-// [Cluster.Patience]; the outcome is worth reading in both cases. When ctx ends, Helm's record of
+// [Cluster.UnreachableTimeout]; the outcome is worth reading in both cases. When ctx ends, Helm's record of
 // the revision that is under way is made failed within [Cluster.Grace], and nothing goes on.
 func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent Intent) (Outcome, error) {
 	r := &run{
@@ -26,12 +26,12 @@ func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent I
 	}
 
 	// The Lease would be asked for until ctx ends.
-	_, err := c.observeSurely(ctx, spec.Name)
+	_, err := c.observeRetrying(ctx, spec.Name)
 	if err == nil {
 		err = c.holding(ctx, spec.Name, r.converge)
 	}
 
-	return r.outcome, shield(err, spec.Secrets.Redact)
+	return r.outcome, redactError(err, spec.Secrets.Redact)
 }
 
 // run is one apply.
@@ -43,12 +43,12 @@ type run struct {
 	outcome Outcome
 }
 
-// converge looks, decides and takes the first step, until there is none left.
+// converge observes, decides and takes the first step, until there is none left.
 func (r *run) converge(ctx context.Context) error {
 	var before []Decision
 
 	for {
-		have, err := r.cluster.observeSurely(ctx, r.spec.Name)
+		have, err := r.cluster.observeRetrying(ctx, r.spec.Name)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (r *run) converge(ctx context.Context) error {
 		before = append(before, d)
 
 		if err := r.take(ctx, d, have); err != nil {
-			r.lookBack(ctx)
+			r.observeAfterFailure(ctx)
 
 			return err
 		}
@@ -95,7 +95,7 @@ func (r *run) take(ctx context.Context, d Decision, have Observation) error {
 	return r.deploy(ctx, s, d, have)
 }
 
-// guard lets an upgrade change nothing that went over to another release meanwhile, and takes note of
+// guard lets an upgrade change nothing that another release took over meanwhile, and takes note of
 // what is there before an installation.
 func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
 	if a.step != Upgrade {
@@ -116,7 +116,7 @@ func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
 	a.rendered.check = func(objects []diff.Object) error {
 		both, _ := shared(objects, from.Objects)
 
-		return r.cluster.wentOver(ctx, r.spec.Name, both)
+		return r.cluster.ownershipLost(ctx, r.spec.Name, both)
 	}
 }
 
@@ -136,10 +136,10 @@ func (r *run) sweepUp(ctx context.Context, have Observation) {
 	}
 }
 
-// lookBack reads what an apply that failed has left, as far as that is possible. An apply that was
+// observeAfterFailure reads what an apply that failed has left, as far as that is possible. An apply that was
 // interrupted asks once, every other one for as long as something may be done afterwards.
-func (r *run) lookBack(ctx context.Context) {
-	observe := r.cluster.observeSurely
+func (r *run) observeAfterFailure(ctx context.Context) {
+	observe := r.cluster.observeRetrying
 	if ctx.Err() != nil {
 		observe = r.cluster.Observe
 	}
@@ -192,51 +192,51 @@ func (r *run) deploy(ctx context.Context, s *client.Session, d Decision, have Ob
 	r.done("%s revision %d", map[Step]string{Install: "installed", InstallOver: "installed", Upgrade: "upgraded to"}[d.Step], a.marks.made)
 	r.want.Intent.Repair = false
 
-	for _, text := range s.Spared() {
+	for _, text := range s.Foreign() {
 		r.done("left %s", text)
 	}
 
 	return nil
 }
 
-// shield keeps secrets out of the text of an error.
-func shield(err error, redact func(string) string) error {
+// redactError keeps secrets out of the text of an error.
+func redactError(err error, redact func(string) string) error {
 	if err == nil {
 		return nil
 	}
 
-	redact = carefully(redact)
+	redact = redactWithoutObjects(redact)
 
 	var failed *FailedError
 	if errors.As(err, &failed) {
 		clean := *failed
-		clean.Cause = shield(failed.Cause, redact)
+		clean.Cause = redactError(failed.Cause, redact)
 		clean.Next = redact(failed.Next)
-		clean.Troubles = make([]string, len(failed.Troubles))
+		clean.Diagnosis = make([]string, len(failed.Diagnosis))
 
-		for i, trouble := range failed.Troubles {
-			clean.Troubles[i] = redact(trouble)
+		for i, line := range failed.Diagnosis {
+			clean.Diagnosis[i] = redact(line)
 		}
 
 		return &clean
 	}
 
 	if text := redact(err.Error()); text != err.Error() {
-		return &shielded{error: err, text: text}
+		return &redactedError{error: err, text: text}
 	}
 
 	return err
 }
 
-// shielded is an error whose text was redacted.
-type shielded struct {
+// redactedError is an error whose text was redacted.
+type redactedError struct {
 	error
 
 	text string
 }
 
 // Error implements error.
-func (e *shielded) Error() string { return e.text }
+func (e *redactedError) Error() string { return e.text }
 
 // Unwrap gives the error, whose text has secrets.
-func (e *shielded) Unwrap() error { return e.error }
+func (e *redactedError) Unwrap() error { return e.error }

@@ -156,7 +156,7 @@ type rendered struct {
 	before    []byte
 	patches   helmpostrender.PostRenderer
 	namespace string
-	// check looks at the objects before Helm does; nil for nothing.
+	// check sees the objects before Helm does; nil for nothing.
 	check func([]diff.Object) error
 	// was is set when the chart was rendered, refusal is what the patches or the check found.
 	was      bool

@@ -20,12 +20,12 @@ import (
 const (
 	// leasePrefix of the Leases that releases are changed under, one each.
 	leasePrefix = "talosop-addon-"
-	// atOnce is how many objects are looked at side by side.
+	// atOnce is how many objects are observed side by side.
 	atOnce = 8
-	// defaultPause is between two looks at something that is waited for.
+	// defaultPause is between two observations of something that is waited for.
 	defaultPause = time.Second
-	// defaultPatience is for an API that is starting.
-	defaultPatience = time.Minute
+	// defaultUnreachableTimeout is for an API that is starting.
+	defaultUnreachableTimeout = time.Minute
 	// defaultGrace is for what is still to be done after the context ended.
 	defaultGrace = 20 * time.Second
 )
@@ -43,11 +43,11 @@ type Cluster struct {
 	// shares with none.
 	Slots *client.Slots
 	// Grace is how long Helm's records may still be written when the context has ended, 20 s by
-	// default; Pause is between two looks at objects that are waited for, 1 s by default.
+	// default; Pause is between two observations of objects that are waited for, 1 s by default.
 	Grace, Pause time.Duration
-	// Patience is how long a cluster is asked again that gives no answer, 1 min by default: its API may
+	// UnreachableTimeout is how long a cluster is asked again that gives no answer, 1 min by default: its API may
 	// be starting.
-	Patience time.Duration
+	UnreachableTimeout time.Duration
 	// LockDuration is how long a run that was killed keeps others from its release, 30 s by default.
 	LockDuration time.Duration
 }
@@ -103,7 +103,7 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 // open makes a session for the work on a release.
 func (c *Cluster) open(ctx context.Context, name Name, redact func(string) string) (*client.Session, error) {
 	return client.Open(ctx, c.API, client.Options{
-		Namespace: name.Namespace, Release: name.Name, Redact: carefully(redact),
+		Namespace: name.Namespace, Release: name.Name, Redact: redactWithoutObjects(redact),
 		Progress: func(text string) {
 			if c.Log != nil {
 				c.Log(text, map[string]any{"release": name.String()})
@@ -116,7 +116,7 @@ func (c *Cluster) open(ctx context.Context, name Name, redact func(string) strin
 // tell reports progress; the text has no secrets.
 func (c *Cluster) tell(name Name, text string) {
 	if c.Progress != nil {
-		c.Progress(carefully(func(text string) string { return text })(text), map[string]any{"release": name.String()})
+		c.Progress(redactWithoutObjects(func(text string) string { return text })(text), map[string]any{"release": name.String()})
 	}
 }
 
@@ -128,7 +128,7 @@ func (c *Cluster) pause() time.Duration {
 	return c.Pause
 }
 
-// afterwards is a context for what is still to be looked at or written when ctx may have ended.
+// afterwards is a context for what is still to be observed or written when ctx may have ended.
 func (c *Cluster) afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	grace := c.Grace
 	if grace == 0 {

@@ -29,8 +29,8 @@ const pause = 50 * time.Millisecond
 // lockDuration of runs that are not killed: who is kept from its processor for less loses no Lease to another run.
 const lockDuration = 5 * time.Second
 
-// patience of what only ends in failure: a busy machine may take long.
-const patience = 3 * time.Minute
+// testTimeout of what only ends in failure: a busy machine may take long.
+const testTimeout = 3 * time.Minute
 
 // place is a namespace of the shared cluster, and what is done in it.
 type place struct {
@@ -65,7 +65,7 @@ func newPlace(t *testing.T) *place {
 func (p *place) spec(values map[string]any) release.Spec {
 	return release.Spec{
 		Name: release.Name{Namespace: p.namespace, Name: "web"}, Values: values,
-		Options: release.Options{Wait: true, WaitForJobs: true, Timeout: patience, MaxHistory: 10},
+		Options: release.Options{Wait: true, WaitForJobs: true, Timeout: testTimeout, MaxHistory: 10},
 	}
 }
 
@@ -190,7 +190,7 @@ func TestLifeOfARelease(t *testing.T) {
 		t.Errorf("a repair is an upgrade: %+v", outcome)
 	}
 
-	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: testTimeout}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -340,15 +340,15 @@ func TestInterruptedWaitLeavesNothingRunning(t *testing.T) {
 	spec := p.spec(map[string]any{"podAnnotations": map[string]any{addontest.HangAnnotation: "true"}})
 	spec.Options.RollbackOnFailure = true
 
-	door := newDoor(t, p.real)
-	p.API = door.client
+	proxy := newFaultProxy(t, p.real)
+	p.API = proxy.client
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
 	// What is asked after the Deployment was made is the wait.
 	made := false
-	door.fault = func(call string, _ int) fault {
+	proxy.fault = func(call string, _ int) fault {
 		if made {
 			time.AfterFunc(10*pause, cancel)
 		}
@@ -366,7 +366,7 @@ func TestInterruptedWaitLeavesNothingRunning(t *testing.T) {
 		t.Fatalf("an interrupted wait: %v", err)
 	}
 
-	if took > patience/2 {
+	if took > testTimeout/2 {
 		t.Errorf("it took %s", took)
 	}
 
@@ -377,13 +377,13 @@ func TestInterruptedWaitLeavesNothingRunning(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"web=hello"})
 
 	// Another run takes a while, in which whatever went on behind would ask the API again.
-	calls := door.count()
+	calls := proxy.count()
 	again := newRun(t, p)
 	spec.Values = nil
 	again.apply(t, spec, chart, release.Intent{Create: true})
 	same(t, "statuses", again.statuses(t, spec.Name), "failed deployed")
 
-	if more := door.count() - calls; more > 0 {
+	if more := proxy.count() - calls; more > 0 {
 		t.Errorf("%d requests after the end", more)
 	}
 }

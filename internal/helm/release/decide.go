@@ -64,7 +64,7 @@ func (d Decision) Error() error {
 	return fmt.Errorf("%w: %s", d.Reason, d.Text)
 }
 
-// Decide says what is to be done next with a release: one step, after which it is looked at again.
+// Decide says what is to be done next with a release: one step, after which it is observed again.
 //
 // The steps are such that Helm carries them out. It upgrades from a history whose newest revision is
 // not pending, if any is deployed or the newest one is failed or superseded (Helm 3.21,
@@ -101,14 +101,14 @@ func Decide(want Wanted, have Observation, now time.Time) Decision {
 	case Uninstalled:
 		d.Step, d.Text = InstallOver, "it was uninstalled"
 	default:
-		return endless(have, d)
+		return decideAfterEnd(have, d)
 	}
 
 	return d
 }
 
-// endless decides on a release whose newest revision is failed, superseded or unknown.
-func endless(have Observation, d Decision) Decision {
+// decideAfterEnd decides on a release whose newest revision is failed, superseded or unknown.
+func decideAfterEnd(have Observation, d Decision) Decision {
 	last, _ := have.Last()
 	from, deployed := have.Deployed()
 

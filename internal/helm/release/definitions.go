@@ -165,7 +165,7 @@ func (r *run) define(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// defines is whether the definitions of the chart are looked after.
+// defines is whether the definitions of the chart are managed.
 func (a *attempt) defines(upgrade bool) bool {
 	o := a.spec.Options
 

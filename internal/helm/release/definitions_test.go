@@ -225,7 +225,7 @@ func TestPreviewOfIncludedDefinitions(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: testTimeout}); err != nil {
 		t.Fatal(err)
 	}
 

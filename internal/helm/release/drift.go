@@ -62,10 +62,10 @@ func (c *Cluster) Drift(ctx context.Context, revision Revision, o DriftOptions) 
 
 	slices.Sort(lines)
 
-	return slices.Compact(lines), shield(err, o.Secrets.Redact)
+	return slices.Compact(lines), redactError(err, o.Secrets.Redact)
 }
 
-// findings are what a look for drift has found so far.
+// findings are what a comparison for drift has found so far.
 type findings struct {
 	mu     sync.Mutex
 	lines  []string

@@ -28,7 +28,7 @@ func TestDrift(t *testing.T) {
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
 	deployed, _ := p.observed(t, spec.Name).Deployed()
-	look := func(o release.DriftOptions) []string {
+	drift := func(o release.DriftOptions) []string {
 		t.Helper()
 
 		o.Release, o.Secrets = spec.Name, values.Secrets{"hush-hush-hush"}
@@ -41,7 +41,7 @@ func TestDrift(t *testing.T) {
 		return lines
 	}
 
-	same(t, "untouched", look(release.DriftOptions{Depth: release.DepthObjects}), []string(nil))
+	same(t, "untouched", drift(release.DriftOptions{Depth: release.DepthObjects}), []string(nil))
 
 	api, at := p.real.API(), p.namespace
 	patches := map[string]func(patch string) error{
@@ -80,7 +80,7 @@ func TestDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	lines := look(release.DriftOptions{Depth: release.DepthObjects})
+	lines := drift(release.DriftOptions{Depth: release.DepthObjects})
 	all := strings.Join(lines, "\n")
 
 	for _, want := range []string{
@@ -96,19 +96,19 @@ func TestDrift(t *testing.T) {
 		t.Errorf("drift:\n%s", all)
 	}
 
-	same(t, "presence", look(release.DriftOptions{Depth: release.DepthPresence}), []string{"Service " + at + "/web is missing"})
-	same(t, "release", look(release.DriftOptions{Depth: release.DepthRelease}), []string(nil))
-	same(t, "ignored", look(release.DriftOptions{Ignore: []release.Ignore{
+	same(t, "presence", drift(release.DriftOptions{Depth: release.DepthPresence}), []string{"Service " + at + "/web is missing"})
+	same(t, "release", drift(release.DriftOptions{Depth: release.DepthRelease}), []string(nil))
+	same(t, "ignored", drift(release.DriftOptions{Ignore: []release.Ignore{
 		{Kind: "Deployment", Name: "w*", Paths: []string{"spec.replicas"}}, {Kind: "Service"}, {Kind: "Secret", Paths: []string{"data.*"}},
 		{Kind: "ConfigMap", Namespace: at, Paths: []string{"data"}},
 	}}), []string(nil))
 
 	p.apply(t, spec, chart, release.Intent{Repair: true})
 	deployed, _ = p.observed(t, spec.Name).Deployed()
-	same(t, "repaired", look(release.DriftOptions{}), []string(nil))
+	same(t, "repaired", drift(release.DriftOptions{}), []string(nil))
 }
 
-// Helm by itself never looks at what became of a custom resource.
+// Helm by itself never observes what became of a custom resource.
 func TestCustomResourcesAreRepaired(t *testing.T) {
 	t.Parallel()
 
@@ -306,11 +306,11 @@ func TestDriftBesideASilentAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	door := newDoor(t, p.real)
-	p.API = door.client
+	proxy := newFaultProxy(t, p.real)
+	p.API = proxy.client
 
 	silent := "/configmaps/a"
-	door.fault = func(call string, _ int) fault {
+	proxy.fault = func(call string, _ int) fault {
 		if strings.Contains(call, silent) {
 			return cut
 		}
@@ -354,10 +354,10 @@ func TestDriftOfManyBesideASilentAPI(t *testing.T) {
 	}}
 	revision.Objects = append([]diff.Object{first}, revision.Objects...)
 
-	door := newDoor(t, p.real)
-	p.API = door.client
+	proxy := newFaultProxy(t, p.real)
+	p.API = proxy.client
 	asked := map[string]bool{}
-	door.fault = func(call string, _ int) fault {
+	proxy.fault = func(call string, _ int) fault {
 		if _, name, found := strings.Cut(call, "/configmaps/silent-"); found {
 			asked[name] = true
 

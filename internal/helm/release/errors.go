@@ -36,9 +36,9 @@ type FailedError struct {
 	Verb string
 	// Cause is Helm's reason.
 	Cause error
-	// Troubles are the objects that are not ready, each with its reason, last event and last log
+	// Diagnosis lists the objects that are not ready, each with its reason, last event and last log
 	// lines.
-	Troubles []string
+	Diagnosis []string
 	// Next is what became of the release, and what to do.
 	Next string
 }
@@ -49,8 +49,8 @@ func (e *FailedError) Error() string {
 	// Helm ends some of its errors with empty lines.
 	fmt.Fprintf(text, "%s release %s: %s", e.Verb, e.Name, strings.TrimSpace(e.Cause.Error()))
 
-	for _, trouble := range e.Troubles {
-		fmt.Fprintf(text, "\n- %s", trouble)
+	for _, line := range e.Diagnosis {
+		fmt.Fprintf(text, "\n- %s", line)
 	}
 
 	if e.Next != "" {

@@ -20,7 +20,7 @@ func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Ob
 		return r.refused(ctx, a, have, cause)
 	}
 
-	failure := &FailedError{Name: r.spec.Name, Verb: a.verb(), Cause: a.cause(ctx, s, cause), Troubles: r.troubles(ctx, s, a)}
+	failure := &FailedError{Name: r.spec.Name, Verb: a.verb(), Cause: a.cause(ctx, s, cause), Diagnosis: r.diagnose(ctx, s, a)}
 
 	switch {
 	case ctx.Err() != nil:
@@ -28,7 +28,7 @@ func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Ob
 	case r.spec.Options.RollbackOnFailure:
 		failure.Next = r.undo(ctx, a, have)
 	default:
-		failure.Next = fmt.Sprintf("Revision %d is left as it is, to be looked at. Apply again to try once more.", a.marks.made)
+		failure.Next = fmt.Sprintf("Revision %d is left as it is, to be inspected. Apply again to try once more.", a.marks.made)
 	}
 
 	if ctx.Err() == nil {
@@ -41,7 +41,7 @@ func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Ob
 // refused is about a step before which Helm shied away: nothing was changed.
 func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause error) error {
 	if a.rendered.manifest != "" && a.rendered.refusal == nil && !r.spec.Options.TakeOwnership {
-		if err := r.strangers(ctx, a, have); errors.Is(err, ErrOwned) {
+		if err := r.foreignObjects(ctx, a, have); errors.Is(err, ErrOwned) {
 			return err
 		}
 	}
@@ -49,8 +49,8 @@ func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause e
 	return a.rejection(ctx, cause)
 }
 
-// strangers names the objects that Helm would not take over, which it does in words only.
-func (r *run) strangers(ctx context.Context, a *attempt, have Observation) error {
+// foreignObjects names the objects that Helm would not take over, which it does in words only.
+func (r *run) foreignObjects(ctx context.Context, a *attempt, have Observation) error {
 	brings, err := a.rendered.objects()
 	if err != nil {
 		return err
@@ -81,18 +81,25 @@ func (a *attempt) cause(ctx context.Context, s *client.Session, cause error) err
 	return cause
 }
 
-// troubles are the objects that were waited for in vain, and all others of the release that are not
+// diagnose lists the objects that were waited for in vain, and all others of the release that are not
 // as they should be.
-func (r *run) troubles(ctx context.Context, s *client.Session, a *attempt) []string {
-	var found []string
+func (r *run) diagnose(ctx context.Context, s *client.Session, a *attempt) []string {
+	var (
+		found  []string
+		waited []client.NotReady
+	)
 
 	if failure := s.Failure(); failure != nil {
-		found = slices.Clone(failure.Objects)
+		waited = failure.Objects
+	}
+
+	for _, o := range waited {
+		found = append(found, o.Text)
 	}
 
 	objects, err := a.rendered.objects()
 	if err != nil || ctx.Err() != nil {
-		// Who interrupts wants to go home; a manifest that was installed can be read.
+		// After an interruption no more is asked; a manifest that was installed can be read.
 		return found
 	}
 
@@ -100,7 +107,9 @@ func (r *run) troubles(ctx context.Context, s *client.Session, a *attempt) []str
 
 	for _, o := range objects {
 		ref := referenceTo(o)
-		if !slices.ContainsFunc(found, func(text string) bool { return strings.HasPrefix(text, ref.String()) }) {
+		if !slices.ContainsFunc(waited, func(n client.NotReady) bool {
+			return n.Object.Kind == ref.Kind && n.Object.Namespace == ref.Namespace && n.Object.Name == ref.Name
+		}) {
 			refs = append(refs, ref)
 		}
 	}
@@ -128,7 +137,7 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 		return fmt.Sprintf(left, err.Error())
 	}
 
-	to, found := formerly(kept)
+	to, found := rollbackTarget(kept)
 
 	switch {
 	case a.step == Upgrade && found:
@@ -157,9 +166,9 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 	}
 }
 
-// formerly is what an upgrade is taken back to when it fails: what is deployed, or else what was, as
+// rollbackTarget is what an upgrade is taken back to when it fails: what is deployed, or else what was, as
 // Helm does (Helm 3.21, action/upgrade.go, failRelease).
-func formerly(have Observation) (former Revision, found bool) {
+func rollbackTarget(have Observation) (former Revision, found bool) {
 	if former, found = have.Deployed(); found {
 		return former, true
 	}

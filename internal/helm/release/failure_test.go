@@ -92,19 +92,19 @@ func TestRollbackTakesNothingFromOthers(t *testing.T) {
 	spec := p.spec(map[string]any{"message": "1"})
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
-	heir := p.spec(nil)
-	heir.Name.Name, heir.Options.TakeOwnership = "heir", true
-	p.apply(t, heir, packageOf(t, addontest.Chart("heir", "1.0.0", map[string]string{
+	newOwner := p.spec(nil)
+	newOwner.Name.Name, newOwner.Options.TakeOwnership = "newOwner", true
+	p.apply(t, newOwner, packageOf(t, addontest.Chart("newOwner", "1.0.0", map[string]string{
 		"templates/a.yaml": configMap("a", "inherited"),
 	})), release.Intent{Create: true})
 
 	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
 	p.failing(t, spec, chart, release.Intent{},
-		"Taking it back failed, too", "ConfigMap "+p.namespace+"/a belongs to the release "+heir.Name.String())
+		"Taking it back failed, too", "ConfigMap "+p.namespace+"/a belongs to the release "+newOwner.Name.String())
 	same(t, "statuses", p.statuses(t, spec.Name), "deployed failed failed")
 	same(t, "objects", p.configMaps(t), []string{"a=inherited", "always=2"})
 
-	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: testTimeout}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -120,10 +120,10 @@ func TestFailedRollbackLeavesTheUpgradeFailed(t *testing.T) {
 	spec := p.spec(map[string]any{"message": "1"})
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
-	// The door lets nobody change what the upgrade changed, nor delete what it brought.
-	door := newDoor(t, p.real)
+	// The proxy lets nobody change what the upgrade changed, nor delete what it brought.
+	proxy := newFaultProxy(t, p.real)
 	refused := false
-	door.fault = func(call string, _ int) fault {
+	proxy.fault = func(call string, _ int) fault {
 		switch {
 		case strings.HasPrefix(call, "POST ") && strings.Contains(call, "/services"):
 			refused = true
@@ -135,7 +135,7 @@ func TestFailedRollbackLeavesTheUpgradeFailed(t *testing.T) {
 	}
 
 	direct := p.API
-	p.API = door.client
+	p.API = proxy.client
 	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
 	p.failing(t, spec, chart, release.Intent{}, "Taking it back failed, too")
 	same(t, "statuses", p.statuses(t, spec.Name), "deployed failed failed")

@@ -30,7 +30,7 @@ func TestFailedFirstInstallationIsTakenAway(t *testing.T) {
 	same(t, "statuses", p.statuses(t, spec.Name), "")
 	same(t, "objects", p.configMaps(t), []string(nil))
 
-	// What failed before, and was left to be looked at, is nothing to keep once somebody has removed its objects.
+	// What failed before, and was left to be inspected, is nothing to keep once somebody has removed its objects.
 	spec.Options.RollbackOnFailure = false
 	failing("Revision 1 is left as it is")
 	same(t, "statuses", p.statuses(t, spec.Name), "failed")

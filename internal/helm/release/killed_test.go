@@ -157,16 +157,16 @@ func (tr *trial) hooks(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(ran))
 }
 
-// killed does work through a door that shuts at the n-th call, as the process that is killed then
+// killed does work through a proxy that shuts at the n-th call, as the process that is killed then
 // would. It reports whether there were that many.
 func (tr *trial) killed(t *testing.T, n int, work func(ctx context.Context, c *release.Cluster) error) bool {
 	t.Helper()
 
 	ctx, cancel := context.WithCancel(t.Context())
-	door, dead := newDoor(t, tr.real), false
+	proxy, dead := newFaultProxy(t, tr.real), false
 	over := make(chan error, 1)
 
-	door.fault = func(_ string, at int) fault {
+	proxy.fault = func(_ string, at int) fault {
 		switch {
 		case at < n:
 			return pass
@@ -182,7 +182,7 @@ func (tr *trial) killed(t *testing.T, n int, work func(ctx context.Context, c *r
 		}
 	}
 
-	c := &release.Cluster{API: door.client, Pause: pause, LockDuration: time.Second, Grace: time.Second}
+	c := &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second, Grace: time.Second}
 	go func() { over <- work(ctx, c) }()
 
 	var once sync.Once
@@ -197,8 +197,8 @@ func (tr *trial) killed(t *testing.T, n int, work func(ctx context.Context, c *r
 	case err := <-over:
 		over <- nil
 
-		door.mu.Lock()
-		defer door.mu.Unlock()
+		proxy.mu.Lock()
+		defer proxy.mu.Unlock()
 
 		if !dead && err != nil {
 			t.Fatalf("not killed, and yet: %v", err)
@@ -317,7 +317,7 @@ func TestUpgradeKilledAtEveryCallAndTakenBack(t *testing.T) {
 func TestRemovalKilledAtEveryCall(t *testing.T) {
 	t.Parallel()
 
-	o := release.RemoveOptions{Wait: true, Timeout: patience}
+	o := release.RemoveOptions{Wait: true, Timeout: testTimeout}
 
 	atEveryCall(t, func(t *testing.T, n int) bool {
 		tr := newTrial(t, "b")

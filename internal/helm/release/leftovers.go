@@ -71,7 +71,7 @@ func (r *run) sweep(ctx context.Context, have Observation) error {
 func (c *Cluster) removeOwn(ctx context.Context, name Name, objects []diff.Object) (removed []diff.Object, err error) {
 	uids := map[diff.Key]string{}
 
-	err = c.looks(ctx, objects, func(o diff.Object, live map[string]any) {
+	err = c.observeEach(ctx, objects, func(o diff.Object, live map[string]any) {
 		object := &unstructured.Unstructured{Object: live}
 		kept := live != nil && object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
 

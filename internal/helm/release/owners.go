@@ -36,9 +36,9 @@ func ownerOf(live map[string]any) (owner Name, owned bool) {
 	return owner, owner.Name != ""
 }
 
-// stranger says whose an object is when it is not the release's, as Helm sees it
+// foreignOwner says whose an object is when it is not the release's, as Helm sees it
 // (Helm 3.21, action/validate.go, checkOwnership).
-func stranger(live map[string]any, name Name) string {
+func foreignOwner(live map[string]any, name Name) string {
 	owner, owned := ownerOf(live)
 
 	switch {
@@ -57,9 +57,9 @@ func owned(texts ...string) error {
 		ErrOwned, strings.Join(texts, "; "))
 }
 
-// looks asks for objects side by side, and hands each to see, one at a time; nil is one that is not
+// observeEach asks for objects side by side, and hands each to see, one at a time; nil is one that is not
 // there, and one whose kind the API does not know.
-func (c *Cluster) looks(ctx context.Context, objects []diff.Object, see func(o diff.Object, live map[string]any)) error {
+func (c *Cluster) observeEach(ctx context.Context, objects []diff.Object, see func(o diff.Object, live map[string]any)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 
@@ -94,28 +94,28 @@ func unknownKind(err error) bool {
 // conflicts are objects that a step brings, and that exist and are not the release's, as Helm sees
 // it. The error names them.
 func (c *Cluster) conflicts(ctx context.Context, name Name, brings []diff.Object) error {
-	return c.others(ctx, brings, func(live map[string]any) string { return stranger(live, name) })
+	return c.others(ctx, brings, func(live map[string]any) string { return foreignOwner(live, name) })
 }
 
-// wentOver are objects that a release has had, and that another one took ownership of. Helm takes
+// ownershipLost are objects that a release has had, and that another one took ownership of. Helm takes
 // what the revision before had for granted (Helm 3.21, action/upgrade.go, performUpgrade).
-func (c *Cluster) wentOver(ctx context.Context, name Name, has []diff.Object) error {
-	return c.others(ctx, has, func(live map[string]any) string { return heir(live, name) })
+func (c *Cluster) ownershipLost(ctx context.Context, name Name, has []diff.Object) error {
+	return c.others(ctx, has, func(live map[string]any) string { return newOwner(live, name) })
 }
 
-// heir says which release an object went over to.
-func heir(live map[string]any, name Name) string {
+// newOwner says which release an object belongs to now.
+func newOwner(live map[string]any, name Name) string {
 	if _, owned := ownerOf(live); !owned {
 		return ""
 	}
 
-	return stranger(live, name)
+	return foreignOwner(live, name)
 }
 
 // existing are the objects that are there, but for those that no removal removes, and those that the
 // installation of a release has brought that was tried since then; the zero time is none.
 func (c *Cluster) existing(ctx context.Context, name Name, objects []diff.Object, since time.Time) (found []string, err error) {
-	err = c.looks(ctx, objects, func(o diff.Object, live map[string]any) {
+	err = c.observeEach(ctx, objects, func(o diff.Object, live map[string]any) {
 		if live == nil || o.Kept {
 			return
 		}
@@ -134,7 +134,7 @@ func (c *Cluster) existing(ctx context.Context, name Name, objects []diff.Object
 func (c *Cluster) others(ctx context.Context, objects []diff.Object, belongs func(live map[string]any) string) error {
 	var texts []string
 
-	err := c.looks(ctx, objects, func(o diff.Object, live map[string]any) {
+	err := c.observeEach(ctx, objects, func(o diff.Object, live map[string]any) {
 		if live == nil {
 			return
 		}

@@ -74,7 +74,7 @@ func TestTwoReleasesNeverTouchEachOther(t *testing.T) {
 
 	same(t, "objects", p.configMaps(t), []string{"other=first mine", "shared=second "})
 
-	if err := p.Remove(t.Context(), first.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+	if err := p.Remove(t.Context(), first.Name, release.RemoveOptions{Wait: true, Timeout: testTimeout}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -91,7 +91,7 @@ func TestRemovalSparesWhatWentOver(t *testing.T) {
 	p.apply(t, first, chart, release.Intent{Create: true})
 	p.apply(t, second, chart, release.Intent{Create: true})
 
-	if err := p.Remove(t.Context(), first.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+	if err := p.Remove(t.Context(), first.Name, release.RemoveOptions{Wait: true, Timeout: testTimeout}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -185,7 +185,7 @@ func TestDefinitions(t *testing.T) {
 			spec.Values = map[string]any{"other": true}
 			tr.apply(t, spec, tr.next, release.Intent{})
 
-			if err := tr.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+			if err := tr.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: testTimeout}); err != nil {
 				t.Fatal(err)
 			}
 

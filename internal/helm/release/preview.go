@@ -26,16 +26,16 @@ func (r Rendering) Additions() []diff.Change {
 //
 // The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached.
 func (c *Cluster) Changes(ctx context.Context, spec Spec, rendering Rendering, have Observation) ([]diff.Change, error) {
-	l := &look{cluster: c, spec: spec, former: map[diff.Key][]diff.Object{}}
+	l := &comparison{cluster: c, spec: spec, former: map[diff.Key][]diff.Object{}}
 	err := l.compare(ctx, rendering, have)
 
 	diff.Sort(l.changes)
 
-	return l.changes, shield(err, spec.Secrets.Redact)
+	return l.changes, redactError(err, spec.Secrets.Redact)
 }
 
-// look compares what is wanted with what is there.
-type look struct {
+// comparison compares what is wanted with what is there.
+type comparison struct {
 	cluster *Cluster
 	spec    Spec
 	// former are the objects of the revisions that may have brought what is there, newest first.
@@ -45,7 +45,7 @@ type look struct {
 	changes []diff.Change
 }
 
-func (l *look) compare(ctx context.Context, rendering Rendering, have Observation) error {
+func (l *comparison) compare(ctx context.Context, rendering Rendering, have Observation) error {
 	last, exists := have.Last()
 	recorded := last.Status == Deployed || last.Status == Uninstalling || !exists && !l.spec.Options.TakeOwnership
 
@@ -128,7 +128,7 @@ func distinct(objects []diff.Object) []diff.Object {
 	return found
 }
 
-func (l *look) add(changes ...diff.Change) {
+func (l *comparison) add(changes ...diff.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -136,7 +136,7 @@ func (l *look) add(changes ...diff.Change) {
 }
 
 // object compares one object with what the cluster has.
-func (l *look) object(ctx context.Context, o diff.Object, content map[string]any) error {
+func (l *comparison) object(ctx context.Context, o diff.Object, content map[string]any) error {
 	live, differences, err := l.cluster.API.CompareObject(ctx, content)
 
 	switch {
@@ -168,7 +168,7 @@ func (l *look) object(ctx context.Context, o diff.Object, content map[string]any
 
 // dropped are the fields that a former revision brought, that are there, and that are wanted no longer.
 // The API does not name them, because it was not talosop who owns them.
-func (l *look) dropped(live map[string]any, o diff.Object, content map[string]any) []kubernetes.Difference {
+func (l *comparison) dropped(live map[string]any, o diff.Object, content map[string]any) []kubernetes.Difference {
 	var (
 		found []kubernetes.Difference
 		there = map[string]bool{}
@@ -192,7 +192,7 @@ func (l *look) dropped(live map[string]any, o diff.Object, content map[string]an
 
 // definition is one of the crds folder, which is made what the chart has only where that is asked for, and
 // never where it is another release's.
-func (l *look) definition(ctx context.Context, d diff.Object) error {
+func (l *comparison) definition(ctx context.Context, d diff.Object) error {
 	live, err := l.cluster.API.GetObject(ctx, referenceTo(d))
 
 	switch _, is := l.spec.elsewhere(live); {
@@ -207,7 +207,7 @@ func (l *look) definition(ctx context.Context, d diff.Object) error {
 }
 
 // removal is about an object that is no longer wanted: it may never have come, or be another release's.
-func (l *look) removal(ctx context.Context, o diff.Object) error {
+func (l *comparison) removal(ctx context.Context, o diff.Object) error {
 	live, err := l.cluster.API.GetObject(ctx, referenceTo(o))
 	if err != nil && !unknownKind(err) {
 		return err

@@ -150,9 +150,9 @@ func TestChangesWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	door := newDoor(t, p.real)
-	door.fault = func(string, int) fault { return cut }
-	p.API = door.client
+	proxy := newFaultProxy(t, p.real)
+	proxy.fault = func(string, int) fault { return cut }
+	p.API = proxy.client
 
 	objects, err := diff.Parse(configMap("a", "b"), p.namespace)
 	if err != nil {

@@ -68,10 +68,10 @@ func (c *Cluster) Observe(ctx context.Context, name Name) (Observation, error) {
 	return have, nil
 }
 
-// observeSurely asks again for [Cluster.Patience] when no server answers: a control plane that is being
+// observeRetrying asks again for [Cluster.UnreachableTimeout] when no server answers: a control plane that is being
 // changed may need that.
-func (c *Cluster) observeSurely(ctx context.Context, name Name) (have Observation, err error) {
-	bound := cmp.Or(c.Patience, defaultPatience)
+func (c *Cluster) observeRetrying(ctx context.Context, name Name) (have Observation, err error) {
+	bound := cmp.Or(c.UnreachableTimeout, defaultUnreachableTimeout)
 
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not within %s", bound))
 	defer cancel()

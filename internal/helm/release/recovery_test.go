@@ -142,7 +142,7 @@ func TestUninstalledByHelm(t *testing.T) {
 	same(t, "done", outcome.Done, []string{"installed revision 2"})
 	same(t, "statuses", p.statuses(t, spec.Name), "superseded deployed")
 
-	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{KeepHistory: true, Wait: true, Timeout: patience}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{KeepHistory: true, Wait: true, Timeout: testTimeout}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -180,7 +180,7 @@ func TestRemovalOfAFailedUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: patience}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: testTimeout}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -296,8 +296,8 @@ func TestTheSameStepTwiceIsAnError(t *testing.T) {
 	}
 	undo()
 
-	door, marked := newDoor(t, p.real), 0
-	door.fault = func(call string, _ int) fault {
+	proxy, marked := newFaultProxy(t, p.real), 0
+	proxy.fault = func(call string, _ int) fault {
 		switch {
 		case strings.HasPrefix(call, "PUT ") && strings.Contains(call, "/secrets/"):
 			marked++
@@ -307,7 +307,7 @@ func TestTheSameStepTwiceIsAnError(t *testing.T) {
 
 		return pass
 	}
-	p.API = door.client
+	p.API = proxy.client
 
 	_, err := p.Apply(t.Context(), spec, chart, release.Intent{})
 	if err == nil || !strings.Contains(err.Error(), "somebody else changes it, too") {

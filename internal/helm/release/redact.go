@@ -8,10 +8,10 @@ import (
 // secretKind finds the lines of a text that are about a Secret.
 var secretKind = regexp.MustCompile(`\bSecret\b`)
 
-// carefully redacts a text, and takes the objects out of the lines that are about Secrets: the API
+// redactWithoutObjects redacts a text, and takes the objects out of the lines that are about Secrets: the API
 // server quotes whole ones, where no text of them need be known as a secret (Kubernetes 1.36,
 // apiserver/pkg/endpoints/handlers/patch.go, applyPatchToObject).
-func carefully(redact func(string) string) func(string) string {
+func redactWithoutObjects(redact func(string) string) func(string) string {
 	return func(text string) string {
 		lines := strings.Split(redact(text), "\n")
 		for i, line := range lines {

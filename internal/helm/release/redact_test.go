@@ -23,14 +23,14 @@ func TestErrorsHaveNothingOfSecrets(t *testing.T) {
 		"other kind":    {`cannot patch "q1" with kind ConfigMap: {"data":{"a":"b"}}`, `cannot patch "q1" with kind ConfigMap: {"data":{"a":"b"}}`},
 		"other secrets": {"SecretStore a {b}", "SecretStore a {b}"},
 	} {
-		if got := carefully(values.Secrets(nil).Redact)(test.text); got != test.want {
+		if got := redactWithoutObjects(values.Secrets(nil).Redact)(test.text); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 
 	cause := errors.New(`cannot patch "q1" with kind Secret: {"data":{"gen":"R0VO"}}`)
 
-	err := shield(&FailedError{Cause: cause, Next: cause.Error(), Troubles: []string{cause.Error()}}, values.Secrets(nil).Redact)
+	err := redactError(&FailedError{Cause: cause, Next: cause.Error(), Diagnosis: []string{cause.Error()}}, values.Secrets(nil).Redact)
 	if strings.Contains(err.Error(), "R0VO") || !errors.Is(err, cause) {
 		t.Errorf("it is %v", err)
 	}

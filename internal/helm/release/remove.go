@@ -36,7 +36,7 @@ func (c *Cluster) Remove(ctx context.Context, name Name, o RemoveOptions) error 
 	}
 
 	if err != nil {
-		return shield(err, o.Secrets.Redact)
+		return redactError(err, o.Secrets.Redact)
 	}
 
 	if err := c.dropLease(ctx, name); err != nil {
@@ -253,7 +253,7 @@ func (c *Cluster) awaitGone(
 	err := wait.Until(ctx, c.pause(), func(ctx context.Context) error {
 		var remaining []string
 
-		err := c.looks(ctx, objects, func(o diff.Object, live map[string]any) {
+		err := c.observeEach(ctx, objects, func(o diff.Object, live map[string]any) {
 			if live == nil || o.Kept || !counts(live, name) {
 				return
 			}

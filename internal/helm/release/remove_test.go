@@ -41,8 +41,8 @@ func TestRemovalThatIsTakenBack(t *testing.T) {
 
 	before := p.claim(t)
 
-	door := newDoor(t, p.real)
-	door.fault = func(call string, _ int) fault {
+	proxy := newFaultProxy(t, p.real)
+	proxy.fault = func(call string, _ int) fault {
 		if strings.HasPrefix(call, "DELETE ") && (strings.Contains(call, "/configmaps/b") || strings.Contains(call, "/persistentvolumeclaims")) {
 			return forbid
 		}
@@ -51,7 +51,7 @@ func TestRemovalThatIsTakenBack(t *testing.T) {
 	}
 
 	direct := p.API
-	p.API = door.client
+	p.API = proxy.client
 
 	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{}); err == nil {
 		t.Fatal("deletions that are refused are not told")
@@ -84,8 +84,8 @@ func TestRemovalOfAFailedInstallationThatIsTakenBack(t *testing.T) {
 	spec := p.spec(map[string]any{"bad": true})
 	p.failing(t, spec, chart, release.Intent{Create: true})
 
-	door := newDoor(t, p.real)
-	door.fault = func(call string, _ int) fault {
+	proxy := newFaultProxy(t, p.real)
+	proxy.fault = func(call string, _ int) fault {
 		if strings.HasPrefix(call, "DELETE ") && strings.Contains(call, "/configmaps/") {
 			return forbid
 		}
@@ -94,7 +94,7 @@ func TestRemovalOfAFailedInstallationThatIsTakenBack(t *testing.T) {
 	}
 
 	direct := p.API
-	p.API = door.client
+	p.API = proxy.client
 
 	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{}); err == nil {
 		t.Fatal("deletions that are refused are not told")
@@ -127,8 +127,8 @@ func TestRemovalThatIsTakenBackTooLate(t *testing.T) {
 
 	t.Cleanup(unblock)
 
-	door := newDoor(t, p.real)
-	door.fault = func(call string, _ int) fault {
+	proxy := newFaultProxy(t, p.real)
+	proxy.fault = func(call string, _ int) fault {
 		if strings.HasPrefix(call, "DELETE ") && strings.Contains(call, "/configmaps/b") {
 			return forbid
 		}
@@ -137,7 +137,7 @@ func TestRemovalThatIsTakenBackTooLate(t *testing.T) {
 	}
 
 	direct := p.API
-	p.API = door.client
+	p.API = proxy.client
 
 	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{}); err == nil {
 		t.Fatal("deletions that are refused are not told")
@@ -165,7 +165,7 @@ func TestPreDeleteHookThatFails(t *testing.T) {
 			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + addontest.FailAnnotation + ": \"exit code 1: not yet\"}}, " +
 			"spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}\n",
 	}))
-	spec, o := p.spec(nil), release.RemoveOptions{Timeout: patience}
+	spec, o := p.spec(nil), release.RemoveOptions{Timeout: testTimeout}
 	spec.Options.Wait = false
 	p.apply(t, spec, chart, release.Intent{Create: true})
 

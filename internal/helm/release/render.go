@@ -25,7 +25,7 @@ import (
 func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Observation) (Rendering, error) {
 	rendering, err := c.render(ctx, spec, chart, have)
 
-	return rendering, shield(err, spec.Secrets.Redact)
+	return rendering, redactError(err, spec.Secrets.Redact)
 }
 
 func (c *Cluster) render(ctx context.Context, spec Spec, chart *Package, have Observation) (rendering Rendering, err error) {
@@ -156,7 +156,7 @@ func (l *lenient) Build(reader io.Reader, validate bool) (kube.ResourceList, err
 	}), err
 }
 
-// onlyUnknownKinds looks into aggregates, which errors.As does not.
+// onlyUnknownKinds descends into aggregates, which errors.As does not.
 func onlyUnknownKinds(err error) bool {
 	var many utilerrors.Aggregate
 	if !errors.As(err, &many) {
@@ -177,7 +177,7 @@ func onlyUnknownKinds(err error) bool {
 func RenderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVersion string) (Rendering, error) {
 	rendering, err := renderOffline(ctx, spec, chart, kubernetesVersion)
 
-	return rendering, shield(err, spec.Secrets.Redact)
+	return rendering, redactError(err, spec.Secrets.Redact)
 }
 
 func renderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVersion string) (Rendering, error) {

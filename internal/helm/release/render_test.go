@@ -39,8 +39,8 @@ func TestRenderChangesNothing(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	door := newDoor(t, p.real)
-	through := &release.Cluster{API: door.client}
+	proxy := newFaultProxy(t, p.real)
+	through := &release.Cluster{API: proxy.client}
 	spec, kind := p.spec(nil), "Nut"+strings.ReplaceAll(p.namespace, "test-", "")
 	first, next := packageOf(t, gears(kind, "1.0.0", "stays", "goes")), packageOf(t, gears(kind, "2.0.0", "stays", "comes"))
 
@@ -65,13 +65,13 @@ func TestRenderChangesNothing(t *testing.T) {
 
 	same(t, "objects", namesOf(rendering), []string{"ConfigMap comes", "ConfigMap stays", kind + " gear"})
 
-	for _, call := range door.calls {
+	for _, call := range proxy.calls {
 		if !strings.HasPrefix(call, "GET ") {
 			t.Errorf("a dry run that asks for %s", call)
 		}
 	}
 
-	if len(door.calls) == 0 {
+	if len(proxy.calls) == 0 {
 		t.Error("nothing was asked")
 	}
 }

@@ -222,7 +222,7 @@ func (c *renewing) clear(resources kube.ResourceList, why func(info *resource.In
 	return nil
 }
 
-// concerns is whether an object is worth a look.
+// concerns is whether an object is relevant.
 func (c *renewing) concerns(info *resource.Info) bool {
 	return c.jobs && info.Mapping.GroupVersionKind.GroupKind() == jobKind ||
 		slices.ContainsFunc(c.hooks, func(h hookLeft) bool { return h.is(info) })

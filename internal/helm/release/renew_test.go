@@ -109,15 +109,15 @@ func TestHookOfAKilledRunIsMadeAnew(t *testing.T) {
 	same(t, "statuses", p.statuses(t, p.spec(nil).Name), "failed deployed")
 }
 
-// killed does work through a door that shuts behind a call.
+// killed does work through a proxy that shuts behind a call.
 func (p *place) killed(t *testing.T, last string, work func(ctx context.Context, c *release.Cluster) error) {
 	t.Helper()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
-	door, dead := newDoor(t, p.real), false
-	door.fault = func(call string, _ int) fault {
+	proxy, dead := newFaultProxy(t, p.real), false
+	proxy.fault = func(call string, _ int) fault {
 		if dead {
 			cancel()
 
@@ -129,7 +129,7 @@ func (p *place) killed(t *testing.T, last string, work func(ctx context.Context,
 		return pass
 	}
 
-	if err := work(ctx, &release.Cluster{API: door.client, Pause: pause, LockDuration: time.Second, Grace: time.Second}); err == nil || ctx.Err() == nil {
+	if err := work(ctx, &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second, Grace: time.Second}); err == nil || ctx.Err() == nil {
 		t.Fatalf("not killed: %v", err)
 	}
 }

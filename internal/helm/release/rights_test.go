@@ -21,17 +21,17 @@ func TestForbiddenLease(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
-	door := newDoor(t, p.real)
-	door.fault = func(call string, _ int) fault {
+	proxy := newFaultProxy(t, p.real)
+	proxy.fault = func(call string, _ int) fault {
 		if strings.Contains(call, "/leases") {
 			return forbid
 		}
 
 		return pass
 	}
-	p.API = door.client
+	p.API = proxy.client
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience/2)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout/2)
 	defer cancel()
 
 	_, err := p.Apply(ctx, p.spec(nil), chart, release.Intent{Create: true})
@@ -45,18 +45,18 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	door := newDoor(t, p.real)
-	door.fault = func(string, int) fault { return cut }
-	p.API = door.client
+	proxy := newFaultProxy(t, p.real)
+	proxy.fault = func(string, int) fault { return cut }
+	p.API = proxy.client
 
 	spec := p.spec(nil)
 
 	// It may be that it only starts.
-	p.Patience = time.Second
+	p.UnreachableTimeout = time.Second
 	began := time.Now()
 	_, applied := p.Apply(t.Context(), spec, oneMap(t, "1.0.0", "a"), release.Intent{Create: true})
 
-	if took := time.Since(began); took < time.Second || took > patience/2 {
+	if took := time.Since(began); took < time.Second || took > testTimeout/2 {
 		t.Errorf("an apply that took %s", took)
 	}
 
@@ -79,7 +79,7 @@ func TestApplyToNobody(t *testing.T) {
 			t.Parallel()
 
 			p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
-			p.Patience = time.Second
+			p.UnreachableTimeout = time.Second
 
 			config := p.real.Config()
 
@@ -142,9 +142,9 @@ func TestApplyOutlastsAPause(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
-	door := newDoor(t, p.real)
+	proxy := newFaultProxy(t, p.real)
 	secrets := 0
-	door.fault = func(call string, _ int) fault {
+	proxy.fault = func(call string, _ int) fault {
 		if strings.HasPrefix(call, "GET ") && strings.Contains(call, "/secrets?") {
 			if secrets++; secrets <= 3 {
 				return cut
@@ -153,7 +153,7 @@ func TestApplyOutlastsAPause(t *testing.T) {
 
 		return pass
 	}
-	p.API = door.client
+	p.API = proxy.client
 
 	p.apply(t, p.spec(nil), chart, release.Intent{Create: true})
 	same(t, "objects", p.configMaps(t), []string{"a=web "})

@@ -68,9 +68,9 @@ func (g *regaining) regain(original, target kube.ResourceList) (kube.ResourceLis
 			return nil, err
 		}
 
-		whose := heir(live, g.name)
+		whose := newOwner(live, g.name)
 		if !original.Contains(info) {
-			whose = stranger(live, g.name)
+			whose = foreignOwner(live, g.name)
 			all = append(all, copyOf(info))
 		}
 

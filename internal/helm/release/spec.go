@@ -87,7 +87,7 @@ const (
 type Rendering struct {
 	// Objects of the release, and those of its hooks, which come and go.
 	Objects, Hooks []diff.Object
-	// Definitions of the crds folder that an apply looks after: it brings those that are missing, and
+	// Definitions of the crds folder that an apply manages: it brings those that are missing, and
 	// with UpgradeCRDs makes all what the chart has. With IncludeCRDs they are among the objects.
 	Definitions []diff.Object
 	// AppVersion and Notes as the chart has them. Notes may hold secrets.
@@ -185,20 +185,20 @@ type Intent struct {
 	Repair bool
 }
 
-// Depth says how closely drift is looked for.
+// Depth says how closely drift is detected.
 type Depth string
 
-// Depths of the look for drift.
+// Depths of drift detection.
 const (
 	// DepthObjects compares every object with what it should be.
 	DepthObjects Depth = "objects"
-	// DepthPresence looks whether every object is there.
+	// DepthPresence checks whether every object is there.
 	DepthPresence Depth = "presence"
 	// DepthRelease asks for no objects.
 	DepthRelease Depth = "release"
 )
 
-// Ignore leaves objects or fields out of the look for drift: what controllers change by
+// Ignore leaves objects or fields out of drift detection: what controllers change by
 // themselves.
 type Ignore struct {
 	// Kind, Name and Namespace are patterns of [path.Match]; an empty one matches everything.
@@ -208,7 +208,7 @@ type Ignore struct {
 	Paths []string
 }
 
-// DriftOptions describe a look for drift.
+// DriftOptions describe how drift is detected.
 type DriftOptions struct {
 	// Release whose revision it is.
 	Release Name

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
-// FuzzValuesSurvive writes random values as YAML in several styles, and looks whether a template sees them.
+// FuzzValuesSurvive writes random values as YAML in several styles, and checks whether a template sees them.
 func FuzzValuesSurvive(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)

@@ -143,7 +143,7 @@ func insideBase64(text []byte) []form {
 	return forms
 }
 
-// shortestInside is how many bytes a text has that is looked for inside of others.
+// shortestInside is how many bytes a text has that is searched inside of others.
 const shortestInside = 8
 
 // escaped is the text in JSON, without the quotes.

@@ -18,7 +18,7 @@ type Type string
 
 // Types of settings.
 const (
-	// Auto takes numbers, true, false and null for what they look like (--set).
+	// Auto takes numbers, true, false and null for what they read as (--set).
 	Auto Type = "auto"
 	// String takes the text (--set-string).
 	String Type = "string"

@@ -20,9 +20,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// await waits for objects of these names with a judge of the test's, which is asked without a pause.
+// await waits for objects of these names with a check of the test's, which is asked without a pause.
 // The context it gets ends the wait as an interruption does.
-func await(t *testing.T, ctx context.Context, judge func(name string) (string, error), names ...string) error { //nolint:revive // t first
+func await(t *testing.T, ctx context.Context, check func(name string) (string, error), names ...string) error { //nolint:revive // t first
 	t.Helper()
 
 	var list kube.ResourceList
@@ -34,7 +34,7 @@ func await(t *testing.T, ctx context.Context, judge func(name string) (string, e
 	o := Options{Pause: time.Nanosecond}.withDefaults()
 	s := &Session{ctx: ctx, o: o, api: &kubernetes.Client{}, place: place{slots: o.Slots}}
 
-	return (&client{s: s}).await(list, 0, func(_ context.Context, info *resource.Info) (string, error) { return judge(info.Name) })
+	return (&client{s: s}).await(list, 0, func(_ context.Context, info *resource.Info) (string, error) { return check(info.Name) })
 }
 
 func TestAllHaveToBeReadyAtTheSameTime(t *testing.T) {

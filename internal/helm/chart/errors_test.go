@@ -275,7 +275,7 @@ func TestPasswordInAnAnswer(t *testing.T) {
 	_, err = store.Resolve(t.Context(), from)
 	texts(t, err, s.host())
 	plain := errors.New("you sent " + testPassword)
-	if got := conceal(plain, from); strings.Contains(got.Error(), testPassword) || !errors.Is(got, plain) {
+	if got := redact(plain, from); strings.Contains(got.Error(), testPassword) || !errors.Is(got, plain) {
 		t.Error(got)
 	}
 }

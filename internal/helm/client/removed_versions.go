@@ -36,7 +36,7 @@ var moves = map[schema.GroupKind]string{
 // more, or its definition was removed. Helm then neither upgrades nor uninstalls the release ("no
 // matches for kind"). Helm builds manifests that are on the cluster without validation
 // (action.Upgrade, performUpgrade; action.Uninstall, deleteRelease; action.Configuration,
-// deleteHookByPolicy). In these, an object of a former kind is the same object in the version that is
+// deleteHookByPolicy). In these, an object of a removed kind is the same object in the version that is
 // served now, or gone where its kind is, since the API deletes objects with their definition. Because a
 // rollback, and an action that was told not to validate, build what is to be like this, too, such
 // objects can be read and deleted only: to write them is the error that Helm has at once.
@@ -51,12 +51,12 @@ func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, erro
 		return list, err
 	}
 
-	present, former, partErr := c.part(manifest)
-	if partErr != nil || len(former) == 0 {
+	present, removed, partErr := c.splitRemoved(manifest)
+	if partErr != nil || len(removed) == 0 {
 		return list, err
 	}
 
-	if err := c.complete(former); err != nil {
+	if err := c.requireDiscovery(removed); err != nil {
 		return nil, err
 	}
 
@@ -65,8 +65,8 @@ func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, erro
 		return list, err
 	}
 
-	for _, o := range former {
-		info, err := c.former(o)
+	for _, o := range removed {
+		info, err := c.infoOfRemoved(o)
 		if err != nil {
 			return nil, err
 		}
@@ -77,8 +77,8 @@ func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, erro
 	return list, nil
 }
 
-// part takes the objects of former kinds out of a manifest.
-func (c *client) part(manifest []byte) (present []byte, former []*unstructured.Unstructured, err error) {
+// splitRemoved takes the objects of removed kinds out of a manifest.
+func (c *client) splitRemoved(manifest []byte) (present []byte, removed []*unstructured.Unstructured, err error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 
 	sort := func(o *unstructured.Unstructured) error {
@@ -86,7 +86,7 @@ func (c *client) part(manifest []byte) (present []byte, former []*unstructured.U
 
 		_, err := c.s.getter.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if meta.IsNoMatchError(err) {
-			former = append(former, o)
+			removed = append(removed, o)
 
 			return nil
 		}
@@ -106,7 +106,7 @@ func (c *client) part(manifest []byte) (present []byte, former []*unstructured.U
 
 		switch err := decoder.Decode(&document); {
 		case errors.Is(err, io.EOF):
-			return present, former, nil
+			return present, removed, nil
 		case err != nil:
 			return nil, nil, err
 		case len(bytes.TrimSpace(document.Raw)) == 0 || string(document.Raw) == "null":
@@ -144,9 +144,9 @@ func eachIn(document []byte, do func(*unstructured.Unstructured) error) error {
 	return nil
 }
 
-// complete is an error when the API cannot say at the moment which kinds there are in the groups
+// requireDiscovery is an error when the API cannot say at the moment which kinds there are in the groups
 // of objects: the server of an aggregated API does not answer.
-func (c *client) complete(former []*unstructured.Unstructured) error {
+func (c *client) requireDiscovery(removed []*unstructured.Unstructured) error {
 	_, _, err := c.s.getter.kinds.ServerGroupsAndResources()
 
 	missing, is := discovery.GroupDiscoveryFailedErrorGroups(err)
@@ -155,7 +155,7 @@ func (c *client) complete(former []*unstructured.Unstructured) error {
 	}
 
 	for version, reason := range missing {
-		if slices.ContainsFunc(former, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == version.Group }) {
+		if slices.ContainsFunc(removed, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == version.Group }) {
 			return fmt.Errorf("the cluster does not say which kinds %s has: %w", version, reason)
 		}
 	}
@@ -163,8 +163,8 @@ func (c *client) complete(former []*unstructured.Unstructured) error {
 	return nil
 }
 
-// former is an object of a kind that is not served as it is.
-func (c *client) former(o *unstructured.Unstructured) (*resource.Info, error) {
+// infoOfRemoved is an object of a kind that is not served as it is.
+func (c *client) infoOfRemoved(o *unstructured.Unstructured) (*resource.Info, error) {
 	was := o.GroupVersionKind()
 	now := was.GroupKind()
 
@@ -197,15 +197,15 @@ func (c *client) former(o *unstructured.Unstructured) (*resource.Info, error) {
 		c.s.note(fmt.Sprintf("%s: the cluster has no kind %s of %s any more, so the object is gone", reference(info), was.Kind, was.GroupVersion()))
 	}
 
-	info.Client, err = c.onlyThere(mapping.GroupVersionKind.GroupVersion(), &former{
+	info.Client, err = c.readOnlyClient(mapping.GroupVersionKind.GroupVersion(), &removedTransport{
 		served: served, refusal: &meta.NoKindMatchError{GroupKind: was.GroupKind(), SearchedVersions: []string{was.Version}},
 	})
 
 	return info, err
 }
 
-// onlyThere is a client through the transport of former objects.
-func (c *client) onlyThere(version schema.GroupVersion, through *former) (resource.RESTClient, error) {
+// readOnlyClient is a client through the transport of removed objects.
+func (c *client) readOnlyClient(version schema.GroupVersion, through *removedTransport) (resource.RESTClient, error) {
 	config := rest.CopyConfig(c.s.config)
 	through.RoundTripper, config.Transport = config.Transport, through
 	config.ContentConfig = resource.UnstructuredPlusDefaultContentConfig()
@@ -219,9 +219,9 @@ func (c *client) onlyThere(version schema.GroupVersion, through *former) (resour
 	return rest.RESTClientFor(config)
 }
 
-// former is the transport for an object of a kind that is not served as it is: it cannot be written,
+// removedTransport is the transport for an object of a kind that is not served as it is: it cannot be written,
 // and unless its kind is served in another version, there is none.
-type former struct {
+type removedTransport struct {
 	http.RoundTripper
 
 	served  bool
@@ -229,7 +229,7 @@ type former struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *former) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *removedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
 		return nil, t.refusal
 	}

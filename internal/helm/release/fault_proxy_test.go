@@ -30,8 +30,8 @@ const (
 	forbid
 )
 
-// door is a way to the API of a cluster that counts who goes through, and can be shut.
-type door struct {
+// faultProxy is a proxy of the API of a cluster that counts requests, and fails some.
+type faultProxy struct {
 	client *kubernetes.Client
 	// fault decides about each request, the n-th from 1 on; set before the first one.
 	fault func(call string, n int) fault
@@ -40,7 +40,7 @@ type door struct {
 	calls []string
 }
 
-func newDoor(t *testing.T, to *addontest.Cluster) *door {
+func newFaultProxy(t *testing.T, to *addontest.Cluster) *faultProxy {
 	t.Helper()
 
 	config := to.Config()
@@ -55,7 +55,7 @@ func newDoor(t *testing.T, to *addontest.Cluster) *door {
 		t.Fatal(err)
 	}
 
-	d := &door{fault: func(string, int) fault { return pass }}
+	d := &faultProxy{fault: func(string, int) fault { return pass }}
 	through := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -81,7 +81,7 @@ func newDoor(t *testing.T, to *addontest.Cluster) *door {
 
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	// The certificate is that of the administrator; the door does not ask for it.
+	// The certificate is that of the administrator; the proxy does not ask for it.
 	d.client, err = kubernetes.New(kubernetes.Options{Endpoint: server.URL, CA: ca, Cert: config.CertData, Key: config.KeyData})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func newDoor(t *testing.T, to *addontest.Cluster) *door {
 	return d
 }
 
-func (d *door) pass(call string) fault {
+func (d *faultProxy) pass(call string) fault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -101,7 +101,7 @@ func (d *door) pass(call string) fault {
 	return d.fault(call, len(d.calls))
 }
 
-func (d *door) count() int {
+func (d *faultProxy) count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
