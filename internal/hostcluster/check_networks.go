@@ -41,7 +41,8 @@ func (c *checking) checkNetworks(ctx context.Context) error {
 	}
 
 	// What breaks comes before what may.
-	slices.SortStableFunc(used, func(a, b network) int { return worse(a.warning, b.warning) })
+	breaks := slices.DeleteFunc(slices.Clone(used), func(n network) bool { return n.warning })
+	used = append(breaks, slices.DeleteFunc(used, func(n network) bool { return !n.warning })...)
 
 	c.compare(attributePodCIDRs, "pod", c.spec.PodCIDRs, used)
 	c.compare(attributeServiceCIDRs, "service", c.spec.ServiceCIDRs, used)

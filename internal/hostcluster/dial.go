@@ -130,20 +130,6 @@ func (h *Host) targetOfIP(ctx context.Context, s Spec, ip string) (target, error
 	return target{machine: pod.Labels[LabelMachine], ip: ip}, nil
 }
 
-// nameOf takes off what names of Services have behind, as resolvers of pods in the namespace would add it: dev-cp-0.prod.svc. It says
-// whether anything was there.
-func (s Spec) nameOf(host string) (name string, full bool) {
-	host = strings.TrimSuffix(host, ".")
-
-	for _, domain := range []string{".svc." + s.Domain, ".svc", ""} {
-		if name, ok := strings.CutSuffix(host, "."+s.Namespace+domain); ok && !strings.Contains(name, ".") {
-			return name, true
-		}
-	}
-
-	return host, false
-}
-
 // isMachine says whether a label has the form of a machine's: a pool and a number.
 func isMachine(label string) bool {
 	i := strings.LastIndexByte(label, '-')
@@ -272,6 +258,3 @@ func (h *Host) dialPod(ctx context.Context, s Spec, pod *corev1.Pod, port string
 
 	return conn, nil
 }
-
-// forwards says whether connections go through the host's API.
-func (s Spec) forwards() bool { return s.Access == PortForward || s.Access == "" }

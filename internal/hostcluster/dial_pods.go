@@ -150,15 +150,6 @@ func (p *podLists) had(s Spec, ip string) bool {
 	return p.seen[clusterKey{s.Namespace, s.Selector()}][ip]
 }
 
-func ipsOf(pod *corev1.Pod) []string {
-	var ips []string
-	for _, ip := range pod.Status.PodIPs {
-		ips = append(ips, ip.IP)
-	}
-
-	return ips
-}
-
 // machine finds the pod of a machine by its label, nil without one.
 func (l *podList) machine(label string) *corev1.Pod {
 	return l.find(func(p *corev1.Pod) bool { return p.Labels[LabelMachine] == label })

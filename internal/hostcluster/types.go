@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -181,4 +182,21 @@ func merged(of ...map[string]string) map[string]string {
 	}
 
 	return out
+}
+
+// forwards says whether connections go through the host's API.
+func (s Spec) forwards() bool { return s.Access == PortForward || s.Access == "" }
+
+// nameOf takes off what names of Services have behind, as resolvers of pods in the namespace would add it: dev-cp-0.prod.svc. It says
+// whether anything was there.
+func (s Spec) nameOf(host string) (name string, full bool) {
+	host = strings.TrimSuffix(host, ".")
+
+	for _, domain := range []string{".svc." + s.Domain, ".svc", ""} {
+		if name, ok := strings.CutSuffix(host, "."+s.Namespace+domain); ok && !strings.Contains(name, ".") {
+			return name, true
+		}
+	}
+
+	return host, false
 }
