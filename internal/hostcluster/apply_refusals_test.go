@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // refusedFor is the error of an Ensure that has to be final and to say some words.
-func (s site) refusedFor(t *testing.T, spec hostcluster.Spec, words ...string) {
+func (s site) refusedFor(t *testing.T, spec workload.Spec, words ...string) {
 	t.Helper()
 
 	err := s.Ensure(t.Context(), spec)
@@ -57,7 +57,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	now, err := core.PersistentVolumeClaims(s.namespace).Get(t.Context(), made.Name, metav1.GetOptions{})
 	check(t, err)
 
-	if now.UID != made.UID || now.DeletionTimestamp != nil || now.Labels[hostcluster.LabelMark] != "" || len(now.OwnerReferences) > 0 {
+	if now.UID != made.UID || now.DeletionTimestamp != nil || now.Labels[workload.LabelMark] != "" || len(now.OwnerReferences) > 0 {
 		t.Errorf("the claim of somebody else is now %+v", now.ObjectMeta)
 	}
 
@@ -116,14 +116,14 @@ func TestSizeAndClassOfClaims(t *testing.T) {
 	grows, fixed := s.spec("grows", 0, 1), s.spec("fixed", 0, 1)
 	grows.Machines[0].Pod.Storage.Class, fixed.Machines[0].Pod.Storage.Class = s.namespace+"-grows", s.namespace+"-fixed"
 
-	for _, spec := range []hostcluster.Spec{grows, fixed} {
+	for _, spec := range []workload.Spec{grows, fixed} {
 		check(t, s.Ensure(t.Context(), spec))
 		s.observe(t, spec, quiet)
 
 		spec.Machines[0].Pod.Storage.Var = resource.MustParse("30Gi")
 	}
 
-	o := s.observe(t, grows, func(hostcluster.Observation) bool { return true })
+	o := s.observe(t, grows, func(workload.Observation) bool { return true })
 	if m := o.Machines["batch/0"]; !saying(m.Drift, "/var-grows-batch-0", `"20Gi" instead of "30Gi"`) || len(m.Outdated) > 0 {
 		t.Errorf("a claim that is to grow is observed as %+v", m)
 	}
@@ -150,7 +150,7 @@ func TestSizeAndClassOfClaims(t *testing.T) {
 		t.Errorf("Replace with another storage class ends with %v", err)
 	}
 
-	fixed.Machines[0].Pod.Storage = hostcluster.Storage{Ephemeral: true}
+	fixed.Machines[0].Pod.Storage = workload.Storage{Ephemeral: true}
 	s.refusedFor(t, fixed, "StatefulSet "+s.namespace+"/fixed-batch-0", "the data would be lost")
 
 	// Whoever asks for no class takes what is there.
@@ -161,10 +161,10 @@ func TestSizeAndClassOfClaims(t *testing.T) {
 }
 
 // stays checks that one line about a worker says what differs and is not put right, and that nothing else does.
-func (s site) stays(t *testing.T, spec hostcluster.Spec, words ...string) {
+func (s site) stays(t *testing.T, spec workload.Spec, words ...string) {
 	t.Helper()
 
-	m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]
+	m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]
 	if len(m.Stays) == 0 || len(m.Drift) > 0 || !saying(m.Stays, words...) {
 		t.Errorf("what stays is %q and what does not %q", m.Stays, m.Drift)
 	}
@@ -250,17 +250,17 @@ func TestAccessChanges(t *testing.T) {
 	class := "example.com/lb"
 
 	for _, c := range []struct {
-		access   hostcluster.Access
+		access   workload.Access
 		machine  corev1.ServiceType
-		endpoint hostcluster.EndpointService
+		endpoint workload.EndpointService
 	}{
-		{hostcluster.NodePort, corev1.ServiceTypeNodePort, hostcluster.EndpointService{Type: corev1.ServiceTypeNodePort}},
-		{hostcluster.LoadBalancer, corev1.ServiceTypeLoadBalancer, hostcluster.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
-		{hostcluster.LoadBalancer, corev1.ServiceTypeLoadBalancer, hostcluster.EndpointService{
+		{workload.NodePort, corev1.ServiceTypeNodePort, workload.EndpointService{Type: corev1.ServiceTypeNodePort}},
+		{workload.LoadBalancer, corev1.ServiceTypeLoadBalancer, workload.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
+		{workload.LoadBalancer, corev1.ServiceTypeLoadBalancer, workload.EndpointService{
 			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: class, Annotations: map[string]string{"lb": "internal"},
 		}},
-		{hostcluster.LoadBalancer, corev1.ServiceTypeLoadBalancer, hostcluster.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
-		{hostcluster.PortForward, corev1.ServiceTypeClusterIP, hostcluster.EndpointService{Type: corev1.ServiceTypeClusterIP}},
+		{workload.LoadBalancer, corev1.ServiceTypeLoadBalancer, workload.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
+		{workload.PortForward, corev1.ServiceTypeClusterIP, workload.EndpointService{Type: corev1.ServiceTypeClusterIP}},
 	} {
 		spec.Access, spec.Endpoint = c.access, &c.endpoint
 		check(t, s.Ensure(t.Context(), spec))
@@ -276,7 +276,7 @@ func TestAccessChanges(t *testing.T) {
 		endpoint, err := services.Get(t.Context(), "dev", metav1.GetOptions{})
 		check(t, err)
 
-		headless := c.access == hostcluster.PortForward
+		headless := c.access == workload.PortForward
 		if machine.Spec.Type != c.machine || (machine.Spec.ClusterIP == corev1.ClusterIPNone) != headless || !machine.Spec.PublishNotReadyAddresses {
 			t.Errorf("with access %s the machine's Service is %+v", c.access, machine.Spec)
 		}

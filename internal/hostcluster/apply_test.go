@@ -19,6 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -55,34 +56,34 @@ func openHost(t *testing.T, kubeconfig string) *hostcluster.Host {
 }
 
 // spec is one of a cluster with control planes and workers that is small enough for any host.
-func (s site) spec(name string, controlPlanes, workers int) hostcluster.Spec {
-	spec := hostcluster.Spec{
-		Cluster: name, Mark: "mark-of-" + name, Namespace: s.namespace, Domain: "cluster.local", Access: hostcluster.PortForward,
-		Endpoint: &hostcluster.EndpointService{Type: corev1.ServiceTypeClusterIP},
+func (s site) spec(name string, controlPlanes, workers int) workload.Spec {
+	spec := workload.Spec{
+		Cluster: name, Mark: "mark-of-" + name, Namespace: s.namespace, Domain: "cluster.local", Access: workload.PortForward,
+		Endpoint: &workload.EndpointService{Type: corev1.ServiceTypeClusterIP},
 	}
 
 	for n := range controlPlanes {
-		spec.Machines = append(spec.Machines, podMachine(fmt.Sprintf("cp-%d", n), "cp", n, hostcluster.ControlPlane))
+		spec.Machines = append(spec.Machines, podMachine(fmt.Sprintf("cp-%d", n), "cp", n, workload.ControlPlane))
 	}
 
 	for n := range workers {
-		spec.Machines = append(spec.Machines, podMachine(fmt.Sprintf("batch/%d", n), "batch", n, hostcluster.Worker))
+		spec.Machines = append(spec.Machines, podMachine(fmt.Sprintf("batch/%d", n), "batch", n, workload.Worker))
 	}
 
 	return spec
 }
 
-func podMachine(name, pool string, ordinal int, role hostcluster.Role) hostcluster.Machine {
-	return hostcluster.Machine{
+func podMachine(name, pool string, ordinal int, role workload.Role) workload.Machine {
+	return workload.Machine{
 		Name: name, Pool: pool, Ordinal: ordinal, Role: role, Image: "ghcr.io/siderolabs/talos:v1.13.0",
-		Pod: hostcluster.PodSpec{Storage: hostcluster.Storage{
+		Pod: workload.PodSpec{Storage: workload.Storage{
 			State: resource.MustParse("1Gi"), Var: resource.MustParse("20Gi"), Other: resource.MustParse("100Mi"),
 		}},
 	}
 }
 
 // objects of a cluster in the namespace, by kind and name: everything that has its labels.
-func (s site) objects(t *testing.T, spec hostcluster.Spec) map[string]metav1.Object {
+func (s site) objects(t *testing.T, spec workload.Spec) map[string]metav1.Object {
 	t.Helper()
 
 	options := metav1.ListOptions{LabelSelector: spec.Selector()}
@@ -133,10 +134,10 @@ func await(t *testing.T, condition func(context.Context) error) {
 }
 
 // observe returns what the host has once it is as a test wants it.
-func (s site) observe(t *testing.T, spec hostcluster.Spec, wants func(hostcluster.Observation) bool) hostcluster.Observation {
+func (s site) observe(t *testing.T, spec workload.Spec, wants func(workload.Observation) bool) workload.Observation {
 	t.Helper()
 
-	var seen hostcluster.Observation
+	var seen workload.Observation
 
 	await(t, func(ctx context.Context) (err error) {
 		if seen, err = s.Observe(ctx, spec); err != nil {
@@ -154,7 +155,7 @@ func (s site) observe(t *testing.T, spec hostcluster.Spec, wants func(hostcluste
 }
 
 // quiet says whether everything is there, runs, and is as it should be.
-func quiet(o hostcluster.Observation) bool {
+func quiet(o workload.Observation) bool {
 	for _, m := range o.Machines {
 		if !m.Exists || !m.Complete || !m.Ready || len(m.Outdated)+len(m.Drift) > 0 || m.Trouble != "" || m.VolumesLost {
 			return false
@@ -169,7 +170,7 @@ func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
 
 	s := newSite(t)
 	spec := s.spec("dev", 1, 2)
-	spec.Labels, spec.Annotations = map[string]string{"team": "blue", hostcluster.LabelMark: "mine"}, map[string]string{"note": "for tests"}
+	spec.Labels, spec.Annotations = map[string]string{"team": "blue", workload.LabelMark: "mine"}, map[string]string{"note": "for tests"}
 
 	before, err := s.Observe(t.Context(), spec)
 	check(t, err)
@@ -191,7 +192,7 @@ func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
 	}
 
 	for name, o := range s.objects(t, spec) {
-		if o.GetLabels()["team"] != "blue" || o.GetLabels()[hostcluster.LabelManagedBy] != "talosop" {
+		if o.GetLabels()["team"] != "blue" || o.GetLabels()[workload.LabelManagedBy] != "talosop" {
 			t.Errorf("%s has labels %v", name, o.GetLabels())
 		}
 	}
@@ -272,7 +273,7 @@ func TestReplaceGivesThePodItsNewTemplate(t *testing.T) {
 
 	check(t, s.Replace(t.Context(), spec, "cp-0"))
 
-	after := s.observe(t, spec, func(o hostcluster.Observation) bool { return o.Machines["cp-0"].Ready })
+	after := s.observe(t, spec, func(o workload.Observation) bool { return o.Machines["cp-0"].Ready })
 	if m := after.Machines["cp-0"]; m.PodUID == before.Machines["cp-0"].PodUID || m.Image != spec.Machines[0].Image || len(m.Outdated) > 0 {
 		t.Errorf("after the replacement the machine is %+v", m)
 	}
@@ -298,7 +299,7 @@ func TestReplaceGivesThePodItsNewTemplate(t *testing.T) {
 
 	check(t, s.Restart(t.Context(), spec, "cp-0"))
 
-	restarted := s.observe(t, spec, func(o hostcluster.Observation) bool { return o.Machines["cp-0"].Ready })
+	restarted := s.observe(t, spec, func(o workload.Observation) bool { return o.Machines["cp-0"].Ready })
 	if restarted.Machines["cp-0"].PodUID == after.Machines["cp-0"].PodUID {
 		t.Error("a restart left the pod")
 	}

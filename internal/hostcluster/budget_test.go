@@ -16,6 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -62,7 +63,7 @@ func TestBudgetOfControlPlanes(t *testing.T) {
 	broken.Machines[1].Pod.Annotations, broken.Machines[2].Pod.Annotations = unready, unready
 	sole.Machines[0].Pod.Annotations = unready
 
-	for _, spec := range []hostcluster.Spec{three, broken, sole} {
+	for _, spec := range []workload.Spec{three, broken, sole} {
 		check(t, s.Ensure(t.Context(), spec))
 	}
 
@@ -113,8 +114,8 @@ func TestBudgetOfControlPlanesThatLeave(t *testing.T) {
 		t.Helper()
 		check(t, s.Ensure(t.Context(), stays))
 
-		for _, of := range []hostcluster.Spec{spec, stays} {
-			if o := s.observe(t, of, func(hostcluster.Observation) bool { return true }); len(o.Drift)+len(o.Missing) > 0 {
+		for _, of := range []workload.Spec{spec, stays} {
+			if o := s.observe(t, of, func(workload.Observation) bool { return true }); len(o.Drift)+len(o.Missing) > 0 {
 				t.Errorf("%s the observation is %+v", when, o)
 			}
 		}

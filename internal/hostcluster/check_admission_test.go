@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 func quantities(of ...string) corev1.ResourceList {
@@ -55,7 +55,7 @@ func TestCheck_exceededQuota(t *testing.T) {
 	s := c.spec()
 	s.Machines = s.Machines[3:4]
 	claiming(&s, "local")
-	s.Access = hostcluster.NodePort
+	s.Access = workload.NodePort
 	s.Machines[0].Pod.Resources = corev1.ResourceRequirements{Requests: quantities("cpu", "2"), Limits: quantities("cpu", "2")}
 
 	c.class(t, "local", false)

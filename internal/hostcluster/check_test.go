@@ -17,6 +17,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -53,11 +55,11 @@ func newChecked(t *testing.T, labels map[string]string) *checked {
 var privileged = map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}
 
 // spec of three control planes and two workers, whose data is in their pods.
-func (c *checked) spec() hostcluster.Spec {
-	s := hostcluster.Spec{
-		Cluster: "dev", Mark: "m1", Namespace: c.namespace, Domain: "cluster.local", Access: hostcluster.PortForward,
-		Endpoint: &hostcluster.EndpointService{Type: corev1.ServiceTypeClusterIP},
-		Machines: []hostcluster.Machine{machine("cp", 0), machine("cp", 1), machine("cp", 2), machine("worker", 0), machine("worker", 1)},
+func (c *checked) spec() workload.Spec {
+	s := workload.Spec{
+		Cluster: "dev", Mark: "m1", Namespace: c.namespace, Domain: "cluster.local", Access: workload.PortForward,
+		Endpoint: &workload.EndpointService{Type: corev1.ServiceTypeClusterIP},
+		Machines: []workload.Machine{machine("cp", 0), machine("cp", 1), machine("cp", 2), machine("worker", 0), machine("worker", 1)},
 	}
 	for i := range s.Machines {
 		s.Machines[i].Pod.Storage.Ephemeral = true
@@ -67,15 +69,15 @@ func (c *checked) spec() hostcluster.Spec {
 }
 
 // claiming makes the machines keep their data in claims.
-func claiming(s *hostcluster.Spec, class string) {
+func claiming(s *workload.Spec, class string) {
 	for i := range s.Machines {
-		s.Machines[i].Pod.Storage = hostcluster.Storage{
+		s.Machines[i].Pod.Storage = workload.Storage{
 			Class: class, State: resource.MustParse("1Gi"), Var: resource.MustParse("20Gi"), Other: resource.MustParse("100Mi"),
 		}
 	}
 }
 
-func (c *checked) check(t *testing.T, s hostcluster.Spec) []hostcluster.Finding {
+func (c *checked) check(t *testing.T, s workload.Spec) []preflight.Finding {
 	t.Helper()
 
 	findings, err := open(t, hostcluster.Options{Kubeconfig: c.config}).Check(t.Context(), s)
@@ -89,7 +91,7 @@ func (c *checked) check(t *testing.T, s hostcluster.Spec) []hostcluster.Finding 
 type want struct{ attribute, words string }
 
 // finds says that there is what is wanted, in that order, and nothing else.
-func (c *checked) finds(t *testing.T, s hostcluster.Spec, wants ...want) {
+func (c *checked) finds(t *testing.T, s workload.Spec, wants ...want) {
 	t.Helper()
 
 	findings := c.check(t, s)
@@ -239,7 +241,7 @@ func TestCheckOfPolicies(t *testing.T) {
 
 	// Policies are compiled in the background, and until then the host may refuse for that reason.
 	soon(t, func() bool {
-		return slices.ContainsFunc(c.check(t, s), func(f hostcluster.Finding) bool { return strings.Contains(f.Found, "no pods of strangers") })
+		return slices.ContainsFunc(c.check(t, s), func(f preflight.Finding) bool { return strings.Contains(f.Found, "no pods of strangers") })
 	})
 	c.finds(t, s, want{"pod", "no pods of strangers"})
 }
@@ -264,7 +266,7 @@ func TestCheckOfRights(t *testing.T) {
 		want{"access", "may not create pods/portforward"}, unseen, unprotected)
 
 	s := c.spec()
-	s.Access = hostcluster.NodePort
+	s.Access = workload.NodePort
 	c.config = as(t, c.cluster, c.namespace, "insider", rule("*", "*"))
 	c.finds(t, s, want{"access", "may not list nodes."})
 }
@@ -279,7 +281,7 @@ func TestCheckOfRightsThatComeWithTheNamespace(t *testing.T) {
 	bind(t, c.cluster, looker, c.namespace+"-elsewhere", rule("namespaces", "get"))
 
 	s := c.spec()
-	s.Namespace, s.Access = "not-there", hostcluster.NodePort
+	s.Namespace, s.Access = "not-there", workload.NodePort
 
 	c.finds(t, s,
 		want{"access", "may not list nodes."},

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/portforward"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // Dial returns a way to make TCP connections to the machines of a cluster from wherever talosop runs. It understands what machines are called
@@ -26,7 +27,7 @@ import (
 //
 // What goes through the host's API is accepted before it is known whether anything listens: that it does not is then the error of
 // the first read.
-func (h *Host) Dial(s Spec) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (h *Host) Dial(s workload.Spec) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, to string) (net.Conn, error) {
 		host, port, err := net.SplitHostPort(to)
 		if err != nil {
@@ -47,7 +48,7 @@ func (h *Host) Dial(s Spec) func(ctx context.Context, network, address string) (
 	}
 }
 
-func (h *Host) dialHost(ctx context.Context, s Spec, network, host, port string) (net.Conn, error) {
+func (h *Host) dialHost(ctx context.Context, s workload.Spec, network, host, port string) (net.Conn, error) {
 	t, err := h.target(ctx, s, host)
 	if err != nil {
 		return nil, err
@@ -76,12 +77,12 @@ type target struct {
 }
 
 // target finds out. The host is asked only about addresses, and names that could be of other resources' machines.
-func (h *Host) target(ctx context.Context, s Spec, host string) (target, error) {
+func (h *Host) target(ctx context.Context, s workload.Spec, host string) (target, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return h.targetOfIP(ctx, s, ip.Unmap().String())
 	}
 
-	name, full := s.nameOf(strings.ToLower(host))
+	name, full := s.NameOf(strings.ToLower(host))
 	if name == s.Cluster {
 		return target{endpoint: true}, nil
 	}
@@ -91,7 +92,7 @@ func (h *Host) target(ctx context.Context, s Spec, host string) (target, error) 
 		return target{elsewhere: true}, nil
 	}
 
-	if slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Label() == machine }) {
+	if slices.ContainsFunc(s.Machines, func(m workload.Machine) bool { return m.Label() == machine }) {
 		return target{machine: machine}, nil
 	}
 
@@ -108,7 +109,7 @@ func (h *Host) target(ctx context.Context, s Spec, host string) (target, error) 
 	return target{machine: machine}, nil
 }
 
-func (h *Host) targetOfIP(ctx context.Context, s Spec, ip string) (target, error) {
+func (h *Host) targetOfIP(ctx context.Context, s workload.Spec, ip string) (target, error) {
 	list, err := h.pods.recent(ctx, s)
 	if err == nil && list.ip(ip) == nil && !h.pods.had(s, ip) {
 		list, err = h.pods.current(ctx, s)
@@ -127,7 +128,7 @@ func (h *Host) targetOfIP(ctx context.Context, s Spec, ip string) (target, error
 		return target{}, fmt.Errorf("no pod of the cluster %s has the address any more that one had", s.Cluster)
 	}
 
-	return target{machine: pod.Labels[LabelMachine], ip: ip}, nil
+	return target{machine: pod.Labels[workload.LabelMachine], ip: ip}, nil
 }
 
 // isMachine says whether a label has the form of a machine's: a pool and a number.
@@ -144,14 +145,14 @@ func isMachine(label string) bool {
 
 // dialMachine makes a connection to the pod that a machine has. When that fails it may be a pod that is gone already: what is
 // known is looked up again, and another pod tried.
-func (h *Host) dialMachine(ctx context.Context, s Spec, t target, port string) (net.Conn, error) {
+func (h *Host) dialMachine(ctx context.Context, s workload.Spec, t target, port string) (net.Conn, error) {
 	list, err := h.pods.recent(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 
 	pod, err := list.running(s, t)
-	if err == nil && s.forwards() && !h.forwards.Connected(pod.UID) {
+	if err == nil && s.Forwards() && !h.forwards.Connected(pod.UID) {
 		// The host forwards to names, whichever pod has them.
 		if list, err = h.pods.current(ctx, s); err != nil {
 			return nil, err
@@ -185,7 +186,7 @@ func (h *Host) dialMachine(ctx context.Context, s Spec, t target, port string) (
 }
 
 // dialEndpoint makes a connection to any control plane.
-func (h *Host) dialEndpoint(ctx context.Context, s Spec, port string) (net.Conn, error) {
+func (h *Host) dialEndpoint(ctx context.Context, s workload.Spec, port string) (net.Conn, error) {
 	list, err := h.pods.recent(ctx, s)
 	if err != nil {
 		return nil, err
@@ -204,7 +205,7 @@ func (h *Host) dialEndpoint(ctx context.Context, s Spec, port string) (net.Conn,
 	return h.dialAny(ctx, s, list, port)
 }
 
-func (h *Host) dialAny(ctx context.Context, s Spec, list *podList, port string) (net.Conn, error) {
+func (h *Host) dialAny(ctx context.Context, s workload.Spec, list *podList, port string) (net.Conn, error) {
 	var reasons []error
 
 	pods := list.controlPlanes()
@@ -233,16 +234,16 @@ func (h *Host) dialAny(ctx context.Context, s Spec, list *podList, port string) 
 }
 
 // dialPod makes a connection by the way in that the cluster has.
-func (h *Host) dialPod(ctx context.Context, s Spec, pod *corev1.Pod, port string) (net.Conn, error) {
+func (h *Host) dialPod(ctx context.Context, s workload.Spec, pod *corev1.Pod, port string) (net.Conn, error) {
 	var (
 		conn net.Conn
 		err  error
 	)
 
 	switch {
-	case s.forwards():
+	case s.Forwards():
 		conn, err = h.forwards.Dial(ctx, pod, port)
-	case s.Access == Pod:
+	case s.Access == workload.Pod:
 		conn, err = h.reach(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, port))
 	default:
 		conn, err = h.dialService(ctx, s, pod, port)

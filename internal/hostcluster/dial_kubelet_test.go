@@ -22,7 +22,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // node is a node of the host whose kubelet forwards ports, as the kube-apiserver asks it to (Kubernetes 1.36,
@@ -82,11 +82,11 @@ func newNode(t *testing.T, c *addontest.Cluster) *node {
 }
 
 // pod is made on the node and runs.
-func (n *node) pod(t *testing.T, s hostcluster.Spec, m hostcluster.Machine, ip string, ports map[int]string) *corev1.Pod {
+func (n *node) pod(t *testing.T, s workload.Spec, m workload.Machine, ip string, ports map[int]string) *corev1.Pod {
 	t.Helper()
 
 	labels := map[string]string{
-		hostcluster.LabelCluster: s.Cluster, hostcluster.LabelMark: s.Mark, hostcluster.LabelMachine: m.Label(), hostcluster.LabelRole: string(m.Role),
+		workload.LabelCluster: s.Cluster, workload.LabelMark: s.Mark, workload.LabelMachine: m.Label(), workload.LabelRole: string(m.Role),
 	}
 	pod := n.create(t, s, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: s.HostName(m) + "-0", Labels: labels},
@@ -104,7 +104,7 @@ func (n *node) pod(t *testing.T, s hostcluster.Spec, m hostcluster.Machine, ip s
 	})
 }
 
-func (n *node) create(t *testing.T, s hostcluster.Spec, pod *corev1.Pod) *corev1.Pod {
+func (n *node) create(t *testing.T, s workload.Spec, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 
 	made, err := n.cluster.API().CoreV1().Pods(s.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgo "k8s.io/client-go/kubernetes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // podLists keeps the pods of clusters for a moment: a run asks for them with each connection it makes, fifty at once.
@@ -44,18 +46,18 @@ const listTime = 20 * time.Second
 const recent = 2 * time.Second
 
 // recent returns the pods of all machines of a cluster as they were a moment ago.
-func (p *podLists) recent(ctx context.Context, s Spec) (*podList, error) {
+func (p *podLists) recent(ctx context.Context, s workload.Spec) (*podList, error) {
 	return p.since(ctx, s, time.Now().Add(-recent))
 }
 
 // current returns the pods of all machines of a cluster as they are.
-func (p *podLists) current(ctx context.Context, s Spec) (*podList, error) {
+func (p *podLists) current(ctx context.Context, s workload.Spec) (*podList, error) {
 	return p.since(ctx, s, time.Now())
 }
 
 // since returns pods that the host was asked for after some time. However many ask at once, two lists are made: the one that was
 // under way, and one for all others.
-func (p *podLists) since(ctx context.Context, s Spec, earliest time.Time) (*podList, error) {
+func (p *podLists) since(ctx context.Context, s workload.Spec, earliest time.Time) (*podList, error) {
 	for {
 		l, fits := p.begin(ctx, s, earliest)
 
@@ -76,7 +78,7 @@ func (p *podLists) since(ctx context.Context, s Spec, earliest time.Time) (*podL
 }
 
 // begin finds or makes a list. One that does not fit is to be waited for.
-func (p *podLists) begin(ctx context.Context, s Spec, earliest time.Time) (l *podList, fits bool) {
+func (p *podLists) begin(ctx context.Context, s workload.Spec, earliest time.Time) (l *podList, fits bool) {
 	key := clusterKey{s.Namespace, s.Selector()}
 
 	p.mu.Lock()
@@ -136,14 +138,14 @@ func (p *podLists) see(key clusterKey, pods []corev1.Pod) {
 	}
 
 	for i := range pods {
-		for _, ip := range ipsOf(&pods[i]) {
+		for _, ip := range workload.PodIPs(&pods[i]) {
 			p.seen[key][ip] = true
 		}
 	}
 }
 
 // had says whether a pod of the cluster has or had an address.
-func (p *podLists) had(s Spec, ip string) bool {
+func (p *podLists) had(s workload.Spec, ip string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -152,12 +154,12 @@ func (p *podLists) had(s Spec, ip string) bool {
 
 // machine finds the pod of a machine by its label, nil without one.
 func (l *podList) machine(label string) *corev1.Pod {
-	return l.find(func(p *corev1.Pod) bool { return p.Labels[LabelMachine] == label })
+	return l.find(func(p *corev1.Pod) bool { return p.Labels[workload.LabelMachine] == label })
 }
 
 // ip finds the pod that has an address. One that has ended does not: another may have got it.
 func (l *podList) ip(ip string) *corev1.Pod {
-	return l.find(func(p *corev1.Pod) bool { return !hasEnded(p) && slices.Contains(ipsOf(p), ip) })
+	return l.find(func(p *corev1.Pod) bool { return !hasEnded(p) && slices.Contains(workload.PodIPs(p), ip) })
 }
 
 // find prefers pods that are not on their way out.
@@ -178,7 +180,7 @@ func (l *podList) controlPlanes() []*corev1.Pod {
 	var pods []*corev1.Pod
 
 	for i := range l.items {
-		if l.items[i].Labels[LabelRole] == string(ControlPlane) {
+		if l.items[i].Labels[workload.LabelRole] == string(workload.ControlPlane) {
 			pods = append(pods, &l.items[i])
 		}
 	}
@@ -202,13 +204,13 @@ func worse(a, b bool) int {
 }
 
 // running finds the pod that a target means, which must run.
-func (l *podList) running(s Spec, t target) (*corev1.Pod, error) {
+func (l *podList) running(s workload.Spec, t target) (*corev1.Pod, error) {
 	pod := l.machine(t.machine)
 
 	switch {
 	case pod == nil:
 		return nil, fmt.Errorf("machine %s-%s has no pod in namespace %s", s.Cluster, t.machine, s.Namespace)
-	case t.ip != "" && !slices.Contains(ipsOf(pod), t.ip):
+	case t.ip != "" && !slices.Contains(workload.PodIPs(pod), t.ip):
 		return nil, fmt.Errorf("machine %s-%s does not have the address %s any more", s.Cluster, t.machine, t.ip)
 	}
 
@@ -238,7 +240,7 @@ func notRunning(pod *corev1.Pod) string {
 
 	for _, c := range pod.Status.ContainerStatuses {
 		switch {
-		case c.Name != containerName || c.State.Running != nil:
+		case c.Name != workload.ContainerName || c.State.Running != nil:
 		case c.State.Waiting != nil:
 			return ", its container waits: " + reasoned(c.State.Waiting.Reason, c.State.Waiting.Message)
 		case c.State.Terminated != nil:

@@ -12,14 +12,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // addressTime is what one of several addresses has to answer.
 const addressTime = 3 * time.Second
 
 // dialService makes a connection to what the Service of a pod's machine has outside.
-func (h *Host) dialService(ctx context.Context, s Spec, pod *corev1.Pod, port string) (net.Conn, error) {
-	addresses, err := h.outside(ctx, s.Namespace, s.Cluster+"-"+pod.Labels[LabelMachine], port, pod.Spec.NodeName)
+func (h *Host) dialService(ctx context.Context, s workload.Spec, pod *corev1.Pod, port string) (net.Conn, error) {
+	addresses, err := h.outside(ctx, s.Namespace, s.Cluster+"-"+pod.Labels[workload.LabelMachine], port, pod.Spec.NodeName)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -29,7 +30,7 @@ func TestDialThroughServices(t *testing.T) {
 	}}, metav1.CreateOptions{})
 	check(t, err)
 
-	d.spec.Access = hostcluster.LoadBalancer
+	d.spec.Access = workload.LoadBalancer
 	d.refused(t, "dev-cp-0:50000", "dev-cp-0 has got no address from a load balancer yet")
 
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {Hostname: "lb.example"}}
@@ -39,11 +40,11 @@ func TestDialThroughServices(t *testing.T) {
 	reached["lb.example:50000"] = echo(t, "balanced")
 	d.answers(t, "10.66.9.1:50000", "balanced")
 
-	d.spec.Access = hostcluster.Pod
+	d.spec.Access = workload.Pod
 	reached["10.66.9.1:50000"] = echo(t, "direct")
 	d.answers(t, "dev-cp-0:50000", "direct")
 
-	d.spec.Access = hostcluster.NodePort
+	d.spec.Access = workload.NodePort
 	service.Spec.Type = corev1.ServiceTypeNodePort
 	service, err = api.Update(t.Context(), service, metav1.UpdateOptions{})
 	check(t, err)
@@ -71,7 +72,7 @@ func TestExternalEndpoint(t *testing.T) {
 		t.Errorf("a resource without an endpoint has %q, %v", to, err)
 	}
 
-	d.spec.Endpoint = &hostcluster.EndpointService{}
+	d.spec.Endpoint = &workload.EndpointService{}
 	if _, err := d.host.ExternalEndpoint(t.Context(), d.spec); !apierrors.IsNotFound(err) {
 		t.Errorf("without a Service: %v", err)
 	}

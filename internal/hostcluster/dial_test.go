@@ -18,6 +18,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -30,13 +31,13 @@ func check(t testing.TB, err error) {
 	}
 }
 
-func machine(pool string, ordinal int) hostcluster.Machine {
-	role := hostcluster.Worker
+func machine(pool string, ordinal int) workload.Machine {
+	role := workload.Worker
 	if pool == "cp" {
-		role = hostcluster.ControlPlane
+		role = workload.ControlPlane
 	}
 
-	return hostcluster.Machine{Name: fmt.Sprintf("%s-%d", pool, ordinal), Pool: pool, Ordinal: ordinal, Role: role, Image: "ghcr.io/siderolabs/talos:v1.13.6"}
+	return workload.Machine{Name: fmt.Sprintf("%s-%d", pool, ordinal), Pool: pool, Ordinal: ordinal, Role: role, Image: "ghcr.io/siderolabs/talos:v1.13.6"}
 }
 
 // dialing is a host with a cluster on it, counted at a proxy.
@@ -44,7 +45,7 @@ type dialing struct {
 	*node
 	host  *hostcluster.Host
 	proxy *addontest.Proxy
-	spec  hostcluster.Spec
+	spec  workload.Spec
 }
 
 func newDialing(t *testing.T) *dialing {
@@ -52,9 +53,9 @@ func newDialing(t *testing.T) *dialing {
 
 	c := addontest.Shared(t)
 	d := &dialing{node: newNode(t, c), proxy: c.Proxy(t)}
-	d.spec = hostcluster.Spec{
-		Cluster: "dev", Mark: "m1", Namespace: c.Namespace(t), Domain: "cluster.local", Access: hostcluster.PortForward,
-		Machines: []hostcluster.Machine{machine("cp", 0), machine("cp", 1), machine("worker", 0)},
+	d.spec = workload.Spec{
+		Cluster: "dev", Mark: "m1", Namespace: c.Namespace(t), Domain: "cluster.local", Access: workload.PortForward,
+		Machines: []workload.Machine{machine("cp", 0), machine("cp", 1), machine("worker", 0)},
 	}
 	d.host = open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Path: d.proxy.Kubeconfig()}})
 

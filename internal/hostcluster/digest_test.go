@@ -6,28 +6,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // A digest is that of what the pod is made of: versions of Talos, which are upgraded to, sizes of volumes and the way in are none of it.
 func TestPodDigest(t *testing.T) {
 	t.Parallel()
 
-	spec := func(change func(*hostcluster.Spec, *hostcluster.Machine)) hostcluster.Spec {
-		m := hostcluster.Machine{
-			Name: "cp-0", Pool: "cp", Role: hostcluster.ControlPlane, Image: "registry.local:5000/talos:v1.13.0",
-			Pod: hostcluster.PodSpec{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
+	spec := func(change func(*workload.Spec, *workload.Machine)) workload.Spec {
+		m := workload.Machine{
+			Name: "cp-0", Pool: "cp", Role: workload.ControlPlane, Image: "registry.local:5000/talos:v1.13.0",
+			Pod: workload.PodSpec{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
 		}
-		s := hostcluster.Spec{Cluster: "dev", Mark: "0123456789abcdef", Namespace: "talos", Domain: "cluster.local", Access: hostcluster.PortForward}
+		s := workload.Spec{Cluster: "dev", Mark: "0123456789abcdef", Namespace: "talos", Domain: "cluster.local", Access: workload.PortForward}
 		change(&s, &m)
 
-		s.Machines = []hostcluster.Machine{m}
+		s.Machines = []workload.Machine{m}
 
 		return s
 	}
 
-	digest := func(change func(*hostcluster.Spec, *hostcluster.Machine)) string {
-		d, err := hostcluster.PodDigest(spec(change), "cp-0")
+	digest := func(change func(*workload.Spec, *workload.Machine)) string {
+		d, err := workload.PodDigest(spec(change), "cp-0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,31 +35,31 @@ func TestPodDigest(t *testing.T) {
 		return d
 	}
 
-	base := digest(func(*hostcluster.Spec, *hostcluster.Machine) {})
+	base := digest(func(*workload.Spec, *workload.Machine) {})
 
 	for name, test := range map[string]struct {
-		change func(*hostcluster.Spec, *hostcluster.Machine)
+		change func(*workload.Spec, *workload.Machine)
 		same   bool
 	}{
-		"another tag": {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) { m.Image = "registry.local:5000/talos:v1.13.2" }, same: true},
-		"spelt otherwise": {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) {
+		"another tag": {change: func(_ *workload.Spec, m *workload.Machine) { m.Image = "registry.local:5000/talos:v1.13.2" }, same: true},
+		"spelt otherwise": {change: func(_ *workload.Spec, m *workload.Machine) {
 			m.Pod.Resources.Requests["cpu"] = resource.MustParse("1000m")
 		}, same: true},
-		"size of a volume": {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) { m.Pod.Storage.Var = resource.MustParse("40Gi") }, same: true},
-		"the way in":       {change: func(s *hostcluster.Spec, _ *hostcluster.Machine) { s.Access = hostcluster.NodePort }, same: true},
-		"another image":    {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) { m.Image = "registry.local/talos:v1.13.0" }},
-		"more of a thing": {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) {
+		"size of a volume": {change: func(_ *workload.Spec, m *workload.Machine) { m.Pod.Storage.Var = resource.MustParse("40Gi") }, same: true},
+		"the way in":       {change: func(s *workload.Spec, _ *workload.Machine) { s.Access = workload.NodePort }, same: true},
+		"another image":    {change: func(_ *workload.Spec, m *workload.Machine) { m.Image = "registry.local/talos:v1.13.0" }},
+		"more of a thing": {change: func(_ *workload.Spec, m *workload.Machine) {
 			m.Pod.Resources.Requests["cpu"] = resource.MustParse("2")
 		}},
-		"another node": {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) {
+		"another node": {change: func(_ *workload.Spec, m *workload.Machine) {
 			m.Pod.NodeSelector = map[string]string{"disk": "ssd"}
 		}},
-		"a pull secret":   {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) { m.PullSecrets = []string{"registry"} }},
-		"a label of all":  {change: func(s *hostcluster.Spec, _ *hostcluster.Machine) { s.Labels = map[string]string{"team": "a"} }},
-		"data in the pod": {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) { m.Pod.Storage.Ephemeral = true }},
-		"an annotation":   {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) { m.Pod.Annotations = map[string]string{"a": "b"} }},
-		"a priority":      {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) { m.Pod.PriorityClass = "high" }},
-		"a toleration more": {change: func(_ *hostcluster.Spec, m *hostcluster.Machine) {
+		"a pull secret":   {change: func(_ *workload.Spec, m *workload.Machine) { m.PullSecrets = []string{"registry"} }},
+		"a label of all":  {change: func(s *workload.Spec, _ *workload.Machine) { s.Labels = map[string]string{"team": "a"} }},
+		"data in the pod": {change: func(_ *workload.Spec, m *workload.Machine) { m.Pod.Storage.Ephemeral = true }},
+		"an annotation":   {change: func(_ *workload.Spec, m *workload.Machine) { m.Pod.Annotations = map[string]string{"a": "b"} }},
+		"a priority":      {change: func(_ *workload.Spec, m *workload.Machine) { m.Pod.PriorityClass = "high" }},
+		"a toleration more": {change: func(_ *workload.Spec, m *workload.Machine) {
 			m.Pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}},
 	} {
@@ -68,7 +68,7 @@ func TestPodDigest(t *testing.T) {
 		}
 	}
 
-	if d, err := hostcluster.PodDigest(spec(func(*hostcluster.Spec, *hostcluster.Machine) {}), "cp-7"); d != "" || err != nil {
+	if d, err := workload.PodDigest(spec(func(*workload.Spec, *workload.Machine) {}), "cp-7"); d != "" || err != nil {
 		t.Errorf("a machine that there is not has digest %q (%v)", d, err)
 	}
 }

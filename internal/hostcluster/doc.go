@@ -1,4 +1,4 @@
-// Package hostcluster keeps Talos machines as pods of a Kubernetes cluster, the host: it makes what a machine needs there (a
-// StatefulSet of one replica, volumes, Services), sees and repairs drift of it, replaces and removes it, and gives connections
-// to the machines from wherever talosop runs.
+// Package hostcluster opens a Kubernetes cluster that Talos machines run on as pods, the host, and gives connections to the machines
+// from wherever talosop runs. What there is for a machine is made and observed by package workload, what is asked of the host before
+// anything is made is in package preflight.
 package hostcluster

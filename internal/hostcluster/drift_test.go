@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // byHand is who changes objects in tests.
@@ -70,29 +70,29 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		tamper func(t *testing.T)
-		seen   func(hostcluster.Observation) bool
+		seen   func(workload.Observation) bool
 	}{
 		{
 			"selector of the endpoint", func(t *testing.T) { s.patchService(t, "dev", `{"spec":{"selector":{"app":"other"}}}`) },
-			func(o hostcluster.Observation) bool { return saying(o.Drift, "Service", "/dev:", "spec.selector") },
+			func(o workload.Observation) bool { return saying(o.Drift, "Service", "/dev:", "spec.selector") },
 		},
 		{
 			"port of the endpoint", func(t *testing.T) {
 				s.patchService(t, "dev", `{"spec":{"ports":[{"name":"talos-api","port":50001,"targetPort":"talos-api"}]}}`)
 			},
-			func(o hostcluster.Observation) bool { return saying(o.Drift, "Service", "/dev") },
+			func(o workload.Observation) bool { return saying(o.Drift, "Service", "/dev") },
 		},
 		{
 			"endpoint", func(t *testing.T) {
 				check(t, core.Services(s.namespace).Delete(t.Context(), "dev", metav1.DeleteOptions{}))
 			},
-			func(o hostcluster.Observation) bool { return saying(o.Missing, "Service", "/dev does not exist") },
+			func(o workload.Observation) bool { return saying(o.Missing, "Service", "/dev does not exist") },
 		},
 		{
 			"budget", func(t *testing.T) {
 				check(t, s.cluster.API().PolicyV1().PodDisruptionBudgets(s.namespace).Delete(t.Context(), "dev", metav1.DeleteOptions{}))
 			},
-			func(o hostcluster.Observation) bool {
+			func(o workload.Observation) bool {
 				return saying(o.Missing, "PodDisruptionBudget", "/dev does not exist")
 			},
 		},
@@ -100,13 +100,13 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 			"selector of the budget", func(t *testing.T) {
 				s.patchBudget(t, "dev", `{"spec":{"selector":{"matchLabels":{"talosop.dev/role":"worker"}}}}`)
 			},
-			func(o hostcluster.Observation) bool {
+			func(o workload.Observation) bool {
 				return saying(o.Drift, "PodDisruptionBudget", "/dev:", "spec.selector")
 			},
 		},
 		{
 			"measure of the budget", func(t *testing.T) { s.patchBudget(t, "dev", `{"spec":{"maxUnavailable":null,"minAvailable":0}}`) },
-			func(o hostcluster.Observation) bool {
+			func(o workload.Observation) bool {
 				return saying(o.Drift, "PodDisruptionBudget", "/dev", "minAvailable")
 			},
 		},
@@ -114,7 +114,7 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 			"label of a machine's Service", func(t *testing.T) {
 				s.patchService(t, "dev-cp-0", `{"metadata":{"labels":{"talosop.dev/pool":null}}}`)
 			},
-			func(o hostcluster.Observation) bool {
+			func(o workload.Observation) bool {
 				return saying(o.Machines["cp-0"].Drift, "Service", "talosop.dev/pool")
 			},
 		},
@@ -122,13 +122,13 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 			"addresses of pods that are not ready", func(t *testing.T) {
 				s.patchService(t, "dev-cp-0", `{"spec":{"publishNotReadyAddresses":false}}`)
 			},
-			func(o hostcluster.Observation) bool {
+			func(o workload.Observation) bool {
 				return saying(o.Machines["cp-0"].Drift, "publishNotReadyAddresses")
 			},
 		},
 		{
 			"update strategy", func(t *testing.T) { s.patchSet(t, "dev-cp-0", `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`) },
-			func(o hostcluster.Observation) bool {
+			func(o workload.Observation) bool {
 				return saying(o.Machines["cp-0"].Drift, "StatefulSet", "updateStrategy") && len(o.Machines["cp-0"].Outdated) == 0
 			},
 		},
@@ -136,7 +136,7 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 			"label of a claim", func(t *testing.T) {
 				s.patchClaim(t, "var-dev-cp-0", `{"metadata":{"labels":{"talosop.dev/role":"x"}}}`)
 			},
-			func(o hostcluster.Observation) bool {
+			func(o workload.Observation) bool {
 				return saying(o.Machines["cp-0"].Drift, "PersistentVolumeClaim", "/var-dev-cp-0", "talosop.dev/role")
 			},
 		},
@@ -144,7 +144,7 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 			"StatefulSet without its pod", func(t *testing.T) {
 				check(t, apps.StatefulSets(s.namespace).Delete(t.Context(), "dev-cp-0", metav1.DeleteOptions{PropagationPolicy: &orphan}))
 			},
-			func(o hostcluster.Observation) bool {
+			func(o workload.Observation) bool {
 				m := o.Machines["cp-0"]
 
 				return m.Exists && !m.Complete && saying(m.Drift, "StatefulSet", "does not exist")
@@ -231,7 +231,7 @@ func TestPodsComeBackWithTheirClaims(t *testing.T) {
 	claims := s.objects(t, spec)
 
 	s.patchSet(t, "dev-batch-0", `{"spec":{"replicas":0}}`)
-	s.observe(t, spec, func(o hostcluster.Observation) bool {
+	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
 		return m.Exists && m.Pod == "" && m.Complete && saying(m.Drift, "spec.replicas is 0 instead of 1") && strings.Contains(m.Trouble, "scaled to 0")
@@ -241,7 +241,7 @@ func TestPodsComeBackWithTheirClaims(t *testing.T) {
 	s.observe(t, spec, quiet)
 
 	check(t, s.cluster.API().AppsV1().StatefulSets(s.namespace).Delete(t.Context(), "dev-batch-0", metav1.DeleteOptions{}))
-	s.observe(t, spec, func(o hostcluster.Observation) bool {
+	s.observe(t, spec, func(o workload.Observation) bool {
 		return o.Machines["batch/0"].Pod == "" && o.Machines["batch/0"].Exists
 	})
 
@@ -281,7 +281,7 @@ func TestTemplatesChangedByHand(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s.patchSet(t, "dev-batch-0", c.patch)
 
-			changed := func(o hostcluster.Observation) bool { return len(o.Machines["batch/0"].Drift) > 0 }
+			changed := func(o workload.Observation) bool { return len(o.Machines["batch/0"].Drift) > 0 }
 			if m := s.observe(t, spec, changed).Machines["batch/0"]; !saying(m.Drift, "StatefulSet", c.word) || len(m.Outdated) > 0 {
 				t.Errorf("outdated: %q, drift: %q", m.Outdated, m.Drift)
 			}
@@ -299,17 +299,17 @@ func TestTemplatesChangedByHand(t *testing.T) {
 
 	// One that was made meanwhile is not.
 	s.patchSet(t, "dev-batch-0", `{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}}`)
-	s.observe(t, spec, func(o hostcluster.Observation) bool { return len(o.Machines["batch/0"].Drift) > 0 })
+	s.observe(t, spec, func(o workload.Observation) bool { return len(o.Machines["batch/0"].Drift) > 0 })
 	s.awaitController(t, "dev-batch-0")
 	check(t, s.Restart(t.Context(), spec, "batch/0"))
 
-	made := s.observe(t, spec, func(o hostcluster.Observation) bool { return o.Machines["batch/0"].Ready })
+	made := s.observe(t, spec, func(o workload.Observation) bool { return o.Machines["batch/0"].Ready })
 	if m := made.Machines["batch/0"]; len(m.Outdated) != 1 || !saying(m.Outdated, "nodeSelector", "kubectl-edit") {
 		t.Errorf("outdated: %q", m.Outdated)
 	}
 
 	check(t, s.Ensure(t.Context(), spec))
-	s.observe(t, spec, func(o hostcluster.Observation) bool { return len(o.Machines["batch/0"].Outdated) == 1 })
+	s.observe(t, spec, func(o workload.Observation) bool { return len(o.Machines["batch/0"].Outdated) == 1 })
 	check(t, s.Replace(t.Context(), spec, "batch/0"))
 
 	if after := s.observe(t, spec, quiet); after.Machines["batch/0"].PodUID == made.Machines["batch/0"].PodUID {
@@ -356,7 +356,7 @@ func TestWhatIsNoDrift(t *testing.T) {
 		metav1.PatchOptions{FieldManager: "someone", Force: &force})
 	check(t, err)
 
-	if o := s.observe(t, spec, func(hostcluster.Observation) bool { return true }); !quiet(o) {
+	if o := s.observe(t, spec, func(workload.Observation) bool { return true }); !quiet(o) {
 		t.Errorf("there is drift: %+v", o)
 	}
 

@@ -16,7 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // Why a pod does not run is told in the words of the host.
@@ -27,27 +27,27 @@ func TestTroubles(t *testing.T) {
 
 	for _, c := range []struct {
 		name  string
-		spec  func(*hostcluster.Spec)
+		spec  func(*workload.Spec)
 		words []string
 	}{
 		{
-			"image", func(spec *hostcluster.Spec) {
+			"image", func(spec *workload.Spec) {
 				spec.Machines[0].Pod.Annotations = map[string]string{addontest.MissingImageAnnotation: ""}
 			},
 			[]string{"ImagePullBackOff", "talos:v1.13.0", "not found", "last event: Warning"},
 		},
 		{
-			"crash", func(spec *hostcluster.Spec) {
+			"crash", func(spec *workload.Spec) {
 				spec.Machines[0].Pod.Annotations = map[string]string{addontest.FailAnnotation: "exit code 3: no config"}
 			},
 			[]string{"CrashLoopBackOff", "exit code 3", "last event: Warning BackOff"},
 		},
 		{
-			"nowhere", func(spec *hostcluster.Spec) { spec.Machines[0].Pod.NodeSelector = map[string]string{"no": "where"} },
+			"nowhere", func(spec *workload.Spec) { spec.Machines[0].Pod.NodeSelector = map[string]string{"no": "where"} },
 			[]string{"has no node (Unschedulable: 0/", "didn't match Pod's node affinity/selector", "FailedScheduling"},
 		},
 		{
-			"unbound", func(spec *hostcluster.Spec) { spec.Annotations = map[string]string{addontest.HangAnnotation: "false"} },
+			"unbound", func(spec *workload.Spec) { spec.Annotations = map[string]string{addontest.HangAnnotation: "false"} },
 			[]string{"unbound immediate PersistentVolumeClaims", "/state-unbound-batch-0 is not bound (without a storage class", "last event"},
 		},
 	} {
@@ -58,7 +58,7 @@ func TestTroubles(t *testing.T) {
 			c.spec(&spec)
 			check(t, s.Ensure(t.Context(), spec))
 
-			s.observe(t, spec, func(o hostcluster.Observation) bool {
+			s.observe(t, spec, func(o workload.Observation) bool {
 				m := o.Machines["batch/0"]
 
 				return saying([]string{m.Trouble}, c.words...) && m.Exists && m.Complete && m.Container == "" && !m.Ready && !m.VolumesLost &&
@@ -81,7 +81,7 @@ func TestPodsThatTheHostRefuses(t *testing.T) {
 
 	spec := s.spec("dev", 0, 1)
 	check(t, s.Ensure(t.Context(), spec))
-	s.observe(t, spec, func(o hostcluster.Observation) bool {
+	s.observe(t, spec, func(o workload.Observation) bool {
 		return saying([]string{o.Machines["batch/0"].Trouble}, "has not made its pod", "FailedCreate", "exceeded quota")
 	})
 }
@@ -122,18 +122,18 @@ func TestNodesThatAreLost(t *testing.T) {
 	spec.Machines[0].Pod.Tolerations = []corev1.Toleration{{Key: "lost", Operator: corev1.TolerationOpExists}}
 
 	check(t, s.Ensure(t.Context(), spec))
-	s.observe(t, spec, func(o hostcluster.Observation) bool { return o.Machines["batch/0"].Node == node.Name })
+	s.observe(t, spec, func(o workload.Observation) bool { return o.Machines["batch/0"].Node == node.Name })
 	s.readiness(t, node, corev1.ConditionUnknown, "NodeStatusUnknown")
 
 	words := []string{"its node " + node.Name + " is not ready since 20", "NodeStatusUnknown", "delete the Node", "out-of-service"}
-	s.observe(t, spec, func(o hostcluster.Observation) bool { return saying([]string{o.Machines["batch/0"].Trouble}, words...) })
+	s.observe(t, spec, func(o workload.Observation) bool { return saying([]string{o.Machines["batch/0"].Trouble}, words...) })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 
 	go func() { ended <- s.Restart(ctx, spec, "batch/0") }()
 
-	s.observe(t, spec, func(o hostcluster.Observation) bool {
+	s.observe(t, spec, func(o workload.Observation) bool {
 		return saying([]string{o.Machines["batch/0"].Trouble}, append(words, "is being deleted since 20")...)
 	})
 	cancel()
@@ -144,7 +144,7 @@ func TestNodesThatAreLost(t *testing.T) {
 
 	check(t, s.cluster.API().CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
 
-	m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]
+	m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]
 	if m.Pod != "" && !saying([]string{m.Trouble}, "does not exist any more") {
 		t.Errorf("of a pod on a node that does not exist any more the observation is %+v", m)
 	}
@@ -171,7 +171,7 @@ func TestVolumesThatAreLost(t *testing.T) {
 		s.localVolume(t, claim, node.Name)
 	}
 
-	s.observe(t, spec, func(o hostcluster.Observation) bool {
+	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
 		return saying([]string{m.Trouble}, "has no node", "affinity/selector") && !m.VolumesLost
@@ -179,12 +179,12 @@ func TestVolumesThatAreLost(t *testing.T) {
 
 	s.readiness(t, node, corev1.ConditionUnknown, "NodeStatusUnknown")
 
-	if m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost {
+	if m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost {
 		t.Error("volumes of a node that may come back are lost")
 	}
 
 	check(t, s.cluster.API().CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
-	s.observe(t, spec, func(o hostcluster.Observation) bool {
+	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
 		return m.VolumesLost && saying([]string{m.Trouble}, "var-dev-batch-0", "on a node that does not exist any more")
@@ -202,7 +202,7 @@ func TestVolumesThatAreLost(t *testing.T) {
 
 	spec.Annotations = nil
 	check(t, s.Wipe(t.Context(), spec, "batch/0"))
-	s.observe(t, spec, func(o hostcluster.Observation) bool {
+	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
 		return m.Complete && !m.VolumesLost && saying([]string{m.Trouble}, "has no node")
@@ -249,7 +249,7 @@ func TestStrays(t *testing.T) {
 	some := all
 	some.Machines = all.Machines[1:2]
 
-	o := s.observe(t, some, func(o hostcluster.Observation) bool { return true })
+	o := s.observe(t, some, func(o workload.Observation) bool { return true })
 	if len(o.Strays) != 1 || o.Strays[0] != "batch-1" || len(o.Machines) != 1 {
 		t.Errorf("the observation is %+v", o)
 	}
@@ -271,7 +271,7 @@ func TestRightsInOneNamespaceDo(t *testing.T) {
 	spec.Machines[0].Pod.Annotations = map[string]string{addontest.MissingImageAnnotation: ""}
 
 	check(t, confined.Replace(t.Context(), spec, "cp-0"))
-	confined.observe(t, spec, func(o hostcluster.Observation) bool {
+	confined.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["cp-0"]
 
 		return m.PodUID != before.Machines["cp-0"].PodUID && saying([]string{m.Trouble}, "ImagePullBackOff", "events may not be read") && !m.VolumesLost
@@ -282,7 +282,7 @@ func TestRightsInOneNamespaceDo(t *testing.T) {
 	// A namespace that may not be read is there, and was made by somebody else.
 	spec.CreateNamespace = true
 	check(t, confined.Ensure(t.Context(), spec))
-	confined.observe(t, spec, func(o hostcluster.Observation) bool {
+	confined.observe(t, spec, func(o workload.Observation) bool {
 		return o.Machines["cp-0"].Complete && len(o.Missing)+len(o.Drift) == 0
 	})
 	check(t, confined.Remove(t.Context(), spec, "cp-0"))

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/portforward"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -43,7 +45,7 @@ func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) 
 
 // Host is a Kubernetes cluster that machines run on. It is safe for concurrent use.
 type Host struct {
-	*Client
+	*workload.Client
 
 	closeIdle func()
 	forwards  *portforward.Forwarder
@@ -85,7 +87,7 @@ func Open(o Options) (*Host, error) {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
 
-	client, err := NewClient(&rest.Config{
+	client, err := workload.NewClient(&rest.Config{
 		Host: base, Transport: retrying{transport}, WarningHandler: rest.NoWarnings{}, UserAgent: userAgent,
 		RateLimiter: flowcontrol.NewTokenBucketRateLimiter(requestRate, requestBurst),
 	}, o.Progress)
@@ -127,4 +129,6 @@ func (h *Host) Close() {
 }
 
 // Check looks for all that would keep the machines of a Spec from being made, see [preflight.Check].
-func (h *Host) Check(ctx context.Context, s Spec) ([]Finding, error) { return Check(ctx, h.Client, s) }
+func (h *Host) Check(ctx context.Context, s workload.Spec) ([]preflight.Finding, error) {
+	return preflight.Check(ctx, h.Client, s)
+}

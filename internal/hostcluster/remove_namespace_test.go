@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // A namespace that talosop made goes with the last cluster in it, and only when nothing else is there.
@@ -36,7 +36,7 @@ func TestNamespacesThatTalosopMakes(t *testing.T) {
 		t.Errorf("missing: %q", o.Missing)
 	}
 
-	for _, spec := range []hostcluster.Spec{one, two, one} {
+	for _, spec := range []workload.Spec{one, two, one} {
 		check(t, s.Ensure(t.Context(), spec))
 	}
 
@@ -53,7 +53,7 @@ func TestNamespacesThatTalosopMakes(t *testing.T) {
 	_, err = namespaces.Patch(t.Context(), s.namespace, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`), byHand)
 	check(t, err)
-	s.observe(t, two, func(o hostcluster.Observation) bool { return saying(o.Drift, "Namespace", "privileged") })
+	s.observe(t, two, func(o workload.Observation) bool { return saying(o.Drift, "Namespace", "privileged") })
 	check(t, s.Ensure(t.Context(), two))
 	s.observe(t, two, quiet)
 

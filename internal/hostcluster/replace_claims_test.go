@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // deleteClaims is what somebody does by hand. The claims stay while their pod has a node.
-func (s site) deleteClaims(t *testing.T, spec hostcluster.Spec) {
+func (s site) deleteClaims(t *testing.T, spec workload.Spec) {
 	t.Helper()
 
 	for _, o := range s.claims(t, spec) {
@@ -55,7 +55,7 @@ func TestPodsThatKeepDeletedClaims(t *testing.T) {
 		}
 	}
 
-	seen := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["cp-0"]
+	seen := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["cp-0"]
 	if seen.PodUID != before.Machines["cp-0"].PodUID || !seen.Ready || len(seen.Outdated)+len(seen.Drift) > 0 ||
 		!saying(seen.Stays, "/var-dev-cp-0 was deleted", "goes with its pod", "back up") {
 		t.Errorf("the machine is %+v", seen)
@@ -111,7 +111,7 @@ func TestClaimsThatAreGone(t *testing.T) {
 			s.deleteClaim(t, name)
 		}
 
-		gone := func(o hostcluster.Observation) bool {
+		gone := func(o workload.Observation) bool {
 			m := o.Machines["batch/0"]
 
 			return m.VolumesLost && m.Exists && !m.Complete && !saying(m.Drift, lost[0]) &&
@@ -148,17 +148,17 @@ func TestClaimsThatAreNotLost(t *testing.T) {
 	check(t, s.Ensure(t.Context(), spec))
 	s.deleteClaim(t, "etc-cni-dev-batch-0")
 
-	s.observe(t, spec, func(o hostcluster.Observation) bool {
+	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
 		return !m.VolumesLost && !m.Complete && saying(m.Drift, "/etc-cni-dev-batch-0 does not exist")
 	})
 	check(t, s.Ensure(t.Context(), spec))
-	s.observe(t, spec, func(o hostcluster.Observation) bool { return o.Machines["batch/0"].Complete })
+	s.observe(t, spec, func(o workload.Observation) bool { return o.Machines["batch/0"].Complete })
 
 	s.patchClaim(t, "var-dev-batch-0", `{"metadata":{"labels":{"talosop.dev/mark":null}}}`)
 
-	if m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost {
+	if m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost {
 		t.Errorf("a volume that is there is lost: %+v", m)
 	}
 
@@ -181,7 +181,7 @@ func TestClaimsThatWereTakenFromTheirPod(t *testing.T) {
 		t.Errorf("a restart ends with %v", err)
 	}
 
-	if m := s.observe(t, spec, func(hostcluster.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost || !m.Ready ||
+	if m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost || !m.Ready ||
 		m.PodUID != before.PodUID || len(s.claims(t, spec)) != 4 || !saying(m.Stays, "/var-dev-batch-0 was deleted", "goes with its pod") || len(m.Drift) > 0 {
 		t.Errorf("the machine is %+v", m)
 	}
@@ -209,7 +209,7 @@ func TestClaimsThatAreHeld(t *testing.T) {
 
 	pods := s.cluster.API().CoreV1().Pods(s.namespace)
 	check(t, pods.Delete(t.Context(), "dev-batch-0-0", metav1.DeleteOptions{}))
-	s.observe(t, spec, func(o hostcluster.Observation) bool { return o.Machines["batch/0"].VolumesLost })
+	s.observe(t, spec, func(o workload.Observation) bool { return o.Machines["batch/0"].VolumesLost })
 	check(t, s.Ensure(t.Context(), spec))
 
 	ended := make(chan error, 1)
@@ -241,7 +241,7 @@ func (s site) dropFinalizers(t *testing.T, claim *corev1.PersistentVolumeClaim) 
 }
 
 // anew waits until a cluster runs with claims of which none is one that it had.
-func (s site) anew(t *testing.T, spec hostcluster.Spec, had map[string]metav1.Object) {
+func (s site) anew(t *testing.T, spec workload.Spec, had map[string]metav1.Object) {
 	t.Helper()
 	s.observe(t, spec, quiet)
 

@@ -12,11 +12,12 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// claims of a cluster, by name.
-func (s site) claims(t *testing.T, spec hostcluster.Spec) map[string]metav1.Object {
+// Claims of a cluster, by name.
+func (s site) claims(t *testing.T, spec workload.Spec) map[string]metav1.Object {
 	t.Helper()
 
 	claims := map[string]metav1.Object{}
@@ -62,7 +63,7 @@ func TestMachinesThatTheSpecDoesNotHave(t *testing.T) {
 	s := newSite(t)
 	spec := s.spec("dev", 0, 0)
 
-	for name, change := range map[string]func(context.Context, hostcluster.Spec, string) error{
+	for name, change := range map[string]func(context.Context, workload.Spec, string) error{
 		"Replace": s.Replace, "Restart": s.Restart, "Wipe": s.Wipe, "Remove": s.Remove,
 	} {
 		if err := change(t.Context(), spec, "cp-7"); !wait.IsPermanent(err) || !strings.Contains(err.Error(), "cp-7") {
@@ -74,10 +75,10 @@ func TestMachinesThatTheSpecDoesNotHave(t *testing.T) {
 // operation is one that may be killed, on a cluster of its own.
 type operation struct {
 	name   string
-	before func(t *testing.T, s site, spec *hostcluster.Spec)
-	run    func(context.Context, *hostcluster.Host, hostcluster.Spec) error
+	before func(t *testing.T, s site, spec *workload.Spec)
+	run    func(context.Context, *hostcluster.Host, workload.Spec) error
 	// after it ended without an error, at last.
-	after func(t *testing.T, s site, spec hostcluster.Spec)
+	after func(t *testing.T, s site, spec workload.Spec)
 }
 
 // For every request that changes something: the process is killed when it was carried out, and the operation is done again
@@ -86,13 +87,13 @@ func TestKilledAtEveryCall(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
-	made := func(t *testing.T, s site, spec *hostcluster.Spec) {
+	made := func(t *testing.T, s site, spec *workload.Spec) {
 		t.Helper()
 		check(t, s.Ensure(t.Context(), *spec))
 	}
-	whole := func(t *testing.T, s site, spec hostcluster.Spec) {
+	whole := func(t *testing.T, s site, spec workload.Spec) {
 		t.Helper()
-		s.observe(t, spec, func(o hostcluster.Observation) bool {
+		s.observe(t, spec, func(o workload.Observation) bool {
 			m := o.Machines["batch/0"]
 
 			return m.Complete && m.Pod != "" && len(m.Drift)+len(m.Outdated)+len(o.Missing)+len(o.Drift) == 0
@@ -101,13 +102,13 @@ func TestKilledAtEveryCall(t *testing.T) {
 
 	for _, o := range []operation{
 		{
-			"ensure", func(*testing.T, site, *hostcluster.Spec) {},
-			func(ctx context.Context, h *hostcluster.Host, spec hostcluster.Spec) error {
+			"ensure", func(*testing.T, site, *workload.Spec) {},
+			func(ctx context.Context, h *hostcluster.Host, spec workload.Spec) error {
 				return h.Ensure(ctx, spec)
 			}, whole,
 		},
 		{
-			"replace", func(t *testing.T, s site, spec *hostcluster.Spec) {
+			"replace", func(t *testing.T, s site, spec *workload.Spec) {
 				t.Helper()
 				spec.Machines[0].Pod.Storage.Ephemeral = true
 				made(t, s, spec)
@@ -116,26 +117,26 @@ func TestKilledAtEveryCall(t *testing.T) {
 
 				spec.Machines[0].Image += "-next"
 			},
-			func(ctx context.Context, h *hostcluster.Host, spec hostcluster.Spec) error {
+			func(ctx context.Context, h *hostcluster.Host, spec workload.Spec) error {
 				return h.Replace(ctx, spec, "batch/0")
 			}, whole,
 		},
 		{
 			"wipe", made,
-			func(ctx context.Context, h *hostcluster.Host, spec hostcluster.Spec) error {
+			func(ctx context.Context, h *hostcluster.Host, spec workload.Spec) error {
 				return h.Wipe(ctx, spec, "batch/0")
 			}, whole,
 		},
 		{
 			"remove", made,
-			func(ctx context.Context, h *hostcluster.Host, spec hostcluster.Spec) error {
+			func(ctx context.Context, h *hostcluster.Host, spec workload.Spec) error {
 				if err := h.Remove(ctx, spec, "batch/0"); err != nil {
 					return err
 				}
 
 				return h.RemoveShared(ctx, spec)
 			},
-			func(t *testing.T, s site, spec hostcluster.Spec) {
+			func(t *testing.T, s site, spec workload.Spec) {
 				t.Helper()
 
 				if left := s.objects(t, spec); len(left) > 0 {

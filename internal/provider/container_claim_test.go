@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // Two resources of one name would have the same pods: the second one is refused. Workers that are preserved do not keep their
@@ -55,7 +55,7 @@ func TestContainerWorkersOfAControlPlane(t *testing.T) {
 		t.Errorf("pods are left: %v", after)
 	}
 
-	for _, object := range s.objects(t, hostcluster.LabelCluster+"=shared") {
+	for _, object := range s.objects(t, workload.LabelCluster+"=shared") {
 		if !strings.HasSuffix(object, "shared-batch-0") && !strings.HasSuffix(object, "shared-batch-0-0") {
 			t.Errorf("%s is left", object)
 		}

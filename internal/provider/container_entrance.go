@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -56,7 +56,7 @@ func (m *machinery) entranceTo(ctx context.Context, handle handleModel, bundle *
 	}
 
 	// The handle does not tell of what kind the Service is. Without an answer there is the tunnel all the same.
-	way.spec.Endpoint = &hostcluster.EndpointService{}
+	way.spec.Endpoint = &workload.EndpointService{}
 
 	looking, cancel := context.WithTimeout(ctx, hostLimit)
 	defer cancel()

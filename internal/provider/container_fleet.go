@@ -12,6 +12,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -23,16 +25,16 @@ import (
 
 // host is what is asked of a host cluster.
 type host interface {
-	Check(ctx context.Context, spec hostcluster.Spec) ([]hostcluster.Finding, error)
-	Ensure(ctx context.Context, spec hostcluster.Spec) error
-	Observe(ctx context.Context, spec hostcluster.Spec) (hostcluster.Observation, error)
-	Replace(ctx context.Context, spec hostcluster.Spec, machine string) error
-	Restart(ctx context.Context, spec hostcluster.Spec, machine string) error
-	Wipe(ctx context.Context, spec hostcluster.Spec, machine string) error
-	Remove(ctx context.Context, spec hostcluster.Spec, machine string) error
-	RemoveShared(ctx context.Context, spec hostcluster.Spec) error
-	Dial(spec hostcluster.Spec) func(ctx context.Context, network, address string) (net.Conn, error)
-	ExternalEndpoint(ctx context.Context, spec hostcluster.Spec) (string, error)
+	Check(ctx context.Context, spec workload.Spec) ([]preflight.Finding, error)
+	Ensure(ctx context.Context, spec workload.Spec) error
+	Observe(ctx context.Context, spec workload.Spec) (workload.Observation, error)
+	Replace(ctx context.Context, spec workload.Spec, machine string) error
+	Restart(ctx context.Context, spec workload.Spec, machine string) error
+	Wipe(ctx context.Context, spec workload.Spec, machine string) error
+	Remove(ctx context.Context, spec workload.Spec, machine string) error
+	RemoveShared(ctx context.Context, spec workload.Spec) error
+	Dial(spec workload.Spec) func(ctx context.Context, network, address string) (net.Conn, error)
+	ExternalEndpoint(ctx context.Context, spec workload.Spec) (string, error)
 	Close()
 }
 
@@ -109,7 +111,7 @@ func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
 func hostSilent(err error) string { return "the host cluster does not answer: " + err.Error() }
 
 // onHost adds what the host knows of a machine to what its Talos said.
-func onHost(state cluster.MachineState, pod hostcluster.MachineState) cluster.MachineState {
+func onHost(state cluster.MachineState, pod workload.MachineState) cluster.MachineState {
 	state.BootID, state.VolumesLost = pod.Container, pod.VolumesLost
 	state.Current = pod.Exists && len(pod.Outdated) == 0
 
@@ -191,8 +193,8 @@ func (m *containerMachine) change(carryOut func() error) error {
 }
 
 // withImage is a spec in which a machine has another image.
-func withImage(spec hostcluster.Spec, machine, image string) hostcluster.Spec {
-	machines := append([]hostcluster.Machine(nil), spec.Machines...)
+func withImage(spec workload.Spec, machine, image string) workload.Spec {
+	machines := append([]workload.Machine(nil), spec.Machines...)
 
 	for i := range machines {
 		if machines[i].Name == machine {
@@ -209,7 +211,7 @@ func withImage(spec hostcluster.Spec, machine, image string) hostcluster.Spec {
 type hostWatch struct {
 	host host
 	// spec has all machines of the run, those that are to go among them.
-	spec hostcluster.Spec
+	spec workload.Spec
 	// fresh is how old an observation may be that serves another machine, and limit what one
 	// may take.
 	fresh, limit time.Duration
@@ -225,13 +227,13 @@ type hostWatch struct {
 type hostLook struct {
 	begun time.Time
 	ended chan struct{}
-	seen  hostcluster.Observation
+	seen  workload.Observation
 	err   error
 	// cut is set when whoever looked was called off, which says nothing about the host.
 	cut bool
 }
 
-func newHostWatch(h host, spec hostcluster.Spec, fresh time.Duration) *hostWatch {
+func newHostWatch(h host, spec workload.Spec, fresh time.Duration) *hostWatch {
 	return &hostWatch{host: h, spec: spec, fresh: fresh, limit: hostLimit, containers: map[string]string{}, versions: map[string]string{}}
 }
 
@@ -239,7 +241,7 @@ func newHostWatch(h host, spec hostcluster.Spec, fresh time.Duration) *hostWatch
 const hostLimit = 15 * time.Second
 
 // look returns an observation that began at that time or later. Callers share it.
-func (w *hostWatch) look(ctx context.Context, since time.Time) (hostcluster.Observation, error) {
+func (w *hostWatch) look(ctx context.Context, since time.Time) (workload.Observation, error) {
 	for {
 		look, own := w.begin(since)
 		if own {
@@ -249,7 +251,7 @@ func (w *hostWatch) look(ctx context.Context, since time.Time) (hostcluster.Obse
 		select {
 		case <-look.ended:
 		case <-ctx.Done():
-			return hostcluster.Observation{}, context.Cause(ctx)
+			return workload.Observation{}, context.Cause(ctx)
 		}
 
 		if !look.cut || ctx.Err() != nil {
@@ -310,7 +312,7 @@ func (w *hostWatch) saw(machine, container, version string) {
 }
 
 // stopped describes a machine in whose pod nothing runs.
-func (w *hostWatch) stopped(machine string, pod hostcluster.MachineState) cluster.MachineState {
+func (w *hostWatch) stopped(machine string, pod workload.MachineState) cluster.MachineState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 

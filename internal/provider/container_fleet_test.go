@@ -13,6 +13,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -23,26 +25,26 @@ import (
 type fakeHost struct {
 	mu sync.Mutex
 	// pods by machine, what machines share, and what was asked, in order.
-	pods   map[string]hostcluster.MachineState
-	shared hostcluster.Observation
+	pods   map[string]workload.MachineState
+	shared workload.Observation
 	calls  []string
 	// fails gives the error of a call; observing is called at the end of each observation.
 	fails     map[string]error
 	observing func()
 	closed    int
-	findings  []hostcluster.Finding
+	findings  []preflight.Finding
 }
 
 func newFakeHost(machines ...string) *fakeHost {
-	h := &fakeHost{pods: map[string]hostcluster.MachineState{}, fails: map[string]error{}}
+	h := &fakeHost{pods: map[string]workload.MachineState{}, fails: map[string]error{}}
 	for _, name := range machines {
-		h.pods[name] = hostcluster.MachineState{Exists: true, Complete: true, Pod: name + "-0", Container: name + " run 1", Ready: true}
+		h.pods[name] = workload.MachineState{Exists: true, Complete: true, Pod: name + "-0", Container: name + " run 1", Ready: true}
 	}
 
 	return h
 }
 
-func (h *fakeHost) set(machine string, change func(*hostcluster.MachineState)) {
+func (h *fakeHost) set(machine string, change func(*workload.MachineState)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
@@ -75,13 +77,13 @@ func (h *fakeHost) count(name string) int {
 	return n
 }
 
-func (h *fakeHost) Observe(_ context.Context, spec hostcluster.Spec) (hostcluster.Observation, error) {
+func (h *fakeHost) Observe(_ context.Context, spec workload.Spec) (workload.Observation, error) {
 	if err := h.call("observe"); err != nil {
-		return hostcluster.Observation{}, err
+		return workload.Observation{}, err
 	}
 
 	h.mu.Lock()
-	seen := hostcluster.Observation{Machines: map[string]hostcluster.MachineState{}, Missing: h.shared.Missing, Drift: h.shared.Drift}
+	seen := workload.Observation{Machines: map[string]workload.MachineState{}, Missing: h.shared.Missing, Drift: h.shared.Drift}
 
 	for _, m := range spec.Machines {
 		seen.Machines[m.Name] = h.pods[m.Name]
@@ -97,39 +99,39 @@ func (h *fakeHost) Observe(_ context.Context, spec hostcluster.Spec) (hostcluste
 	return seen, nil
 }
 
-func (h *fakeHost) Check(context.Context, hostcluster.Spec) ([]hostcluster.Finding, error) {
+func (h *fakeHost) Check(context.Context, workload.Spec) ([]preflight.Finding, error) {
 	return h.findings, h.call("check")
 }
 
-func (h *fakeHost) Ensure(context.Context, hostcluster.Spec) error { return h.call("ensure") }
+func (h *fakeHost) Ensure(context.Context, workload.Spec) error { return h.call("ensure") }
 
-func (h *fakeHost) Replace(_ context.Context, spec hostcluster.Spec, machine string) error {
+func (h *fakeHost) Replace(_ context.Context, spec workload.Spec, machine string) error {
 	m, _ := spec.Machine(machine)
 
 	return h.call("replace", machine, m.Image)
 }
 
-func (h *fakeHost) Restart(_ context.Context, _ hostcluster.Spec, machine string) error {
+func (h *fakeHost) Restart(_ context.Context, _ workload.Spec, machine string) error {
 	return h.call("restart", machine)
 }
 
-func (h *fakeHost) Wipe(_ context.Context, _ hostcluster.Spec, machine string) error {
+func (h *fakeHost) Wipe(_ context.Context, _ workload.Spec, machine string) error {
 	return h.call("wipe", machine)
 }
 
-func (h *fakeHost) Remove(_ context.Context, _ hostcluster.Spec, machine string) error {
+func (h *fakeHost) Remove(_ context.Context, _ workload.Spec, machine string) error {
 	return h.call("remove", machine)
 }
 
-func (h *fakeHost) RemoveShared(context.Context, hostcluster.Spec) error {
+func (h *fakeHost) RemoveShared(context.Context, workload.Spec) error {
 	return h.call("remove shared")
 }
 
-func (h *fakeHost) Dial(hostcluster.Spec) func(context.Context, string, string) (net.Conn, error) {
+func (h *fakeHost) Dial(workload.Spec) func(context.Context, string, string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext
 }
 
-func (h *fakeHost) ExternalEndpoint(context.Context, hostcluster.Spec) (string, error) {
+func (h *fakeHost) ExternalEndpoint(context.Context, workload.Spec) (string, error) {
 	return "", h.call("external endpoint")
 }
 
@@ -166,9 +168,9 @@ func memberAlways(string) cluster.MachineState {
 
 // containersOn is machines in the pods of a host.
 func containersOn(h host, talos talosFleet, fresh time.Duration, names ...string) containerFleet {
-	spec := hostcluster.Spec{Cluster: "dev", Namespace: "clusters"}
+	spec := workload.Spec{Cluster: "dev", Namespace: "clusters"}
 	for i, name := range names {
-		spec.Machines = append(spec.Machines, hostcluster.Machine{Name: name, Pool: "cp", Ordinal: i, Image: "talos:v1.13.0"})
+		spec.Machines = append(spec.Machines, workload.Machine{Name: name, Pool: "cp", Ordinal: i, Image: "talos:v1.13.0"})
 	}
 
 	return containerFleet{inner: talos, watch: newHostWatch(h, spec, fresh)}
@@ -191,7 +193,7 @@ func TestContainerBoots(t *testing.T) {
 		t.Errorf("boot id %q", got)
 	}
 
-	h.set("cp-0", func(s *hostcluster.MachineState) { s.Container = "cp-0 run 2" })
+	h.set("cp-0", func(s *workload.MachineState) { s.Container = "cp-0 run 2" })
 
 	if got := observeOn(t, f, "cp-0").BootID; got != "cp-0 run 2" {
 		t.Errorf("boot id after a restart %q", got)
@@ -210,7 +212,7 @@ func TestContainerRestartsWhileItIsAsked(t *testing.T) {
 	}{
 		"between the two": {
 			restart: func(h *fakeHost, _ *talosFleet) {
-				h.observing = func() { h.set("cp-0", func(s *hostcluster.MachineState) { s.Container = "cp-0 run 2" }) }
+				h.observing = func() { h.set("cp-0", func(s *workload.MachineState) { s.Container = "cp-0 run 2" }) }
 			},
 			version: "v1.13.1", boot: "cp-0 run 1",
 		},
@@ -251,7 +253,7 @@ func TestContainerRestartsTwice(t *testing.T) {
 	f := containersOn(h, func(string) cluster.MachineState {
 		if restarts {
 			runs++
-			h.set("cp-0", func(s *hostcluster.MachineState) { s.Container = fmt.Sprintf("cp-0 run %d", runs) })
+			h.set("cp-0", func(s *workload.MachineState) { s.Container = fmt.Sprintf("cp-0 run %d", runs) })
 		}
 
 		return memberAlways("")
@@ -261,7 +263,7 @@ func TestContainerRestartsTwice(t *testing.T) {
 		t.Fatalf("it is %v", got)
 	}
 
-	h.set("cp-0", func(s *hostcluster.MachineState) { s.Container = "cp-0 run 1b" })
+	h.set("cp-0", func(s *workload.MachineState) { s.Container = "cp-0 run 1b" })
 
 	restarts = true
 
@@ -304,7 +306,7 @@ func TestContainerTrouble(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost("cp-0")
-	h.set("cp-0", func(s *hostcluster.MachineState) {
+	h.set("cp-0", func(s *workload.MachineState) {
 		s.Container, s.Trouble, s.VolumesLost = "", "pod dev-cp-0-0: ErrImagePull", true
 	})
 
@@ -425,7 +427,7 @@ func TestContainerVolumes(t *testing.T) {
 		t.Errorf("volumes that are there: %v; the host was asked for %v", err, h.calls)
 	}
 
-	h.set("cp-0", func(s *hostcluster.MachineState) { s.VolumesLost = true })
+	h.set("cp-0", func(s *workload.MachineState) { s.VolumesLost = true })
 
 	if err := m.ReplaceVolumes(t.Context()); err != nil || !slices.Contains(h.calls, "wipe cp-0") {
 		t.Errorf("volumes that are lost: %v; the host was asked for %v", err, h.calls)

@@ -7,7 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 var errKilled = errors.New("the process was killed")
@@ -47,29 +48,29 @@ func (m *mortal) call(do func() error) error {
 	return err
 }
 
-func (m *mortal) Check(ctx context.Context, s hostcluster.Spec) (found []hostcluster.Finding, err error) {
+func (m *mortal) Check(ctx context.Context, s workload.Spec) (found []preflight.Finding, err error) {
 	err = m.call(func() (err error) { found, err = m.host.Check(ctx, s); return err })
 
 	return found, err
 }
 
-func (m *mortal) Ensure(ctx context.Context, s hostcluster.Spec) error {
+func (m *mortal) Ensure(ctx context.Context, s workload.Spec) error {
 	return m.call(func() error { return m.host.Ensure(ctx, s) })
 }
 
-func (m *mortal) Replace(ctx context.Context, s hostcluster.Spec, machine string) error {
+func (m *mortal) Replace(ctx context.Context, s workload.Spec, machine string) error {
 	return m.call(func() error { return m.host.Replace(ctx, s, machine) })
 }
 
-func (m *mortal) Restart(ctx context.Context, s hostcluster.Spec, machine string) error {
+func (m *mortal) Restart(ctx context.Context, s workload.Spec, machine string) error {
 	return m.call(func() error { return m.host.Restart(ctx, s, machine) })
 }
 
-func (m *mortal) Remove(ctx context.Context, s hostcluster.Spec, machine string) error {
+func (m *mortal) Remove(ctx context.Context, s workload.Spec, machine string) error {
 	return m.call(func() error { return m.host.Remove(ctx, s, machine) })
 }
 
-func (m *mortal) RemoveShared(ctx context.Context, s hostcluster.Spec) error {
+func (m *mortal) RemoveShared(ctx context.Context, s workload.Spec) error {
 	return m.call(func() error { return m.host.RemoveShared(ctx, s) })
 }
 

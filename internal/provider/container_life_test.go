@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // A cluster of pods is made in one run, is content with what it made, gets back what others took away from it, and goes
@@ -124,7 +124,7 @@ func TestContainerClusterChanges(t *testing.T) {
 
 	d.expectEmpty(t, "after it shrank", config)
 
-	if got := s.pods(t, hostcluster.LabelRole+"="+string(hostcluster.ControlPlane)); !slices.Equal(got, []string{"dev-cp-0-0"}) {
+	if got := s.pods(t, workload.LabelRole+"="+string(workload.ControlPlane)); !slices.Equal(got, []string{"dev-cp-0-0"}) {
 		t.Errorf("control planes are left: %v", got)
 	}
 

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -92,25 +92,25 @@ type telling struct {
 	to *moments
 }
 
-func (h *telling) Replace(ctx context.Context, s hostcluster.Spec, machine string) error {
+func (h *telling) Replace(ctx context.Context, s workload.Spec, machine string) error {
 	h.to.tell("host Replace " + machine)
 
 	return h.host.Replace(ctx, s, machine)
 }
 
-func (h *telling) Restart(ctx context.Context, s hostcluster.Spec, machine string) error {
+func (h *telling) Restart(ctx context.Context, s workload.Spec, machine string) error {
 	h.to.tell("host Restart " + machine)
 
 	return h.host.Restart(ctx, s, machine)
 }
 
-func (h *telling) Wipe(ctx context.Context, s hostcluster.Spec, machine string) error {
+func (h *telling) Wipe(ctx context.Context, s workload.Spec, machine string) error {
 	h.to.tell("host Wipe " + machine)
 
 	return h.host.Wipe(ctx, s, machine)
 }
 
-func (h *telling) Remove(ctx context.Context, s hostcluster.Spec, machine string) error {
+func (h *telling) Remove(ctx context.Context, s workload.Spec, machine string) error {
 	h.to.tell("host Remove " + machine)
 
 	return h.host.Remove(ctx, s, machine)

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -68,7 +68,7 @@ func (p pool) unaddressed(recorded recordedPool) []string {
 }
 
 // findPeers configures machines that are new with the addresses that the host gave them. What the host had before is seen.
-func (s *session) findPeers(ctx context.Context, recorded recordedPool, seen hostcluster.Observation) error {
+func (s *session) findPeers(ctx context.Context, recorded recordedPool, seen workload.Observation) error {
 	names := s.pool.unaddressed(recorded)
 	found := peersOf(names, seen)
 
@@ -141,12 +141,12 @@ func (s *session) render() error {
 	return nil
 }
 
-func peersIn(seen hostcluster.Observation) map[string]netip.Addr {
+func peersIn(seen workload.Observation) map[string]netip.Addr {
 	return peersOf(sortedNames(seen.Machines), seen)
 }
 
 // peersOf are the addresses of some machines, without those that have none.
-func peersOf(names []string, seen hostcluster.Observation) map[string]netip.Addr {
+func peersOf(names []string, seen workload.Observation) map[string]netip.Addr {
 	peers := map[string]netip.Addr{}
 
 	for _, name := range names {

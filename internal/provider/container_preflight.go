@@ -9,7 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -17,7 +18,7 @@ import (
 // host, and again by the apply.
 
 // preflightError is what stands in the way.
-type preflightError struct{ findings []hostcluster.Finding }
+type preflightError struct{ findings []preflight.Finding }
 
 func (e *preflightError) Error() string {
 	var lines []string
@@ -28,14 +29,14 @@ func (e *preflightError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// preflight looks at the host; what may be fine all the same is logged only, because the plan has said it.
-func preflight(ctx context.Context, on host, wanted hostcluster.Spec) error {
+// checkHost asks the host; what may be fine all the same is logged only, because the plan has said it.
+func checkHost(ctx context.Context, on host, wanted workload.Spec) error {
 	found, err := on.Check(ctx, wanted)
 	if err != nil {
 		return &hostSilentError{err}
 	}
 
-	var decisive []hostcluster.Finding
+	var decisive []preflight.Finding
 
 	for _, f := range found {
 		if f.Warning {
@@ -53,7 +54,7 @@ func preflight(ctx context.Context, on host, wanted hostcluster.Spec) error {
 }
 
 // findingDiagnostics shows findings at the attributes that they are about.
-func findingDiagnostics(p pool, findings []hostcluster.Finding) diag.Diagnostics {
+func findingDiagnostics(p pool, findings []preflight.Finding) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	for _, f := range findings {
@@ -70,7 +71,7 @@ func findingDiagnostics(p pool, findings []hostcluster.Finding) diag.Diagnostics
 }
 
 // foreseen shows findings of a plan. What another resource of the same apply may put right must not keep anybody from planning it.
-func foreseen(p pool, findings []hostcluster.Finding) diag.Diagnostics {
+func foreseen(p pool, findings []preflight.Finding) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	for _, f := range findings {
@@ -78,7 +79,7 @@ func foreseen(p pool, findings []hostcluster.Finding) diag.Diagnostics {
 			diags.Append(doubtful(p.findingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
 				"where another resource of this configuration puts it right, name that resource in depends_on", "Otherwise: "+f.Help))
 		} else {
-			diags.Append(findingDiagnostics(p, []hostcluster.Finding{f})...)
+			diags.Append(findingDiagnostics(p, []preflight.Finding{f})...)
 		}
 	}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -28,7 +29,7 @@ type dialer = func(ctx context.Context, network, address string) (net.Conn, erro
 type route struct {
 	// host is nil on metal; spec is what it is told of the machines, those that leave among them.
 	host  host
-	spec  hostcluster.Spec
+	spec  workload.Spec
 	leave func()
 	// ran are the releases that machines ran last, as recorded.
 	ran map[string]string
@@ -176,9 +177,9 @@ func (m *machinery) along(r route) *machinery {
 }
 
 // wanted is the spec of the machines that are to stay.
-func (r route) wanted(p pool) hostcluster.Spec {
+func (r route) wanted(p pool) workload.Spec {
 	spec := r.spec
-	spec.Machines = slices.DeleteFunc(slices.Clone(spec.Machines), func(m hostcluster.Machine) bool {
+	spec.Machines = slices.DeleteFunc(slices.Clone(spec.Machines), func(m workload.Machine) bool {
 		_, wanted := p.machines[m.Name]
 
 		return !wanted
@@ -189,7 +190,7 @@ func (r route) wanted(p pool) hostcluster.Spec {
 
 // outdated says, machine by machine, what pods have to be replaced for. Another Talos is no such thing: it is an
 // upgrade, with rules of its own. Unless it does not start, and is not what the machine ran: then it is the wrong one.
-func (r route) outdated(ctx context.Context, seen hostcluster.Observation) (map[string]string, error) {
+func (r route) outdated(ctx context.Context, seen workload.Observation) (map[string]string, error) {
 	spec, upgrades := r.spec, false
 
 	for _, m := range spec.Machines {

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
@@ -40,7 +40,7 @@ func (s *session) furnish(ctx context.Context, recorded recordedPool) (made bool
 	made = present(before)
 
 	if lacks(before, wanted) {
-		if err := preflight(ctx, s.route.host, wanted); err != nil {
+		if err := checkHost(ctx, s.route.host, wanted); err != nil {
 			return made, err
 		}
 	}
@@ -79,7 +79,7 @@ func (e *hostSilentError) Error() string { return hostSilent(e.error) }
 func (e *hostSilentError) Unwrap() error { return e.error }
 
 // firstLook observes the host once, before a run does anything there; every later call gets what the first one saw.
-func (s *session) firstLook(ctx context.Context) (hostcluster.Observation, error) {
+func (s *session) firstLook(ctx context.Context) (workload.Observation, error) {
 	if !s.looked {
 		s.seen, s.silent = s.look(ctx)
 		s.looked = true
@@ -89,7 +89,7 @@ func (s *session) firstLook(ctx context.Context) (hostcluster.Observation, error
 }
 
 // look observes the host.
-func (s *session) look(ctx context.Context) (hostcluster.Observation, error) {
+func (s *session) look(ctx context.Context) (workload.Observation, error) {
 	looking, cancel := context.WithTimeoutCause(ctx, hostLimit, fmt.Errorf("no answer within %s", hostLimit))
 	defer cancel()
 
@@ -102,7 +102,7 @@ func (s *session) look(ctx context.Context) (hostcluster.Observation, error) {
 }
 
 // present is whether the host has anything of the machines.
-func present(seen hostcluster.Observation) bool {
+func present(seen workload.Observation) bool {
 	for _, pod := range seen.Machines {
 		if pod.Exists {
 			return true
@@ -113,7 +113,7 @@ func present(seen hostcluster.Observation) bool {
 }
 
 // present looks again, after an attempt to make something that failed: what may be there has to be remembered.
-func (s *session) present(ctx context.Context, before hostcluster.Observation) bool {
+func (s *session) present(ctx context.Context, before workload.Observation) bool {
 	// An interrupt is no reason to forget.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hostLimit)
 	defer cancel()
@@ -124,7 +124,7 @@ func (s *session) present(ctx context.Context, before hostcluster.Observation) b
 }
 
 // lacks is whether anything has to be made.
-func lacks(seen hostcluster.Observation, wanted hostcluster.Spec) bool {
+func lacks(seen workload.Observation, wanted workload.Spec) bool {
 	for _, m := range wanted.Machines {
 		if !seen.Machines[m.Name].Complete {
 			return true
@@ -135,7 +135,7 @@ func lacks(seen hostcluster.Observation, wanted hostcluster.Spec) bool {
 }
 
 // repaired lists what was not as it should be.
-func repaired(seen hostcluster.Observation) []string {
+func repaired(seen workload.Observation) []string {
 	lines := append([]string(nil), seen.Drift...)
 	for _, name := range sortedNames(seen.Machines) {
 		if seen.Machines[name].Exists {
@@ -169,7 +169,7 @@ func (s *session) hostAnswers(ctx context.Context) error {
 
 // clearHost removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources may stay,
 // as one says that preserves its machines.
-func (s *session) clearHost(ctx context.Context) (left *hostcluster.WorkersLeftError, err error) {
+func (s *session) clearHost(ctx context.Context) (left *workload.WorkersLeftError, err error) {
 	if s.route.host == nil || !s.pool.takesCluster() {
 		return nil, nil
 	}
@@ -261,8 +261,8 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *hostReport {
 }
 
 // podDigest is "" where a pod cannot be told from others.
-func podDigest(spec hostcluster.Spec, machine string) string {
-	digest, err := hostcluster.PodDigest(spec, machine)
+func podDigest(spec workload.Spec, machine string) string {
+	digest, err := workload.PodDigest(spec, machine)
 	if err != nil {
 		return "" // it then counts as one that is not as talosop made it
 	}

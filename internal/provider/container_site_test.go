@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -186,7 +187,7 @@ func (s *hostSite) objects(t *testing.T, selector string) []string {
 func (s *hostSite) expectNothing(t *testing.T, name string) {
 	t.Helper()
 
-	if left := s.objects(t, hostcluster.LabelCluster+"="+name); len(left) > 0 {
+	if left := s.objects(t, workload.LabelCluster+"="+name); len(left) > 0 {
 		t.Errorf("left of %s: %s", name, strings.Join(left, ", "))
 	}
 }

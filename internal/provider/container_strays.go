@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // The host may have machines of a pool that no state knows of: those of a run that was killed before its state was stored. They hold
@@ -66,7 +66,7 @@ func (p pool) stray(label string) (m cluster.Machine, ok bool) {
 	}
 
 	g := p.groups[i]
-	identity := hostcluster.Machine{Pool: g.hostPool(), Ordinal: ordinal}
+	identity := workload.Machine{Pool: g.hostPool(), Ordinal: ordinal}
 
 	return cluster.Machine{
 		Name: g.replica(ordinal), Role: g.role, Pool: g.pool, Container: true,

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // Machines that a run made which was killed, and whose state is lost, are found: a refresh tells of them, so that a plan does what becomes of
@@ -38,7 +38,7 @@ func TestContainerStraysLeave(t *testing.T) {
 		d.ready(t, small)
 		d.expectEmpty(t, "after strays left that "+test.what, small)
 
-		if got := strings.Join(s.pods(t, hostcluster.LabelCluster+"=stray"), " "); got != "stray-batch-0-0 stray-cp-0-0" {
+		if got := strings.Join(s.pods(t, workload.LabelCluster+"=stray"), " "); got != "stray-batch-0-0 stray-cp-0-0" {
 			t.Errorf("of strays that %s there are left: %s", test.what, got)
 		}
 

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -81,7 +81,7 @@ func podded[M any, P model[M]](t *testing.T, r resource.Resource, state tftypes.
 	spec := p.hostSpec(recordedPool{}, bundle.Mark())
 
 	for _, machine := range spec.Machines {
-		digest, err := hostcluster.PodDigest(spec, machine.Name)
+		digest, err := workload.PodDigest(spec, machine.Name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -52,9 +52,9 @@ type hostSettings struct {
 	namespace       string
 	createNamespace bool
 	domain          string
-	access          hostcluster.Access
+	access          workload.Access
 	// endpoint is the Service in front of the control planes; nil in pools that have none.
-	endpoint *hostcluster.EndpointService
+	endpoint *workload.EndpointService
 	// image has no tag.
 	image               string
 	pullSecrets         []string
@@ -66,21 +66,21 @@ type hostSettings struct {
 }
 
 // nameOf is the host name of a machine, and what its objects are called; empty when it is not known yet.
-func (h *hostSettings) nameOf(clusterName string, m hostcluster.Machine) string {
+func (h *hostSettings) nameOf(clusterName string, m workload.Machine) string {
 	if clusterName == "" || m.Pool == "" {
 		return ""
 	}
 
-	return hostcluster.Spec{Cluster: clusterName}.HostName(m)
+	return workload.Spec{Cluster: clusterName}.HostName(m)
 }
 
 // addressOf is the name of a machine in the DNS of the host cluster; empty when it is not known yet.
-func (h *hostSettings) addressOf(clusterName string, m hostcluster.Machine) string {
+func (h *hostSettings) addressOf(clusterName string, m workload.Machine) string {
 	if clusterName == "" || m.Pool == "" || h.namespace == "" || h.domain == "" {
 		return ""
 	}
 
-	return hostcluster.Spec{Cluster: clusterName, Namespace: h.namespace, Domain: h.domain}.Address(m)
+	return workload.Spec{Cluster: clusterName, Namespace: h.namespace, Domain: h.domain}.Address(m)
 }
 
 // overlay reads attributes of several objects that may say the same: the first that says something has the word.
@@ -161,7 +161,7 @@ func hostOf(named, settings *reader, handle handleModel, own types.Object, group
 		namespace:       placed.text("namespace", ""),
 		domain:          placed.text("dns_domain", defaultHostDomain),
 		createNamespace: placed.truth("create_namespace"),
-		access:          hostcluster.Access(rest.text("access", defaultHostReachable)),
+		access:          workload.Access(rest.text("access", defaultHostReachable)),
 		image:           rest.text("image", defaultHostImage),
 		pullSecrets:     settings.texts(rest.list("image_pull_secrets")),
 		labels:          rest.texts("labels"),
@@ -172,7 +172,7 @@ func hostOf(named, settings *reader, handle handleModel, own types.Object, group
 
 	if hasControlPlane(groups) {
 		service := rest.nested("service")
-		h.endpoint = &hostcluster.EndpointService{
+		h.endpoint = &workload.EndpointService{
 			Type: corev1.ServiceType(placed.nested("service").text("type", serviceClusterIP)), Annotations: service.texts("annotations"),
 			LoadBalancerClass: service.text("load_balancer_class", ""),
 		}
@@ -240,7 +240,7 @@ func (p *pool) reach(ctx context.Context, config tfsdk.Config) diag.Diagnostics 
 
 // podOf reads what is said of pods; the first object that says something has the word, and sizes and resources that
 // are no quantities are left out: they are refused where a user can still correct them.
-func podOf(ctx context.Context, r *reader, of ...types.Object) hostcluster.PodSpec {
+func podOf(ctx context.Context, r *reader, of ...types.Object) workload.PodSpec {
 	var pod overlay
 
 	for _, object := range of {
@@ -250,9 +250,9 @@ func podOf(ctx context.Context, r *reader, of ...types.Object) hostcluster.PodSp
 
 	resources, storage := pod.nested("resources"), pod.nested("storage")
 
-	return hostcluster.PodSpec{
+	return workload.PodSpec{
 		Resources: corev1.ResourceRequirements{Requests: quantities(resources.texts("requests")), Limits: quantities(resources.texts("limits"))},
-		Storage: hostcluster.Storage{
+		Storage: workload.Storage{
 			Class: storage.text("class", ""), Ephemeral: storage.truth("ephemeral"),
 			State: quantityOr(storage.text("state", defaultStorageState), defaultStorageState),
 			Var:   quantityOr(storage.text("var", defaultStorageVar), defaultStorageVar),

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -117,7 +117,7 @@ func (r recordedPool) driftOnHost(name string) []string {
 	return lines
 }
 
-func (p pool) endpointChanges(now, before hostcluster.EndpointService) []string {
+func (p pool) endpointChanges(now, before workload.EndpointService) []string {
 	var what []string
 
 	if now.Type != before.Type {
@@ -140,9 +140,9 @@ func (p pool) endpointChanges(now, before hostcluster.EndpointService) []string 
 }
 
 // machineService is what a way in needs of the Services of machines.
-func machineService(access hostcluster.Access) hostcluster.Access {
-	if access == hostcluster.Pod {
-		return hostcluster.PortForward
+func machineService(access workload.Access) workload.Access {
+	if access == workload.Pod {
+		return workload.PortForward
 	}
 
 	return access
@@ -154,7 +154,7 @@ type volume struct {
 	now, before resource.Quantity
 }
 
-func volumesOf(now, before hostcluster.Storage) []volume {
+func volumesOf(now, before workload.Storage) []volume {
 	return []volume{{"state", now.State, before.State}, {"var", now.Var, before.Var}, {"other", now.Other, before.Other}}
 }
 
@@ -230,7 +230,7 @@ func (g *group) storagePath() path.Path {
 	return g.at.AtName("pod").AtName("storage")
 }
 
-func refuseStorage(at path.Path, machines []string, now, before hostcluster.Storage) diag.Diagnostics {
+func refuseStorage(at path.Path, machines []string, now, before workload.Storage) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	const pools = "To have it otherwise, make another pool of workers with it, or replace the resource"
@@ -295,7 +295,7 @@ func (r *recordedPool) foreseePods(p, prior pool) diag.Diagnostics {
 			continue
 		}
 
-		digest, err := hostcluster.PodDigest(spec, name)
+		digest, err := workload.PodDigest(spec, name)
 		if err != nil {
 			return diag.Diagnostics{unable("plan", p.object, report{Cause: []string{err.Error()}})}
 		}
@@ -347,7 +347,7 @@ func (p pool) podChanges(prior pool, name string) string {
 }
 
 // resourcesOf are those of a pod in their canonical spelling.
-func resourcesOf(pod hostcluster.PodSpec) [2]map[string]string {
+func resourcesOf(pod workload.PodSpec) [2]map[string]string {
 	var out [2]map[string]string
 
 	for i, list := range []corev1.ResourceList{pod.Resources.Requests, pod.Resources.Limits} {

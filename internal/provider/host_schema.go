@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // What is said where about the host cluster of machines in containers: a resource that makes a cluster says all,
@@ -34,7 +34,7 @@ const (
 	serviceClusterIP     = "ClusterIP"
 	serviceNodePort      = "NodePort"
 	serviceLoadBalancer  = "LoadBalancer"
-	defaultHostReachable = string(hostcluster.PortForward)
+	defaultHostReachable = string(workload.PortForward)
 )
 
 const (
@@ -124,7 +124,7 @@ func reachAttributes() map[string]schema.Attribute {
 		"access": schema.StringAttribute{
 			Optional: true,
 			Validators: []validator.String{stringvalidator.OneOf(
-				string(hostcluster.PortForward), string(hostcluster.NodePort), string(hostcluster.LoadBalancer), string(hostcluster.Pod))},
+				string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))},
 			MarkdownDescription: "How talosop reaches the machines. `port-forward` goes through the API of the host cluster and needs nothing exposed; `node-port` and " +
 				"`load-balancer` make a Service of that type for each machine; `pod` needs a route to the addresses of pods. Default: `" + defaultHostReachable + "`." + hostInPlace,
 		},

@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // hostSpec is what the machines of a pool in containers are to have on the host cluster: those that are wanted, and those that
 // the record gives up. mark is that of the secrets (pki.Bundle.Mark).
-func (p pool) hostSpec(recorded recordedPool, mark string) hostcluster.Spec {
+func (p pool) hostSpec(recorded recordedPool, mark string) workload.Spec {
 	h := p.host
-	spec := hostcluster.Spec{
+	spec := workload.Spec{
 		Cluster: p.settings.Name, Mark: mark, Namespace: h.namespace, CreateNamespace: h.createNamespace, Domain: h.domain, Access: h.access,
 		Endpoint: h.endpoint, Labels: h.labels, Annotations: h.annotations,
 		PodCIDRs: networksOr(p.settings.PodCIDRs, machineconfig.ContainerPodCIDR), ServiceCIDRs: networksOr(p.settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR),
@@ -22,8 +22,8 @@ func (p pool) hostSpec(recorded recordedPool, mark string) hostcluster.Spec {
 
 	for _, name := range p.names() {
 		m := p.machines[name]
-		spec.Machines = append(spec.Machines, hostcluster.Machine{
-			Name: name, Pool: m.group.hostPool(), Ordinal: m.ordinal, Role: hostcluster.Role(m.group.role),
+		spec.Machines = append(spec.Machines, workload.Machine{
+			Name: name, Pool: m.group.hostPool(), Ordinal: m.ordinal, Role: workload.Role(m.group.role),
 			Image: m.image, PullSecrets: h.pullSecrets, Pod: m.pod, PeerAddress: m.config.PeerAddress,
 		})
 	}
@@ -55,9 +55,9 @@ func networksOr(cidrs []string, fallback string) []netip.Prefix {
 }
 
 // formerly is a machine on the host that is to go. What it is called there follows from its name.
-func (p pool) formerly(m cluster.Machine) (hostcluster.Machine, bool) {
+func (p pool) formerly(m cluster.Machine) (workload.Machine, bool) {
 	if _, wanted := p.machines[m.Name]; wanted || p.host == nil {
-		return hostcluster.Machine{}, false
+		return workload.Machine{}, false
 	}
 
 	of, number, ok := strings.Cut(m.Name, poolSeparator)
@@ -68,10 +68,10 @@ func (p pool) formerly(m cluster.Machine) (hostcluster.Machine, bool) {
 
 	ordinal, err := strconv.Atoi(number)
 	if err != nil || of == "" {
-		return hostcluster.Machine{}, false
+		return workload.Machine{}, false
 	}
 
-	return hostcluster.Machine{Name: m.Name, Pool: of, Ordinal: ordinal, Role: hostcluster.Role(m.Role), Image: p.imageOfPool(), Leaving: true}, true
+	return workload.Machine{Name: m.Name, Pool: of, Ordinal: ordinal, Role: workload.Role(m.Role), Image: p.imageOfPool(), Leaving: true}, true
 }
 
 // imageOfPool is any image of the pool: for machines that go it only has to be one.

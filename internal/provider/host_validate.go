@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -192,7 +192,7 @@ func (p pool) validateNames() diag.Diagnostics {
 			at = path.Root("name")
 		}
 
-		longest := hostcluster.Spec{Cluster: name}.HostName(hostcluster.Machine{Pool: of, Ordinal: max(int(g.Replicas.ValueInt64())-1, 0)})
+		longest := workload.Spec{Cluster: name}.HostName(workload.Machine{Pool: of, Ordinal: max(int(g.Replicas.ValueInt64())-1, 0)})
 
 		switch {
 		case of == "" || g.role == cluster.ControlPlane && len(longest) <= longestHostName:
@@ -318,7 +318,7 @@ func validateMarks(at path.Path, h fields, own bool, diags *diag.Diagnostics) {
 			switch {
 			case len(validation.IsQualifiedName(key)) > 0:
 				diags.Append(invalid(at, name, "found "+quote(key)+placed(at), "allowed are names such as team or example.org/team", "correct the name"))
-			case own && (strings.HasPrefix(key, "talosop.dev/") || name == "labels" && (key == hostcluster.LabelManagedBy || key == hostcluster.LabelName)):
+			case own && (strings.HasPrefix(key, "talosop.dev/") || name == "labels" && (key == workload.LabelManagedBy || key == workload.LabelName)):
 				diags.Append(invalid(at, name, "found "+quote(key)+placed(at), "talosop has it itself, and finds its objects by it", "choose another name"))
 			case name == "labels" && !text.IsUnknown() && len(validation.IsValidLabelValue(text.ValueString())) > 0:
 				diags.Append(invalid(at, name, "found "+quote(text.ValueString())+placed(at), "allowed are up to 63 letters, digits, dots, dashes and underscores", "correct the value, or make it an annotation"))

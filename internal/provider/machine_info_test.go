@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
@@ -21,7 +22,7 @@ type entranceHost struct {
 	closed *bool
 }
 
-func (entranceHost) Dial(hostcluster.Spec) func(context.Context, string, string) (net.Conn, error) {
+func (entranceHost) Dial(workload.Spec) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) { return nil, errDialledThroughHost }
 }
 

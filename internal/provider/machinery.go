@@ -10,7 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -82,7 +82,7 @@ type session struct {
 	// looked is whether the host cluster of containers was observed already, seen what it showed, and silent why it did not
 	// answer; see firstLook.
 	looked bool
-	seen   hostcluster.Observation
+	seen   workload.Observation
 	silent error
 	// furnished is whether the host cluster has anything of a container.
 	furnished bool
@@ -266,7 +266,7 @@ type run struct {
 	// peers are the addresses at which the etcd of control planes in containers is found, by their configurations.
 	peers map[string]string
 	// workers are those that a host cluster still has when their cluster is gone; nil for none.
-	workers *hostcluster.WorkersLeftError
+	workers *workload.WorkersLeftError
 	// anonymous is true when it restored a snapshot that may be of any cluster.
 	anonymous bool
 	// remains is what an update that failed would still have to do.
@@ -344,7 +344,7 @@ func (m *machinery) teardown(ctx context.Context, p pool, recorded recordedPool)
 		return run{err: err}
 	}
 
-	var workers *hostcluster.WorkersLeftError
+	var workers *workload.WorkersLeftError
 
 	result, err := s.runner.Teardown(ctx, s.want)
 	if err == nil {

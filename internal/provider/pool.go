@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -71,7 +71,7 @@ type poolMachine struct {
 	// ordinal, image and pod are those of a machine in a container. The image has its tag.
 	ordinal int
 	image   string
-	pod     hostcluster.PodSpec
+	pod     workload.PodSpec
 }
 
 // pool reads the machines and settings of a model. own is what it says of the host cluster, and g what is known

@@ -14,6 +14,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
@@ -58,7 +60,7 @@ var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 // roomyHost is a host cluster that has a place for everything. Plans ask no more of it.
 type roomyHost struct{ host }
 
-func (roomyHost) Check(context.Context, hostcluster.Spec) ([]hostcluster.Finding, error) {
+func (roomyHost) Check(context.Context, workload.Spec) ([]preflight.Finding, error) {
 	return nil, nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -51,7 +51,7 @@ func (g *group) replica(n int) string {
 		return g.prefix + strconv.Itoa(n)
 	}
 
-	return hostcluster.Machine{Pool: g.hostPool(), Ordinal: n}.Label()
+	return workload.Machine{Pool: g.hostPool(), Ordinal: n}.Label()
 }
 
 // hostPool is what the group is called on the host.
@@ -86,7 +86,7 @@ func (p *pool) addReplicas(ctx context.Context, named, settings *reader, g *grou
 	}
 
 	for n := range count {
-		identity := hostcluster.Machine{Pool: g.hostPool(), Ordinal: n}
+		identity := workload.Machine{Pool: g.hostPool(), Ordinal: n}
 
 		address := p.host.addressOf(p.settings.Name, identity)
 

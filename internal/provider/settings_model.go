@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -111,7 +111,7 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 	case h == nil || h.namespace == "":
 		m.Endpoint = types.StringNull()
 	default:
-		at := hostcluster.Spec{Cluster: m.Name.ValueString(), Namespace: h.namespace, Domain: h.domain}
+		at := workload.Spec{Cluster: m.Name.ValueString(), Namespace: h.namespace, Domain: h.domain}
 		m.Endpoint = types.StringValue("https://" + at.EndpointHost() + ":6443")
 	}
 }

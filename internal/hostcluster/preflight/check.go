@@ -1,0 +1,220 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+)
+
+// Check looks for all that would keep the machines of a Spec from being made, before anything is. It changes nothing: what only the
+// host can say, such as what its policies refuse, it is asked for with requests that it carries out but for the storing of the result.
+//
+// The Spec has the machines that are wanted, and none that are to go. What was found is returned together: what is sure to stand in the
+// way, what does for now, and warnings; machines that exist are not looked at again. What the credentials may not look at is one
+// warning, since it may be fine. The error is that the host did not answer, from which
+// nothing follows.
+func Check(ctx context.Context, h *workload.Client, s workload.Spec) ([]Finding, error) {
+	c := &checking{host: h, spec: s, allowed: map[right]bool{}}
+
+	err := c.run(ctx)
+	if apierrors.IsUnauthorized(err) {
+		c.find("", "The host does not accept the credentials of the kubeconfig: %s answers that they are unauthorized.",
+			"Check that the user of the kubeconfig's context has a token or certificate that is of this cluster and has not expired.", h)
+
+		err = nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("check %s: %w", h, err)
+	}
+
+	if len(c.unseen) > 0 {
+		slices.Sort(c.unseen)
+		c.warn("", "The credentials may not look at %s, so that what depends on it is not checked.",
+			"Nothing needs to be done; machines that cannot run say why.", strings.Join(slices.Compact(c.unseen), ", "))
+	}
+
+	return arranged(c.findings), nil
+}
+
+// checking is one check.
+type checking struct {
+	host *workload.Client
+	spec workload.Spec
+	// allowed is what the user may do.
+	allowed map[right]bool
+	// namespace that the machines will be in, nil when it is not there, or may not be looked at.
+	namespace *corev1.Namespace
+	// found is what is in it.
+	found *workload.Inventory
+	// priorities are the priority classes that are missing.
+	priorities []string
+
+	mu       sync.Mutex
+	findings []Finding
+	// unseen is what the user may not look at.
+	unseen []string
+}
+
+func (c *checking) run(ctx context.Context) error {
+	exists, err := c.checkNamespace(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := c.checkRights(ctx, exists); err != nil {
+		return err
+	}
+
+	if exists && c.mayList() {
+		if c.found, err = c.host.Inventory(ctx, c.spec, ""); err != nil {
+			return err
+		}
+
+		c.checkForeign()
+	}
+
+	if err := c.checkClasses(ctx); err != nil {
+		return err
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	for _, check := range []func(context.Context) error{c.checkNetworks, c.checkPullSecrets, c.checkAdmission} {
+		group.Go(func() error { return check(ctx) })
+	}
+
+	return group.Wait()
+}
+
+func (c *checking) add(f Finding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.findings = append(c.findings, f)
+}
+
+// find notes what stands in the way, whatever else happens.
+func (c *checking) find(attribute, found, help string, about ...any) {
+	c.add(Finding{Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
+}
+
+// await notes what stands in the way, and what others may put right in time.
+func (c *checking) await(attribute, found, help string, about ...any) {
+	c.add(Finding{Pending: true, Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
+}
+
+func (c *checking) warn(attribute, found, help string, about ...any) {
+	c.add(Finding{Warning: true, Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
+}
+
+// unseenIf notes what the credentials may not look at, and says whether that is why there is an error.
+func (c *checking) unseenIf(err error, what string) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.unseen = append(c.unseen, what)
+
+	return true
+}
+
+// checkNamespace says whether there is one. When it may not be looked at, it is taken to be there.
+func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) {
+	name := c.spec.Namespace
+	found, err := c.host.API().CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+
+	switch {
+	case apierrors.IsNotFound(err) && c.spec.CreateNamespace:
+		return false, nil
+	case apierrors.IsNotFound(err):
+		c.await(attributeNamespace, "%s has no namespace %s.", "Create it, with the label "+workload.EnforceLabel+"="+workload.PrivilegedLevel+
+			", which Talos needs, or set create_namespace.", c.host, name)
+
+		return false, nil
+	case c.unseenIf(err, "the namespace "+name):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+
+	if found.Status.Phase == corev1.NamespaceTerminating {
+		var held []string
+
+		for _, condition := range found.Status.Conditions {
+			if condition.Status == corev1.ConditionTrue {
+				held = append(held, condition.Message)
+			}
+		}
+
+		c.await(attributeNamespace, "The namespace %s is being deleted: nothing can be made in it. %s",
+			"Wait until it is gone, or choose another one.", name, strings.Join(held, " "))
+
+		return false, nil
+	}
+
+	c.namespace = found
+
+	return true, nil
+}
+
+// checkForeign finds objects that have names of ours, and what ours can never become. Before the machines are made they may be gone, as
+// all are of a resource that is replaced.
+func (c *checking) checkForeign() {
+	check := func(k *workload.Kind, o workload.Object) {
+		if o == nil || c.spec.Ours(o) {
+			return
+		}
+
+		help := "Remove or rename it, or choose another name for the cluster or another namespace."
+		if workload.LostLabels(o) {
+			help = fmt.Sprintf("If only its labels were taken away, give them back: %s=%s, %s=%s. Otherwise: %s",
+				workload.LabelCluster, c.spec.Cluster, workload.LabelMark, c.spec.Mark, help)
+		}
+
+		c.await(attributeNamespace, "%s exists and is not this cluster's: %s.", help, k.Of(o), workload.Whose(o))
+	}
+
+	if c.spec.Endpoint != nil {
+		check(workload.ServiceKind, workload.OrNil(c.found.Services[c.spec.Cluster]))
+		check(workload.BudgetKind, workload.OrNil(c.found.Budgets[c.spec.Cluster]))
+	}
+
+	for _, m := range c.spec.Machines {
+		name := c.spec.HostName(m)
+		check(workload.SetKind, workload.OrNil(c.found.Sets[name]))
+		check(workload.PodKind, workload.OrNil(c.found.Pods[c.spec.PodName(m)]))
+
+		for _, service := range c.spec.Services(m) {
+			check(workload.ServiceKind, workload.OrNil(c.found.Services[service.Name]))
+		}
+
+		for _, claim := range c.spec.Claims(m) {
+			check(workload.ClaimKind, workload.OrNil(c.found.Claims[claim.Name]))
+		}
+
+		for _, line := range c.found.ConflictsOf(c.spec, m) {
+			c.await(attributeStorage, "%s.", "Nothing was changed.", line)
+		}
+	}
+}
+
+// missing are the machines that have no StatefulSet.
+func (c *checking) missing() []workload.Machine {
+	if c.found == nil {
+		return c.spec.Machines
+	}
+
+	return slices.DeleteFunc(slices.Clone(c.spec.Machines), func(m workload.Machine) bool { return c.found.Sets[c.spec.HostName(m)] != nil })
+}

@@ -1,0 +1,69 @@
+package preflight
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Finding is something about a host that keeps machines from being made there, or that is worth knowing before they are.
+type Finding struct {
+	// Warning is true for what may be fine all the same.
+	Warning bool
+	// Pending is true for what is in the way now, and what something else can still put right before the machines are made: another
+	// resource of the same apply that makes a namespace or a class, or the removal of objects that are to be replaced. A plan must not
+	// fail for it.
+	Pending bool
+	// Attribute that it is about, as a path below host: "namespace", "pod.storage.class"; pod_cidrs and service_cidrs are
+	// beside it. Empty for the host as a whole, which is about the connection.
+	Attribute string
+	// Found says what is the matter, and Help what to do; sentences for people.
+	Found, Help string
+}
+
+// The attributes that findings are about.
+const (
+	attributeCreate       = "create_namespace"
+	attributeNamespace    = "namespace"
+	attributeAccess       = "access"
+	attributeService      = "service"
+	attributePullSecrets  = "image_pull_secrets"
+	attributePod          = "pod"
+	attributeResources    = "pod.resources"
+	attributeStorage      = "pod.storage"
+	attributeClass        = "pod.storage.class"
+	attributePriority     = "pod.priority_class"
+	attributePodCIDRs     = "pod_cidrs"
+	attributeServiceCIDRs = "service_cidrs"
+)
+
+// String is the finding on one line.
+func (f Finding) String() string {
+	text := f.Found + " " + f.Help
+	if f.Attribute != "" {
+		text = f.Attribute + ": " + text
+	}
+
+	return text
+}
+
+// weight orders findings: what is sure to stand in the way, what does for now, and what may be fine.
+func (f Finding) weight() int {
+	switch {
+	case f.Warning:
+		return 2
+	case f.Pending:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// arranged puts what stands in the way first, and takes out what was found twice.
+func arranged(findings []Finding) []Finding {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.weight(), b.weight()), strings.Compare(a.Attribute, b.Attribute), strings.Compare(a.Found, b.Found))
+	})
+
+	return slices.Compact(findings)
+}

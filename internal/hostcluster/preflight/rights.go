@@ -1,0 +1,188 @@
+package preflight
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+)
+
+// right is something that a user may or may not do.
+type right struct{ group, Resource, verb string }
+
+// String is such as "apps/statefulsets".
+func (r right) String() string {
+	if r.group == "" {
+		return r.Resource
+	}
+
+	return r.Resource + "." + r.group
+}
+
+// need is what is done with a resource.
+type need struct {
+	group, Resource string
+	verbs           []string
+	// Cluster is true for what is not in a namespace.
+	Cluster bool
+	// attribute that makes it needed, and what else could be done.
+	attribute, otherwise string
+	// pending is true for rights that may come with a namespace, warning for those without which there are machines all the same.
+	pending, warning bool
+}
+
+// rightsAtOnce are asked for at a time.
+const rightsAtOnce = 8
+
+// needs are what talosop does on a host. Applying an object takes the right to patch it, and that to create it where there is none
+// (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go withAuthorization).
+func (c *checking) needs(exists bool) []need {
+	all := []string{"get", "list", "create", "patch", "delete"}
+	needs := []need{
+		{group: "apps", Resource: "statefulsets", verbs: all},
+		{Resource: "services", verbs: all},
+		{Resource: "pods", verbs: []string{"get", "list", "delete"}},
+	}
+
+	claims := need{Resource: "persistentvolumeclaims", verbs: []string{"list"}}
+	if slices.ContainsFunc(c.spec.Machines, func(m workload.Machine) bool { return !m.Pod.Storage.Ephemeral }) {
+		claims.verbs = all
+	}
+
+	needs = append(needs, claims)
+
+	switch {
+	case c.spec.Forwards():
+		needs = append(needs, need{
+			Resource: "pods/portforward", verbs: []string{"create"}, attribute: attributeAccess,
+			otherwise: " Or choose another access than port-forward.",
+		})
+	case c.spec.Access == workload.NodePort:
+		needs = append(needs, need{
+			Resource: "nodes", verbs: []string{"list"}, Cluster: true, attribute: attributeAccess,
+			otherwise: " Or choose another access than node-port, which needs the nodes' addresses.",
+		})
+	}
+
+	if c.spec.Budget() != nil {
+		needs = append(needs, need{
+			group: "policy", Resource: "poddisruptionbudgets", verbs: all, warning: true,
+			otherwise: " Without it a drain of the host may take several control planes at once; all else works.",
+		})
+	}
+
+	if !exists && c.spec.CreateNamespace {
+		needs = append(needs, need{
+			Resource: "namespaces", verbs: []string{"get", "create", "patch"}, Cluster: true, attribute: attributeCreate,
+			otherwise: " Or have the namespace made by somebody else.",
+		})
+	}
+
+	// Somebody else makes the namespace, and the Roles in it.
+	for i := range needs {
+		needs[i].pending = !exists && !c.spec.CreateNamespace && !needs[i].Cluster
+	}
+
+	return needs
+}
+
+// checkRights asks for each right on its own: a list of them, which the host can give as well, is not complete with all ways to authorise
+// (Kubernetes 1.36, SelfSubjectRulesReview status.incomplete).
+func (c *checking) checkRights(ctx context.Context, exists bool) error {
+	needs := c.needs(exists)
+	asked := append(needs[:len(needs):len(needs)], need{Resource: "pods", verbs: []string{"create"}})
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(rightsAtOnce)
+
+	for _, n := range asked {
+		for _, verb := range n.verbs {
+			group.Go(func() error { return c.ask(ctx, n, verb) })
+		}
+	}
+
+	err := group.Wait()
+	if apierrors.IsForbidden(err) {
+		c.find("", "The host does not let the user of the kubeconfig ask for its rights, as everybody may who has logged in: %v.",
+			"Check that the kubeconfig's context has a user with credentials.", err)
+
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	for _, n := range needs {
+		c.judge(n)
+	}
+
+	return nil
+}
+
+func (c *checking) ask(ctx context.Context, n need, verb string) error {
+	resource, sub, _ := strings.Cut(n.Resource, "/")
+	attributes := &authorizationv1.ResourceAttributes{Group: n.group, Resource: resource, Subresource: sub, Verb: verb}
+
+	if !n.Cluster {
+		attributes.Namespace = c.spec.Namespace
+	}
+
+	review, err := c.host.API().AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.allowed[right{n.group, n.Resource, verb}] = review.Status.Allowed
+
+	return nil
+}
+
+// judge says what of a need the user lacks.
+func (c *checking) judge(n need) {
+	var lacking []string
+
+	for _, verb := range n.verbs {
+		if !c.allowed[right{n.group, n.Resource, verb}] {
+			lacking = append(lacking, verb)
+		}
+	}
+
+	if len(lacking) == 0 {
+		return
+	}
+
+	place, role := " in the namespace "+c.spec.Namespace, "a Role in that namespace"
+	if n.Cluster {
+		place, role = "", "a ClusterRole"
+	}
+
+	note := c.find
+
+	switch {
+	case n.warning:
+		note = c.warn
+	case n.pending:
+		note = c.await
+	}
+
+	note(n.attribute, "The user of the kubeconfig may not %s %s%s.", "Give it the right, by "+role+"."+n.otherwise,
+		strings.Join(lacking, ", "), right{group: n.group, Resource: n.Resource}, place)
+}
+
+// mayList says whether it can be seen what there is.
+func (c *checking) mayList() bool {
+	return c.allowed[right{"apps", "statefulsets", "list"}] && c.allowed[right{"", "services", "list"}] && c.allowed[right{"", "pods", "list"}] &&
+		c.allowed[right{"", "persistentvolumeclaims", "list"}]
+}

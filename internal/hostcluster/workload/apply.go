@@ -1,0 +1,273 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// machinesAtOnce are worked on at a time.
+	machinesAtOnce = 8
+	// lookEvery is the pause between two looks at what is about to be gone, or to be seen by a controller.
+	lookEvery = 250 * time.Millisecond
+)
+
+// Ensure makes what the machines of a Spec are to have on the host and does not have, and repairs what was changed by others:
+// labels, Services, the number of replicas, the size of claims, but not the template of a StatefulSet that exists, since that is a
+// disruption ([Client.Replace]), unless the pod is what is wanted and the template alone is not. A StatefulSet that is gone is made again, and
+// takes the claims that are there. A claim with data of a machine is not made again beside the others as long as there is the machine's
+// StatefulSet to tell that it was there ([MachineState.VolumesLost]).
+// It disrupts no machine and is idempotent: what is right is not written. The wiping of a machine that was interrupted is finished.
+//
+// An object that has the name of one of ours and is not ours is an error that says whose it is, and is left alone, as is what
+// cannot be changed: a claim that should shrink or move to another class. Such errors are final (wait.IsPermanent). All machines
+// are worked on before the errors of some are returned.
+func (h *Client) Ensure(ctx context.Context, s Spec) error {
+	found, err := h.Inventory(ctx, s, s.Selector())
+	if err != nil {
+		return err
+	}
+
+	if err := found.conflicts(s); err != nil {
+		return err
+	}
+
+	if err := h.ensureNamespace(ctx, s); err != nil {
+		return err
+	}
+
+	if service := s.EndpointService(); service != nil {
+		if err := h.ensureService(ctx, s, service, found.Services[service.Name]); err != nil {
+			return err
+		}
+	}
+
+	if err := h.ensureBudget(ctx, s, found); err != nil {
+		return err
+	}
+
+	return h.eachMachine(s, func(m Machine) error { return h.ensureMachine(ctx, s, m, found) })
+}
+
+// eachMachine works on several machines at a time, and on all of them.
+func (h *Client) eachMachine(s Spec, work func(Machine) error) error {
+	var group errgroup.Group
+
+	group.SetLimit(machinesAtOnce)
+
+	errs := make([]error, len(s.Machines))
+
+	for i, m := range s.Machines {
+		group.Go(func() error {
+			errs[i] = work(m)
+
+			return nil
+		})
+	}
+
+	_ = group.Wait() // each has its own error
+
+	return errors.Join(errs...)
+}
+
+// ensureMachine makes the claims and the Services first: the pod needs them.
+func (h *Client) ensureMachine(ctx context.Context, s Spec, m Machine, found *Inventory) error {
+	live := found.Sets[s.HostName(m)]
+	if live != nil && live.Annotations[wipeAnnotation] != "" {
+		h.progress(fmt.Sprintf("The wiping of %s was interrupted and goes on", m.Name))
+
+		return h.wipe(ctx, s, m, live)
+	}
+
+	if err := h.ensureBeside(ctx, s, m, found); err != nil {
+		return err
+	}
+
+	// A template that only the set has is made what the pod was made from.
+	mend := s.stays(m, live, found.Pods[s.PodName(m)])
+	if mend {
+		var err error
+		if live, err = h.dropAdditions(ctx, live, s.StatefulSet(m).Spec.Template); err != nil {
+			return err
+		}
+	}
+
+	_, err := h.ensureSet(ctx, s, m, live, mend)
+
+	return err
+}
+
+// ensureBeside makes what a machine needs besides its StatefulSet.
+func (h *Client) ensureBeside(ctx context.Context, s Spec, m Machine, found *Inventory) error {
+	if err := h.ensureClaims(ctx, s, m, found, func(*corev1.PersistentVolumeClaim) bool { return true }); err != nil {
+		return err
+	}
+
+	for _, service := range s.Services(m) {
+		if err := h.ensureService(ctx, s, service, found.Services[service.Name]); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// ensureSet makes or repairs the StatefulSet of a machine, with the wanted template or with the one that it has.
+func (h *Client) ensureSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, template bool) (*appsv1.StatefulSet, error) {
+	wanted, err := fieldsOf(SetKind, s.StatefulSet(m))
+	if err != nil {
+		return nil, err
+	}
+
+	became, err := h.ensure(ctx, s, SetKind, wanted, OrNil(live), func(live Object) (fields, error) { return setBody(live, wanted, template) })
+	if err != nil {
+		return nil, err
+	}
+
+	set, ok := became.(*appsv1.StatefulSet)
+	if !ok {
+		return nil, wait.Permanent(fmt.Errorf("the host gave a %T for a StatefulSet", became))
+	}
+
+	return set, nil
+}
+
+// setBody is what to apply to a StatefulSet that exists. What can never be changed stays what it is, and so does, unless it is asked
+// for, what of the template is ours.
+func setBody(live Object, wanted fields, template bool) (fields, error) {
+	owned, err := ownedFields(SetKind, live)
+	if err != nil {
+		return nil, err
+	}
+
+	spec := map[string]any{}
+
+	for _, field := range []string{"replicas", "updateStrategy"} {
+		spec[field] = wanted.part("spec")[field]
+	}
+
+	if template {
+		spec["template"] = wanted.part("spec")["template"]
+	}
+
+	return owned.with(wanted.part("metadata"), spec), nil
+}
+
+// ensure makes an object that does not exist and changes one that is not as it should be; body says what to apply to one that exists.
+// One that is about to go is awaited and made anew. One that is not ours is an error.
+func (h *Client) ensure(ctx context.Context, s Spec, k *Kind, wanted fields, live Object, body func(Object) (fields, error)) (Object, error) {
+	if live == nil {
+		// It was not found by its labels. The name may be taken all the same.
+		found, err := h.get(ctx, k, s.Namespace, wanted.name())
+		if err != nil {
+			return nil, err
+		}
+
+		if found != nil && found.GetDeletionTimestamp() == nil && !s.Ours(found) {
+			return nil, wait.Permanent(foreign(s, k, found, h))
+		}
+
+		live = found
+	}
+
+	if live != nil && live.GetDeletionTimestamp() != nil {
+		if err := h.awaitGone(ctx, k, live); err != nil {
+			return nil, err
+		}
+
+		live = nil
+	}
+
+	if live == nil {
+		return h.make(ctx, k, s.Namespace, wanted)
+	}
+
+	wants, err := body(live)
+	if err != nil {
+		return nil, err
+	}
+
+	return h.change(ctx, k, live, wants)
+}
+
+// make makes an object, and not by force: should somebody make one of its name just now, this is refused as a conflict.
+func (h *Client) make(ctx context.Context, k *Kind, namespace string, wanted fields) (Object, error) {
+	made, err := h.apply(ctx, k, namespace, wanted, applyMode{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, wait.Permanent(fmt.Errorf("make %s on %s: there is no namespace %s; make it, or let talosop do so (create_namespace)",
+			k.title(namespace, wanted.name()), h, namespace))
+	case err != nil:
+		return nil, final(fmt.Errorf("make %s on %s: %w", k.title(namespace, wanted.name()), h, err))
+	}
+
+	return made, nil
+}
+
+// change applies what differs to an object of ours. It writes nothing when nothing does.
+func (h *Client) change(ctx context.Context, k *Kind, live Object, body fields) (Object, error) {
+	may, err := differs(k, live, body)
+	if err != nil || !may {
+		return live, err
+	}
+
+	became, err := h.apply(ctx, k, live.GetNamespace(), body.only(live), applyMode{force: true})
+	if err != nil {
+		return nil, final(fmt.Errorf("change %s on %s: %w", k.Of(live), h, err))
+	}
+
+	return became, nil
+}
+
+// final marks an error that repeating does not cure: the host looked at what it was asked for and refused it. A quota
+// that is used up and a namespace that is about to end are refusals that pass.
+func final(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return wait.Permanent(err)
+	}
+
+	return err
+}
+
+// awaitGone returns when an object is gone, or another one has its name.
+func (h *Client) awaitGone(ctx context.Context, k *Kind, o Object) error {
+	err := wait.Until(ctx, lookEvery, func(ctx context.Context) error {
+		found, err := h.get(ctx, k, o.GetNamespace(), o.GetName())
+
+		switch {
+		case err != nil:
+			return err
+		case found == nil || found.GetUID() != o.GetUID():
+			return nil
+		default:
+			return fmt.Errorf("it is still there%s", held(found))
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s is gone from %s: %w", k.Of(o), h, err)
+	}
+
+	return nil
+}
+
+// OrNil is an interface that is nil when the pointer is.
+func OrNil[T any, P interface {
+	*T
+	Object
+}](p P) Object {
+	if p == nil {
+		return nil
+	}
+
+	return p
+}

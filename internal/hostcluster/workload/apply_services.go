@@ -1,0 +1,122 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ensureService makes or repairs a Service. One whose address cannot become what is wanted is made anew.
+func (h *Client) ensureService(ctx context.Context, s Spec, service, live *corev1.Service) error {
+	turns, err := convertible(live, service)
+	if err != nil {
+		return err
+	}
+
+	if !turns {
+		return h.remakeService(ctx, s, service, live)
+	}
+
+	wanted, err := fieldsOf(ServiceKind, service)
+	if err != nil {
+		return err
+	}
+
+	apply := func(live *corev1.Service) error {
+		_, err := h.ensure(ctx, s, ServiceKind, wanted, OrNil(live), func(o Object) (fields, error) { return serviceBody(o, wanted) })
+
+		return err
+	}
+
+	if err = apply(live); live == nil || !apierrors.IsInvalid(err) {
+		return refusedAddress(service, err)
+	}
+
+	// Others renumbered or renamed a port: an apply leaves theirs beside ours, which contradict.
+	if live, err = h.putPorts(ctx, live, service.Spec.Ports); err != nil {
+		return err
+	}
+
+	return apply(live)
+}
+
+// serviceBody is what to apply to a Service that exists. The address that the host gave it is nobody's to set; one that talosop once asked
+// for stays asked for.
+func serviceBody(live Object, wanted fields) (fields, error) {
+	if wanted.part("spec")["clusterIP"] == corev1.ClusterIPNone {
+		return wanted, nil
+	}
+
+	owned, err := ownedFields(ServiceKind, live)
+	if err != nil {
+		return nil, err
+	}
+
+	return wanted.with(wanted.part("metadata"), map[string]any{"clusterIP": owned.part("spec")["clusterIP"]}), nil
+}
+
+// putPorts replaces the ports of a Service that is ours as a whole. Those that stay keep their node ports.
+func (h *Client) putPorts(ctx context.Context, live *corev1.Service, ports []corev1.ServicePort) (*corev1.Service, error) {
+	wanted := slices.Clone(ports)
+
+	for i := range wanted {
+		for _, had := range live.Spec.Ports {
+			if had.Name == wanted[i].Name {
+				wanted[i].NodePort = had.NodePort
+			}
+		}
+	}
+
+	patch, err := replacing(live, "/spec/ports", wanted)
+	if err != nil {
+		return nil, err
+	}
+
+	became, err := h.API().CoreV1().Services(live.Namespace).Patch(ctx, live.Name, types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: FieldManager})
+	if err != nil {
+		return nil, final(fmt.Errorf("change the ports of %s on %s: %w", ServiceKind.Of(live), h, err))
+	}
+
+	return became, nil
+}
+
+// convertible says whether the API lets a Service become another: one with an address never becomes one without or the other way
+// round or with another one, and a load balancer stays with its class, and with one (Kubernetes 1.36, core/validation validateUpgradeDowngradeClusterIPs and
+// validateLoadBalancerClassField). A class that others chose where none is wanted is left. There is nothing in the way of what is not there or
+// about to go.
+func convertible(live, wanted *corev1.Service) (bool, error) {
+	if live == nil || live.DeletionTimestamp != nil {
+		return true, nil
+	}
+
+	headless := func(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
+	if headless(live) != headless(wanted) {
+		return false, nil
+	}
+
+	if wants := wanted.Spec.ClusterIP; wants != "" && wants != live.Spec.ClusterIP {
+		return false, nil
+	}
+
+	if live.Spec.Type != corev1.ServiceTypeLoadBalancer || wanted.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return true, nil
+	}
+
+	had, wants := live.Spec.LoadBalancerClass, wanted.Spec.LoadBalancerClass
+	if wants != nil {
+		return had != nil && *had == *wants, nil
+	}
+
+	owned, err := ownedFields(ServiceKind, live)
+	if err != nil {
+		return false, err
+	}
+
+	return owned.part("spec")["loadBalancerClass"] == nil, nil
+}

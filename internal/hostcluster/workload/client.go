@@ -1,0 +1,30 @@
+package workload
+
+import (
+	clientgo "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Client makes, observes and removes the objects of machines on a host cluster. It is safe for concurrent use.
+type Client struct {
+	config   *rest.Config
+	api      clientgo.Interface
+	progress func(string)
+}
+
+// NewClient prepares one. config repeats what is transient, and carries the credentials in its transport; progress is told what is
+// worth knowing and no error.
+func NewClient(config *rest.Config, progress func(string)) (*Client, error) {
+	api, err := clientgo.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Client{config: config, api: api, progress: progress}, nil
+}
+
+// API is the host's own.
+func (h *Client) API() clientgo.Interface { return h.api }
+
+// String names the host in errors.
+func (h *Client) String() string { return "the host cluster at " + h.config.Host }

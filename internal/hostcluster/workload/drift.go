@@ -1,0 +1,87 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// How drift is found. An object is as it should be when the fields that talosop owns in it, by the host's own record of who set
+// what (metadata.managedFields), are the ones that it would set now, with the same values: a field that somebody else
+// changed belongs to them from then on, one that talosop no longer wants is still its own, and what the API server filled in
+// belongs to nobody. That takes no request beyond the lists of an observation, whatever the number of machines, and needs no
+// knowledge of defaults. Only for what seems to differ the host is asked what an apply would change (a dry run), since others may
+// own a field and have left it as it was, and since webhooks may have the last word: what an apply would not change is no drift, and
+// a webhook that rewrites an object makes no drift that never ends.
+//
+// Fields that others added beside talosop's own are theirs, as everywhere with server-side apply.
+
+// templatePath is where the pod template of a StatefulSet begins: what differs there takes effect with the next pod.
+const templatePath = "spec.template"
+
+// differs says whether an apply might change something.
+func differs(k *Kind, live Object, body fields) (bool, error) {
+	owned, err := ownedFields(k, live)
+	if err != nil {
+		return false, err
+	}
+
+	return !owned.equal(body), nil
+}
+
+// differences says in what an object differs from what an apply of body would make of it, a line each, and which of them are
+// of the pod template. An object that the host would not let become that is one line, with the host's reason.
+func (h *Client) differences(ctx context.Context, k *Kind, live Object, body fields) (template, others []string, err error) {
+	if mayDiffer, err := differs(k, live, body); err != nil || !mayDiffer {
+		return nil, nil, err
+	}
+
+	found, err := liveFields(k, live)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	became, err := h.apply(ctx, k, live.GetNamespace(), body.only(live), applyMode{force: true, dryRun: true})
+
+	switch {
+	case err == nil:
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil, []string{k.Of(live) + " changes at this moment"}, nil
+	case refused(err):
+		return nil, []string{fmt.Sprintf("%s is not as it should be, and the host would not change it: %v", k.Of(live), err)}, nil
+	default:
+		return nil, nil, fmt.Errorf("compare %s on %s: %w", k.Of(live), h, err)
+	}
+
+	wanted, err := liveFields(k, became)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	for _, d := range kubernetes.Differences(found, wanted) {
+		line := k.Of(live) + ": " + d.String()
+		if k == SetKind && (d.Path == templatePath || strings.HasPrefix(d.Path, templatePath+".")) {
+			template = append(template, line)
+		} else {
+			others = append(others, line)
+		}
+	}
+
+	return template, others, nil
+}
+
+// refused says whether the host answered, and that it would not do what it was asked: the answer is about the object, and asking again
+// gives the same.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+
+	return errors.As(err, &status) && slices.ContainsFunc([]func(error) bool{
+		apierrors.IsInvalid, apierrors.IsForbidden, apierrors.IsBadRequest, apierrors.IsRequestEntityTooLargeError,
+	}, func(is func(error) bool) bool { return is(err) })
+}

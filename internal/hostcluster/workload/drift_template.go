@@ -1,0 +1,185 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// A pod template is wanted as it is and nothing besides: a volume over /opt, a node selector or a sidecar that somebody added lets another
+// machine come back than was asked for, and server-side apply leaves all of that to whoever added it. So it is looked for in the
+// record of who set what; what it means is then asked of the host, which knows what is a default.
+
+// stays says whether a pod is what is wanted, although its StatefulSet was changed after the pod was made: with the wanted template
+// the pod is that set's again, and nothing has to be replaced. What the pod has besides is not looked at here. Should it come from a
+// template, the pod is one of another template as soon as the set has the wanted one.
+func (s Spec) stays(m Machine, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	if set == nil || pod == nil || set.DeletionTimestamp != nil || pod.DeletionTimestamp != nil || !otherTemplate(set, pod) {
+		return false
+	}
+
+	wanted := s.StatefulSet(m).Spec.Template
+
+	return equality.Semantic.DeepDerivative(wanted.Spec, pod.Spec) && equality.Semantic.DeepDerivative(wanted.Labels, pod.Labels) &&
+		equality.Semantic.DeepDerivative(wanted.Annotations, pod.Annotations)
+}
+
+// templateDrift says in what a template that others set fields of differs from what is wanted, a line each.
+func (h *Client) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, makers []string) ([]string, error) {
+	became, err := h.putTemplate(ctx, set, wanted, metav1.DryRunAll)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil // the next observation sees that it is gone
+	case refused(err):
+		return []string{fmt.Sprintf("%s: %s changed its template, and the host would not change it back: %v",
+			SetKind.Of(set), strings.Join(makers, ", "), err)}, nil
+	case err != nil:
+		return nil, fmt.Errorf("compare the template of %s on %s: %w", SetKind.Of(set), h, err)
+	}
+
+	found, err := templateFields(set)
+	if err != nil {
+		return nil, err
+	}
+
+	wants, err := templateFields(became)
+	if err != nil {
+		return nil, err
+	}
+
+	var lines []string
+
+	for _, d := range kubernetes.Differences(found, wants) {
+		line := fmt.Sprintf("%s: %s", SetKind.Of(set), d)
+		if d.Wanted == "" {
+			line += fmt.Sprintf(" (by %s)", strings.Join(makers, ", "))
+		}
+
+		lines = append(lines, line)
+	}
+
+	return lines, nil
+}
+
+// dropAdditions makes a template that others set fields of what is wanted, as a whole. It comes before the apply, which leaves them
+// what is theirs, and is refused when that contradicts: a port that was renumbered keeps its name. A set that nobody touched is not
+// written.
+func (h *Client) dropAdditions(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec) (*appsv1.StatefulSet, error) {
+	makers, err := addedBy(set)
+	if err != nil || len(makers) == 0 {
+		return set, err
+	}
+
+	became, err := h.putTemplate(ctx, set, wanted)
+	if err != nil {
+		return nil, final(fmt.Errorf("take back what %s made of the template of %s on %s: %w", strings.Join(makers, ", "), SetKind.Of(set), h, err))
+	}
+
+	return became, nil
+}
+
+// putTemplate replaces a template as a whole: an apply takes nothing from others.
+func (h *Client) putTemplate(
+	ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, dryRun ...string,
+) (*appsv1.StatefulSet, error) {
+	patch, err := replacing(set, "/spec/template", wanted)
+	if err != nil {
+		return nil, err
+	}
+
+	return h.API().AppsV1().StatefulSets(set.Namespace).Patch(ctx, set.Name, types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: FieldManager, DryRun: dryRun})
+}
+
+// replacing is a patch of a part of one object, and of no other that has its name by then. It needs no other right than an apply does.
+func replacing(o metav1.Object, part string, value any) ([]byte, error) {
+	return json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": o.GetUID()},
+		{"op": "replace", "path": part, "value": value},
+	})
+}
+
+func templateFields(set *appsv1.StatefulSet) (fields, error) {
+	all, err := liveFields(SetKind, set)
+
+	return fields{"spec": map[string]any{"template": all.part("spec")["template"]}}, err
+}
+
+// addedBy are those who set fields of a template that talosop did not set.
+func addedBy(set *appsv1.StatefulSet) (makers []string, err error) {
+	var ours map[string]any
+
+	type maker struct {
+		name     string
+		template map[string]any
+	}
+
+	var theirs []maker
+
+	for _, entry := range set.ManagedFields {
+		if entry.Subresource != "" || entry.FieldsV1 == nil {
+			continue
+		}
+
+		var all map[string]any
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &all); err != nil {
+			return nil, wait.Permanent(fmt.Errorf("read who set the fields of %s: %w", SetKind.Of(set), err))
+		}
+
+		template := within(within(all, "f:spec"), "f:template")
+
+		// What talosop wrote without an apply, and what webhooks made of an apply of its, is nobody's to keep.
+		if entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply {
+			ours = template
+		} else {
+			theirs = append(theirs, maker{entry.Manager, template})
+		}
+	}
+
+	for _, m := range theirs {
+		if beyond(m.template, ours) {
+			makers = append(makers, m.name)
+		}
+	}
+
+	slices.Sort(makers)
+
+	return slices.Compact(makers), nil
+}
+
+func within(of map[string]any, key string) map[string]any {
+	part, ok := of[key].(map[string]any)
+	if !ok {
+		return nil
+	}
+
+	return part
+}
+
+// beyond says whether a set of fields (Kubernetes: FieldsV1, a map for each, "." for the thing itself) has some that another has not.
+func beyond(theirs, ours map[string]any) bool {
+	for key := range theirs {
+		if key == "." {
+			continue
+		}
+
+		if _, both := ours[key]; !both || beyond(within(theirs, key), within(ours, key)) {
+			return true
+		}
+	}
+
+	return false
+}

@@ -1,0 +1,68 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// foreign says of an object that has a name of ours and is not ours whose it is, and what can be done.
+func foreign(s Spec, k *Kind, o metav1.Object, h fmt.Stringer) error {
+	help := fmt.Sprintf("remove or rename it, or give the cluster another name than %s or another namespace", s.Cluster)
+
+	if LostLabels(o) {
+		help = fmt.Sprintf("if only its labels were taken away, give them back with `kubectl label %s -n %s %s %s=%s %s=%s --overwrite`; otherwise %s",
+			strings.ToLower(k.name), o.GetNamespace(), o.GetName(), LabelCluster, s.Cluster, LabelMark, s.Mark, help)
+	}
+
+	return fmt.Errorf("%s exists on %s and is not this cluster's: %s. It was not touched; %s", k.Of(o), h, Whose(o), help)
+}
+
+// LostLabels says whether talosop made an object that nothing tells whose it is.
+func LostLabels(o metav1.Object) bool {
+	return o.GetLabels()[LabelMark] == "" && slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == FieldManager && e.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// Whose is what an object itself says about that.
+func Whose(o metav1.Object) string {
+	labels := o.GetLabels()
+	makers := make([]string, 0, len(o.GetManagedFields()))
+
+	for _, entry := range o.GetManagedFields() {
+		if entry.Subresource == "" {
+			makers = append(makers, entry.Manager)
+		}
+	}
+
+	slices.Sort(makers)
+	makers = slices.Compact(makers)
+
+	switch owner := metav1.GetControllerOf(o); {
+	case labels[LabelMark] != "":
+		return fmt.Sprintf("it is of the Talos cluster %s with other secrets (mark %s)", labels[LabelCluster], labels[LabelMark])
+	case owner != nil:
+		return fmt.Sprintf("it is of %s %s", owner.Kind, owner.Name)
+	case labels[LabelManagedBy] != "" && labels[LabelManagedBy] != managedBy:
+		return "it is managed by " + labels[LabelManagedBy]
+	case len(makers) > 0:
+		return "its fields were set by " + strings.Join(makers, ", ")
+	default:
+		return "nothing says whose it is"
+	}
+}
+
+// held says why an object that was deleted is still there.
+func held(o metav1.Object) string {
+	switch {
+	case o.GetDeletionTimestamp() == nil:
+		return ""
+	case len(o.GetFinalizers()) > 0:
+		return fmt.Sprintf(", deleted at %s and held by %s", stamp(o.GetDeletionTimestamp()), strings.Join(o.GetFinalizers(), ", "))
+	default:
+		return fmt.Sprintf(", to be gone at %s", stamp(o.GetDeletionTimestamp()))
+	}
+}

@@ -1,0 +1,59 @@
+package workload
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Labels of the objects on a host cluster. Cluster and mark say whose an object is: names of clusters can be the same in
+// two Terraform states, marks, which follow from the secrets, cannot.
+const (
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	LabelName      = "app.kubernetes.io/name"
+	LabelCluster   = "talosop.dev/cluster"
+	LabelMark      = "talosop.dev/mark"
+	LabelPool      = "talosop.dev/pool"
+	LabelMachine   = "talosop.dev/machine"
+	LabelRole      = "talosop.dev/role"
+
+	// managedBy and appName are the values of the labels that are the same everywhere.
+	managedBy = "talosop"
+	appName   = "talos"
+
+	// wipeAnnotation of a StatefulSet says that the wiping of its machine has begun and is to be finished, whatever
+	// became of the process that began it.
+	wipeAnnotation = "talosop.dev/wipe"
+)
+
+// identity is what tells the cluster's objects from those of others.
+func (s Spec) identity() map[string]string {
+	return map[string]string{LabelCluster: s.Cluster, LabelMark: s.Mark}
+}
+
+// labels of what the machines of the cluster share. What the user gave does not replace what talosop finds its objects by.
+func (s Spec) labels() map[string]string {
+	return merged(s.Labels, s.identity(), map[string]string{LabelManagedBy: managedBy, LabelName: appName})
+}
+
+// machineLabels are those of a machine's objects.
+func (s Spec) machineLabels(m Machine) map[string]string {
+	return merged(s.labels(), map[string]string{LabelPool: m.Pool, LabelMachine: m.Label(), LabelRole: string(m.Role)})
+}
+
+// machineSelector matches the objects of one machine, in a namespace.
+func (s Spec) machineSelector(m Machine) map[string]string {
+	return merged(s.identity(), map[string]string{LabelMachine: m.Label()})
+}
+
+// Selector matches all objects of the cluster in its namespace, for label selectors of lists.
+func (s Spec) Selector() string { return labels.SelectorFromSet(s.identity()).String() }
+
+// MachineSelector matches all objects of one machine of the cluster in its namespace.
+func (s Spec) MachineSelector(m Machine) string {
+	return labels.SelectorFromSet(s.machineSelector(m)).String()
+}
+
+// Ours says whether an object is the cluster's.
+func (s Spec) Ours(o metav1.Object) bool {
+	return labels.SelectorFromSet(s.identity()).Matches(labels.Set(o.GetLabels()))
+}

@@ -1,0 +1,367 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Inventory is what a namespace has that is ours, by name.
+type Inventory struct {
+	Sets     map[string]*appsv1.StatefulSet
+	Pods     map[string]*corev1.Pod
+	Claims   map[string]*corev1.PersistentVolumeClaim
+	Services map[string]*corev1.Service
+	// Budgets are nil when the credentials may not read them, and for a Spec that has none.
+	Budgets map[string]*policyv1.PodDisruptionBudget
+}
+
+// Inventory lists what a selector matches: a request for each kind, whatever the number of machines.
+func (h *Client) Inventory(ctx context.Context, s Spec, selector string) (*Inventory, error) {
+	var (
+		sets     *appsv1.StatefulSetList
+		pods     *corev1.PodList
+		claims   *corev1.PersistentVolumeClaimList
+		services *corev1.ServiceList
+		budgets  map[string]*policyv1.PodDisruptionBudget
+	)
+
+	options := metav1.ListOptions{LabelSelector: selector}
+	group, ctx := errgroup.WithContext(ctx)
+	list := func(k *Kind, ask func() error) {
+		group.Go(func() error {
+			if err := ask(); err != nil {
+				return fmt.Errorf("list the %ss of %s in namespace %s on %s: %w", k.name, s.Cluster, s.Namespace, h, err)
+			}
+
+			return nil
+		})
+	}
+
+	list(SetKind, func() (err error) {
+		sets, err = h.API().AppsV1().StatefulSets(s.Namespace).List(ctx, options)
+		return err
+	})
+	list(PodKind, func() (err error) { pods, err = h.API().CoreV1().Pods(s.Namespace).List(ctx, options); return err })
+	list(ClaimKind, func() (err error) {
+		claims, err = h.API().CoreV1().PersistentVolumeClaims(s.Namespace).List(ctx, options)
+
+		return err
+	})
+	list(ServiceKind, func() (err error) {
+		services, err = h.API().CoreV1().Services(s.Namespace).List(ctx, options)
+		return err
+	})
+
+	if s.Budget() != nil {
+		list(BudgetKind, func() error {
+			found, err := h.API().PolicyV1().PodDisruptionBudgets(s.Namespace).List(ctx, options)
+			if err == nil {
+				budgets = byNames(found.Items)
+			}
+
+			return unlessForbidden(err)
+		})
+	}
+
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+
+	return &Inventory{
+		Sets: byNames(sets.Items), Pods: byNames(pods.Items), Claims: byNames(claims.Items), Services: byNames(services.Items),
+		Budgets: budgets,
+	}, nil
+}
+
+func byNames[T any, P interface {
+	*T
+	metav1.Object
+}](items []T) map[string]P {
+	named := make(map[string]P, len(items))
+
+	for i := range items {
+		p := P(&items[i])
+		named[p.GetName()] = p
+	}
+
+	return named
+}
+
+// Observe says what the host has for the machines of a Spec. It changes nothing. Some few lists do for all machines; more is asked only
+// about what is not as it should be. What the credentials do not let it read beyond the namespace, such as nodes, is left out of the
+// observation. An error means that the host did not answer: nothing follows from that.
+func (h *Client) Observe(ctx context.Context, s Spec) (Observation, error) {
+	found, err := h.Inventory(ctx, s, s.Selector())
+	if err != nil {
+		return Observation{}, err
+	}
+
+	observation := Observation{Machines: make(map[string]MachineState, len(s.Machines)), Strays: found.strays(s)}
+	if err := h.observeShared(ctx, s, found, &observation); err != nil {
+		return Observation{}, err
+	}
+
+	about := h.newSurroundings(ctx, s)
+	states := make([]MachineState, len(s.Machines))
+
+	var group errgroup.Group
+
+	group.SetLimit(machinesAtOnce)
+
+	for i, m := range s.Machines {
+		group.Go(func() (err error) {
+			states[i], err = h.observeMachine(ctx, s, m, found, about)
+
+			return err
+		})
+	}
+
+	if err := group.Wait(); err != nil {
+		return Observation{}, err
+	}
+
+	for i, m := range s.Machines {
+		observation.Machines[m.Name] = states[i]
+	}
+
+	return observation, nil
+}
+
+// observeShared is about the namespace, and the budget and the Service of the control planes.
+func (h *Client) observeShared(ctx context.Context, s Spec, found *Inventory, o *Observation) error {
+	if s.CreateNamespace {
+		live, err := h.get(ctx, namespaceKind, "", s.Namespace)
+
+		switch {
+		case apierrors.IsForbidden(err):
+			// Then it is there: whoever may work in a namespace need not be allowed to read it.
+		case err != nil:
+			return err
+		case live == nil:
+			o.Missing = append(o.Missing, namespaceKind.title("", s.Namespace)+" does not exist")
+		case live.GetLabels()[LabelManagedBy] == managedBy:
+			body, err := namespaceBody(live, s)
+			if err != nil {
+				return err
+			}
+
+			_, lines, err := h.differences(ctx, namespaceKind, live, body)
+			if err != nil {
+				return err
+			}
+
+			o.Drift = append(o.Drift, lines...)
+		}
+	}
+
+	if err := h.observeBudget(ctx, s, found, o); err != nil {
+		return err
+	}
+
+	wanted := s.EndpointService()
+	if wanted == nil {
+		return nil
+	}
+
+	lines, exists, err := h.serviceDrift(ctx, wanted, found.Services[wanted.Name])
+	if !exists {
+		o.Missing = append(o.Missing, lines...)
+	} else {
+		o.Drift = append(o.Drift, lines...)
+	}
+
+	return err
+}
+
+// serviceDrift is what differs of a Service, or that it is not there.
+func (h *Client) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (lines []string, exists bool, err error) {
+	turns, err := convertible(live, wanted)
+
+	switch {
+	case err != nil:
+		return nil, true, err
+	case live == nil:
+		return []string{ServiceKind.Of(wanted) + " does not exist"}, false, nil
+	case live.DeletionTimestamp != nil:
+		return []string{ServiceKind.Of(wanted) + " is being deleted"}, false, nil
+	case !turns:
+		return []string{fmt.Sprintf("%s has another address or kind of it (type %s, cluster IP %q) and is to be made anew",
+			ServiceKind.Of(live), live.Spec.Type, live.Spec.ClusterIP)}, true, nil
+	}
+
+	wants, err := fieldsOf(ServiceKind, wanted)
+	if err != nil {
+		return nil, true, err
+	}
+
+	body, err := serviceBody(live, wants)
+	if err != nil {
+		return nil, true, err
+	}
+
+	_, lines, err = h.differences(ctx, ServiceKind, live, body)
+
+	return lines, true, err
+}
+
+// observeMachine puts together what there is of a machine.
+func (h *Client) observeMachine(ctx context.Context, s Spec, m Machine, found *Inventory, about *surroundings) (MachineState, error) {
+	set, pod := found.Sets[s.HostName(m)], found.Pods[s.PodName(m)]
+	state := MachineState{Exists: set != nil || pod != nil, Complete: true}
+
+	if pod != nil {
+		state.describe(pod)
+	}
+
+	vanished, err := h.vanished(ctx, s, m, found)
+	if err != nil {
+		return MachineState{}, err
+	}
+
+	steps := []func() error{
+		func() error { return h.observeSet(ctx, s, m, set, pod, &state) },
+		func() error { return h.observeClaims(ctx, s, m, found, vanished, &state) },
+		func() error { return h.observeServices(ctx, s, m, found, &state) },
+		func() error { return about.explain(ctx, s, m, found, vanished, &state) },
+	}
+
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return MachineState{}, err
+		}
+	}
+
+	return state, nil
+}
+
+// observeServices compares the Services of a machine.
+func (h *Client) observeServices(ctx context.Context, s Spec, m Machine, found *Inventory, state *MachineState) error {
+	for _, service := range s.Services(m) {
+		lines, exists, err := h.serviceDrift(ctx, service, found.Services[service.Name])
+		if err != nil {
+			return err
+		}
+
+		state.Drift = append(state.Drift, lines...)
+		state.Complete = state.Complete && exists
+	}
+
+	if live := found.Services[s.HostName(m)+peerSuffix]; live != nil && live.DeletionTimestamp == nil && m.Role == ControlPlane {
+		// Until the host gave it an address, and where somebody took that away, there is none.
+		state.PeerAddress, _ = netip.ParseAddr(live.Spec.ClusterIP)
+	}
+
+	return nil
+}
+
+// describe takes over what a pod says about itself.
+func (state *MachineState) describe(pod *corev1.Pod) {
+	state.Pod, state.PodUID, state.Node = pod.Name, string(pod.UID), pod.Spec.NodeName
+
+	for _, address := range pod.Status.PodIPs {
+		state.PodIPs = append(state.PodIPs, address.IP)
+	}
+
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == ContainerName {
+			state.Image = c.Image
+		}
+	}
+
+	if status := talosStatus(pod); status != nil && status.State.Running != nil {
+		state.Container = status.ContainerID
+	}
+
+	if ready := podCondition(pod, corev1.PodReady); ready != nil {
+		state.Ready = ready.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
+	}
+}
+
+// observeSet compares the StatefulSet to what is wanted, and the pod to the StatefulSet.
+func (h *Client) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, pod *corev1.Pod, state *MachineState) error {
+	switch {
+	case live == nil:
+		state.Complete = false
+		state.Drift = append(state.Drift, SetKind.title(s.Namespace, s.HostName(m))+" does not exist")
+
+		return nil
+	case live.DeletionTimestamp != nil:
+		state.Complete = false
+		state.Drift = append(state.Drift, SetKind.Of(live)+" is being deleted")
+
+		return nil
+	case live.Annotations[wipeAnnotation] != "":
+		state.Drift = append(state.Drift, SetKind.Of(live)+": the wiping of the machine has begun and is not finished")
+
+		return nil
+	}
+
+	if err := h.compareSet(ctx, s.StatefulSet(m), live, state); err != nil {
+		return err
+	}
+
+	if len(state.Outdated) > 0 && s.stays(m, live, pod) {
+		state.Drift, state.Outdated = append(state.Drift, state.Outdated...), nil
+
+		return nil
+	}
+
+	if pod != nil && pod.DeletionTimestamp == nil && otherTemplate(live, pod) {
+		state.Outdated = append(state.Outdated, fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)",
+			PodKind.Of(pod), SetKind.Of(live), pod.Labels[appsv1.StatefulSetRevisionLabel], live.Status.UpdateRevision))
+	}
+
+	return nil
+}
+
+// compareSet compares a StatefulSet to what is wanted, and its template apart from the rest.
+func (h *Client) compareSet(ctx context.Context, set, live *appsv1.StatefulSet, state *MachineState) error {
+	wanted, err := fieldsOf(SetKind, set)
+	if err != nil {
+		return err
+	}
+
+	makers, err := addedBy(live)
+	if err != nil {
+		return err
+	}
+
+	body, err := setBody(live, wanted, len(makers) == 0)
+	if err != nil {
+		return err
+	}
+
+	template, others, err := h.differences(ctx, SetKind, live, body)
+	if err != nil {
+		return err
+	}
+
+	if len(makers) > 0 {
+		if template, err = h.templateDrift(ctx, live, set.Spec.Template, makers); err != nil {
+			return err
+		}
+	}
+
+	state.Outdated, state.Drift = append(state.Outdated, template...), append(state.Drift, others...)
+
+	return nil
+}
+
+// otherTemplate says whether a pod was made from another template than its StatefulSet has. Which that is is known only once the
+// controller has seen it; until then nothing is said.
+func otherTemplate(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	return taken(set) && pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision
+}
+
+// taken says whether the controller of StatefulSets has seen the set as it is.
+func taken(set *appsv1.StatefulSet) bool {
+	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
+}

@@ -1,0 +1,143 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// observeClaims compares the claims, and says what of them is wanted and can never be had. That claims with data have vanished is for explain,
+// unless a pod still has what was in them.
+func (h *Client) observeClaims(ctx context.Context, s Spec, m Machine, found *Inventory, vanished []string, state *MachineState) error {
+	kept := keepsClaims(found.Pods[s.PodName(m)])
+	state.Stays = append(state.Stays, found.ConflictsOf(s, m)...)
+
+	for _, at := range dataPaths {
+		state.Exists = state.Exists || found.Claims[s.claimName(m, at)] != nil
+	}
+
+	for _, claim := range s.Claims(m) {
+		live := found.Claims[claim.Name]
+
+		switch {
+		case slices.Contains(vanished, claim.Name):
+			state.Complete = false
+
+			if kept {
+				state.Stays = append(state.Stays, goingClaim(claim))
+			}
+
+			continue
+		case live == nil:
+			state.Complete = false
+			state.Drift = append(state.Drift, ClaimKind.Of(claim)+" does not exist")
+
+			continue
+		case live.DeletionTimestamp != nil:
+			state.Complete = false
+			state.Stays = append(state.Stays, goingClaim(claim))
+
+			continue
+		}
+
+		wanted, err := fieldsOf(ClaimKind, claim)
+		if err != nil {
+			return err
+		}
+
+		body, err := claimBody(live, claim, wanted)
+		if err != nil {
+			return err
+		}
+
+		_, lines, err := h.differences(ctx, ClaimKind, live, body)
+		if err != nil {
+			return err
+		}
+
+		state.Drift = append(state.Drift, lines...)
+	}
+
+	return nil
+}
+
+func goingClaim(claim *corev1.PersistentVolumeClaim) string {
+	return ClaimKind.Of(claim) + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: back up what is needed of that, of a " +
+		"control plane etcd, before the pod is replaced"
+}
+
+// lost says of a machine's claims which can never be used again: the volume is gone, or it is on a node that does not exist any more.
+// A node that is there but not ready may come back with the volume, so that nothing of it is lost.
+func (about *surroundings) lost(s Spec, m Machine, found *Inventory) (lines []string, err error) {
+	for _, at := range dataPaths {
+		claim := found.Claims[s.claimName(m, at)]
+		if claim == nil || claim.Spec.VolumeName == "" || claim.DeletionTimestamp != nil {
+			continue
+		}
+
+		if claim.Status.Phase == corev1.ClaimLost {
+			lines = append(lines, fmt.Sprintf("%s is lost: its volume %s does not exist any more", ClaimKind.Of(claim), claim.Spec.VolumeName))
+
+			continue
+		}
+
+		volumes, err := about.volumes()
+		if err != nil {
+			return nil, err
+		}
+
+		// One that is not in the list may have been made since; the host marks a claim without its volume as lost.
+		volume := volumes[claim.Spec.VolumeName]
+		if volume == nil || volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+			continue
+		}
+
+		nodes, err := about.nodes()
+		if err != nil {
+			return nil, err
+		}
+
+		if nodeGone(volume.Spec.NodeAffinity.Required, nodes) {
+			lines = append(lines, fmt.Sprintf("volume %s of %s is on a node that does not exist any more", volume.Name, ClaimKind.Of(claim)))
+		}
+	}
+
+	return lines, nil
+}
+
+// nodeGone says whether a volume is bound to single nodes, none of which exists. It is certain of nothing else: nodes come and go in the
+// zone of a volume, other labels are given to nodes by the storage itself, and a host that shows no node at all has some.
+func nodeGone(selector *corev1.NodeSelector, nodes map[string]*corev1.Node) bool {
+	if len(nodes) == 0 || len(selector.NodeSelectorTerms) == 0 {
+		return false
+	}
+
+	for _, term := range selector.NodeSelectorTerms {
+		gone := func(key string, requirements []corev1.NodeSelectorRequirement) bool {
+			return slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool {
+				return r.Key == key && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 && !isNode(r.Values[0], nodes)
+			})
+		}
+
+		// All of a term is to be met (Kubernetes 1.36, corev1.NodeSelectorTerm), so that one part that cannot be met is enough.
+		if !gone(corev1.LabelHostname, term.MatchExpressions) && !gone(metav1.ObjectNameField, term.MatchFields) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// isNode says whether there is a node of a name or of a host name.
+func isNode(name string, nodes map[string]*corev1.Node) bool {
+	for _, node := range nodes {
+		if node.Name == name || node.Labels[corev1.LabelHostname] == name {
+			return true
+		}
+	}
+
+	return false
+}

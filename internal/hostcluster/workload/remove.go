@@ -1,0 +1,269 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// postmortem is how long the search for the reason of a failure may take after time is up.
+const postmortem = 5 * time.Second
+
+// Remove deletes everything that a machine has on the host: StatefulSet, pod, claims with their data, and Services. It returns when nothing
+// with the machine's labels is left. Destructive, and idempotent: what is gone is fine, and what was interrupted is finished by
+// the next call. Objects of the same names that are not ours are not touched. When one of two control planes is removed, the budget
+// becomes that of a single one.
+//
+// The machine has to be out of its cluster by then: nothing here asks etcd.
+func (h *Client) Remove(ctx context.Context, s Spec, machine string) error {
+	m, ok := s.Machine(machine)
+	if !ok {
+		return wait.Permanent(fmt.Errorf("cluster %s has no machine %s", s.Cluster, machine))
+	}
+
+	// The StatefulSet first: it would make another pod.
+	if err := h.clear(ctx, s, s.MachineSelector(m), SetKind); err != nil {
+		return fmt.Errorf("remove %s: %w", machine, err)
+	}
+
+	if err := h.clear(ctx, s, s.MachineSelector(m), PodKind, ClaimKind, ServiceKind, revisionKind, sliceKind); err != nil {
+		return fmt.Errorf("remove %s: %w", machine, err)
+	}
+
+	if m.Role != ControlPlane {
+		return nil
+	}
+
+	if err := h.easeBudget(ctx, s); err != nil {
+		return fmt.Errorf("remove %s: all that it had is gone: %w", machine, err)
+	}
+
+	return nil
+}
+
+// RemoveShared deletes what the machines of a cluster share: the Service and the budget of the control planes and, where the Spec asks
+// for its making, the namespace if talosop made it and nothing else is in it. It returns when they are gone, but for a budget that the
+// credentials may not delete, which stays and is told of. It refuses while there are control planes of the cluster, whatever the Spec
+// says of them. Workers that are left are without a cluster: they stay, and so does the namespace, and
+// the error is a [WorkersLeftError] when all else is done. Idempotent.
+func (h *Client) RemoveShared(ctx context.Context, s Spec) error {
+	found, err := h.Inventory(ctx, s, s.Selector())
+	if err != nil {
+		return err
+	}
+
+	planes, workers := found.machines()
+	if len(planes) > 0 {
+		return fmt.Errorf("remove what the machines of %s share in namespace %s on %s: there are still %s",
+			s.Cluster, s.Namespace, h, strings.Join(slices.Concat(planes, workers), ", "))
+	}
+
+	if err := h.clear(ctx, s, s.Selector()+",!"+LabelMachine, ServiceKind, BudgetKind, revisionKind, sliceKind); err != nil {
+		return fmt.Errorf("remove what the machines of %s share: %w", s.Cluster, err)
+	}
+
+	if len(workers) > 0 {
+		return &WorkersLeftError{Workers: workers, Namespace: s.Namespace, Selector: s.Selector()}
+	}
+
+	if !s.CreateNamespace {
+		return nil
+	}
+
+	return h.removeNamespace(ctx, s)
+}
+
+// WorkersLeftError is that a cluster is removed but for workers, which are of other resources or were to be preserved.
+type WorkersLeftError struct {
+	// Workers by their names on the host without the cluster's, such as batch-0.
+	Workers []string
+	// Namespace that they are in, and Selector of the labels of all that they have there.
+	Namespace, Selector string
+}
+
+func (e *WorkersLeftError) Error() string {
+	return fmt.Sprintf("there are still workers in namespace %s: %s", e.Namespace, strings.Join(e.Workers, ", "))
+}
+
+// machines are those of which there is anything, by the labels of their objects. What is not certain to be a worker may be a control plane.
+func (i *Inventory) machines() (planes, workers []string) {
+	left := map[string]bool{}
+
+	for _, o := range i.all() {
+		if machine := o.GetLabels()[LabelMachine]; machine != "" {
+			left[machine] = left[machine] || o.GetLabels()[LabelRole] != string(Worker)
+		}
+	}
+
+	for _, machine := range slices.Sorted(maps.Keys(left)) {
+		if left[machine] {
+			planes = append(planes, machine)
+		} else {
+			workers = append(workers, machine)
+		}
+	}
+
+	return planes, workers
+}
+
+// strays are the machines of the pools of a Spec that it does not name.
+func (i *Inventory) strays(s Spec) (names []string) {
+	pools, named := map[string]bool{}, map[string]bool{}
+
+	for _, m := range s.Machines {
+		pools[m.Pool], named[m.Label()] = true, true
+	}
+
+	for _, o := range i.all() {
+		if labels := o.GetLabels(); pools[labels[LabelPool]] && labels[LabelMachine] != "" && !named[labels[LabelMachine]] {
+			names = append(names, labels[LabelMachine])
+		}
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+func (i *Inventory) all() (objects []Object) {
+	for _, o := range i.Sets {
+		objects = append(objects, o)
+	}
+
+	for _, o := range i.Pods {
+		objects = append(objects, o)
+	}
+
+	for _, o := range i.Claims {
+		objects = append(objects, o)
+	}
+
+	for _, o := range i.Services {
+		objects = append(objects, o)
+	}
+
+	return objects
+}
+
+// clear deletes the objects of some kinds that are ours and that a selector matches, and returns when there are none. That is asked
+// again and again, so that what a controller makes meanwhile goes, too. What is optional and may not be deleted stays.
+func (h *Client) clear(ctx context.Context, s Spec, selector string, kinds ...*Kind) error {
+	var pod *corev1.Pod
+
+	stays := map[types.UID]bool{}
+
+	err := wait.Until(ctx, lookEvery, func(ctx context.Context) error {
+		var left []string
+
+		for _, k := range kinds {
+			objects, err := h.list(ctx, k, s.Namespace, selector)
+			if err != nil {
+				return err
+			}
+
+			for _, o := range inOrder(s, objects) {
+				if stays[o.GetUID()] {
+					continue
+				}
+
+				if found, ok := o.(*corev1.Pod); ok {
+					pod = found
+				}
+
+				stays[o.GetUID()], err = h.discard(ctx, k, o)
+				if err != nil {
+					return err
+				}
+
+				if !stays[o.GetUID()] {
+					left = append(left, k.Of(o)+held(o))
+				}
+			}
+		}
+
+		if len(left) > 0 {
+			return fmt.Errorf("there are still %s", strings.Join(left, ", "))
+		}
+
+		return nil
+	})
+	if err == nil {
+		return nil
+	}
+
+	if pod != nil && ctx.Err() != nil {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
+		defer cancel()
+
+		if trouble, reason := h.newSurroundings(after, s).nodeTrouble(pod); reason == nil && trouble != "" {
+			return fmt.Errorf("%w; %s: %s", err, PodKind.Of(pod), trouble)
+		}
+	}
+
+	return err
+}
+
+// discard deletes an object that is not about to go. What is optional stays where it may not be deleted.
+func (h *Client) discard(ctx context.Context, k *Kind, o Object) (stays bool, err error) {
+	if o.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+
+	err = h.remove(ctx, k, o)
+	if k.optional && apierrors.IsForbidden(err) {
+		h.progress(fmt.Sprintf("%s stays: %v", k.Of(o), err))
+
+		return true, nil
+	}
+
+	return false, err
+}
+
+// inOrder are the objects that are ours, the claim of /var first: should this end in the middle and the machine be wanted again, it is better
+// to have its configuration and no data of etcd, with which Talos joins anew where the others have a quorum (see [Client.vanished]), than data
+// of a member that is not in etcd any more and no configuration.
+func inOrder(s Spec, objects []Object) []Object {
+	ours := slices.DeleteFunc(objects, func(o Object) bool { return !s.Ours(o) })
+	first := volumeName(varPath) + "-"
+
+	slices.SortStableFunc(ours, func(a, b Object) int {
+		switch x, y := strings.HasPrefix(a.GetName(), first), strings.HasPrefix(b.GetName(), first); {
+		case x == y:
+			return strings.Compare(a.GetName(), b.GetName())
+		case x:
+			return -1
+		default:
+			return 1
+		}
+	})
+
+	return ours
+}
+
+// list is what a selector matches of a kind. What only the host's own controllers make need not be readable, because they remove it, nor
+// what is not made without the right to read it.
+func (h *Client) list(ctx context.Context, k *Kind, namespace, selector string) ([]Object, error) {
+	list := k.list()
+
+	err := k.Client(h.API()).Get().NamespaceIfScoped(namespace, !k.Cluster).Resource(k.Resource).
+		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, Parameters).Do(ctx).Into(list)
+
+	switch {
+	case (k.derived || k.optional) && apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("list the %ss in namespace %s on %s: %w", k.name, namespace, h, err)
+	}
+
+	return elements(list)
+}
