@@ -23,25 +23,31 @@ type Retention struct {
 // snapshot with the key current, the one just taken or empty, is the newest whatever its name
 // says: the clock of whoever took an earlier one may have been ahead. It never goes.
 func (r Retention) Expired(objects []store.Object, mark, current string, now time.Time) []string {
-	type snapshot struct {
-		store.Object
-
-		at time.Time
-	}
-
-	var own []snapshot
+	var own []Stored
 
 	for _, o := range objects {
 		if name, ok := ParseKey(o.Key); ok && name.Mark == mark && mark != "" {
-			own = append(own, snapshot{o, name.At})
+			own = append(own, Stored{o, name.At})
 		}
 	}
 
+	return r.ExpiredOf(own, current, now)
+}
+
+// Stored is a snapshot in a store and when it was taken.
+type Stored struct {
+	store.Object
+
+	At time.Time
+}
+
+// ExpiredOf is Expired for these snapshots, which it sorts.
+func (r Retention) ExpiredOf(own []Stored, current string, now time.Time) []string {
 	if r.Count <= 0 || len(own) <= r.Count {
 		return nil
 	}
 
-	slices.SortFunc(own, func(a, b snapshot) int {
+	slices.SortFunc(own, func(a, b Stored) int {
 		if (a.Key == current) != (b.Key == current) {
 			if a.Key == current {
 				return 1
@@ -51,13 +57,13 @@ func (r Retention) Expired(objects []store.Object, mark, current string, now tim
 		}
 
 		// Names know no parts of a second; the store does.
-		return cmp.Or(a.at.Compare(b.at), a.Modified.Compare(b.Modified), strings.Compare(a.Key, b.Key))
+		return cmp.Or(a.At.Compare(b.At), a.Modified.Compare(b.Modified), strings.Compare(a.Key, b.Key))
 	})
 
 	var expired []string
 
 	for _, s := range own[:len(own)-r.Count] {
-		if now.Sub(s.at) >= r.MinAge {
+		if now.Sub(s.At) >= r.MinAge {
 			expired = append(expired, s.Key)
 		}
 	}

@@ -16,10 +16,9 @@ import (
 type scheduler struct {
 	api  *kubernetes.Client
 	spec schedule.Spec
-	// patience with what Talos does by itself: serving its kind, and giving credentials. doubt is
-	// how long Talos may say no before it is believed: what it said may be from before its
-	// configuration was changed.
-	patience, doubt, pause time.Duration
+	// timeout bounds what Talos does by itself: serving its kind, and giving credentials. gracePeriod is
+	// how long Talos may refuse before it is believed: its answer may be from before its configuration was changed.
+	timeout, gracePeriod, pause time.Duration
 }
 
 // scheduleSeen is a schedule as its cluster has it.
@@ -36,12 +35,15 @@ type scheduleSeen struct {
 // errTalosAccess is that Talos lets no pod of the namespace take snapshots.
 var errTalosAccess = errors.New("Talos gives pods of the namespace no access") //nolint:staticcheck // a name
 
+// errForeign is that an object of the schedule's names is somebody else's.
+var errForeign = errors.New("that this resource did not make")
+
 // objects are those that are compared, in the order in which they are made.
 func (s *scheduler) objects() []map[string]any {
 	return []map[string]any{s.spec.TalosAccount(), s.spec.CronJob()}
 }
 
-// observe looks at everything and changes nothing. A cluster that does not answer is
+// observe reads everything and changes nothing. A cluster that does not answer is
 // kubernetes.ErrNoAnswer.
 func (s *scheduler) observe(ctx context.Context) (scheduleSeen, error) {
 	seen, missing := scheduleSeen{}, 0
@@ -95,7 +97,7 @@ func (s *scheduler) observe(ctx context.Context) (scheduleSeen, error) {
 	return seen, nil
 }
 
-// observeSecret looks at the Secret with the credentials, whose content is known to nobody here.
+// observeSecret reads the Secret with the credentials, whose content is known to nobody here.
 func (s *scheduler) observeSecret(ctx context.Context, seen *scheduleSeen) (map[string]any, error) {
 	ref := kubernetes.ReferenceTo(s.spec.Secret(schedule.Credentials{}))
 
@@ -139,24 +141,9 @@ func (s *scheduler) refusal(ctx context.Context, account map[string]any) (string
 	return "", nil
 }
 
-// refuseStrangers is an error when objects of the schedule's names are somebody else's. An API
-// that gives no answer is asked again: the kind of Talos may have been defined just now.
-func (s *scheduler) refuseStrangers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not within %s", s.patience))
-	defer cancel()
-
-	return wait.Until(ctx, s.pause, func(ctx context.Context) error {
-		err := s.strangers(ctx)
-		if errors.Is(err, kubernetes.ErrNoAnswer) {
-			return err
-		}
-
-		return wait.Permanent(err)
-	})
-}
-
-func (s *scheduler) strangers(ctx context.Context) error {
-	var strangers []error
+// refuseForeign is an error when objects of the schedule's names are somebody else's.
+func (s *scheduler) refuseForeign(ctx context.Context) error {
+	var foreign []error
 
 	for _, o := range append(s.objects(), s.spec.Secret(schedule.Credentials{})) {
 		ref := kubernetes.ReferenceTo(o)
@@ -167,18 +154,24 @@ func (s *scheduler) strangers(ctx context.Context) error {
 		}
 
 		if live != nil && !schedule.Owned(live, s.spec.Name) {
-			strangers = append(strangers, fmt.Errorf("there is a %s that this resource did not make", ref))
+			foreign = append(foreign, fmt.Errorf("there is a %s %w", ref, errForeign))
 		}
 	}
 
-	return errors.Join(strangers...)
+	return errors.Join(foreign...)
 }
 
-// establish makes everything what the schedule says. It is idempotent. begun is false as long as
-// nothing was changed.
-func (s *scheduler) establish(ctx context.Context, credentials schedule.Credentials, makeNamespace bool) (begun bool, err error) {
-	if err := s.awaitTalosKind(ctx); err != nil {
+// establish makes everything what the schedule says; a first time nothing of it may be somebody else's. It is
+// idempotent. begun is false as long as nothing was changed.
+func (s *scheduler) establish(ctx context.Context, credentials schedule.Credentials, first, makeNamespace bool) (begun bool, err error) {
+	if err := s.awaitTalos(ctx, s.served); err != nil {
 		return false, err
+	}
+
+	if first {
+		if err := s.refuseForeign(ctx); err != nil {
+			return false, err
+		}
 	}
 
 	if begun, err = s.namespace(ctx, makeNamespace); err != nil {
@@ -189,7 +182,8 @@ func (s *scheduler) establish(ctx context.Context, credentials schedule.Credenti
 		return true, err
 	}
 
-	if err := s.awaitTalosAccess(ctx); err != nil {
+	believed := time.Now().Add(s.gracePeriod)
+	if err := s.awaitTalos(ctx, func(ctx context.Context) error { return s.granted(ctx, believed) }); err != nil {
 		return true, err
 	}
 
@@ -202,26 +196,32 @@ func (s *scheduler) establish(ctx context.Context, credentials schedule.Credenti
 	return true, nil
 }
 
-// awaitTalosKind waits for the kind that Talos brings once the feature is on, which may have been
-// a moment ago.
-func (s *scheduler) awaitTalosKind(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not within %s", s.patience))
+// awaitTalos waits for what Talos does by itself.
+func (s *scheduler) awaitTalos(ctx context.Context, done func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not within %s", s.timeout))
 	defer cancel()
 
-	return wait.Until(ctx, s.pause, func(ctx context.Context) error {
-		served, err := s.api.ServesKind(ctx, schedule.TalosAPI, schedule.TalosKind)
+	return wait.Until(ctx, s.pause, done)
+}
 
-		switch {
-		case errors.Is(err, kubernetes.ErrNoAnswer):
-			return err
-		case err != nil:
-			return wait.Permanent(err)
-		case !served:
-			return fmt.Errorf("%w: the API has no kind %s of %s", errTalosAccess, schedule.TalosKind, schedule.TalosAPI)
-		}
+// served is nil when the API has the kind that Talos brings once the feature is on, and answers for it.
+func (s *scheduler) served(ctx context.Context) error {
+	served, err := s.api.ServesKind(ctx, schedule.TalosAPI, schedule.TalosKind)
+	if err == nil && served {
+		// A kind that was defined just now is listed before it answers.
+		_, err = s.api.GetObject(ctx, kubernetes.ReferenceTo(s.spec.TalosAccount()))
+	}
 
+	switch {
+	case errors.Is(err, kubernetes.ErrNoAnswer):
+		return err
+	case err != nil:
+		return wait.Permanent(err)
+	case !served:
+		return fmt.Errorf("%w: the API has no kind %s of %s", errTalosAccess, schedule.TalosKind, schedule.TalosAPI)
+	default:
 		return nil
-	})
+	}
 }
 
 func (s *scheduler) namespace(ctx context.Context, create bool) (begun bool, err error) {
@@ -241,35 +241,24 @@ func (s *scheduler) namespace(ctx context.Context, create bool) (begun bool, err
 	return true, err
 }
 
-// awaitTalosAccess waits for Talos to give credentials.
-func (s *scheduler) awaitTalosAccess(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not within %s", s.patience))
-	defer cancel()
-
-	believed := time.Now().Add(s.doubt)
-
-	return wait.Until(ctx, s.pause, func(ctx context.Context) error {
-		account, err := s.api.GetObject(ctx, kubernetes.ReferenceTo(s.spec.TalosAccount()))
-		if err != nil {
-			return err
-		}
-
-		refused, err := s.refusal(ctx, account)
-
-		switch {
-		case err != nil:
-			return err
-		case refused == "":
-			return nil
-		}
-
-		err = fmt.Errorf("%w: %s", errTalosAccess, refused)
-		if schedule.Refusal(account) != "" && time.Now().After(believed) {
-			return wait.Permanent(err)
-		}
-
+// granted is nil when Talos has given credentials. A refusal is believed from that time on.
+func (s *scheduler) granted(ctx context.Context, believed time.Time) error {
+	account, err := s.api.GetObject(ctx, kubernetes.ReferenceTo(s.spec.TalosAccount()))
+	if err != nil {
 		return err
-	})
+	}
+
+	refused, err := s.refusal(ctx, account)
+	if err != nil || refused == "" {
+		return err
+	}
+
+	err = fmt.Errorf("%w: %s", errTalosAccess, refused)
+	if schedule.Refusal(account) != "" && time.Now().After(believed) {
+		return wait.Permanent(err)
+	}
+
+	return err
 }
 
 // remove takes everything away that establish and the CronJob made, and nothing else. It is

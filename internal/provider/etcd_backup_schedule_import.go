@@ -14,6 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -161,13 +163,11 @@ func (r *etcdBackupScheduleResource) readSchedule(ctx context.Context, m *etcdBa
 	}
 
 	seen, err := s.observe(ctx)
-	if err != nil {
-		return err
-	}
 
 	m.Kept, m.Expired = types.Int64Null(), textList(nil)
+	m.fill(s.spec, seen)
 
-	return m.fill(s.spec, seen, time.Now())
+	return err
 }
 
 // take puts a schedule that was read into the model, leaving out what is the default.
@@ -184,77 +184,29 @@ func (m *etcdBackupScheduleModel) take(ctx context.Context, s schedule.Spec) err
 		m.NodeSelector = textMapOf(s.NodeSelector)
 	}
 
-	b := s.Bucket
-	bucket := map[string]attr.Value{
-		"bucket": types.StringValue(b.Name), "region": textOrNull(b.Region), "endpoint": textOrNull(b.Endpoint),
-		"prefix": textOrNull(b.Prefix), "ca": textOrNull(b.CA),
-	}
-
-	if b.PathStyle != (b.Endpoint != "") {
-		bucket["path_style"] = types.BoolValue(b.PathStyle)
-	}
-
-	if b.Endpoint != "" && b.Region == schedule.DefaultRegion {
-		bucket["region"] = types.StringNull()
-	}
-
-	encryption := map[string]attr.Value{"recipients": listOrNull(nil), "disabled": types.BoolValue(true)}
-	if s.Recipient != "" {
-		encryption = map[string]attr.Value{"recipients": textList([]string{s.Recipient})}
-	}
-
-	diags := m.takeObjects(ctx, s, bucket, encryption)
-	if diags.HasError() {
-		return errors.New(diags.Errors()[0].Detail())
-	}
-
-	return nil
-}
-
-func (m *etcdBackupScheduleModel) takeObjects(ctx context.Context, s schedule.Spec, bucket, encryption map[string]attr.Value) (diags diag.Diagnostics) {
 	image, history, resources := map[string]attr.Value{}, map[string]attr.Value{}, map[string]attr.Value{}
+	said(image, "repository", types.StringValue(s.Image.Repository), s.Image.Repository == schedule.DefaultRepository)
+	said(image, "tag", types.StringValue(s.Image.Tag), s.Image.Tag == schedule.DefaultTag)
+	said(image, "pull_secret", types.StringValue(s.Image.PullSecret), s.Image.PullSecret == "")
+	said(history, "successful", types.Int64Value(s.Successful), s.Successful == defaultHistory)
+	said(history, "failed", types.Int64Value(s.Failed), s.Failed == defaultHistory)
+	said(resources, "requests", quantityMap(s.Resources.Requests), len(s.Resources.Requests) == 0)
+	said(resources, "limits", quantityMap(s.Resources.Limits), len(s.Resources.Limits) == 0)
 
-	for name, text := range map[string][2]string{
-		"repository": {s.Image.Repository, schedule.DefaultRepository}, "tag": {s.Image.Tag, schedule.DefaultTag}, "pull_secret": {s.Image.PullSecret, ""},
+	var diags diag.Diagnostics
+
+	for name, object := range map[string]struct {
+		to     *types.Object
+		values map[string]attr.Value
+	}{
+		"s3": {&m.S3, bucketSaid(s.Bucket)}, "encryption": {&m.Encryption, encryptionSaid(s.Recipient)}, "image": {&m.Image, image},
+		"history": {&m.History, history}, "resources": {&m.Resources, resources},
 	} {
-		if text[0] != text[1] {
-			image[name] = types.StringValue(text[0])
-		}
-	}
+		if len(object.values) > 0 {
+			var more diag.Diagnostics
 
-	for name, kept := range map[string]int64{"successful": s.Successful, "failed": s.Failed} {
-		if kept != defaultHistory {
-			history[name] = types.Int64Value(kept)
-		}
-	}
-
-	for name, quantities := range map[string]map[string]string{"requests": s.Requests, "limits": s.Limits} {
-		if len(quantities) > 0 {
-			resources[name] = textMapOf(quantities)
-		}
-	}
-
-	for name, values := range map[string]map[string]attr.Value{
-		"s3": bucket, "encryption": encryption, "image": image, "history": history, "resources": resources,
-	} {
-		if len(values) == 0 {
-			continue
-		}
-
-		object, more := completed(scheduleType(ctx, name), values)
-		diags.Append(more...)
-
-		switch name {
-		case "s3":
-			m.S3 = object
-		case "encryption":
-			m.Encryption = object
-		case "image":
-			m.Image = object
-		case "history":
-			m.History = object
-		case "resources":
-			m.Resources = object
+			*object.to, more = completed(ctx, scheduleType(ctx, name), object.values)
+			diags.Append(more...)
 		}
 	}
 
@@ -262,50 +214,78 @@ func (m *etcdBackupScheduleModel) takeObjects(ctx context.Context, s schedule.Sp
 		diags.Append(m.takeTolerations(ctx, s)...)
 	}
 
-	return diags
+	if diags.HasError() {
+		return errors.New(diags.Errors()[0].Detail())
+	}
+
+	return nil
 }
 
-func (m *etcdBackupScheduleModel) takeTolerations(ctx context.Context, s schedule.Spec) diag.Diagnostics {
+// said keeps a value that is not the default.
+func said(values map[string]attr.Value, name string, value attr.Value, isDefault bool) {
+	if !isDefault {
+		values[name] = value
+	}
+}
+
+func bucketSaid(b schedule.Bucket) map[string]attr.Value {
+	bucket := map[string]attr.Value{
+		"bucket": types.StringValue(b.Name), "endpoint": textOrNull(b.Endpoint), "prefix": textOrNull(b.Prefix), "ca": textOrNull(b.CA),
+	}
+	said(bucket, "region", textOrNull(b.Region), b.Endpoint != "" && b.Region == schedule.DefaultRegion)
+	said(bucket, "path_style", types.BoolValue(b.PathStyle), b.PathStyle == (b.Endpoint != ""))
+
+	return bucket
+}
+
+func encryptionSaid(recipient string) map[string]attr.Value {
+	if recipient == "" {
+		return map[string]attr.Value{"disabled": types.BoolValue(true)}
+	}
+
+	return map[string]attr.Value{"recipients": textList([]string{recipient})}
+}
+
+func (m *etcdBackupScheduleModel) takeTolerations(ctx context.Context, s schedule.Spec) (diags diag.Diagnostics) {
 	tolerations := []tolerationModel{}
 
 	for _, t := range s.Tolerations {
 		tolerations = append(tolerations, tolerationModel{
-			Key: textOrNull(t.Key), Operator: textOrNull(t.Operator), Value: textOrNull(t.Value), Effect: textOrNull(t.Effect),
-			Seconds: types.Int64PointerValue(t.Seconds),
+			Key: textOrNull(t.Key), Operator: textOrNull(string(t.Operator)), Value: textOrNull(t.Value), Effect: textOrNull(string(t.Effect)),
+			Seconds: types.Int64PointerValue(t.TolerationSeconds),
 		})
 	}
 
-	list, diags := types.ListValueFrom(ctx, m.Tolerations.ElementType(ctx), tolerations)
-	m.Tolerations = list
+	m.Tolerations, diags = types.ListValueFrom(ctx, m.Tolerations.ElementType(ctx), tolerations)
 
 	return diags
 }
 
 // completed is an object with null for what is not said.
-func completed(of types.ObjectType, values map[string]attr.Value) (types.Object, diag.Diagnostics) {
+func completed(ctx context.Context, of types.ObjectType, values map[string]attr.Value) (types.Object, diag.Diagnostics) {
 	all := map[string]attr.Value{}
 
 	for name, t := range of.AttrTypes {
-		switch t := t.(type) {
-		case types.ListType:
-			all[name] = types.ListNull(t.ElemType)
-		case types.MapType:
-			all[name] = types.MapNull(t.ElemType)
-		default:
-			switch t {
-			case types.BoolType:
-				all[name] = types.BoolNull()
-			case types.Int64Type:
-				all[name] = types.Int64Null()
-			default:
-				all[name] = types.StringNull()
-			}
+		null, err := t.ValueFromTerraform(ctx, tftypes.NewValue(t.TerraformType(ctx), nil))
+		if err != nil {
+			return types.ObjectNull(of.AttrTypes), diag.Diagnostics{diag.NewErrorDiagnostic("Unable to import "+scheduleObject, err.Error())}
 		}
+
+		all[name] = null
 	}
 
 	maps.Copy(all, values)
 
 	return types.ObjectValue(of.AttrTypes, all)
+}
+
+func quantityMap(list corev1.ResourceList) types.Map {
+	texts := map[string]string{}
+	for name, quantity := range list {
+		texts[string(name)] = quantity.String()
+	}
+
+	return textMapOf(texts)
 }
 
 func durationOrNull(d, fallback time.Duration) duration {

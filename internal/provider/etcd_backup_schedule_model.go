@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
@@ -142,9 +143,9 @@ func (m etcdBackupScheduleModel) pod(ctx context.Context, r *reader, s *schedule
 		}
 	}
 
-	for name, quantities := range map[string]*map[string]string{"requests": &s.Requests, "limits": &s.Limits} {
+	for name, list := range map[string]*corev1.ResourceList{"requests": &s.Resources.Requests, "limits": &s.Resources.Limits} {
 		if v, ok := resources.attributes.Attributes()[name].(types.Map); ok {
-			*quantities = r.textMap(v)
+			*list = quantities(r.textMap(v))
 		}
 	}
 
@@ -153,19 +154,14 @@ func (m etcdBackupScheduleModel) pod(ctx context.Context, r *reader, s *schedule
 		s.RunTimeout = time.Hour
 	}
 
-	for _, t := range listed[tolerationModel](ctx, r, m.Tolerations) {
-		s.Tolerations = append(s.Tolerations, schedule.Toleration{
-			Key: r.text(t.Key), Operator: r.text(t.Operator), Value: r.text(t.Value), Effect: r.text(t.Effect), Seconds: t.Seconds.ValueInt64Pointer(),
-		})
-	}
-
+	s.Tolerations = tolerationsOf(ctx, r, m.Tolerations)
 	if m.Tolerations.IsNull() {
 		s.Tolerations = defaultTolerations()
 	}
 }
 
-func defaultTolerations() []schedule.Toleration {
-	return []schedule.Toleration{{Key: controlPlaneTaint, Operator: "Exists", Effect: "NoSchedule"}}
+func defaultTolerations() []corev1.Toleration {
+	return []corev1.Toleration{{Key: controlPlaneTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 }
 
 func (r *reader) duration(v duration) time.Duration {
@@ -226,27 +222,15 @@ func (m etcdBackupScheduleModel) deadline(ctx context.Context, op operation, dia
 	return deadlineOf(ctx, m.Timeouts, op, diags)
 }
 
-// fill puts what was seen in the cluster into the model.
-func (m *etcdBackupScheduleModel) fill(s schedule.Spec, seen scheduleSeen, now time.Time) error {
-	next, runs, err := s.NextRun(now)
-	if err != nil {
-		return err
-	}
-
+// fill puts what was observed in the cluster into the model.
+func (m *etcdBackupScheduleModel) fill(s schedule.Spec, seen scheduleSeen) {
 	m.ID = types.StringValue(s.Cluster + "/" + s.Namespace + "/" + s.Name)
 	m.KeyPrefix = types.StringValue(s.KeyPrefix())
-	m.NextRun = timetypes.NewRFC3339Null()
-
-	if runs {
-		m.NextRun = timetypes.NewRFC3339TimeValue(next)
-	}
-
+	m.NextRun = momentOrNull(s.NextRun(time.Now()))
 	m.LastRun, m.LastSuccess = momentOrNull(seen.facts.LastRun), momentOrNull(seen.facts.LastSuccess)
 	m.LastFailure = textOrNull(seen.facts.LastFailure.String())
 	m.Active = types.Int64Value(seen.facts.Active)
 	m.Drift = textList(seen.drift)
-
-	return nil
 }
 
 func momentOrNull(at time.Time) timetypes.RFC3339 {

@@ -16,9 +16,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
-// accessPatience is how long a plan waits for a cluster to say whether Talos lets pods use its
+// accessTimeout is how long a plan waits for a cluster to say whether Talos lets pods use its
 // API.
-const accessPatience = 5 * time.Second
+const accessTimeout = 5 * time.Second
 
 // ModifyPlan decides by configuration and state alone; what it asks the cluster is a warning.
 func (r *etcdBackupScheduleResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
@@ -32,9 +32,9 @@ func (r *etcdBackupScheduleResource) ModifyPlan(ctx context.Context, req resourc
 
 	if req.State.Raw.IsNull() {
 		plan.scheduleSeenModel = unseenSchedule()
-		plan.foresee(ctx)
+		plan.forecast(ctx)
 
-		resp.Diagnostics.Append(r.forewarnAccess(ctx, plan)...)
+		resp.Diagnostics.Append(r.warnAccess(ctx, plan)...)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 
 		return
@@ -67,7 +67,7 @@ func (r *etcdBackupScheduleResource) ModifyPlan(ctx context.Context, req resourc
 
 	plan.scheduleSeenModel = unseenSchedule()
 	plan.ID, plan.KeyPrefix = state.ID, state.KeyPrefix
-	plan.foresee(ctx)
+	plan.forecast(ctx)
 
 	if plan.Retain.IsNull() {
 		plan.Kept = types.Int64Null()
@@ -84,17 +84,15 @@ func (m etcdBackupScheduleModel) ofAnother(ctx context.Context, state etcdBackup
 	return wanted.Mark != "" && was.Mark != "" && wanted.Mark != was.Mark
 }
 
-// foresee fills in what is known before an apply.
-func (m *etcdBackupScheduleModel) foresee(ctx context.Context) {
+// forecast fills in what is known before an apply.
+func (m *etcdBackupScheduleModel) forecast(ctx context.Context) {
 	spec, unknown, diags := m.spec(ctx)
 	if unknown || diags.HasError() {
 		return
 	}
 
 	planned := *m
-	if planned.fill(spec, scheduleSeen{}, time.Now()) != nil {
-		return
-	}
+	planned.fill(spec, scheduleSeen{})
 
 	m.ID, m.KeyPrefix = planned.ID, planned.KeyPrefix
 
@@ -108,9 +106,9 @@ func (m etcdBackupScheduleModel) where() string {
 	return placeOf(m.S3, types.ObjectNull(nil)).String()
 }
 
-// forewarnAccess warns of a create that Talos would let take no snapshot. A cluster that does not
+// warnAccess warns of a create that Talos would let take no snapshot. A cluster that does not
 // answer yet is no matter.
-func (r *etcdBackupScheduleResource) forewarnAccess(ctx context.Context, plan etcdBackupScheduleModel) diag.Diagnostics {
+func (r *etcdBackupScheduleResource) warnAccess(ctx context.Context, plan etcdBackupScheduleModel) diag.Diagnostics {
 	spec, unknown, _ := plan.spec(ctx)
 	if r.machinery == nil || unknown || spec.Mark == "" || plan.Cluster.IsUnknown() {
 		return nil
@@ -121,7 +119,7 @@ func (r *etcdBackupScheduleResource) forewarnAccess(ctx context.Context, plan et
 		return nil
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, accessPatience)
+	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
 
 	s, closing, diags := r.scheduler(ctx, plan)

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
@@ -30,9 +31,9 @@ const scheduleObject = "etcd backup schedule"
 
 // How long Talos may take, see scheduler.
 const (
-	talosPatience = time.Minute
-	talosDoubt    = 15 * time.Second
-	schedulePause = time.Second
+	talosTimeout     = time.Minute
+	talosGracePeriod = 15 * time.Second
+	schedulePause    = time.Second
 )
 
 func newEtcdBackupScheduleResource() resource.Resource { return &etcdBackupScheduleResource{} }
@@ -69,32 +70,7 @@ func (r *etcdBackupScheduleResource) Create(ctx context.Context, req resource.Cr
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 
-	credentials, diags := scheduleCredentials(ctx, req.Config)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	ctx, cancel := plan.deadline(ctx, opCreate, &resp.Diagnostics)
-	defer cancel()
-
-	s, closing, diags := r.scheduler(ctx, plan)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	defer closing()
-
-	if err := s.refuseStrangers(ctx); err != nil {
-		resp.Diagnostics.Append(scheduleFailed("create", s, err, "Choose another name, or remove what is there."))
-
-		return
-	}
-
-	stored, diags := r.settle(ctx, s, &plan, nil, credentials)
+	stored, diags := r.apply(ctx, opCreate, &plan, nil, req.Config)
 	resp.Diagnostics.Append(diags...)
 
 	if stored {
@@ -108,31 +84,33 @@ func (r *etcdBackupScheduleResource) Update(ctx context.Context, req resource.Up
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
-	credentials, diags := scheduleCredentials(ctx, req.Config)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	ctx, cancel := plan.deadline(ctx, opUpdate, &resp.Diagnostics)
-	defer cancel()
-
-	s, closing, diags := r.scheduler(ctx, plan)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	defer closing()
-
-	stored, diags := r.settle(ctx, s, &plan, &state, credentials)
+	stored, diags := r.apply(ctx, opUpdate, &plan, &state, req.Config)
 	resp.Diagnostics.Append(diags...)
 
 	if stored {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	}
+}
+
+// apply brings a plan to the cluster and the bucket. stored is whether there is anything to store.
+func (r *etcdBackupScheduleResource) apply(
+	ctx context.Context, op operation, plan, state *etcdBackupScheduleModel, config tfsdk.Config,
+) (stored bool, diags diag.Diagnostics) {
+	credentials, diags := scheduleCredentials(ctx, config)
+
+	ctx, cancel := plan.deadline(ctx, op, &diags)
+	defer cancel()
+
+	s, closing, more := r.scheduler(ctx, *plan)
+	if diags.Append(more...); diags.HasError() {
+		return false, diags
+	}
+
+	defer closing()
+
+	stored, more = r.settle(ctx, s, plan, state, credentials)
+
+	return stored, append(diags, more...)
 }
 
 // settle brings a plan to the cluster and the bucket, and puts what became of it into the plan.
@@ -147,10 +125,14 @@ func (r *etcdBackupScheduleResource) settle(
 
 	ctx = maskCredentials(ctx, s3Credentials(credentials))
 
-	begun, err := s.establish(ctx, credentials, plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
+	begun, err := s.establish(ctx, credentials, state == nil, plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
 	if err != nil {
 		next := "Correct the cause and apply again; what was made stays and is used."
-		if state == nil && begun {
+
+		switch {
+		case errors.Is(err, errForeign):
+			next = "Choose another name, or remove what is there."
+		case state == nil && begun:
 			next = "Correct the cause and apply again. The resource is tainted: what was made is removed first, and made anew."
 		}
 
@@ -161,7 +143,8 @@ func (r *etcdBackupScheduleResource) settle(
 		}
 
 		// What was made is known by its names, and goes when the resource is replaced.
-		plan.RunNow, plan.scheduleSeenModel = types.StringNull(), s.nothingSeen(plan.scheduleSeenModel)
+		plan.fill(s.spec, scheduleSeen{})
+		plan.RunNow, plan.Kept, plan.Expired = types.StringNull(), types.Int64Null(), textList(nil)
 
 		return true, diags
 	}
@@ -181,37 +164,13 @@ func (r *etcdBackupScheduleResource) settle(
 	diags.Append(r.thinOut(ctx, s.spec, plan, state)...)
 
 	seen, err := s.observe(ctx)
-	if err == nil {
-		err = plan.fill(s.spec, seen, time.Now())
-	}
-
-	if err != nil {
-		plan.scheduleSeenModel = s.nothingSeen(plan.scheduleSeenModel)
-
+	if plan.fill(s.spec, seen); err != nil {
 		diags.Append(unsettled("The schedule could not be read back", report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
 	}
 
 	plan.Drift, plan.Expired = textList(nil), textList(nil)
 
 	return true, diags
-}
-
-// nothingSeen replaces what is unknown.
-func (s *scheduler) nothingSeen(m scheduleSeenModel) scheduleSeenModel {
-	full := etcdBackupScheduleModel{scheduleSeenModel: m}
-
-	if err := full.fill(s.spec, scheduleSeen{}, time.Now()); err != nil {
-		full.ID, full.KeyPrefix = types.StringValue(s.spec.Name), types.StringValue(s.spec.KeyPrefix())
-		full.NextRun = momentOrNull(time.Time{})
-	}
-
-	if full.Kept.IsUnknown() {
-		full.Kept = types.Int64Null()
-	}
-
-	full.Expired = textList(nil)
-
-	return full.scheduleSeenModel
 }
 
 func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -242,10 +201,6 @@ func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.Read
 		return
 	}
 
-	if err == nil {
-		err = state.fill(s.spec, seen, time.Now())
-	}
-
 	if err != nil {
 		resp.Diagnostics.Append(unsettled("A schedule could not be looked at", report{
 			Attempted: fmt.Sprintf("look at %s", s), Cause: strings.Split(err.Error(), "\n"),
@@ -256,6 +211,7 @@ func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.Read
 		return
 	}
 
+	state.fill(s.spec, seen)
 	resp.Diagnostics.Append(s.warn(seen)...)
 	resp.Diagnostics.Append(r.count(ctx, s.spec, &state)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
@@ -345,7 +301,7 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 		return nil, nil, append(diags, unable("reach", "cluster", report{Cause: []string{err.Error()}}))
 	}
 
-	return &scheduler{api: c.api, spec: spec, patience: talosPatience, doubt: talosDoubt, pause: cmp.Or(r.interval, schedulePause)}, c.close, diags
+	return &scheduler{api: c.api, spec: spec, timeout: talosTimeout, gracePeriod: talosGracePeriod, pause: cmp.Or(r.interval, schedulePause)}, c.close, diags
 }
 
 // scheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.

@@ -56,8 +56,8 @@ func (r *etcdBackupScheduleResource) count(ctx context.Context, s schedule.Spec,
 		return diag.Diagnostics{notCounted(s, *m, err)}
 	}
 
-	expired := s.Expired(retention, objects, time.Now())
-	m.Kept, m.Expired = types.Int64Value(int64(len(s.Snapshots(objects)))), textList(expired)
+	expired, total := s.Expired(retention, objects, time.Now())
+	m.Kept, m.Expired = types.Int64Value(int64(total)), textList(expired)
 
 	return nil
 }
@@ -89,14 +89,12 @@ func (r *etcdBackupScheduleResource) thinOut(ctx context.Context, s schedule.Spe
 		return diag.Diagnostics{notCounted(s, *plan, err)}
 	}
 
-	expired := s.Expired(retention, objects, time.Now())
+	expired, left := s.Expired(retention, objects, time.Now())
 
 	if state != nil && plan.Retain.Equal(state.Retain) {
 		shown, _ := knownStrings(state.Expired)
 		expired = slices.DeleteFunc(expired, func(key string) bool { return !slices.Contains(shown, key) })
 	}
-
-	left := int64(len(s.Snapshots(objects)))
 
 	for _, key := range expired {
 		// The oldest first: after an error nothing newer goes.
@@ -107,7 +105,7 @@ func (r *etcdBackupScheduleResource) thinOut(ctx context.Context, s schedule.Spe
 		left--
 	}
 
-	plan.Kept = types.Int64Value(left)
+	plan.Kept = types.Int64Value(int64(left))
 
 	if err != nil {
 		return diag.Diagnostics{unsettled("Not all snapshots were deleted that retain lets go", report{

@@ -13,8 +13,8 @@ import (
 
 // Runs on demand of a schedule.
 
-// runNow makes a Job from the CronJob and waits for it. The same wish is carried out once, also
-// when the process was killed meanwhile; one that failed is carried out again.
+// runNow makes a Job from the CronJob and waits for it. One of the same wish that still runs, because the process was
+// killed meanwhile, is waited for.
 func (s *scheduler) runNow(ctx context.Context, wish string) error {
 	cronJob, err := s.api.GetObject(ctx, kubernetes.ReferenceTo(s.spec.CronJob()))
 	if err != nil {
@@ -30,11 +30,11 @@ func (s *scheduler) runNow(ctx context.Context, wish string) error {
 
 	err = wait.Until(ctx, s.pause, func(ctx context.Context) error { return s.ended(ctx, ref) })
 	if err == nil {
-		return s.forgetRuns(ctx, ref.Name)
+		return nil
 	}
 
 	// There is no time left when that is why it failed.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.doubt)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.gracePeriod)
 	defer cancel()
 
 	reasons := []error{fmt.Errorf("run %s: %w", ref, err)}
@@ -51,7 +51,7 @@ func (s *scheduler) runNow(ctx context.Context, wish string) error {
 	return errors.Join(reasons...)
 }
 
-// begin makes a Job unless there is one that has not failed.
+// begin makes a Job unless there is one that has not ended.
 func (s *scheduler) begin(ctx context.Context, ref kubernetes.Reference, job map[string]any) error {
 	live, err := s.api.GetObject(ctx, ref)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *scheduler) begin(ctx context.Context, ref kubernetes.Reference, job map
 
 	if live != nil {
 		end, err := schedule.EndOf(live)
-		if err != nil || end.Failure == "" {
+		if err != nil || !end.Done {
 			return err
 		}
 
@@ -102,31 +102,6 @@ func (s *scheduler) ended(ctx context.Context, ref kubernetes.Reference) error {
 		return errors.New("it has not ended, and goes on")
 	case end.Failure != "":
 		return wait.Permanent(errors.New(end.Failure))
-	}
-
-	return nil
-}
-
-// forgetRuns removes the Jobs of former wishes that ended, so that a wish may come again.
-func (s *scheduler) forgetRuns(ctx context.Context, but string) error {
-	jobs, err := s.jobs(ctx)
-	if err != nil {
-		return err
-	}
-
-	for _, job := range jobs {
-		ref := kubernetes.ReferenceTo(job)
-
-		end, err := schedule.EndOf(job)
-		if err != nil {
-			return err
-		}
-
-		if end.Done && ref.Name != but && s.spec.WasNow(ref.Name) {
-			if err := s.api.DeleteObject(ctx, ref, uidOf(job)); err != nil {
-				return err
-			}
-		}
 	}
 
 	return nil

@@ -201,6 +201,11 @@ func schedulePodAttributes() map[string]schema.Attribute {
 	text := func(description string) schema.StringAttribute {
 		return schema.StringAttribute{Optional: true, MarkdownDescription: description + nextRun}
 	}
+	oneOf := func(description string, allowed ...string) schema.StringAttribute {
+		return schema.StringAttribute{
+			Optional: true, MarkdownDescription: description + nextRun, Validators: []validator.String{stringvalidator.OneOf(allowed...)},
+		}
+	}
 	count := func(description string) schema.Int64Attribute {
 		return schema.Int64Attribute{Optional: true, MarkdownDescription: fmt.Sprintf("%s Default: `%d`.", description, defaultHistory)}
 	}
@@ -250,9 +255,9 @@ func schedulePodAttributes() map[string]schema.Attribute {
 				"empty list for none." + nextRun,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"key":      text("Key of the taint. Default: any, with `operator` `Exists`."),
-				"operator": text("`Exists` or `Equal`. Default: `Equal`."),
+				"operator": oneOf("`Exists` or `Equal`. Default: `Equal`.", "Exists", "Equal"),
 				"value":    text("Value of the taint, for `Equal`. Default: none."),
-				"effect":   text("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them."),
+				"effect":   oneOf("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them.", "NoSchedule", "PreferNoSchedule", "NoExecute"),
 				"toleration_seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "How long `NoExecute` is tolerated. Default: for " +
 					"ever." + nextRun},
 			}},

@@ -179,14 +179,14 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	t.Cleanup(api.Close)
 
 	refused := &scheduler{
-		api: api, patience: time.Minute, pause: 10 * time.Millisecond,
+		api: api, timeout: time.Minute, pause: 10 * time.Millisecond,
 		spec: schedule.Spec{
 			Namespace: "forbidden", Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Schedule: "@daily", RunTimeout: time.Hour,
 			Image: schedule.Image{Repository: "r", Tag: "t"}, Bucket: schedule.Bucket{Name: "b"},
 		},
 	}
 
-	begun, err := refused.establish(t.Context(), schedule.Credentials{}, true)
+	begun, err := refused.establish(t.Context(), schedule.Credentials{}, false, true)
 	if !errors.Is(err, errTalosAccess) || !begun {
 		t.Fatalf("it ends with %v, begun %v", err, begun)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +36,7 @@ func (m etcdBackupScheduleModel) validate(ctx context.Context) diag.Diagnostics 
 	diags.Append(m.validateBucket()...)
 	diags.Append(m.validateEncryption(ctx)...)
 	diags.Append(m.validateImage()...)
-	diags.Append(m.validatePod(ctx)...)
+	diags.Append(m.validatePod()...)
 	diags.Append(etcdBackupModel{Retain: m.Retain}.validateRetain(ctx)...)
 
 	return diags
@@ -191,11 +190,6 @@ func (m etcdBackupScheduleModel) validateImage() diag.Diagnostics {
 			"copy it from the registry"))
 	}
 
-	if secret, ok := image.value("pull_secret"); ok && !label.MatchString(secret) {
-		diags.Append(invalid(at.AtName("pull_secret"), "pull_secret", "found "+quote(secret), "allowed is the name of a Secret", "make the Secret in "+
-			"the namespace, and name it"))
-	}
-
 	if m.Compression.ValueString() == compressionZstd && tag != "" && !(schedule.Image{Tag: tag}).Compresses() {
 		diags.Append(invalid(path.Root("compression"), "compression", "found zstd with talos-backup "+tag, "allowed is a build after v0.1.0-beta.3, "+
 			"which is the first that compresses",
@@ -205,7 +199,7 @@ func (m etcdBackupScheduleModel) validateImage() diag.Diagnostics {
 	return diags
 }
 
-func (m etcdBackupScheduleModel) validatePod(ctx context.Context) diag.Diagnostics {
+func (m etcdBackupScheduleModel) validatePod() diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	for _, name := range []string{"successful", "failed"} {
@@ -226,20 +220,5 @@ func (m etcdBackupScheduleModel) validatePod(ctx context.Context) diag.Diagnosti
 		}
 	}
 
-	for i, t := range listed[tolerationModel](ctx, &reader{}, m.Tolerations) {
-		at := path.Root("tolerations").AtListIndex(i)
-
-		diags.Append(oneOf(at.AtName("operator"), "operator", t.Operator, "Exists", "Equal")...)
-		diags.Append(oneOf(at.AtName("effect"), "effect", t.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute")...)
-	}
-
 	return diags
-}
-
-func oneOf(at path.Path, what string, v types.String, allowed ...string) diag.Diagnostics {
-	if v.IsNull() || v.IsUnknown() || slices.Contains(allowed, v.ValueString()) {
-		return nil
-	}
-
-	return diag.Diagnostics{invalid(at, what, "found "+quote(v.ValueString()), "allowed are "+describe(allowed), "choose one of them")}
 }

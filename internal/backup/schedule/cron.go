@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 	_ "time/tzdata" // the computer that runs Terraform may have none, and API servers bring theirs, too
@@ -34,24 +33,18 @@ func CheckTimeZone(name string) error {
 	return nil
 }
 
-// NextRun is when a schedule runs next after a time; ok is false when it does not run: it is
-// suspended, or there is no such time.
-func (s Spec) NextRun(after time.Time) (next time.Time, ok bool, err error) {
-	if s.Suspend {
-		return time.Time{}, false, nil
-	}
-
+// NextRun is when a schedule runs next after a time; zero when it does not: it is suspended, there is no such time, or
+// schedule and time zone are not what ReadCron and CheckTimeZone accept.
+func (s Spec) NextRun(after time.Time) time.Time {
 	location, err := time.LoadLocation(s.TimeZone)
-	if err != nil {
-		return time.Time{}, false, fmt.Errorf("read the time zone: %w", err)
+	if err != nil || s.Suspend {
+		return time.Time{}
 	}
 
 	times, err := ReadCron(s.Schedule)
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf("read the schedule: %w", err)
+		return time.Time{}
 	}
 
-	next = times.Next(after.In(location))
-
-	return next.UTC(), !next.IsZero(), nil
+	return times.Next(after.In(location)).UTC()
 }

@@ -171,11 +171,12 @@ func SpecOf(cronJob, secret map[string]any, cluster, mark string) (Spec, error) 
 		Successful: int64(deref(c.Spec.SuccessfulJobsHistoryLimit)), Failed: int64(deref(c.Spec.FailedJobsHistoryLimit)),
 		StartingDeadline: time.Duration(deref(c.Spec.StartingDeadlineSeconds)) * time.Second,
 		RunTimeout:       time.Duration(deref(c.Spec.JobTemplate.Spec.ActiveDeadlineSeconds)) * time.Second,
-		Image:            imageOf(pod), NodeSelector: pod.NodeSelector, Tolerations: tolerationsOf(pod.Tolerations),
-		Requests: quantities(pod.Containers[0].Resources.Requests), Limits: quantities(pod.Containers[0].Resources.Limits),
+		Image:            imageOf(pod), NodeSelector: pod.NodeSelector, Tolerations: pod.Tolerations, Resources: pod.Containers[0].Resources,
 	}
 
-	ca, err := base64.StdEncoding.DecodeString(textIn(nested(secret, "data"), caKey))
+	encoded, _ := nested(secret, "data")[caKey].(string)
+
+	ca, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return Spec{}, fmt.Errorf("read the certificates of its Secret: %w", err)
 	}
@@ -231,38 +232,6 @@ func imageOf(pod corev1.PodSpec) Image {
 	}
 
 	return i
-}
-
-func tolerationsOf(list []corev1.Toleration) []Toleration {
-	var out []Toleration
-
-	for _, t := range list {
-		out = append(out, Toleration{
-			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect), Seconds: t.TolerationSeconds,
-		})
-	}
-
-	return out
-}
-
-func quantities(list corev1.ResourceList) map[string]string {
-	var out map[string]string
-
-	for name, quantity := range list {
-		if out == nil {
-			out = map[string]string{}
-		}
-
-		out[string(name)] = quantity.String()
-	}
-
-	return out
-}
-
-func textIn(o object, key string) string {
-	text, _ := o[key].(string)
-
-	return text
 }
 
 func deref[T any](p *T) (value T) {

@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Labels and annotations of what is made.
@@ -96,11 +100,16 @@ func nested(o object, fields ...string) object {
 }
 
 func (s Spec) metadata(name string) object {
-	return object{"name": name, "namespace": s.Namespace, "labels": s.labels()}
+	labels := object{}
+	for key, value := range s.labels() {
+		labels[key] = value
+	}
+
+	return object{"name": name, "namespace": s.Namespace, "labels": labels}
 }
 
-func (s Spec) labels() object {
-	return object{managedBy: manager, "app.kubernetes.io/name": container, Label: s.Name}
+func (s Spec) labels() map[string]string {
+	return map[string]string{managedBy: manager, "app.kubernetes.io/name": container, Label: s.Name}
 }
 
 // Selector finds everything that has the schedule's label.
@@ -151,201 +160,147 @@ func digest(content map[string]string) string {
 // CronJob runs talos-backup. It does not depend on the credentials, so that it can be rendered
 // when they are not at hand: what the Secret lacks is not set in the pod.
 func (s Spec) CronJob() map[string]any {
-	spec := object{
-		"schedule": s.Schedule, "suspend": s.Suspend,
-		// Two snapshots at once would strain etcd.
-		"concurrencyPolicy":          "Forbid",
-		"successfulJobsHistoryLimit": s.Successful, "failedJobsHistoryLimit": s.Failed,
-		"jobTemplate": object{
-			"metadata": object{"labels": s.labels()},
-			"spec":     s.job(),
+	labels := metav1.ObjectMeta{Labels: s.labels()}
+	c := batchv1.CronJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: batchAPI, Kind: "CronJob"},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: s.labels()},
+		Spec: batchv1.CronJobSpec{
+			Schedule: s.Schedule, Suspend: &s.Suspend,
+			// Two snapshots at once would strain etcd.
+			ConcurrencyPolicy:          batchv1.ForbidConcurrent,
+			SuccessfulJobsHistoryLimit: new(int32(s.Successful)), FailedJobsHistoryLimit: new(int32(s.Failed)),
+			JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: labels, Spec: batchv1.JobSpec{
+				BackoffLimit: new(int32(retries)),
+				// A run that hangs would keep all later ones from beginning.
+				ActiveDeadlineSeconds: new(seconds(s.RunTimeout)),
+				Template:              corev1.PodTemplateSpec{ObjectMeta: labels, Spec: s.pod()},
+			}},
 		},
 	}
 
 	if s.TimeZone != "" {
-		spec["timeZone"] = s.TimeZone
+		c.Spec.TimeZone = &s.TimeZone
 	}
 
 	if s.StartingDeadline > 0 {
-		spec["startingDeadlineSeconds"] = seconds(s.StartingDeadline)
+		c.Spec.StartingDeadlineSeconds = new(seconds(s.StartingDeadline))
 	}
 
-	return object{"apiVersion": batchAPI, "kind": "CronJob", "metadata": s.metadata(s.Name), "spec": spec}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
+	if err != nil {
+		panic(err) // a type of the API
+	}
+
+	return withoutEmpty(content)
 }
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-func (s Spec) job() object {
-	return object{
-		"backoffLimit": int64(retries),
-		// A run that hangs would keep all later ones from beginning.
-		"activeDeadlineSeconds": seconds(s.RunTimeout),
-		"template": object{
-			"metadata": object{"labels": s.labels()},
-			"spec":     s.pod(),
-		},
+// withoutEmpty takes out what types have and nobody set: an apply would own these fields.
+func withoutEmpty(o object) object {
+	for key, value := range o {
+		switch value := value.(type) {
+		case nil:
+			delete(o, key)
+		case object:
+			if len(withoutEmpty(value)) == 0 && key != "emptyDir" {
+				delete(o, key)
+			}
+		case []any:
+			for _, element := range value {
+				if element, ok := element.(object); ok {
+					withoutEmpty(element)
+				}
+			}
+		}
 	}
+
+	return o
 }
 
-func (s Spec) pod() object {
-	pod := object{
+func (s Spec) pod() corev1.PodSpec {
+	pod := corev1.PodSpec{
 		// A pod that failed stays, and can be asked why, unlike with OnFailure.
-		"restartPolicy":                "Never",
-		"automountServiceAccountToken": false,
-		"enableServiceLinks":           false,
-		"securityContext": object{
-			"runAsNonRoot": true, "runAsUser": int64(user), "runAsGroup": int64(user), "seccompProfile": object{"type": "RuntimeDefault"},
+		RestartPolicy:                corev1.RestartPolicyNever,
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
-		"containers": []any{s.container()},
-		"volumes":    s.volumes(),
+		Containers: []corev1.Container{{
+			Name: container, Image: s.Image.Reference(), ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/talos-backup"},
+			WorkingDir: workFolder, Env: s.environment(), Resources: s.Resources,
+			// The end of the log is then in the status of a container that failed.
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+			VolumeMounts: []corev1.VolumeMount{{Name: "work", MountPath: workFolder}, {Name: "talos", MountPath: talosMount, ReadOnly: true}},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "talos", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: s.talosName()}}},
+		},
+		NodeSelector: s.NodeSelector, Tolerations: s.Tolerations,
+	}
+
+	if s.Bucket.CA != "" {
+		ca := &corev1.SecretVolumeSource{SecretName: s.secretName(), Items: []corev1.KeyToPath{{Key: caKey, Path: caKey}}}
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "ca", VolumeSource: corev1.VolumeSource{Secret: ca}})
+		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "ca", MountPath: caMount, ReadOnly: true})
 	}
 
 	if s.Image.PullSecret != "" {
-		pod["imagePullSecrets"] = []any{object{"name": s.Image.PullSecret}}
-	}
-
-	if len(s.NodeSelector) > 0 {
-		pod["nodeSelector"] = texts(s.NodeSelector)
-	}
-
-	if tolerations := s.tolerations(); len(tolerations) > 0 {
-		pod["tolerations"] = tolerations
+		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: s.Image.PullSecret}}
 	}
 
 	return pod
 }
 
-func (s Spec) container() object {
-	c := object{
-		"name": container, "image": s.Image.Reference(), "imagePullPolicy": "IfNotPresent", "command": []any{"/talos-backup"},
-		"workingDir": workFolder, "env": s.environment(),
-		// The end of the log is then in the status of a container that failed.
-		"terminationMessagePolicy": "FallbackToLogsOnError",
-		"securityContext": object{
-			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": object{"drop": []any{"ALL"}},
-		},
-		"volumeMounts": s.mounts(),
+func (s Spec) environment() []corev1.EnvVar {
+	variables := []corev1.EnvVar{
+		{Name: "BUCKET", Value: s.Bucket.Name}, {Name: "CLUSTER_NAME", Value: s.stem()}, {Name: "S3_PREFIX", Value: s.Folder()},
 	}
-
-	resources := object{}
-	if len(s.Requests) > 0 {
-		resources["requests"] = texts(s.Requests)
-	}
-
-	if len(s.Limits) > 0 {
-		resources["limits"] = texts(s.Limits)
-	}
-
-	if len(resources) > 0 {
-		c["resources"] = resources
-	}
-
-	return c
-}
-
-func (s Spec) volumes() []any {
-	volumes := []any{
-		object{"name": "work", "emptyDir": object{}},
-		object{"name": "talos", "secret": object{"secretName": s.talosName()}},
-	}
-
-	if s.Bucket.CA != "" {
-		volumes = append(volumes, object{"name": "ca", "secret": object{"secretName": s.secretName(), "items": []any{object{"key": caKey, "path": caKey}}}})
-	}
-
-	return volumes
-}
-
-func (s Spec) mounts() []any {
-	mounts := []any{
-		object{"name": "work", "mountPath": workFolder},
-		object{"name": "talos", "mountPath": talosMount, "readOnly": true},
-	}
-
-	if s.Bucket.CA != "" {
-		mounts = append(mounts, object{"name": "ca", "mountPath": caMount, "readOnly": true})
-	}
-
-	return mounts
-}
-
-func (s Spec) environment() []any {
-	variables := []any{
-		object{"name": "BUCKET", "value": s.Bucket.Name},
-		object{"name": "CLUSTER_NAME", "value": s.stem()},
-		object{"name": "S3_PREFIX", "value": s.Folder()},
-	}
-
-	add := func(name, value string) {
-		if value != "" {
-			variables = append(variables, object{"name": name, "value": value})
-		}
-	}
+	region, style, compress, plain, ca := s.Bucket.Region, "", "", "", ""
 
 	if s.Bucket.Endpoint != "" {
-		add("AWS_REGION", cmp.Or(s.Bucket.Region, DefaultRegion))
-	} else {
-		add("AWS_REGION", s.Bucket.Region)
+		region = cmp.Or(region, DefaultRegion)
 	}
 
-	add("CUSTOM_S3_ENDPOINT", s.Bucket.Endpoint)
-
 	if s.Bucket.PathStyle {
-		add("USE_PATH_STYLE", s.Image.pathStyle())
+		style = s.Image.pathStyle()
 	}
 
 	if s.Compress {
-		add("ENABLE_COMPRESSION", "true")
+		compress = "true"
 	}
 
 	if s.Recipient == "" {
-		add("DISABLE_ENCRYPTION", "true")
+		plain = "true"
 	}
 
-	add("AGE_X25519_PUBLIC_KEY", s.Recipient)
-
 	if s.Bucket.CA != "" {
-		add("SSL_CERT_DIR", caVariable)
+		ca = caVariable
+	}
+
+	for _, v := range []corev1.EnvVar{
+		{Name: "AWS_REGION", Value: region}, {Name: "CUSTOM_S3_ENDPOINT", Value: s.Bucket.Endpoint}, {Name: "USE_PATH_STYLE", Value: style},
+		{Name: "ENABLE_COMPRESSION", Value: compress}, {Name: "DISABLE_ENCRYPTION", Value: plain}, {Name: "AGE_X25519_PUBLIC_KEY", Value: s.Recipient},
+		{Name: "SSL_CERT_DIR", Value: ca},
+	} {
+		if v.Value != "" {
+			variables = append(variables, v)
+		}
 	}
 
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
-		variables = append(variables, object{"name": name, "valueFrom": object{"secretKeyRef": object{
-			"name": s.secretName(), "key": name, "optional": true,
+		variables = append(variables, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: s.secretName()}, Key: name, Optional: new(true),
 		}}})
 	}
 
 	return variables
-}
-
-func (s Spec) tolerations() []any {
-	var tolerations []any
-
-	for _, t := range s.Tolerations {
-		toleration := object{}
-
-		for field, value := range map[string]string{"key": t.Key, "operator": t.Operator, "value": t.Value, "effect": t.Effect} {
-			if value != "" {
-				toleration[field] = value
-			}
-		}
-
-		if t.Seconds != nil {
-			toleration["tolerationSeconds"] = *t.Seconds
-		}
-
-		tolerations = append(tolerations, toleration)
-	}
-
-	return tolerations
-}
-
-func texts(m map[string]string) object {
-	out := object{}
-	for key, value := range m {
-		out[key] = value
-	}
-
-	return out
 }
 
 // JobNow is a run on demand of a CronJob that the API has, as `kubectl create job --from` makes it
@@ -368,6 +323,3 @@ func (s Spec) JobNow(cronJob map[string]any, wish string) map[string]any {
 		"spec": template["spec"],
 	}
 }
-
-// WasNow reports whether a name is that of a run on demand.
-func (s Spec) WasNow(job string) bool { return strings.HasPrefix(job, s.Name+"-now-") }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"filippo.io/age"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // The image that is known to do all that a Spec says. Releases of talos-backup are rare:
@@ -45,10 +46,9 @@ type Spec struct {
 	Successful, Failed int64
 	// StartingDeadline is how late a run may begin; 0 for any time. RunTimeout ends a run.
 	StartingDeadline, RunTimeout time.Duration
-	// Requests and Limits are quantities by resource, such as memory.
-	Requests, Limits map[string]string
-	NodeSelector     map[string]string
-	Tolerations      []Toleration
+	Resources                    corev1.ResourceRequirements
+	NodeSelector                 map[string]string
+	Tolerations                  []corev1.Toleration
 }
 
 // Bucket says where the snapshots go, as seen from the cluster.
@@ -64,12 +64,6 @@ type Image struct {
 	Repository, Tag string
 	// PullSecret names a Secret of the namespace; empty for none.
 	PullSecret string
-}
-
-// Toleration as in the specification of a pod.
-type Toleration struct {
-	Key, Operator, Value, Effect string
-	Seconds                      *int64
 }
 
 // Credentials of the bucket; the zero value leaves the pod to its own identity: instance
