@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
-	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -230,80 +228,4 @@ func operationMistake(text string) string {
 	}
 
 	return ""
-}
-
-// apply changes the configuration by a patch.
-func (d *documents) apply(field string, p *patch) error {
-	if p.operations != nil {
-		return d.applyOperations(field, p.operations)
-	}
-
-	if p.merge != nil {
-		merged, err := configpatcher.StrategicMerge(d.known, p.merge)
-		if err != nil {
-			return applyError(field, err)
-		}
-
-		if err := checkDeletes(field, merged); err != nil {
-			return err
-		}
-
-		d.known = merged
-	}
-
-	for _, document := range p.unknown {
-		if err := d.mergeUnknown(field, document); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-func (d *documents) applyOperations(field string, operations configpatcher.Patch) error {
-	if d.count() != 1 {
-		return multiDocumentError(field)
-	}
-
-	encoded, err := d.known.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
-	if err != nil {
-		return fmt.Errorf("encode configuration: %w", err)
-	}
-
-	output, err := configpatcher.Apply(configpatcher.WithBytes(encoded), []configpatcher.Patch{operations})
-	if err != nil {
-		return applyError(field, err)
-	}
-
-	patched, err := output.Config()
-	if err != nil {
-		return loadError(field, err)
-	}
-
-	d.known = patched
-
-	return nil
-}
-
-// checkDeletes refuses a $patch: delete of a document that is not there. Machinery 1.13 would keep the
-// instruction itself as a document, which no machine can load.
-func checkDeletes(field string, merged config.Provider) error {
-	for _, document := range merged.Documents() {
-		if _, ok := document.(configloader.Selector); !ok {
-			continue
-		}
-
-		name := identity{kind: document.Kind()}
-		if named, ok := document.(interface{ Name() string }); ok {
-			name.name = named.Name()
-		}
-
-		return &FieldError{
-			Field: field, Found: fmt.Sprintf("$patch: delete for the document %s, which is not there", name),
-			Allowed: "deleting what the generated configuration or earlier patches have",
-			Fix:     "remove it, or check kind and name", Err: ErrNotPatch,
-		}
-	}
-
-	return nil
 }

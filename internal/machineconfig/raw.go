@@ -49,54 +49,6 @@ func newRawDocument(c chunk) (rawDocument, error) {
 	return raw, nil
 }
 
-// mergeUnknown puts a document of a patch among those of unknown kinds, by the rules Talos has for known
-// ones: a document with the same identity is changed, another one is added. Maps merge, lists append, scalars
-// replace, and $patch: delete removes the map or the document it stands in.
-func (d *documents) mergeUnknown(field string, patch rawDocument) error {
-	changes, err := patch.decode()
-	if err != nil {
-		return err
-	}
-
-	index := -1
-
-	for i, present := range d.unknown {
-		if present.identity == patch.identity {
-			index = i
-		}
-	}
-
-	switch {
-	case index < 0 && hasDelete(changes):
-		return &FieldError{
-			Field: field, Found: fmt.Sprintf("$patch: delete for the document %s, which is not there", patch.identity),
-			Allowed: "deleting what earlier patches added", Fix: "remove it, or check kind and name", Err: ErrNotPatch,
-		}
-	case index < 0:
-		d.unknown = append(d.unknown, patch)
-
-		return nil
-	case changes[patchKey] == deleteValue:
-		d.unknown = append(d.unknown[:index:index], d.unknown[index+1:]...)
-
-		return nil
-	}
-
-	present, err := d.unknown[index].decode()
-	if err != nil {
-		return err
-	}
-
-	encoded, err := yaml.Marshal(mergeMaps(present, changes))
-	if err != nil {
-		return fmt.Errorf("encode document %s: %w", patch.identity, err)
-	}
-
-	d.unknown[index].text = string(encoded)
-
-	return nil
-}
-
 func (r rawDocument) decode() (map[string]any, error) {
 	var content map[string]any
 	if err := yaml.Unmarshal([]byte(r.text), &content); err != nil {
@@ -105,56 +57,4 @@ func (r rawDocument) decode() (map[string]any, error) {
 	}
 
 	return content, nil
-}
-
-func mergeMaps(into, changes map[string]any) map[string]any {
-	for key, change := range changes {
-		switch change := change.(type) {
-		case map[string]any:
-			if change[patchKey] == deleteValue {
-				delete(into, key)
-
-				continue
-			}
-
-			present, ok := into[key].(map[string]any)
-			if !ok {
-				present = map[string]any{}
-			}
-
-			into[key] = mergeMaps(present, change)
-		case []any:
-			present, _ := into[key].([]any)
-			into[key] = append(present[:len(present):len(present)], change...)
-		case nil:
-			// As in Talos, null does not delete.
-		default:
-			into[key] = change
-		}
-	}
-
-	return into
-}
-
-func hasDelete(value any) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		if value[patchKey] == deleteValue {
-			return true
-		}
-
-		for _, inner := range value {
-			if hasDelete(inner) {
-				return true
-			}
-		}
-	case []any:
-		for _, inner := range value {
-			if hasDelete(inner) {
-				return true
-			}
-		}
-	}
-
-	return false
 }
