@@ -157,7 +157,7 @@ func (s site) observe(t *testing.T, spec workload.Spec, wants func(workload.Obse
 // quiet says whether everything is there, runs, and is as it should be.
 func quiet(o workload.Observation) bool {
 	for _, m := range o.Machines {
-		if !m.Exists || !m.Complete || !m.Ready || len(m.Outdated)+len(m.Drift) > 0 || m.Trouble != "" || m.VolumesLost {
+		if !m.Exists || !m.Complete || !m.Ready || len(m.Outdated)+len(m.Drift) > 0 || m.Diagnosis != "" || m.VolumesLost {
 			return false
 		}
 	}
@@ -175,7 +175,7 @@ func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
 	before, err := s.Observe(t.Context(), spec)
 	check(t, err)
 
-	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Trouble != "" || len(m.Drift) != 8 || len(before.Missing) != 2 {
+	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Diagnosis != "" || len(m.Drift) != 8 || len(before.Missing) != 2 {
 		t.Errorf("of nothing the observation is %+v", before)
 	}
 
@@ -267,7 +267,7 @@ func TestReplaceGivesThePodItsNewTemplate(t *testing.T) {
 	check(t, err)
 
 	m := seen.Machines["cp-0"]
-	if len(m.Outdated) != 1 || !strings.Contains(m.Outdated[0], "v1.13.1") || len(m.Drift) > 0 || m.PodUID != before.Machines["cp-0"].PodUID {
+	if len(m.Outdated) != 1 || !saying(m.Outdated, "v1.13.1") || len(m.Drift) > 0 || m.PodUID != before.Machines["cp-0"].PodUID {
 		t.Fatalf("with another image wanted, and ensured, the machine is %+v", m)
 	}
 

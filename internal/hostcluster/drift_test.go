@@ -3,6 +3,7 @@ package hostcluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -39,8 +40,9 @@ func (s site) patchClaim(t *testing.T, name, patch string) {
 }
 
 // saying tells whether one line has all the words.
-func saying(lines []string, words ...string) bool {
-	for _, line := range lines {
+func saying[T any](said []T, words ...string) bool {
+	for _, d := range said {
+		line := fmt.Sprint(d)
 		has := true
 		for _, word := range words {
 			has = has && strings.Contains(line, word)
@@ -234,7 +236,7 @@ func TestPodsComeBackWithTheirClaims(t *testing.T) {
 	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
-		return m.Exists && m.Pod == "" && m.Complete && saying(m.Drift, "spec.replicas is 0 instead of 1") && strings.Contains(m.Trouble, "scaled to 0")
+		return m.Exists && m.Pod == "" && m.Complete && saying(m.Drift, "spec.replicas is 0 instead of 1") && strings.Contains(m.Diagnosis, "scaled to 0")
 	})
 
 	check(t, s.Ensure(t.Context(), spec))

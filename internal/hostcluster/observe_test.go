@@ -61,7 +61,7 @@ func TestTroubles(t *testing.T) {
 			s.observe(t, spec, func(o workload.Observation) bool {
 				m := o.Machines["batch/0"]
 
-				return saying([]string{m.Trouble}, c.words...) && m.Exists && m.Complete && m.Container == "" && !m.Ready && !m.VolumesLost &&
+				return saying([]string{m.Diagnosis}, c.words...) && m.Exists && m.Complete && m.Container == "" && !m.Ready && !m.VolumesLost &&
 					len(m.Drift)+len(m.Outdated) == 0
 			})
 		})
@@ -82,7 +82,7 @@ func TestPodsThatTheHostRefuses(t *testing.T) {
 	spec := s.spec("dev", 0, 1)
 	check(t, s.Ensure(t.Context(), spec))
 	s.observe(t, spec, func(o workload.Observation) bool {
-		return saying([]string{o.Machines["batch/0"].Trouble}, "has not made its pod", "FailedCreate", "exceeded quota")
+		return saying([]string{o.Machines["batch/0"].Diagnosis}, "has not made its pod", "FailedCreate", "exceeded quota")
 	})
 }
 
@@ -126,7 +126,7 @@ func TestNodesThatAreLost(t *testing.T) {
 	s.readiness(t, node, corev1.ConditionUnknown, "NodeStatusUnknown")
 
 	words := []string{"its node " + node.Name + " is not ready since 20", "NodeStatusUnknown", "delete the Node", "out-of-service"}
-	s.observe(t, spec, func(o workload.Observation) bool { return saying([]string{o.Machines["batch/0"].Trouble}, words...) })
+	s.observe(t, spec, func(o workload.Observation) bool { return saying([]string{o.Machines["batch/0"].Diagnosis}, words...) })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -134,7 +134,7 @@ func TestNodesThatAreLost(t *testing.T) {
 	go func() { ended <- s.Restart(ctx, spec, "batch/0") }()
 
 	s.observe(t, spec, func(o workload.Observation) bool {
-		return saying([]string{o.Machines["batch/0"].Trouble}, append(words, "is being deleted since 20")...)
+		return saying([]string{o.Machines["batch/0"].Diagnosis}, append(words, "is being deleted since 20")...)
 	})
 	cancel()
 
@@ -145,7 +145,7 @@ func TestNodesThatAreLost(t *testing.T) {
 	check(t, s.cluster.API().CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
 
 	m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]
-	if m.Pod != "" && !saying([]string{m.Trouble}, "does not exist any more") {
+	if m.Pod != "" && !saying([]string{m.Diagnosis}, "does not exist any more") {
 		t.Errorf("of a pod on a node that does not exist any more the observation is %+v", m)
 	}
 }
@@ -174,7 +174,7 @@ func TestVolumesThatAreLost(t *testing.T) {
 	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
-		return saying([]string{m.Trouble}, "has no node", "affinity/selector") && !m.VolumesLost
+		return saying([]string{m.Diagnosis}, "has no node", "affinity/selector") && !m.VolumesLost
 	})
 
 	s.readiness(t, node, corev1.ConditionUnknown, "NodeStatusUnknown")
@@ -187,7 +187,7 @@ func TestVolumesThatAreLost(t *testing.T) {
 	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
-		return m.VolumesLost && saying([]string{m.Trouble}, "var-dev-batch-0", "on a node that does not exist any more")
+		return m.VolumesLost && saying([]string{m.Diagnosis}, "var-dev-batch-0", "on a node that does not exist any more")
 	})
 
 	// Nothing but a wipe cures that.
@@ -205,7 +205,7 @@ func TestVolumesThatAreLost(t *testing.T) {
 	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
-		return m.Complete && !m.VolumesLost && saying([]string{m.Trouble}, "has no node")
+		return m.Complete && !m.VolumesLost && saying([]string{m.Diagnosis}, "has no node")
 	})
 }
 
@@ -274,7 +274,7 @@ func TestRightsInOneNamespaceDo(t *testing.T) {
 	confined.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["cp-0"]
 
-		return m.PodUID != before.Machines["cp-0"].PodUID && saying([]string{m.Trouble}, "ImagePullBackOff", "events may not be read") && !m.VolumesLost
+		return m.PodUID != before.Machines["cp-0"].PodUID && saying([]string{m.Diagnosis}, "ImagePullBackOff", "events may not be read") && !m.VolumesLost
 	})
 	check(t, confined.Remove(t.Context(), spec, "cp-0"))
 	check(t, confined.RemoveShared(t.Context(), spec))

@@ -115,7 +115,7 @@ func TestClaimsThatAreGone(t *testing.T) {
 			m := o.Machines["batch/0"]
 
 			return m.VolumesLost && m.Exists && !m.Complete && !saying(m.Drift, lost[0]) &&
-				saying([]string{m.Trouble}, "PersistentVolumeClaim "+s.namespace+"/"+lost[0]+" does not exist any more")
+				saying([]string{m.Diagnosis}, "PersistentVolumeClaim "+s.namespace+"/"+lost[0]+" does not exist any more")
 		}
 
 		s.observe(t, spec, gone)

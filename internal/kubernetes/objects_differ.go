@@ -13,7 +13,8 @@ import (
 
 // Difference is a field of an object that is not what it should be.
 type Difference struct {
-	// Path such as spec.schedule, or env[BUCKET].value below lists of named things.
+	// Keys lead to the field; one in brackets is an element of a list, by its name. Path is the same for people.
+	Keys []string
 	Path string
 	// Found and Wanted are JSON, empty for what is not there.
 	Found, Wanted string
@@ -34,6 +35,21 @@ func (d Difference) String() string {
 	}
 }
 
+// PathOf keys is such as spec.schedule, or env[BUCKET].value below lists of named things.
+func PathOf(keys []string) string {
+	var path strings.Builder
+
+	for i, key := range keys {
+		if i > 0 && !strings.HasPrefix(key, "[") {
+			path.WriteByte('.')
+		}
+
+		path.WriteString(key)
+	}
+
+	return path.String()
+}
+
 // longestDifference is how much of a difference a person reads.
 const longestDifference = 160
 
@@ -47,7 +63,7 @@ func Differences(found, wanted map[string]any) []Difference { return differences
 
 // differencesOf compares an object to what it would be after an apply.
 func differencesOf(live, wanted map[string]any) []Difference {
-	return differ(nil, "", plainObject(live), plainObject(wanted))
+	return differ(nil, nil, plainObject(live), plainObject(wanted))
 }
 
 // plainObject is an object without what nobody wants to have.
@@ -73,7 +89,7 @@ func plainObject(object map[string]any) map[string]any {
 	return plain
 }
 
-func differ(found []Difference, path string, live, wanted any) []Difference {
+func differ(found []Difference, keys []string, live, wanted any) []Difference {
 	if reflect.DeepEqual(live, wanted) {
 		return found
 	}
@@ -87,20 +103,15 @@ func differ(found []Difference, path string, live, wanted any) []Difference {
 	}
 
 	if !isMap || !areMaps {
-		return append(found, Difference{Path: strings.TrimPrefix(path, "."), Found: compact(live), Wanted: compact(wanted)})
+		return append(found, Difference{Keys: slices.Clone(keys), Path: PathOf(keys), Found: compact(live), Wanted: compact(wanted)})
 	}
 
-	keys := slices.Collect(maps.Keys(lives))
-	keys = append(keys, slices.Collect(maps.Keys(wants))...)
-	slices.Sort(keys)
+	below := slices.Collect(maps.Keys(lives))
+	below = append(below, slices.Collect(maps.Keys(wants))...)
+	slices.Sort(below)
 
-	for _, key := range slices.Compact(keys) {
-		at := path + "." + key
-		if strings.HasPrefix(key, "[") {
-			at = path + key
-		}
-
-		found = differ(found, at, lives[key], wants[key])
+	for _, key := range slices.Compact(below) {
+		found = differ(found, append(keys, key), lives[key], wants[key])
 	}
 
 	return found

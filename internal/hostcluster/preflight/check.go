@@ -204,8 +204,8 @@ func (c *checking) checkForeign() {
 			check(workload.ClaimKind, workload.OrNil(c.found.Claims[claim.Name]))
 		}
 
-		for _, line := range c.found.ConflictsOf(c.spec, m) {
-			c.await(attributeStorage, "%s.", "Nothing was changed.", line)
+		for _, conflict := range c.found.Conflicts(c.spec, m) {
+			c.await(attributeStorage, "%s.", "Nothing was changed.", conflict)
 		}
 	}
 }

@@ -150,59 +150,54 @@ func (i *Inventory) conflicts(s Spec) error {
 	var errs []error
 
 	for _, m := range s.Machines {
-		for _, line := range i.ConflictsOf(s, m) {
-			errs = append(errs, errors.New(line))
+		for _, d := range i.Conflicts(s, m) {
+			errs = append(errs, errors.New(d.String()))
 		}
 	}
 
 	return wait.Permanent(errors.Join(errs...))
 }
 
-// ConflictsOf one machine, a line each. A claim that others let grow beyond what is wanted is none.
-func (i *Inventory) ConflictsOf(s Spec, m Machine) (lines []string) {
-	if set := i.Sets[s.HostName(m)]; set != nil {
-		switch had := ephemeral(set); {
-		case had && !m.Pod.Storage.Ephemeral:
-			lines = append(lines, fmt.Sprintf(
-				"%s keeps the machine's data in its pod, and claims are wanted, which would be empty; remove machine %s and add another, "+
-					"or keep ephemeral storage",
-				SetKind.Of(set), m.Name))
-		case !had && m.Pod.Storage.Ephemeral:
-			lines = append(lines, fmt.Sprintf(
-				"%s keeps the machine's data in claims, and ephemeral storage is wanted: the data would be lost; remove machine %s and add another, "+
-					"or keep the claims",
-				SetKind.Of(set), m.Name))
+// Conflicts are what is wanted of the volumes of one machine and can never be had. A claim that others let grow beyond what is wanted is
+// none.
+func (i *Inventory) Conflicts(s Spec, m Machine) (conflicts []Difference) {
+	if set := i.Sets[s.HostName(m)]; set != nil && ephemeral(set) != m.Pod.Storage.Ephemeral {
+		before, after := claimedStorage, ephemeralStorage
+		if !m.Pod.Storage.Ephemeral {
+			before, after = after, before
 		}
+
+		conflicts = append(conflicts, Difference{Object: SetKind.ref(set), Cause: OtherStorage, Before: before, After: after, Of: m.Name})
 	}
 
 	for _, wanted := range s.Claims(m) {
-		live := i.Claims[wanted.Name]
-		if live == nil || live.DeletionTimestamp != nil {
-			continue
-		}
-
-		owned, err := ownedFields(ClaimKind, live)
-		if err != nil {
-			lines = append(lines, err.Error())
-
-			continue
-		}
-
-		had, wants := requested(live), requested(wanted)
-		if had.Cmp(wants) > 0 && owned.part("spec")["resources"] != nil {
-			lines = append(lines, fmt.Sprintf("%s has %s, and %s are wanted: volumes cannot shrink; set the size to %s, or remove machine %s and add another",
-				ClaimKind.Of(live), had.String(), wants.String(), had.String(), m.Name))
-		}
-
-		class, wantsClass := live.Spec.StorageClassName, wanted.Spec.StorageClassName
-		if class != nil && wantsClass != nil && *class != *wantsClass {
-			lines = append(lines, fmt.Sprintf(
-				"%s is of storage class %q, and %q is wanted: a claim stays in its class; set it back to %q, or remove machine %s and add another",
-				ClaimKind.Of(live), *class, *wantsClass, *class, m.Name))
+		if live := i.Claims[wanted.Name]; live != nil && live.DeletionTimestamp == nil {
+			conflicts = append(conflicts, claimConflicts(live, wanted, m)...)
 		}
 	}
 
-	return lines
+	return conflicts
+}
+
+func claimConflicts(live, wanted *corev1.PersistentVolumeClaim, m Machine) (conflicts []Difference) {
+	owned, err := ownedFields(ClaimKind, live)
+	if err != nil {
+		return []Difference{{Object: ClaimKind.ref(live), Cause: Unreadable, Reason: err.Error()}}
+	}
+
+	had, wants := requested(live), requested(wanted)
+	if had.Cmp(wants) > 0 && owned.part("spec")["resources"] != nil {
+		conflicts = append(conflicts, Difference{
+			Object: ClaimKind.ref(live), Cause: Smaller, Before: had.String(), After: wants.String(), Of: m.Name,
+		})
+	}
+
+	class, wantsClass := live.Spec.StorageClassName, wanted.Spec.StorageClassName
+	if class != nil && wantsClass != nil && *class != *wantsClass {
+		conflicts = append(conflicts, Difference{Object: ClaimKind.ref(live), Cause: OtherClass, Before: *class, After: *wantsClass, Of: m.Name})
+	}
+
+	return conflicts
 }
 
 // ephemeral says whether the data of a StatefulSet's machine is in its pod.

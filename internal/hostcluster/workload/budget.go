@@ -170,18 +170,19 @@ func (h *Client) observeBudget(ctx context.Context, s Spec, found *Inventory, o 
 	case apierrors.IsForbidden(err):
 		return nil
 	case gone:
-		o.Missing = append(o.Missing, BudgetKind.Of(wanted)+" does not exist")
+		o.Missing = append(o.Missing, Difference{Object: BudgetKind.ref(wanted), Cause: Missing})
 
 		return nil
 	case measured(live):
-		o.Drift = append(o.Drift, fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be made anew",
-			BudgetKind.Of(live), live.Spec.MinAvailable, wanted.Spec.MaxUnavailable))
+		o.Drift = append(o.Drift, Difference{
+			Object: BudgetKind.ref(live), Cause: Remeasured, Before: live.Spec.MinAvailable.String(), After: wanted.Spec.MaxUnavailable.String(),
+		})
 
 		return nil
 	}
 
-	_, lines, err := h.differences(ctx, BudgetKind, live, body)
-	o.Drift = append(o.Drift, lines...)
+	_, drift, err := h.differences(ctx, BudgetKind, live, body)
+	o.Drift = append(o.Drift, drift...)
 
 	return err
 }

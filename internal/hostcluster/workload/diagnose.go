@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
-// surroundings is what an observation asks about besides the objects of the machines, at most once, and only when a machine
-// has trouble.
+// surroundings is what an observation asks about besides the objects of the machines, at most once, and only when a
+// machine's pod does not run.
 type surroundings struct {
 	host    *Client
 	nodes   func() (map[string]*corev1.Node, error)
@@ -62,9 +62,9 @@ func (about *surroundings) explain(ctx context.Context, s Spec, m Machine, found
 		return nil
 	}
 
-	trouble, err := about.trouble(ctx, s, m, found)
-	if err != nil || trouble == "" || m.Pod.Storage.Ephemeral {
-		state.Trouble = trouble
+	diagnosis, err := about.diagnose(ctx, s, m, found)
+	if err != nil || diagnosis == "" || m.Pod.Storage.Ephemeral {
+		state.Diagnosis = diagnosis
 
 		return err
 	}
@@ -73,18 +73,18 @@ func (about *surroundings) explain(ctx context.Context, s Spec, m Machine, found
 
 	if !keepsClaims(found.Pods[s.PodName(m)]) {
 		for _, name := range vanished {
-			lost = append(lost, ClaimKind.title(s.Namespace, name)+" does not exist any more, nor does what was in it")
+			lost = append(lost, Difference{Object: ClaimKind.refTo(s.Namespace, name), Cause: Vanished})
 		}
 	}
 
 	state.VolumesLost = len(lost) > 0
-	state.Trouble = join("; ", strings.Join(lost, "; "), trouble)
+	state.Diagnosis = join("; ", strings.Join(Lines(lost), "; "), diagnosis)
 
 	return err
 }
 
-// trouble is why the pod of a machine does not run, empty when it does, or when nothing of it is meant to.
-func (about *surroundings) trouble(ctx context.Context, s Spec, m Machine, found *Inventory) (string, error) {
+// diagnose says why the pod of a machine does not run, empty when it does, or when nothing of it is meant to.
+func (about *surroundings) diagnose(ctx context.Context, s Spec, m Machine, found *Inventory) (string, error) {
 	set, pod := found.Sets[s.HostName(m)], found.Pods[s.PodName(m)]
 
 	switch {
@@ -98,7 +98,7 @@ func (about *surroundings) trouble(ctx context.Context, s Spec, m Machine, found
 		return fmt.Sprintf("%s has not made its pod; last event: %s", SetKind.Of(set), event), err
 	}
 
-	node, err := about.nodeTrouble(pod)
+	node, err := about.diagnoseNode(pod)
 	if err != nil {
 		return "", err
 	}
@@ -162,9 +162,9 @@ func podReason(pod *corev1.Pod) string {
 	}
 }
 
-// nodeTrouble says what is the matter with the node of a pod, and what to do: a pod whose kubelet does not answer neither runs elsewhere nor
+// diagnoseNode says what is the matter with the node of a pod, and what to do: a pod whose kubelet does not answer neither runs elsewhere nor
 // goes, because nobody knows that it does not write to its volumes any more.
-func (about *surroundings) nodeTrouble(pod *corev1.Pod) (string, error) {
+func (about *surroundings) diagnoseNode(pod *corev1.Pod) (string, error) {
 	if pod.Spec.NodeName == "" {
 		return "", nil
 	}

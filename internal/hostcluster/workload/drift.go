@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -22,9 +21,6 @@ import (
 //
 // Fields that others added beside talosop's own are theirs, as everywhere with server-side apply.
 
-// templatePath is where the pod template of a StatefulSet begins: what differs there takes effect with the next pod.
-const templatePath = "spec.template"
-
 // differs says whether an apply might change something.
 func differs(k *Kind, live Object, body fields) (bool, error) {
 	owned, err := ownedFields(k, live)
@@ -35,9 +31,9 @@ func differs(k *Kind, live Object, body fields) (bool, error) {
 	return !owned.equal(body), nil
 }
 
-// differences says in what an object differs from what an apply of body would make of it, a line each, and which of them are
-// of the pod template. An object that the host would not let become that is one line, with the host's reason.
-func (h *Client) differences(ctx context.Context, k *Kind, live Object, body fields) (template, others []string, err error) {
+// differences says in what an object differs from what an apply of body would make of it, and which of that is of the pod template. An
+// object that the host would not let become that is one difference, with the host's reason.
+func (h *Client) differences(ctx context.Context, k *Kind, live Object, body fields) (template, others []Difference, err error) {
 	if mayDiffer, err := differs(k, live, body); err != nil || !mayDiffer {
 		return nil, nil, err
 	}
@@ -52,9 +48,9 @@ func (h *Client) differences(ctx context.Context, k *Kind, live Object, body fie
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil, []string{k.Of(live) + " changes at this moment"}, nil
+		return nil, []Difference{{Object: k.ref(live), Cause: Changing}}, nil
 	case refused(err):
-		return nil, []string{fmt.Sprintf("%s is not as it should be, and the host would not change it: %v", k.Of(live), err)}, nil
+		return nil, []Difference{{Object: k.ref(live), Cause: Refused, Reason: err.Error()}}, nil
 	default:
 		return nil, nil, fmt.Errorf("compare %s on %s: %w", k.Of(live), h, err)
 	}
@@ -65,11 +61,10 @@ func (h *Client) differences(ctx context.Context, k *Kind, live Object, body fie
 	}
 
 	for _, d := range kubernetes.Differences(found, wanted) {
-		line := k.Of(live) + ": " + d.String()
-		if k == SetKind && (d.Path == templatePath || strings.HasPrefix(d.Path, templatePath+".")) {
-			template = append(template, line)
+		if difference := fieldDifference(k.ref(live), d, nil); difference.ofTemplate() {
+			template = append(template, difference)
 		} else {
-			others = append(others, line)
+			others = append(others, difference)
 		}
 	}
 

@@ -36,21 +36,22 @@ func (s Spec) stays(m Machine, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 		equality.Semantic.DeepDerivative(wanted.Annotations, pod.Annotations)
 }
 
-// templateDrift says in what a template that others set fields of differs from what is wanted, a line each.
-func (h *Client) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, makers []string) ([]string, error) {
+// templateDrift says in what a template that others set fields of differs from what is wanted.
+func (h *Client) templateDrift(
+	ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, makers []string,
+) (found []Difference, err error) {
 	became, err := h.putTemplate(ctx, set, wanted, metav1.DryRunAll)
 
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil // the next observation sees that it is gone
 	case refused(err):
-		return []string{fmt.Sprintf("%s: %s changed its template, and the host would not change it back: %v",
-			SetKind.Of(set), strings.Join(makers, ", "), err)}, nil
+		return []Difference{{Object: SetKind.ref(set), Cause: Refused, By: makers, Reason: err.Error()}}, nil
 	case err != nil:
 		return nil, fmt.Errorf("compare the template of %s on %s: %w", SetKind.Of(set), h, err)
 	}
 
-	found, err := templateFields(set)
+	has, err := templateFields(set)
 	if err != nil {
 		return nil, err
 	}
@@ -60,18 +61,11 @@ func (h *Client) templateDrift(ctx context.Context, set *appsv1.StatefulSet, wan
 		return nil, err
 	}
 
-	var lines []string
-
-	for _, d := range kubernetes.Differences(found, wants) {
-		line := fmt.Sprintf("%s: %s", SetKind.Of(set), d)
-		if d.Wanted == "" {
-			line += fmt.Sprintf(" (by %s)", strings.Join(makers, ", "))
-		}
-
-		lines = append(lines, line)
+	for _, d := range kubernetes.Differences(has, wants) {
+		found = append(found, fieldDifference(SetKind.ref(set), d, makers))
 	}
 
-	return lines, nil
+	return found, nil
 }
 
 // dropAdditions makes a template that others set fields of what is wanted, as a whole. It comes before the apply, which leaves them

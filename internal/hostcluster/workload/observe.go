@@ -146,19 +146,19 @@ func (h *Client) observeShared(ctx context.Context, s Spec, found *Inventory, o 
 		case err != nil:
 			return err
 		case live == nil:
-			o.Missing = append(o.Missing, namespaceKind.title("", s.Namespace)+" does not exist")
+			o.Missing = append(o.Missing, Difference{Object: namespaceKind.refTo("", s.Namespace), Cause: Missing})
 		case live.GetLabels()[LabelManagedBy] == managedBy:
 			body, err := namespaceBody(live, s)
 			if err != nil {
 				return err
 			}
 
-			_, lines, err := h.differences(ctx, namespaceKind, live, body)
+			_, drift, err := h.differences(ctx, namespaceKind, live, body)
 			if err != nil {
 				return err
 			}
 
-			o.Drift = append(o.Drift, lines...)
+			o.Drift = append(o.Drift, drift...)
 		}
 	}
 
@@ -171,30 +171,31 @@ func (h *Client) observeShared(ctx context.Context, s Spec, found *Inventory, o 
 		return nil
 	}
 
-	lines, exists, err := h.serviceDrift(ctx, wanted, found.Services[wanted.Name])
+	drift, exists, err := h.serviceDrift(ctx, wanted, found.Services[wanted.Name])
 	if !exists {
-		o.Missing = append(o.Missing, lines...)
+		o.Missing = append(o.Missing, drift...)
 	} else {
-		o.Drift = append(o.Drift, lines...)
+		o.Drift = append(o.Drift, drift...)
 	}
 
 	return err
 }
 
 // serviceDrift is what differs of a Service, or that it is not there.
-func (h *Client) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (lines []string, exists bool, err error) {
+func (h *Client) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (drift []Difference, exists bool, err error) {
 	turns, err := convertible(live, wanted)
 
 	switch {
 	case err != nil:
 		return nil, true, err
 	case live == nil:
-		return []string{ServiceKind.Of(wanted) + " does not exist"}, false, nil
+		return []Difference{{Object: ServiceKind.ref(wanted), Cause: Missing}}, false, nil
 	case live.DeletionTimestamp != nil:
-		return []string{ServiceKind.Of(wanted) + " is being deleted"}, false, nil
+		return []Difference{{Object: ServiceKind.ref(wanted), Cause: Deleting}}, false, nil
 	case !turns:
-		return []string{fmt.Sprintf("%s has another address or kind of it (type %s, cluster IP %q) and is to be made anew",
-			ServiceKind.Of(live), live.Spec.Type, live.Spec.ClusterIP)}, true, nil
+		has := fmt.Sprintf("type %s, cluster IP %q", live.Spec.Type, live.Spec.ClusterIP)
+
+		return []Difference{{Object: ServiceKind.ref(live), Cause: Readdressed, Before: has}}, true, nil
 	}
 
 	wants, err := fieldsOf(ServiceKind, wanted)
@@ -207,9 +208,9 @@ func (h *Client) serviceDrift(ctx context.Context, wanted, live *corev1.Service)
 		return nil, true, err
 	}
 
-	_, lines, err = h.differences(ctx, ServiceKind, live, body)
+	_, drift, err = h.differences(ctx, ServiceKind, live, body)
 
-	return lines, true, err
+	return drift, true, err
 }
 
 // observeMachine puts together what there is of a machine.
@@ -245,12 +246,12 @@ func (h *Client) observeMachine(ctx context.Context, s Spec, m Machine, found *I
 // observeServices compares the Services of a machine.
 func (h *Client) observeServices(ctx context.Context, s Spec, m Machine, found *Inventory, state *MachineState) error {
 	for _, service := range s.Services(m) {
-		lines, exists, err := h.serviceDrift(ctx, service, found.Services[service.Name])
+		drift, exists, err := h.serviceDrift(ctx, service, found.Services[service.Name])
 		if err != nil {
 			return err
 		}
 
-		state.Drift = append(state.Drift, lines...)
+		state.Drift = append(state.Drift, drift...)
 		state.Complete = state.Complete && exists
 	}
 
@@ -290,16 +291,16 @@ func (h *Client) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1
 	switch {
 	case live == nil:
 		state.Complete = false
-		state.Drift = append(state.Drift, SetKind.title(s.Namespace, s.HostName(m))+" does not exist")
+		state.Drift = append(state.Drift, Difference{Object: SetKind.refTo(s.Namespace, s.HostName(m)), Cause: Missing})
 
 		return nil
 	case live.DeletionTimestamp != nil:
 		state.Complete = false
-		state.Drift = append(state.Drift, SetKind.Of(live)+" is being deleted")
+		state.Drift = append(state.Drift, Difference{Object: SetKind.ref(live), Cause: Deleting})
 
 		return nil
 	case live.Annotations[wipeAnnotation] != "":
-		state.Drift = append(state.Drift, SetKind.Of(live)+": the wiping of the machine has begun and is not finished")
+		state.Drift = append(state.Drift, Difference{Object: SetKind.ref(live), Cause: Wiping})
 
 		return nil
 	}
@@ -315,8 +316,10 @@ func (h *Client) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1
 	}
 
 	if pod != nil && pod.DeletionTimestamp == nil && otherTemplate(live, pod) {
-		state.Outdated = append(state.Outdated, fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)",
-			PodKind.Of(pod), SetKind.Of(live), pod.Labels[appsv1.StatefulSetRevisionLabel], live.Status.UpdateRevision))
+		state.Outdated = append(state.Outdated, Difference{
+			Object: PodKind.ref(pod), Cause: OtherTemplate, Of: SetKind.Of(live),
+			Before: pod.Labels[appsv1.StatefulSetRevisionLabel], After: live.Status.UpdateRevision,
+		})
 	}
 
 	return nil

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,7 @@ import (
 // unless a pod still has what was in them.
 func (h *Client) observeClaims(ctx context.Context, s Spec, m Machine, found *Inventory, vanished []string, state *MachineState) error {
 	kept := keepsClaims(found.Pods[s.PodName(m)])
-	state.Stays = append(state.Stays, found.ConflictsOf(s, m)...)
+	state.Stays = append(state.Stays, found.Conflicts(s, m)...)
 
 	for _, at := range dataPaths {
 		state.Exists = state.Exists || found.Claims[s.claimName(m, at)] != nil
@@ -27,18 +26,18 @@ func (h *Client) observeClaims(ctx context.Context, s Spec, m Machine, found *In
 			state.Complete = false
 
 			if kept {
-				state.Stays = append(state.Stays, goingClaim(claim))
+				state.Stays = append(state.Stays, Difference{Object: ClaimKind.ref(claim), Cause: Going})
 			}
 
 			continue
 		case live == nil:
 			state.Complete = false
-			state.Drift = append(state.Drift, ClaimKind.Of(claim)+" does not exist")
+			state.Drift = append(state.Drift, Difference{Object: ClaimKind.ref(claim), Cause: Missing})
 
 			continue
 		case live.DeletionTimestamp != nil:
 			state.Complete = false
-			state.Stays = append(state.Stays, goingClaim(claim))
+			state.Stays = append(state.Stays, Difference{Object: ClaimKind.ref(claim), Cause: Going})
 
 			continue
 		}
@@ -53,25 +52,20 @@ func (h *Client) observeClaims(ctx context.Context, s Spec, m Machine, found *In
 			return err
 		}
 
-		_, lines, err := h.differences(ctx, ClaimKind, live, body)
+		_, drift, err := h.differences(ctx, ClaimKind, live, body)
 		if err != nil {
 			return err
 		}
 
-		state.Drift = append(state.Drift, lines...)
+		state.Drift = append(state.Drift, drift...)
 	}
 
 	return nil
 }
 
-func goingClaim(claim *corev1.PersistentVolumeClaim) string {
-	return ClaimKind.Of(claim) + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: back up what is needed of that, of a " +
-		"control plane etcd, before the pod is replaced"
-}
-
 // lost says of a machine's claims which can never be used again: the volume is gone, or it is on a node that does not exist any more.
 // A node that is there but not ready may come back with the volume, so that nothing of it is lost.
-func (about *surroundings) lost(s Spec, m Machine, found *Inventory) (lines []string, err error) {
+func (about *surroundings) lost(s Spec, m Machine, found *Inventory) (lost []Difference, err error) {
 	for _, at := range dataPaths {
 		claim := found.Claims[s.claimName(m, at)]
 		if claim == nil || claim.Spec.VolumeName == "" || claim.DeletionTimestamp != nil {
@@ -79,7 +73,7 @@ func (about *surroundings) lost(s Spec, m Machine, found *Inventory) (lines []st
 		}
 
 		if claim.Status.Phase == corev1.ClaimLost {
-			lines = append(lines, fmt.Sprintf("%s is lost: its volume %s does not exist any more", ClaimKind.Of(claim), claim.Spec.VolumeName))
+			lost = append(lost, Difference{Object: ClaimKind.ref(claim), Cause: VolumeLost, Of: claim.Spec.VolumeName})
 
 			continue
 		}
@@ -101,11 +95,11 @@ func (about *surroundings) lost(s Spec, m Machine, found *Inventory) (lines []st
 		}
 
 		if nodeGone(volume.Spec.NodeAffinity.Required, nodes) {
-			lines = append(lines, fmt.Sprintf("volume %s of %s is on a node that does not exist any more", volume.Name, ClaimKind.Of(claim)))
+			lost = append(lost, Difference{Object: ClaimKind.ref(claim), Cause: VolumeUnreachable, Of: volume.Name})
 		}
 	}
 
-	return lines, nil
+	return lost, nil
 }
 
 // nodeGone says whether a volume is bound to single nodes, none of which exists. It is certain of nothing else: nodes come and go in the

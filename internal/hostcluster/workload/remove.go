@@ -205,7 +205,7 @@ func (h *Client) clear(ctx context.Context, s Spec, selector string, kinds ...*K
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
 		defer cancel()
 
-		if trouble, reason := h.newSurroundings(after, s).nodeTrouble(pod); reason == nil && trouble != "" {
+		if trouble, reason := h.newSurroundings(after, s).diagnoseNode(pod); reason == nil && trouble != "" {
 			return fmt.Errorf("%w; %s: %s", err, PodKind.Of(pod), trouble)
 		}
 	}

@@ -242,7 +242,7 @@ func (h *Client) awaitPodGone(ctx context.Context, s Spec, pod *corev1.Pod) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
 	defer cancel()
 
-	trouble, reason := h.newSurroundings(ctx, s).nodeTrouble(pod)
+	trouble, reason := h.newSurroundings(ctx, s).diagnoseNode(pod)
 	if reason != nil || trouble == "" {
 		return err // the node is of no help
 	}

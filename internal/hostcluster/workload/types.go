@@ -108,9 +108,8 @@ type Storage struct {
 type Observation struct {
 	// Machines by their names.
 	Machines map[string]MachineState
-	// Missing and Drift are about what machines share, each a line for people: objects that are
-	// not there, and fields that somebody else changed.
-	Missing, Drift []string
+	// Missing and Drift are about what machines share: objects that are not there, and fields that somebody else changed.
+	Missing, Drift []Difference
 	// Strays are machines of the same pools that the host has something of and the Spec does not name, by their names on the
 	// host without the cluster's (cp-3): an apply that was killed before it could say what it made leaves such.
 	Strays []string
@@ -137,14 +136,14 @@ type MachineState struct {
 	Node string
 	// Ready is the pod's condition.
 	Ready bool
-	// Outdated says what the pod's template has other than what is wanted, a line each; a pod that is replaced gets what is wanted.
-	Outdated []string
-	// Drift is what else of the machine's objects differs or is missing, a line each; Ensure repairs it.
-	Drift []string
-	// Stays is what of the machine's claims differs and cannot be put right, a line each that says why and what can be done.
-	Stays []string
-	// Trouble says why the pod does not run, with the last event; empty when it does.
-	Trouble string
+	// Outdated is what the pod's template has other than what is wanted; a pod that is replaced gets what is wanted.
+	Outdated []Difference
+	// Drift is what else of the machine's objects differs or is missing; Ensure repairs it.
+	Drift []Difference
+	// Stays is what of the machine's claims differs and cannot be put right.
+	Stays []Difference
+	// Diagnosis says why the pod does not run, with the last event; empty when it does.
+	Diagnosis string
 	// VolumesLost is true when a claim of the machine can certainly never be used again: its volume does not exist any more, or is on a
 	// node that does not; or somebody deleted the claim, with what the machine had in it, and no pod keeps it.
 	VolumesLost bool

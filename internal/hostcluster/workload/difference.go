@@ -1,0 +1,181 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// Ref names an object of the host.
+type Ref struct{ Kind, Namespace, Name string }
+
+// String is such as "Service prod/dev-cp-0".
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Cause is what is the matter with an object.
+type Cause string
+
+// The causes of differences.
+const (
+	// Missing objects do not exist, and Deleting ones are on their way out.
+	Missing  Cause = "missing"
+	Deleting Cause = "deleting"
+	// Changed is that a field has another value than is wanted.
+	Changed Cause = "changed"
+	// Changing objects were written while they were compared.
+	Changing Cause = "changing"
+	// Refused is that the host would not let an object become what is wanted.
+	Refused Cause = "refused"
+	// Readdressed Services have an address, or a kind of it, that cannot be changed: they are made anew.
+	Readdressed Cause = "readdressed"
+	// Remeasured budgets have the other measure, beside which the host does not take the wanted one.
+	Remeasured Cause = "remeasured"
+	// Wiping is that the wiping of a machine has begun and is not finished.
+	Wiping Cause = "wiping"
+	// OtherTemplate pods were made from another template than their StatefulSet has now.
+	OtherTemplate Cause = "other template"
+	// Going claims were deleted, and stay until the pod that uses them goes. Vanished ones went with what was in them.
+	Going    Cause = "going"
+	Vanished Cause = "vanished"
+	// VolumeLost and VolumeUnreachable claims have a volume that does not exist, or that is on a node that does not.
+	VolumeLost        Cause = "volume lost"
+	VolumeUnreachable Cause = "volume unreachable"
+	// Smaller, OtherClass and OtherStorage are wanted of volumes, and can never be had.
+	Smaller      Cause = "smaller"
+	OtherClass   Cause = "other class"
+	OtherStorage Cause = "other storage"
+	// Unreadable is that the host's record of who set what cannot be read.
+	Unreadable Cause = "unreadable"
+)
+
+// Difference is one way in which an object of the host is not as is wanted. What people read of it is String alone.
+type Difference struct {
+	Object Ref
+	Cause  Cause
+	// Path of a field, by its keys; one in brackets is an element of a list, by its name.
+	Path []string
+	// Before and After are what was found and what is wanted, empty for what is not there.
+	Before, After string
+	// By are those who set what differs, where that is known.
+	By []string
+	// Of is what else the cause is about: the name of a StatefulSet, of a volume, or of a machine.
+	Of string
+	// Reason is what the host says.
+	Reason string
+}
+
+func (k *Kind) ref(o metav1.Object) Ref { return k.refTo(o.GetNamespace(), o.GetName()) }
+
+func (k *Kind) refTo(namespace, name string) Ref {
+	if k.Cluster {
+		namespace = ""
+	}
+
+	return Ref{Kind: k.name, Namespace: namespace, Name: name}
+}
+
+// fieldDifference is one of a field of an object. By is told of what others added.
+func fieldDifference(of Ref, d kubernetes.Difference, by []string) Difference {
+	return Difference{Object: of, Cause: Changed, Path: d.Keys, Before: d.Found, After: d.Wanted, By: by}
+}
+
+// ofTemplate says whether a difference is of the pod template of a StatefulSet: it takes effect with the next pod.
+func (d Difference) ofTemplate() bool {
+	return d.Object.Kind == SetKind.name && len(d.Path) > 1 && d.Path[0] == "spec" && d.Path[1] == "template"
+}
+
+// String is the difference on one line.
+func (d Difference) String() string {
+	by := strings.Join(d.By, ", ")
+
+	switch d.Cause {
+	case Missing:
+		return d.Object.String() + " does not exist"
+	case Deleting:
+		return d.Object.String() + " is being deleted"
+	case Changing:
+		return d.Object.String() + " changes at this moment"
+	case Wiping:
+		return d.Object.String() + ": the wiping of the machine has begun and is not finished"
+	case Changed:
+		line := d.Object.String() + ": " + kubernetes.Difference{Path: kubernetes.PathOf(d.Path), Found: d.Before, Wanted: d.After}.String()
+		if d.After == "" && by != "" {
+			line += " (by " + by + ")"
+		}
+
+		return line
+	case Refused:
+		if by != "" {
+			return fmt.Sprintf("%s: %s changed its template, and the host would not change it back: %s", d.Object, by, d.Reason)
+		}
+
+		return fmt.Sprintf("%s is not as it should be, and the host would not change it: %s", d.Object, d.Reason)
+	case Readdressed:
+		return fmt.Sprintf("%s has another address or kind of it (%s) and is to be made anew", d.Object, d.Before)
+	case Remeasured:
+		return fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be made anew", d.Object, d.Before, d.After)
+	case OtherTemplate:
+		return fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)", d.Object, d.Of, d.Before, d.After)
+	case Unreadable:
+		return d.Reason
+	default:
+		return d.ofVolume()
+	}
+}
+
+// ofVolume is a difference of a machine's volumes on one line.
+func (d Difference) ofVolume() string {
+	switch d.Cause {
+	case Going:
+		return d.Object.String() + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: back up what is needed " +
+			"of that, of a control plane etcd, before the pod is replaced"
+	case Vanished:
+		return d.Object.String() + " does not exist any more, nor does what was in it"
+	case VolumeLost:
+		return fmt.Sprintf("%s is lost: its volume %s does not exist any more", d.Object, d.Of)
+	case VolumeUnreachable:
+		return fmt.Sprintf("volume %s of %s is on a node that does not exist any more", d.Of, d.Object)
+	case Smaller:
+		return fmt.Sprintf("%s has %s, and %s are wanted: volumes cannot shrink; set the size to %s, or remove machine %s and add another",
+			d.Object, d.Before, d.After, d.Before, d.Of)
+	case OtherClass:
+		return fmt.Sprintf("%s is of storage class %q, and %q is wanted: a claim stays in its class; set it back to %q, or remove machine %s and "+
+			"add another", d.Object, d.Before, d.After, d.Before, d.Of)
+	case OtherStorage:
+		if d.After == ephemeralStorage {
+			return fmt.Sprintf("%s keeps the machine's data in claims, and ephemeral storage is wanted: the data would be lost; remove machine %s "+
+				"and add another, or keep the claims", d.Object, d.Of)
+		}
+
+		return fmt.Sprintf("%s keeps the machine's data in its pod, and claims are wanted, which would be empty; remove machine %s and add another, "+
+			"or keep ephemeral storage", d.Object, d.Of)
+	default:
+		return d.Object.String() + ": " + string(d.Cause)
+	}
+}
+
+// Where a machine's data is.
+const (
+	ephemeralStorage = "ephemeral"
+	claimedStorage   = "claims"
+)
+
+// Lines are differences as text.
+func Lines(differences []Difference) []string {
+	lines := make([]string, 0, len(differences))
+	for _, d := range differences {
+		lines = append(lines, d.String())
+	}
+
+	return slices.Clip(lines)
+}
