@@ -124,8 +124,8 @@ func onHost(state cluster.MachineState, pod workload.MachineState) cluster.Machi
 		}
 	}
 
-	if !state.Answers() && pod.Trouble != "" {
-		state.Cause = strings.TrimSuffix(pod.Trouble+"; "+state.Cause, "; ")
+	if !state.Answers() && pod.Diagnosis != "" {
+		state.Cause = strings.TrimSuffix(pod.Diagnosis+"; "+state.Cause, "; ")
 	}
 
 	return state
@@ -317,7 +317,7 @@ func (w *hostWatch) stopped(machine string, pod workload.MachineState) cluster.M
 	defer w.mu.Unlock()
 
 	cause := "its pod does not run"
-	if pod.Trouble != "" {
+	if pod.Diagnosis != "" {
 		cause = "" // it says more
 	}
 

@@ -307,7 +307,7 @@ func TestContainerTrouble(t *testing.T) {
 
 	h := newFakeHost("cp-0")
 	h.set("cp-0", func(s *workload.MachineState) {
-		s.Container, s.Trouble, s.VolumesLost = "", "pod dev-cp-0-0: ErrImagePull", true
+		s.Container, s.Diagnosis, s.VolumesLost = "", "pod dev-cp-0-0: ErrImagePull", true
 	})
 
 	got := observeOn(t, containersOn(h, func(string) cluster.MachineState {

@@ -211,7 +211,7 @@ func (r route) outdated(ctx context.Context, seen workload.Observation) (map[str
 
 	for name, pod := range seen.Machines {
 		if len(pod.Outdated) > 0 {
-			reasons[name] = strings.Join(pod.Outdated, "; ")
+			reasons[name] = strings.Join(workload.Lines(pod.Outdated), "; ")
 		}
 	}
 

@@ -136,14 +136,14 @@ func lacks(seen workload.Observation, wanted workload.Spec) bool {
 
 // repaired lists what was not as it should be.
 func repaired(seen workload.Observation) []string {
-	lines := append([]string(nil), seen.Drift...)
+	drift := slices.Clone(seen.Drift)
 	for _, name := range sortedNames(seen.Machines) {
 		if seen.Machines[name].Exists {
-			lines = append(lines, seen.Machines[name].Drift...)
+			drift = append(drift, seen.Machines[name].Drift...)
 		}
 	}
 
-	return lines
+	return workload.Lines(drift)
 }
 
 // unfurnished is how a run ended that could not begin. What the host has of the machines is looked after by the next one.
@@ -201,10 +201,8 @@ func (r run) workersLeft() diag.Diagnostics {
 type hostReport struct {
 	// drift is what of their objects is not as it should be, and pods what those are made of that are as they should
 	// be; both by machine.
-	drift map[string][]string
+	drift map[string]hostDrift
 	pods  map[string]string
-	// stays is what differs and is nothing that an apply changes, by machine.
-	stays map[string][]string
 	// peers are the addresses at which the etcd of control planes is found that are configured from now on.
 	peers map[string]netip.Addr
 	// strays are called as on the host, and removed are the machines that are to leave.
@@ -230,31 +228,27 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *hostReport {
 	}
 
 	found := &hostReport{
-		drift: map[string][]string{}, pods: map[string]string{}, stays: map[string][]string{}, peers: peersIn(seen),
+		drift: map[string]hostDrift{}, pods: map[string]string{}, peers: peersIn(seen),
 		strays: seen.Strays, removed: s.want.Removed,
 	}
 	wanted := s.route.wanted(s.pool)
 
 	for i, m := range wanted.Machines {
 		pod := seen.Machines[m.Name]
-		lines := slices.Clone(pod.Drift)
+		repairs := pod.Drift
 
 		// What machines share is told with the first of them.
 		if i == 0 {
-			lines = slices.Concat(seen.Missing, seen.Drift, lines)
+			repairs = slices.Concat(seen.Missing, seen.Drift, repairs)
 		}
 
-		if pod.VolumesLost {
-			lines = append(lines, driftLost)
+		found.drift[m.Name] = hostDrift{
+			repairs: workload.Lines(repairs), volumesLost: pod.VolumesLost, replace: reasons[m.Name], stays: workload.Lines(pod.Stays),
 		}
 
-		if reason := reasons[m.Name]; reason != "" {
-			lines = append(lines, reason)
-		} else if pod.Exists {
+		if reasons[m.Name] == "" && pod.Exists {
 			found.pods[m.Name] = podDigest(wanted, m.Name)
 		}
-
-		found.drift[m.Name], found.stays[m.Name] = lines, pod.Stays
 	}
 
 	return found
@@ -280,7 +274,7 @@ func (h *hostReport) in(observed, prior types.Map) types.Map {
 	recordStrays(values, h.removed)
 	h.recordPeers(values, prior)
 
-	for name, lines := range h.drift {
+	for name, drift := range h.drift {
 		object, ok := values[name].(types.Object)
 		if !ok {
 			continue
@@ -288,18 +282,7 @@ func (h *hostReport) in(observed, prior types.Map) types.Map {
 
 		last, _ := object.Attributes()["drift"].(types.List)
 		known, _ := knownStrings(last)
-		kept := slices.DeleteFunc(known, func(line string) bool {
-			return strings.HasPrefix(line, driftHost) || strings.HasPrefix(line, driftStays)
-		})
-
-		for _, line := range lines {
-			kept = append(kept, driftHost+line)
-		}
-
-		for _, line := range h.stays[name] {
-			kept = append(kept, driftStays+line)
-		}
-
+		kept := append(slices.DeleteFunc(known, isHostDrift), drift.lines()...)
 		values[name] = withValue(withValue(object, "drift", textList(kept)), "pod_digest", textOrNull(h.pods[name]))
 	}
 
@@ -314,8 +297,8 @@ func (h *hostReport) leftAlone() diag.Diagnostics {
 
 	var lines []string
 
-	for _, name := range sortedNames(h.stays) {
-		for _, line := range h.stays[name] {
+	for _, name := range sortedNames(h.drift) {
+		for _, line := range h.drift[name].stays {
 			lines = append(lines, "\n  - "+name+": "+line)
 		}
 	}

@@ -87,30 +87,10 @@ func (p pool) repairs(recorded recordedPool) []string {
 	var lines []string
 
 	for _, name := range p.names() {
-		drift := recorded.driftOnHost(name)
-		if recorded.replace[name] != "" && recorded.pods[name] == "" {
-			drift = drift[:max(len(drift)-1, 0)]
-		}
+		replaced := recorded.replace[name] != "" && recorded.pods[name] == ""
 
-		for _, line := range drift {
-			if line == driftLost {
-				continue // a step gives it new ones
-			}
-
+		for _, line := range recordedHostDrift(recorded.drift[name], replaced).repairs {
 			lines = append(lines, fmt.Sprintf("put right on the host cluster, for %s: %s", name, line))
-		}
-	}
-
-	return lines
-}
-
-// driftOnHost is what a refresh saw of the objects of a machine.
-func (r recordedPool) driftOnHost(name string) []string {
-	var lines []string
-
-	for _, difference := range r.drift[name] {
-		if line, ok := strings.CutPrefix(difference, driftHost); ok {
-			lines = append(lines, line)
 		}
 	}
 
@@ -301,12 +281,12 @@ func (r *recordedPool) foreseePods(p, prior pool) diag.Diagnostics {
 		}
 
 		// A refresh that found a pod to be of something else says of what, and records no digest.
-		switch drift := r.driftOnHost(name); {
+		switch reason := recordedHostDrift(r.drift[name], true).replace; {
 		case r.pods[name] == digest:
 		case r.pods[name] != "":
 			r.replace[name] = p.podChanges(prior, name)
-		case len(drift) > 0:
-			r.replace[name] = drift[len(drift)-1]
+		case reason != "":
+			r.replace[name] = reason
 		}
 	}
 

@@ -95,7 +95,7 @@ func (m lifeModel) recorded(ctx context.Context, p pool) (recordedPool, diag.Dia
 
 		out.drift[name], _ = knownStrings(o.Drift)
 
-		if slices.Contains(out.drift[name], driftHost+driftLost) {
+		if recordedHostDrift(out.drift[name], false).volumesLost {
 			state.Access, state.Stage, state.Ready, state.VolumesLost = cluster.Unreachable, "", false, true
 		}
 
