@@ -14,7 +14,7 @@ import (
 )
 
 // Twenty addons at once are one download of the index and of each package.
-func TestTwentyAtOnce(t *testing.T) {
+func TestStore_twentyAtOnceShareOneRequest(t *testing.T) {
 	const many = 20
 	s, oci, store := serve(t), serveRegistry(t), newStore(t, Options{})
 	packages := map[string][]byte{}
@@ -59,7 +59,7 @@ func TestTwentyAtOnce(t *testing.T) {
 }
 
 // One who gives up does not take the download from those who still wait.
-func TestGivingUpAlone(t *testing.T) {
+func TestCache_oneCallerGivesUp(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})
 	arrived, release := make(chan struct{}, 2), make(chan struct{})
@@ -95,7 +95,7 @@ func TestGivingUpAlone(t *testing.T) {
 }
 
 // After all gave up, the next one begins anew.
-func TestGivingUpTogether(t *testing.T) {
+func TestCache_allCallersGiveUp(t *testing.T) {
 	c := newCache[string, int](10, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -119,7 +119,7 @@ func TestGivingUpTogether(t *testing.T) {
 	}
 }
 
-func TestFailuresAreNotKept(t *testing.T) {
+func TestCache_failuresAreNotKept(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	if _, err := store.Fetch(t.Context(), s.of("web", "")); !errors.Is(err, ErrNoChart) {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 	installable(t, p, err, "web", "1.0.0")
 }
 
-func TestLeastRecentlyUsedGoes(t *testing.T) {
+func TestCache_leastRecentlyUsedGoes(t *testing.T) {
 	now := newClock()
 	c := newCache[string, string](10, now.Now)
 	made := 0
@@ -178,7 +178,7 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 }
 
 // The packages that are kept are bounded; those that went are fetched again.
-func TestKeptPackagesAreBounded(t *testing.T) {
+func TestStore_keptPackagesAreBounded(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	packages := map[string][]byte{}
 	for _, name := range []string{"one", "two"} {
@@ -198,7 +198,7 @@ func TestKeptPackagesAreBounded(t *testing.T) {
 }
 
 // Of a large index little is kept.
-func TestKeptIndexIsSmall(t *testing.T) {
+func TestIndex_keptSizeIsSmall(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	long := strings.Repeat("a long description ", 500)
 	s.publish(t, "", map[string][]byte{

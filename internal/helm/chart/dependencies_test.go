@@ -31,7 +31,7 @@ func subchartsOf(t *testing.T, p *Package) []string {
 	return names
 }
 
-func TestMissingDependencies(t *testing.T) {
+func TestFolder_missingDependencies(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	c := dependsOn(&helmchart.Dependency{Name: "db", Version: "1.x", Repository: s.URL})(simple("web", "1.0.0"))
 	folder := folderOf(t, t.TempDir(), c, nil)
@@ -57,7 +57,7 @@ func TestMissingDependencies(t *testing.T) {
 }
 
 // Dependencies come from repositories, registries and other folders; the user's folders stay as they are.
-func TestUpdateDependencies(t *testing.T) {
+func TestUpdateDependencies_missing(t *testing.T) {
 	s, oci := serve(t), serveRegistry(t)
 	store := newStore(t, Options{RegistryConfig: filepath.Join(t.TempDir(), "none.json")})
 	s.publish(t, "", map[string][]byte{
@@ -116,7 +116,7 @@ func TestUpdateDependencies(t *testing.T) {
 }
 
 // The credentials are those of no dependency's repository, unless they are to be passed on.
-func TestDependenciesGetNoCredentials(t *testing.T) {
+func TestUpdateDependencies_noCredentialsForOthers(t *testing.T) {
 	s := serve(t)
 	s.user, s.password = testUser, testPassword
 	s.publish(t, "", map[string][]byte{"db-1.2.0.tgz": packed(t, simple("db", "1.2.0"))})
@@ -135,7 +135,7 @@ func TestDependenciesGetNoCredentials(t *testing.T) {
 }
 
 // What is there in a version that will do needs no network.
-func TestUpdateDependenciesThatAreThere(t *testing.T) {
+func TestUpdateDependencies_present(t *testing.T) {
 	store := newStore(t, Options{})
 	c := dependsOn(&helmchart.Dependency{Name: "db", Version: "1.x", Repository: "https://unreachable.invalid"})(simple("web", "1.0.0"))
 	folder := folderOf(t, t.TempDir(), c, nil)
@@ -149,7 +149,7 @@ func TestUpdateDependenciesThatAreThere(t *testing.T) {
 	}
 }
 
-func TestDependenciesThatCannotBe(t *testing.T) {
+func TestUpdateDependencies_unavailable(t *testing.T) {
 	store := newStore(t, Options{})
 	for _, c := range []struct {
 		dependency helmchart.Dependency

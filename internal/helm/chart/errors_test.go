@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-func TestServersCertificate(t *testing.T) {
+func TestTLS_serverCertificate(t *testing.T) {
 	s, oci := serve(t), serveRegistry(t)
 	content := packed(t, simple("web", "1.0.0"))
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": content})
@@ -37,7 +37,7 @@ func TestServersCertificate(t *testing.T) {
 	}
 }
 
-func TestServersForAnotherName(t *testing.T) {
+func TestTLS_otherServerName(t *testing.T) {
 	s := serve(t)
 	from := s.of("web", "")
 	from.Repository = strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
@@ -48,7 +48,7 @@ func TestServersForAnotherName(t *testing.T) {
 	texts(t, err, "localhost", "certificate")
 }
 
-func TestClientCertificate(t *testing.T) {
+func TestTLS_clientCertificate(t *testing.T) {
 	s := serve(t, func(s *httptest.Server) {
 		s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}
 	})
@@ -72,7 +72,7 @@ func TestClientCertificate(t *testing.T) {
 	installable(t, p, err, "web", "1.0.0")
 }
 
-func TestNoAnswer(t *testing.T) {
+func TestTransport_noAnswer(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestNoAnswer(t *testing.T) {
 }
 
 // A server that stops to talk, before its answer or within, is not waited for.
-func TestStalledServer(t *testing.T) {
+func TestTransport_stalledServer(t *testing.T) {
 	s := serve(t)
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})
 	release := make(chan struct{})
@@ -143,7 +143,7 @@ func TestStalledServer(t *testing.T) {
 }
 
 // A slow server that keeps talking is waited for.
-func TestSlowServer(t *testing.T) {
+func TestTransport_slowServer(t *testing.T) {
 	s := serve(t)
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})
 	const stall = 3 * time.Second // longer than a busy machine sleeps
@@ -170,7 +170,7 @@ func TestSlowServer(t *testing.T) {
 }
 
 // Cancelling ends a call at once, and its request.
-func TestCancel(t *testing.T) {
+func TestStore_cancelled(t *testing.T) {
 	s, oci := serve(t), serveRegistry(t)
 	arrived, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	hang := func(_ http.ResponseWriter, r *http.Request) bool {
@@ -201,7 +201,7 @@ func TestCancel(t *testing.T) {
 }
 
 // A failure that passes is not shown to anybody.
-func TestTransientFailures(t *testing.T) {
+func TestTransport_transientFailures(t *testing.T) {
 	s, oci := serve(t), serveRegistry(t)
 	content := packed(t, simple("web", "1.0.0"))
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": content})
@@ -242,7 +242,7 @@ func TestTransientFailures(t *testing.T) {
 	texts(t, err, "503")
 }
 
-func TestRedirectsWithoutEnd(t *testing.T) {
+func TestTransport_endlessRedirects(t *testing.T) {
 	s, oci := serve(t), serveRegistry(t)
 	around := func(w http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(w, r, r.URL.Path, http.StatusFound)
@@ -260,7 +260,7 @@ func TestRedirectsWithoutEnd(t *testing.T) {
 }
 
 // A server that sends the password back does not make it public.
-func TestPasswordInAnAnswer(t *testing.T) {
+func TestErrors_passwordInAnswer(t *testing.T) {
 	s := serveRegistry(t)
 	s.answer(func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Location", "https://"+testUser+":"+testPassword+"@"+s.host()+"/elsewhere\x7f")

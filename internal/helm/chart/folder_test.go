@@ -65,7 +65,7 @@ func snapshot(t *testing.T, folder string) map[string]string {
 	return seen
 }
 
-func TestFolderDigest(t *testing.T) {
+func TestFolderDigest_changesWithFiles(t *testing.T) {
 	store := newStore(t, Options{})
 	ignored := map[string]string{".helmignore": "*.bak\nsecret/\n", "x.bak": "1", "secret/key": "2", "doc/a.md": "3", "doc/b.md": "4"}
 	first := folderOf(t, t.TempDir(), simple("web", "1.0.0"), ignored)
@@ -123,7 +123,7 @@ func TestFolderDigest(t *testing.T) {
 	}
 }
 
-func TestFolderDigestTellsNamesFromContents(t *testing.T) {
+func TestFolderDigest_namesAndContents(t *testing.T) {
 	seen := map[string]bool{}
 	for _, files := range [][]*loader.BufferedFile{
 		{{Name: "a", Data: []byte("bc")}},
@@ -138,7 +138,7 @@ func TestFolderDigestTellsNamesFromContents(t *testing.T) {
 	}
 }
 
-func TestPathsRelativeToTheWorkingDirectory(t *testing.T) {
+func TestFolder_relativePath(t *testing.T) {
 	store := newStore(t, Options{})
 	parent := t.TempDir()
 	folderOf(t, parent, simple("web", "1.0.0"), nil)
@@ -164,7 +164,7 @@ func TestPathsRelativeToTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoCharts(t *testing.T) {
+func TestFetch_filesThatAreNoCharts(t *testing.T) {
 	store := newStore(t, Options{})
 	parent := t.TempDir()
 	write(t, filepath.Join(parent, "text.tgz"), "hello")
@@ -187,7 +187,7 @@ func TestFilesThatAreNoCharts(t *testing.T) {
 	}
 }
 
-func TestLibraryChartsAndDeprecatedOnes(t *testing.T) {
+func TestFetch_libraryAndDeprecated(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	library, old := simple("lib", "1.0.0"), simple("old", "1.0.0")
 	library.Metadata.Type, library.Templates = "library", nil
@@ -216,7 +216,7 @@ func TestLibraryChartsAndDeprecatedOnes(t *testing.T) {
 }
 
 // Helm's actions change the chart that they get; the next one gets a fresh one.
-func TestChartsAreFresh(t *testing.T) {
+func TestPackage_chartIsReadAnew(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})
 	folder := folderOf(t, t.TempDir(), simple("web", "1.0.0"), nil)

@@ -10,7 +10,7 @@ import (
 )
 
 // However an index is written, it is read as helm reads it.
-func TestIndexesAreReadAsHelmDoes(t *testing.T) {
+func TestIndex_readAsHelmDoes(t *testing.T) {
 	item := func(name, version, more string) string {
 		return fmt.Sprintf("apiVersion: v2\nname: %s\nversion: %s\ndigest: abc\nurls:\n- %s.tgz\n- other\n%s", name, version, version, more)
 	}
@@ -66,7 +66,7 @@ func TestIndexesAreReadAsHelmDoes(t *testing.T) {
 	}
 }
 
-func TestUsualIndexesAreSplit(t *testing.T) {
+func TestIndex_usualOnesAreSplit(t *testing.T) {
 	_, parts, ok := splitIndex(largeIndex(3, 2))
 	if !ok || len(parts) != 3 {
 		t.Fatalf("%d parts, %v", len(parts), ok)
@@ -79,7 +79,7 @@ func TestUsualIndexesAreSplit(t *testing.T) {
 }
 
 // Of a large index, helm's code sees a small part at a time.
-func TestLargeIndexesAreReadInParts(t *testing.T) {
+func TestIndex_largeOneIsReadInParts(t *testing.T) {
 	body := largeIndex(100, 60)
 	beside, parts, ok := splitIndex(body)
 	if !ok || len(parts) != 100 || len(beside) > 100 {

@@ -12,7 +12,7 @@ import (
 )
 
 // Credentials go to the repository's server alone, whether the package is elsewhere or a redirect leads there.
-func TestCredentialsStayWithTheirServer(t *testing.T) {
+func TestCredentials_stayWithTheirServer(t *testing.T) {
 	main, other := serve(t), serve(t)
 	main.user, main.password = testUser, testPassword
 	content := packed(t, simple("web", "1.0.0"))
@@ -46,7 +46,7 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 	}
 }
 
-func TestRepositoryCredentials(t *testing.T) {
+func TestCredentials_repository(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	s.user, s.password = testUser, testPassword
 	content := packed(t, simple("web", "1.0.0"))
@@ -73,7 +73,7 @@ func TestRepositoryCredentials(t *testing.T) {
 	}
 }
 
-func TestCredentialsInURLs(t *testing.T) {
+func TestCredentials_inURLs(t *testing.T) {
 	store := newStore(t, Options{})
 	for _, from := range []Source{
 		{Repository: "https://u:" + testPassword + "@charts.example.com", Chart: "web"},
@@ -92,7 +92,7 @@ func TestCredentialsInURLs(t *testing.T) {
 	}
 }
 
-func TestRegistryCredentials(t *testing.T) {
+func TestCredentials_registry(t *testing.T) {
 	s, store := serveRegistry(t), newStore(t, Options{})
 	s.push(t, "web:1.0.0", packed(t, simple("web", "1.0.0")))
 	from := s.of("web", "1.0.0")
@@ -111,7 +111,7 @@ func TestRegistryCredentials(t *testing.T) {
 }
 
 // Without given credentials, those that helm registry login or docker login left are taken.
-func TestRegistryCredentialsOfFiles(t *testing.T) {
+func TestCredentials_registryFromFiles(t *testing.T) {
 	s := serveRegistry(t)
 	content := packed(t, simple("web", "1.0.0"))
 	s.push(t, "web:1.0.0", content)
@@ -161,7 +161,7 @@ func TestRegistryCredentialsOfFiles(t *testing.T) {
 }
 
 // Most registries want a token, which they give for credentials, and many keep content elsewhere.
-func TestRegistryWithTokensAndAnotherStore(t *testing.T) {
+func TestCredentials_registryTokensAndBlobStore(t *testing.T) {
 	const token = "a-token-for-web"
 	oci, elsewhere := serveRegistry(t), serve(t)
 	content := packed(t, simple("web", "1.0.0"))
@@ -207,7 +207,7 @@ func TestRegistryWithTokensAndAnotherStore(t *testing.T) {
 }
 
 // A program that keeps credentials and fails is named.
-func TestRegistryCredentialsThatCannotBeRead(t *testing.T) {
+func TestCredentials_registryUnreadable(t *testing.T) {
 	oci := serveRegistry(t)
 	newStore(t, Options{})
 	file := filepath.Join(t.TempDir(), "config.json")

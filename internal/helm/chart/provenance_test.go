@@ -43,7 +43,7 @@ func signed(t *testing.T, key *openpgp.Entity, name string, content []byte) []by
 	return []byte(text)
 }
 
-func TestProvenance(t *testing.T) {
+func TestProvenance_verified(t *testing.T) {
 	s, oci, store := serve(t), serveRegistry(t), newStore(t, Options{})
 	keys := t.TempDir()
 	key, keyring := newKeyring(t, keys, "owner")
@@ -82,7 +82,7 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-func TestProvenanceOfAnotherPackage(t *testing.T) {
+func TestProvenance_otherPackage(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	key, keyring := newKeyring(t, t.TempDir(), "owner")
 	content := packed(t, simple("web", "1.0.0"))

@@ -25,7 +25,7 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-func TestRegistryVersionChoice(t *testing.T) {
+func TestRegistry_versionChoice(t *testing.T) {
 	s, store := serveRegistry(t), newStore(t, Options{})
 	packages := map[string][]byte{}
 	for _, version := range []string{"1.0.0", "1.2.3", "2.0.0", "2.1.0-rc.1", "0.9.0+build.7"} {
@@ -64,7 +64,7 @@ func TestRegistryVersionChoice(t *testing.T) {
 	}
 }
 
-func TestRegistryReferences(t *testing.T) {
+func TestRegistry_references(t *testing.T) {
 	s, store := serveRegistry(t), newStore(t, Options{})
 	content := packed(t, simple("web", "1.0.0+b.1"))
 	s.push(t, "web:1.0.0+b.1", content)
@@ -102,7 +102,7 @@ func TestRegistryReferences(t *testing.T) {
 }
 
 // Resolve reads no content, and few requests serve all who ask.
-func TestRegistryResolveReadsTheManifestAlone(t *testing.T) {
+func TestRegistry_resolveReadsManifestAlone(t *testing.T) {
 	s, store := serveRegistry(t), newStore(t, Options{})
 	content := packed(t, simple("web", "1.0.0"))
 	s.push(t, "web:1.0.0", content)
@@ -125,7 +125,7 @@ func TestRegistryResolveReadsTheManifestAlone(t *testing.T) {
 	}
 }
 
-func TestRegistryNewContentUnderTheTag(t *testing.T) {
+func TestRegistry_newContentUnderTag(t *testing.T) {
 	s, now := serveRegistry(t), newClock()
 	store := newStore(t, Options{Now: now.Now})
 	var last string
@@ -147,7 +147,7 @@ func TestRegistryNewContentUnderTheTag(t *testing.T) {
 	}
 }
 
-func TestRegistryUnknown(t *testing.T) {
+func TestRegistry_unknownChart(t *testing.T) {
 	s, store := serveRegistry(t), newStore(t, Options{})
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0", "1.5.0"} {
 		s.push(t, "web:"+version, packed(t, simple("web", version)))
@@ -166,7 +166,7 @@ func TestRegistryUnknown(t *testing.T) {
 	}
 }
 
-func TestRegistryOfOtherThings(t *testing.T) {
+func TestRegistry_otherArtifacts(t *testing.T) {
 	s, store := serveRegistry(t), newStore(t, Options{})
 	image, err := random.Image(100, 1)
 	if err != nil {
@@ -194,7 +194,7 @@ func TestRegistryOfOtherThings(t *testing.T) {
 }
 
 // What is no chart is called what it is; what is one needs no annotations.
-func TestRegistryManifests(t *testing.T) {
+func TestRegistry_manifests(t *testing.T) {
 	s := serveRegistry(t)
 	content := packed(t, simple("web", "1.0.0"))
 	s.push(t, "web:1.0.0", content)
@@ -251,7 +251,7 @@ func TestRegistryManifests(t *testing.T) {
 }
 
 // A chart may be one of several artifacts of an index.
-func TestRegistryChartInAnIndex(t *testing.T) {
+func TestRegistry_chartInIndex(t *testing.T) {
 	s, store := serveRegistry(t), newStore(t, Options{})
 	s.push(t, "web:1.0.0", packed(t, simple("web", "1.0.0")))
 	found, err := remote.Image(s.tag(t, "web:1.0.0"), s.options()...)
@@ -266,7 +266,7 @@ func TestRegistryChartInAnIndex(t *testing.T) {
 	installable(t, p, err, "web", "1.0.0")
 }
 
-func TestRegistryDamagedContent(t *testing.T) {
+func TestRegistry_damagedContent(t *testing.T) {
 	s, store := serveRegistry(t), newStore(t, Options{})
 	content := packed(t, simple("web", "1.0.0"))
 	s.push(t, "web:1.0.0", content)
@@ -291,7 +291,7 @@ func TestRegistryDamagedContent(t *testing.T) {
 	}
 }
 
-func TestRegistryWithoutTLS(t *testing.T) {
+func TestRegistry_withoutTLS(t *testing.T) {
 	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(s.Close)
 	tls := serveRegistry(t)
@@ -321,7 +321,7 @@ func TestRegistryWithoutTLS(t *testing.T) {
 }
 
 // An index may place its charts in a registry, as Bitnami's does.
-func TestRepositoryThatPointsToARegistry(t *testing.T) {
+func TestRepository_pointsToRegistry(t *testing.T) {
 	oci, s := serveRegistry(t), serve(t)
 	content := packed(t, simple("web", "1.0.0"))
 	oci.push(t, "web:1.0.0", content)
@@ -340,7 +340,7 @@ func TestRepositoryThatPointsToARegistry(t *testing.T) {
 }
 
 // The same package has one digest, wherever it lies.
-func TestOneDigestEverywhere(t *testing.T) {
+func TestDigest_sameFromAllSources(t *testing.T) {
 	oci, s, store := serveRegistry(t), serve(t), newStore(t, Options{})
 	content := packed(t, simple("web", "1.0.0"))
 	oci.push(t, "web:1.0.0", content)

@@ -14,7 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/repo"
 )
 
-func TestRepositoryVersionChoice(t *testing.T) {
+func TestRepository_versionChoice(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	packages := map[string][]byte{}
 	for _, version := range []string{"1.0.0", "1.2.0", "1.2.3", "2.0.0", "2.1.0-rc.1", "0.9.0+build.7"} {
@@ -53,7 +53,7 @@ func TestRepositoryVersionChoice(t *testing.T) {
 	}
 }
 
-func TestRepositoryUnknown(t *testing.T) {
+func TestRepository_unknownChart(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	packages := map[string][]byte{"wide-1.0.0.tgz": packed(t, simple("wide", "1.0.0"))}
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0", "1.5.0", "1.6.0"} {
@@ -91,7 +91,7 @@ func TestRepositoryUnknown(t *testing.T) {
 	}
 }
 
-func TestRepositoryOnlyPrereleases(t *testing.T) {
+func TestRepository_onlyPrereleases(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	s.publish(t, "", map[string][]byte{"web-1.0.0-rc.1.tgz": packed(t, simple("web", "1.0.0-rc.1"))})
 	_, err := store.Resolve(t.Context(), s.of("web", ""))
@@ -101,7 +101,7 @@ func TestRepositoryOnlyPrereleases(t *testing.T) {
 	texts(t, err, "stable", "devel", "1.0.0-rc.1")
 }
 
-func TestRepositoryDigests(t *testing.T) {
+func TestRepository_digests(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	content := packed(t, simple("web", "1.0.0"))
 	s.put("/web.tgz", content)
@@ -142,7 +142,7 @@ func TestRepositoryDigests(t *testing.T) {
 }
 
 // A repository whose content changes under a version is seen as it is a minute later, by other stores at once.
-func TestRepositoryNewContentUnderTheVersion(t *testing.T) {
+func TestRepository_newContentUnderVersion(t *testing.T) {
 	s, now := serve(t), newClock()
 	store := newStore(t, Options{Now: now.Now})
 	from := s.of("web", "1.0.0")
@@ -200,7 +200,7 @@ func TestRepositoryNewContentUnderTheVersion(t *testing.T) {
 	}
 }
 
-func TestRepositoryDeclaredPackageIsMissing(t *testing.T) {
+func TestRepository_packageIsMissing(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})
 	s.put("/web-1.0.0.tgz", nil)
@@ -211,7 +211,7 @@ func TestRepositoryDeclaredPackageIsMissing(t *testing.T) {
 	texts(t, err, "web 1.0.0", "web-1.0.0.tgz", "404")
 }
 
-func TestRepositoryWithAnotherChartInThePackage(t *testing.T) {
+func TestRepository_otherChartInPackage(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	s.publish(t, "", map[string][]byte{"web-v1.0.0.tgz": packed(t, simple("web", "v1.0.0"))})
 	index := bytes.ReplaceAll(s.files["/index.yaml"], []byte("version: v1.0.0"), []byte("version: 1.0.0"))
@@ -232,7 +232,7 @@ func TestRepositoryWithAnotherChartInThePackage(t *testing.T) {
 	texts(t, err, "other 1.0.0", "web 1.0.0")
 }
 
-func TestPackageByURL(t *testing.T) {
+func TestFetch_packageByURL(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	content := packed(t, simple("web", "1.2.3"))
 	s.put("/download", content)
@@ -267,7 +267,7 @@ func TestPackageByURL(t *testing.T) {
 	texts(t, err, "web page")
 }
 
-func TestIndexThatIsNone(t *testing.T) {
+func TestIndex_invalid(t *testing.T) {
 	s := serve(t)
 	for text, wanted := range map[string]string{
 		"<html><body>log in</body></html>": "web page",
@@ -287,7 +287,7 @@ func TestIndexThatIsNone(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestStore_sizeLimits(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	content := packed(t, simple("web", "1.0.0"))
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": content})
@@ -308,7 +308,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPRepository(t *testing.T) {
+func TestRepository_plainHTTP(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})
 	plain := newPlainServer(t, s)
@@ -321,7 +321,7 @@ func TestPlainHTTPRepository(t *testing.T) {
 	texts(t, err, "does not speak TLS")
 }
 
-func TestWrongKindsOfSources(t *testing.T) {
+func TestSource_invalid(t *testing.T) {
 	store := newStore(t, Options{})
 	for _, from := range []Source{
 		{},

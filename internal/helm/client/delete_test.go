@@ -39,7 +39,9 @@ func (f *front) handOver(t *testing.T, namespace, name, release string) {
 	must(t, err)
 }
 
-func TestObjectsOfOtherReleasesStay(t *testing.T) {
+func TestDelete_keepsObjectsOfOtherReleases(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 
@@ -86,7 +88,9 @@ func TestObjectsOfOtherReleasesStay(t *testing.T) {
 	}
 }
 
-func TestUninstallOfNothingButOthers(t *testing.T) {
+func TestDelete_onlyObjectsOfOthers(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web"})
@@ -104,7 +108,9 @@ func TestUninstallOfNothingButOthers(t *testing.T) {
 	}
 }
 
-func TestUpgradeFailsWhenItCannotDelete(t *testing.T) {
+func TestDelete_failureFailsUpgrade(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web"})

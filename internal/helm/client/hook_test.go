@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestHooks(t *testing.T) {
+func TestHook_ends(t *testing.T) {
+	t.Parallel()
+
 	const fails = `addontest/fail: "exit code 3: no such table"`
 
 	pod := func(annotation string) string {
@@ -65,8 +67,10 @@ spec: {restartPolicy: Never, containers: [{name: check, image: "registry.example
 	}
 }
 
-// TestJobsThatVanishUnseen: nothing was observed between their end and their deletion.
-func TestJobsThatVanishUnseen(t *testing.T) {
+// TestHook_jobVanishesUnseen: nothing was observed between their end and their deletion.
+func TestHook_jobVanishesUnseen(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
@@ -100,7 +104,9 @@ func TestJobsThatVanishUnseen(t *testing.T) {
 	}
 }
 
-func TestJobsOfTheReleaseAreWaitedForWhenAsked(t *testing.T) {
+func TestWait_jobsWhenAsked(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
@@ -120,7 +126,9 @@ func TestJobsOfTheReleaseAreWaitedForWhenAsked(t *testing.T) {
 	}
 }
 
-func TestInterruptedHookIsRecorded(t *testing.T) {
+func TestHook_interruptedIsRecorded(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 

@@ -37,7 +37,9 @@ func await(t *testing.T, ctx context.Context, check func(name string) (string, e
 	return (&client{s: s}).await(list, 0, func(_ context.Context, info *resource.Info) (string, error) { return check(info.Name) })
 }
 
-func TestAllHaveToBeReadyAtTheSameTime(t *testing.T) {
+func TestWait_allReadyAtTheSameTime(t *testing.T) {
+	t.Parallel()
+
 	var asked []string
 
 	must(t, await(t, t.Context(), func(name string) (string, error) {
@@ -59,7 +61,9 @@ func TestAllHaveToBeReadyAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAskedFurtherWhenNobodyAnswers(t *testing.T) {
+func TestWait_noAnswerEndsPass(t *testing.T) {
+	t.Parallel()
+
 	ctx, cancel := context.WithCancel(t.Context())
 
 	var asked []string
@@ -90,7 +94,9 @@ func TestNobodyIsAskedFurtherWhenNobodyAnswers(t *testing.T) {
 	}
 }
 
-func TestWhatNoAttemptChangesEndsAWait(t *testing.T) {
+func TestWait_permanentRefusalEnds(t *testing.T) {
+	t.Parallel()
+
 	things := schema.GroupResource{Resource: "things"}
 
 	for _, test := range []struct {
@@ -123,7 +129,9 @@ func TestWhatNoAttemptChangesEndsAWait(t *testing.T) {
 	}
 }
 
-func TestCauses(t *testing.T) {
+func TestErrors_causes(t *testing.T) {
+	t.Parallel()
+
 	late, cancel := context.WithTimeoutCause(t.Context(), 0, errors.New("not within 30m0s"))
 	defer cancel()
 	<-late.Done()
@@ -150,7 +158,9 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-func TestPhaseOfAPod(t *testing.T) {
+func TestWait_phaseOfPod(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t)})
 	c := s.client()

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestRecordThatIsTooLarge(t *testing.T) {
+func TestRecords_tooLarge(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t)})
 
@@ -34,7 +36,9 @@ func TestRecordThatIsTooLarge(t *testing.T) {
 	}
 }
 
-func TestRecordThatFailsIsRemembered(t *testing.T) {
+func TestRecords_failureIsRemembered(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
@@ -63,7 +67,9 @@ func TestRecordThatFailsIsRemembered(t *testing.T) {
 	must(t, s.RecordError())
 }
 
-func TestRecordThatIsDamaged(t *testing.T) {
+func TestRecords_damaged(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 
@@ -91,7 +97,7 @@ func TestRecordThatIsDamaged(t *testing.T) {
 	}
 }
 
-func TestGraceBeginsWithTheEnd(t *testing.T) {
+func TestSession_graceBeginsWithTheEnd(t *testing.T) {
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 

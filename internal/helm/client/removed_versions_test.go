@@ -48,7 +48,7 @@ func aged(t *testing.T, s *Session, name string) {
 	must(t, releases.Update(rel))
 }
 
-func TestFormerKinds(t *testing.T) {
+func TestBuild_removedKinds(t *testing.T) {
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 
@@ -99,7 +99,7 @@ func TestFormerKinds(t *testing.T) {
 	}
 }
 
-func TestFormerKindsAreNotWritten(t *testing.T) {
+func TestBuild_removedKindsAreNotWritten(t *testing.T) {
 	f := newFront(t)
 	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t)})
 
@@ -115,9 +115,9 @@ func TestFormerKindsAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestSilentAPIsAreNoFormerKinds: what is served by a server of its own is not gone when that does not
+// TestBuild_silentAPIIsNoRemovedKind: what is served by a server of its own is not gone when that does not
 // answer.
-func TestSilentAPIsAreNoFormerKinds(t *testing.T) {
+func TestBuild_silentAPIIsNoRemovedKind(t *testing.T) {
 	f := newFront(t)
 	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t)})
 
@@ -163,7 +163,7 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 `
 
-func TestDefinitionsAreUsableAtOnceAndFoundByOthers(t *testing.T) {
+func TestReady_definitionsAreUsableAtOnce(t *testing.T) {
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	slots := NewSlots(0)

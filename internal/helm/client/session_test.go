@@ -227,7 +227,9 @@ spec:
 `
 }
 
-func TestInstallUpgradeUninstall(t *testing.T) {
+func TestSession_installUpgradeUninstall(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web"})
@@ -266,7 +268,9 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	}
 }
 
-func TestWarningsOfTheAPIAreTold(t *testing.T) {
+func TestSession_tellsWarningsOfTheAPI(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 
 	var told []string

@@ -13,9 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestTwentyAddonsThatWaitForEachOther: the pods of nineteen need a service account that the
+// TestSlots_twentyReleasesThatWait: the pods of nineteen need a service account that the
 // twentieth brings, which begins when the others have all slots and wait.
-func TestTwentyAddonsThatWaitForEachOther(t *testing.T) {
+func TestSlots_twentyReleasesThatWait(t *testing.T) {
+	t.Parallel()
+
 	const addons = 20
 
 	f := newFront(t)
@@ -83,7 +85,9 @@ func TestTwentyAddonsThatWaitForEachOther(t *testing.T) {
 	}
 }
 
-func TestWorkEndsWithItsContext(t *testing.T) {
+func TestSlots_workEndsWithContext(t *testing.T) {
+	t.Parallel()
+
 	slots := NewSlots(1)
 	busy, stuck := place{slots: slots}, place{slots: slots}
 

@@ -24,8 +24,10 @@ func throttle(w http.ResponseWriter, after string) bool {
 	return true
 }
 
-// TestThrottledRequestsAreRepeated: a busy API costs a moment, and no release.
-func TestThrottledRequestsAreRepeated(t *testing.T) {
+// TestThrottle_requestsAreRepeated: a busy API costs a moment, and no release.
+func TestThrottle_requestsAreRepeated(t *testing.T) {
+	t.Parallel()
+
 	for name, after := range map[string]string{"soon": "1", "late": "30", "whenever": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,9 +65,11 @@ func TestThrottledRequestsAreRepeated(t *testing.T) {
 	}
 }
 
-// TestThrottledForGood: it is asked so many times and no more, although client-go would repeat each of
+// TestThrottle_forGood: it is asked so many times and no more, although client-go would repeat each of
 // these by itself.
-func TestThrottledForGood(t *testing.T) {
+func TestThrottle_forGood(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t), Pause: time.Millisecond})
 
@@ -110,8 +114,10 @@ func TestThrottledForGood(t *testing.T) {
 	}
 }
 
-// TestNobodySleepsAfterTheContext: what is waited for is not, once the context has ended.
-func TestNobodySleepsAfterTheContext(t *testing.T) {
+// TestThrottle_endsWithContext: what is waited for is not, once the context has ended.
+func TestThrottle_endsWithContext(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -46,7 +46,9 @@ func idle(t *testing.T) {
 	})
 }
 
-func TestInterruptedWaitEndsAtOnceAndIsRecorded(t *testing.T) {
+func TestWait_interruptedIsRecorded(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 
@@ -91,7 +93,9 @@ func TestInterruptedWaitEndsAtOnceAndIsRecorded(t *testing.T) {
 	idle(t)
 }
 
-func TestNothingIsAskedAfterTheGrace(t *testing.T) {
+func TestSession_nothingIsAskedAfterGrace(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 
@@ -127,7 +131,9 @@ func TestNothingIsAskedAfterTheGrace(t *testing.T) {
 	}
 }
 
-func TestTimeoutNamesWhatIsNotReady(t *testing.T) {
+func TestWait_timeoutNamesWhatIsNotReady(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace, Redact: func(text string) string {
@@ -162,7 +168,9 @@ func TestTimeoutNamesWhatIsNotReady(t *testing.T) {
 	}
 }
 
-func TestDaemonSetIsWaitedForUntilAPodIsReady(t *testing.T) {
+func TestReady_daemonSetWithoutReadyPod(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
@@ -181,7 +189,9 @@ func TestDaemonSetIsWaitedForUntilAPodIsReady(t *testing.T) {
 	}
 }
 
-func TestWaitOutlastsAnAPIThatIsAway(t *testing.T) {
+func TestWait_outlastsAPIThatIsAway(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
@@ -218,7 +228,9 @@ func TestWaitOutlastsAnAPIThatIsAway(t *testing.T) {
 	}
 }
 
-func TestWaitNamesAnAPIThatStaysAway(t *testing.T) {
+func TestWait_namesAPIThatStaysAway(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
@@ -235,7 +247,9 @@ func TestWaitNamesAnAPIThatStaysAway(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWhenItsNamespaceGoes(t *testing.T) {
+func TestWait_endsWithNamespace(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
@@ -257,7 +271,9 @@ func TestWaitEndsWhenItsNamespaceGoes(t *testing.T) {
 	}
 }
 
-func TestDeletionIsWaitedForAndNamesFinalizers(t *testing.T) {
+func TestWaitForDelete_namesFinalizers(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
@@ -292,7 +308,9 @@ func TestDeletionIsWaitedForAndNamesFinalizers(t *testing.T) {
 	must(t, c.WaitForDelete(list, time.Minute))
 }
 
-func TestRefusalsEndWaits(t *testing.T) {
+func TestWait_refusalEnds(t *testing.T) {
+	t.Parallel()
+
 	f := newFront(t)
 	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t)})
 

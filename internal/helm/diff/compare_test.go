@@ -88,7 +88,7 @@ func texts(changes []diff.Change) []string {
 	return lines
 }
 
-func TestCompare(t *testing.T) {
+func TestCompare_verbs(t *testing.T) {
 	t.Parallel()
 
 	redact := func(text string) string { return strings.ReplaceAll(text, "hunter4", "(sensitive)") }
@@ -123,7 +123,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestCompareTheSame(t *testing.T) {
+func TestCompare_same(t *testing.T) {
 	t.Parallel()
 
 	objects := parse(t, before)
@@ -136,8 +136,8 @@ func TestCompareTheSame(t *testing.T) {
 	}
 }
 
-// TestCompareHidesSecrets is for the ways in which the content of a Secret may change.
-func TestCompareHidesSecrets(t *testing.T) {
+// TestCompare_hidesSecrets is for the ways in which the content of a Secret may change.
+func TestCompare_hidesSecrets(t *testing.T) {
 	t.Parallel()
 
 	secret := func(rest string) string {
@@ -164,7 +164,7 @@ func TestCompareHidesSecrets(t *testing.T) {
 	}
 }
 
-func TestLongChangesAreCut(t *testing.T) {
+func TestChange_longOnesAreCut(t *testing.T) {
 	t.Parallel()
 
 	fields := make([]diff.Field, 0, 40)
@@ -187,7 +187,7 @@ func TestLongChangesAreCut(t *testing.T) {
 	}
 }
 
-func TestLongValuesShowWhereTheyDiffer(t *testing.T) {
+func TestField_longValuesShowWhereTheyDiffer(t *testing.T) {
 	t.Parallel()
 
 	start := "line one is quite long, and so long that nobody sees the end of it: " + strings.Repeat("x", 60)

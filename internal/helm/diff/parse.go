@@ -102,24 +102,13 @@ func appendObjects(objects []Object, content map[string]any, namespace string) (
 		return nil, errors.New("an object without kind or apiVersion")
 	}
 
-	items, isList := itemsOf(content)
-	if !isList || !strings.HasSuffix(found.Kind, "List") {
-		return append(objects, found), nil
+	items, isList, err := Items(content)
+	if !isList || err != nil {
+		return append(objects, found), err
 	}
 
 	for i, item := range items {
-		inner, ok := item.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("item %d of %s is no object", i, found.Kind)
-		}
-
-		// as the API's own decoder has it (apimachinery, unstructured, decodeToList)
-		if kind := strings.TrimSuffix(found.Kind, "List"); kind != "" && inner["kind"] == nil && inner["apiVersion"] == nil {
-			inner["kind"], inner["apiVersion"] = kind, found.APIVersion
-		}
-
-		var err error
-		if objects, err = appendObjects(objects, inner, namespace); err != nil {
+		if objects, err = appendObjects(objects, item, namespace); err != nil {
 			return nil, fmt.Errorf("item %d of %s: %w", i, found.Kind, err)
 		}
 	}
@@ -127,15 +116,29 @@ func appendObjects(objects []Object, content map[string]any, namespace string) (
 	return objects, nil
 }
 
-// itemsOf are the items of a list. One whose items are null has none, as the API's own decoder has it
-// (apimachinery 0.36, unstructured, detectList): templates leave that where they render nothing.
-func itemsOf(content map[string]any) (items []any, isList bool) {
-	value, there := content["items"]
-	if there && value == nil {
-		return nil, true
+// Items are the objects in a list, with the kind and version that it gives them, as the API's own decoder has it (apimachinery 0.36,
+// unstructured, detectList and decodeToList). One whose items are null has none: templates leave that where they render nothing.
+func Items(list map[string]any) (items []map[string]any, isList bool, err error) {
+	kind, _ := list["kind"].(string)
+	value, there := list["items"]
+	all, ok := value.([]any)
+
+	if !there || value != nil && !ok || !strings.HasSuffix(kind, "List") {
+		return nil, false, nil
 	}
 
-	items, isList = value.([]any)
+	for i, item := range all {
+		inner, ok := item.(map[string]any)
+		if !ok {
+			return nil, true, fmt.Errorf("item %d of %s is no object", i, kind)
+		}
 
-	return items, isList
+		if one := strings.TrimSuffix(kind, "List"); one != "" && inner["kind"] == nil && inner["apiVersion"] == nil {
+			inner["kind"], inner["apiVersion"] = one, list["apiVersion"]
+		}
+
+		items = append(items, inner)
+	}
+
+	return items, true, nil
 }

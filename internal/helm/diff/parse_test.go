@@ -67,7 +67,7 @@ func parse(t *testing.T, text string) []diff.Object {
 	return objects
 }
 
-func TestParse(t *testing.T) {
+func TestParse_objects(t *testing.T) {
 	t.Parallel()
 
 	objects := parse(t, rendered)
@@ -103,7 +103,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseNothing(t *testing.T) {
+func TestParse_nothing(t *testing.T) {
 	t.Parallel()
 
 	for _, text := range []string{"", "\n", "---\n", "# nothing", "---\n---\n# Source: a\n---\nnull\n---\n{}\n"} {
@@ -113,7 +113,7 @@ func TestParseNothing(t *testing.T) {
 	}
 }
 
-func TestParseErrors(t *testing.T) {
+func TestParse_errors(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -143,8 +143,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestKey is for charts that move an object to a newer version of its API.
-func TestKey(t *testing.T) {
+// TestKey_withoutVersion is for charts that move an object to a newer version of its API.
+func TestKey_withoutVersion(t *testing.T) {
 	t.Parallel()
 
 	objects := parse(t, `
@@ -166,8 +166,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestEmptyLists is for charts that render a list around what there may be none of.
-func TestEmptyLists(t *testing.T) {
+// TestParse_emptyLists is for charts that render a list around what there may be none of.
+func TestParse_emptyLists(t *testing.T) {
 	t.Parallel()
 
 	for _, text := range []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheck_invalidPatches(t *testing.T) {
 	t.Parallel()
 
 	target := &postrender.Target{Kind: "Deployment"}

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 )
 
 // document is one of what was rendered.
@@ -73,45 +75,18 @@ func readDocument(text string) (*document, error) {
 		return read, nil
 	}
 
-	kind, _ := object["kind"].(string)
-	items, isList := itemsOf(object)
+	items, isList, err := diff.Items(object)
 
-	if !isList || !strings.HasSuffix(kind, "List") {
+	switch {
+	case err != nil:
+		return nil, err
+	case isList:
+		read.list, read.objects = object, items
+	default:
 		read.objects = []map[string]any{object}
-
-		return read, nil
-	}
-
-	read.list = object
-
-	for i, item := range items {
-		inner, ok := item.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("item %d of %s is no object", i, kind)
-		}
-
-		// as the API's own decoder has it (apimachinery, unstructured, decodeToList)
-		if one := strings.TrimSuffix(kind, "List"); one != "" && inner["kind"] == nil && inner["apiVersion"] == nil {
-			inner["kind"], inner["apiVersion"] = one, object["apiVersion"]
-		}
-
-		read.objects = append(read.objects, inner)
 	}
 
 	return read, nil
-}
-
-// itemsOf are the items of a list. One whose items are null has none, as the API's own decoder has it
-// (apimachinery 0.36, unstructured, detectList).
-func itemsOf(object map[string]any) (items []any, isList bool) {
-	value, there := object["items"]
-	if there && value == nil {
-		return nil, true
-	}
-
-	items, isList = value.([]any)
-
-	return items, isList
 }
 
 func (d *document) writeTo(patched *bytes.Buffer) error {

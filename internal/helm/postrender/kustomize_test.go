@@ -40,8 +40,8 @@ metadata: {name: web, namespace: apps}
 spec: {list: [{name: a, value: 1}, {name: b, value: 2}], map: {a: 1, b: 2}}
 `
 
-// TestAsKustomize compares with a build of kustomize.
-func TestAsKustomize(t *testing.T) {
+// TestRenderer_asKustomize compares with a build of kustomize.
+func TestRenderer_asKustomize(t *testing.T) {
 	t.Parallel()
 
 	for name, patch := range map[string]postrender.Patch{

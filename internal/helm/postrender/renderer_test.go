@@ -133,7 +133,7 @@ func objects(t *testing.T, rendered string) []diff.Object {
 
 func on(kind, name string) *postrender.Target { return &postrender.Target{Kind: kind, Name: name} }
 
-func TestNothingIsChangedWithoutPatches(t *testing.T) {
+func TestRenderer_withoutPatches(t *testing.T) {
 	t.Parallel()
 
 	if got := run(t, chart); got != chart {
@@ -141,7 +141,7 @@ func TestNothingIsChangedWithoutPatches(t *testing.T) {
 	}
 }
 
-func TestPatches(t *testing.T) {
+func TestRenderer_patches(t *testing.T) {
 	t.Parallel()
 
 	const named = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
@@ -236,8 +236,8 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestObjectsSurvive patches all objects, and checks whether anything but the patched field is another one.
-func TestObjectsSurvive(t *testing.T) {
+// TestRenderer_keepsObjects patches all objects, and checks whether anything but the patched field is another one.
+func TestRenderer_keepsObjects(t *testing.T) {
 	t.Parallel()
 
 	for name, patch := range map[string]string{
@@ -269,8 +269,8 @@ func TestObjectsSurvive(t *testing.T) {
 	}
 }
 
-// TestOtherDocumentsStay is for what no patch is for: not a byte of it changes, and the order stays.
-func TestOtherDocumentsStay(t *testing.T) {
+// TestRenderer_keepsOtherDocuments is for what no patch is for: not a byte of it changes, and the order stays.
+func TestRenderer_keepsOtherDocuments(t *testing.T) {
 	t.Parallel()
 
 	got := run(t, chart, postrender.Patch{Patch: "[{op: replace, path: /spec/replicas, value: 2}]", Target: on("Deployment", "")})
@@ -293,8 +293,8 @@ func TestOtherDocumentsStay(t *testing.T) {
 	}
 }
 
-// TestAwkwardTextsSurviveAMerge is for texts that kustomize's YAML library takes for something else.
-func TestAwkwardTextsSurviveAMerge(t *testing.T) {
+// TestRenderer_keepsAwkwardTexts is for texts that kustomize's YAML library takes for something else.
+func TestRenderer_keepsAwkwardTexts(t *testing.T) {
 	t.Parallel()
 
 	data := map[string]any{}
@@ -320,7 +320,7 @@ func TestAwkwardTextsSurviveAMerge(t *testing.T) {
 	}
 }
 
-func TestPatchesThatFail(t *testing.T) {
+func TestRenderer_patchesThatFail(t *testing.T) {
 	t.Parallel()
 
 	good := postrender.Patch{Patch: "metadata: {labels: {a: b}}", Target: &postrender.Target{}}
@@ -349,8 +349,8 @@ func TestPatchesThatFail(t *testing.T) {
 	}
 }
 
-// TestEmptyListsStay is for charts that render a list around what there may be none of.
-func TestEmptyListsStay(t *testing.T) {
+// TestRenderer_keepsEmptyLists is for charts that render a list around what there may be none of.
+func TestRenderer_keepsEmptyLists(t *testing.T) {
 	t.Parallel()
 
 	for _, items := range []string{"items: null", "items: []", "items:"} {
@@ -365,8 +365,8 @@ func TestEmptyListsStay(t *testing.T) {
 
 const one = "{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}\n"
 
-// TestAtTheSameTime is for addons that are rendered side by side: kustomize has global state.
-func TestAtTheSameTime(t *testing.T) {
+// TestRenderer_atTheSameTime is for addons that are rendered side by side: kustomize has global state.
+func TestRenderer_atTheSameTime(t *testing.T) {
 	t.Parallel()
 
 	var group sync.WaitGroup

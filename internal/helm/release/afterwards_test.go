@@ -31,7 +31,7 @@ func hiccup(proxy *faultProxy, records int) {
 
 // A server that goes away after the last record was written hides nothing of what was done, and of what
 // failed neither.
-func TestHiccupAfterTheLastRecord(t *testing.T) {
+func TestApply_noAnswerAfterLastRecord(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
@@ -60,7 +60,7 @@ func TestHiccupAfterTheLastRecord(t *testing.T) {
 }
 
 // What cannot be swept up is no reason to take a release for failed that is as it should be.
-func TestSweepThatIsForbidden(t *testing.T) {
+func TestApply_sweepIsForbidden(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -97,7 +97,7 @@ func TestSweepThatIsForbidden(t *testing.T) {
 }
 
 // A removal is done when the release is gone, whoever may delete its Lease.
-func TestLeaseThatCannotBeDeleted(t *testing.T) {
+func TestRemove_leaseCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")

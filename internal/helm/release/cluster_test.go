@@ -159,7 +159,7 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-func TestLifeOfARelease(t *testing.T) {
+func TestApply_lifeOfRelease(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
@@ -225,7 +225,7 @@ func (p *place) leases(t *testing.T, name release.Name) int {
 	return count
 }
 
-func TestCreateLeavesOthersAlone(t *testing.T) {
+func TestAdopt_createLeavesForeignReleases(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -271,7 +271,7 @@ func TestCreateLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-func TestFailedHookIsNamed(t *testing.T) {
+func TestApply_namesFailedHook(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), packageOf(t, addontest.WithHooks.Package("1.0.0"))
@@ -300,7 +300,7 @@ func TestFailedHookIsNamed(t *testing.T) {
 	same(t, "done", outcome.Done, []string{"installed revision 2"})
 }
 
-func TestWaitInVain(t *testing.T) {
+func TestApply_namesWhatIsNotReady(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
@@ -333,7 +333,7 @@ func TestWaitInVain(t *testing.T) {
 	}
 }
 
-func TestInterruptedWaitLeavesNothingRunning(t *testing.T) {
+func TestApply_interruptedLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))

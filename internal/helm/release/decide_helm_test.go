@@ -171,7 +171,7 @@ func anyHistory(random *rand.Rand) release.Observation {
 
 // Whatever the history, Helm's own code carries every decision out, a few of them lead to the
 // release that is wanted, and a create touches nothing of anybody else's.
-func TestHelmCarriesOutEveryDecision(t *testing.T) {
+func TestDecide_helmCarriesItOut(t *testing.T) {
 	t.Parallel()
 
 	const histories = 4000

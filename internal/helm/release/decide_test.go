@@ -58,7 +58,7 @@ func history(text string) release.Observation {
 	return have
 }
 
-func TestDecide(t *testing.T) {
+func TestDecide_histories(t *testing.T) {
 	t.Parallel()
 
 	for _, tc := range []struct {
@@ -185,7 +185,7 @@ func tell(d release.Decision) string {
 	}
 }
 
-func TestDecideToRepair(t *testing.T) {
+func TestDecide_repair(t *testing.T) {
 	t.Parallel()
 
 	if got := release.Decide(wanted(release.Intent{Repair: true}), history("deployed:aaaa"), now); tell(got) != "upgrade 1" {
@@ -194,7 +194,7 @@ func TestDecideToRepair(t *testing.T) {
 }
 
 // Without the Lease nobody knows whether the run that left a release pending is alive.
-func TestDecideWithoutTheLease(t *testing.T) {
+func TestDecide_withoutLease(t *testing.T) {
 	t.Parallel()
 
 	want := wanted(release.Intent{})
@@ -208,7 +208,7 @@ func TestDecideWithoutTheLease(t *testing.T) {
 }
 
 // A long timeout is a long time in which a release may be pending.
-func TestDecideWaitsForTheTimeout(t *testing.T) {
+func TestDecide_waitsForTimeout(t *testing.T) {
 	t.Parallel()
 
 	want, have := wanted(release.Intent{}), history("deployed pending-upgrade")
@@ -223,7 +223,7 @@ func TestDecideWaitsForTheTimeout(t *testing.T) {
 	}
 }
 
-func TestRefusalsSayWhatToDo(t *testing.T) {
+func TestDecide_refusalsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 
 	for _, tc := range []struct {

@@ -70,7 +70,7 @@ func conditional(t *testing.T, version, kind string, on bool) *release.Package {
 }
 
 // As in Helm a dependency that is turned off brings nothing.
-func TestDefinitionsOfDependenciesThatAreOff(t *testing.T) {
+func TestDefinitions_disabledDependencies(t *testing.T) {
 	t.Parallel()
 
 	off := map[string]any{"crds": map[string]any{"enabled": false}}
@@ -114,7 +114,7 @@ func TestDefinitionsOfDependenciesThatAreOff(t *testing.T) {
 	}
 }
 
-func TestReusedDefaultsDecideOnDefinitions(t *testing.T) {
+func TestDefinitions_reusedDefaults(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -131,7 +131,7 @@ func TestReusedDefaultsDecideOnDefinitions(t *testing.T) {
 }
 
 // Who owns definitions says what they are.
-func TestDefinitionsOfOtherReleasesStay(t *testing.T) {
+func TestDefinitions_ofOtherReleasesStay(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -177,7 +177,7 @@ func TestDefinitionsOfOtherReleasesStay(t *testing.T) {
 }
 
 // What an apply does before Helm begins is no conflict of its preview.
-func TestPreviewOfIncludedDefinitions(t *testing.T) {
+func TestChanges_includedDefinitions(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -235,7 +235,7 @@ func TestPreviewOfIncludedDefinitions(t *testing.T) {
 }
 
 // The crds folder is for definitions; Helm takes whatever is in it.
-func TestOtherObjectsAmongDefinitions(t *testing.T) {
+func TestDefinitions_otherObjects(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -258,7 +258,7 @@ func TestOtherObjectsAmongDefinitions(t *testing.T) {
 }
 
 // A kind that nobody brings is found before anything happens, hooks included.
-func TestMissingKindsAreFoundFirst(t *testing.T) {
+func TestApply_missingKindsAreFoundFirst(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-func TestDrift(t *testing.T) {
+func TestDrift_depths(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
@@ -109,7 +109,7 @@ func TestDrift(t *testing.T) {
 }
 
 // Helm by itself never observes what became of a custom resource.
-func TestCustomResourcesAreRepaired(t *testing.T) {
+func TestApply_repairsCustomResources(t *testing.T) {
 	t.Parallel()
 
 	tr := newTrial(t, "c")
@@ -142,7 +142,7 @@ func TestCustomResourcesAreRepaired(t *testing.T) {
 }
 
 // What charts write is seldom what the API answers: none of that is drift.
-func TestNoDriftOfOddObjects(t *testing.T) {
+func TestDrift_noneOfOddObjects(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -210,7 +210,7 @@ spec:
 	}
 }
 
-func TestIgnoredPaths(t *testing.T) {
+func TestIgnore_paths(t *testing.T) {
 	t.Parallel()
 
 	for _, tc := range []struct {
@@ -237,7 +237,7 @@ func TestIgnoredPaths(t *testing.T) {
 }
 
 // What ends by itself may be gone because it did.
-func TestNoDriftOfWhatHasEnded(t *testing.T) {
+func TestDrift_noneOfEndedObjects(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -293,7 +293,7 @@ func TestNoDriftOfWhatHasEnded(t *testing.T) {
 }
 
 // An API of its own that is silent hides nothing of what the others say.
-func TestDriftBesideASilentAPI(t *testing.T) {
+func TestDrift_silentAPI(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a", "b", "c")
@@ -333,7 +333,7 @@ func TestDriftBesideASilentAPI(t *testing.T) {
 }
 
 // Nobody waits for each object of an API that says nothing.
-func TestDriftOfManyBesideASilentAPI(t *testing.T) {
+func TestDrift_manyObjectsOfSilentAPI(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)

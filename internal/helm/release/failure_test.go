@@ -14,7 +14,7 @@ import (
 
 // A kill between the two records that end an upgrade leaves no revision deployed, and everything
 // running.
-func TestFailureUninstallsNothingThatRan(t *testing.T) {
+func TestRollback_uninstallsNothingThatRan(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
@@ -51,7 +51,7 @@ func TestFailureUninstallsNothingThatRan(t *testing.T) {
 }
 
 // The records are gone, the objects are not.
-func TestFailureRemovesNothingThatWasThereBefore(t *testing.T) {
+func TestRollback_removesNothingFromBefore(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
@@ -71,7 +71,7 @@ func TestFailureRemovesNothingThatWasThereBefore(t *testing.T) {
 }
 
 // The upgrade leaves out what the deployed revision has, and fails before Helm deletes that.
-func TestRollbackToWhatWasNotDeletedYet(t *testing.T) {
+func TestRollback_toObjectNotDeletedYet(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), breakable(t)
@@ -85,7 +85,7 @@ func TestRollbackToWhatWasNotDeletedYet(t *testing.T) {
 }
 
 // What went over to another release is not taken back, and a rollback that fails hides nothing.
-func TestRollbackTakesNothingFromOthers(t *testing.T) {
+func TestRollback_takesNothingFromOthers(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), breakable(t)
@@ -93,8 +93,8 @@ func TestRollbackTakesNothingFromOthers(t *testing.T) {
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
 	newOwner := p.spec(nil)
-	newOwner.Name.Name, newOwner.Options.TakeOwnership = "newOwner", true
-	p.apply(t, newOwner, packageOf(t, addontest.Chart("newOwner", "1.0.0", map[string]string{
+	newOwner.Name.Name, newOwner.Options.TakeOwnership = "other", true
+	p.apply(t, newOwner, packageOf(t, addontest.Chart("other", "1.0.0", map[string]string{
 		"templates/a.yaml": configMap("a", "inherited"),
 	})), release.Intent{Create: true})
 
@@ -113,7 +113,7 @@ func TestRollbackTakesNothingFromOthers(t *testing.T) {
 
 // Helm makes the upgrade superseded when the rollback fails, and whatever it had brought is of no
 // revision that failed then.
-func TestFailedRollbackLeavesTheUpgradeFailed(t *testing.T) {
+func TestRollback_failureLeavesUpgradeFailed(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), breakable(t)

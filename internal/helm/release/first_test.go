@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 )
 
-func TestFailedFirstInstallationIsTakenAway(t *testing.T) {
+func TestRollback_removesFailedInstallation(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 )
 
-func TestInputs(t *testing.T) {
+func TestInputs_change(t *testing.T) {
 	t.Parallel()
 
 	base := func() release.Spec {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,8 +24,17 @@ import (
 // everyCall takes every call where other runs take some (make testeverycall).
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
-// stride is how many calls an everyday run leaves out between two.
-const stride = 31
+// stride is how far apart the changing calls are at which an everyday run kills.
+const stride = 3
+
+// changes is whether a call changes something of the release. A kill at a read is one right after the change before it, and the
+// Lease of a run is renewed at any time.
+func changes(call string) bool {
+	method, target, _ := strings.Cut(call, " ")
+
+	return method != http.MethodGet && !strings.Contains(target, "dryRun=All") && !strings.Contains(target, "/leases") &&
+		!strings.Contains(target, "/apis/authorization.k8s.io/")
+}
 
 // gears is a chart with all that can be half done: a definition and an object of its kind, which is
 // the case's own, hooks, and objects that come, stay and go with its versions.
@@ -157,186 +166,185 @@ func (tr *trial) hooks(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(ran))
 }
 
-// killed does work through a proxy that shuts at the n-th call, as the process that is killed then
-// would. It reports whether there were that many.
-func (tr *trial) killed(t *testing.T, n int, work func(ctx context.Context, c *release.Cluster) error) bool {
+// work is a change of a release that may be killed.
+type work func(ctx context.Context, c *release.Cluster, tr *trial) error
+
+// through does work at a proxy, and calls struck at the n-th change of it, the answer to which is lost, as is every call after it. No
+// change is struck for 0. It returns how many changes were asked for.
+func (tr *trial) through(ctx context.Context, t *testing.T, n int, do work, struck func()) (asked int, err error) {
+	t.Helper()
+
+	proxy, dead := newFaultProxy(t, tr.real), false
+	proxy.fault = func(call string, _ int) fault {
+		switch {
+		case dead:
+			return cut
+		case !changes(call):
+			return pass
+		}
+
+		if asked++; asked != n {
+			return pass
+		}
+
+		dead = true
+
+		struck()
+
+		// What it had sent is done all the same.
+		return lose
+	}
+
+	err = do(ctx, &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second, Grace: time.Second}, tr)
+
+	proxy.mu.Lock()
+	defer proxy.mu.Unlock()
+
+	return asked, err
+}
+
+// kill ends work at its n-th change, as the end of its process would. The test fails when there is none.
+func (tr *trial) kill(t *testing.T, n int, do work) {
 	t.Helper()
 
 	ctx, cancel := context.WithCancel(t.Context())
-	proxy, dead := newFaultProxy(t, tr.real), false
-	over := make(chan error, 1)
+	over := make(chan struct{})
 
-	proxy.fault = func(_ string, at int) fault {
-		switch {
-		case at < n:
-			return pass
-		case at == n:
-			dead = true
+	go func() {
+		defer close(over)
 
-			cancel()
-
-			// What it had sent is done all the same.
-			return lose
-		default:
-			return cut
+		if asked, err := tr.through(ctx, t, n, do, cancel); asked < n {
+			t.Errorf("only %d changes were asked for: %v", asked, err)
 		}
-	}
 
-	c := &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second, Grace: time.Second}
-	go func() { over <- work(ctx, c) }()
-
-	var once sync.Once
-	wait := func() (err error) { once.Do(func() { err = <-over }); return err }
+		cancel()
+	}()
 
 	// The one that is dead needs no time: its Lease is not given back, and runs out.
-	t.Cleanup(func() { cancel(); _ = wait() })
+	t.Cleanup(func() { cancel(); <-over })
 
-	select {
-	case <-ctx.Done():
-		return true
-	case err := <-over:
-		over <- nil
-
-		proxy.mu.Lock()
-		defer proxy.mu.Unlock()
-
-		if !dead && err != nil {
-			t.Fatalf("not killed, and yet: %v", err)
-		}
-
-		return dead
-	}
+	<-ctx.Done()
 }
 
-// atEveryCall runs a test for calls that are spread over a change, or all of them, until there
-// are no more.
-func atEveryCall(t *testing.T, test func(t *testing.T, n int) (killed bool)) {
+// atEveryChange kills work at changes that are spread over it, or at all of them, and runs a test after each. Before makes what
+// the work begins with.
+func atEveryChange(t *testing.T, before func(t *testing.T, tr *trial), do work, after func(t *testing.T, tr *trial)) {
 	t.Helper()
 
-	addontest.Shared(t)
+	reference := newTrial(t, "r")
+	before(t, reference)
+
+	total, err := reference.through(t.Context(), t, 0, do, nil)
+	if err != nil || total < fewestChanges {
+		t.Fatalf("%d changes, %v", total, err)
+	}
 
 	step := stride
 	if os.Getenv(everyCall) != "" {
 		step = 1
 	}
 
-	// As many at a time as the machine has in it: they wait most of the time.
-	const side = 6
+	for n := 1; n <= total; n += step {
+		t.Run(fmt.Sprintf("%d of %d", n, total), func(t *testing.T) {
+			t.Parallel()
 
-	for first, more := 1, true; more && !t.Failed(); first += side * step {
-		t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
-			for i := range side {
-				n := first + i*step
-
-				t.Run(fmt.Sprint(n), func(t *testing.T) {
-					t.Parallel()
-
-					if !test(t, n) {
-						more = false
-					}
-				})
-			}
+			tr := newTrial(t, "b")
+			before(t, tr)
+			tr.kill(t, n, do)
+			after(t, tr)
 		})
 	}
 }
 
-func TestInstallationKilledAtEveryCall(t *testing.T) {
+// fewestChanges is how many changes each of the killed runs consists of, at least.
+const fewestChanges = 6
+
+func nothing(*testing.T, *trial) {}
+
+func installed(t *testing.T, tr *trial) {
+	t.Helper()
+	tr.apply(t, tr.spec(), tr.first, release.Intent{Create: true})
+}
+
+func applyFirst(ctx context.Context, c *release.Cluster, tr *trial) error {
+	_, err := c.Apply(ctx, tr.spec(), tr.first, release.Intent{Create: true})
+
+	return err
+}
+
+func applyNext(ctx context.Context, c *release.Cluster, tr *trial) error {
+	_, err := c.Apply(ctx, tr.spec(), tr.next, release.Intent{})
+
+	return err
+}
+
+func TestInstall_killedAtEveryChange(t *testing.T) {
 	t.Parallel()
 
 	reference := newTrial(t, "a")
-	reference.apply(t, reference.spec(), reference.first, release.Intent{Create: true})
+	installed(t, reference)
 	want := reference.end(t, reference.spec().Name)
 
-	atEveryCall(t, func(t *testing.T, n int) bool {
-		tr := newTrial(t, "b")
-		killed := tr.killed(t, n, func(ctx context.Context, c *release.Cluster) error {
-			_, err := c.Apply(ctx, tr.spec(), tr.first, release.Intent{Create: true})
-
-			return err
-		})
-
-		tr.apply(t, tr.spec(), tr.first, release.Intent{Create: true})
+	atEveryChange(t, nothing, applyFirst, func(t *testing.T, tr *trial) {
+		t.Helper()
+		installed(t, tr)
 		same(t, "end", tr.end(t, tr.spec().Name), want)
-
-		return killed
 	})
 }
 
-func TestUpgradeKilledAtEveryCall(t *testing.T) {
+func TestUpgrade_killedAtEveryChange(t *testing.T) {
 	t.Parallel()
 
 	reference := newTrial(t, "a")
-	reference.apply(t, reference.spec(), reference.first, release.Intent{Create: true})
+	installed(t, reference)
 	reference.apply(t, reference.spec(), reference.next, release.Intent{})
 	want := reference.end(t, reference.spec().Name)
 
-	atEveryCall(t, func(t *testing.T, n int) bool {
-		tr := newTrial(t, "b")
-		tr.apply(t, tr.spec(), tr.first, release.Intent{Create: true})
-
-		killed := tr.killed(t, n, func(ctx context.Context, c *release.Cluster) error {
-			_, err := c.Apply(ctx, tr.spec(), tr.next, release.Intent{})
-
-			return err
-		})
-
+	atEveryChange(t, installed, applyNext, func(t *testing.T, tr *trial) {
+		t.Helper()
 		tr.apply(t, tr.spec(), tr.next, release.Intent{})
 		same(t, "end", tr.end(t, tr.spec().Name), want)
-
-		return killed
 	})
 }
 
 // Who thinks better of it after the kill has nothing left of what was begun.
-func TestUpgradeKilledAtEveryCallAndTakenBack(t *testing.T) {
+func TestUpgrade_killedAtEveryChangeAndTakenBack(t *testing.T) {
 	t.Parallel()
 
 	reference := newTrial(t, "a")
-	reference.apply(t, reference.spec(), reference.first, release.Intent{Create: true})
+	installed(t, reference)
 	want, _, _ := strings.Cut(reference.end(t, reference.spec().Name), "post-install")
 
-	atEveryCall(t, func(t *testing.T, n int) bool {
-		tr := newTrial(t, "b")
-		tr.apply(t, tr.spec(), tr.first, release.Intent{Create: true})
-
-		killed := tr.killed(t, n, func(ctx context.Context, c *release.Cluster) error {
-			_, err := c.Apply(ctx, tr.spec(), tr.next, release.Intent{})
-
-			return err
-		})
-
+	atEveryChange(t, installed, applyNext, func(t *testing.T, tr *trial) {
+		t.Helper()
 		tr.apply(t, tr.spec(), tr.first, release.Intent{})
 
 		end, _, _ := strings.Cut(tr.end(t, tr.spec().Name), "post-install")
 		same(t, "end", end, want)
-
-		return killed
 	})
 }
 
-func TestRemovalKilledAtEveryCall(t *testing.T) {
+func TestRemove_killedAtEveryChange(t *testing.T) {
 	t.Parallel()
 
 	o := release.RemoveOptions{Wait: true, Timeout: testTimeout}
+	remove := func(ctx context.Context, c *release.Cluster, tr *trial) error {
+		return c.Remove(ctx, tr.spec().Name, o)
+	}
 
-	atEveryCall(t, func(t *testing.T, n int) bool {
-		tr := newTrial(t, "b")
-		spec := tr.spec()
-		tr.apply(t, spec, tr.first, release.Intent{Create: true})
+	atEveryChange(t, installed, remove, func(t *testing.T, tr *trial) {
+		t.Helper()
 
-		killed := tr.killed(t, n, func(ctx context.Context, c *release.Cluster) error { return c.Remove(ctx, spec.Name, o) })
-
-		if err := tr.Remove(t.Context(), spec.Name, o); err != nil && !errors.Is(err, context.Canceled) {
+		name := tr.spec().Name
+		if err := tr.Remove(t.Context(), name, o); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 
-		same(t, "statuses", tr.statuses(t, spec.Name), "")
+		same(t, "statuses", tr.statuses(t, name), "")
 		same(t, "objects", tr.configMaps(t), []string(nil))
 
-		if leases := tr.leases(t, spec.Name); leases != 0 {
+		if leases := tr.leases(t, name); leases != 0 {
 			t.Errorf("%d Leases stay", leases)
 		}
-
-		return killed
 	})
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // A template that renders a list around nothing has no objects, which could be missing.
-func TestNoDriftOfAnEmptyList(t *testing.T) {
+func TestDrift_noneOfEmptyList(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)

@@ -24,7 +24,7 @@ func oneMap(t *testing.T, version string, names ...string) *release.Package {
 	return packageOf(t, addontest.Chart("maps", version, files))
 }
 
-func TestTwoReleasesNeverTouchEachOther(t *testing.T) {
+func TestOwnership_twoReleases(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -81,7 +81,7 @@ func TestTwoReleasesNeverTouchEachOther(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"shared=second "})
 }
 
-func TestRemovalSparesWhatWentOver(t *testing.T) {
+func TestRemove_keepsObjectsOfNewOwner(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -99,7 +99,7 @@ func TestRemovalSparesWhatWentOver(t *testing.T) {
 	same(t, "statuses", p.statuses(t, first.Name), "")
 }
 
-func TestObjectsOfNobodyAreNotTaken(t *testing.T) {
+func TestOwnership_objectsWithoutOwner(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -123,7 +123,7 @@ func TestObjectsOfNobodyAreNotTaken(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"shared=by hand"})
 }
 
-func TestDefinitions(t *testing.T) {
+func TestDefinitions_lifecycle(t *testing.T) {
 	t.Parallel()
 
 	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}

@@ -36,7 +36,7 @@ func (p *place) foreseen(t *testing.T, spec release.Spec, chart *release.Package
 }
 
 // What a first installation that failed, or was killed, has brought is not added once more.
-func TestChangesAfterAFailure(t *testing.T) {
+func TestChanges_afterFailure(t *testing.T) {
 	t.Parallel()
 
 	chart := packageOf(t, addontest.Simple.Package("1.0.0"))
@@ -76,7 +76,7 @@ func TestChangesAfterAFailure(t *testing.T) {
 }
 
 // What a failed revision left is removed, and what is secret is not shown.
-func TestChangesHideSecrets(t *testing.T) {
+func TestChanges_hideSecrets(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -107,7 +107,7 @@ func TestChangesHideSecrets(t *testing.T) {
 }
 
 // The definitions of the crds folder are a part of what an apply changes, and of no release.
-func TestChangesOfDefinitions(t *testing.T) {
+func TestChanges_definitions(t *testing.T) {
 	t.Parallel()
 
 	tr := newTrial(t, "preview")
@@ -146,7 +146,7 @@ func TestChangesOfDefinitions(t *testing.T) {
 	same(t, "upgraded", of(spec, tr.next, have), []string{"change " + definition + description})
 }
 
-func TestChangesWithoutAnAnswer(t *testing.T) {
+func TestChanges_noAnswer(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)

@@ -30,7 +30,7 @@ func toJSON(t *testing.T, value any) string {
 }
 
 // Objects that only failed revisions had are forgotten by Helm.
-func TestLeftoversOfFailedRevisionsAreRemoved(t *testing.T) {
+func TestApply_removesLeftovers(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -74,7 +74,7 @@ func TestLeftoversOfFailedRevisionsAreRemoved(t *testing.T) {
 }
 
 // A record that cannot be read hides no others, and is not written over.
-func TestUnreadableRecords(t *testing.T) {
+func TestRecords_unreadable(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
@@ -127,7 +127,7 @@ func TestUnreadableRecords(t *testing.T) {
 }
 
 // What helm began itself is left alone for a time, and finished then.
-func TestUninstalledByHelm(t *testing.T) {
+func TestApply_afterHelmUninstall(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
@@ -156,7 +156,7 @@ func TestUninstalledByHelm(t *testing.T) {
 }
 
 // The deployed revision has objects that the failed one after it has not: Helm forgets those.
-func TestRemovalOfAFailedUpgrade(t *testing.T) {
+func TestRemove_failedUpgrade(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -187,7 +187,7 @@ func TestRemovalOfAFailedUpgrade(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string(nil))
 }
 
-func TestNamespaceIsMade(t *testing.T) {
+func TestApply_createsNamespace(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
@@ -221,7 +221,7 @@ func TestNamespaceIsMade(t *testing.T) {
 }
 
 // Two runs with the same wish install once.
-func TestRunsWaitForEachOther(t *testing.T) {
+func TestApply_runsWaitForEachOther(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
@@ -252,7 +252,7 @@ func TestRunsWaitForEachOther(t *testing.T) {
 }
 
 // A chart that helm installed is taken over without a change of its objects.
-func TestPatchesAndHistory(t *testing.T) {
+func TestApply_patchesAndHistory(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
@@ -284,7 +284,7 @@ func TestPatchesAndHistory(t *testing.T) {
 
 // A history that does not change by what is done to it is somebody else's doing, and no reason to do
 // it for ever.
-func TestTheSameStepTwiceIsAnError(t *testing.T) {
+func TestApply_sameStepTwice(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")

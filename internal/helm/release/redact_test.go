@@ -9,7 +9,7 @@ import (
 )
 
 // What the API server quotes of Secrets is left out, whatever was said to be secret.
-func TestErrorsHaveNothingOfSecrets(t *testing.T) {
+func TestErrors_holdNoSecrets(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct{ text, want string }{

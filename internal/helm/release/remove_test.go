@@ -28,7 +28,7 @@ func (p *place) claim(t *testing.T) *corev1.PersistentVolumeClaim {
 }
 
 // Who keeps an addon whose removal did not finish keeps its data.
-func TestRemovalThatIsTakenBack(t *testing.T) {
+func TestRemove_takenBack(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -77,7 +77,7 @@ func TestRemovalThatIsTakenBack(t *testing.T) {
 }
 
 // What never came to be is installed, with the hooks of an installation.
-func TestRemovalOfAFailedInstallationThatIsTakenBack(t *testing.T) {
+func TestRemove_failedInstallationTakenBack(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), breakable(t)
@@ -109,7 +109,7 @@ func TestRemovalOfAFailedInstallationThatIsTakenBack(t *testing.T) {
 }
 
 // An object that is on its way out is waited for, and made anew.
-func TestRemovalThatIsTakenBackTooLate(t *testing.T) {
+func TestRemove_takenBackTooLate(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -155,7 +155,7 @@ func TestRemovalThatIsTakenBackTooLate(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"a=", "b="})
 }
 
-func TestPreDeleteHookThatFails(t *testing.T) {
+func TestRemove_preDeleteHookFails(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)

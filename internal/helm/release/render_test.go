@@ -35,7 +35,7 @@ func namesOf(r release.Rendering) []string {
 	return names
 }
 
-func TestRenderChangesNothing(t *testing.T) {
+func TestRender_changesNothing(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -77,7 +77,7 @@ func TestRenderChangesNothing(t *testing.T) {
 }
 
 // Helm renders no upgrade of a release that is pending: the plan after a kill.
-func TestRenderOfPending(t *testing.T) {
+func TestRender_pendingRevision(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -142,7 +142,7 @@ func refusals(t *testing.T) map[string]struct {
 	}
 }
 
-func TestRefusedCharts(t *testing.T) {
+func TestRender_refusedCharts(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -173,7 +173,7 @@ func TestRefusedCharts(t *testing.T) {
 	}
 }
 
-func TestSchemaIsQuotedInOneLine(t *testing.T) {
+func TestRender_schemaErrorIsOneLine(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]string{
@@ -187,7 +187,7 @@ func TestSchemaIsQuotedInOneLine(t *testing.T) {
 	}
 }
 
-func TestSecretsAreNotInErrors(t *testing.T) {
+func TestRender_errorsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -210,7 +210,7 @@ func TestSecretsAreNotInErrors(t *testing.T) {
 	}
 }
 
-func TestRenderOffline(t *testing.T) {
+func TestRenderOffline_withoutCluster(t *testing.T) {
 	t.Parallel()
 
 	chart := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{

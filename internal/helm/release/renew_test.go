@@ -72,7 +72,7 @@ func (p *place) job(t *testing.T) *batchv1.Job {
 }
 
 // Helm deletes a hook that failed only when its policy says so, and then finds it in its own way.
-func TestHooksThatAreKeptAreMadeAnew(t *testing.T) {
+func TestHooks_keptAreMadeAnew(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, keptHook)
@@ -95,7 +95,7 @@ func TestHooksThatAreKeptAreMadeAnew(t *testing.T) {
 }
 
 // The process was killed while its hook ran.
-func TestHookOfAKilledRunIsMadeAnew(t *testing.T) {
+func TestHooks_ofKilledRunIsMadeAnew(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, keptHook)
@@ -135,7 +135,7 @@ func (p *place) killed(t *testing.T, last string, work func(ctx context.Context,
 }
 
 // A removal that was interrupted by a hook that failed goes on.
-func TestHookOfARemovalIsMadeAnew(t *testing.T) {
+func TestHooks_ofRemovalIsMadeAnew(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, `helm.sh/hook: pre-delete, helm.sh/hook-delete-policy: hook-succeeded`)
@@ -159,7 +159,7 @@ func TestHookOfARemovalIsMadeAnew(t *testing.T) {
 }
 
 // What is not certain to be the hook of a revision that failed is left alone, and said to be in the way.
-func TestHooksOfOthersAreLeftAlone(t *testing.T) {
+func TestHooks_ofOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 
 	for what, change := range map[string]func(job *batchv1.Job){
@@ -194,7 +194,7 @@ func TestHooksOfOthersAreLeftAlone(t *testing.T) {
 }
 
 // A hook that was there before the revision that failed is not of it.
-func TestHookThatWasThereBefore(t *testing.T) {
+func TestHooks_objectFromBefore(t *testing.T) {
 	t.Parallel()
 
 	// It stays when it succeeds, so that Helm can never make it again.
@@ -227,7 +227,7 @@ func TestHookThatWasThereBefore(t *testing.T) {
 }
 
 // A Job that failed runs no more, whatever it is made to be.
-func TestJobsThatFailedAreMadeAnew(t *testing.T) {
+func TestApply_failedJobsAreMadeAnew(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, "")

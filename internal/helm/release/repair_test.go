@@ -77,7 +77,7 @@ func (p *place) asWanted(t *testing.T, kind string, spec release.Spec) {
 }
 
 // Custom resources get back what was taken from them, the empty ones too.
-func TestCustomResourcesGetFieldsBack(t *testing.T) {
+func TestApply_customResourcesGetFieldsBack(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -105,7 +105,7 @@ func TestCustomResourcesGetFieldsBack(t *testing.T) {
 
 // Fields that only a failed revision gave its objects go with the next one: one that corrects it, and one
 // that takes it back.
-func TestObjectsAfterFailedRevisions(t *testing.T) {
+func TestApply_objectsAfterFailedRevisions(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct{ before, after map[string]any }{
@@ -139,7 +139,7 @@ func TestObjectsAfterFailedRevisions(t *testing.T) {
 }
 
 // What is taken over becomes what the chart has, and keeps what the chart says nothing of.
-func TestAdoptedCustomResources(t *testing.T) {
+func TestAdopt_customResources(t *testing.T) {
 	t.Parallel()
 
 	for name, owner := range map[string]string{"nobody's": "", "another release's": "other"} {
@@ -199,7 +199,7 @@ func (p *place) adoptable(t *testing.T, kind string) {
 
 // What only a failed revision gave an object goes with the next one, after a first install as after an
 // upgrade; what others gave it stays.
-func TestFieldsOfFailedRevisionsGo(t *testing.T) {
+func TestApply_fieldsOfFailedRevisionsGo(t *testing.T) {
 	t.Parallel()
 
 	chart := packageOf(t, addontest.Simple.Package("1.0.0"))

@@ -17,7 +17,7 @@ import (
 )
 
 // Who may not do what is needed is told so at once.
-func TestForbiddenLease(t *testing.T) {
+func TestApply_forbiddenLease(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
@@ -41,7 +41,7 @@ func TestForbiddenLease(t *testing.T) {
 }
 
 // Nothing is known of a release whose cluster gives no answer: it is neither gone nor removed.
-func TestUnreachable(t *testing.T) {
+func TestApply_unreachable(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
@@ -71,7 +71,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 // An address that swallows everything, or where nobody listens, is not asked until the apply has no time left.
-func TestApplyToNobody(t *testing.T) {
+func TestApply_endedContext(t *testing.T) {
 	t.Parallel()
 
 	for name, address := range map[string]string{"nobody": "127.0.0.1:1", "silent": silent(t)} {
@@ -114,7 +114,7 @@ func silent(t *testing.T) (address string) {
 }
 
 // Who waits for a run that was killed is told so.
-func TestWaitForAKilledRunIsTold(t *testing.T) {
+func TestApply_tellsOfWaitForKilledRun(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")
@@ -138,7 +138,7 @@ func TestWaitForAKilledRunIsTold(t *testing.T) {
 }
 
 // A server that goes away for a moment ends no apply.
-func TestApplyOutlastsAPause(t *testing.T) {
+func TestApply_outlastsAPIPause(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), oneMap(t, "1.0.0", "a")

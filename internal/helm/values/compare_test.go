@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
-func TestEqualIsWhatARecordGivesBack(t *testing.T) {
+func TestEqual_asRecorded(t *testing.T) {
 	t.Parallel()
 
 	given := merge(t, `
@@ -39,7 +39,7 @@ html: "<a href='x'>&\u2028"
 	}
 }
 
-func TestEqual(t *testing.T) {
+func TestEqual_values(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -65,8 +65,8 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestDigestStays fails when the digest of values changes with a new build, which would run every addon again.
-func TestDigestStays(t *testing.T) {
+// TestDigest_stays fails when the digest of values changes with a new build, which would run every addon again.
+func TestDigest_stays(t *testing.T) {
 	t.Parallel()
 
 	sum := sha256.Sum256([]byte(`{"a":{"y":"ü","z":"<&>"},"b":[1,1.5,1e+21,"x",null,true]}`))
@@ -77,7 +77,7 @@ func TestDigestStays(t *testing.T) {
 	}
 }
 
-func TestDifferences(t *testing.T) {
+func TestDifferences_lines(t *testing.T) {
 	t.Parallel()
 
 	before := merge(t, `
@@ -128,8 +128,8 @@ new: {a: 1}
 
 const long = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
 
-// TestDifferencesCutAfterHiding is for a secret that the cut would leave a part of.
-func TestDifferencesCutAfterHiding(t *testing.T) {
+// TestDifferences_cutAfterHiding is for a secret that the cut would leave a part of.
+func TestDifferences_cutAfterHiding(t *testing.T) {
 	t.Parallel()
 
 	found := values.Differences(map[string]any{"a": "x"}, map[string]any{"a": long + "hunter2"}, values.Secrets{long[60:] + "hunter2"})
@@ -138,8 +138,8 @@ func TestDifferencesCutAfterHiding(t *testing.T) {
 	}
 }
 
-// TestDifferencesHideSmallSecrets is for texts that Redact leaves.
-func TestDifferencesHideSmallSecrets(t *testing.T) {
+// TestDifferences_hideSmallSecrets is for texts that Redact leaves.
+func TestDifferences_hideSmallSecrets(t *testing.T) {
 	t.Parallel()
 
 	for _, value := range []any{"abc", int64(12), 12.0} {

@@ -145,8 +145,8 @@ func randomValue(random *rand.Rand, depth int) any {
 	}
 }
 
-// TestAsTheRealHelm compares texts of which the helm command loses nothing: it takes numbers for float64.
-func TestAsTheRealHelm(t *testing.T) {
+// TestMerge_asHelm compares texts of which the helm command loses nothing: it takes numbers for float64.
+func TestMerge_asHelm(t *testing.T) {
 	t.Parallel()
 
 	documents := []string{

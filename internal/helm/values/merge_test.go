@@ -22,7 +22,7 @@ func merge(t *testing.T, documents ...string) map[string]any {
 	return merged
 }
 
-func TestValuesKeepWhatTheyAre(t *testing.T) {
+func TestMerge_keepsTypes(t *testing.T) {
 	t.Parallel()
 
 	got := merge(t, `
@@ -75,7 +75,7 @@ folded: >
 	}
 }
 
-func TestDocumentsAreMergedInTheirOrder(t *testing.T) {
+func TestMerge_order(t *testing.T) {
 	t.Parallel()
 
 	got := merge(t,
@@ -94,7 +94,7 @@ func TestDocumentsAreMergedInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestAnchorsAndMergeKeys(t *testing.T) {
+func TestMerge_anchorsAndMergeKeys(t *testing.T) {
 	t.Parallel()
 
 	got := merge(t, "base: &base {a: 1, b: 2}\nmerged: {<<: *base, b: 3}\nsame: *base\n", "merged: {a: 9}\n")
@@ -109,8 +109,8 @@ func TestAnchorsAndMergeKeys(t *testing.T) {
 	}
 }
 
-// TestNullRemovesADefault is why null has to stay in the values.
-func TestNullRemovesADefault(t *testing.T) {
+// TestMerge_nullRemovesDefault is why null has to stay in the values.
+func TestMerge_nullRemovesDefault(t *testing.T) {
 	t.Parallel()
 
 	got := echoed(t, render(t, echoChart(t, chartDefault, echoTemplate), merge(t, "dropped: {a: null}\nreplaced: null\n")))
@@ -121,8 +121,8 @@ func TestNullRemovesADefault(t *testing.T) {
 	}
 }
 
-// TestIntegersRenderAsIntegers is where values of the helm command line are 1e+06.
-func TestIntegersRenderAsIntegers(t *testing.T) {
+// TestMerge_integersRenderAsIntegers is where values of the helm command line are 1e+06.
+func TestMerge_integersRenderAsIntegers(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]string{
@@ -134,7 +134,7 @@ func TestIntegersRenderAsIntegers(t *testing.T) {
 	}
 }
 
-func TestMergeNamesWhatCannotBeRead(t *testing.T) {
+func TestMerge_namesWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 
 	const good = "a: 1\n"
@@ -192,7 +192,7 @@ func TestMergeNamesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestErrorText(t *testing.T) {
+func TestError_text(t *testing.T) {
 	t.Parallel()
 
 	_, _, err := values.Merge(values.Given{Documents: []string{"a: 1", "a: 1\nb: 2\na: 3\n"}})
@@ -201,7 +201,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-func TestSecretDocumentsCountLast(t *testing.T) {
+func TestMerge_secretDocumentsCountLast(t *testing.T) {
 	t.Parallel()
 
 	merged, secrets, err := values.Merge(values.Given{

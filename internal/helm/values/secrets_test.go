@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
-func TestRedact(t *testing.T) {
+func TestRedact_forms(t *testing.T) {
 	t.Parallel()
 
 	const password = `p"ss\w<rd 'ü/+?&` + "\t1"
@@ -50,9 +50,9 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestRedactInsideBase64 is about texts with a secret in them that are encoded as a whole, as
+// TestRedact_insideBase64 is about texts with a secret in them that are encoded as a whole, as
 // credentials of registries are.
-func TestRedactInsideBase64(t *testing.T) {
+func TestRedact_insideBase64(t *testing.T) {
 	t.Parallel()
 
 	for _, secret := range []string{"swordfish", "?>swordfish~?>", "swordfish\nswordfish\n"} {
@@ -79,7 +79,7 @@ func TestRedactInsideBase64(t *testing.T) {
 	}
 }
 
-func TestRedactWithoutSecrets(t *testing.T) {
+func TestRedact_withoutSecrets(t *testing.T) {
 	t.Parallel()
 
 	for _, secrets := range []values.Secrets{nil, {}, {""}, {"", "a"}} {
@@ -89,7 +89,7 @@ func TestRedactWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestSecretsAreNotPrinted(t *testing.T) {
+func TestSecrets_areNotPrinted(t *testing.T) {
 	t.Parallel()
 
 	secrets := values.Secrets{"hunter2"}
@@ -108,8 +108,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// TestRedactLeavesNoPart tries secrets that overlap at every offset.
-func TestRedactLeavesNoPart(t *testing.T) {
+// TestRedact_leavesNoPart tries secrets that overlap at every offset.
+func TestRedact_leavesNoPart(t *testing.T) {
 	t.Parallel()
 
 	const text = "abcdefghijkl"

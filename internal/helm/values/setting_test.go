@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
-func TestSettings(t *testing.T) {
+func TestSettings_kinds(t *testing.T) {
 	t.Parallel()
 
 	base := "list: [{name: a}, {name: b}]\nimage: {tag: '1'}\n"
@@ -94,7 +94,7 @@ func follow(t *testing.T, value any, path []any) any {
 	return value
 }
 
-func TestSettingsNameWhatIsWrong(t *testing.T) {
+func TestSettings_nameWhatIsWrong(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
