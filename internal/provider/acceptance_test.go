@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -78,13 +79,13 @@ func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 	resource.UnitTest(t, test)
 }
 
-// impatientMachinery gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody here is silent
+// hurriedProviderData gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody here is silent
 // without being refused.
-func impatientMachinery() *machinery {
-	m := newMachinery()
-	m.interval = 10 * time.Millisecond
-	m.policy.DeadAfter = 5 * time.Second
-	m.talos.Timeouts = talos.Timeouts{
+func hurriedProviderData() *machinespkg.ProviderData {
+	m := machinespkg.NewProviderData()
+	m.Interval = 10 * time.Millisecond
+	m.Policy.DeadAfter = 5 * time.Second
+	m.Talos.Timeouts = talos.Timeouts{
 		Connect: 10 * time.Second, Call: 10 * time.Second, Observe: 10 * time.Second, Settle: 15 * time.Second, Poll: 10 * time.Millisecond,
 	}
 
@@ -93,10 +94,10 @@ func impatientMachinery() *machinery {
 
 // impatient is a provider on an impatient machinery.
 func impatient() map[string]func() (tfprotov6.ProviderServer, error) {
-	m := impatientMachinery()
+	m := hurriedProviderData()
 
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m}),
+		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m}),
 		"echo":    echoprovider.NewProviderServer(),
 	}
 }

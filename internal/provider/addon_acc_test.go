@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // realAddons is a provider whose addons meet a real Kubernetes, charts in a real repository and a
@@ -27,7 +28,7 @@ type realAddons struct {
 	repository *addontest.Repository
 	registry   *addontest.Registry
 	helm       func(args ...string) (stdout, stderr string, err error)
-	machine    *machinery
+	machine    *machines.ProviderData
 }
 
 const (
@@ -41,7 +42,7 @@ func newRealAddons(t *testing.T) *realAddons {
 	credentials := addontest.ServerOptions{Username: chartUser, Password: chartPassword}
 	r := &realAddons{
 		Cluster: addontest.NewCluster(t), repository: addontest.NewRepository(t, credentials), registry: addontest.NewRegistry(t, credentials),
-		machine: impatientMachinery(),
+		machine: hurriedProviderData(),
 	}
 	r.helm = addontest.Helm(t, r.Cluster)
 	r.repository.Add(t, addontest.Simple.Package("1.0.0"), addontest.Simple.Package("1.1.0"), addontest.Echo.Package("1.0.0"),
@@ -49,8 +50,8 @@ func newRealAddons(t *testing.T) *realAddons {
 		addontest.WithHooks.Package("1.0.0"))
 	r.registry.Push(t, addontest.Simple.Package("1.0.0"))
 
-	r.machine.addons.doubt = time.Second
-	r.machine.addons.open = func(_ context.Context, api *kubernetes.Client) releaseKeeper {
+	r.machine.Addons.Doubt = time.Second
+	r.machine.Addons.Open = func(_ context.Context, api *kubernetes.Client) machines.ReleaseKeeper {
 		return &release.Cluster{API: api, Pause: 50 * time.Millisecond}
 	}
 
@@ -62,7 +63,7 @@ func (r *realAddons) drive(t *testing.T) *driven {
 	t.Helper()
 
 	d := drive(t, addonResourceType, nil)
-	d.server = serve(t, r.machine, nil)
+	d.Server = serve(t, r.machine, nil)
 
 	return d
 }
@@ -71,8 +72,8 @@ func (r *realAddons) drive(t *testing.T) *driven {
 func (r *realAddons) process(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
-	m := impatientMachinery()
-	m.addons.open = r.machine.addons.open
+	m := hurriedProviderData()
+	m.Addons.Open = r.machine.Addons.Open
 
 	return serve(t, m, nil)
 }
@@ -215,7 +216,7 @@ func (r *realAddons) testRegistry(t *testing.T) {
 	files["templates/more.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n"
 	r.registry.Push(t, addontest.Chart("simple", "1.0.0", files))
 
-	d.server = r.process(t)
+	d.Server = r.process(t)
 	d.plan(t, config).must(t).tells(t, "another content", text(t, d.state, "chart_digest"), "ConfigMap registry/more")
 	d.apply(t, config).must(t)
 	d.expectEmpty(t, "after the new content", config)
@@ -309,8 +310,8 @@ func (r *realAddons) testImport(t *testing.T) {
 	read := d.refresh(t).must(t)
 	planned := d.plan(t, config).must(t)
 
-	if !planned.value.Equal(d.state) || len(read.diagnostics) > 0 {
-		differences, _ := d.state.Diff(planned.value)
+	if !planned.Value.Equal(d.state) || len(read.diagnostics) > 0 {
+		differences, _ := d.state.Diff(planned.Value)
 		t.Errorf("the plan after the import is not empty: %v, %s", differences, show(read.diagnostics))
 	}
 
@@ -348,7 +349,7 @@ func (r *realAddons) testTwenty(t *testing.T) {
 				config := with(with(r.chart(t, "twenty", addontest.Echo, "2.0.0"), name, "name"), []any{"message: " + name + "\n"}, "values")
 
 				d := r.drive(t)
-				d.server = server
+				d.Server = server
 				d.apply(t, config).must(t)
 				d.expectEmpty(t, "after the create", config)
 			})

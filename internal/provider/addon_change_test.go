@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
 )
 
 var metricsServer = release.Name{Namespace: "kube-system", Name: "metrics-server"}
@@ -44,7 +45,7 @@ func TestAddonCreateThatFails(t *testing.T) {
 			s.refresh(t).must(t)
 		}
 
-		if planned := s.plan(t, fullAddon()).must(t); text(t, planned.value, "revision") != "unknown" {
+		if planned := s.plan(t, fullAddon()).must(t); text(t, planned.Value, "revision") != "unknown" {
 			t.Errorf("refreshed %v: nothing is planned", refreshed)
 		}
 	}
@@ -167,7 +168,7 @@ func TestAddonThatIsGoneOrSilent(t *testing.T) {
 	s.cluster.change(func() { s.cluster.silent = true })
 	s.refresh(t).must(t).tells(t, "could not be looked at", "nobody is at home", "as it was last seen")
 
-	if s.state.IsNull() || !s.plan(t, baseAddon()).must(t).value.Equal(s.state) {
+	if s.state.IsNull() || !s.plan(t, baseAddon()).must(t).Value.Equal(s.state) {
 		t.Error("an addon that is not seen is not kept")
 	}
 
@@ -219,7 +220,7 @@ func TestAddonOfAnother(t *testing.T) {
 	s := newAddonSite(t)
 	s.apply(t, baseAddon()).must(t)
 
-	other := s.another(t)
+	other := s.Another(t)
 	failed := other.apply(t, baseAddon())
 	failed.tells(t, "another talosop_addon")
 
@@ -252,23 +253,23 @@ func TestAddonOnAnotherCluster(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		to, from way
-		another  bool
+		To, From addon.Way
+		Another  bool
 	}{
-		"the same":            {way{authority: "a", server: "1"}, way{authority: "a", server: "1"}, false},
-		"moved":               {way{authority: "a", server: "2"}, way{authority: "a", server: "1"}, false},
-		"rotated":             {way{authority: "b", server: "1"}, way{authority: "a", server: "1"}, false},
-		"other":               {way{authority: "b", server: "2"}, way{authority: "a", server: "1"}, true},
-		"handle":              {way{mark: "m", authority: "a", server: "2"}, way{authority: "a", server: "1"}, false},
-		"other handle":        {way{mark: "m", authority: "b", server: "2"}, way{authority: "a", server: "1"}, true},
-		"rotated and moved":   {way{mark: "m", authority: "b", server: "2"}, way{mark: "m", authority: "a", server: "1"}, false},
-		"other mark":          {way{mark: "m", authority: "a", server: "1"}, way{mark: "n", authority: "a", server: "1"}, true},
-		"without authority":   {way{server: "2"}, way{server: "1"}, true},
-		"with one authority":  {way{server: "2"}, way{authority: "a", server: "1"}, false},
-		"an unread file":      {way{}, way{server: "1"}, false},
-		"a file without both": {way{authority: "a"}, way{authority: "b", server: "1"}, false},
+		"the same":            {addon.Way{Authority: "a", Server: "1"}, addon.Way{Authority: "a", Server: "1"}, false},
+		"moved":               {addon.Way{Authority: "a", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, false},
+		"rotated":             {addon.Way{Authority: "b", Server: "1"}, addon.Way{Authority: "a", Server: "1"}, false},
+		"other":               {addon.Way{Authority: "b", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, true},
+		"handle":              {addon.Way{Mark: "m", Authority: "a", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, false},
+		"other handle":        {addon.Way{Mark: "m", Authority: "b", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, true},
+		"rotated and moved":   {addon.Way{Mark: "m", Authority: "b", Server: "2"}, addon.Way{Mark: "m", Authority: "a", Server: "1"}, false},
+		"other mark":          {addon.Way{Mark: "m", Authority: "a", Server: "1"}, addon.Way{Mark: "n", Authority: "a", Server: "1"}, true},
+		"without authority":   {addon.Way{Server: "2"}, addon.Way{Server: "1"}, true},
+		"with one authority":  {addon.Way{Server: "2"}, addon.Way{Authority: "a", Server: "1"}, false},
+		"an unread file":      {addon.Way{}, addon.Way{Server: "1"}, false},
+		"a file without both": {addon.Way{Authority: "a"}, addon.Way{Authority: "b", Server: "1"}, false},
 	} {
-		if got := test.to.another(test.from); got != test.another {
+		if got := test.To.Another(test.From); got != test.Another {
 			t.Errorf("%s: another is %v", name, got)
 		}
 	}
@@ -289,8 +290,8 @@ func TestAddonOnAnotherCluster(t *testing.T) {
 		typ := typeOf(t, addonResourceType)
 		wanted := valueOf(t, typ, kubeconfig("two", name))
 
-		resp, err := s.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-			TypeName: s.name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)), Config: dynamic(t, wanted),
+		resp, err := s.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: s.Name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)), Config: dynamic(t, wanted),
 			PriorPrivate: s.private,
 		})
 		must(t, err)
@@ -309,12 +310,12 @@ func TestAddonOnAClusterMadeAnew(t *testing.T) {
 	config := with(baseAddon(), "Ready", "cluster", "phase")
 	s.apply(t, config).must(t)
 
-	if planned := s.plan(t, with(with(baseAddon(), "Ready", "cluster", "phase"), unknownValue{}, "cluster", "phase")).must(t); text(t, planned.value, "revision") != "unknown" {
-		t.Errorf("the plan promises revision %s", text(t, planned.value, "revision"))
+	if planned := s.plan(t, with(with(baseAddon(), "Ready", "cluster", "phase"), unknownValue{}, "cluster", "phase")).must(t); text(t, planned.Value, "revision") != "unknown" {
+		t.Errorf("the plan promises revision %s", text(t, planned.Value, "revision"))
 	}
 
 	// The run of the apply is another process, which has refreshed nothing.
-	s.machine.addons.seen = map[string]bool{}
+	s.machine.Addons.Seen = map[string]bool{}
 	s.cluster.change(func() { clear(s.cluster.releases) })
 	s.apply(t, config).must(t)
 

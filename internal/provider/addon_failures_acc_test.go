@@ -106,7 +106,7 @@ func (r *realAddons) testSilence(t *testing.T) {
 	proxy.Fail(addontest.Always(nil, addontest.Cut))
 	d.refresh(t).must(t).tells(t, "could not be looked at")
 
-	if planned := d.plan(t, config).must(t); !planned.value.Equal(d.state) {
+	if planned := d.plan(t, config).must(t); !planned.Value.Equal(d.state) {
 		t.Error("silence changes the plan")
 	}
 

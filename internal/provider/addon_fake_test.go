@@ -14,12 +14,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // fakeCluster keeps releases in memory: each is one ConfigMap with its values. It is told what
 // goes wrong. The engine itself is tested where it is, and with the resource in acceptance tests.
 type fakeCluster struct {
-	mu       sync.Mutex
+	Mu       sync.Mutex
 	releases map[release.Name][]release.Revision
 	// silent is that nobody answers, failing why applies fail, refusing why charts do not render.
 	silent            bool
@@ -57,8 +58,8 @@ func (f *fakeCluster) objects(spec release.Spec, chart *release.Package) []diff.
 }
 
 func (f *fakeCluster) Render(_ context.Context, spec release.Spec, chart *release.Package, _ release.Observation) (release.Rendering, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	if err := f.answer(); err != nil {
 		return release.Rendering{}, err
@@ -68,8 +69,8 @@ func (f *fakeCluster) Render(_ context.Context, spec release.Spec, chart *releas
 }
 
 func (f *fakeCluster) Changes(_ context.Context, spec release.Spec, rendering release.Rendering, have release.Observation) ([]diff.Change, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	before, _ := have.Deployed()
 
@@ -77,22 +78,22 @@ func (f *fakeCluster) Changes(_ context.Context, spec release.Spec, rendering re
 }
 
 func (f *fakeCluster) Observe(_ context.Context, name release.Name) (release.Observation, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	return release.Observation{History: slices.Clone(f.releases[name])}, f.answer()
 }
 
 func (f *fakeCluster) Drift(context.Context, release.Revision, release.DriftOptions) ([]string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	return f.altered, f.answer()
 }
 
 func (f *fakeCluster) Apply(_ context.Context, spec release.Spec, chart *release.Package, intent release.Intent) (release.Outcome, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	if err := f.answer(); err != nil {
 		return release.Outcome{}, err
@@ -139,8 +140,8 @@ func (f *fakeCluster) Apply(_ context.Context, spec release.Spec, chart *release
 }
 
 func (f *fakeCluster) Remove(_ context.Context, name release.Name, o release.RemoveOptions) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	f.removed = append(f.removed, o)
 
@@ -155,43 +156,43 @@ func (f *fakeCluster) Remove(_ context.Context, name release.Name, o release.Rem
 
 // change does something while nothing else happens.
 func (f *fakeCluster) change(do func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	do()
 }
 
 // fakeCharts has one chart.
 type fakeCharts struct {
-	mu      sync.Mutex
+	Mu      sync.Mutex
 	pin     chart.Pin
-	trouble error
+	Trouble error
 	fetched int
 }
 
 func (f *fakeCharts) Resolve(context.Context, chart.Source) (chart.Pin, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
-	return f.pin, f.trouble
+	return f.pin, f.Trouble
 }
 
 func (f *fakeCharts) Fetch(context.Context, chart.Source) (*chart.Package, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	f.fetched++
 
-	if f.trouble != nil {
-		return nil, f.trouble
+	if f.Trouble != nil {
+		return nil, f.Trouble
 	}
 
 	return &chart.Package{Pin: f.pin, AppVersion: "v9", KubeVersion: ">=1.30"}, nil
 }
 
 func (f *fakeCharts) change(do func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	do()
 }
@@ -201,8 +202,8 @@ type addonSite struct {
 	*driven
 
 	cluster *fakeCluster
-	charts  *fakeCharts
-	machine *machinery
+	Charts  *fakeCharts
+	machine *machines.ProviderData
 }
 
 func newAddonSite(t *testing.T) *addonSite {
@@ -210,21 +211,21 @@ func newAddonSite(t *testing.T) *addonSite {
 
 	s := &addonSite{
 		cluster: &fakeCluster{releases: map[release.Name][]release.Revision{}},
-		charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: impatientMachinery(),
+		Charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: hurriedProviderData(),
 	}
-	s.machine.addons.charts, s.machine.addons.doubt = s.charts, 100*time.Millisecond
-	s.machine.addons.open = func(context.Context, *kubernetes.Client) releaseKeeper { return s.cluster }
-	s.driven = s.another(t)
+	s.machine.Addons.Charts, s.machine.Addons.Doubt = s.Charts, 100*time.Millisecond
+	s.machine.Addons.Open = func(context.Context, *kubernetes.Client) machines.ReleaseKeeper { return s.cluster }
+	s.driven = s.Another(t)
 
 	return s
 }
 
-// another resource of the same provider process.
-func (s *addonSite) another(t *testing.T) *driven {
+// Another resource of the same provider process.
+func (s *addonSite) Another(t *testing.T) *driven {
 	t.Helper()
 
 	d := drive(t, addonResourceType, nil)
-	d.server = serve(t, s.machine, nil)
+	d.Server = serve(t, s.machine, nil)
 
 	return d
 }

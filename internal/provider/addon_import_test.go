@@ -37,7 +37,7 @@ func TestAddonsThatAreNotImported(t *testing.T) {
 		"no release": {id: id(file), says: "helm list"},
 		"no secrets": {id: `{"secrets": "/gone.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "name": "shop"}`, says: "talosctl gen secrets"},
 	} {
-		failed := s.another(t).imports(t, test.id)
+		failed := s.Another(t).imports(t, test.id)
 		if !failed.failed() {
 			t.Fatalf("%s: it was imported", name)
 		}

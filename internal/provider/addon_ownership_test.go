@@ -16,8 +16,8 @@ func (s *addonSite) onlyReplaced(t *testing.T, config configuration) outcome {
 	typ := typeOf(t, addonResourceType)
 	wanted := valueOf(t, typ, config)
 
-	resp, err := s.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: s.name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)), Config: dynamic(t, wanted), PriorPrivate: s.private,
+	resp, err := s.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: s.Name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)), Config: dynamic(t, wanted), PriorPrivate: s.private,
 	})
 	must(t, err)
 
@@ -32,11 +32,11 @@ func (s *addonSite) onlyReplaced(t *testing.T, config configuration) outcome {
 func (s *addonSite) newProcess(t *testing.T) *driven {
 	t.Helper()
 
-	m := impatientMachinery()
-	m.addons.charts, m.addons.doubt, m.addons.open = s.charts, s.machine.addons.doubt, s.machine.addons.open
+	m := hurriedProviderData()
+	m.Addons.Charts, m.Addons.Doubt, m.Addons.Open = s.Charts, s.machine.Addons.Doubt, s.machine.Addons.Open
 
 	d := drive(t, addonResourceType, nil)
-	d.server = serve(t, m, nil)
+	d.Server = serve(t, m, nil)
 
 	return d
 }
@@ -80,7 +80,7 @@ func TestAddonCreatedBeforeTheOldOneGoes(t *testing.T) {
 	s.apply(t, baseAddon()).must(t)
 
 	next := s.newProcess(t)
-	old := &driven{server: next.server, name: s.name, state: s.state, private: s.private}
+	old := &driven{Server: next.Server, Name: s.Name, state: s.state, private: s.private}
 
 	old.refresh(t).must(t)
 	next.plan(t, baseAddon()).must(t).tells(t, "is taken over", "1 object added")

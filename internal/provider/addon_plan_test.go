@@ -28,30 +28,30 @@ func TestAddonChangesThatUpgrade(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		path  []string
-		value any
+		Path  []string
+		Value any
 		// upgrades is whether Helm runs; asks whether the plan cannot know.
 		upgrades, asks bool
 	}{
-		"values":           {path: []string{"values"}, value: []any{"replicas: 3\nimage: {tag: v1}\n"}, upgrades: true},
-		"set":              {path: []string{"set"}, value: []any{configuration{"name": "image.tag", "value": "v3"}}, upgrades: true},
-		"secret":           {path: []string{"set_sensitive"}, value: []any{configuration{"name": "token", "value": "another-token"}}, upgrades: true},
-		"written only":     {path: []string{"values_wo_version"}, value: "2", asks: true},
-		"patches":          {path: []string{"patches"}, value: nil, upgrades: true},
-		"DNS":              {path: []string{"enable_dns"}, value: true, upgrades: true},
-		"notes":            {path: []string{"sub_notes"}, value: false, upgrades: true},
-		"repository":       {path: []string{"repository"}, value: "https://mirror.example.org", asks: true},
-		"version":          {path: []string{"version"}, value: "3.13", asks: true},
-		"credentials":      {path: []string{"registry", "username"}, value: "somebody"},
-		"wait":             {path: []string{"wait_for_jobs"}, value: false},
-		"timeout":          {path: []string{"timeout"}, value: "9m"},
-		"history":          {path: []string{"max_history"}, value: 3},
-		"handle":           {path: []string{"cluster", "talos_version"}, value: "v1.13.1"},
-		"address":          {path: []string{"cluster", "endpoint"}, value: "https://10.0.0.20:6443"},
-		"care":             {path: []string{"on_unreachable"}, value: "error"},
-		"drift":            {path: []string{"drift_detection"}, value: "release"},
-		"timeouts":         {path: []string{"timeouts", "create"}, value: "2h"},
-		"order of meaning": {path: []string{"set"}, value: []any{configuration{"name": "image.tag", "value": "v2", "type": "literal"}}},
+		"values":           {Path: []string{"values"}, Value: []any{"replicas: 3\nimage: {tag: v1}\n"}, upgrades: true},
+		"set":              {Path: []string{"set"}, Value: []any{configuration{"name": "image.tag", "value": "v3"}}, upgrades: true},
+		"secret":           {Path: []string{"set_sensitive"}, Value: []any{configuration{"name": "token", "value": "another-token"}}, upgrades: true},
+		"written only":     {Path: []string{"values_wo_version"}, Value: "2", asks: true},
+		"patches":          {Path: []string{"patches"}, Value: nil, upgrades: true},
+		"DNS":              {Path: []string{"enable_dns"}, Value: true, upgrades: true},
+		"notes":            {Path: []string{"sub_notes"}, Value: false, upgrades: true},
+		"repository":       {Path: []string{"repository"}, Value: "https://mirror.example.org", asks: true},
+		"version":          {Path: []string{"version"}, Value: "3.13", asks: true},
+		"credentials":      {Path: []string{"registry", "username"}, Value: "somebody"},
+		"wait":             {Path: []string{"wait_for_jobs"}, Value: false},
+		"timeout":          {Path: []string{"timeout"}, Value: "9m"},
+		"history":          {Path: []string{"max_history"}, Value: 3},
+		"handle":           {Path: []string{"cluster", "talos_version"}, Value: "v1.13.1"},
+		"address":          {Path: []string{"cluster", "endpoint"}, Value: "https://10.0.0.20:6443"},
+		"care":             {Path: []string{"on_unreachable"}, Value: "error"},
+		"drift":            {Path: []string{"drift_detection"}, Value: "release"},
+		"timeouts":         {Path: []string{"timeouts", "create"}, Value: "2h"},
+		"order of meaning": {Path: []string{"set"}, Value: []any{configuration{"name": "image.tag", "value": "v2", "type": "literal"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,11 +60,11 @@ func TestAddonChangesThatUpgrade(t *testing.T) {
 			s.apply(t, fullAddon()).must(t)
 
 			applies := len(s.cluster.applies)
-			changed := with(fullAddon(), test.value, test.path...)
+			changed := with(fullAddon(), test.Value, test.Path...)
 
 			planned := s.plan(t, changed).must(t)
-			if got := text(t, planned.value, "revision") == "unknown"; got != (test.upgrades || test.asks) {
-				t.Errorf("the plan has revision %s", text(t, planned.value, "revision"))
+			if got := text(t, planned.Value, "revision") == "unknown"; got != (test.upgrades || test.asks) {
+				t.Errorf("the plan has revision %s", text(t, planned.Value, "revision"))
 			}
 
 			s.apply(t, changed).must(t)
@@ -133,33 +133,33 @@ func TestAddonWhoseChartMoves(t *testing.T) {
 	s.apply(t, config).must(t)
 	s.expectEmpty(t, "after the create", config)
 
-	if s.charts.fetched > 3 {
-		t.Errorf("the chart was fetched %d times", s.charts.fetched)
+	if s.Charts.fetched > 3 {
+		t.Errorf("the chart was fetched %d times", s.Charts.fetched)
 	}
 
 	for _, trouble := range []error{chart.ErrUnreachable, chart.ErrCredentials, chart.ErrNoVersion} {
-		s.charts.change(func() { s.charts.trouble = fmt.Errorf("%w: so it is", trouble) })
+		s.Charts.change(func() { s.Charts.Trouble = fmt.Errorf("%w: so it is", trouble) })
 
 		planned := s.plan(t, config).must(t)
 		planned.tells(t, "The chart of addon kube-system/metrics-server could not be looked at", "so it is")
 
-		if !planned.value.Equal(s.state) {
+		if !planned.Value.Equal(s.state) {
 			t.Errorf("%v plans something", trouble)
 		}
 	}
 
-	s.charts.change(func() { s.charts.trouble, s.charts.pin.Digest = nil, "sha256:0002" })
+	s.Charts.change(func() { s.Charts.Trouble, s.Charts.pin.Digest = nil, "sha256:0002" })
 	planned := s.plan(t, config).must(t)
 	planned.tells(t, "sha256:0001", "sha256:0002", "another content")
 
-	if got := text(t, planned.value, "chart_digest"); got != "unknown" {
+	if got := text(t, planned.Value, "chart_digest"); got != "unknown" {
 		t.Errorf("chart_digest is planned as %s", got)
 	}
 
 	s.apply(t, config).must(t)
 	s.expectEmpty(t, "after the new content", config)
 
-	s.charts.change(func() { s.charts.pin = chart.Pin{Name: "metrics-server", Version: "3.13.1", Digest: "sha256:0003"} })
+	s.Charts.change(func() { s.Charts.pin = chart.Pin{Name: "metrics-server", Version: "3.13.1", Digest: "sha256:0003"} })
 	s.plan(t, config).tells(t, "version 3.13.1 by now")
 	s.apply(t, config).must(t)
 
@@ -174,19 +174,19 @@ func TestAddonTroubleInPlans(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		chart, refusing error
-		at              string
+		At              string
 		warning         bool
 	}{
-		"version":      {chart: chart.ErrNoVersion, at: "version"},
-		"chart":        {chart: chart.ErrNoChart, at: "chart"},
-		"credentials":  {chart: chart.ErrCredentials, at: "registry"},
-		"damaged":      {chart: chart.ErrDamaged, at: "chart"},
+		"version":      {chart: chart.ErrNoVersion, At: "version"},
+		"chart":        {chart: chart.ErrNoChart, At: "chart"},
+		"credentials":  {chart: chart.ErrCredentials, At: "registry"},
+		"damaged":      {chart: chart.ErrDamaged, At: "chart"},
 		"no answer":    {chart: chart.ErrUnreachable, warning: true},
-		"values":       {refusing: release.ErrValues, at: "values"},
-		"template":     {refusing: release.ErrTemplate, at: "chart"},
-		"file":         {refusing: release.ErrChart, at: "chart"},
-		"kubernetes":   {refusing: release.ErrKubernetes, at: "chart"},
-		"patch":        {refusing: release.ErrPatch, at: "patches"},
+		"values":       {refusing: release.ErrValues, At: "values"},
+		"template":     {refusing: release.ErrTemplate, At: "chart"},
+		"file":         {refusing: release.ErrChart, At: "chart"},
+		"kubernetes":   {refusing: release.ErrKubernetes, At: "chart"},
+		"patch":        {refusing: release.ErrPatch, At: "patches"},
 		"owned":        {refusing: release.ErrOwned, warning: true},
 		"what else is": {refusing: errors.New("odd"), warning: true},
 	} {
@@ -195,7 +195,7 @@ func TestAddonTroubleInPlans(t *testing.T) {
 
 			s := newAddonSite(t)
 			if test.chart != nil {
-				s.charts.trouble = fmt.Errorf("%w: so it is", test.chart)
+				s.Charts.Trouble = fmt.Errorf("%w: so it is", test.chart)
 			}
 
 			if test.refusing != nil {
@@ -213,7 +213,7 @@ func TestAddonTroubleInPlans(t *testing.T) {
 				t.Errorf("it says %s", show(planned.diagnostics))
 			}
 
-			if test.at != "" && !strings.Contains(planned.diagnostics[0].Attribute.String(), `"`+test.at+`"`) {
+			if test.At != "" && !strings.Contains(planned.diagnostics[0].Attribute.String(), `"`+test.At+`"`) {
 				t.Errorf("it is about %s", planned.diagnostics[0].Attribute)
 			}
 
@@ -235,7 +235,7 @@ func TestAddonOfUnknownValues(t *testing.T) {
 	full := valueOf(t, typeOf(t, addonResourceType), fullAddon())
 
 	for kind, s := range map[string]*addonSite{"create": created, "update": settled} {
-		final := s.planValue(t, full).must(t).value
+		final := s.planValue(t, full).must(t).Value
 
 		tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
 			early := s.planValue(t, v)
@@ -246,10 +246,10 @@ func TestAddonOfUnknownValues(t *testing.T) {
 			}
 
 			if !isWriteOnly(at) {
-				stillUnknown(t, kind, early.value, at)
+				stillUnknown(t, kind, early.Value, at)
 			}
 
-			keepsItsWord(t, kind, at, early.value, final)
+			keepsItsWord(t, kind, at, early.Value, final)
 		})
 
 		if tried < 60 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
 )
 
 // A cluster that cannot be asked is told with its own cause, whatever else could be said.
@@ -61,13 +62,13 @@ func TestAddonChartThatIsPromised(t *testing.T) {
 	planned := s.plan(t, changed).must(t)
 
 	for attribute, want := range map[string]string{"chart_name": "metrics-server", "chart_version": "3.13.0", "chart_digest": "unknown"} {
-		if got := text(t, planned.value, attribute); got != want {
+		if got := text(t, planned.Value, attribute); got != want {
 			t.Errorf("%s is planned as %s", attribute, got)
 		}
 	}
 
 	applies := len(s.cluster.applies)
-	s.charts.change(func() { s.charts.pin.Version = "3.13.0+2" })
+	s.Charts.change(func() { s.Charts.pin.Version = "3.13.0+2" })
 
 	if failed := s.apply(t, changed); !failed.failed() || len(s.cluster.applies) != applies {
 		t.Errorf("another chart was installed: %s", show(failed.diagnostics))
@@ -168,7 +169,7 @@ func TestAddonSecretsOfRecords(t *testing.T) {
 		}
 	}
 
-	lines := causeLines("upgrade: 1 error occurred:\n\t* it is so\n\n")
+	lines := addon.CauseLines("upgrade: 1 error occurred:\n\t* it is so\n\n")
 	if !slices.Equal(lines, []string{"upgrade", "it is so"}) {
 		t.Errorf("the causes are %q", lines)
 	}

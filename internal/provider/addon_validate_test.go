@@ -71,64 +71,64 @@ func TestMistakesInAddons(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		base    configuration
-		path    []string
-		value   any
-		at      string
+		Path    []string
+		Value   any
+		At      string
 		says    []string
 		warning bool
 	}{
-		"name":            {path: []string{"name"}, value: "Web", says: []string{`"Web"`, "1 to 53"}},
-		"long name":       {path: []string{"name"}, value: strings.Repeat("n", 54), says: []string{"1 to 53"}},
-		"dotted name":     {path: []string{"name"}, value: "a..b", says: []string{`"a..b"`}},
-		"namespace":       {path: []string{"namespace"}, value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
-		"no cluster":      {base: without(baseAddon(), "cluster"), path: []string{"wait"}, value: true, says: []string{"neither cluster nor kubeconfig"}},
-		"two clusters":    {path: []string{"kubeconfig"}, value: configuration{"path": "x"}, says: []string{"both cluster and kubeconfig"}},
-		"empty access":    {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{}, says: []string{"neither path nor content"}},
-		"two kubeconfigs": {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{"path": "a", "content": "b"}, says: []string{"both"}},
-		"no kubeconfig": {base: without(baseAddon(), "cluster"), path: []string{"kubeconfig"}, value: configuration{"content": "the: secret"},
-			at: "kubeconfig", says: []string{"cannot be used"}},
-		"secrets":               {path: []string{"cluster", "secrets"}, value: "nothing", at: "cluster", says: []string{"talosctl gen secrets"}},
-		"endpoint":              {path: []string{"cluster", "endpoint"}, value: "10.0.0.1", at: "cluster", says: []string{`"10.0.0.1"`, "https"}},
-		"no repository":         {base: without(baseAddon(), "repository"), path: []string{"chart"}, value: "web", says: []string{`"web" without repository`, "./web"}},
-		"URL and repository":    {path: []string{"chart"}, value: "oci://ghcr.io/a/web", says: []string{"beside repository"}},
-		"path and repository":   {base: without(baseAddon(), "version"), path: []string{"chart"}, value: "./web", says: []string{"the path", "beside repository"}},
-		"scheme":                {path: []string{"repository"}, value: "git://example.org", says: []string{"https:// or oci://"}},
-		"no host":               {path: []string{"repository"}, value: "charts.example.org", says: []string{"https:// or oci://"}},
-		"credentials in URL":    {path: []string{"repository"}, value: "https://user:hunter22@example.org", says: []string{"credentials", "registry.username"}},
-		"http":                  {path: []string{"repository"}, value: "http://example.org", says: []string{"TLS"}, warning: true},
-		"tag":                   {base: without(baseAddon(), "repository"), path: []string{"chart"}, value: "oci://ghcr.io/a/web:1.0.0", says: []string{"tag", "version"}},
-		"no version":            {base: without(baseAddon(), "version"), path: []string{"wait"}, value: true, at: "chart", says: []string{"Pin a version"}, warning: true},
-		"bad version":           {path: []string{"version"}, value: "newest", says: []string{`"newest"`, "1.18.2"}},
-		"version of a path":     {base: local(), path: []string{"version"}, value: "1.0.0", says: []string{"counts for nothing"}, warning: true},
-		"devel and version":     {path: []string{"devel"}, value: true, says: []string{"exact version"}, warning: true},
-		"half a login":          {path: []string{"registry"}, value: configuration{"username": "u"}, at: "registry", says: []string{"registry.username without registry.password"}},
-		"other half":            {path: []string{"registry"}, value: configuration{"password": "p"}, at: "registry", says: []string{"registry.password without registry.username"}},
-		"half a certificate":    {path: []string{"registry"}, value: configuration{"client_certificate": "c"}, at: "registry", says: []string{"without registry.client_key"}},
-		"any certificate":       {path: []string{"registry"}, value: configuration{"ca": "c", "insecure_skip_tls_verify": true}, says: []string{"beside registry.ca"}},
-		"registry of a path":    {base: local(), path: []string{"registry"}, value: configuration{"ca": "c"}, says: []string{"counts for nothing"}, warning: true},
-		"YAML":                  {path: []string{"values"}, value: []any{"a: 1\n", "a: 1\nb: 1\nb: 2\n"}, at: "values", says: []string{"values[1], line", "mapping"}},
-		"no mapping":            {path: []string{"values"}, value: []any{"- a\n"}, says: []string{"values[0]", "mapping"}},
-		"type of a setting":     {path: []string{"set"}, value: []any{configuration{"name": "a", "value": "{", "type": "json"}}, says: []string{"set[0]"}},
-		"unknown type":          {path: []string{"set"}, value: []any{configuration{"name": "a", "value": "1", "type": "number"}}, at: "set", says: []string{`"number" in set[0]`, "auto, string"}},
-		"short secret":          {path: []string{"set_sensitive"}, value: []any{configuration{"name": "a", "value": "xyz"}}, at: "set_sensitive", says: []string{"fewer than 4"}, warning: true},
-		"secret setting":        {path: []string{"set_sensitive"}, value: []any{configuration{"name": "a", "value": "hunter22", "type": "json"}}, says: []string{"set_sensitive[0]"}},
-		"secret YAML":           {base: fullAddon(), path: []string{"values_wo"}, value: []any{"hunter22: ["}, says: []string{"values_wo[0]"}},
-		"no values_wo_version":  {path: []string{"values_wo"}, value: []any{"a: 1"}, at: "values_wo", says: []string{"values_wo without values_wo_version"}},
-		"no values_wo":          {path: []string{"values_wo_version"}, value: "1", at: "values_wo_version", says: []string{"values_wo_version without values_wo"}},
-		"patch":                 {path: []string{"patches"}, value: []any{configuration{"patch": "nothing"}}, at: "patches", says: []string{"patches[0]: is neither"}},
-		"operations, no target": {path: []string{"patches"}, value: []any{configuration{"patch": "- {op: remove, path: /a}"}}, says: []string{"patches[0]", "target"}},
-		"atomic, no wait":       {base: with(baseAddon(), false, "wait"), path: []string{"atomic"}, value: true, says: []string{"wait = false"}},
-		"jobs, no wait":         {base: with(baseAddon(), false, "wait"), path: []string{"wait_for_jobs"}, value: true, says: []string{"wait = false"}},
-		"CRDs in and out":       {base: with(baseAddon(), true, "skip_crds"), path: []string{"include_crds"}, value: true, says: []string{"skip_crds"}},
-		"CRDs out and up":       {base: with(baseAddon(), true, "skip_crds"), path: []string{"upgrade_crds"}, value: true, says: []string{"upgrade_crds"}, at: "skip_crds"},
-		"values of before":      {base: with(baseAddon(), true, "reuse_values"), path: []string{"reset_then_reuse_values"}, value: true, says: []string{"reuse_values"}},
-		"history":               {path: []string{"max_history"}, value: -1, says: []string{"Found -1"}},
-		"timeout":               {path: []string{"timeout"}, value: "soon", says: []string{`"soon"`, "90s"}},
-		"short timeout":         {path: []string{"timeout"}, value: "1ms", says: []string{"1s or more"}},
-		"no keyring":            {path: []string{"verify"}, value: true, at: "verify", says: []string{"gpg --export", "without keyring"}},
-		"ignores all":           {path: []string{"ignore_drift"}, value: []any{configuration{}}, says: []string{"ignore_drift[0]"}},
-		"pattern":               {path: []string{"ignore_drift"}, value: []any{configuration{"name": "web-["}}, at: "ignore_drift", says: []string{`"web-[" in ignore_drift[0]`}},
-		"no path":               {path: []string{"ignore_drift"}, value: []any{configuration{"kind": "A", "paths": []any{}}}, says: []string{"spec.replicas"}},
+		"name":            {Path: []string{"name"}, Value: "Web", says: []string{`"Web"`, "1 to 53"}},
+		"long name":       {Path: []string{"name"}, Value: strings.Repeat("n", 54), says: []string{"1 to 53"}},
+		"dotted name":     {Path: []string{"name"}, Value: "a..b", says: []string{`"a..b"`}},
+		"namespace":       {Path: []string{"namespace"}, Value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
+		"no cluster":      {base: without(baseAddon(), "cluster"), Path: []string{"wait"}, Value: true, says: []string{"neither cluster nor kubeconfig"}},
+		"two clusters":    {Path: []string{"kubeconfig"}, Value: configuration{"path": "x"}, says: []string{"both cluster and kubeconfig"}},
+		"empty access":    {base: without(baseAddon(), "cluster"), Path: []string{"kubeconfig"}, Value: configuration{}, says: []string{"neither path nor content"}},
+		"two kubeconfigs": {base: without(baseAddon(), "cluster"), Path: []string{"kubeconfig"}, Value: configuration{"path": "a", "content": "b"}, says: []string{"both"}},
+		"no kubeconfig": {base: without(baseAddon(), "cluster"), Path: []string{"kubeconfig"}, Value: configuration{"content": "the: secret"},
+			At: "kubeconfig", says: []string{"cannot be used"}},
+		"secrets":               {Path: []string{"cluster", "secrets"}, Value: "nothing", At: "cluster", says: []string{"talosctl gen secrets"}},
+		"endpoint":              {Path: []string{"cluster", "endpoint"}, Value: "10.0.0.1", At: "cluster", says: []string{`"10.0.0.1"`, "https"}},
+		"no repository":         {base: without(baseAddon(), "repository"), Path: []string{"chart"}, Value: "web", says: []string{`"web" without repository`, "./web"}},
+		"URL and repository":    {Path: []string{"chart"}, Value: "oci://ghcr.io/a/web", says: []string{"beside repository"}},
+		"path and repository":   {base: without(baseAddon(), "version"), Path: []string{"chart"}, Value: "./web", says: []string{"the path", "beside repository"}},
+		"scheme":                {Path: []string{"repository"}, Value: "git://example.org", says: []string{"https:// or oci://"}},
+		"no host":               {Path: []string{"repository"}, Value: "charts.example.org", says: []string{"https:// or oci://"}},
+		"credentials in URL":    {Path: []string{"repository"}, Value: "https://user:hunter22@example.org", says: []string{"credentials", "registry.username"}},
+		"http":                  {Path: []string{"repository"}, Value: "http://example.org", says: []string{"TLS"}, warning: true},
+		"tag":                   {base: without(baseAddon(), "repository"), Path: []string{"chart"}, Value: "oci://ghcr.io/a/web:1.0.0", says: []string{"tag", "version"}},
+		"no version":            {base: without(baseAddon(), "version"), Path: []string{"wait"}, Value: true, At: "chart", says: []string{"Pin a version"}, warning: true},
+		"bad version":           {Path: []string{"version"}, Value: "newest", says: []string{`"newest"`, "1.18.2"}},
+		"version of a path":     {base: local(), Path: []string{"version"}, Value: "1.0.0", says: []string{"counts for nothing"}, warning: true},
+		"devel and version":     {Path: []string{"devel"}, Value: true, says: []string{"exact version"}, warning: true},
+		"half a login":          {Path: []string{"registry"}, Value: configuration{"username": "u"}, At: "registry", says: []string{"registry.username without registry.password"}},
+		"other half":            {Path: []string{"registry"}, Value: configuration{"password": "p"}, At: "registry", says: []string{"registry.password without registry.username"}},
+		"half a certificate":    {Path: []string{"registry"}, Value: configuration{"client_certificate": "c"}, At: "registry", says: []string{"without registry.client_key"}},
+		"any certificate":       {Path: []string{"registry"}, Value: configuration{"ca": "c", "insecure_skip_tls_verify": true}, says: []string{"beside registry.ca"}},
+		"registry of a path":    {base: local(), Path: []string{"registry"}, Value: configuration{"ca": "c"}, says: []string{"counts for nothing"}, warning: true},
+		"YAML":                  {Path: []string{"values"}, Value: []any{"a: 1\n", "a: 1\nb: 1\nb: 2\n"}, At: "values", says: []string{"values[1], line", "mapping"}},
+		"no mapping":            {Path: []string{"values"}, Value: []any{"- a\n"}, says: []string{"values[0]", "mapping"}},
+		"type of a setting":     {Path: []string{"set"}, Value: []any{configuration{"name": "a", "value": "{", "type": "json"}}, says: []string{"set[0]"}},
+		"unknown type":          {Path: []string{"set"}, Value: []any{configuration{"name": "a", "value": "1", "type": "number"}}, At: "set", says: []string{`"number" in set[0]`, "auto, string"}},
+		"short secret":          {Path: []string{"set_sensitive"}, Value: []any{configuration{"name": "a", "value": "xyz"}}, At: "set_sensitive", says: []string{"fewer than 4"}, warning: true},
+		"secret setting":        {Path: []string{"set_sensitive"}, Value: []any{configuration{"name": "a", "value": "hunter22", "type": "json"}}, says: []string{"set_sensitive[0]"}},
+		"secret YAML":           {base: fullAddon(), Path: []string{"values_wo"}, Value: []any{"hunter22: ["}, says: []string{"values_wo[0]"}},
+		"no values_wo_version":  {Path: []string{"values_wo"}, Value: []any{"a: 1"}, At: "values_wo", says: []string{"values_wo without values_wo_version"}},
+		"no values_wo":          {Path: []string{"values_wo_version"}, Value: "1", At: "values_wo_version", says: []string{"values_wo_version without values_wo"}},
+		"patch":                 {Path: []string{"patches"}, Value: []any{configuration{"patch": "nothing"}}, At: "patches", says: []string{"patches[0]: is neither"}},
+		"operations, no target": {Path: []string{"patches"}, Value: []any{configuration{"patch": "- {op: remove, path: /a}"}}, says: []string{"patches[0]", "target"}},
+		"atomic, no wait":       {base: with(baseAddon(), false, "wait"), Path: []string{"atomic"}, Value: true, says: []string{"wait = false"}},
+		"jobs, no wait":         {base: with(baseAddon(), false, "wait"), Path: []string{"wait_for_jobs"}, Value: true, says: []string{"wait = false"}},
+		"CRDs in and out":       {base: with(baseAddon(), true, "skip_crds"), Path: []string{"include_crds"}, Value: true, says: []string{"skip_crds"}},
+		"CRDs out and up":       {base: with(baseAddon(), true, "skip_crds"), Path: []string{"upgrade_crds"}, Value: true, says: []string{"upgrade_crds"}, At: "skip_crds"},
+		"values of before":      {base: with(baseAddon(), true, "reuse_values"), Path: []string{"reset_then_reuse_values"}, Value: true, says: []string{"reuse_values"}},
+		"history":               {Path: []string{"max_history"}, Value: -1, says: []string{"Found -1"}},
+		"timeout":               {Path: []string{"timeout"}, Value: "soon", says: []string{`"soon"`, "90s"}},
+		"short timeout":         {Path: []string{"timeout"}, Value: "1ms", says: []string{"1s or more"}},
+		"no keyring":            {Path: []string{"verify"}, Value: true, At: "verify", says: []string{"gpg --export", "without keyring"}},
+		"ignores all":           {Path: []string{"ignore_drift"}, Value: []any{configuration{}}, says: []string{"ignore_drift[0]"}},
+		"pattern":               {Path: []string{"ignore_drift"}, Value: []any{configuration{"name": "web-["}}, At: "ignore_drift", says: []string{`"web-[" in ignore_drift[0]`}},
+		"no path":               {Path: []string{"ignore_drift"}, Value: []any{configuration{"kind": "A", "paths": []any{}}}, says: []string{"spec.replicas"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func TestMistakesInAddons(t *testing.T) {
 				base = baseAddon()
 			}
 
-			got := validate(t, addonResourceType, with(base, test.value, test.path...))
+			got := validate(t, addonResourceType, with(base, test.Value, test.Path...))
 			if len(got) != 1 || (got[0].Severity == tfprotov6.DiagnosticSeverityWarning) != test.warning {
 				t.Fatalf("it says %s", show(got))
 			}
@@ -149,7 +149,7 @@ func TestMistakesInAddons(t *testing.T) {
 				}
 			}
 
-			if test.at != "" && !strings.Contains(got[0].Attribute.String(), `"`+test.at+`"`) {
+			if test.At != "" && !strings.Contains(got[0].Attribute.String(), `"`+test.At+`"`) {
 				t.Errorf("it is about %s", got[0].Attribute)
 			}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -65,7 +66,7 @@ func bundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
 func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change func(string) string) {
 	t.Helper()
 
-	fleet, err := newMachinery().fleetOf(pool{}, bundle)
+	fleet, err := machinespkg.NewProviderData().FleetOf(machinespkg.Pool{}, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +411,7 @@ func TestAccDrift(t *testing.T) {
 func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.Bundle) {
 	t.Helper()
 
-	images, err := imagesIn(s.workers[0].Config())
+	images, err := machinespkg.ImagesIn(s.workers[0].Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,7 +428,7 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 
 	w.MustRun("apply", "-auto-approve")
 
-	if images, err = imagesIn(s.workers[0].Config()); err != nil || images[cluster.Kubelet] != meant {
+	if images, err = machinespkg.ImagesIn(s.workers[0].Config()); err != nil || images[cluster.Kubelet] != meant {
 		t.Errorf("after an apply w-1 has kubelet %s (%v)", images[cluster.Kubelet], err)
 	}
 

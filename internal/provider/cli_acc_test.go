@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -320,7 +321,7 @@ func TestAccSecretsStaySecret(t *testing.T) {
 func secretsIn(bundle string) []string {
 	var secrets []string
 
-	for _, mask := range masksOf(bundle) {
+	for _, mask := range tf.MasksOf(bundle) {
 		// A line in the middle of a key is enough to recognise it by.
 		lines := strings.Split(strings.TrimSpace(mask), "\n")
 		secrets = append(secrets, lines[len(lines)/2])

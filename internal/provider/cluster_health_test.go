@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -27,15 +29,15 @@ var lookers = []string{"talosop_cluster_health", "talosop_etcd_members"}
 func look(t *testing.T, name string, config configuration) (tftypes.Value, []*tfprotov6.Diagnostic) {
 	t.Helper()
 
-	m := newMachinery()
-	m.talos.Timeouts = talos.Timeouts{Connect: lookPatience, Call: lookPatience, Observe: lookPatience}
-	m.talos.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+	m := machines.NewProviderData()
+	m.Talos.Timeouts = talos.Timeouts{Connect: lookPatience, Call: lookPatience, Observe: lookPatience}
+	m.Talos.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 
 		return nil, ctx.Err()
 	}
 
-	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m})()
+	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m})()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,19 +138,19 @@ func TestMistakesInLooks(t *testing.T) {
 
 	tests := map[string]struct {
 		config configuration
-		at     string
+		At     string
 		says   []string
 	}{
 		"no time": {
-			config: configuration{"cluster": writtenHandle("10.0.0.1"), "timeout": "0s"}, at: `AttributeName("timeout")`, says: []string{`"0s"`, "10s"},
+			config: configuration{"cluster": writtenHandle("10.0.0.1"), "timeout": "0s"}, At: `AttributeName("timeout")`, says: []string{`"0s"`, "10s"},
 		},
 		"a port": {
 			config: configuration{"cluster": writtenHandle("10.0.0.1", "10.0.0.2:50000")},
-			at:     `AttributeName("cluster").AttributeName("talos_endpoints").ElementKeyInt(1)`, says: []string{`"10.0.0.2:50000"`, "Leave out the port"},
+			At:     `AttributeName("cluster").AttributeName("talos_endpoints").ElementKeyInt(1)`, says: []string{`"10.0.0.2:50000"`, "Leave out the port"},
 		},
 		"no secrets": {
 			config: configuration{"cluster": with(writtenHandle("10.0.0.1"), "token: abc", "secrets")},
-			at:     `AttributeName("cluster").AttributeName("secrets")`, says: []string{"talosctl gen secrets"},
+			At:     `AttributeName("cluster").AttributeName("secrets")`, says: []string{"talosctl gen secrets"},
 		},
 	}
 
@@ -158,7 +160,7 @@ func TestMistakesInLooks(t *testing.T) {
 				t.Parallel()
 
 				_, diagnostics := look(t, name, test.config)
-				expectMistake(t, diagnostics, test.at, test.says, false)
+				expectMistake(t, diagnostics, test.At, test.says, false)
 			})
 		}
 	}
@@ -174,8 +176,8 @@ func TestConditionsAreDescribed(t *testing.T) {
 	t.Parallel()
 
 	var described, decided []string
-	for _, c := range conditionMeanings {
-		described = append(described, c.name)
+	for _, c := range health.ConditionMeanings {
+		described = append(described, c.Name)
 	}
 
 	for _, c := range cluster.HealthOf(cluster.Spec{}, cluster.Snapshot{}).Conditions {

@@ -102,28 +102,28 @@ func TestRefusedChangesOfWholeClusters(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config configuration
-		at     string
+		At     string
 		says   []string
 	}{
 		"Talos version of the cluster": {
 			config: with(with(baseCluster(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
-			at:     `AttributeName("talos_version")`, says: []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "older v1.12.6"},
+			At:     `AttributeName("talos_version")`, says: []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "older v1.12.6"},
 		},
 		"Talos version of a pool": {
 			config: with(with(baseCluster(), "v1.12.6", "workers", "batch", "talos_version"), "v1.12", "version_contract"),
-			at:     batch + `.AttributeName("talos_version")`, says: []string{"batch/w-1 and batch/w-2 run Talos v1.13.0"},
+			At:     batch + `.AttributeName("talos_version")`, says: []string{"batch/w-1 and batch/w-2 run Talos v1.13.0"},
 		},
 		"Kubernetes version": {
 			config: with(baseCluster(), "v1.34.1", "kubernetes_version"),
-			at:     `AttributeName("kubernetes_version")`, says: []string{"Kubernetes v1.35.2 runs", `kubernetes_version is "v1.34.1"`},
+			At:     `AttributeName("kubernetes_version")`, says: []string{"Kubernetes v1.35.2 runs", `kubernetes_version is "v1.34.1"`},
 		},
 		"removal of all control planes": {
 			config: with(baseCluster(), configuration{"cp-7": configuration{"address": "10.0.0.17"}}, "control_plane", "machines"),
-			at:     `AttributeName("control_plane").AttributeName("machines")`, says: []string{"cp-1, cp-2 and cp-3 would leave"},
+			At:     `AttributeName("control_plane").AttributeName("machines")`, says: []string{"cp-1, cp-2 and cp-3 would leave"},
 		},
 		"control plane under the name of a worker": {
 			config: with(without(baseCluster(), "control_plane", "machines", "cp-3"), "10.0.0.13", "workers", "batch", "machines", "w-9", "address"),
-			at:     batch + `.AttributeName("machines").ElementKeyString("w-9")`, says: []string{"has the address or the hardware of cp-3", "Take cp-3 out first"},
+			At:     batch + `.AttributeName("machines").ElementKeyString("w-9")`, says: []string{"has the address or the hardware of cp-3", "Take cp-3 out first"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestRefusedChangesOfWholeClusters(t *testing.T) {
 			prior := withDigests(t, settledState(t, "talosop_cluster", baseCluster()))
 
 			resp := planned(t, "talosop_cluster", &prior, valueOf(t, typeOf(t, "talosop_cluster"), test.config))
-			expectMistake(t, resp.Diagnostics, test.at, test.says, false)
+			expectMistake(t, resp.Diagnostics, test.At, test.says, false)
 		})
 	}
 }

@@ -21,7 +21,7 @@ func TestContainerWorkersOfAControlPlane(t *testing.T) {
 
 	drive := func() *driven {
 		d := drive(t, "talosop_worker", nil)
-		d.server = plane.server
+		d.Server = plane.Server
 
 		return d
 	}

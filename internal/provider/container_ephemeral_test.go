@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // The data of a cluster that is all in one pod does not go with a change of that pod: the plan refuses it at what changes, and
@@ -29,7 +30,7 @@ func TestContainerWithAllDataInItsPod(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config configuration
-		at     string
+		At     string
 	}{
 		"another Talos": {upgraded, `AttributeName("talos_version")`},
 		"another image": {config("ghcr.io/example/talos", "host", "image"), `AttributeName("host").AttributeName("image")`},
@@ -41,7 +42,7 @@ func TestContainerWithAllDataInItsPod(t *testing.T) {
 		}
 
 		for _, found := range done.diagnostics {
-			if strings.Contains(found.Detail, "the whole cluster would be lost") && found.Attribute.String() != test.at {
+			if strings.Contains(found.Detail, "the whole cluster would be lost") && found.Attribute.String() != test.At {
 				t.Errorf("%s is refused at %s", name, found.Attribute)
 			}
 		}
@@ -72,14 +73,14 @@ func TestContainerWithAllDataInItsPod(t *testing.T) {
 func TestContainerIsKnownToBeEphemeral(t *testing.T) {
 	t.Parallel()
 
-	p := pool{host: &hostSettings{}, machines: map[string]poolMachine{"cp-0": {group: &group{role: cluster.ControlPlane}}}}
+	p := machines.Pool{Host: &machines.HostSettings{}, Machines: map[string]machines.PoolMachine{"cp-0": {Group: &machines.Group{Role: cluster.ControlPlane}}}}
 
 	for _, ephemeral := range []bool{false, true} {
-		m := p.machines["cp-0"]
-		m.pod.Storage.Ephemeral = ephemeral
-		p.machines["cp-0"] = m
+		m := p.Machines["cp-0"]
+		m.Pod.Storage.Ephemeral = ephemeral
+		p.Machines["cp-0"] = m
 
-		if got := p.spec(recordedPool{}, rendered{}).Machines[0].Ephemeral; got != ephemeral {
+		if got := p.Spec(machines.RecordedPool{}, machines.Rendered{}).Machines[0].Ephemeral; got != ephemeral {
 			t.Errorf("ephemeral %t is %t", ephemeral, got)
 		}
 	}

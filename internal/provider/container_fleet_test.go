@@ -17,13 +17,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // fakeHost is a host cluster with pods and no Talos in them.
 type fakeHost struct {
-	mu sync.Mutex
+	Mu sync.Mutex
 	// pods by machine, what machines share, and what was asked, in order.
 	pods   map[string]workload.MachineState
 	shared workload.Observation
@@ -45,8 +46,8 @@ func newFakeHost(machines ...string) *fakeHost {
 }
 
 func (h *fakeHost) set(machine string, change func(*workload.MachineState)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 
 	pod := h.pods[machine]
 	change(&pod)
@@ -54,8 +55,8 @@ func (h *fakeHost) set(machine string, change func(*workload.MachineState)) {
 }
 
 func (h *fakeHost) call(name string, details ...string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 
 	h.calls = append(h.calls, strings.Join(append([]string{name}, details...), " "))
 
@@ -63,8 +64,8 @@ func (h *fakeHost) call(name string, details ...string) error {
 }
 
 func (h *fakeHost) count(name string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 
 	n := 0
 
@@ -82,7 +83,7 @@ func (h *fakeHost) Observe(_ context.Context, spec workload.Spec) (workload.Obse
 		return workload.Observation{}, err
 	}
 
-	h.mu.Lock()
+	h.Mu.Lock()
 	seen := workload.Observation{Machines: map[string]workload.MachineState{}, Missing: h.shared.Missing, Drift: h.shared.Drift}
 
 	for _, m := range spec.Machines {
@@ -90,7 +91,7 @@ func (h *fakeHost) Observe(_ context.Context, spec workload.Spec) (workload.Obse
 	}
 
 	observing := h.observing
-	h.mu.Unlock()
+	h.Mu.Unlock()
 
 	if observing != nil {
 		observing()
@@ -136,8 +137,8 @@ func (h *fakeHost) ExternalEndpoint(context.Context, workload.Spec) (string, err
 }
 
 func (h *fakeHost) Close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 
 	h.closed++
 }
@@ -167,16 +168,16 @@ func memberAlways(string) cluster.MachineState {
 }
 
 // containersOn is machines in the pods of a host.
-func containersOn(h host, talos talosFleet, fresh time.Duration, names ...string) containerFleet {
+func containersOn(h machinespkg.Host, talos talosFleet, fresh time.Duration, names ...string) machinespkg.ContainerFleet {
 	spec := workload.Spec{Cluster: "dev", Namespace: "clusters"}
 	for i, name := range names {
 		spec.Machines = append(spec.Machines, workload.Machine{Name: name, Pool: "cp", Ordinal: i, Image: "talos:v1.13.0"})
 	}
 
-	return containerFleet{inner: talos, watch: newHostWatch(h, spec, fresh)}
+	return machinespkg.ContainerFleet{Inner: talos, Watch: machinespkg.NewHostWatch(h, spec, fresh)}
 }
 
-func observeOn(t *testing.T, f containerFleet, name string) cluster.MachineState {
+func observeOn(t *testing.T, f machinespkg.ContainerFleet, name string) cluster.MachineState {
 	t.Helper()
 
 	return f.Machine(cluster.Machine{Name: name}).Observe(t.Context())
@@ -406,7 +407,7 @@ func TestContainerChanges(t *testing.T) {
 		t.Errorf("the host was asked for %v, want %v", h.calls, want)
 	}
 
-	if f.watch.spec.Machines[0].Image != "talos:v1.13.0" {
+	if f.Watch.Spec.Machines[0].Image != "talos:v1.13.0" {
 		t.Error("the upgrade changed what is wanted")
 	}
 }
@@ -450,8 +451,8 @@ func TestHostsAreShared(t *testing.T) {
 
 	var opened []*fakeHost
 
-	all := newHosts()
-	all.open = func(hostcluster.Options) (host, error) {
+	all := machinespkg.NewHosts()
+	all.Open = func(hostcluster.Options) (machinespkg.Host, error) {
 		opened = append(opened, newFakeHost())
 
 		return opened[len(opened)-1], nil
@@ -464,7 +465,7 @@ func TestHostsAreShared(t *testing.T) {
 	var leave []func()
 
 	for _, name := range []string{"kind", "kind", "other"} {
-		_, left, err := all.join(of(name))
+		_, left, err := all.Join(of(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -480,11 +481,11 @@ func TestHostsAreShared(t *testing.T) {
 
 	leave[1]()
 
-	if opened[0].closed != 1 || opened[1].closed != 0 || len(all.by) != 1 {
-		t.Errorf("closed %d and %d times, %d are left", opened[0].closed, opened[1].closed, len(all.by))
+	if opened[0].closed != 1 || opened[1].closed != 0 || len(all.By) != 1 {
+		t.Errorf("closed %d and %d times, %d are left", opened[0].closed, opened[1].closed, len(all.By))
 	}
 
-	if _, _, err := all.join(of("kind")); err != nil || len(opened) != 3 {
+	if _, _, err := all.Join(of("kind")); err != nil || len(opened) != 3 {
 		t.Errorf("a connection that was closed is used again: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // What is done inside of a cluster gets to it by its handle alone, through the host: an addon into its Kubernetes and snapshots out
@@ -28,15 +29,15 @@ func TestAccContainerAddonAndBackup(t *testing.T) {
 	t.Parallel()
 
 	s := siteOn(t, hosttest.New(t, hosttest.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}))
-	m := s.machinery()
-	m.addons.open = func(_ context.Context, api *kubernetes.Client) releaseKeeper {
+	m := s.ProviderData()
+	m.Addons.Open = func(_ context.Context, api *kubernetes.Client) machines.ReleaseKeeper {
 		return &release.Cluster{API: api, Pause: 50 * time.Millisecond}
 	}
 
 	server := serve(t, m, nil)
 	drive := func(name string) *driven {
 		d := drive(t, name, nil)
-		d.server = server
+		d.Server = server
 
 		return d
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 var errKilled = errors.New("the process was killed")
@@ -16,21 +17,21 @@ var errKilled = errors.New("the process was killed")
 // mortal is a host that is the last thing a process of the provider asks: at the call of a number the process ends,
 // before the call or, when it is late, after it and before its answer.
 type mortal struct {
-	host
+	machines.Host
 
-	mu    sync.Mutex
+	Mu    sync.Mutex
 	calls int
-	at    int
+	At    int
 	late  bool
 	kill  context.CancelCauseFunc
 }
 
 // call is what a call comes to.
 func (m *mortal) call(do func() error) error {
-	m.mu.Lock()
+	m.Mu.Lock()
 	m.calls++
-	dies, dead := m.calls == m.at, m.at > 0 && m.calls > m.at
-	m.mu.Unlock()
+	dies, dead := m.calls == m.At, m.At > 0 && m.calls > m.At
+	m.Mu.Unlock()
 
 	if dead || dies && !m.late {
 		m.kill(errKilled)
@@ -49,29 +50,29 @@ func (m *mortal) call(do func() error) error {
 }
 
 func (m *mortal) Check(ctx context.Context, s workload.Spec) (found []preflight.Finding, err error) {
-	err = m.call(func() (err error) { found, err = m.host.Check(ctx, s); return err })
+	err = m.call(func() (err error) { found, err = m.Host.Check(ctx, s); return err })
 
 	return found, err
 }
 
 func (m *mortal) Ensure(ctx context.Context, s workload.Spec) error {
-	return m.call(func() error { return m.host.Ensure(ctx, s) })
+	return m.call(func() error { return m.Host.Ensure(ctx, s) })
 }
 
 func (m *mortal) Replace(ctx context.Context, s workload.Spec, machine string) error {
-	return m.call(func() error { return m.host.Replace(ctx, s, machine) })
+	return m.call(func() error { return m.Host.Replace(ctx, s, machine) })
 }
 
 func (m *mortal) Restart(ctx context.Context, s workload.Spec, machine string) error {
-	return m.call(func() error { return m.host.Restart(ctx, s, machine) })
+	return m.call(func() error { return m.Host.Restart(ctx, s, machine) })
 }
 
 func (m *mortal) Remove(ctx context.Context, s workload.Spec, machine string) error {
-	return m.call(func() error { return m.host.Remove(ctx, s, machine) })
+	return m.call(func() error { return m.Host.Remove(ctx, s, machine) })
 }
 
 func (m *mortal) RemoveShared(ctx context.Context, s workload.Spec) error {
-	return m.call(func() error { return m.host.RemoveShared(ctx, s) })
+	return m.call(func() error { return m.Host.RemoveShared(ctx, s) })
 }
 
 // A process that is killed at a call to the host costs nothing: the next one finishes what it began, with the state of
@@ -133,19 +134,19 @@ func (s *hostSite) dies(t *testing.T, d *driven, at int, late bool, config confi
 	life := &mortal{late: late, kill: kill}
 
 	mortals := *s
-	mortals.wrap = func(h host) host {
-		life.host = h
+	mortals.wrap = func(h machines.Host) machines.Host {
+		life.Host = h
 
 		return life
 	}
 
 	doomed := *d
-	doomed.server = mortals.serve(t)
+	doomed.Server = mortals.serve(t)
 	planned := doomed.plan(t, config).must(t)
 
-	life.mu.Lock()
-	life.calls, life.at = 0, at
-	life.mu.Unlock()
+	life.Mu.Lock()
+	life.calls, life.At = 0, at
+	life.Mu.Unlock()
 
 	doomed.applyPlanned(ctx, t, config, planned)
 

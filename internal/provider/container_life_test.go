@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // A cluster of pods is made in one run, is content with what it made, gets back what others took away from it, and goes
@@ -195,7 +196,7 @@ func TestContainerHostIsSilent(t *testing.T) {
 
 	d.ready(t, config)
 
-	silent := &hostSite{Host: s.Host, namespace: s.namespace, wrap: func(host) host {
+	silent := &hostSite{Host: s.Host, namespace: s.namespace, wrap: func(machines.Host) machines.Host {
 		h := newFakeHost()
 		h.fails = map[string]error{"observe": errSilent, "check": errSilent}
 
@@ -203,14 +204,14 @@ func TestContainerHostIsSilent(t *testing.T) {
 	}}
 
 	away := *d
-	away.server = silent.serve(t)
+	away.Server = silent.serve(t)
 
 	read := away.refresh(t).must(t)
 	if said := show(read.diagnostics); !strings.Contains(said, "Machines do not answer") || !strings.Contains(said, errSilent.Error()) {
 		t.Errorf("the refresh says: %s", said)
 	}
 
-	if !away.plan(t, config).must(t).value.Equal(d.state) {
+	if !away.plan(t, config).must(t).Value.Equal(d.state) {
 		t.Error("the plan is not empty")
 	}
 
@@ -238,7 +239,7 @@ func TestContainerPreflight(t *testing.T) {
 	s := newHostSite(t)
 
 	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: quantityOr("1", "1")}},
+		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: machines.QuantityOr("1", "1")}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -21,17 +22,17 @@ import (
 // moments tell a test of what is about to be done to the machines of a namespace: "host Replace cp-0" and "talos dev-cp-0-0
 // Bootstrap", with the detail of the call where it has one.
 type moments struct {
-	mu   sync.Mutex
+	Mu   sync.Mutex
 	hear func(moment string)
-	// seen are those that change something, in order.
-	seen []string
+	// Seen are those that change something, in order.
+	Seen []string
 }
 
 func (m *moments) tell(moment string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
 
-	m.seen = append(m.seen, moment)
+	m.Seen = append(m.Seen, moment)
 
 	if m.hear != nil {
 		m.hear(moment)
@@ -40,18 +41,18 @@ func (m *moments) tell(moment string) {
 
 // listen calls for every moment from now on, one at a time, and forgets those of before.
 func (m *moments) listen(hear func(moment string)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
 
-	m.hear, m.seen = hear, nil
+	m.hear, m.Seen = hear, nil
 }
 
 // with are the moments whose words begin with these.
 func (m *moments) with(prefix string) (found []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
 
-	for _, moment := range m.seen {
+	for _, moment := range m.Seen {
 		if strings.HasPrefix(moment, prefix) {
 			found = append(found, strings.TrimPrefix(moment, prefix))
 		}
@@ -80,40 +81,40 @@ func momentsOf(t *testing.T, s *hostSite) *moments {
 		return nil
 	})
 
-	s.wrap = func(h host) host { return &telling{host: h, to: m} }
+	s.wrap = func(h machines.Host) machines.Host { return &telling{Host: h, To: m} }
 
 	return m
 }
 
 // telling is a host that tells of changes before it makes them.
 type telling struct {
-	host
+	machines.Host
 
-	to *moments
+	To *moments
 }
 
 func (h *telling) Replace(ctx context.Context, s workload.Spec, machine string) error {
-	h.to.tell("host Replace " + machine)
+	h.To.tell("host Replace " + machine)
 
-	return h.host.Replace(ctx, s, machine)
+	return h.Host.Replace(ctx, s, machine)
 }
 
 func (h *telling) Restart(ctx context.Context, s workload.Spec, machine string) error {
-	h.to.tell("host Restart " + machine)
+	h.To.tell("host Restart " + machine)
 
-	return h.host.Restart(ctx, s, machine)
+	return h.Host.Restart(ctx, s, machine)
 }
 
 func (h *telling) Wipe(ctx context.Context, s workload.Spec, machine string) error {
-	h.to.tell("host Wipe " + machine)
+	h.To.tell("host Wipe " + machine)
 
-	return h.host.Wipe(ctx, s, machine)
+	return h.Host.Wipe(ctx, s, machine)
 }
 
 func (h *telling) Remove(ctx context.Context, s workload.Spec, machine string) error {
-	h.to.tell("host Remove " + machine)
+	h.To.tell("host Remove " + machine)
 
-	return h.host.Remove(ctx, s, machine)
+	return h.Host.Remove(ctx, s, machine)
 }
 
 // watchPlanes lets the test fail when a control plane of a cluster is taken down while another one is.

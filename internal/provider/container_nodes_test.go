@@ -150,7 +150,7 @@ func (s *hostSite) nodesOf(t *testing.T, pods ...string) []string {
 	var nodes []string
 
 	for _, name := range pods {
-		node := s.pod(t, name).Spec.NodeName
+		node := s.Pod(t, name).Spec.NodeName
 
 		list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 		must(t, err)

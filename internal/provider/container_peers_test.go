@@ -17,6 +17,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -133,23 +135,23 @@ func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
 func TestPeersAreForNewMachines(t *testing.T) {
 	t.Parallel()
 
-	planes, workers := &group{role: cluster.ControlPlane}, &group{role: cluster.Worker}
-	p := pool{machines: map[string]poolMachine{"cp-0": {group: planes}, "cp-1": {group: planes}, "cp-2": {group: planes}, "cp-3": {group: planes}, "worker-0": {group: workers}}}
-	recorded := recordedPool{
-		machines: map[string]cluster.MachineState{
+	planes, workers := &machines.Group{Role: cluster.ControlPlane}, &machines.Group{Role: cluster.Worker}
+	p := machines.Pool{Machines: map[string]machines.PoolMachine{"cp-0": {Group: planes}, "cp-1": {Group: planes}, "cp-2": {Group: planes}, "cp-3": {Group: planes}, "worker-0": {Group: workers}}}
+	recorded := machines.RecordedPool{
+		Machines: map[string]cluster.MachineState{
 			"cp-0": {Access: cluster.Member}, "cp-1": {Access: cluster.Maintenance}, "cp-3": {Access: cluster.Member},
 		},
-		peers: map[string]netip.Addr{"cp-3": netip.MustParseAddr("10.96.0.3"), "worker-0": netip.MustParseAddr("10.96.0.4")},
+		Peers: map[string]netip.Addr{"cp-3": netip.MustParseAddr("10.96.0.3"), "worker-0": netip.MustParseAddr("10.96.0.4")},
 	}
 
-	addressed := p.withPeers(recorded)
+	addressed := p.WithPeers(recorded)
 
-	if got := addressed.unaddressed(recorded); !slices.Equal(got, []string{"cp-1", "cp-2"}) {
+	if got := addressed.Unaddressed(recorded); !slices.Equal(got, []string{"cp-1", "cp-2"}) {
 		t.Errorf("an address is given to %v", got)
 	}
 
-	if got := addressed.peers(); len(got) != 1 || got["cp-3"] != "10.96.0.3" || len(p.peers()) > 0 {
-		t.Errorf("the addresses are %v, before %v", got, p.peers())
+	if got := addressed.Peers(); len(got) != 1 || got["cp-3"] != "10.96.0.3" || len(p.Peers()) > 0 {
+		t.Errorf("the addresses are %v, before %v", got, p.Peers())
 	}
 }
 
@@ -159,28 +161,28 @@ func TestPeersAreRecorded(t *testing.T) {
 	t.Parallel()
 
 	machine := func(stage, peer string) attr.Value {
-		record := configuredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil, "x")
+		record := machines.ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil, "x")
 
-		return withValue(record, "peer_address", textOrNull(peer))
+		return machines.WithValue(record, "peer_address", tf.TextOrNull(peer))
 	}
-	report := &hostReport{peers: map[string]netip.Addr{}}
+	report := &machines.HostReport{Peers: map[string]netip.Addr{}}
 
 	for _, name := range []string{"new", "blank", "back", "moved", "gone", "runs", "known", "silent"} {
-		report.peers[name] = netip.MustParseAddr("10.96.0.9")
+		report.Peers[name] = netip.MustParseAddr("10.96.0.9")
 	}
 
 	prior := map[string]attr.Value{
-		"blank": machine("maintenance", ""), "back": machine(stageGone, ""), "moved": machine(stageGone, "10.96.0.1"), "gone": machine("running", "10.96.0.1"),
+		"blank": machine("maintenance", ""), "back": machine(machines.StageGone, ""), "moved": machine(machines.StageGone, "10.96.0.1"), "gone": machine("running", "10.96.0.1"),
 		"runs": machine("running", ""), "known": machine("maintenance", "10.96.0.1"), "silent": machine("", ""),
 	}
 	values := map[string]attr.Value{"new": machine("running", "")}
 	maps.Copy(values, prior)
 
 	// A machine that is gone has no address, whatever it had.
-	values["gone"] = observedMachine(cluster.Machine{Name: "gone"}, cluster.MachineState{Access: cluster.Gone}, cluster.Snapshot{}, prior["gone"])
+	values["gone"] = machines.ObservedMachine(cluster.Machine{Name: "gone"}, cluster.MachineState{Access: cluster.Gone}, cluster.Snapshot{}, prior["gone"])
 	values["back"], values["moved"] = machine("maintenance", ""), machine("maintenance", "10.96.0.1")
 
-	report.recordPeers(values, types.MapValueMust(observedType(), prior))
+	report.RecordPeers(values, types.MapValueMust(machines.ObservedType(), prior))
 
 	for name, want := range map[string]string{
 		"new": "10.96.0.9", "blank": "10.96.0.9", "back": "10.96.0.9", "moved": "10.96.0.9", "gone": "", "runs": "", "known": "10.96.0.1", "silent": "",
@@ -197,24 +199,24 @@ func TestPeersOfMachinesThatAreGone(t *testing.T) {
 
 	records := map[string]attr.Value{}
 
-	for name, stage := range map[string]string{"cp-0": "running", "cp-1": stageGone} {
-		record := configuredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil, "x")
-		records[name] = withValue(record, "peer_address", textOrNull("10.96.0.1"))
+	for name, stage := range map[string]string{"cp-0": "running", "cp-1": machines.StageGone} {
+		record := machines.ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil, "x")
+		records[name] = machines.WithValue(record, "peer_address", tf.TextOrNull("10.96.0.1"))
 	}
 
-	planes := &group{role: cluster.ControlPlane}
-	p := pool{machines: map[string]poolMachine{"cp-0": {group: planes}, "cp-1": {group: planes}}}
+	planes := &machines.Group{Role: cluster.ControlPlane}
+	p := machines.Pool{Machines: map[string]machines.PoolMachine{"cp-0": {Group: planes}, "cp-1": {Group: planes}}}
 
-	recorded, diags := lifeModel{Observed: types.MapValueMust(observedType(), records)}.recorded(t.Context(), p)
+	recorded, diags := machines.LifeModel{Observed: types.MapValueMust(machines.ObservedType(), records)}.Recorded(t.Context(), p)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
 
-	if peers := p.withPeers(recorded).peers(); len(peers) != 1 || peers["cp-0"] == "" {
+	if peers := p.WithPeers(recorded).Peers(); len(peers) != 1 || peers["cp-0"] == "" {
 		t.Errorf("the addresses are %v", peers)
 	}
 
-	if names := p.withPeers(recorded).unaddressed(recorded); !slices.Equal(names, []string{"cp-1"}) {
+	if names := p.WithPeers(recorded).Unaddressed(recorded); !slices.Equal(names, []string{"cp-1"}) {
 		t.Errorf("an address is given to %v", names)
 	}
 }
@@ -224,21 +226,21 @@ func TestPeersInNetworksOfTheCluster(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		settings machineconfig.Cluster
+		Settings machineconfig.Cluster
 		peer     string
 		says     []string
 	}{
 		"outside":             {peer: "10.96.0.9"},
 		"default of pods":     {peer: "10.245.0.9", says: []string{"pod_cidrs", "10.245.0.0/16", "10.245.0.9", "cp-1"}},
 		"default of services": {peer: "10.112.0.9", says: []string{"service_cidrs", "10.112.0.0/12"}},
-		"pods":                {settings: machineconfig.Cluster{PodCIDRs: []string{"10.200.0.0/16", "fd00::/56"}}, peer: "fd00::9", says: []string{"pod_cidrs", "fd00::/56"}},
-		"services":            {settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.96.0.9", says: []string{"service_cidrs", "10.96.0.0/12"}},
-		"other services":      {settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.112.0.9"},
+		"pods":                {Settings: machineconfig.Cluster{PodCIDRs: []string{"10.200.0.0/16", "fd00::/56"}}, peer: "fd00::9", says: []string{"pod_cidrs", "fd00::/56"}},
+		"services":            {Settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.96.0.9", says: []string{"service_cidrs", "10.96.0.0/12"}},
+		"other services":      {Settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.112.0.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := pool{settings: test.settings}.refuseInnerPeers(map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
+			err := machines.Pool{Settings: test.Settings}.RefuseInnerPeers(map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
 			if (err != nil) != (len(test.says) > 0) || err != nil && !wait.IsPermanent(err) {
 				t.Fatal(err)
 			}

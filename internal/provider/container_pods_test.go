@@ -20,8 +20,8 @@ func TestContainerPodsDieDuringSteps(t *testing.T) {
 
 	for _, change := range []struct {
 		what   string
-		value  any
-		at     []string
+		Value  any
+		At     []string
 		planes int
 		// moment is when the pods die.
 		moment string
@@ -32,7 +32,7 @@ func TestContainerPodsDieDuringSteps(t *testing.T) {
 		{"another one than the one that is upgraded", "v1.13.2", []string{"talos_version"}, 3, "host Replace cp-0", []string{"dying-cp-2-0"}},
 		{"one that stays, while another one goes", 1, []string{"control_plane", "replicas"}, 1, "host Remove cp-2", []string{"dying-cp-0-0"}},
 	} {
-		config = with(config, change.value, change.at...)
+		config = with(config, change.Value, change.At...)
 
 		died := s.killAt(t, m, change.moment, change.pods...)
 
@@ -79,8 +79,8 @@ func (s *hostSite) killAt(t *testing.T, m *moments, moment string, pods ...strin
 	})
 
 	return func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
+		m.Mu.Lock()
+		defer m.Mu.Unlock()
 
 		return happened
 	}

@@ -45,7 +45,7 @@ func TestContainersAreChangedOneByOne(t *testing.T) {
 	}
 
 	for name, uid := range s.podUIDs(t) {
-		if cpu := s.pod(t, name).Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "100m" || uid == pods[name] {
+		if cpu := s.Pod(t, name).Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "100m" || uid == pods[name] {
 			t.Errorf("pod %s requests %s, and is another one: %t", name, cpu, uid != pods[name])
 		}
 	}
@@ -107,7 +107,7 @@ func (s *hostSite) restartInPlace(t *testing.T, d *driven, m *moments, config co
 	}
 }
 
-func (s *hostSite) pod(t *testing.T, name string) *corev1.Pod {
+func (s *hostSite) Pod(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
 
 	found, err := s.API().CoreV1().Pods(s.namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -122,7 +122,7 @@ func (s *hostSite) containers(t *testing.T) map[string]string {
 
 	ids := map[string]string{}
 	for name := range s.podUIDs(t) {
-		ids[name] = s.pod(t, name).Status.ContainerStatuses[0].ContainerID
+		ids[name] = s.Pod(t, name).Status.ContainerStatuses[0].ContainerID
 	}
 
 	return ids
@@ -134,7 +134,7 @@ func TestContainerWithoutVolumesIsNotRestarted(t *testing.T) {
 
 	h := newFakeHost("cp-0")
 	f := containersOn(h, memberAlways, 0, "cp-0")
-	f.watch.spec.Machines[0].Pod.Storage.Ephemeral = true
+	f.Watch.Spec.Machines[0].Pod.Storage.Ephemeral = true
 
 	err := f.Machine(cluster.Machine{Name: "cp-0"}).Reboot(t.Context(), "")
 	if !wait.IsPermanent(err) || !errors.Is(err, talos.ErrUnsupported) || !strings.Contains(err.Error(), "storage.ephemeral") {

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +38,7 @@ type hostSite struct {
 
 	namespace string
 	// wrap is put around connections to the host; nil leaves them as they are.
-	wrap func(host) host
+	wrap func(machines.Host) machines.Host
 }
 
 func newHostSite(t *testing.T) *hostSite {
@@ -52,14 +53,14 @@ func siteOn(t *testing.T, on *hosttest.Host) *hostSite {
 	return &hostSite{Host: on, namespace: on.Namespace(t)}
 }
 
-// machinery is impatient, and reaches what is outside of the host as the host does.
-func (s *hostSite) machinery() *machinery {
-	m := impatientMachinery()
-	m.interval = 200 * time.Millisecond
-	m.policy.DeadAfter = 20 * time.Second
+// ProviderData is impatient, and reaches what is outside of the host as the host does.
+func (s *hostSite) ProviderData() *machines.ProviderData {
+	m := hurriedProviderData()
+	m.Interval = 200 * time.Millisecond
+	m.Policy.DeadAfter = 20 * time.Second
 	// Machines share the processors with all others of the host.
-	m.talos.Timeouts.Connect, m.talos.Timeouts.Call, m.talos.Timeouts.Observe = 30*time.Second, 30*time.Second, 30*time.Second
-	m.hosts.open = func(o hostcluster.Options) (host, error) {
+	m.Talos.Timeouts.Connect, m.Talos.Timeouts.Call, m.Talos.Timeouts.Observe = 30*time.Second, 30*time.Second, 30*time.Second
+	m.Hosts.Open = func(o hostcluster.Options) (machines.Host, error) {
 		o.Reach = s.Reach
 
 		opened, err := hostcluster.Open(o)
@@ -76,7 +77,7 @@ func (s *hostSite) machinery() *machinery {
 func (s *hostSite) serve(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
-	return serve(t, s.machinery(), configuration{})
+	return serve(t, s.ProviderData(), configuration{})
 }
 
 // drive is a resource that does not exist yet.
@@ -84,7 +85,7 @@ func (s *hostSite) drive(t *testing.T, name string) *driven {
 	t.Helper()
 
 	d := drive(t, name, configuration{})
-	d.server = s.serve(t)
+	d.Server = s.serve(t)
 
 	return d
 }
@@ -246,5 +247,5 @@ func newBundle(t *testing.T) string {
 func operationsIn(t *testing.T, planned outcome) string {
 	t.Helper()
 
-	return strings.Join(textsOf(t, attributeOf(t, planned.value, "operations")), "\n")
+	return strings.Join(textsOf(t, attributeOf(t, planned.Value, "operations")), "\n")
 }

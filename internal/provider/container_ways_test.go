@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward: clusters are made, grow and
@@ -76,7 +77,7 @@ type walker struct {
 	site   *hostSite
 	inside bool
 
-	mu   sync.Mutex
+	Mu   sync.Mutex
 	been []string
 }
 
@@ -85,8 +86,8 @@ func (s *hostSite) walk(t *testing.T, inside bool) *walker {
 	t.Helper()
 
 	w := &walker{driven: s.drive(t, "talosop_cluster"), site: s, inside: inside}
-	m := s.machinery()
-	m.hosts.open = func(o hostcluster.Options) (host, error) {
+	m := s.ProviderData()
+	m.Hosts.Open = func(o hostcluster.Options) (machines.Host, error) {
 		if o.InCluster != inside {
 			return nil, errors.New("it is asked to connect in another way than it was told")
 		}
@@ -99,22 +100,22 @@ func (s *hostSite) walk(t *testing.T, inside bool) *walker {
 
 		return hostcluster.Open(o)
 	}
-	w.server = serve(t, m, nil)
+	w.Server = serve(t, m, nil)
 
 	return w
 }
 
 func (w *walker) reach(ctx context.Context, network, address string) (net.Conn, error) {
-	w.mu.Lock()
+	w.Mu.Lock()
 	w.been = append(w.been, address)
-	w.mu.Unlock()
+	w.Mu.Unlock()
 
 	return w.site.Reach(ctx, network, address)
 }
 
 func (w *walker) took(address string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 
 	return slices.Contains(w.been, address)
 }
@@ -123,7 +124,7 @@ func (w *walker) took(address string) bool {
 func (s *hostSite) outside(t *testing.T, pod string, kind corev1.ServiceType) string {
 	t.Helper()
 
-	live := s.pod(t, pod)
+	live := s.Pod(t, pod)
 
 	service, err := s.API().CoreV1().Services(s.namespace).Get(t.Context(), strings.TrimSuffix(pod, "-0"), metav1.GetOptions{})
 	must(t, err)
@@ -154,14 +155,14 @@ func (w *walker) listsNodes(t *testing.T) {
 	typ := schemas(t).EphemeralResourceSchemas["talosop_kubeconfig"].ValueType()
 	config := valueOf(t, typ, configuration{"cluster": plain(t, attributeOf(t, w.state, "cluster"))})
 
-	opened, err := w.server.OpenEphemeralResource(t.Context(),
+	opened, err := w.Server.OpenEphemeralResource(t.Context(),
 		&tfprotov6.OpenEphemeralResourceRequest{TypeName: "talosop_kubeconfig", Config: dynamic(t, config)})
 	if err != nil || len(opened.Diagnostics) > 0 {
 		t.Fatal(err, show(opened.Diagnostics))
 	}
 
 	defer func() {
-		closed, err := w.server.CloseEphemeralResource(t.Context(),
+		closed, err := w.Server.CloseEphemeralResource(t.Context(),
 			&tfprotov6.CloseEphemeralResourceRequest{TypeName: "talosop_kubeconfig", Private: opened.Private})
 		if err != nil || len(closed.Diagnostics) > 0 {
 			t.Error(err, show(closed.Diagnostics))
@@ -179,7 +180,7 @@ func (w *walker) listsNodes(t *testing.T) {
 		case host == "127.0.0.1":
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		case w.inside && host == "dev."+w.site.namespace+".svc.cluster.local":
-			address = net.JoinHostPort(w.site.pod(t, "dev-cp-0-0").Status.PodIP, port)
+			address = net.JoinHostPort(w.site.Pod(t, "dev-cp-0-0").Status.PodIP, port)
 		}
 
 		return w.site.Reach(ctx, network, address)

@@ -47,7 +47,7 @@ func TestAccEtcdBackup(t *testing.T) {
 
 // The secret key is in neither state nor answers, and a plan that has it looks at the store.
 func testBackupOfItsOwnKey(t *testing.T, b *backups) {
-	config := b.config(b.bucket(ownKey), configuration{
+	config := b.config(b.Bucket(ownKey), configuration{
 		"compression": "zstd", "include_secrets": true, "encryption": configuration{"recipients": []any{testRecipient}},
 	})
 	config["s3"].(configuration)["prefix"] = "own"
@@ -57,13 +57,13 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 	b.ForgetCalls()
 
 	done := d.apply(t, config).must(t)
-	key := text(t, done.value, "key")
+	key := text(t, done.Value, "key")
 
-	if name, ok := backup.ParseKey(key); !ok || !strings.HasPrefix(key, "own/test/etcd-snapshot-") || !strings.HasSuffix(key, ".db.zst.age") || name.Mark != markOf(t, b.bundle) {
+	if name, ok := backup.ParseKey(key); !ok || !strings.HasPrefix(key, "own/test/etcd-snapshot-") || !strings.HasSuffix(key, ".db.zst.age") || name.Mark != markOf(t, b.Bundle) {
 		t.Errorf("the key is %s", key)
 	}
 
-	record, err := b.archive(t, "own").Recorded(t.Context(), key)
+	record, err := b.Archive(t, "own").Recorded(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 		"id": "test", "status": "stored", "sha256": record.SHA256, "checksum": record.Checksum, "member": record.Member, "talos_version": "v1.13.0",
 		"kubernetes_version": "v1.36.2", "secrets_key": record.Secrets.Key, "kept": "1", "next_due": "", "time": record.At.Format(time.RFC3339),
 	} {
-		if got := text(t, done.value, name); got != want {
+		if got := text(t, done.Value, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
@@ -80,17 +80,17 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 	b.expectFollower(t, record.Member)
 	b.expectOpens(t, key)
 
-	if strings.Contains(done.value.String(), storetest.SecretKey) {
+	if strings.Contains(done.Value.String(), storetest.SecretKey) {
 		t.Error("the secret key is in state")
 	}
 
-	b.server.Fail(nil)
-	before := len(b.server.Seen(storetest.IsHead))
+	b.Server.Fail(nil)
+	before := len(b.Server.Seen(storetest.IsHead))
 
 	d = d.elsewhere(t, nil)
 	d.expectEmpty(t, "after the create", config)
 
-	if after := len(b.server.Seen(storetest.IsHead)); after != before+1 {
+	if after := len(b.Server.Seen(storetest.IsHead)); after != before+1 {
 		t.Errorf("the store was asked %d times, want once: by the plan, which has the key", after-before)
 	}
 
@@ -100,11 +100,11 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 
 	d.refresh(t).must(t)
 
-	if planned := d.plan(t, config); text(t, planned.value, "key") != "unknown" || !strings.Contains(show(planned.diagnostics), "A backup is missing") {
-		t.Errorf("the plan without the object has the key %s and says %s", text(t, planned.value, "key"), show(planned.diagnostics))
+	if planned := d.plan(t, config); text(t, planned.Value, "key") != "unknown" || !strings.Contains(show(planned.diagnostics), "A backup is missing") {
+		t.Errorf("the plan without the object has the key %s and says %s", text(t, planned.Value, "key"), show(planned.diagnostics))
 	}
 
-	if again := text(t, d.apply(t, config).must(t).value, "key"); again == key {
+	if again := text(t, d.apply(t, config).must(t).Value, "key"); again == key {
 		t.Error("no new snapshot was taken")
 	}
 
@@ -113,25 +113,25 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 
 // What somebody did to the object is seen by the refresh, and mended by a new snapshot.
 func testBackupDrift(t *testing.T, b *backups) {
-	config := b.config(b.bucket(configuration{"prefix": "drift"}), nil)
+	config := b.config(b.Bucket(configuration{"prefix": "drift"}), nil)
 	d := drive(t, "talosop_etcd_backup", credentialed)
-	key := text(t, d.apply(t, config).must(t).value, "key")
+	key := text(t, d.apply(t, config).must(t).Value, "key")
 
 	d.expectEmpty(t, "after the create", config)
 
-	if err := os.Truncate(filepath.Join(b.server.Data, key), 1000); err != nil {
+	if err := os.Truncate(filepath.Join(b.Server.Data, key), 1000); err != nil {
 		t.Fatal(err)
 	}
 
 	for _, status := range []string{"changed", "missing"} {
 		read := d.refresh(t).must(t)
-		if got := text(t, read.value, "status"); got != status || !strings.Contains(show(read.diagnostics), "A backup is "+status) {
+		if got := text(t, read.Value, "status"); got != status || !strings.Contains(show(read.diagnostics), "A backup is "+status) {
 			t.Errorf("the status is %s, and the refresh says %s", got, show(read.diagnostics))
 		}
 
 		planned := d.plan(t, config).must(t)
-		if text(t, planned.value, "key") != "unknown" || text(t, planned.value, "status") != "stored" {
-			t.Errorf("the plan has the key %s and the status %s", text(t, planned.value, "key"), text(t, planned.value, "status"))
+		if text(t, planned.Value, "key") != "unknown" || text(t, planned.Value, "status") != "stored" {
+			t.Errorf("the plan has the key %s and the status %s", text(t, planned.Value, "key"), text(t, planned.Value, "status"))
 		}
 
 		if err := b.store(t).Delete(t.Context(), key); err != nil {
@@ -145,10 +145,10 @@ func testBackupDrift(t *testing.T, b *backups) {
 
 // Each of these takes a new snapshot without a destroy, and the former one stays.
 func testBackupInPlace(t *testing.T, b *backups) {
-	bucket := b.bucket(configuration{"prefix": "in-place"})
+	bucket := b.Bucket(configuration{"prefix": "in-place"})
 	base := configuration{"triggers": configuration{"a": "1"}, "retain": configuration{"count": 10}}
 	d := drive(t, "talosop_etcd_backup", credentialed)
-	key := text(t, d.apply(t, b.config(bucket, base)).must(t).value, "key")
+	key := text(t, d.apply(t, b.config(bucket, base)).must(t).Value, "key")
 
 	for _, change := range []configuration{
 		{"triggers": configuration{"a": "2"}}, {"triggers": nil}, {"compression": "zstd"}, {"encryption": configuration{"recipients": []any{testRecipient}}},
@@ -164,7 +164,7 @@ func testBackupInPlace(t *testing.T, b *backups) {
 
 		config := b.config(bucket, base)
 
-		after := text(t, d.apply(t, config).must(t).value, "key")
+		after := text(t, d.apply(t, config).must(t).Value, "key")
 		if after == key {
 			t.Errorf("%v took no new snapshot", change)
 		}
@@ -184,7 +184,7 @@ func testBackupInPlace(t *testing.T, b *backups) {
 			base[name] = v
 		}
 
-		if after := text(t, d.apply(t, b.config(nil, base)).must(t).value, "key"); after != key {
+		if after := text(t, d.apply(t, b.config(nil, base)).must(t).Value, "key"); after != key {
 			t.Errorf("%v took a new snapshot", change)
 		}
 	}
@@ -198,7 +198,7 @@ func testBackupSchedule(t *testing.T, b *backups) {
 	hour := (time.Now().UTC().Hour() + 12) % 24
 	config := b.config(nil, configuration{"file": configuration{"path": t.TempDir()}, "schedule": fmt.Sprintf("0 %d * * *", hour)})
 	d := drive(t, "talosop_etcd_backup", nil)
-	first := d.apply(t, config).must(t).value
+	first := d.apply(t, config).must(t).Value
 
 	next, err := time.Parse(time.RFC3339, text(t, first, "next_due"))
 	if err != nil || next.Before(time.Now()) || next.Hour() != hour || time.Until(next) > 24*time.Hour {
@@ -208,15 +208,15 @@ func testBackupSchedule(t *testing.T, b *backups) {
 	d.expectEmpty(t, "before it is due", config)
 	d.with(t, "next_due", time.Now().Add(-100*time.Hour).UTC().Format(time.RFC3339))
 
-	if status := text(t, d.refresh(t).must(t).value, "status"); status != "due" {
+	if status := text(t, d.refresh(t).must(t).Value, "status"); status != "due" {
 		t.Errorf("the status is %s", status)
 	}
 
-	if planned := d.plan(t, config).must(t); text(t, planned.value, "key") != "unknown" {
+	if planned := d.plan(t, config).must(t); text(t, planned.Value, "key") != "unknown" {
 		t.Error("no new snapshot is planned")
 	}
 
-	second := d.apply(t, config).must(t).value
+	second := d.apply(t, config).must(t).Value
 	if text(t, second, "key") == text(t, first, "key") || text(t, second, "next_due") != text(t, first, "next_due") {
 		t.Errorf("the second snapshot is %s, the next one due %s", text(t, second, "key"), text(t, second, "next_due"))
 	}
@@ -227,7 +227,7 @@ func testBackupSchedule(t *testing.T, b *backups) {
 	d.with(t, "status", "due")
 	delete(config, "schedule")
 
-	third := d.apply(t, config).must(t).value
+	third := d.apply(t, config).must(t).Value
 	if text(t, third, "key") != text(t, second, "key") || text(t, third, "next_due") != "" || text(t, third, "status") != "stored" {
 		t.Errorf("without a schedule %s was taken, and %s is due", text(t, third, "key"), text(t, third, "next_due"))
 	}
@@ -239,7 +239,7 @@ func testBackupRetain(t *testing.T, b *backups) {
 
 	others := []string{
 		"retain/test/etcd-snapshot-2020-01-01T00-00-00Z-0011223344556677-aaaaaa.db", "retain/test/notes.txt",
-		"retain/test/etcd-snapshot-2020-01-01T00-00-00Z.db", "retain/other/etcd-snapshot-2020-01-01T00-00-00Z-" + markOf(t, b.bundle) + "-aaaaaa.db",
+		"retain/test/etcd-snapshot-2020-01-01T00-00-00Z.db", "retain/other/etcd-snapshot-2020-01-01T00-00-00Z-" + markOf(t, b.Bundle) + "-aaaaaa.db",
 	}
 	for _, key := range others {
 		if _, err := s.Put(t.Context(), key, strings.NewReader("other")); err != nil {
@@ -247,7 +247,7 @@ func testBackupRetain(t *testing.T, b *backups) {
 		}
 	}
 
-	config := b.config(b.bucket(configuration{"prefix": "retain"}), configuration{
+	config := b.config(b.Bucket(configuration{"prefix": "retain"}), configuration{
 		"retain": configuration{"count": 2}, "encryption": configuration{"recipients": []any{testRecipient}}, "include_secrets": true,
 	})
 	d := drive(t, "talosop_etcd_backup", credentialed)
@@ -256,7 +256,7 @@ func testBackupRetain(t *testing.T, b *backups) {
 
 	for _, run := range []string{"1", "2", "3", "4"} {
 		config["triggers"] = configuration{"run": run}
-		taken = append(taken, text(t, d.apply(t, config).must(t).value, "key"))
+		taken = append(taken, text(t, d.apply(t, config).must(t).Value, "key"))
 	}
 
 	if kept := text(t, d.state, "kept"); kept != "2" {
@@ -283,16 +283,16 @@ func testBackupRetain(t *testing.T, b *backups) {
 
 // A changed retention is carried out at once.
 func testBackupRetainChanged(t *testing.T, b *backups) {
-	config := b.config(b.bucket(configuration{"prefix": "changed"}), nil)
+	config := b.config(b.Bucket(configuration{"prefix": "changed"}), nil)
 	d := drive(t, "talosop_etcd_backup", credentialed)
-	archive := b.archive(t, "changed")
+	archive := b.Archive(t, "changed")
 
 	old := backup.Request{At: time.Now().Add(-48 * time.Hour), Source: b.snapshotFrom(t)}
 	if _, err := archive.Take(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 
-	key := text(t, d.apply(t, config).must(t).value, "key")
+	key := text(t, d.apply(t, config).must(t).Value, "key")
 	if kept := text(t, d.state, "kept"); kept != "2" {
 		t.Errorf("%s are kept", kept)
 	}
@@ -300,13 +300,13 @@ func testBackupRetainChanged(t *testing.T, b *backups) {
 	for _, test := range []struct{ age, kept string }{{"72h", "2"}, {"24h", "1"}} {
 		config["retain"] = configuration{"count": 1, "min_age": test.age}
 
-		if got := d.apply(t, config).must(t).value; text(t, got, "kept") != test.kept || text(t, got, "key") != key {
+		if got := d.apply(t, config).must(t).Value; text(t, got, "kept") != test.kept || text(t, got, "key") != key {
 			t.Errorf("with %s %s are kept, and the key is %s", test.age, text(t, got, "kept"), text(t, got, "key"))
 		}
 	}
 
-	b.server.Fail(func(*http.Request) storetest.Fault { return storetest.Refused })
-	defer b.server.Fail(nil)
+	b.Server.Fail(func(*http.Request) storetest.Fault { return storetest.Refused })
+	defer b.Server.Fail(nil)
 
 	config["retain"] = configuration{"count": 3}
 
@@ -317,34 +317,34 @@ func testBackupRetainChanged(t *testing.T, b *backups) {
 
 func testBackupDestroyed(t *testing.T, b *backups) {
 	for _, test := range []struct {
-		prefix   string
+		Prefix   string
 		delete   bool
 		key      configuration
 		provider configuration
 		left     bool
 		said     string
 	}{
-		{prefix: "stays", provider: credentialed, left: true},
-		{prefix: "goes", delete: true, provider: credentialed, said: "A backup is deleted"},
-		{prefix: "blind", delete: true, key: ownKey, left: true, said: "Give the credentials in s3 of the provider"},
+		{Prefix: "stays", provider: credentialed, left: true},
+		{Prefix: "goes", delete: true, provider: credentialed, said: "A backup is deleted"},
+		{Prefix: "blind", delete: true, key: ownKey, left: true, said: "Give the credentials in s3 of the provider"},
 	} {
-		bucket := b.bucket(test.key)
-		bucket["prefix"] = test.prefix
+		bucket := b.Bucket(test.key)
+		bucket["prefix"] = test.Prefix
 
 		d := drive(t, "talosop_etcd_backup", test.provider)
 		created := d.apply(t, b.config(bucket, configuration{"delete_on_destroy": test.delete})).must(t)
 
 		if warned := strings.Contains(show(created.diagnostics), "Doubtful delete_on_destroy"); warned != (test.key != nil) {
-			t.Errorf("%s: the plan says %s", test.prefix, show(created.diagnostics))
+			t.Errorf("%s: the plan says %s", test.Prefix, show(created.diagnostics))
 		}
 
 		done := d.apply(t, nil)
 		if done.failed() != (test.left && test.delete) || !strings.Contains(show(done.diagnostics), test.said) {
-			t.Errorf("%s: %s", test.prefix, show(done.diagnostics))
+			t.Errorf("%s: %s", test.Prefix, show(done.diagnostics))
 		}
 
-		if left := len(b.keys(t, test.prefix+"/")) > 0; left != test.left {
-			t.Errorf("%s: objects left is %v", test.prefix, left)
+		if left := len(b.keys(t, test.Prefix+"/")) > 0; left != test.left {
+			t.Errorf("%s: objects left is %v", test.Prefix, left)
 		}
 	}
 }
@@ -361,15 +361,15 @@ func TestAccEtcdBackupOfRealEtcd(t *testing.T) {
 	d := drive(t, "talosop_etcd_backup", nil)
 	done := d.apply(t, b.config(nil, configuration{"file": configuration{"path": folder}})).must(t)
 
-	out, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", "-w", "simple", filepath.Join(folder, text(t, done.value, "key"))).Output()
+	out, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", "-w", "simple", filepath.Join(folder, text(t, done.Value, "key"))).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	// Hash, revision, number of keys, size and version.
 	told := strings.Split(strings.TrimSpace(string(out)), ", ")
-	if told[0] != text(t, done.value, "hash") || told[1] != text(t, done.value, "revision") {
-		t.Errorf("etcdutl says %v, the resource %s and %s", told, text(t, done.value, "hash"), text(t, done.value, "revision"))
+	if told[0] != text(t, done.Value, "hash") || told[1] != text(t, done.Value, "revision") {
+		t.Errorf("etcdutl says %v, the resource %s and %s", told, text(t, done.Value, "hash"), text(t, done.Value, "revision"))
 	}
 
 	d.expectEmpty(t, "after the create", b.config(nil, configuration{"file": configuration{"path": folder}}))

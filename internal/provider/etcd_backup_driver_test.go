@@ -10,13 +10,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // driven is one resource as a CLI handles it, in the protocol of the CLIs: it checks what a
 // CLI checks of plans and states.
 type driven struct {
-	server  tfprotov6.ProviderServer
-	name    string
+	Server  tfprotov6.ProviderServer
+	Name    string
 	state   tftypes.Value
 	private []byte
 }
@@ -25,21 +26,21 @@ type driven struct {
 func drive(t *testing.T, name string, provider configuration) *driven {
 	t.Helper()
 
-	return &driven{server: serving(t, provider), name: name, state: tftypes.NewValue(typeOf(t, name), nil)}
+	return &driven{Server: serving(t, provider), Name: name, state: tftypes.NewValue(typeOf(t, name), nil)}
 }
 
 // serving is a provider with a configuration.
 func serving(t *testing.T, provider configuration) tfprotov6.ProviderServer {
 	t.Helper()
 
-	return serve(t, impatientMachinery(), provider)
+	return serve(t, hurriedProviderData(), provider)
 }
 
 // serve is a provider with a configuration, on a machinery.
-func serve(t *testing.T, m *machinery, provider configuration) tfprotov6.ProviderServer {
+func serve(t *testing.T, m *machines.ProviderData, provider configuration) tfprotov6.ProviderServer {
 	t.Helper()
 
-	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m})()
+	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m})()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func (d *driven) elsewhere(t *testing.T, provider configuration) *driven {
 	t.Helper()
 
 	other := *d
-	other.server = serving(t, provider)
+	other.Server = serving(t, provider)
 
 	return &other
 }
@@ -73,7 +74,7 @@ func (d *driven) proposed(t *testing.T, config tftypes.Value) tftypes.Value {
 	if !d.state.IsNull() {
 		was := fieldsOf(t, d.state)
 
-		for _, a := range schemas(t).ResourceSchemas[d.name].Block.Attributes {
+		for _, a := range schemas(t).ResourceSchemas[d.Name].Block.Attributes {
 			if a.Computed && out[a.Name].IsNull() {
 				out[a.Name] = was[a.Name]
 			}
@@ -113,7 +114,7 @@ func fieldsOf(t *testing.T, v tftypes.Value) map[string]tftypes.Value {
 
 // outcome is what a provider answered.
 type outcome struct {
-	value       tftypes.Value
+	Value       tftypes.Value
 	private     []byte
 	diagnostics []*tfprotov6.Diagnostic
 }
@@ -126,7 +127,7 @@ func (o outcome) failed() bool {
 func (d *driven) plan(t *testing.T, config configuration) outcome {
 	t.Helper()
 
-	typ := typeOf(t, d.name)
+	typ := typeOf(t, d.Name)
 	wanted, proposed := tftypes.NewValue(typ, nil), tftypes.NewValue(typ, nil)
 
 	if config != nil {
@@ -134,8 +135,8 @@ func (d *driven) plan(t *testing.T, config configuration) outcome {
 		proposed = d.proposed(t, wanted)
 	}
 
-	resp, err := d.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: d.name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, proposed), Config: dynamic(t, wanted), PriorPrivate: d.private,
+	resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: d.Name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, proposed), Config: dynamic(t, wanted), PriorPrivate: d.private,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -180,24 +181,24 @@ func (d *driven) applyIn(ctx context.Context, t *testing.T, config configuration
 
 	// A CLI plans again before it applies: nothing that was known may be another value.
 	again := d.plan(t, config)
-	consistent(t, "the second plan", planned.value, again.value)
+	consistent(t, "the second plan", planned.Value, again.Value)
 
-	return d.applyPlanned(ctx, t, config, outcome{again.value, again.private, planned.diagnostics})
+	return d.applyPlanned(ctx, t, config, outcome{again.Value, again.private, planned.diagnostics})
 }
 
 // applyPlanned applies a plan, and stores the state that comes of it.
 func (d *driven) applyPlanned(ctx context.Context, t *testing.T, config configuration, plan outcome) outcome {
 	t.Helper()
 
-	typ := typeOf(t, d.name)
+	typ := typeOf(t, d.Name)
 
 	wanted := tftypes.NewValue(typ, nil)
 	if config != nil {
 		wanted = valueOf(t, typ, config)
 	}
 
-	resp, err := d.server.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
-		TypeName: d.name, PriorState: dynamic(t, d.state), PlannedState: dynamic(t, plan.value), Config: dynamic(t, wanted), PlannedPrivate: plan.private,
+	resp, err := d.Server.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
+		TypeName: d.Name, PriorState: dynamic(t, d.state), PlannedState: dynamic(t, plan.Value), Config: dynamic(t, wanted), PlannedPrivate: plan.private,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -206,10 +207,10 @@ func (d *driven) applyPlanned(ctx context.Context, t *testing.T, config configur
 	done := outcome{decoded(t, typ, resp.NewState), resp.Private, append(plan.diagnostics, resp.Diagnostics...)}
 
 	if !done.failed() {
-		consistent(t, "the state", plan.value, done.value)
+		consistent(t, "the state", plan.Value, done.Value)
 	}
 
-	d.state, d.private = done.value, done.private
+	d.state, d.private = done.Value, done.private
 
 	return done
 }
@@ -245,13 +246,13 @@ func consistent(t *testing.T, what string, planned, got tftypes.Value) {
 func (d *driven) refresh(t *testing.T) outcome {
 	t.Helper()
 
-	resp, err := d.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: d.name, CurrentState: dynamic(t, d.state), Private: d.private})
+	resp, err := d.Server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: d.Name, CurrentState: dynamic(t, d.state), Private: d.private})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	read := outcome{decoded(t, typeOf(t, d.name), resp.NewState), resp.Private, resp.Diagnostics}
-	d.state, d.private = read.value, read.private
+	read := outcome{decoded(t, typeOf(t, d.Name), resp.NewState), resp.Private, resp.Diagnostics}
+	d.state, d.private = read.Value, read.private
 
 	return read
 }
@@ -263,8 +264,8 @@ func (d *driven) expectEmpty(t *testing.T, when string, config configuration) {
 	read := d.refresh(t).must(t)
 	planned := d.plan(t, config).must(t)
 
-	if !planned.value.Equal(d.state) {
-		differences, _ := d.state.Diff(planned.value)
+	if !planned.Value.Equal(d.state) {
+		differences, _ := d.state.Diff(planned.Value)
 		t.Errorf("the plan %s is not empty: %v", when, differences)
 	}
 
@@ -277,15 +278,15 @@ func (d *driven) expectEmpty(t *testing.T, when string, config configuration) {
 func (d *driven) imports(t *testing.T, id string) outcome {
 	t.Helper()
 
-	resp, err := d.server.ImportResourceState(t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: d.name, ID: id})
+	resp, err := d.Server.ImportResourceState(t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: d.Name, ID: id})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	done := outcome{diagnostics: resp.Diagnostics}
 	if len(resp.ImportedResources) == 1 {
-		done.value, done.private = decoded(t, typeOf(t, d.name), resp.ImportedResources[0].State), resp.ImportedResources[0].Private
-		d.state, d.private = done.value, done.private
+		done.Value, done.private = decoded(t, typeOf(t, d.Name), resp.ImportedResources[0].State), resp.ImportedResources[0].Private
+		d.state, d.private = done.Value, done.private
 	}
 
 	return done

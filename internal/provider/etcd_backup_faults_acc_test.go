@@ -22,7 +22,7 @@ func testBackupWrongCredentials(t *testing.T, b *backups) {
 		d := drive(t, "talosop_etcd_backup", nil)
 		bucket["prefix"] = "wrong"
 
-		done := d.apply(t, b.config(b.bucket(bucket), nil))
+		done := d.apply(t, b.config(b.Bucket(bucket), nil))
 		said := show(done.diagnostics)
 
 		if !done.failed() || !d.state.IsNull() {
@@ -42,19 +42,19 @@ func testBackupWrongCredentials(t *testing.T, b *backups) {
 }
 
 func testBackupRefused(t *testing.T, b *backups) {
-	b.server.Fail(func(r *http.Request) storetest.Fault {
+	b.Server.Fail(func(r *http.Request) storetest.Fault {
 		if storetest.IsPut(r) || storetest.IsPart(r) || storetest.IsComplete(r) {
 			return storetest.Refused
 		}
 
 		return storetest.Passed
 	})
-	defer b.server.Fail(nil)
+	defer b.Server.Fail(nil)
 
 	d := drive(t, "talosop_etcd_backup", credentialed)
 	b.ForgetCalls()
 
-	done := d.apply(t, b.config(b.bucket(configuration{"prefix": "refused"}), nil))
+	done := d.apply(t, b.config(b.Bucket(configuration{"prefix": "refused"}), nil))
 	if !done.failed() || !d.state.IsNull() {
 		t.Errorf("the state is %v", d.state)
 	}
@@ -63,7 +63,7 @@ func testBackupRefused(t *testing.T, b *backups) {
 		t.Errorf("%d members were asked because the bucket refused", len(calls))
 	}
 
-	b.server.Fail(nil)
+	b.Server.Fail(nil)
 	b.expectNothing(t, "refused/")
 }
 
@@ -75,7 +75,7 @@ func testBackupMemberFails(t *testing.T, b *backups) {
 		}
 	}()
 
-	leader := b.leader(t)
+	leader := b.Leader(t)
 
 	for _, m := range b.controlPlane {
 		if m.Hostname() != leader {
@@ -84,10 +84,10 @@ func testBackupMemberFails(t *testing.T, b *backups) {
 	}
 
 	d := drive(t, "talosop_etcd_backup", credentialed)
-	config := b.config(b.bucket(configuration{"prefix": "fails"}), configuration{"triggers": configuration{"run": "1"}})
+	config := b.config(b.Bucket(configuration{"prefix": "fails"}), configuration{"triggers": configuration{"run": "1"}})
 
 	done := d.apply(t, config).must(t)
-	if member := text(t, done.value, "member"); member != leader {
+	if member := text(t, done.Value, "member"); member != leader {
 		t.Errorf("%s gave the snapshot", member)
 	}
 
@@ -127,7 +127,7 @@ func testBackupCancelled(t *testing.T, b *backups) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
-	b.server.Fail(func(r *http.Request) storetest.Fault {
+	b.Server.Fail(func(r *http.Request) storetest.Fault {
 		if storetest.IsPut(r) || storetest.IsPart(r) {
 			cancel()
 
@@ -136,37 +136,37 @@ func testBackupCancelled(t *testing.T, b *backups) {
 
 		return storetest.Passed
 	})
-	defer b.server.Fail(nil)
+	defer b.Server.Fail(nil)
 
 	d := drive(t, "talosop_etcd_backup", credentialed)
 
-	done := d.applyIn(ctx, t, b.config(b.bucket(configuration{"prefix": "cancelled"}), nil))
+	done := d.applyIn(ctx, t, b.config(b.Bucket(configuration{"prefix": "cancelled"}), nil))
 	if !done.failed() || !d.state.IsNull() || !strings.Contains(show(done.diagnostics), "cancelled") {
 		t.Errorf("the state is %v: %s", d.state, show(done.diagnostics))
 	}
 
-	b.server.Fail(nil)
+	b.Server.Fail(nil)
 	b.expectNothing(t, "cancelled/")
 }
 
 // A bucket that cannot be reached changes nothing, and fails no plan.
 func testBackupUnreachable(t *testing.T, b *backups) {
 	for name, test := range map[string]struct{ provider, key configuration }{"refresh": {provider: credentialed}, "plan": {key: ownKey}} {
-		bucket := b.bucket(test.key)
+		bucket := b.Bucket(test.key)
 		bucket["prefix"] = "unreachable"
 		config := b.config(bucket, configuration{"timeouts": configuration{"read": "200ms"}})
 
 		d := drive(t, "talosop_etcd_backup", test.provider)
 		d.apply(t, config).must(t)
 
-		b.server.Fail(func(*http.Request) storetest.Fault { return storetest.Refused })
+		b.Server.Fail(func(*http.Request) storetest.Fault { return storetest.Refused })
 
 		read := d.refresh(t).must(t)
 		planned := d.plan(t, config).must(t)
 
-		b.server.Fail(nil)
+		b.Server.Fail(nil)
 
-		if !planned.value.Equal(d.state) {
+		if !planned.Value.Equal(d.state) {
 			t.Errorf("%s: the plan is not empty", name)
 		}
 
@@ -180,40 +180,40 @@ func testBackupUnreachable(t *testing.T, b *backups) {
 // says that nobody else stores one right now, it stays for a day.
 func testBackupSweeps(t *testing.T, b *backups) {
 	for _, test := range []struct {
-		patience time.Duration
+		Patience time.Duration
 		left     int
 	}{{time.Nanosecond, 1}, {time.Minute, 0}} {
-		m := impatientMachinery()
-		m.patience = test.patience
+		m := hurriedProviderData()
+		m.Patience = test.Patience
 
 		d := drive(t, "talosop_etcd_backup", nil)
-		d.server = serve(t, m, credentialed)
+		d.Server = serve(t, m, credentialed)
 
-		b.server.Orphan(t, "sweeps/test/etcd-snapshot-2026-01-01T00-00-00Z-"+markOf(t, b.bundle)+"-aaaaaa.db")
-		d.apply(t, b.config(b.bucket(configuration{"prefix": "sweeps"}), nil)).must(t)
+		b.Server.Orphan(t, "sweeps/test/etcd-snapshot-2026-01-01T00-00-00Z-"+markOf(t, b.Bundle)+"-aaaaaa.db")
+		d.apply(t, b.config(b.Bucket(configuration{"prefix": "sweeps"}), nil)).must(t)
 
 		if left, err := b.store(t).Sweep(t.Context(), "sweeps/", everything); err != nil || left != test.left {
-			t.Errorf("with a patience of %s %d uploads are left, want %d (%v)", test.patience, left, test.left, err)
+			t.Errorf("with a patience of %s %d uploads are left, want %d (%v)", test.Patience, left, test.left, err)
 		}
 	}
 }
 
 // A plan does not wait long for a bucket; an apply that asks once more does.
 func testBackupSlowBucket(t *testing.T, b *backups) {
-	m := impatientMachinery()
-	m.glance = 2 * time.Second
+	m := hurriedProviderData()
+	m.Glance = 2 * time.Second
 
 	d := drive(t, "talosop_etcd_backup", nil)
-	d.server = serve(t, m, nil)
+	d.Server = serve(t, m, nil)
 
-	bucket := b.bucket(ownKey)
+	bucket := b.Bucket(ownKey)
 	bucket["prefix"] = "slow"
-	key := text(t, d.apply(t, b.config(bucket, nil)).must(t).value, "key")
+	key := text(t, d.apply(t, b.config(bucket, nil)).must(t).Value, "key")
 	must(t, b.store(t).Delete(t.Context(), key))
 
 	asked := 0
 
-	b.server.Fail(func(r *http.Request) storetest.Fault {
+	b.Server.Fail(func(r *http.Request) storetest.Fault {
 		// Both plans of an apply ask before it does.
 		if storetest.IsHead(r) {
 			asked++
@@ -222,15 +222,15 @@ func testBackupSlowBucket(t *testing.T, b *backups) {
 		if asked == 3 {
 			select {
 			case <-r.Context().Done():
-			case <-time.After(m.glance + time.Second):
+			case <-time.After(m.Glance + time.Second):
 			}
 		}
 
 		return storetest.Passed
 	})
-	defer b.server.Fail(nil)
+	defer b.Server.Fail(nil)
 
-	if after := text(t, d.apply(t, b.config(bucket, nil)).must(t).value, "key"); after == key || asked < 3 {
+	if after := text(t, d.apply(t, b.config(bucket, nil)).must(t).Value, "key"); after == key || asked < 3 {
 		t.Errorf("after %d questions the snapshot is %s", asked, after)
 	}
 }

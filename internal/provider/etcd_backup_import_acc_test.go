@@ -12,11 +12,11 @@ import (
 
 // What is imported as it is configured has an empty plan.
 func testBackupImported(t *testing.T, b *backups) {
-	bucket := b.bucket(configuration{"prefix": "imported"})
+	bucket := b.Bucket(configuration{"prefix": "imported"})
 	config := b.config(bucket, configuration{
 		"compression": "zstd", "include_secrets": true, "encryption": configuration{"recipients": []any{testRecipient}},
 	})
-	key := text(t, drive(t, "talosop_etcd_backup", credentialed).apply(t, config).must(t).value, "key")
+	key := text(t, drive(t, "talosop_etcd_backup", credentialed).apply(t, config).must(t).Value, "key")
 
 	id := b.importOf(t, bucket, key)
 	d := drive(t, "talosop_etcd_backup", credentialed)
@@ -28,13 +28,13 @@ func testBackupImported(t *testing.T, b *backups) {
 	// What the import could not know is stored, and takes no snapshot.
 	config["triggers"], config["schedule"] = configuration{"a": "1"}, "@daily"
 
-	if after := text(t, d.apply(t, config).must(t).value, "key"); after != key {
+	if after := text(t, d.apply(t, config).must(t).Value, "key"); after != key {
 		t.Error("the first apply took a snapshot")
 	}
 
 	config["triggers"] = configuration{"a": "2"}
 
-	if after := text(t, d.apply(t, config).must(t).value, "key"); after == key {
+	if after := text(t, d.apply(t, config).must(t).Value, "key"); after == key {
 		t.Error("the second apply took none")
 	}
 
@@ -56,10 +56,10 @@ func testBackupImported(t *testing.T, b *backups) {
 
 // A copy is imported with what lies beside it, and the original is not touched for it.
 func testBackupOfACopyImported(t *testing.T, b *backups) {
-	config := b.config(b.bucket(configuration{"prefix": "original"}), configuration{
+	config := b.config(b.Bucket(configuration{"prefix": "original"}), configuration{
 		"include_secrets": true, "encryption": configuration{"recipients": []any{testRecipient}},
 	})
-	key := text(t, drive(t, "talosop_etcd_backup", credentialed).apply(t, config).must(t).value, "key")
+	key := text(t, drive(t, "talosop_etcd_backup", credentialed).apply(t, config).must(t).Value, "key")
 	originals := b.keys(t, "original/")
 
 	for _, original := range originals {
@@ -67,7 +67,7 @@ func testBackupOfACopyImported(t *testing.T, b *backups) {
 	}
 
 	copied := "copied" + strings.TrimPrefix(key, "original")
-	bucket := b.bucket(configuration{"prefix": "copied"})
+	bucket := b.Bucket(configuration{"prefix": "copied"})
 
 	d := drive(t, "talosop_etcd_backup", credentialed)
 	d.imports(t, encoded(t, b.importOf(t, bucket, copied))).must(t)
@@ -106,7 +106,7 @@ func (b *backups) importOf(t *testing.T, bucket configuration, key string) map[s
 	t.Helper()
 
 	secrets := filepath.Join(t.TempDir(), "secrets.yaml")
-	must(t, os.WriteFile(secrets, []byte(b.bundle), 0o600))
+	must(t, os.WriteFile(secrets, []byte(b.Bundle), 0o600))
 
 	planes := map[string]string{}
 	for _, m := range b.controlPlane {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 )
 
 // fullBackup is a configuration with every argument set.
@@ -47,7 +48,7 @@ func settledBackup(t *testing.T, config configuration) *driven {
 	t.Helper()
 
 	d := drive(t, "talosop_etcd_backup", nil)
-	fields := fieldsOf(t, d.proposed(t, valueOf(t, typeOf(t, d.name), config)))
+	fields := fieldsOf(t, d.proposed(t, valueOf(t, typeOf(t, d.Name), config)))
 
 	for name, v := range map[string]any{
 		"id": "prod", "key": "prod/etcd-snapshot-2026-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-abcdef.db", "status": "stored", "size": 1000,
@@ -61,7 +62,7 @@ func settledBackup(t *testing.T, config configuration) *driven {
 		fields["next_due"] = tftypes.NewValue(tftypes.String, "2099-01-02T03:00:00Z")
 	}
 
-	d.state = tftypes.NewValue(typeOf(t, d.name), fields)
+	d.state = tftypes.NewValue(typeOf(t, d.Name), fields)
 
 	return d
 }
@@ -75,23 +76,23 @@ func TestBackupOfUnknownValues(t *testing.T) {
 	delete(config["s3"].(configuration), "ca")
 
 	created, settled := drive(t, "talosop_etcd_backup", nil), settledBackup(t, config)
-	full := valueOf(t, typeOf(t, created.name), config)
+	full := valueOf(t, typeOf(t, created.Name), config)
 
 	// With the key of the configuration the plan would ask a server that does not exist.
 	settled.private = []byte(`{"looked":"dHJ1ZQ=="}`)
 
 	for kind, d := range map[string]*driven{"create": created, "update": settled} {
-		final := d.planValue(t, full).must(t).value
+		final := d.planValue(t, full).must(t).Value
 
 		tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
-			validated, err := d.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
-				TypeName: d.name, Config: dynamic(t, v), ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+			validated, err := d.Server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+				TypeName: d.Name, Config: dynamic(t, v), ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
 			})
 			if err != nil || len(validated.Diagnostics) > 0 {
 				t.Errorf("validate with unknown %s: %v %s", at, err, show(validated.Diagnostics))
 			}
 
-			planned := d.planValue(t, v).must(t).value
+			planned := d.planValue(t, v).must(t).Value
 			if !isWriteOnly(at) {
 				stillUnknown(t, kind, planned, at)
 			}
@@ -121,7 +122,7 @@ func TestBackupOfAClusterThatChanges(t *testing.T) {
 		after := fileBackup()
 		change(after["cluster"].(configuration))
 
-		planned := d.plan(t, after).must(t).value
+		planned := d.plan(t, after).must(t).Value
 		if key := text(t, planned, "key"); key != text(t, d.state, "key") {
 			t.Errorf("%s: the key is %s", name, key)
 		}
@@ -135,7 +136,7 @@ func TestBackupOfAClusterThatChanges(t *testing.T) {
 		after := fileBackup()
 		change(after["cluster"].(configuration))
 
-		if key := text(t, d.plan(t, after).must(t).value, "key"); key != "unknown" {
+		if key := text(t, d.plan(t, after).must(t).Value, "key"); key != "unknown" {
 			t.Errorf("%s: the key is %s", name, key)
 		}
 	}
@@ -150,7 +151,7 @@ func TestBackupsInClearText(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		of   *driven
-		to   configuration
+		To   configuration
 		told bool
 	}{
 		"a new one":           {drive(t, "talosop_etcd_backup", nil), fileBackup(), true},
@@ -158,7 +159,7 @@ func TestBackupsInClearText(t *testing.T) {
 		"as before":           {settledBackup(t, fileBackup()), with(fileBackup(), "zstd", "compression"), false},
 		"not any more":        {settledBackup(t, encrypted), fileBackup(), true},
 	} {
-		said := show(test.of.plan(t, test.to).must(t).diagnostics)
+		said := show(test.of.plan(t, test.To).must(t).diagnostics)
 		if strings.Contains(said, "whoever can read the folder") != test.told || strings.Count(said, "Doubtful") > 1 {
 			t.Errorf("%s: %s", name, said)
 		}
@@ -173,7 +174,7 @@ func TestMistakesInBackups(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		change func(c configuration)
-		at     string
+		At     string
 		says   []string
 	}{
 		"no place":            {func(c configuration) { delete(c, "s3") }, "s3", []string{"neither s3 nor file"}},
@@ -229,7 +230,7 @@ func TestMistakesInBackups(t *testing.T) {
 		test.change(config)
 
 		got := validate(t, "talosop_etcd_backup", config)
-		if len(got) != 1 || !strings.Contains(got[0].Attribute.String(), test.at) {
+		if len(got) != 1 || !strings.Contains(got[0].Attribute.String(), test.At) {
 			t.Errorf("%s: %s", name, show(got))
 
 			continue
@@ -266,8 +267,8 @@ func inBucket(name string, value any) func(configuration) {
 func (d *driven) planValue(t *testing.T, config tftypes.Value) outcome {
 	t.Helper()
 
-	resp, err := d.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: d.name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, config)), Config: dynamic(t, config), PriorPrivate: d.private,
+	resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: d.Name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, config)), Config: dynamic(t, config), PriorPrivate: d.private,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -305,11 +306,11 @@ func TestGivers(t *testing.T) {
 		},
 	}
 
-	givers, problems := giversIn(want, have)
+	givers, problems := etcdbackup.GiversIn(want, have)
 
-	expected := []giver{
-		{name: "cp-2", address: "10.0.0.12", talosVersion: "v1.13.1"}, {name: "cp-3", address: "10.0.1.13", talosVersion: "v1.13.2"},
-		{name: "cp-1", address: "10.0.0.11", talosVersion: "v1.13.0", leader: true}, {name: "cp-4", address: "10.0.1.14", full: true},
+	expected := []etcdbackup.Giver{
+		{Name: "cp-2", Address: "10.0.0.12", TalosVersion: "v1.13.1"}, {Name: "cp-3", Address: "10.0.1.13", TalosVersion: "v1.13.2"},
+		{Name: "cp-1", Address: "10.0.0.11", TalosVersion: "v1.13.0", Leader: true}, {Name: "cp-4", Address: "10.0.1.14", Full: true},
 	}
 	if !slices.Equal(givers, expected) {
 		t.Errorf("givers are %+v", givers)
@@ -321,11 +322,11 @@ func TestGivers(t *testing.T) {
 
 	have.Etcd.Views["4"] = view("4", "CORRUPT on 4", "NOSPACE on 4")
 
-	if givers, _ := giversIn(want, have); !slices.Equal(givers, expected[:3]) {
+	if givers, _ := etcdbackup.GiversIn(want, have); !slices.Equal(givers, expected[:3]) {
 		t.Errorf("with a corrupt one givers are %+v", givers)
 	}
 
-	if givers, problems := giversIn(want, cluster.Snapshot{}); len(givers) != 0 || len(problems) != 1 {
+	if givers, problems := etcdbackup.GiversIn(want, cluster.Snapshot{}); len(givers) != 0 || len(problems) != 1 {
 		t.Errorf("without an answer there are %v, and the problems %v", givers, problems)
 	}
 }

@@ -95,7 +95,7 @@ func TestAccEtcdBackupSchedule(t *testing.T) {
 func (s *scheduleSite) testLife(t *testing.T) {
 	bucket := storetest.New(t)
 	w := clitest.NewWorkspace(t, clitest.Any(t))
-	w.Write("secrets.yaml", s.secrets)
+	w.Write("secrets.yaml", s.Secrets)
 	w.Write("ca.pem", bucket.CA)
 	w.Setenv("TF_VAR_key", storetest.SecretKey)
 	w.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -144,7 +144,7 @@ func (s *scheduleSite) testLife(t *testing.T) {
 func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
-	jobs := s.api.BatchV1().CronJobs(scheduleNS)
+	jobs := s.API.BatchV1().CronJobs(scheduleNS)
 	c, err := jobs.Get(t.Context(), "nightly", metav1.GetOptions{})
 	must(t, err)
 
@@ -153,7 +153,7 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 	_, err = jobs.Update(t.Context(), c, metav1.UpdateOptions{})
 	must(t, err)
 
-	secret, err := s.api.CoreV1().Secrets(scheduleNS).Get(t.Context(), "nightly-s3", metav1.GetOptions{})
+	secret, err := s.API.CoreV1().Secrets(scheduleNS).Get(t.Context(), "nightly-s3", metav1.GetOptions{})
 	must(t, err)
 
 	if string(secret.Data["AWS_SECRET_ACCESS_KEY"]) != "THE-KEY-OF-THE-CLUSTER" || string(secret.Data["AWS_ACCESS_KEY_ID"]) != "in-the-cluster" {
@@ -161,7 +161,7 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 	}
 
 	secret.Data["AWS_ACCESS_KEY_ID"] = []byte("somebody-else")
-	_, err = s.api.CoreV1().Secrets(scheduleNS).Update(t.Context(), secret, metav1.UpdateOptions{})
+	_, err = s.API.CoreV1().Secrets(scheduleNS).Update(t.Context(), secret, metav1.UpdateOptions{})
 	must(t, err)
 	must(t, s.any.Resource(talosAccounts).Namespace(scheduleNS).Delete(t.Context(), "nightly-talos", metav1.DeleteOptions{}))
 
@@ -312,7 +312,7 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 	t.Helper()
 
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: scheduleNS}}
-	_, err := s.api.CoreV1().Secrets(scheduleNS).Create(t.Context(), theirs, metav1.CreateOptions{})
+	_, err := s.API.CoreV1().Secrets(scheduleNS).Create(t.Context(), theirs, metav1.CreateOptions{})
 	must(t, err)
 
 	says(t, w.MustRun("destroy", "-auto-approve"), "Secret talosop-backup/theirs")
@@ -322,17 +322,17 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 		t.Errorf("left is %s", got)
 	}
 
-	must(t, s.api.CoreV1().Secrets(scheduleNS).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
+	must(t, s.API.CoreV1().Secrets(scheduleNS).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 	w.MustRun("apply", "-auto-approve")
 	w.MustRun("destroy", "-auto-approve")
 
 	// Without its controller a namespace is not gone, and nothing can be made in it any more.
-	ns, err := s.api.CoreV1().Namespaces().Get(t.Context(), scheduleNS, metav1.GetOptions{})
+	ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), scheduleNS, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) && (err != nil || ns.DeletionTimestamp == nil) {
 		t.Errorf("the namespace is %+v, %v", ns, err)
 	}
 
-	bundle, err := pki.Parse([]byte(s.secrets))
+	bundle, err := pki.Parse([]byte(s.Secrets))
 	must(t, err)
 
 	spec := schedule.Spec{Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Bucket: schedule.Bucket{Prefix: "talos"}}

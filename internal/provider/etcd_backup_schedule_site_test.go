@@ -40,14 +40,14 @@ type scheduleSite struct {
 
 	machine  *sim.Machine
 	endpoint string
-	secrets  string
-	api      clientgo.Interface
+	Secrets  string
+	API      clientgo.Interface
 	any      kubedynamic.Interface
 
 	// whole is the test that the site lives for.
 	whole *testing.T
 
-	mu      sync.Mutex
+	Mu      sync.Mutex
 	allowed []string
 	// fails is why Jobs fail, empty for those that succeed.
 	fails string
@@ -62,10 +62,10 @@ func newScheduleSite(t *testing.T) *scheduleSite {
 	s := &scheduleSite{
 		whole:     t,
 		Simulator: sim.ForTest(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}),
-		secrets:   bundleOnce(),
+		Secrets:   bundleOnce(),
 	}
 
-	bundle, err := pki.Parse([]byte(s.secrets))
+	bundle, err := pki.Parse([]byte(s.Secrets))
 	must(t, err)
 
 	s.endpoint, err = s.Endpoint()
@@ -87,7 +87,7 @@ func newScheduleSite(t *testing.T) *scheduleSite {
 	must(t, err)
 
 	access := &rest.Config{Host: s.endpoint, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key}}
-	s.api, err = clientgo.NewForConfig(access)
+	s.API, err = clientgo.NewForConfig(access)
 	must(t, err)
 	s.any, err = kubedynamic.NewForConfig(access)
 	must(t, err)
@@ -136,10 +136,10 @@ const serviceAccounts = `{
 func (s *scheduleSite) allow(t *testing.T, namespaces ...string) {
 	t.Helper()
 
-	s.mu.Lock()
+	s.Mu.Lock()
 	first := s.allowed == nil
 	s.allowed = namespaces
-	s.mu.Unlock()
+	s.Mu.Unlock()
 
 	if !first {
 		return
@@ -191,9 +191,9 @@ func (s *scheduleSite) syncAccounts(ctx context.Context) error {
 		return err
 	}
 
-	s.mu.Lock()
+	s.Mu.Lock()
 	allowed := s.allowed
-	s.mu.Unlock()
+	s.Mu.Unlock()
 
 	var problems []error
 	for i := range list.Items {
@@ -227,7 +227,7 @@ func (s *scheduleSite) syncAccount(ctx context.Context, account *unstructured.Un
 		return nil
 	}
 
-	_, err := s.api.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
+	_, err := s.API.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: account.GetName(), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(account, account.GroupVersionKind())},
 		},
@@ -245,28 +245,28 @@ func (s *scheduleSite) runJobs() { s.play(s.syncJobs) }
 
 // failing makes Jobs fail from now on; empty for those that succeed.
 func (s *scheduleSite) failing(reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 
 	s.fails = reason
 }
 
 // ended is how many Jobs have ended.
 func (s *scheduleSite) ended() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 
 	return s.done
 }
 
 func (s *scheduleSite) syncJobs(ctx context.Context) error {
-	jobs, err := s.api.BatchV1().Jobs("").List(ctx, metav1.ListOptions{})
+	jobs, err := s.API.BatchV1().Jobs("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 
 	var problems []error
 
@@ -301,14 +301,14 @@ func (s *scheduleSite) end(ctx context.Context, job *batchv1.Job) error {
 		job.Status.Conditions = []batchv1.JobCondition{yes(batchv1.JobFailureTarget, "BackoffLimitExceeded"), yes(batchv1.JobFailed, "BackoffLimitExceeded")}
 	}
 
-	_, err := s.api.BatchV1().Jobs(job.Namespace).UpdateStatus(ctx, job, metav1.UpdateOptions{})
+	_, err := s.API.BatchV1().Jobs(job.Namespace).UpdateStatus(ctx, job, metav1.UpdateOptions{})
 
 	return err
 }
 
 // failPod makes the pod of a Job that failed, as the PodSecurity admission of its namespace allows.
 func (s *scheduleSite) failPod(ctx context.Context, job *batchv1.Job) error {
-	_, err := s.api.CoreV1().ServiceAccounts(job.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	_, err := s.API.CoreV1().ServiceAccounts(job.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -316,7 +316,7 @@ func (s *scheduleSite) failPod(ctx context.Context, job *batchv1.Job) error {
 	template := job.Spec.Template.DeepCopy()
 	template.Labels[batchv1.JobNameLabel] = job.Name
 
-	pod, err := s.api.CoreV1().Pods(job.Namespace).Create(ctx, &corev1.Pod{
+	pod, err := s.API.CoreV1().Pods(job.Namespace).Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: job.Name + "-" + strings.ToLower(fmt.Sprint(time.Now().UnixNano()%100000)), Labels: template.Labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
@@ -332,7 +332,7 @@ func (s *scheduleSite) failPod(ctx context.Context, job *batchv1.Job) error {
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Error", Message: s.fails}},
 	}}}
 
-	_, err = s.api.CoreV1().Pods(job.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	_, err = s.API.CoreV1().Pods(job.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 
 	return err
 }

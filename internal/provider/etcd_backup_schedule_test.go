@@ -17,6 +17,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 const scheduleResource = "talosop_etcd_backup_schedule"
@@ -43,7 +45,7 @@ func (s *scheduleSite) configuration(namespace, name string) configuration {
 func (s *scheduleSite) namespace(t *testing.T, name string) {
 	t.Helper()
 
-	_, err := s.api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := s.API.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -57,44 +59,44 @@ func TestMistakesInSchedules(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		path    []string
-		value   any
+		Path    []string
+		Value   any
 		says    []string
 		warning bool
 	}{
-		"cron":             {path: []string{"schedule"}, value: "0 3 * *", says: []string{`"0 3 * *": expected exactly 5 fields, found 4. `, "five fields"}},
-		"hour in cron":     {path: []string{"schedule"}, value: "0 25 * * *", says: []string{"(25) above maximum (23)"}},
-		"never":            {path: []string{"schedule"}, value: "0 3 31 2 *", says: []string{"names no time"}},
-		"zone in cron":     {path: []string{"schedule"}, value: "TZ=UTC 0 3 * * *", says: []string{"time zone", "time_zone"}},
-		"time zone":        {path: []string{"time_zone"}, value: "Europe/Nowhere", says: []string{`"Europe/Nowhere"`, "IANA"}},
-		"name":             {path: []string{"name"}, value: "Nightly", says: []string{`"Nightly"`, "1 to 52"}},
-		"long name":        {path: []string{"name"}, value: strings.Repeat("n", 53), says: []string{"1 to 52"}},
-		"namespace":        {path: []string{"namespace"}, value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
-		"no region":        {path: []string{"s3"}, value: configuration{"bucket": "prod-backups"}, says: []string{"neither region nor endpoint"}},
-		"half a key":       {path: []string{"s3", "access_key_id"}, value: "id", says: []string{"secret_access_key"}},
-		"two recipients":   {path: []string{"encryption", "recipients"}, value: []any{ageRecipient, ageRecipient}, says: []string{"Found 2", "exactly one"}},
-		"no recipient":     {path: []string{"encryption"}, value: configuration{}, says: []string{"Found 0", "disabled = true"}},
-		"SSH key":          {path: []string{"encryption", "recipients"}, value: []any{"ssh-ed25519 AAAA"}, says: []string{"X25519"}},
-		"no duration":      {path: []string{"run_timeout"}, value: "1x", says: []string{`Found "1x"`, "168h"}},
-		"days":             {path: []string{"retain"}, value: configuration{"count": 3, "min_age": "7d"}, says: []string{`Found "7d"`, "168h"}},
-		"private key":      {path: []string{"encryption", "recipients"}, value: []any{"AGE-SECRET-KEY-1ABC"}, says: []string{"X25519"}},
-		"both":             {path: []string{"encryption", "disabled"}, value: true, says: []string{"beside recipients"}},
-		"clear text":       {path: []string{"encryption"}, value: configuration{"disabled": true}, says: []string{"every Secret"}, warning: true},
-		"retain none":      {path: []string{"retain"}, value: configuration{"count": 0}, says: []string{"at least 1"}},
-		"tag":              {path: []string{"image", "tag"}, value: "a b", says: []string{`"a b"`}},
-		"repository":       {path: []string{"image", "repository"}, value: "https://ghcr.io/x", says: []string{"https://"}},
-		"history":          {path: []string{"history", "failed"}, value: -1, says: []string{"Found -1"}},
-		"deadline":         {path: []string{"starting_deadline"}, value: "5s", says: []string{"10s or more"}},
-		"part of a second": {path: []string{"run_timeout"}, value: "90.5s", says: []string{"whole seconds"}},
-		"quantity":         {path: []string{"resources", "limits"}, value: configuration{"memory": "much"}, says: []string{`"much"`}},
-		"effect":           {path: []string{"tolerations"}, value: []any{configuration{"effect": "Never"}}, says: []string{`"Never"`, "NoExecute"}},
-		"slash":            {path: []string{"cluster", "name"}, value: "a/b", says: []string{"without slashes"}},
-		"secrets":          {path: []string{"cluster", "secrets"}, value: "nothing", says: []string{"talosctl gen secrets"}},
+		"cron":             {Path: []string{"schedule"}, Value: "0 3 * *", says: []string{`"0 3 * *": expected exactly 5 fields, found 4. `, "five fields"}},
+		"hour in cron":     {Path: []string{"schedule"}, Value: "0 25 * * *", says: []string{"(25) above maximum (23)"}},
+		"never":            {Path: []string{"schedule"}, Value: "0 3 31 2 *", says: []string{"names no time"}},
+		"zone in cron":     {Path: []string{"schedule"}, Value: "TZ=UTC 0 3 * * *", says: []string{"time zone", "time_zone"}},
+		"time zone":        {Path: []string{"time_zone"}, Value: "Europe/Nowhere", says: []string{`"Europe/Nowhere"`, "IANA"}},
+		"name":             {Path: []string{"name"}, Value: "Nightly", says: []string{`"Nightly"`, "1 to 52"}},
+		"long name":        {Path: []string{"name"}, Value: strings.Repeat("n", 53), says: []string{"1 to 52"}},
+		"namespace":        {Path: []string{"namespace"}, Value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
+		"no region":        {Path: []string{"s3"}, Value: configuration{"bucket": "prod-backups"}, says: []string{"neither region nor endpoint"}},
+		"half a key":       {Path: []string{"s3", "access_key_id"}, Value: "id", says: []string{"secret_access_key"}},
+		"two recipients":   {Path: []string{"encryption", "recipients"}, Value: []any{ageRecipient, ageRecipient}, says: []string{"Found 2", "exactly one"}},
+		"no recipient":     {Path: []string{"encryption"}, Value: configuration{}, says: []string{"Found 0", "disabled = true"}},
+		"SSH key":          {Path: []string{"encryption", "recipients"}, Value: []any{"ssh-ed25519 AAAA"}, says: []string{"X25519"}},
+		"no duration":      {Path: []string{"run_timeout"}, Value: "1x", says: []string{`Found "1x"`, "168h"}},
+		"days":             {Path: []string{"retain"}, Value: configuration{"count": 3, "min_age": "7d"}, says: []string{`Found "7d"`, "168h"}},
+		"private key":      {Path: []string{"encryption", "recipients"}, Value: []any{"AGE-SECRET-KEY-1ABC"}, says: []string{"X25519"}},
+		"both":             {Path: []string{"encryption", "disabled"}, Value: true, says: []string{"beside recipients"}},
+		"clear text":       {Path: []string{"encryption"}, Value: configuration{"disabled": true}, says: []string{"every Secret"}, warning: true},
+		"retain none":      {Path: []string{"retain"}, Value: configuration{"count": 0}, says: []string{"at least 1"}},
+		"tag":              {Path: []string{"image", "tag"}, Value: "a b", says: []string{`"a b"`}},
+		"repository":       {Path: []string{"image", "repository"}, Value: "https://ghcr.io/x", says: []string{"https://"}},
+		"history":          {Path: []string{"history", "failed"}, Value: -1, says: []string{"Found -1"}},
+		"deadline":         {Path: []string{"starting_deadline"}, Value: "5s", says: []string{"10s or more"}},
+		"part of a second": {Path: []string{"run_timeout"}, Value: "90.5s", says: []string{"whole seconds"}},
+		"quantity":         {Path: []string{"resources", "limits"}, Value: configuration{"memory": "much"}, says: []string{`"much"`}},
+		"effect":           {Path: []string{"tolerations"}, Value: []any{configuration{"effect": "Never"}}, says: []string{`"Never"`, "NoExecute"}},
+		"slash":            {Path: []string{"cluster", "name"}, Value: "a/b", says: []string{"without slashes"}},
+		"secrets":          {Path: []string{"cluster", "secrets"}, Value: "nothing", says: []string{"talosctl gen secrets"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := validate(t, scheduleResource, with(baseSchedule(), test.value, test.path...))
+			got := validate(t, scheduleResource, with(baseSchedule(), test.Value, test.Path...))
 			if len(got) != 1 || (got[0].Severity == tfprotov6.DiagnosticSeverityWarning) != test.warning {
 				t.Fatalf("it says %s", show(got))
 			}
@@ -160,49 +162,49 @@ func TestUnknownInSchedules(t *testing.T) {
 		}
 	}
 
-	if planned := d.plan(t, full()); len(planned.diagnostics) > 0 || text(t, planned.value, "id") != "prod/backups/nightly" {
-		t.Errorf("the plan for a cluster that does not answer: %s of %s", show(planned.diagnostics), text(t, planned.value, "id"))
+	if planned := d.plan(t, full()); len(planned.diagnostics) > 0 || text(t, planned.Value, "id") != "prod/backups/nightly" {
+		t.Errorf("the plan for a cluster that does not answer: %s of %s", show(planned.diagnostics), text(t, planned.Value, "id"))
 	}
 }
 
 // Talos that refuses the namespace is an error with the patch that it takes, and what was made so
 // far goes again.
 func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
-	bundle, err := pki.Parse([]byte(s.secrets))
+	bundle, err := pki.Parse([]byte(s.Secrets))
 	must(t, err)
 
-	p := pool{}
-	p.settings.Endpoint = s.endpoint
+	p := machines.Pool{}
+	p.Settings.Endpoint = s.endpoint
 
-	api, err := kubernetesOf(p, bundle, kubernetes.Options{})
+	api, err := machines.KubernetesOf(p, bundle, kubernetes.Options{})
 	must(t, err)
 	t.Cleanup(api.Close)
 
-	refused := &scheduler{
-		api: api, timeout: time.Minute, pause: 10 * time.Millisecond,
-		spec: schedule.Spec{
+	refused := &backupschedule.Scheduler{
+		API: api, Timeout: time.Minute, Pause: 10 * time.Millisecond,
+		Spec: schedule.Spec{
 			Namespace: "forbidden", Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Schedule: "@daily", RunTimeout: time.Hour,
 			Image: schedule.Image{Repository: "r", Tag: "t"}, Bucket: schedule.Bucket{Name: "b"},
 		},
 	}
 
-	begun, err := refused.establish(t.Context(), schedule.Credentials{}, false, true)
-	if !errors.Is(err, errTalosAccess) || !begun {
+	begun, err := refused.Establish(t.Context(), schedule.Credentials{}, false, true)
+	if !errors.Is(err, backupschedule.ErrTalosAccess) || !begun {
 		t.Fatalf("it ends with %v, begun %v", err, begun)
 	}
 
-	text := scheduleFailed("create", refused, err, "").Detail()
+	text := backupschedule.ScheduleFailed("create", refused, err, "").Detail()
 	for _, words := range []string{"Namespace is not allowed: forbidden", "allowedKubernetesNamespaces:\n        - forbidden", "- os:etcd:backup", "config_patches"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("it does not say %q:\n%s", words, text)
 		}
 	}
 
-	if stays, err := refused.remove(t.Context()); err != nil || len(stays) > 0 {
+	if stays, err := refused.Remove(t.Context()); err != nil || len(stays) > 0 {
 		t.Errorf("removed with %v, %v", stays, err)
 	}
 
-	ns, err := s.api.CoreV1().Namespaces().Get(t.Context(), "forbidden", metav1.GetOptions{})
+	ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), "forbidden", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) && (err != nil || ns.DeletionTimestamp == nil) {
 		t.Errorf("the namespace stays: %v", err)
 	}
@@ -248,7 +250,7 @@ func (s *scheduleSite) testStrangers(t *testing.T) {
 		t.Errorf("left is %s", got)
 	}
 
-	if ns, err := s.api.CoreV1().Namespaces().Get(t.Context(), "strangers", metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
+	if ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), "strangers", metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
 		t.Errorf("a namespace of somebody else goes: %v", err)
 	}
 }
@@ -315,7 +317,7 @@ func (s *scheduleSite) testAnotherCluster(t *testing.T) {
 
 	wanted := valueOf(t, typeOf(t, scheduleResource), with(config, string(secrets), "cluster", "secrets"))
 
-	resp, err := d.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+	resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
 		TypeName: scheduleResource, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, wanted)), Config: dynamic(t, wanted),
 	})
 	must(t, err)

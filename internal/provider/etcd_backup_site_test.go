@@ -27,16 +27,16 @@ const (
 type backups struct {
 	*site
 
-	server *storetest.Server
+	Server *storetest.Server
 	handle map[string]any
-	bundle string
+	Bundle string
 }
 
 // newBackups makes the cluster as a CLI would.
 func newBackups(t *testing.T, opts sim.Options) *backups {
 	t.Helper()
 
-	b := &backups{site: newSiteWith(t, opts, 3, 0), server: storetest.New(t), bundle: bundleOnce()}
+	b := &backups{site: newSiteWith(t, opts, 3, 0), Server: storetest.New(t), Bundle: bundleOnce()}
 
 	machines := configuration{}
 	for _, m := range b.controlPlane {
@@ -48,21 +48,21 @@ func newBackups(t *testing.T, opts sim.Options) *backups {
 	config["deletion_protection"] = false
 
 	plane := drive(t, "talosop_control_plane", nil)
-	if phase := text(t, plane.apply(t, config).must(t).value, "phase"); phase != "Ready" {
+	if phase := text(t, plane.apply(t, config).must(t).Value, "phase"); phase != "Ready" {
 		t.Fatalf("the cluster is %s", phase)
 	}
 
 	b.handle = configuration{
-		"name": "test", "endpoint": b.endpoint, "secrets": b.bundle, "kubernetes_version": "v1.36.2",
+		"name": "test", "endpoint": b.endpoint, "secrets": b.Bundle, "kubernetes_version": "v1.36.2",
 		"talos_endpoints": []any{b.controlPlane[0].Address().String(), b.controlPlane[1].Address().String(), b.controlPlane[2].Address().String()},
 	}
 
 	return b
 }
 
-// bucket is `s3` without credentials; more is further attributes.
-func (b *backups) bucket(more configuration) configuration {
-	out := configuration{"bucket": storetest.Bucket, "endpoint": b.server.Proxy.URL, "ca": b.server.CA}
+// Bucket is `s3` without credentials; more is further attributes.
+func (b *backups) Bucket(more configuration) configuration {
+	out := configuration{"bucket": storetest.Bucket, "endpoint": b.Server.Proxy.URL, "ca": b.Server.CA}
 	for name, v := range more {
 		out[name] = v
 	}
@@ -93,7 +93,7 @@ func (b *backups) config(bucket configuration, more configuration) configuration
 func (b *backups) store(t *testing.T) *s3.Store {
 	t.Helper()
 
-	s, err := s3.New(t.Context(), b.server.Config())
+	s, err := s3.New(t.Context(), b.Server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,15 +133,15 @@ func (b *backups) expectNothing(t *testing.T, prefix string) {
 
 func everything(string, time.Time) bool { return true }
 
-// archive is the snapshots of the cluster below a prefix.
-func (b *backups) archive(t *testing.T, prefix string) backup.Archive {
+// Archive is the snapshots of the cluster below a prefix.
+func (b *backups) Archive(t *testing.T, prefix string) backup.Archive {
 	t.Helper()
 
-	return backup.Archive{Store: b.store(t), Prefix: prefix, Cluster: "test", Mark: markOf(t, b.bundle)}
+	return backup.Archive{Store: b.store(t), Prefix: prefix, Cluster: "test", Mark: markOf(t, b.Bundle)}
 }
 
-// leader is the name of the member that leads.
-func (b *backups) leader(t *testing.T) string {
+// Leader is the name of the member that leads.
+func (b *backups) Leader(t *testing.T) string {
 	t.Helper()
 
 	const name = "talosop_etcd_members"
@@ -176,7 +176,7 @@ func (b *backups) expectFollower(t *testing.T, member string) {
 		t.Errorf("snapshots were taken with %v, want one from %s", calls, member)
 	}
 
-	if leader := b.leader(t); member == leader {
+	if leader := b.Leader(t); member == leader {
 		t.Errorf("the leader, %s, gave the snapshot", leader)
 	}
 }
@@ -187,7 +187,7 @@ func (b *backups) expectOpens(t *testing.T, key string) {
 
 	keys := backup.Keys{Identities: []string{testIdentity}}
 
-	snapshot, err := b.archive(t, "own").Fetch(t.Context(), key, keys)
+	snapshot, err := b.Archive(t, "own").Fetch(t.Context(), key, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +196,8 @@ func (b *backups) expectOpens(t *testing.T, key string) {
 		t.Error(err)
 	}
 
-	secrets, err := b.archive(t, "own").Secrets(t.Context(), key, keys)
-	if err != nil || !strings.Contains(string(secrets), b.bundle) || !strings.Contains(string(secrets), `# talos_version: "v1.13.0"`) {
+	secrets, err := b.Archive(t, "own").Secrets(t.Context(), key, keys)
+	if err != nil || !strings.Contains(string(secrets), b.Bundle) || !strings.Contains(string(secrets), `# talos_version: "v1.13.0"`) {
 		t.Errorf("the secrets cannot be had back: %v", err)
 	}
 }
@@ -205,7 +205,7 @@ func (b *backups) expectOpens(t *testing.T, key string) {
 func (b *backups) archiveList(t *testing.T, prefix string) []backup.Entry {
 	t.Helper()
 
-	entries, err := b.archive(t, prefix).List(t.Context())
+	entries, err := b.Archive(t, prefix).List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func (b *backups) snapshotFrom(t *testing.T) backup.Source {
 
 	d := drive(t, "talosop_etcd_backup", nil)
 	folder := t.TempDir()
-	key := text(t, d.apply(t, b.config(nil, configuration{"file": configuration{"path": folder}})).must(t).value, "key")
+	key := text(t, d.apply(t, b.config(nil, configuration{"file": configuration{"path": folder}})).must(t).Value, "key")
 
 	return func(_ context.Context, to io.Writer) error {
 		data, err := os.ReadFile(filepath.Join(folder, key))

@@ -15,6 +15,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -25,21 +28,21 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 
 	b := newBackups(t, sim.Options{})
 
-	bundle, err := pki.Parse([]byte(b.bundle))
+	bundle, err := pki.Parse([]byte(b.Bundle))
 	must(t, err)
 
-	p := b.pool()
+	p := b.Pool()
 
-	api, err := kubernetesOf(p, bundle, kubernetes.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
+	api, err := machines.KubernetesOf(p, bundle, kubernetes.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
 	must(t, err)
 	t.Cleanup(api.Close)
 
 	// The other run has the time of a busy machine.
-	others, err := kubernetesOf(p, bundle, kubernetes.Options{})
+	others, err := machines.KubernetesOf(p, bundle, kubernetes.Options{})
 	must(t, err)
 	t.Cleanup(others.Close)
 
-	_, release, err := others.Lock(kubernetes.LockOptions{Cluster: "on another computer", Lease: backupLease, Name: "the other"}).Acquire(t.Context(), nil)
+	_, release, err := others.Lock(kubernetes.LockOptions{Cluster: "on another computer", Lease: etcdbackup.BackupLease, Name: "the other"}).Acquire(t.Context(), nil)
 	must(t, err)
 	t.Cleanup(release)
 
@@ -52,11 +55,11 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
-	m := impatientMachinery()
-	m.patience = 2 * time.Second
+	m := hurriedProviderData()
+	m.Patience = 2 * time.Second
 
-	alone, leave, err := m.turn(tflogtest.RootLogger(ctx, once{"another run stores a backup", off}), &taking{
-		archive: b.archive(t, ""), bundle: bundle, api: api,
+	alone, leave, err := etcdbackup.TakeTurn(tflogtest.RootLogger(ctx, once{"another run stores a backup", off}), m, &etcdbackup.Taking{
+		Archive: b.Archive(t, ""), Bundle: bundle, API: api,
 	})
 	if err != nil || alone {
 		t.Fatalf("the turn is one alone: %v (%v)", alone, err)
@@ -65,38 +68,38 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 	leave()
 }
 
-// pool is the control planes as a backup asks them.
-func (b *backups) pool() pool {
-	var p pool
+// Pool is the control planes as a backup asks them.
+func (b *backups) Pool() machines.Pool {
+	var p machines.Pool
 	for _, m := range b.controlPlane {
-		p.endpoints = append(p.endpoints, m.Address().String())
+		p.Endpoints = append(p.Endpoints, m.Address().String())
 	}
 
-	p.settings.Name, p.settings.Endpoint = "test", b.endpoint
+	p.Settings.Name, p.Settings.Endpoint = "test", b.endpoint
 
 	return p
 }
 
 // What another run sweeps while it is being stored is stored once more, and only once.
 func testBackupSwept(t *testing.T, b *backups) {
-	bundle, err := pki.Parse([]byte(b.bundle))
+	bundle, err := pki.Parse([]byte(b.Bundle))
 	must(t, err)
 
 	for _, test := range []struct{ sweeps, left int }{{1, 1}, {2, 0}} {
 		folder := t.TempDir()
 
-		ctx, taking, err := (&etcdBackupResource{configuredResource{impatientMachinery()}}).prepare(t.Context(), b.pool(), place{folder: folder}, handleModel{Name: types.StringValue("test")}, bundle)
+		ctx, taking, err := (&etcdbackup.EtcdBackupResource{ConfiguredResource: machines.ConfiguredResource{ProviderData: hurriedProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, machines.HandleModel{Name: types.StringValue("test")}, bundle)
 		must(t, err)
 
-		swept := &sweeping{Store: taking.archive.Store, archive: taking.archive, times: test.sweeps}
-		taking.archive.Store = swept
+		swept := &sweeping{Store: taking.Archive.Store, Archive: taking.Archive, times: test.sweeps}
+		taking.Archive.Store = swept
 
 		b.ForgetCalls()
 
-		_, _, err = taking.from(ctx, giver{name: "cp-1", address: b.controlPlane[0].Address().String()}, backup.Facts{})
-		taking.close()
+		_, _, err = taking.From(ctx, etcdbackup.Giver{Name: "cp-1", Address: b.controlPlane[0].Address().String()}, backup.Facts{})
+		taking.Close()
 
-		entries, more := taking.archive.List(t.Context())
+		entries, more := taking.Archive.List(t.Context())
 		if more != nil || len(entries) != test.left || (err == nil) != (test.left == 1) {
 			t.Errorf("after %d sweeps %d snapshots are left (%v, %v)", test.sweeps, len(entries), err, more)
 		}
@@ -111,7 +114,7 @@ func testBackupSwept(t *testing.T, b *backups) {
 type sweeping struct {
 	store.Store
 
-	archive backup.Archive
+	Archive backup.Archive
 	times   int
 }
 
@@ -128,7 +131,7 @@ func (s *sweeping) end(ctx context.Context) io.Reader {
 
 		s.times--
 
-		if _, err := s.archive.Sweep(ctx, time.Now().Add(time.Minute)); err != nil {
+		if _, err := s.Archive.Sweep(ctx, time.Now().Add(time.Minute)); err != nil {
 			return 0, err
 		}
 

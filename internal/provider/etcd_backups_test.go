@@ -21,6 +21,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // markOf is the mark of the cluster of a bundle.
@@ -176,39 +178,39 @@ func TestWhatIsRestorable(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		handle  handleModel
+		handle  machines.HandleModel
 		reasons []string
 		latest  string
 	}{
 		"versions unknown": {
-			handle:  handleModel{},
+			handle:  machines.HandleModel{},
 			reasons: []string{"100 bytes, and 99 were stored", "", "", "", ""}, latest: "etcd-4.db",
 		},
 		"Kubernetes of the snapshots": {
-			handle:  handleModel{KubernetesVersion: types.StringValue("v1.35.2"), TalosVersion: types.StringValue("v1.13.0")},
+			handle:  machines.HandleModel{KubernetesVersion: types.StringValue("v1.35.2"), TalosVersion: types.StringValue("v1.13.0")},
 			reasons: []string{"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it, and the older v1.35.2", "", "", ""}, latest: "etcd-3.db",
 		},
 		"an older etcd": {
-			handle: handleModel{KubernetesVersion: types.StringValue("v1.33.0"), TalosVersion: types.StringValue("v1.10.2")},
+			handle: machines.HandleModel{KubernetesVersion: types.StringValue("v1.33.0"), TalosVersion: types.StringValue("v1.10.2")},
 			reasons: []string{
 				"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it", "Kubernetes v1.35.9 wrote it", "", "",
 			}, latest: "etcd-2.db",
 		},
 		"an older etcd alone": {
-			handle:  handleModel{TalosVersion: types.StringValue("v1.10.2")},
+			handle:  machines.HandleModel{TalosVersion: types.StringValue("v1.10.2")},
 			reasons: []string{"100 bytes, and 99 were stored", "the etcd of Talos 1.13.0 wrote it", "the etcd of Talos 1.13.0 wrote it", "", ""}, latest: "etcd-2.db",
 		},
 	} {
-		backups := judge(entries, test.handle)
+		backups := etcdbackup.Judge(entries, test.handle)
 
-		var m etcdBackupsModel
-		if m.fill(backups); m.Latest.ValueString() != test.latest {
+		var m etcdbackup.EtcdBackupsModel
+		if m.Fill(backups); m.Latest.ValueString() != test.latest {
 			t.Errorf("%s: latest is %s, want %s", name, m.Latest, test.latest)
 		}
 
 		for i, b := range backups {
-			if (b.reason == "") != (test.reasons[i] == "") || !strings.Contains(strings.ReplaceAll(b.reason, "Talos v", "Talos "), test.reasons[i]) {
-				t.Errorf("%s: %s is refused because %q, want %q", name, b.Key, b.reason, test.reasons[i])
+			if (b.Reason == "") != (test.reasons[i] == "") || !strings.Contains(strings.ReplaceAll(b.Reason, "Talos v", "Talos "), test.reasons[i]) {
+				t.Errorf("%s: %s is refused because %q, want %q", name, b.Key, b.Reason, test.reasons[i])
 			}
 		}
 	}
@@ -220,17 +222,17 @@ func TestWhatARecordThatIsNotReadSays(t *testing.T) {
 	t.Parallel()
 
 	for _, test := range []struct {
-		doubt            error
-		refused, damaged bool
+		Doubt            error
+		refused, Damaged bool
 	}{
 		{fmt.Errorf("read it: %w", backup.ErrRecord), true, true},
 		{fmt.Errorf("read it: %w", store.ErrDenied), false, false},
 		{context.DeadlineExceeded, true, false},
 	} {
-		j := judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, Doubt: test.doubt}}, handleModel{})[0]
+		j := etcdbackup.Judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, Doubt: test.Doubt}}, machines.HandleModel{})[0]
 
-		if (j.reason != "") != test.refused || j.damaged != test.damaged {
-			t.Errorf("%v: refused because %q, damaged %t", test.doubt, j.reason, j.damaged)
+		if (j.Reason != "") != test.refused || j.Damaged != test.Damaged {
+			t.Errorf("%v: refused because %q, damaged %t", test.Doubt, j.Reason, j.Damaged)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // baseContainers is a whole cluster in containers that is right.
@@ -53,7 +54,7 @@ func olderContainers(talos string) configuration {
 }
 
 // podded is a state in which every pod is made as state says.
-func podded[M any, P model[M]](t *testing.T, r resource.Resource, state tftypes.Value) tftypes.Value {
+func podded[M any, P machines.Model[M]](t *testing.T, r resource.Resource, state tftypes.Value) tftypes.Value {
 	t.Helper()
 
 	var (
@@ -68,17 +69,17 @@ func podded[M any, P model[M]](t *testing.T, r resource.Resource, state tftypes.
 		t.Fatal(diags)
 	}
 
-	p, diags := P(&m).pool(t.Context())
+	p, diags := P(&m).Pool(t.Context())
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
 
-	bundle, err := pki.Parse([]byte(p.secrets))
+	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	spec := p.hostSpec(recordedPool{}, bundle.Mark())
+	spec := p.HostSpec(machines.RecordedPool{}, bundle.Mark())
 
 	for _, machine := range spec.Machines {
 		digest, err := workload.PodDigest(spec, machine.Name)
@@ -175,9 +176,9 @@ func containerScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				state = seen(t, seen(t, state, "cp-1", "pod_digest", nil), "cp-1", "drift", []any{driftHost + changed})
+				state = seen(t, seen(t, state, "cp-1", "pod_digest", nil), "cp-1", "drift", []any{machines.DriftHost + changed})
 
-				return seen(t, state, "cp-0", "drift", []any{driftHost + "Service talos/dev does not exist"})
+				return seen(t, state, "cp-0", "drift", []any{machines.DriftHost + "Service talos/dev does not exist"})
 			},
 		},
 		"container-gone": {
@@ -185,7 +186,7 @@ func containerScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				return degraded(t, seen(t, state, "batch/1", "stage", stageGone))
+				return degraded(t, seen(t, state, "batch/1", "stage", machines.StageGone))
 			},
 		},
 		"container-last-control-planes-refused": {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // update rewrites the golden files; read the diff before keeping it.
@@ -55,7 +56,7 @@ func seen(t *testing.T, state tftypes.Value, machine, name string, value any) tf
 }
 
 // digested is a state in which every machine runs the configuration that state stands for.
-func digested[M any, P model[M]](t *testing.T, r resource.Resource, state tftypes.Value) tftypes.Value {
+func digested[M any, P machinespkg.Model[M]](t *testing.T, r resource.Resource, state tftypes.Value) tftypes.Value {
 	t.Helper()
 
 	var schema resource.SchemaResponse
@@ -69,18 +70,18 @@ func digested[M any, P model[M]](t *testing.T, r resource.Resource, state tftype
 		t.Fatal(diags)
 	}
 
-	p, diags := P(&m).pool(t.Context())
+	p, diags := P(&m).Pool(t.Context())
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
 
-	files, diags := p.renderForPlan()
+	files, diags := p.RenderForPlan()
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
 
-	for name, digest := range files.digests {
-		state = seen(t, seen(t, state, name, "config_digest", digest), name, "images", textsBy(files.images[name]))
+	for name, digest := range files.Digests {
+		state = seen(t, seen(t, state, name, "config_digest", digest), name, "images", textsBy(files.Images[name]))
 	}
 
 	return state
@@ -173,11 +174,11 @@ func (s planScenario) run(t *testing.T) *txtar.Archive {
 
 		switch kind {
 		case "talosop_cluster":
-			state = digested[clusterModel](t, newClusterResource(), state)
+			state = digested[machinespkg.ClusterModel](t, machinespkg.NewClusterResource(), state)
 		case "talosop_worker":
-			state = digested[workerModel](t, newWorkerResource(), state)
+			state = digested[machinespkg.WorkerModel](t, machinespkg.NewWorkerResource(), state)
 		case "talosop_machine":
-			state = digested[oneMachineModel](t, newMachineResource(), state)
+			state = digested[machinespkg.OneMachineModel](t, machinespkg.NewMachineResource(), state)
 		}
 
 		state = s.inPods(t, kind, state)
@@ -241,11 +242,11 @@ func (s planScenario) inPods(t *testing.T, kind string, state tftypes.Value) tft
 	case !inPods(s.before):
 		return state
 	case kind == "talosop_cluster":
-		return podded[clusterModel](t, newClusterResource(), state)
+		return podded[machinespkg.ClusterModel](t, machinespkg.NewClusterResource(), state)
 	case kind == "talosop_worker":
-		return podded[workerModel](t, newWorkerResource(), state)
+		return podded[machinespkg.WorkerModel](t, machinespkg.NewWorkerResource(), state)
 	default:
-		return podded[controlPlaneModel](t, newControlPlaneResource(), digested[controlPlaneModel](t, newControlPlaneResource(), state))
+		return podded[machinespkg.ControlPlaneModel](t, machinespkg.NewControlPlaneResource(), digested[machinespkg.ControlPlaneModel](t, machinespkg.NewControlPlaneResource(), state))
 	}
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"reflect"
 	"slices"
 	"testing"
@@ -10,18 +11,18 @@ import (
 func TestHostDrift_isReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 
-	for name, d := range map[string]hostDrift{
+	for name, d := range map[string]machines.HostDrift{
 		"nothing":  {},
-		"repairs":  {repairs: []string{"Service p/dev does not exist", "Service p/dev-cp-0 is being deleted"}},
-		"replaced": {repairs: []string{"Service p/dev does not exist"}, replace: "StatefulSet p/dev-cp-0: spec.template.spec was added"},
-		"lost":     {repairs: []string{"Service p/dev does not exist"}, volumesLost: true, stays: []string{"it was deleted"}},
-		"stays":    {stays: []string{"it has 30Gi"}},
+		"repairs":  {Repairs: []string{"Service p/dev does not exist", "Service p/dev-cp-0 is being deleted"}},
+		"replaced": {Repairs: []string{"Service p/dev does not exist"}, Replace: "StatefulSet p/dev-cp-0: spec.template.spec was added"},
+		"lost":     {Repairs: []string{"Service p/dev does not exist"}, VolumesLost: true, Stays: []string{"it was deleted"}},
+		"stays":    {Stays: []string{"it has 30Gi"}},
 	} {
-		lines := slices.Concat([]string{driftMember}, d.lines(), []string{driftNode})
+		lines := slices.Concat([]string{machines.DriftMember}, d.Lines(), []string{machines.DriftNode})
 
-		got := recordedHostDrift(lines, d.replace != "")
-		if len(got.repairs) == 0 {
-			got.repairs = nil
+		got := machines.RecordedHostDrift(lines, d.Replace != "")
+		if len(got.Repairs) == 0 {
+			got.Repairs = nil
 		}
 
 		if !reflect.DeepEqual(got, d) {

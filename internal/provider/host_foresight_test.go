@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -19,7 +20,7 @@ func TestContainerPlansAwaitOthers(t *testing.T) {
 	base := func() configuration { return s.cluster("dev", newBundle(t), 1, 0) }
 
 	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceServices: quantityOr("0", "0")}},
+		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceServices: machines.QuantityOr("0", "0")}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 
@@ -170,7 +171,7 @@ func TestContainerWarnsOfAWriteOnlyKubeconfig(t *testing.T) {
 	}
 
 	// The provider gets there.
-	d.server = serve(t, s.machinery(), configuration{"host": configuration{"kubeconfig_path": s.Kubeconfig()}})
+	d.Server = serve(t, s.ProviderData(), configuration{"host": configuration{"kubeconfig_path": s.Kubeconfig()}})
 
 	if again := show(d.refresh(t).must(t).diagnostics); strings.Contains(again, "was not read") {
 		t.Errorf("the refresh with a host of the provider says: %s", again)

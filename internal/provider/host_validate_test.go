@@ -96,7 +96,7 @@ func TestMistakesInContainers(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		change  func(configuration) configuration
-		at      string
+		At      string
 		says    []string
 		warning bool
 	}{
@@ -184,7 +184,7 @@ func TestMistakesInContainers(t *testing.T) {
 			t.Parallel()
 
 			got := validate(t, "talosop_control_plane", test.change(baseContainerPlane()))
-			expectMistake(t, got, test.at, test.says, test.warning)
+			expectMistake(t, got, test.At, test.says, test.warning)
 
 			if strings.Contains(show(got), "very-secret") {
 				t.Errorf("a diagnostic quotes a kubeconfig: %s", show(got))
@@ -282,7 +282,7 @@ func TestMistakesInModes(t *testing.T) {
 	for name, test := range map[string]struct {
 		resource string
 		config   configuration
-		at       string
+		At       string
 		says     []string
 	}{
 		"replicas on metal":      {"talosop_control_plane", with(baseControlPlane(), 3, "replicas"), `AttributeName("replicas")`, []string{"machines in containers"}},
@@ -299,7 +299,7 @@ func TestMistakesInModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectMistake(t, validate(t, test.resource, test.config), test.at, test.says, false)
+			expectMistake(t, validate(t, test.resource, test.config), test.At, test.says, false)
 		})
 	}
 }

@@ -110,7 +110,7 @@ func TestAccImportRefusals(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		address, id, says string
+		Address, id, says string
 	}{
 		"not JSON":            {"talosop_control_plane.this", "prod", "not the JSON object"},
 		"unknown field":       {"talosop_control_plane.this", `{"secret":"x"}`, `unknown field "secret"`},
@@ -120,7 +120,7 @@ func TestAccImportRefusals(t *testing.T) {
 		"in maintenance mode": {"talosop_control_plane.this", machines(addresses(s.controlPlane)), "waits in maintenance mode"},
 		"secrets of nothing":  {"talosop_secrets.this", "main.tf", "Unable to import secrets"},
 	} {
-		result := w.Run("import", test.address, test.id)
+		result := w.Run("import", test.Address, test.id)
 		if result.Exit == 0 || !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(result.Output(), "│", "")), " "), test.says) {
 			t.Errorf("%s: exit %d, and it does not say %q:\n%s", name, result.Exit, test.says, result.Output())
 		}

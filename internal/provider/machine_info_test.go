@@ -11,13 +11,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 var errDialledThroughHost = errors.New("dialled through the host cluster")
 
 // entranceHost is a host cluster through which nothing is reached, and that tells so.
 type entranceHost struct {
-	host
+	machines.Host
 
 	closed *bool
 }
@@ -34,22 +36,22 @@ func TestMachineInfoOfContainers(t *testing.T) {
 
 	var closed bool
 
-	m := newMachinery()
-	m.host = hostConnection{Kubeconfig: kubernetes.Kubeconfig{Path: "kubeconfig"}}
-	m.hosts.open = func(hostcluster.Options) (host, error) { return entranceHost{closed: &closed}, nil }
+	m := machines.NewProviderData()
+	m.Host = machines.HostConnection{Kubeconfig: kubernetes.Kubeconfig{Path: "kubeconfig"}}
+	m.Hosts.Open = func(hostcluster.Options) (machines.Host, error) { return entranceHost{closed: &closed}, nil }
 
-	handle := unknownHandle()
-	handle.Name, handle.Mode, handle.Secrets = types.StringValue("dev"), types.StringValue(containerMode), types.StringValue(bundleOnce())
-	handle.Host = types.ObjectNull(handleHostType())
+	handle := machines.UnknownHandle()
+	handle.Name, handle.Mode, handle.Secrets = types.StringValue("dev"), types.StringValue(machines.ContainerMode), types.StringValue(bundleOnce())
+	handle.Host = types.ObjectNull(machines.HandleHostType())
 
-	object, diags := types.ObjectValueFrom(t.Context(), handleType(), handle)
+	object, diags := types.ObjectValueFrom(t.Context(), machines.HandleType(), handle)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
 
-	d := &machineInfoDataSource{configuredDataSource{m}}
+	d := &machineinfo.MachineInfoDataSource{ConfiguredDataSource: machines.ConfiguredDataSource{ProviderData: m}}
 
-	options, leave, diags := d.optionsFor(t.Context(), machineInfoModel{Cluster: object}, "dev-cp-0.talos.svc.cluster.local")
+	options, leave, diags := d.OptionsFor(t.Context(), machineinfo.MachineInfoModel{Cluster: object}, "dev-cp-0.talos.svc.cluster.local")
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
@@ -64,9 +66,9 @@ func TestMachineInfoOfContainers(t *testing.T) {
 		t.Error("the host cluster is still held")
 	}
 
-	m.host = hostConnection{}
+	m.Host = machines.HostConnection{}
 
-	if _, _, diags := d.optionsFor(t.Context(), machineInfoModel{Cluster: object}, "dev-cp-0.talos.svc.cluster.local"); !diags.HasError() {
+	if _, _, diags := d.OptionsFor(t.Context(), machineinfo.MachineInfoModel{Cluster: object}, "dev-cp-0.talos.svc.cluster.local"); !diags.HasError() {
 		t.Error("a container is asked without a host cluster")
 	}
 }

@@ -8,12 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // baseMachine is a control plane that begins etcd, in a cluster that is described by hand.
@@ -88,7 +87,7 @@ func TestReplacementsOfMachines(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config  configuration
-		replace bool
+		Replace bool
 	}{
 		"role":         {with(with(baseMachine(), nil, "bootstrap"), "worker", "role"), true},
 		"cluster":      {with(baseMachine(), "other", "cluster", "name"), true},
@@ -104,7 +103,7 @@ func TestReplacementsOfMachines(t *testing.T) {
 			t.Errorf("%s: %s", name, show(resp.Diagnostics))
 		}
 
-		if got := len(resp.RequiresReplace) > 0; got != test.replace {
+		if got := len(resp.RequiresReplace) > 0; got != test.Replace {
 			t.Errorf("%s: replaces %v", name, resp.RequiresReplace)
 		}
 
@@ -128,7 +127,7 @@ func TestMistakesInMachines(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config configuration
-		at     string
+		At     string
 		says   []string
 	}{
 		"worker that begins etcd": {
@@ -164,7 +163,7 @@ func TestMistakesInMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectMistake(t, validate(t, "talosop_machine", test.config), test.at, test.says, false)
+			expectMistake(t, validate(t, "talosop_machine", test.config), test.At, test.says, false)
 		})
 	}
 
@@ -197,58 +196,6 @@ func TestPlanOfLeavingMachines(t *testing.T) {
 	expectMistake(t, destroy(with(baseMachine(), true, "deletion_protection")), `AttributeName("deletion_protection")`, []string{`"prod/cp-1"`, "destroyed"}, false)
 }
 
-// What is observed survives a change of the name, and a machine whose hardware was
-// exchanged is remembered until it left.
-func TestRecordOfOneMachine(t *testing.T) {
-	t.Parallel()
-
-	record := func(name, uuid string) types.Map {
-		spec := cluster.Spec{Machines: []cluster.Machine{{Name: name, Role: cluster.Worker, Address: "10.0.0.21"}}}
-		have := snapshotOf(map[string]cluster.MachineState{name: joined(uuid)})
-
-		return observed(spec, have, types.MapNull(observedType()))
-	}
-
-	both := maps.Clone(record("cp-1", ours).Elements())
-	maps.Copy(both, record("cp-1"+replacedSuffix, theirs).Elements())
-
-	for name, test := range map[string]struct {
-		life lifeModel
-		uuid types.String
-	}{
-		"same name":  {lifeModel{Observed: record("cp-1", ours)}, types.StringValue(ours)},
-		"other name": {lifeModel{Observed: record("cp-0", ours)}, types.StringValue(ours)},
-		"exchanged":  {lifeModel{Observed: types.MapValueMust(observedType(), both)}, types.StringValue(theirs)},
-	} {
-		m := oneMachineModel{Name: types.StringValue("cp-1")}
-		m.setLife(test.life)
-
-		if got := m.Observed.Attributes()["uuid"]; !test.uuid.Equal(got) {
-			t.Errorf("%s: uuid is %s, want %s", name, got, test.uuid)
-		}
-
-		if got := m.life().Observed.Elements(); len(got) != 1 || got["cp-1"] == nil {
-			t.Errorf("%s: the record is %v", name, got)
-		}
-	}
-}
-
-// A machine that left its cluster without being reset is told of: it holds secrets.
-func TestMachinesLeftBehindAreNamed(t *testing.T) {
-	t.Parallel()
-
-	left := []cluster.Hold{{Machine: "cp-3", Reason: "does not answer"}}
-
-	got := run{result: lifecycle.Result{Left: left}}.leftBehind()
-	if len(got) != 1 || !strings.Contains(got[0].Detail(), "cp-3: does not answer") || !strings.Contains(got[0].Detail(), "Wipe their disks") {
-		t.Errorf("told is %v", got)
-	}
-
-	if told := (run{result: lifecycle.Result{Left: left}, err: errStopped}).leftBehind(); len(told) > 0 {
-		t.Errorf("told twice: %v", told)
-	}
-}
-
 // An import takes one machine, and tells by the control planes what it is.
 func TestImportIDsOfMachines(t *testing.T) {
 	t.Parallel()
@@ -259,14 +206,14 @@ func TestImportIDsOfMachines(t *testing.T) {
 		`{"secrets": "s", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"a": "10.0.0.1", "b": "10.0.0.2"}}`: "the one machine",
 		`{"secrets": "s", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"a": "10.0.0.1"}, "name": "b"}`:     "no other name",
 	} {
-		if _, err := parseImport(id, importOfMachine); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := machinespkg.ParseImport(id, machinespkg.ImportOfMachine); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: the error is %v, want %q", id, err, says)
 		}
 	}
 
 	for address, role := range map[string]cluster.Role{"fd00::11": cluster.ControlPlane, "fd00::21": cluster.Worker} {
-		request := importRequest{ControlPlane: map[string]string{"cp-1": "FD00:0::11"}, Machines: map[string]string{"m": address}}
-		if got := request.roleOfMachine(); got != role {
+		request := machinespkg.ImportRequest{ControlPlane: map[string]string{"cp-1": "FD00:0::11"}, Machines: map[string]string{"m": address}}
+		if got := request.RoleOfMachine(); got != role {
 			t.Errorf("the machine at %s is a %s", address, got)
 		}
 	}
@@ -325,7 +272,7 @@ func TestPlanOfMachinesThatRun(t *testing.T) {
 			with(baseMachine(), nil, "bootstrap"), with(baseMachine(), nil, "bootstrap"), wiped, []string{fmt.Sprintf(expel, ""), forget, join}, "",
 		},
 		"exchanged": {
-			baseMachine(), with(baseMachine(), otherOne, "uuid"), same, []string{fmt.Sprintf(expel, replacedSuffix), join}, "",
+			baseMachine(), with(baseMachine(), otherOne, "uuid"), same, []string{fmt.Sprintf(expel, machinespkg.ReplacedSuffix), join}, "",
 		},
 		"upgraded": {
 			with(baseMachine(), "v1.13.0", "talos_version"), with(baseMachine(), "v1.13.2", "talos_version"), same,

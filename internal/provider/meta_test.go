@@ -20,30 +20,30 @@ func TestMistakesInMeta(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		meta configuration
-		at   string
+		At   string
 		says []string
 	}{
 		"a key of Talos": {
 			meta: configuration{"0x06": "A"},
-			at:   machine + `.ElementKeyString("0x06")`, says: []string{`"0x06"`, "user_1 (0x0c)", "belong to Talos"},
+			At:   machine + `.ElementKeyString("0x06")`, says: []string{`"0x06"`, "user_1 (0x0c)", "belong to Talos"},
 		},
 		"a key twice": {
 			meta: configuration{"0x0c": "a", "user_1": "b"},
-			at:   machine + `.ElementKeyString("user_1")`, says: []string{"key 0x0c again", "each key once"},
+			At:   machine + `.ElementKeyString("user_1")`, says: []string{"key 0x0c again", "each key once"},
 		},
 		"no network": {
 			meta: configuration{"network": "dhcp please"},
-			at:   machine + `.ElementKeyString("network")`, says: []string{"not a network configuration", "YAML with addresses"},
+			At:   machine + `.ElementKeyString("network")`, says: []string{"not a network configuration", "YAML with addresses"},
 		},
 		"no network, with other values unknown": {
 			meta: configuration{"network": "dhcp please", "user_1": unknownValue{}},
-			at:   machine + `.ElementKeyString("network")`, says: []string{"not a network configuration"},
+			At:   machine + `.ElementKeyString("network")`, says: []string{"not a network configuration"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			expectMistake(t, validate(t, "talosop_control_plane", with(baseControlPlane(), test.meta, "machines", "cp-1", "meta")), test.at, test.says, false)
+			expectMistake(t, validate(t, "talosop_control_plane", with(baseControlPlane(), test.meta, "machines", "cp-1", "meta")), test.At, test.says, false)
 		})
 	}
 }

@@ -241,29 +241,29 @@ func TestRefusedChanges(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config configuration
-		at     string
+		At     string
 		says   []string
 	}{
 		"Talos version": {
 			config: with(with(baseControlPlane(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
-			at:     `AttributeName("talos_version")`,
+			At:     `AttributeName("talos_version")`,
 			says:   []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "the older v1.12.6", "Set talos_version to v1.13.0, or allow_downgrade = true"},
 		},
 		"Kubernetes version": {
 			config: with(baseControlPlane(), "v1.34.1", "kubernetes_version"),
-			at:     `AttributeName("kubernetes_version")`, says: []string{"Kubernetes v1.35.2 runs", "cannot go back from v1.35 to v1.34"},
+			At:     `AttributeName("kubernetes_version")`, says: []string{"Kubernetes v1.35.2 runs", "cannot go back from v1.35 to v1.34"},
 		},
 		"contract": {
 			config: with(baseControlPlane(), "v1.12", "version_contract"),
-			at:     `AttributeName("version_contract")`, says: []string{"from v1.13 to v1.12", "pinned"},
+			At:     `AttributeName("version_contract")`, says: []string{"from v1.13 to v1.12", "pinned"},
 		},
 		"removal": {
 			config: with(baseControlPlane(), configuration{"cp-7": configuration{"address": "10.0.0.17"}}, "machines"),
-			at:     `AttributeName("machines")`, says: []string{"cp-1, cp-2 and cp-3 would leave", "Keep cp-1 and apply"},
+			At:     `AttributeName("machines")`, says: []string{"cp-1, cp-2 and cp-3 would leave", "Keep cp-1 and apply"},
 		},
 		"secrets": {
 			config: with(baseControlPlane(), string(otherSecrets), "secrets"),
-			at:     `AttributeName("secrets")`, says: []string{"secrets of the cluster would change", "-replace"},
+			At:     `AttributeName("secrets")`, says: []string{"secrets of the cluster would change", "-replace"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestRefusedChanges(t *testing.T) {
 			prior = withDigests(t, prior)
 
 			resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typ, test.config))
-			expectMistake(t, resp.Diagnostics, test.at, test.says, false)
+			expectMistake(t, resp.Diagnostics, test.At, test.says, false)
 		})
 	}
 }
@@ -316,7 +316,7 @@ func TestReplacements(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config  configuration
-		replace bool
+		Replace bool
 	}{
 		"name":                    {with(baseControlPlane(), "other", "name"), true},
 		"name not known yet":      {with(baseControlPlane(), unknownValue{}, "name"), false},
@@ -334,7 +334,7 @@ func TestReplacements(t *testing.T) {
 			t.Errorf("%s: %s", name, show(resp.Diagnostics))
 		}
 
-		if got := len(resp.RequiresReplace) > 0; got != test.replace {
+		if got := len(resp.RequiresReplace) > 0; got != test.Replace {
 			t.Errorf("%s: replaces %v", name, resp.RequiresReplace)
 		}
 	}

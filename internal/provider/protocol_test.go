@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // The tests of this file's helpers talk to the provider in the protocol of the
@@ -32,24 +33,24 @@ type unknownValue struct{}
 
 // configured is a provider for tests that leave no trace in it.
 var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
-	m := newMachinery()
+	m := machines.NewProviderData()
 
-	m.removals = func(_ context.Context, _ *machinery, _ pool, u upgradeOf) (impediments, error) {
-		if u.path.to.String() != removing {
-			return impediments{}, nil
+	m.Removals = func(_ context.Context, _ *machines.ProviderData, _ machines.Pool, u machines.UpgradeOf) (machines.Impediments, error) {
+		if u.Path.To.String() != removing {
+			return machines.Impediments{}, nil
 		}
 
-		return impediments{
+		return machines.Impediments{
 			Obstacles: kubernetes.Obstacles{Settings: []kubernetes.RemovedSetting{
 				{Kind: "flag", Name: "--a-flag", Component: "kube-apiserver", Nodes: []string{"cp-1"}, RemovedIn: "1.36"},
 			}},
-			behind: []cluster.Node{{Name: "elsewhere", KubeletVersion: "v1.32.1"}},
+			Behind: []cluster.Node{{Name: "elsewhere", KubeletVersion: "v1.32.1"}},
 		}, errors.New("a worker did not answer")
 	}
 
-	m.hosts.open = func(hostcluster.Options) (host, error) { return roomyHost{}, nil }
+	m.Hosts.Open = func(hostcluster.Options) (machines.Host, error) { return roomyHost{}, nil }
 
-	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m})()
+	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m})()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 })
 
 // roomyHost is a host cluster that has a place for everything. Plans ask no more of it.
-type roomyHost struct{ host }
+type roomyHost struct{ machines.Host }
 
 func (roomyHost) Check(context.Context, workload.Spec) ([]preflight.Finding, error) {
 	return nil, nil

@@ -8,6 +8,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/credentials"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 )
 
 var (
@@ -19,7 +27,7 @@ var (
 // version is that of the release, "dev" for any other build.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider {
-		return &talosopProvider{version: version, machinery: newMachinery()}
+		return &talosopProvider{version: version, ProviderData: machines.NewProviderData()}
 	}
 }
 
@@ -27,8 +35,8 @@ func New(version string) func() provider.Provider {
 // every resource carries the addresses and secrets it needs, so nothing about a cluster
 // has to be known before the provider starts.
 type talosopProvider struct {
-	version   string
-	machinery *machinery
+	version      string
+	ProviderData *machines.ProviderData
 }
 
 func (p *talosopProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -42,7 +50,7 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 			"It talks to the Talos API of the machines and needs no management cluster; Terraform state holds the secrets and what was " +
 			"observed.\n\nThe provider itself has nothing that has to be configured: every resource carries the addresses and credentials it needs. " +
 			"Backups in buckets may share credentials, and clusters in containers the way to their host cluster.",
-		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": providerHost()},
+		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": machines.ProviderHost()},
 	}
 }
 
@@ -53,23 +61,23 @@ func (p *talosopProvider) Configure(ctx context.Context, req provider.ConfigureR
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 
-	m := *p.machinery
-	m.stores, m.host = config.storeCredentials(), config.hostConnection()
+	m := *p.ProviderData
+	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
 
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = &m, &m, &m
 }
 
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
-		newSecretsResource, newClusterResource, newControlPlaneResource, newWorkerResource, newMachineResource, newEtcdBackupResource, newEtcdBackupScheduleResource,
-		newAddonResource,
+		secrets.NewResource, machines.NewClusterResource, machines.NewControlPlaneResource, machines.NewWorkerResource, machines.NewMachineResource, etcdbackup.NewResource, backupschedule.NewResource,
+		addon.NewResource,
 	}
 }
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newMachineInfoDataSource, newClusterHealthDataSource, newEtcdMembersDataSource, newEtcdBackupsDataSource}
+	return []func() datasource.DataSource{machineinfo.NewDataSource, health.NewClusterHealthDataSource, health.NewEtcdMembersDataSource, etcdbackup.NewDataSource}
 }
 
 func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
-	return []func() ephemeral.EphemeralResource{newKubeconfigEphemeral, newTalosconfigEphemeral}
+	return []func() ephemeral.EphemeralResource{credentials.NewKubeconfigEphemeral, credentials.NewTalosconfigEphemeral}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -31,7 +32,7 @@ const thePlane = "talosop_control_plane.this"
 type restorable struct {
 	*site
 
-	folder, secrets string
+	Folder, Secrets string
 	// keys are what was written to etcd before the first backup.
 	keys map[string]string
 }
@@ -39,10 +40,10 @@ type restorable struct {
 func newRestorable(t *testing.T, opts sim.Options, controlPlanes int) *restorable {
 	t.Helper()
 
-	r := &restorable{site: newSiteWith(t, opts, controlPlanes, 0), folder: t.TempDir()}
+	r := &restorable{site: newSiteWith(t, opts, controlPlanes, 0), Folder: t.TempDir()}
 
-	r.secrets = filepath.Join(r.folder, "secrets.yaml")
-	if err := os.WriteFile(r.secrets, []byte(bundleOnce()), 0o600); err != nil {
+	r.Secrets = filepath.Join(r.Folder, "secrets.yaml")
+	if err := os.WriteFile(r.Secrets, []byte(bundleOnce()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -56,7 +57,7 @@ func (r *restorable) plane(restoreFrom string) string {
 		extra = "  bootstrap = { restore_from = {\n" + restoreFrom + "\n  } }\n"
 	}
 
-	return strings.Replace(r.controlPlaneHCL(extra), "talosop_secrets.this.bundle", fmt.Sprintf("file(%q)", r.secrets), 1)
+	return strings.Replace(r.controlPlaneHCL(extra), "talosop_secrets.this.bundle", fmt.Sprintf("file(%q)", r.Secrets), 1)
 }
 
 // backup keeps a snapshot in the folder, encrypted for a recipient.
@@ -68,7 +69,7 @@ resource "talosop_etcd_backup" "this" {
   compression = "zstd"
   encryption  = { recipients = [%q] }
 }
-`, r.folder, recipient)
+`, r.Folder, recipient)
 }
 
 // listed is the backups of the folder, for a cluster that cannot be asked.
@@ -78,16 +79,16 @@ data "talosop_etcd_backups" "this" {
   cluster = { name = "test", endpoint = %q, secrets = file(%q), kubernetes_version = "v1.36.2" }
   file    = { path = %q }
 }
-`, r.endpoint, r.secrets, r.folder)
+`, r.endpoint, r.Secrets, r.Folder)
 }
 
 // latest is the newest backup of the folder.
 func (r *restorable) latest(opened string) string {
-	return fmt.Sprintf("    file = { path = \"%s/${data.talosop_etcd_backups.this.latest}\" }\n    %s", r.folder, opened)
+	return fmt.Sprintf("    file = { path = \"%s/${data.talosop_etcd_backups.this.latest}\" }\n    %s", r.Folder, opened)
 }
 
-// fill writes keys into etcd.
-func (r *restorable) fill(t *testing.T, count int) {
+// Fill writes keys into etcd.
+func (r *restorable) Fill(t *testing.T, count int) {
 	t.Helper()
 
 	r.keys = map[string]string{}
@@ -181,11 +182,11 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 
 // patient is a provider for machines with real parts, which take their time.
 func patient() map[string]func() (tfprotov6.ProviderServer, error) {
-	m := newMachinery()
-	m.interval = 100 * time.Millisecond
+	m := machines.NewProviderData()
+	m.Interval = 100 * time.Millisecond
 
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", machinery: m}),
+		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m}),
 	}
 }
 
@@ -215,7 +216,7 @@ func TestAccRestore(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		r := newRestorable(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 3)
-		plain := filepath.Join(r.folder, "plain.snapshot")
+		plain := filepath.Join(r.Folder, "plain.snapshot")
 
 		identity := newIdentity(t)
 		encrypted := r.listed() + r.plane(r.latest(fmt.Sprintf("identities = [%q]", identity)))
@@ -225,7 +226,7 @@ func TestAccRestore(t *testing.T) {
 			ProtoV6ProviderFactories: patient(),
 			Steps: []resource.TestStep{
 				{Config: r.plane(""), ConfigStateChecks: restoredFrom(knownvalue.Null())},
-				{PreConfig: func() { r.fill(t, 10_000) }, Config: r.plane("") + r.backup(identity.Recipient().String())},
+				{PreConfig: func() { r.Fill(t, 10_000) }, Config: r.plane("") + r.backup(identity.Recipient().String())},
 				{
 					PreConfig: func() {
 						r.bySelf(t, plain)
@@ -256,15 +257,15 @@ func TestAccRestoreRefused(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		r := newRestorable(t, sim.Options{}, 1)
-		plain := filepath.Join(r.folder, "plain.snapshot")
-		cut := filepath.Join(r.folder, "cut.snapshot")
+		plain := filepath.Join(r.Folder, "plain.snapshot")
+		cut := filepath.Join(r.Folder, "cut.snapshot")
 
 		identity, other := newIdentity(t), newIdentity(t)
 
 		encrypted := func(opened string) string { return r.listed() + r.plane(r.latest(opened)) }
 		file := func(path string) string { return r.plane(fmt.Sprintf("    file = { path = %q }", path)) }
 		right := encrypted(fmt.Sprintf("identities = [%q]", identity))
-		foreign := secretsHCL + strings.ReplaceAll(right, fmt.Sprintf("secrets            = file(%q)", r.secrets), "secrets            = talosop_secrets.this.bundle")
+		foreign := secretsHCL + strings.ReplaceAll(right, fmt.Sprintf("secrets            = file(%q)", r.Secrets), "secrets            = talosop_secrets.this.bundle")
 
 		refused := func(config, says string) resource.TestStep {
 			return resource.TestStep{Config: config, ExpectError: message(says)}
@@ -274,7 +275,7 @@ func TestAccRestoreRefused(t *testing.T) {
 			ProtoV6ProviderFactories: impatient(),
 			Steps: []resource.TestStep{
 				{Config: r.plane("")},
-				{PreConfig: func() { r.fill(t, 10) }, Config: r.plane("") + r.backup(identity.Recipient().String())},
+				{PreConfig: func() { r.Fill(t, 10) }, Config: r.plane("") + r.backup(identity.Recipient().String())},
 				{
 					PreConfig: func() {
 						r.bySelf(t, plain)
@@ -288,7 +289,7 @@ func TestAccRestoreRefused(t *testing.T) {
 				},
 				refused(encrypted(`passphrase = "correct horse battery staple"`), "the passphrase does not open it"),
 				refused(encrypted(""), "Set identities or passphrase beside it"),
-				refused(file(filepath.Join(r.folder, "none")), "there is no such file"),
+				refused(file(filepath.Join(r.Folder, "none")), "there is no such file"),
 				refused(file(cut), "the snapshot is not complete"),
 				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"), "Kubernetes v1.36.2 wrote it"),
 				refused(foreign, "Snapshot of another cluster"),

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // restoringFrom asks for a snapshot of a bucket; without a key for nothing.
@@ -141,7 +142,7 @@ func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config   configuration
-		at, says string
+		At, says string
 	}{
 		"of this cluster":     {config: restoringFrom(baseCluster(), key(own.Mark(), ".zst"))},
 		"of another":          {restoringFrom(baseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
@@ -159,8 +160,8 @@ func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
 		switch {
 		case test.says == "" && len(got) > 0:
 			t.Errorf("%s: %s", name, show(got))
-		case test.says != "" && (len(got) != 1 || got[0].Attribute.String() != test.at || !strings.Contains(got[0].Detail, test.says)):
-			t.Errorf("%s: want %q at %s, got %s", name, test.says, test.at, show(got))
+		case test.says != "" && (len(got) != 1 || got[0].Attribute.String() != test.At || !strings.Contains(got[0].Detail, test.says)):
+			t.Errorf("%s: want %q at %s, got %s", name, test.says, test.At, show(got))
 		}
 	}
 
@@ -229,7 +230,7 @@ func TestSnapshotsAreToldByTheirServers(t *testing.T) {
 func TestRestoreTellsOfItsFile(t *testing.T) {
 	t.Parallel()
 
-	attribute, ok := bootstrapAttribute().Attributes["restore_from"].(schema.SingleNestedAttribute)
+	attribute, ok := machines.BootstrapAttribute().Attributes["restore_from"].(schema.SingleNestedAttribute)
 	if !ok || !strings.Contains(attribute.MarkdownDescription, "`TMPDIR`") {
 		t.Errorf("restore_from says %q", attribute.MarkdownDescription)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -493,8 +494,8 @@ func TestHostsAreComparedByValue(t *testing.T) {
 	for a, b := range map[string]string{
 		"fd00::11": "fd00:0:0:0::0011", "::ffff:10.0.0.1": "10.0.0.1", "Node-1.Example.org": "node-1.example.org.",
 	} {
-		gotA, errA := canonicalHost(a)
-		gotB, errB := canonicalHost(b)
+		gotA, errA := tf.CanonicalHost(a)
+		gotB, errB := tf.CanonicalHost(b)
 
 		if errA != nil || errB != nil || gotA != gotB {
 			t.Errorf("%s and %s are %q (%v) and %q (%v)", a, b, gotA, errA, gotB, errB)
@@ -502,7 +503,7 @@ func TestHostsAreComparedByValue(t *testing.T) {
 	}
 
 	for _, bad := range []string{"", "10.0.0", "https://10.0.0.1", "10.0.0.1:50000", "[fd00::1]", "a b", "1.2.3.4.5"} {
-		if got, err := canonicalHost(bad); err == nil {
+		if got, err := tf.CanonicalHost(bad); err == nil {
 			t.Errorf("%q is accepted as %q", bad, got)
 		}
 	}

@@ -42,21 +42,21 @@ func everyAttribute(t *testing.T, visit func(where string, a *tfprotov6.SchemaAt
 
 	resp := schemas(t)
 	for _, kind := range []struct {
-		prefix  string
+		Prefix  string
 		schemas map[string]*tfprotov6.Schema
 	}{
 		{"resource ", resp.ResourceSchemas}, {"data ", resp.DataSourceSchemas}, {"ephemeral ", resp.EphemeralResourceSchemas},
 	} {
 		for name, schema := range kind.schemas {
 			if schema.Block.Description == "" {
-				t.Errorf("%s%s has no description", kind.prefix, name)
+				t.Errorf("%s%s has no description", kind.Prefix, name)
 			}
 
 			if len(schema.Block.BlockTypes) > 0 {
-				t.Errorf("%s%s has blocks; use nested attributes", kind.prefix, name)
+				t.Errorf("%s%s has blocks; use nested attributes", kind.Prefix, name)
 			}
 
-			walkAttributes(kind.prefix+name, schema.Block.Attributes, visit)
+			walkAttributes(kind.Prefix+name, schema.Block.Attributes, visit)
 		}
 	}
 }

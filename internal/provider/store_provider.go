@@ -7,6 +7,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var _ provider.ProviderWithValidateConfig = (*talosopProvider)(nil)
@@ -44,10 +47,10 @@ func providerStore() schema.SingleNestedAttribute {
 				Optional:            true,
 				MarkdownDescription: "Role that is assumed with the credentials, or with those that the default chain finds.",
 				Attributes: map[string]schema.Attribute{
-					"arn":          schema.StringAttribute{Required: true, MarkdownDescription: roleARN},
-					"external_id":  schema.StringAttribute{Optional: true, MarkdownDescription: roleExternalID},
-					"session_name": schema.StringAttribute{Optional: true, MarkdownDescription: roleSessionName},
-					"endpoint":     schema.StringAttribute{Optional: true, MarkdownDescription: roleEndpoint},
+					"arn":          schema.StringAttribute{Required: true, MarkdownDescription: store.RoleARN},
+					"external_id":  schema.StringAttribute{Optional: true, MarkdownDescription: store.RoleExternalID},
+					"session_name": schema.StringAttribute{Optional: true, MarkdownDescription: store.RoleSessionName},
+					"endpoint":     schema.StringAttribute{Optional: true, MarkdownDescription: store.RoleEndpoint},
 				},
 			},
 		},
@@ -60,18 +63,23 @@ func (p *talosopProvider) ValidateConfig(ctx context.Context, req provider.Valid
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 
 	if !config.S3.IsNull() && !config.S3.IsUnknown() {
-		validateCredentials(path.Root("s3"), fields{&reader{}, config.S3}, &resp.Diagnostics)
+		store.ValidateCredentials(path.Root("s3"), tf.Fields{Reader: &tf.Reader{}, Attributes: config.S3}, &resp.Diagnostics)
 	}
 
 	if !config.Host.IsNull() && !config.Host.IsUnknown() {
-		validateConnection(path.Root("host"), fields{&reader{}, config.Host}, &resp.Diagnostics)
+		machines.ValidateConnection(path.Root("host"), tf.Fields{Reader: &tf.Reader{}, Attributes: config.Host}, &resp.Diagnostics)
 	}
 }
 
-// storeCredentials reads the credentials of the provider's configuration.
-func (m providerModel) storeCredentials() storeCredentials {
-	r := &reader{unknown: m.S3.IsUnknown()}
-	credentials := credentialsIn(fields{r, m.S3})
+// StoreCredentials reads the credentials of the provider's configuration.
+func (m providerModel) storeCredentials() store.StoreCredentials {
+	r := &tf.Reader{Unknown: m.S3.IsUnknown()}
+	credentials := store.CredentialsIn(tf.Fields{Reader: r, Attributes: m.S3})
 
-	return storeCredentials{Credentials: credentials, unknown: r.unknown}
+	return store.StoreCredentials{Credentials: credentials, Unknown: r.Unknown}
+}
+
+// HostConnection reads the connection of the provider's configuration.
+func (m providerModel) hostConnection() machines.HostConnection {
+	return machines.ConnectionIn(machines.Overlay{{Reader: &tf.Reader{}, Attributes: m.Host}})
 }

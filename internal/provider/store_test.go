@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 )
 
 // Whose credentials are used, and whose role is assumed with them.
@@ -27,7 +28,7 @@ func TestStoreCredentials(t *testing.T) {
 			s3.Credentials{Role: role("own")}, s3.Credentials{AccessKeyID: "shared", SecretAccessKey: "shared-secret", Role: role("own")},
 		},
 	} {
-		if got := (storeCredentials{Credentials: shared}).under(test.own); got != test.want {
+		if got := (store.StoreCredentials{Credentials: shared}).Under(test.own); got != test.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -37,29 +38,29 @@ func TestStoreCredentials(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 
-	base := place{bucket: s3.Config{Bucket: "b", Endpoint: "https://s3.example.org"}, prefix: "p"}
+	base := store.Place{Bucket: s3.Config{Bucket: "b", Endpoint: "https://s3.example.org"}, Prefix: "p"}
 
 	for name, test := range map[string]struct {
-		change func(p *place)
-		same   bool
+		change func(p *store.Place)
+		Same   bool
 	}{
-		"region":   {func(p *place) { p.bucket.Region = "eu" }, true},
-		"key":      {func(p *place) { p.bucket.Credentials.AccessKeyID = "x" }, true},
-		"ca":       {func(p *place) { p.bucket.CA = "x" }, true},
-		"bucket":   {func(p *place) { p.bucket.Bucket = "c" }, false},
-		"endpoint": {func(p *place) { p.bucket.Endpoint = "" }, false},
-		"prefix":   {func(p *place) { p.prefix = "" }, false},
-		"a folder": {func(p *place) { *p = place{folder: "b"} }, false},
+		"region":   {func(p *store.Place) { p.Bucket.Region = "eu" }, true},
+		"key":      {func(p *store.Place) { p.Bucket.Credentials.AccessKeyID = "x" }, true},
+		"ca":       {func(p *store.Place) { p.Bucket.CA = "x" }, true},
+		"bucket":   {func(p *store.Place) { p.Bucket.Bucket = "c" }, false},
+		"endpoint": {func(p *store.Place) { p.Bucket.Endpoint = "" }, false},
+		"prefix":   {func(p *store.Place) { p.Prefix = "" }, false},
+		"a folder": {func(p *store.Place) { *p = store.Place{Folder: "b"} }, false},
 	} {
 		other := base
 		test.change(&other)
 
-		if got := base.same(other); got != test.same {
+		if got := base.Same(other); got != test.Same {
 			t.Errorf("with another %s it is the same place: %v", name, got)
 		}
 	}
 
-	if a, b := (place{folder: "./backups/"}), (place{folder: "backups"}); !a.same(b) {
+	if a, b := (store.Place{Folder: "./backups/"}), (store.Place{Folder: "backups"}); !a.Same(b) {
 		t.Error("two spellings of a folder are two places")
 	}
 }
@@ -118,7 +119,7 @@ func TestStoreKeysAreWriteOnly(t *testing.T) {
 func TestTroubleWithBuckets(t *testing.T) {
 	t.Parallel()
 
-	at := place{bucket: s3.Config{Bucket: "prod-backup", Endpoint: "https://s3.example.org"}}
+	at := store.Place{Bucket: s3.Config{Bucket: "prod-backup", Endpoint: "https://s3.example.org"}}
 
 	for code, remedy := range map[string]string{
 		"NoSuchBucket": "There is no bucket prod-backup at https://s3.example.org: create it", "SignatureDoesNotMatch": "check access_key_id and secret_access_key",
@@ -126,14 +127,14 @@ func TestTroubleWithBuckets(t *testing.T) {
 	} {
 		answer := fmt.Errorf("RequestID: 1, HostID: 2, %w", &smithy.GenericAPIError{Code: code, Message: "no"})
 		err := fmt.Errorf("cp-1: list prod/: %w", &smithy.OperationError{ServiceID: "S3", OperationName: "List", Err: answer})
-		cause, next := at.trouble(errors.Join(errors.New("cp-2: no answer"), err))
+		cause, next := at.Trouble(errors.Join(errors.New("cp-2: no answer"), err))
 
 		if text := strings.Join(cause, "|"); text != "cp-2: no answer|cp-1: list prod/: "+code+": no" || !strings.Contains(next, remedy) || (remedy == "") != (next == "") {
 			t.Errorf("%s: %s, %q", code, text, next)
 		}
 	}
 
-	if _, next := at.trouble(errNoRegion); !strings.Contains(next, "Set region") {
+	if _, next := at.Trouble(store.ErrNoRegion); !strings.Contains(next, "Set region") {
 		t.Errorf("without a region: %s", next)
 	}
 }

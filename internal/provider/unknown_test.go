@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // fullControlPlane is a configuration with every argument set.
@@ -303,7 +304,7 @@ func keepsItsWord(t *testing.T, kind string, unknown *tftypes.AttributePath, ear
 
 // uuidOf is a hardware UUID for a machine; cp-1 and w-1 have that of poolArguments.
 func uuidOf(name string) string {
-	pool, _, inPool := strings.Cut(name, poolSeparator)
+	pool, _, inPool := strings.Cut(name, machinespkg.PoolSeparator)
 	if !inPool {
 		pool = ""
 	}
@@ -348,17 +349,17 @@ func inPods(config configuration) bool {
 func replicasIn(config configuration, prefix string, block configuration) []string {
 	count, _ := block["replicas"].(int)
 
-	g := &group{role: cluster.ControlPlane, prefix: prefix}
+	g := &machinespkg.Group{Role: cluster.ControlPlane, Prefix: prefix}
 	if config["cluster"] != nil {
-		g = &group{role: cluster.Worker, pool: defaultPoolName}
+		g = &machinespkg.Group{Role: cluster.Worker, Pool: machinespkg.DefaultPoolName}
 		if name, ok := config["name"].(string); ok {
-			g.pool = name
+			g.Pool = name
 		}
 	}
 
 	var names []string
 	for n := range count {
-		names = append(names, g.replica(n))
+		names = append(names, g.Replica(n))
 	}
 
 	return names
@@ -368,7 +369,7 @@ func replicasIn(config configuration, prefix string, block configuration) []stri
 func addressIn(config configuration, name string) any {
 	block := config
 
-	if pool, key, inPool := strings.Cut(name, poolSeparator); inPool {
+	if pool, key, inPool := strings.Cut(name, machinespkg.PoolSeparator); inPool {
 		pools, _ := config["workers"].(configuration)
 		block, _ = pools[pool].(configuration)
 		name = key

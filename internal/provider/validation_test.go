@@ -47,180 +47,180 @@ func TestMistakesInControlPlanes(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config  configuration
-		at      string
+		At      string
 		says    []string
 		warning bool
 	}{
 		"mode container on machines of metal": {
 			config: with(baseControlPlane(), "container", "mode"),
-			at:     `AttributeName("host")`, says: []string{"none", "pods of a host cluster"},
+			At:     `AttributeName("host")`, says: []string{"none", "pods of a host cluster"},
 		},
 		"mode misspelt": {
 			config: with(baseControlPlane(), "cloud", "mode"),
-			at:     `AttributeName("mode")`, says: []string{`"cloud"`, `"metal"`},
+			At:     `AttributeName("mode")`, says: []string{`"cloud"`, `"metal"`},
 		},
 		"duplicate address": {
 			config: with(baseControlPlane(), "10.0.0.11", "machines", "cp-2", "address"),
-			at:     machines + `.ElementKeyString("cp-2").AttributeName("address")`,
+			At:     machines + `.ElementKeyString("cp-2").AttributeName("address")`,
 			says:   []string{"cp-2", "the address of cp-1", "each machine once"},
 		},
 		"duplicate address in other spelling": {
 			config: with(with(baseControlPlane(), "fd00::11", "machines", "cp-1", "address"), "fd00:0:0::0011", "machines", "cp-2", "address"),
-			at:     machines + `.ElementKeyString("cp-2").AttributeName("address")`,
+			At:     machines + `.ElementKeyString("cp-2").AttributeName("address")`,
 			says:   []string{"the address of cp-1"},
 		},
 		"machine listed twice by uuid": {
 			config: with(with(baseControlPlane(), "4C4C4544-0042-3510-8053-B4C04F435931", "machines", "cp-1", "uuid"),
 				"4c4c4544-0042-3510-8053-b4c04f435931", "machines", "cp-3", "uuid"),
-			at:   machines + `.ElementKeyString("cp-3").AttributeName("uuid")`,
+			At:   machines + `.ElementKeyString("cp-3").AttributeName("uuid")`,
 			says: []string{"the uuid of cp-1", "each machine once"},
 		},
 		"address with port": {
 			config: with(baseControlPlane(), "10.0.0.11:50000", "machines", "cp-1", "address"),
-			at:     machines + `.ElementKeyString("cp-1").AttributeName("address")`, says: []string{"10.0.0.11:50000", "Leave out the port"},
+			At:     machines + `.ElementKeyString("cp-1").AttributeName("address")`, says: []string{"10.0.0.11:50000", "Leave out the port"},
 		},
 		"address with brackets": {
 			config: with(baseControlPlane(), "[fd00::1]", "machines", "cp-1", "address"),
-			at:     machines + `.ElementKeyString("cp-1").AttributeName("address")`, says: []string{"brackets"},
+			At:     machines + `.ElementKeyString("cp-1").AttributeName("address")`, says: []string{"brackets"},
 		},
 		"zero control planes": {
 			config: with(baseControlPlane(), configuration{}, "machines"),
-			at:     machines, says: []string{"no machine", "one or more"},
+			At:     machines, says: []string{"no machine", "one or more"},
 		},
 		"even number": {
 			config: with(baseControlPlane(), configuration{
 				"cp-1": configuration{"address": "10.0.0.11"}, "cp-2": configuration{"address": "10.0.0.12"},
 			}, "machines"),
-			at: machines, says: []string{"2 control-plane machines", "majority", "1, 3 or 5"}, warning: true,
+			At: machines, says: []string{"2 control-plane machines", "majority", "1, 3 or 5"}, warning: true,
 		},
 		"Talos version without v": {
 			config: with(baseControlPlane(), "1.13.0", "talos_version"),
-			at:     `AttributeName("talos_version")`, says: []string{`"1.13.0"`, "Write v1.13.0"},
+			At:     `AttributeName("talos_version")`, says: []string{`"1.13.0"`, "Write v1.13.0"},
 		},
 		"Talos version too old": {
 			config: with(baseControlPlane(), "v1.9.5", "talos_version"),
-			at:     `AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.13.x"},
+			At:     `AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.13.x"},
 		},
 		"Talos version too new": {
 			config: with(baseControlPlane(), "v1.14.0", "talos_version"),
-			at:     `AttributeName("talos_version")`, says: []string{"v1.14.0", "knows Talos up to v1.13", "newer release of this provider"}, warning: true,
+			At:     `AttributeName("talos_version")`, says: []string{"v1.14.0", "knows Talos up to v1.13", "newer release of this provider"}, warning: true,
 		},
 		"Kubernetes version without v": {
 			config: with(baseControlPlane(), "1.35.2", "kubernetes_version"),
-			at:     `AttributeName("kubernetes_version")`, says: []string{`"1.35.2"`, "Write v1.35.2"},
+			At:     `AttributeName("kubernetes_version")`, says: []string{`"1.35.2"`, "Write v1.35.2"},
 		},
 		"Kubernetes not supported by Talos": {
 			config: with(baseControlPlane(), "v1.30.0", "kubernetes_version"),
-			at:     `AttributeName("kubernetes_version")`, says: []string{`"v1.30.0"`, "v1.31 to v1.36 with Talos v1.13.0"},
+			At:     `AttributeName("kubernetes_version")`, says: []string{`"v1.30.0"`, "v1.31 to v1.36 with Talos v1.13.0"},
 		},
 		"contract newer than Talos": {
 			config: with(with(baseControlPlane(), "v1.12.0", "talos_version"), "v1.13", "version_contract"),
-			at:     `AttributeName("version_contract")`, says: []string{`"v1.13"`, "at most v1.12"},
+			At:     `AttributeName("version_contract")`, says: []string{`"v1.13"`, "at most v1.12"},
 		},
 		"endpoint without scheme": {
 			config: with(baseControlPlane(), "10.0.0.10:6443", "endpoint"),
-			at:     `AttributeName("endpoint")`, says: []string{`"10.0.0.10:6443"`, "https://"},
+			At:     `AttributeName("endpoint")`, says: []string{`"10.0.0.10:6443"`, "https://"},
 		},
 		"pod network malformed": {
 			config: with(baseControlPlane(), []any{"10.244.0.0"}, "pod_cidrs"),
-			at:     `AttributeName("pod_cidrs").ElementKeyInt(0)`, says: []string{`"10.244.0.0"`},
+			At:     `AttributeName("pod_cidrs").ElementKeyInt(0)`, says: []string{`"10.244.0.0"`},
 		},
 		"networks overlap": {
 			config: with(with(baseControlPlane(), []any{"10.96.0.0/16"}, "pod_cidrs"), []any{"10.96.0.0/12"}, "service_cidrs"),
-			at:     `AttributeName("service_cidrs").ElementKeyInt(0)`, says: []string{`"10.96.0.0/12"`, "overlap"},
+			At:     `AttributeName("service_cidrs").ElementKeyInt(0)`, says: []string{`"10.96.0.0/12"`, "overlap"},
 		},
 		"DNS domain": {
 			config: with(baseControlPlane(), "Cluster Local", "dns_domain"),
-			at:     `AttributeName("dns_domain")`, says: []string{"Cluster Local"},
+			At:     `AttributeName("dns_domain")`, says: []string{"Cluster Local"},
 		},
 		"custom CNI without URLs": {
 			config: with(baseControlPlane(), configuration{"name": "custom"}, "cni"),
-			at:     `AttributeName("cni").AttributeName("urls")`, says: []string{"no URLs", "at least one URL"},
+			At:     `AttributeName("cni").AttributeName("urls")`, says: []string{"no URLs", "at least one URL"},
 		},
 		"patch that is not YAML": {
 			config: with(baseControlPlane(), []any{"machine: {"}, "config_patches"),
-			at:     `AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"not YAML"},
+			At:     `AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"not YAML"},
 		},
 		"patch that is no patch": {
 			config: with(baseControlPlane(), []any{"machine: {}", "just words"}, "cluster_config_patches"),
-			at:     `AttributeName("cluster_config_patches").ElementKeyInt(1)`, says: []string{"Allowed"},
+			At:     `AttributeName("cluster_config_patches").ElementKeyInt(1)`, says: []string{"Allowed"},
 		},
 		"JSON 6902 on several documents": {
 			config: with(baseControlPlane(), []any{`[{"op":"add","path":"/machine/sysctls","value":{"a":"b"}}]`}, "machines", "cp-2", "config_patches"),
-			at:     machines + `.ElementKeyString("cp-2").AttributeName("config_patches").ElementKeyInt(0)`,
+			At:     machines + `.ElementKeyString("cp-2").AttributeName("config_patches").ElementKeyInt(0)`,
 			says:   []string{"JSON 6902"},
 		},
 		"patch with an unknown field": {
 			config: with(baseControlPlane(), []any{"machine:\n  kubelett: {}"}, "config_patches"),
-			at:     `AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"kubelett"},
+			At:     `AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"kubelett"},
 		},
 		"META key of Talos": {
 			config: with(baseControlPlane(), "x", "machines", "cp-1", "meta", "0x09"),
-			at:     machines + `.ElementKeyString("cp-1").AttributeName("meta").ElementKeyString("0x09")`, says: []string{"belong to Talos", "user_1"},
+			At:     machines + `.ElementKeyString("cp-1").AttributeName("meta").ElementKeyString("0x09")`, says: []string{"belong to Talos", "user_1"},
 		},
 		"no disk": {
 			config: with(baseControlPlane(), nil, "install"),
-			at:     `AttributeName("install").AttributeName("disk")`, says: []string{"no disk", "install.disk_selector"},
+			At:     `AttributeName("install").AttributeName("disk")`, says: []string{"no disk", "install.disk_selector"},
 		},
 		"no disk on one machine": {
 			config: with(with(with(with(baseControlPlane(), nil, "install"), "/dev/sda", "machines", "cp-1", "install", "disk"),
 				"/dev/sda", "machines", "cp-2", "install", "disk"), true, "machines", "cp-3", "install", "wipe"),
-			at:   machines + `.ElementKeyString("cp-3").AttributeName("install").AttributeName("disk")`,
+			At:   machines + `.ElementKeyString("cp-3").AttributeName("install").AttributeName("disk")`,
 			says: []string{"no disk"},
 		},
 		"schematic": {
 			config: with(baseControlPlane(), "abc", "schematic"),
-			at:     `AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
+			At:     `AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
 		},
 		"image of another version": {
 			config: with(baseControlPlane(), "ghcr.io/siderolabs/installer:v1.12.6", "machines", "cp-1", "install", "image"),
-			at:     machines + `.ElementKeyString("cp-1").AttributeName("install").AttributeName("image")`,
+			At:     machines + `.ElementKeyString("cp-1").AttributeName("install").AttributeName("image")`,
 			says:   []string{`"v1.12.6"`, "talos_version, v1.13.0", "Change both together"},
 		},
 		"unknown apply mode": {
 			config: with(baseControlPlane(), "staged", "apply_mode"),
-			at:     `AttributeName("apply_mode")`, says: []string{"staged", "try"},
+			At:     `AttributeName("apply_mode")`, says: []string{"staged", "try"},
 		},
 		"drain without a unit": {
 			config: with(baseControlPlane(), "300", "drain", "timeout"),
-			at:     `AttributeName("drain").AttributeName("timeout")`, says: []string{`"300"`, "10m"},
+			At:     `AttributeName("drain").AttributeName("timeout")`, says: []string{`"300"`, "10m"},
 		},
 		"drain without time": {
 			config: with(baseControlPlane(), "0s", "drain", "timeout"),
-			at:     `AttributeName("drain").AttributeName("timeout")`, says: []string{`"0s"`},
+			At:     `AttributeName("drain").AttributeName("timeout")`, says: []string{`"0s"`},
 		},
 		"two Kubernetes releases of one minor version": {
 			config: with(baseControlPlane(), []any{"v1.34.1", "v1.34.4"}, "kubernetes_upgrade_via"),
-			at:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(1)`, says: []string{"v1.34.4 beside v1.34.1"},
+			At:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(1)`, says: []string{"v1.34.4 beside v1.34.1"},
 		},
 		"no Kubernetes release to pass": {
 			config: with(baseControlPlane(), []any{"1.34.1"}, "kubernetes_upgrade_via"),
-			at:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(0)`, says: []string{`"1.34.1"`, "Write v1.34.1"},
+			At:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(0)`, says: []string{`"1.34.1"`, "Write v1.34.1"},
 		},
 		"two releases of one minor version": {
 			config: with(baseControlPlane(), []any{"v1.12.4", "v1.11.2", "v1.12.6"}, "upgrade_via"),
-			at:     `AttributeName("upgrade_via").ElementKeyInt(2)`, says: []string{"v1.12.6 beside v1.12.4"},
+			At:     `AttributeName("upgrade_via").ElementKeyInt(2)`, says: []string{"v1.12.6 beside v1.12.4"},
 		},
 		"no release": {
 			config: with(baseControlPlane(), []any{"1.12"}, "upgrade_via"),
-			at:     `AttributeName("upgrade_via").ElementKeyInt(0)`, says: []string{`"1.12"`},
+			At:     `AttributeName("upgrade_via").ElementKeyInt(0)`, says: []string{`"1.12"`},
 		},
 		"secrets": {
 			config: with(baseControlPlane(), "certs: {}", "secrets"),
-			at:     `AttributeName("secrets")`, says: []string{"talosctl gen secrets", "talosop_secrets"},
+			At:     `AttributeName("secrets")`, says: []string{"talosctl gen secrets", "talosop_secrets"},
 		},
 		"registry endpoint": {
 			config: with(baseControlPlane(), configuration{"mirrors": configuration{"docker.io": configuration{
 				"endpoints": []any{configuration{"url": "mirror.local"}},
 			}}}, "registries"),
-			at: `AttributeName("registries").AttributeName("mirrors").ElementKeyString("docker.io").AttributeName("endpoints")` +
+			At: `AttributeName("registries").AttributeName("mirrors").ElementKeyString("docker.io").AttributeName("endpoints")` +
 				`.ElementKeyInt(0).AttributeName("url")`,
 			says: []string{"http or https URL"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectMistake(t, validate(t, "talosop_control_plane", test.config), test.at, test.says, test.warning)
+			expectMistake(t, validate(t, "talosop_control_plane", test.config), test.At, test.says, test.warning)
 		})
 	}
 }
@@ -230,42 +230,42 @@ func TestMistakesInWorkers(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config configuration
-		at     string
+		At     string
 		says   []string
 	}{
 		"worker at the address of a control plane": {
 			config: with(baseWorker(), "10.0.0.11", "machines", "w-1", "address"),
-			at:     `AttributeName("machines").ElementKeyString("w-1").AttributeName("address")`,
+			At:     `AttributeName("machines").ElementKeyString("w-1").AttributeName("address")`,
 			says:   []string{"a control plane of the cluster"},
 		},
 		"contract newer than Talos": {
 			config: with(baseWorker(), "v1.12.4", "talos_version"),
-			at:     `AttributeName("cluster").AttributeName("version_contract")`, says: []string{"at most v1.12"},
+			At:     `AttributeName("cluster").AttributeName("version_contract")`, says: []string{"at most v1.12"},
 		},
 		"patch of the cluster in the handle": {
 			config: with(baseWorker(), []any{"- nonsense"}, "cluster", "config_patches"),
-			at:     `AttributeName("cluster").AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"Found"},
+			At:     `AttributeName("cluster").AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"Found"},
 		},
 		"no worker may be away": {
 			config: with(baseWorker(), "0", "max_unavailable"),
-			at:     `AttributeName("max_unavailable")`, says: []string{`"0"`, "at least 1"},
+			At:     `AttributeName("max_unavailable")`, says: []string{`"0"`, "at least 1"},
 		},
 		"more than all workers": {
 			config: with(baseWorker(), "120%", "max_unavailable"),
-			at:     `AttributeName("max_unavailable")`, says: []string{`"120%"`, `"100%"`},
+			At:     `AttributeName("max_unavailable")`, says: []string{`"120%"`, `"100%"`},
 		},
 		"handle without versions": {
 			config: with(baseWorker(), nil, "cluster", "kubernetes_version"),
-			at:     `AttributeName("cluster").AttributeName("kubernetes_version")`, says: []string{"Found"},
+			At:     `AttributeName("cluster").AttributeName("kubernetes_version")`, says: []string{"Found"},
 		},
 		"secrets in the handle": {
 			config: with(baseWorker(), "hello", "cluster", "secrets"),
-			at:     `AttributeName("cluster").AttributeName("secrets")`, says: []string{"talosctl gen secrets"},
+			At:     `AttributeName("cluster").AttributeName("secrets")`, says: []string{"talosctl gen secrets"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectMistake(t, validate(t, "talosop_worker", test.config), test.at, test.says, false)
+			expectMistake(t, validate(t, "talosop_worker", test.config), test.At, test.says, false)
 		})
 	}
 }
@@ -282,96 +282,96 @@ func TestMistakesInClusters(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config  configuration
-		at      string
+		At      string
 		says    []string
 		warning bool
 	}{
 		"zero control planes": {
 			config: with(baseCluster(), configuration{}, "control_plane", "machines"),
-			at:     plane + `.AttributeName("machines")`, says: []string{"no machine", "control plane"},
+			At:     plane + `.AttributeName("machines")`, says: []string{"no machine", "control plane"},
 		},
 		"even number": {
 			config: with(baseCluster(), configuration{
 				"cp-1": configuration{"address": "10.0.0.11"}, "cp-2": configuration{"address": "10.0.0.12"},
 			}, "control_plane", "machines"),
-			at: plane + `.AttributeName("machines")`, says: []string{"2 control-plane machines", "1, 3 or 5"}, warning: true,
+			At: plane + `.AttributeName("machines")`, says: []string{"2 control-plane machines", "1, 3 or 5"}, warning: true,
 		},
 		"zero workers in a pool": {
 			config: with(baseCluster(), configuration{}, "workers", "batch", "machines"),
-			at:     batch + `.AttributeName("machines")`, says: []string{"no machine", "worker"},
+			At:     batch + `.AttributeName("machines")`, says: []string{"no machine", "worker"},
 		},
 		"worker at the address of a control plane": {
 			config: with(baseCluster(), "10.0.0.12", "workers", "batch", "machines", "w-2", "address"),
-			at:     batch + `.AttributeName("machines").ElementKeyString("w-2").AttributeName("address")`,
+			At:     batch + `.AttributeName("machines").ElementKeyString("w-2").AttributeName("address")`,
 			says:   []string{"batch/w-2 with the address of cp-2", "each machine once"},
 		},
 		"worker of two pools": {
 			config: with(baseCluster(), "10.0.0.21", "workers", "gpu", "machines", "w-1", "address"),
-			at:     `AttributeName("workers").ElementKeyString("gpu").AttributeName("machines").ElementKeyString("w-1").AttributeName("address")`,
+			At:     `AttributeName("workers").ElementKeyString("gpu").AttributeName("machines").ElementKeyString("w-1").AttributeName("address")`,
 			says:   []string{"gpu/w-1 with the address of batch/w-1"},
 		},
 		"name of a pool": {
 			config: with(baseCluster(), configuration{"machines": configuration{"w-1": configuration{"address": "10.0.0.41"}}}, "workers", "a/b"),
-			at:     `AttributeName("workers").ElementKeyString("a/b")`, says: []string{"the name of a pool"},
+			At:     `AttributeName("workers").ElementKeyString("a/b")`, says: []string{"the name of a pool"},
 		},
 		"name of a machine": {
 			config: with(baseCluster(), "10.0.0.14", "control_plane", "machines", "batch/w-1", "address"),
-			at:     plane + `.AttributeName("machines").ElementKeyString("batch/w-1")`, says: []string{"a machine name"},
+			At:     plane + `.AttributeName("machines").ElementKeyString("batch/w-1")`, says: []string{"a machine name"},
 		},
 		"Talos version of the cluster": {
 			config: with(baseCluster(), "1.13.0", "talos_version"),
-			at:     `AttributeName("talos_version")`, says: []string{`"1.13.0"`, "Write v1.13.0"},
+			At:     `AttributeName("talos_version")`, says: []string{`"1.13.0"`, "Write v1.13.0"},
 		},
 		"Talos version of a pool": {
 			config: with(baseCluster(), "v1.9.5", "workers", "batch", "talos_version"),
-			at:     batch + `.AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.13.x"},
+			At:     batch + `.AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.13.x"},
 		},
 		"Talos version of a pool older than the contract": {
 			config: with(baseCluster(), "v1.12.4", "workers", "batch", "talos_version"),
-			at:     `AttributeName("version_contract")`, says: []string{`"v1.13"`, "at most v1.12"},
+			At:     `AttributeName("version_contract")`, says: []string{`"v1.13"`, "at most v1.12"},
 		},
 		"no disk in a pool": {
 			config: with(baseCluster(), nil, "workers", "batch", "install"),
-			at:     batch + `.AttributeName("install").AttributeName("disk")`, says: []string{"no disk"},
+			At:     batch + `.AttributeName("install").AttributeName("disk")`, says: []string{"no disk"},
 		},
 		"patch of the control plane": {
 			config: with(baseCluster(), []any{"machine:\n  kubelett: {}"}, "control_plane", "config_patches"),
-			at:     plane + `.AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"kubelett"},
+			At:     plane + `.AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"kubelett"},
 		},
 		"patch of a pool": {
 			config: with(baseCluster(), []any{"machine: {"}, "workers", "batch", "config_patches"),
-			at:     batch + `.AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"not YAML"},
+			At:     batch + `.AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"not YAML"},
 		},
 		"patch of a machine": {
 			config: with(baseCluster(), []any{"just words"}, "workers", "batch", "machines", "w-1", "config_patches"),
-			at:     batch + `.AttributeName("machines").ElementKeyString("w-1").AttributeName("config_patches").ElementKeyInt(0)`,
+			At:     batch + `.AttributeName("machines").ElementKeyString("w-1").AttributeName("config_patches").ElementKeyInt(0)`,
 			says:   []string{"Allowed"},
 		},
 		"patch of the cluster": {
 			config: with(baseCluster(), []any{"just words"}, "cluster_config_patches"),
-			at:     `AttributeName("cluster_config_patches").ElementKeyInt(0)`, says: []string{"Allowed"},
+			At:     `AttributeName("cluster_config_patches").ElementKeyInt(0)`, says: []string{"Allowed"},
 		},
 		"schematic of a pool": {
 			config: with(baseCluster(), "abc", "workers", "batch", "schematic"),
-			at:     batch + `.AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
+			At:     batch + `.AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
 		},
 		"META of a worker": {
 			config: with(baseCluster(), "x", "workers", "batch", "machines", "w-1", "meta", "0x09"),
-			at:     batch + `.AttributeName("machines").ElementKeyString("w-1").AttributeName("meta").ElementKeyString("0x09")`,
+			At:     batch + `.AttributeName("machines").ElementKeyString("w-1").AttributeName("meta").ElementKeyString("0x09")`,
 			says:   []string{"belong to Talos"},
 		},
 		"endpoint without scheme": {
 			config: with(baseCluster(), "10.0.0.10:6443", "endpoint"),
-			at:     `AttributeName("endpoint")`, says: []string{"https://"},
+			At:     `AttributeName("endpoint")`, says: []string{"https://"},
 		},
 		"secrets": {
 			config: with(baseCluster(), "certs: {}", "secrets"),
-			at:     `AttributeName("secrets")`, says: []string{"talosop_secrets"},
+			At:     `AttributeName("secrets")`, says: []string{"talosop_secrets"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectMistake(t, validate(t, "talosop_cluster", test.config), test.at, test.says, test.warning)
+			expectMistake(t, validate(t, "talosop_cluster", test.config), test.At, test.says, test.warning)
 		})
 	}
 }

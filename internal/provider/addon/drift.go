@@ -1,0 +1,210 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// look refreshes what is known of a release. gone is whether there is nothing of it any more.
+// Trouble is a warning, and leaves the state as it is.
+func (r *addonResource) look(ctx context.Context, state *addonModel, applied *addonApplied) (gone bool, diags diag.Diagnostics) {
+	seen, err := r.see(ctx, *state, *applied)
+	if err != nil {
+		return false, diag.Diagnostics{tf.Unsettled(fmt.Sprintf("Addon %s could not be looked at", state.Release()), tf.Report{
+			Attempted: "look at release " + state.Release().String(), Cause: CauseLines(err.Error()),
+			Now: []string{"the addon is taken to be as it was last seen"}, Next: "Check that the cluster answers with what is configured, and plan again.",
+		}.String())}
+	}
+
+	if seen.gone {
+		return true, diag.Diagnostics{tf.Unsettled(fmt.Sprintf("Addon %s is gone", state.Release()), tf.Report{
+			Cause: []string{"the cluster has no such release any more"}, Next: "The next apply installs it anew.",
+		}.String())}
+	}
+
+	state.Fill(seen.last)
+	state.Drift, applied.Repair = tf.TextList(seen.drift), seen.repair
+
+	if seen.unread != nil {
+		diags.Append(tf.Unsettled(fmt.Sprintf("Addon %s could not be compared as a whole", state.Release()), tf.Report{
+			Attempted: "compare the objects of release " + state.Release().String(), Cause: CauseLines(seen.unread.Error()),
+			Now: []string{"these are taken to be as they were made"}, Next: "Check what is named, or list it in ignore_drift.",
+		}.String()))
+	}
+
+	switch {
+	case unfinished(seen.last):
+		diags.Append(tf.Unsettled(fmt.Sprintf("Addon %s is not finished", state.Release()), tf.Report{Cause: seen.drift, Next: "The next apply goes on from there."}.String()))
+	case len(seen.drift) > 0:
+		diags.Append(tf.Unsettled(fmt.Sprintf("Addon %s is not as it was made", state.Release()), tf.Report{Cause: seen.drift, Next: "The next apply puts it right."}.String()))
+	}
+
+	return false, diags
+}
+
+// addonSeen is what a refresh found.
+type addonSeen struct {
+	gone bool
+	last release.Revision
+	// drift is how the release is not as it was made, repair whether equal inputs would not put that right.
+	drift  []string
+	repair bool
+	// unread is why some objects could not be compared.
+	unread error
+}
+
+// see looks at a release, and changes nothing. The error is that nothing is known.
+func (r *addonResource) see(ctx context.Context, state addonModel, applied addonApplied) (addonSeen, error) {
+	to, err := state.way(ctx)
+	if err != nil {
+		return addonSeen{}, err
+	}
+
+	ctx = to.mask(ctx)
+	r.Addons.Saw(to.Claim(state.Release()))
+
+	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	if err != nil {
+		return addonSeen{}, err
+	}
+
+	have, err := cluster.Observe(ctx, state.Release())
+	if err != nil {
+		return addonSeen{}, err
+	}
+
+	last, exists := have.Last()
+
+	switch {
+	case !exists, last.Status == release.Uninstalled:
+		return addonSeen{gone: true}, nil
+	case last.Status == release.Unreadable:
+		return addonSeen{}, fmt.Errorf("%w: revision %d", release.ErrUnreadable, last.Number)
+	}
+
+	seen := addonSeen{last: last}
+	seen.drift, seen.repair, err = state.drift(ctx, cluster, have, applied)
+
+	if errors.Is(err, kubernetes.ErrNoAnswer) || ctx.Err() != nil {
+		return addonSeen{}, errors.Join(err, ctx.Err())
+	}
+
+	seen.unread = err
+
+	return seen, nil
+}
+
+// drift compares a release with what the last apply made of it. repair is whether equal inputs
+// would not put it right by themselves.
+func (m addonModel) drift(ctx context.Context, cluster machines.ReleaseKeeper, have release.Observation, applied addonApplied) (drift []string, repair bool, err error) {
+	last, _ := have.Last()
+
+	secrets, err := m.hidden(ctx, last.Values)
+	if err != nil {
+		return nil, false, err
+	}
+
+	spec, _, err := m.Spec(ctx, types.ListNull(types.StringType))
+	if err != nil {
+		return nil, false, err
+	}
+
+	secrets = append(secrets, spec.Secrets...)
+
+	drift = revisionDrift(last, applied)
+	if unfinished(last) {
+		return drift, false, nil
+	}
+
+	if chart := chartOf(last); applied.Chart != "" && chart != applied.Chart {
+		drift, repair = append(drift, fmt.Sprintf("chart is %s instead of %s", chart, applied.Chart)), true
+	}
+
+	changed := m.otherValues(spec, last, applied, secrets)
+
+	if last.Status != release.Deployed {
+		return append(drift, changed...), repair || len(changed) > 0, nil
+	}
+
+	objects, err := cluster.Drift(ctx, last, m.driftOptions(ctx, secrets))
+
+	return append(append(drift, changed...), objects...), repair || len(changed)+len(objects) > 0, err
+}
+
+// unfinished is whether a revision is what an apply of talosop left behind that failed or was killed.
+func unfinished(last release.Revision) bool {
+	return last.Inputs != "" && (last.Status == release.Failed || strings.HasPrefix(last.Status, "pending-"))
+}
+
+// revisionDrift says whether the newest revision is another one than the last apply made. Helm's description of it may
+// quote objects, and is not for a state.
+func revisionDrift(last release.Revision, applied addonApplied) []string {
+	other := last.Number != applied.Revision && applied.Revision != 0
+
+	switch {
+	case unfinished(last) && last.Status == release.Failed:
+		return []string{fmt.Sprintf("the last apply failed: revision %d is failed (helm history says why)", last.Number)}
+	case unfinished(last):
+		return []string{fmt.Sprintf("the last apply is not finished: revision %d is %s, because it was interrupted or goes on elsewhere", last.Number, last.Status)}
+	case other && last.Status != release.Deployed:
+		return []string{fmt.Sprintf("revision is %d instead of %d: it is %s (see helm history)", last.Number, applied.Revision, last.Status)}
+	case other && last.Inputs != "" && last.Inputs == applied.Inputs:
+		return []string{fmt.Sprintf("revision is %d instead of %d: it has what revision %d had, as after a rollback", last.Number, applied.Revision, applied.Revision)}
+	case other && last.Inputs != "":
+		return []string{fmt.Sprintf("revision is %d instead of %d: an apply made it that this state does not know of", last.Number, applied.Revision)}
+	case other:
+		return []string{fmt.Sprintf("revision is %d instead of %d: it was not made by talosop (see helm history)", last.Number, applied.Revision)}
+	case last.Status != release.Deployed:
+		return []string{fmt.Sprintf("status is %s instead of %s", last.Status, release.Deployed)}
+	default:
+		return nil
+	}
+}
+
+// otherValues says how the values of a release differ from those that were applied. With values of former
+// revisions in them nobody can tell.
+func (m addonModel) otherValues(spec release.Spec, last release.Revision, applied addonApplied, secrets values.Secrets) []string {
+	if applied.Inputs == "" || spec.Options.Reuse != release.ReuseNothing {
+		return nil
+	}
+
+	if m.ValuesWOVersion.IsNull() {
+		return values.Differences(spec.Values, last.Values, secrets)
+	}
+
+	// What was write-only is known by the mark alone.
+	spec.Values = last.Values
+	if release.Inputs(spec, applied.Digest) != applied.Inputs {
+		return []string{"values are not those that were applied"}
+	}
+
+	return nil
+}
+
+func (m addonModel) driftOptions(ctx context.Context, secrets values.Secrets) release.DriftOptions {
+	r := &tf.Reader{}
+	o := release.DriftOptions{Release: m.Release(), Depth: release.DepthObjects, Secrets: secrets}
+
+	if depth := m.DriftDetection.ValueString(); depth != "" {
+		o.Depth = release.Depth(depth)
+	}
+
+	for _, ignored := range tf.Listed[ignoreDriftModel](ctx, r, m.IgnoreDrift) {
+		o.Ignore = append(o.Ignore, release.Ignore{
+			Kind: r.Text(ignored.Kind), Name: r.Text(ignored.Name), Namespace: r.Text(ignored.Namespace), Paths: r.Texts(ignored.Paths),
+		})
+	}
+
+	return o
+}

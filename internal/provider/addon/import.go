@@ -1,0 +1,336 @@
+package addon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// importOfAddon shows what import ids of addons are like.
+const importOfAddon = `kube-system/metrics-server, with the kubeconfig of KUBECONFIG or ~/.kube/config, or a JSON object such as ` +
+	`{"kubeconfig": {"path": "kubeconfig"}, "namespace": "kube-system", "name": "metrics-server", "chart": "metrics-server", ` +
+	`"repository": "https://kubernetes-sigs.github.io/metrics-server", "version": "3.13.0"}, with "secrets" and "control_plane" in place of "kubeconfig" for a ` +
+	`cluster with a handle`
+
+// addonImport is an import id: which release of which cluster, and where its chart comes from, which no record of
+// Helm tells.
+type addonImport struct {
+	Kubeconfig *struct {
+		Path    string `json:"path"`
+		Context string `json:"context"`
+	} `json:"kubeconfig"`
+	Secrets      string            `json:"secrets"`
+	ControlPlane map[string]string `json:"control_plane"`
+	Namespace    string            `json:"namespace"`
+	Name         string            `json:"name"`
+	Chart        string            `json:"chart"`
+	Repository   string            `json:"repository"`
+	Version      string            `json:"version"`
+}
+
+func readAddonImport(id string) (addonImport, error) {
+	var request addonImport
+
+	if !strings.HasPrefix(strings.TrimSpace(id), "{") {
+		namespace, name, both := strings.Cut(id, "/")
+		if !both || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return request, errors.New("the import id is neither <namespace>/<name> nor a JSON object")
+		}
+
+		request.Namespace, request.Name = namespace, name
+
+		return request, nil
+	}
+
+	if err := machines.DecodeImport(id, &request); err != nil {
+		return request, err
+	}
+
+	switch {
+	case request.Name == "":
+		return request, errors.New("name is missing")
+	case request.Kubeconfig != nil && request.Secrets != "":
+		return request, errors.New("allowed is one of kubeconfig and secrets")
+	case (request.Secrets == "") != (len(request.ControlPlane) == 0):
+		return request, errors.New("secrets and control_plane are given together, or neither")
+	case request.Kubeconfig != nil && request.Kubeconfig.Path == "":
+		return request, errors.New("kubeconfig has no path")
+	}
+
+	return request, nil
+}
+
+// kubeconfigOfEnvironment is the file that kubectl would take.
+func kubeconfigOfEnvironment() (string, error) {
+	files := filepath.SplitList(os.Getenv("KUBECONFIG"))
+	if len(files) > 1 {
+		return "", errors.New("KUBECONFIG names several files; name the one that is meant in a JSON object")
+	}
+
+	return cmp.Or(append(files, "~/.kube/config")...), nil
+}
+
+// ImportState reads a release that exists, whoever made it.
+func (r *addonResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	request, err := readAddonImport(req.ID)
+	if err != nil {
+		resp.Diagnostics.Append(addonNotImported("read the import id", err, "Give "+importOfAddon+"."))
+
+		return
+	}
+
+	model, diags := r.importedPlace(ctx, request)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	applied, diags := r.adopt(ctx, &model, request)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	resp.Diagnostics.Append(applied.store(ctx, resp.Private)...)
+}
+
+// importedPlace is a model that says nothing but what the id does.
+func (r *addonResource) importedPlace(ctx context.Context, request addonImport) (addonModel, diag.Diagnostics) {
+	model := saysNothing(ctx)
+	model.Name, model.Namespace = types.StringValue(request.Name), types.StringValue(cmp.Or(request.Namespace, defaultAddonNamespace))
+
+	if request.Secrets != "" {
+		handle, diags := r.importedHandle(ctx, request)
+		model.Cluster = handle
+
+		return model, diags
+	}
+
+	path, err := kubeconfigOfEnvironment()
+	chosen := types.StringNull()
+
+	if k := request.Kubeconfig; k != nil {
+		path, chosen, err = k.Path, tf.TextOrNull(k.Context), nil
+	}
+
+	if err != nil {
+		return model, diag.Diagnostics{addonNotImported("find the kubeconfig", err, "Name one file in KUBECONFIG, or in the import id: "+
+			`{"kubeconfig": {"path": "…"}, "namespace": "…", "name": "…"}.`)}
+	}
+
+	var diags diag.Diagnostics
+
+	model.Kubeconfig, diags = types.ObjectValue(addonType(ctx, "kubeconfig").AttrTypes, map[string]attr.Value{
+		"path": types.StringValue(path), "content": types.StringNull(), "context": chosen,
+	})
+
+	return model, diags
+}
+
+func (r *addonResource) importedHandle(ctx context.Context, request addonImport) (types.Object, diag.Diagnostics) {
+	nothing := types.ObjectNull(machines.HandleType())
+
+	bundle, err := machines.ReadBundleFile(request.Secrets)
+
+	var text []byte
+	if err == nil {
+		text, err = bundle.YAML()
+	}
+
+	if err != nil {
+		return nothing, diag.Diagnostics{addonNotImported("read the secrets of the cluster", err,
+			"Give the path of the file as \"secrets\" of the import id: YAML as `talosctl gen secrets` writes it.")}
+	}
+
+	file := machines.SecretsFile{Bundle: bundle, Text: string(text)}
+	ctx = tf.MaskSecrets(ctx, file.Text)
+
+	planes, diags := r.Recognise(ctx, request.ControlPlane, file, cluster.ControlPlane)
+	if diags.HasError() {
+		return nothing, diags
+	}
+
+	settings, _, err := machines.SettingsOfAll(planes, file)
+	if err != nil {
+		return nothing, append(diags, addonNotImported("read the configurations of the control planes", err, importAgain))
+	}
+
+	handle, more := machines.HandleSeen(ctx, settings, file, planes)
+
+	return handle, append(diags, more...)
+}
+
+// saysNothing is a model in which all is null.
+func saysNothing(ctx context.Context) addonModel {
+	list := func(name string) types.List { return types.ListNull(addonType(ctx, name)) }
+	null := func(name string) types.Object { return types.ObjectNull(addonType(ctx, name).AttrTypes) }
+
+	m := addonModel{Cluster: null("cluster"), Kubeconfig: null("kubeconfig"), IgnoreDrift: list("ignore_drift"), Timeouts: tf.NoTimeouts(ctx)}
+	m.Registry, m.Timeout = null("registry"), tf.Duration{GoDuration: timetypes.NewGoDurationNull()}
+	m.Values, m.ValuesWO = types.ListNull(types.StringType), types.ListNull(types.StringType)
+	m.Set, m.SetSensitive, m.Patches = list("set"), list("set_sensitive"), list("patches")
+
+	return m
+}
+
+// adopt reads the release into the model.
+func (r *addonResource) adopt(ctx context.Context, m *addonModel, request addonImport) (addonApplied, diag.Diagnostics) {
+	fail := func(attempted string, err error, next string) (addonApplied, diag.Diagnostics) {
+		return addonApplied{}, diag.Diagnostics{addonNotImported(attempted, err, next)}
+	}
+
+	to, err := m.way(ctx)
+	if err != nil {
+		return fail("reach the cluster", err, "Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
+	}
+
+	ctx = to.mask(ctx)
+
+	from, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	if err != nil {
+		return fail("reach the cluster", err, "Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
+	}
+
+	have, err := from.Observe(ctx, m.Release())
+	if err != nil {
+		return fail("read release "+m.Release().String(), err, importAgain)
+	}
+
+	last, exists := have.Last()
+	if !exists || last.Status == release.Uninstalled {
+		return fail("read release "+m.Release().String(), errors.New("the cluster has no such release"),
+			"Correct the namespace or the name in the import id: `helm list --all --all-namespaces` shows the releases that there are.")
+	}
+
+	if err := m.take(request, last); err != nil {
+		return fail("read the values of release "+m.Release().String(), err, importAgain)
+	}
+
+	var diags diag.Diagnostics
+
+	if request.Chart != "" {
+		diags = r.compareChart(ctx, m, from, have)
+	}
+
+	return addonApplied{Revision: last.Number, Chart: chartOf(last)}, diags
+}
+
+// take puts what a release tells into the model, and where the id says that its chart is from.
+func (m *addonModel) take(request addonImport, last release.Revision) error {
+	m.Chart, m.Repository = types.StringValue(cmp.Or(request.Chart, last.ChartName)), tf.TextOrNull(request.Repository)
+	if !pathChart(m.Chart.ValueString()) {
+		m.Version = types.StringValue(cmp.Or(request.Version, last.ChartVersion))
+	}
+
+	if len(last.Values) > 0 {
+		text, err := yaml.Marshal(whole(last.Values))
+		if err != nil {
+			return err
+		}
+
+		m.Values = tf.TextList([]string{string(text)})
+	}
+
+	m.Fill(last)
+	m.ChartDigest, m.Drift = types.StringNull(), tf.TextList(nil)
+
+	return nil
+}
+
+// whole makes integers of what JSON made floating-point numbers of: YAML would write them as 1e+06.
+func whole(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, child := range value {
+			out[key] = whole(child)
+		}
+
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i, child := range value {
+			out[i] = whole(child)
+		}
+
+		return out
+	case float64:
+		if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
+			return int64(value)
+		}
+	}
+
+	return value
+}
+
+// compareChart takes the digest of the chart that the id names, when the release proves to be made
+// of it: it renders to the same objects.
+func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from machines.ReleaseKeeper, have release.Observation) diag.Diagnostics {
+	doubt := func(reason string) diag.Diagnostics {
+		return diag.Diagnostics{tf.Unsettled(fmt.Sprintf("The chart of addon %s is taken on trust", m.Release()), tf.Report{
+			Attempted: fmt.Sprintf("compare chart %s with what is installed", m.chartText()), Cause: strings.Split(reason, "\n"),
+			Now:  []string{"the release is imported; chart_digest is null"},
+			Next: "As long as the configuration names the installed version, nothing follows from that. The next upgrade takes the chart as it is then.",
+		}.String())}
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, r.Addons.Glance)
+	defer cancel()
+
+	source, _ := m.source(m.Registry)
+
+	chart, err := r.Addons.Charts.Fetch(ctx, source)
+	if err != nil {
+		return doubt(err.Error())
+	}
+
+	spec, _, err := m.Spec(ctx, types.ListNull(types.StringType))
+	if err != nil {
+		return doubt(err.Error())
+	}
+
+	rendering, err := from.Render(ctx, spec, chart, have)
+	if err != nil {
+		return doubt(err.Error())
+	}
+
+	last, _ := have.Last()
+	if changes := diff.Compare(last.Objects, rendering.Objects, func(string) string { return "" }); len(changes) > 0 {
+		return doubt(fmt.Sprintf("it renders to other objects: %s", countOf(changes)))
+	}
+
+	m.ChartDigest = tf.TextOrNull(chart.Digest)
+
+	return nil
+}
+
+// importAgain is what can be done about trouble that the id has no part in.
+const importAgain = "Correct the cause and import again."
+
+func addonNotImported(attempted string, err error, next string) diag.Diagnostic {
+	return tf.Unable("import", addonObject, tf.Report{
+		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and nothing was changed"},
+		Next: next,
+	})
+}

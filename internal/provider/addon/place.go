@@ -1,0 +1,159 @@
+package addon
+
+import (
+	"cmp"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// addonsOn is the cluster that a way leads to. It does no I/O. Its client stays for the life of the process.
+func addonsOn(ctx context.Context, m *machines.ProviderData, to Way) (machines.ReleaseKeeper, error) {
+	a := m.Addons
+
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
+
+	api := a.Clients[to.key]
+
+	if api == nil {
+		var err error
+		if api, err = to.client(ctx, m); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNoWay, err)
+		}
+
+		a.Clients[to.key] = api
+	}
+
+	return a.Open(ctx, api), nil
+}
+
+// errNoWay is that the configuration does not lead to a cluster, such as a kubeconfig that is gone.
+var errNoWay = errors.New("the cluster cannot be reached with what is configured")
+
+// Way is how a cluster is reached.
+type Way struct {
+	// key tells ways apart; it holds no secret.
+	key string
+	// Mark is that of a cluster with a handle; authority the certificate of a cluster's CA in
+	// DER, and server its URL.
+	Mark, Authority, Server string
+	// version of Kubernetes, empty when it is not known.
+	version string
+	Secrets []string
+	client  func(ctx context.Context, m *machines.ProviderData) (*kubernetes.Client, error)
+}
+
+// way reads how the cluster is reached, which has to be known. Its errors are errNoWay.
+func (m addonModel) way(ctx context.Context) (Way, error) {
+	if m.Cluster.IsNull() {
+		return m.wayOfKubeconfig()
+	}
+
+	handle, bundle, diags := machines.ClusterOf(ctx, m.Cluster)
+	p := machines.OfHandle(handle, addonObject, &diags)
+
+	if diags.HasError() {
+		return Way{}, fmt.Errorf("%w: %s", errNoWay, causesOf(diags))
+	}
+
+	endpoints := slices.Sorted(slices.Values(p.Endpoints))
+
+	return Way{
+		key: tf.DigestOf(append([]string{"handle", p.Settings.Endpoint, handle.Secrets.ValueString()}, endpoints...)...), Mark: bundle.Mark(),
+		Authority: derOf(bundle.Secrets().Certs.K8s.Crt), Server: p.Settings.Endpoint, version: handle.KubernetesVersion.ValueString(), Secrets: tf.MasksOf(handle.Secrets.ValueString()),
+		client: func(ctx context.Context, m *machines.ProviderData) (*kubernetes.Client, error) {
+			c, err := m.ClientsOf(ctx, p, machines.RecordedPool{}, bundle, kubernetes.Options{})
+
+			return c.API, err
+		},
+	}, nil
+}
+
+func causesOf(diags diag.Diagnostics) string {
+	var causes []string
+	for _, d := range diags.Errors() {
+		causes = append(causes, cmp.Or(d.Detail(), d.Summary()))
+	}
+
+	return strings.Join(causes, "; ")
+}
+
+// derOf is the first certificate of a PEM text.
+func derOf(text []byte) string {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return ""
+	}
+
+	return string(block.Bytes)
+}
+
+// wayOfKubeconfig reads the kubeconfig.
+func (m addonModel) wayOfKubeconfig() (Way, error) {
+	given := tf.Fields{Reader: &tf.Reader{}, Attributes: m.Kubeconfig}
+	path, content := fromHome(given.Text("path")), []byte(given.Text("content"))
+	access := kubernetes.Kubeconfig{Content: content, Context: given.Text("context")}
+
+	if path != "" {
+		access = kubernetes.Kubeconfig{Path: path, Context: access.Context}
+
+		var err error
+		if content, err = os.ReadFile(path); err != nil {
+			return Way{}, fmt.Errorf("%w: read the kubeconfig: %w", errNoWay, err)
+		}
+	}
+
+	found := Way{
+		key: tf.DigestOf("kubeconfig", path, access.Context, string(content)),
+		client: func(context.Context, *machines.ProviderData) (*kubernetes.Client, error) {
+			return kubernetes.NewFromKubeconfig(access, kubernetes.Options{})
+		},
+	}
+
+	facts, err := access.Facts()
+	if err != nil {
+		return Way{}, fmt.Errorf("%w: %w", errNoWay, err)
+	}
+
+	found.Server, found.Authority, found.Secrets = facts.Server, derOf(facts.CA), facts.Secrets
+
+	return found, nil
+}
+
+// mask returns a context whose log lines hide what is secret of a way.
+func (w Way) mask(ctx context.Context) context.Context {
+	return maskTexts(tflog.MaskLogRegexes(ctx, tf.PrivateKey), w.Secrets)
+}
+
+// Another is whether two ways are known to lead to different clusters. The authority of a cluster
+// may be rotated and its server may move, so that both have to differ where there is no mark.
+func (w Way) Another(than Way) bool {
+	if w.Mark != "" && than.Mark != "" {
+		return w.Mark != than.Mark
+	}
+
+	switch unread := w.Server == "" || than.Server == ""; {
+	case unread, (w.Authority == "") != (than.Authority == ""):
+		return false
+	default:
+		return w.Server != than.Server && (w.Authority != than.Authority || w.Authority == "")
+	}
+}
+
+// Claim names a release of the cluster, for all ways that lead there.
+func (w Way) Claim(name release.Name) string {
+	return tf.DigestOf(cmp.Or(w.Authority, w.Server)) + "/" + name.String()
+}

@@ -1,0 +1,336 @@
+package addon
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// ModifyPlan decides by configuration and state what an apply will do, so that both planning passes
+// agree; what only the network knows is a warning, or an error about what cannot succeed. The one
+// exception is a chart that changed under its version, where there is nothing else to do.
+func (r *addonResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var plan, state, given addonModel
+
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
+
+	create := req.State.Raw.IsNull()
+	if !create {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+
+	applied, diags := appliedIn(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	if !create && plan.ofAnother(ctx, state) {
+		resp.RequiresReplace.Append(plan.placePath())
+	}
+
+	// What the schema says about a replacement is not in the response yet.
+	switch replace := len(resp.RequiresReplace) > 0 || plan.renamed(state); {
+	case create:
+		plan.addonSeenModel = unseenAddon()
+		plan.foresee()
+		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
+	case replace:
+		// The CLIs ask for a plan of the create by itself, and show nothing of what that warns of.
+		plan.addonSeenModel = unseenAddon()
+		plan.foresee()
+		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
+	default:
+		resp.Diagnostics.Append(r.planInPlace(ctx, &plan, given, state, applied)...)
+	}
+
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+}
+
+// planInPlace fills in what an update does.
+func (r *addonResource) planInPlace(ctx context.Context, plan *addonModel, given, state addonModel, applied addonApplied) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	v := plan.planUpdate(ctx, state, applied)
+	if v == (tf.Verdict{}) {
+		v = r.vanished(ctx, *plan)
+	}
+
+	if v == (tf.Verdict{}) && plan.changesNothing(state) {
+		v, diags = r.moved(ctx, *plan, given, state)
+	}
+
+	if v != (tf.Verdict{}) {
+		plan.expectUpgrade(state)
+		diags.Append(r.preview(ctx, *plan, given, &state)...)
+	}
+
+	return diags
+}
+
+// placePath is the attribute that says which cluster it is.
+func (m addonModel) placePath() frameworkpath.Path {
+	if m.Cluster.IsNull() {
+		return frameworkpath.Root("kubeconfig")
+	}
+
+	return frameworkpath.Root("cluster").AtName("secrets")
+}
+
+// ofAnother is whether a plan is for another cluster than the one of state, as far as that is
+// known.
+func (m addonModel) ofAnother(ctx context.Context, state addonModel) bool {
+	if !m.placeKnown(ctx) {
+		return false
+	}
+
+	wanted, err := m.way(ctx)
+	was, unknown := state.way(ctx)
+
+	return err == nil && unknown == nil && wanted.Another(was)
+}
+
+// renamed is whether a plan is for another release than the one of state.
+func (m addonModel) renamed(state addonModel) bool {
+	return !m.Name.IsUnknown() && !m.Namespace.IsUnknown() && m.Release() != state.Release()
+}
+
+// placeKnown is whether it is known how the cluster is reached.
+func (m addonModel) placeKnown(ctx context.Context) bool {
+	if m.Cluster.IsUnknown() || m.Kubeconfig.IsUnknown() {
+		return false
+	}
+
+	r := &tf.Reader{}
+	for _, name := range []string{"path", "content", "context"} {
+		tf.Fields{Reader: r, Attributes: m.Kubeconfig}.Text(name)
+	}
+
+	if !m.Cluster.IsNull() {
+		handle, _ := machines.HandleFrom(ctx, m.Cluster)
+		r.Text(handle.Secrets)
+		r.Text(handle.Endpoint)
+		r.Texts(handle.TalosEndpoints)
+	}
+
+	return !r.Unknown
+}
+
+// foresee fills in what is known before an install.
+func (m *addonModel) foresee() {
+	if !m.Name.IsUnknown() && !m.Namespace.IsUnknown() {
+		m.ID = types.StringValue(m.Release().String())
+	}
+}
+
+// planUpdate compares what is wanted with what was applied, and fills in what an update does that
+// leaves the release alone.
+func (m *addonModel) planUpdate(ctx context.Context, state addonModel, applied addonApplied) tf.Verdict {
+	v := m.upgrades(ctx, state, applied)
+	m.keepSpelling(state)
+
+	m.addonSeenModel = state.addonSeenModel
+	m.Drift = tf.TextList(nil)
+
+	return v
+}
+
+// upgrades is whether an update upgrades the release, by configuration and state alone.
+func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addonApplied) tf.Verdict {
+	nothing := types.ListNull(types.StringType)
+	wanted, unknown, err := m.Spec(ctx, nothing)
+	was, _, unread := state.Spec(ctx, nothing)
+	drift, _ := tf.KnownStrings(state.Drift)
+
+	switch {
+	case len(drift) > 0:
+		return tf.Verdict{Takes: "the release is not as it was made"}
+	case state.Status.ValueString() != release.Deployed:
+		return tf.Verdict{Takes: "the release is " + state.Status.ValueString()}
+	case unknown, err != nil, unread != nil, m.ValuesWOVersion.IsUnknown():
+		return tf.Verdict{Perhaps: true}
+	case !m.ValuesWOVersion.Equal(state.ValuesWOVersion):
+		return tf.Verdict{Takes: "values_wo_version changed"}
+	case release.Inputs(wanted, "") != release.Inputs(was, ""):
+		return tf.Verdict{Takes: "values, patches or options changed"}
+	case m.clusterInMaking(ctx):
+		// It may be made anew, and have nothing of the release then.
+		return tf.Verdict{Perhaps: true}
+	case m.sameSource(state), applied.Inputs == "" && m.mayBeImported(state):
+		return tf.Verdict{}
+	default:
+		return tf.Verdict{Perhaps: true}
+	}
+}
+
+// sameSource is whether the chart comes from where it came from.
+func (m addonModel) sameSource(state addonModel) bool {
+	return m.Chart.Equal(state.Chart) && m.Repository.Equal(state.Repository) && m.Version.Equal(state.Version) && m.Devel.Equal(state.Devel) &&
+		m.DependencyUpdate.Equal(state.DependencyUpdate)
+}
+
+// mayBeImported is whether the chart can be the one of a release that was imported: nobody knows where that came
+// from, so that its name and version are all that is compared.
+func (m addonModel) mayBeImported(state addonModel) bool {
+	if m.Chart.IsUnknown() || m.Version.IsUnknown() || m.Repository.IsUnknown() {
+		return false
+	}
+
+	name := path.Base(strings.TrimRight(m.Chart.ValueString(), "/"))
+
+	return name == state.ChartName.ValueString() && strings.TrimPrefix(m.Version.ValueString(), "v") == strings.TrimPrefix(state.ChartVersion.ValueString(), "v")
+}
+
+// keepSpelling keeps values as they were written where what is written now means the same, so that comments and format
+// plan nothing. The CLIs allow a provider that.
+func (m *addonModel) keepSpelling(state addonModel) {
+	if m.Values.Equal(state.Values) || m.Values.IsNull() || state.Values.IsNull() {
+		return
+	}
+
+	now, known := tf.KnownStrings(m.Values)
+	before, _ := tf.KnownStrings(state.Values)
+
+	if !known {
+		return
+	}
+
+	a, _, err := values.Merge(values.Given{Documents: now})
+	b, _, unread := values.Merge(values.Given{Documents: before})
+
+	if err == nil && unread == nil && values.Equal(a, b) {
+		m.Values = state.Values
+	}
+}
+
+// changesNothing is whether a plan is what is in state.
+func (m addonModel) changesNothing(state addonModel) bool {
+	for _, pair := range [][2]attr.Value{
+		{m.Cluster, state.Cluster}, {m.Kubeconfig, state.Kubeconfig}, {m.CreateNamespace, state.CreateNamespace}, {m.Namespace, state.Namespace},
+		{m.Values, state.Values}, {m.Set, state.Set}, {m.SetSensitive, state.SetSensitive}, {m.Patches, state.Patches},
+		{m.DriftDetection, state.DriftDetection}, {m.IgnoreDrift, state.IgnoreDrift}, {m.KeepHistory, state.KeepHistory}, {m.Adopt, state.Adopt},
+		{m.OnUnreachable, state.OnUnreachable}, {m.OnIncomplete, state.OnIncomplete}, {m.Timeouts, state.Timeouts},
+		{m.Verify, state.Verify}, {m.Keyring, state.Keyring}, {m.Registry, state.Registry},
+	} {
+		if !pair[0].Equal(pair[1]) {
+			return false
+		}
+	}
+
+	return m.sameSource(state) && m.addonOptionsModel == state.addonOptionsModel
+}
+
+// expectUpgrade marks what an upgrade changes. A release that has to be installed over is deployed for the first
+// time then. Of the chart, only what an exact version tells is promised: a package may be published anew between the
+// passes of a plan.
+func (m *addonModel) expectUpgrade(state addonModel) {
+	m.addonSeenModel = unseenAddon()
+	m.ID = state.ID
+
+	if m.sameSource(state) && !m.Version.IsNull() && m.Version.Equal(state.ChartVersion) {
+		m.ChartName, m.ChartVersion = state.ChartName, state.ChartVersion
+	}
+}
+
+// vanished is whether the cluster has nothing of the release. A refresh has looked for that, so it
+// is asked only in the run of an apply, where a cluster may have been made anew since. Without an answer it is taken
+// to be there.
+func (r *addonResource) vanished(ctx context.Context, plan addonModel) tf.Verdict {
+	if r.ProviderData == nil || !plan.placeKnown(ctx) {
+		return tf.Verdict{}
+	}
+
+	to, err := plan.way(ctx)
+	if err != nil || r.Addons.SawLately(to.Claim(plan.Release())) {
+		return tf.Verdict{}
+	}
+
+	ctx, cancel := context.WithTimeout(to.mask(ctx), r.Patience)
+	defer cancel()
+
+	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	if err != nil {
+		return tf.Verdict{}
+	}
+
+	if have, err := cluster.Observe(ctx, plan.Release()); err != nil || len(have.History) > 0 {
+		return tf.Verdict{}
+	}
+
+	return tf.Verdict{Takes: "the cluster has nothing of the release"}
+}
+
+// moved is whether the chart is another one by now, under its version or, where that is a range, under another
+// one. Trouble is a warning: nothing is to be done.
+func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel) (tf.Verdict, diag.Diagnostics) {
+	source, unknown := plan.source(given.Registry)
+	if r.ProviderData == nil || unknown {
+		return tf.Verdict{}, nil
+	}
+
+	ctx, cancel := context.WithTimeout(given.mask(ctx), r.Addons.Glance)
+	defer cancel()
+
+	pin, err := r.pin(ctx, source)
+	if err != nil {
+		return tf.Verdict{}, diag.Diagnostics{chartTrouble(source, err).warning(plan)}
+	}
+
+	before, digest := state.ChartVersion.ValueString(), state.ChartDigest.ValueString()
+
+	switch {
+	case pin.Version != before:
+		return tf.Verdict{Takes: "the chart has another version"}, diag.Diagnostics{tf.Announced(fmt.Sprintf("Addon %s has another chart", plan.Release()),
+			fmt.Sprintf("%s is version %s by now, and %s is installed. The apply upgrades the release.", plan.chartText(), pin.Version, before))}
+	case digest != "" && pin.Digest != digest:
+		return tf.Verdict{Takes: "the chart has another content"}, diag.Diagnostics{tf.Announced(fmt.Sprintf("Addon %s has another chart", plan.Release()),
+			fmt.Sprintf("%s has another content than before under the same version %s: its digest is %s, and was %s. The apply upgrades the release. Where nobody "+
+				"is known to have published it anew, ask first.", plan.chartText(), pin.Version, pin.Digest, digest))}
+	default:
+		return tf.Verdict{}, nil
+	}
+}
+
+// pin says what a source stands for. Where only the package itself tells its digest, it is fetched.
+func (r *addonResource) pin(ctx context.Context, source chart.Source) (chart.Pin, error) {
+	pin, err := r.Addons.Charts.Resolve(ctx, source)
+	if err != nil || pin.Digest != "" {
+		return pin, err
+	}
+
+	pkg, err := r.Addons.Charts.Fetch(ctx, source)
+	if err != nil {
+		return pin, err
+	}
+
+	return pkg.Pin, nil
+}
+
+// warning is a chart that could not be looked at where there is nothing to do.
+func (p *chartProblem) warning(m addonModel) diag.Diagnostic {
+	_, next := p.place(m)
+
+	return tf.Unsettled(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), tf.Report{
+		Attempted: "look whether chart " + m.chartText() + " is still the one that is installed", Cause: CauseLines(p.cause.Error()),
+		Now: []string{"the chart is taken to be the same"}, Next: next,
+	}.String())
+}

@@ -1,0 +1,395 @@
+package addon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// mostChanges is how many lines a plan says of what changes in the objects of an addon.
+const mostChanges = 100
+
+// preview is a look at what an apply will do.
+type preview struct {
+	plan, Given addonModel
+	state       *addonModel // nil for a create
+	Spec        release.Spec
+	chart       *release.Package
+	// have is the release as it is, empty for one that is not there or goes first.
+	have release.Observation
+	// pending says why the cluster was not asked, empty when it was; trouble is why it could not be.
+	pending string
+	Trouble error
+	// inTheWay is what a create finds, nil for nothing; last is whether nothing else can be said then.
+	inTheWay diag.Diagnostic
+	last     bool
+}
+
+// preview says what an apply will change, and what keeps it from succeeding. Only what is
+// definite is an error: the chart has no such version, its templates or its schema refuse the
+// values.
+func (r *addonResource) preview(ctx context.Context, plan, given addonModel, state *addonModel) diag.Diagnostics {
+	source, unknown := plan.source(given.Registry)
+	if r.ProviderData == nil || unknown {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(given.mask(ctx), r.Addons.Glance)
+	defer cancel()
+
+	spec, unknown, err := plan.Spec(ctx, given.ValuesWO)
+	if err != nil {
+		return nil // its mistakes are told by the validation, as far as it knows the values
+	}
+
+	if unknown {
+		if _, err := r.Addons.Charts.Resolve(ctx, source); err != nil {
+			return diag.Diagnostics{chartTrouble(source, err).forecast(plan)}
+		}
+
+		return nil
+	}
+
+	p := &preview{plan: plan, Given: given, state: state, Spec: spec}
+
+	if p.chart, err = r.Addons.Charts.Fetch(ctx, source); err != nil {
+		return diag.Diagnostics{chartTrouble(source, err).forecast(plan)}
+	}
+
+	return p.diagnose(maskTexts(ctx, spec.Secrets), r.ProviderData)
+}
+
+// diagnose renders the chart and compares the outcome with the release.
+func (p *preview) diagnose(ctx context.Context, from *machines.ProviderData) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	changes, err := p.changes(ctx, from)
+
+	if p.inTheWay != nil {
+		diags.Append(p.inTheWay)
+	}
+
+	if p.Trouble != nil {
+		diags.Append(p.unasked())
+	}
+
+	switch {
+	case err != nil:
+		diags.Append(p.refused(err))
+	case len(changes) > 0:
+		diags.Append(tf.Announced(fmt.Sprintf("Addon %s: %s", p.Spec.Name, countOf(changes)), p.detail(changes)))
+	}
+
+	return diags
+}
+
+// changes renders on the cluster where it answers, and without one otherwise: then all that can be told is what a
+// create adds.
+func (p *preview) changes(ctx context.Context, from *machines.ProviderData) ([]diff.Change, error) {
+	cluster := p.cluster(ctx, from)
+	if cluster != nil {
+		p.observe(ctx, cluster, from.Addons)
+	}
+
+	switch {
+	case p.last:
+		return nil, nil
+	case cluster != nil && p.Trouble == nil:
+		changes, err := p.ask(ctx, cluster)
+		if err == nil || ctx.Err() == nil && !errors.Is(err, kubernetes.ErrNoAnswer) {
+			return changes, err
+		}
+
+		p.Trouble = err
+	}
+
+	if p.Trouble != nil {
+		p.pending = "the cluster could not be asked"
+	}
+
+	version := p.version(ctx)
+
+	rendering, err := release.RenderOffline(ctx, p.Spec, p.chart, cmp.Or(version, release.LibraryKubernetes()))
+
+	switch {
+	case errors.Is(err, release.ErrKubernetes) && version == "":
+		return nil, nil // nobody knows
+	case err != nil || p.state != nil:
+		return nil, err
+	default:
+		return rendering.Additions(), nil
+	}
+}
+
+// cluster is nil where it cannot be asked.
+func (p *preview) cluster(ctx context.Context, from *machines.ProviderData) machines.ReleaseKeeper {
+	if !p.plan.placeKnown(ctx) || p.plan.clusterInMaking(ctx) {
+		p.pending = "the cluster is made or changed first"
+
+		return nil
+	}
+
+	to, err := p.plan.way(ctx)
+	if err != nil {
+		p.Trouble = err
+
+		return nil
+	}
+
+	cluster, err := addonsOn(to.mask(ctx), from, to)
+	if err != nil {
+		p.Trouble = err
+
+		return nil
+	}
+
+	return cluster
+}
+
+// clusterInMaking is whether the phase of the cluster is not known yet.
+func (m addonModel) clusterInMaking(ctx context.Context) bool {
+	if m.Cluster.IsNull() {
+		return false
+	}
+
+	handle, _ := machines.HandleFrom(ctx, m.Cluster)
+
+	return handle.Phase.IsUnknown()
+}
+
+// observe looks at the release, and at what is in the way of a create.
+func (p *preview) observe(ctx context.Context, cluster machines.ReleaseKeeper, from *machines.Addons) {
+	have, err := cluster.Observe(ctx, p.Spec.Name)
+	if err != nil {
+		p.Trouble = err
+
+		return
+	}
+
+	p.have = have
+	if p.state != nil || p.plan.Adopt.ValueBool() {
+		return
+	}
+
+	want := release.Wanted{
+		Name: p.Spec.Name, Inputs: release.Inputs(p.Spec, p.chart.Digest), Intent: release.Intent{Create: true}, Held: true, Timeout: p.Spec.Options.Timeout,
+	}
+
+	switch d := release.Decide(want, have, time.Now()); d.Step {
+	case release.Refuse:
+		p.inTheWay = p.exists(d.Error())
+	case release.Nothing:
+		p.inTheWay = p.takenOver()
+	default:
+		return
+	}
+
+	// A release of a resource that is replaced goes before.
+	p.have, p.last = release.Observation{}, true
+	if to, err := p.plan.way(ctx); err == nil {
+		p.last = !from.SawLately(to.Claim(p.Spec.Name))
+	}
+}
+
+// exists warns of a release that the create is refused for.
+func (p *preview) exists(err error) diag.Diagnostic {
+	return tf.Unsettled(fmt.Sprintf("Addon %s exists already", p.Spec.Name), tf.Report{
+		Cause: CauseLines(p.Spec.Secrets.Redact(err.Error())),
+		Next:  "The apply fails unless the release goes before, as that of a resource that is replaced does. " + nextAfter(err),
+	}.String())
+}
+
+// takenOver warns of a release that the create finds to be just what it would make.
+func (p *preview) takenOver() diag.Diagnostic {
+	return tf.Unsettled(fmt.Sprintf("Addon %s is taken over", p.Spec.Name), tf.Report{
+		Cause: []string{"a release of this name exists that talosop made of the same inputs, as an apply does that is killed before it stores its state"},
+		Now:   []string{"unless it goes before, as that of a resource that is replaced does, the apply takes it over as it is and changes nothing in the cluster"},
+		Next:  "If another resource or another state manages it, remove this one: destroying one of them removes the release for both.",
+	}.String())
+}
+
+// ask renders on the cluster and compares with what is there.
+func (p *preview) ask(ctx context.Context, cluster machines.ReleaseKeeper) ([]diff.Change, error) {
+	rendering, err := cluster.Render(ctx, p.Spec, p.chart, p.have)
+	if err != nil {
+		return nil, err
+	}
+
+	former := p.plan
+	if p.state != nil {
+		former = *p.state
+	}
+
+	hidden, err := former.hiddenOf(ctx, p.have, p.state == nil)
+	if err != nil {
+		return nil, nil //nolint:nilerr // told by the validation
+	}
+
+	shown := p.Spec
+	shown.Secrets = slices.Concat(p.Spec.Secrets, hidden)
+
+	return cluster.Changes(ctx, shown, rendering, p.have)
+}
+
+// unasked is a cluster that could not be asked.
+func (p *preview) unasked() diag.Diagnostic {
+	return tf.Unsettled(fmt.Sprintf("The cluster of addon %s could not be asked", p.Spec.Name), tf.Report{
+		Cause: CauseLines(p.Spec.Secrets.Redact(p.Trouble.Error())), Now: []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
+	}.String())
+}
+
+// wayOut says what to do about a cluster that could not be asked.
+func (p *preview) wayOut() string {
+	switch {
+	case errors.Is(p.Trouble, fs.ErrNotExist):
+		return "Correct the path, or make sure that the file is there by the time of the apply: as an output of what makes it, it is not read before."
+	case errors.Is(p.Trouble, errNoWay):
+		return "Correct what is configured in kubeconfig or cluster."
+	case errors.Is(p.Trouble, kubernetes.ErrNoAnswer), errors.Is(p.Trouble, context.DeadlineExceeded):
+		return "Check that the cluster runs and can be reached from here, and plan again. An apply asks it again."
+	default:
+		return "Check the credentials and what they may do, and plan again. An apply asks the cluster again."
+	}
+}
+
+// version of Kubernetes that the handle tells, empty for none.
+func (p *preview) version(ctx context.Context) string {
+	if p.plan.Cluster.IsNull() {
+		return ""
+	}
+
+	handle, _ := machines.HandleFrom(ctx, p.plan.Cluster)
+
+	return handle.KubernetesVersion.ValueString()
+}
+
+// particulars are what an error says beside its kind, which is told anyway.
+func particulars(err error) string {
+	text := err.Error()
+	for _, kind := range []error{release.ErrChart, release.ErrValues, release.ErrTemplate, release.ErrKubernetes, release.ErrPatch, release.ErrOwned} {
+		text = strings.TrimPrefix(text, kind.Error()+": ")
+	}
+
+	return text
+}
+
+// refused is the outcome of a chart that cannot be rendered: an error where that is sure to keep the
+// apply from succeeding. Templates may want of a cluster what cannot be known without it.
+func (p *preview) refused(err error) diag.Diagnostic {
+	text := p.Spec.Secrets.Redact(particulars(err))
+	chart := fmt.Sprintf("chart %s %s", p.chart.Name, p.chart.Version)
+
+	switch {
+	case errors.Is(err, release.ErrChart):
+		return tf.Invalid(path.Root("chart"), "chart", "found a file of "+chart+" that is not what Kubernetes can have: "+text,
+			"allowed are charts that are whole", "choose another version of the chart, or correct the file in it")
+	case errors.Is(err, release.ErrValues):
+		return tf.Invalid(path.Root("values"), "values", "found values that the schema of "+chart+" refuses: "+text,
+			"allowed is what its values.schema.json describes", "correct the values that are named, or set skip_schema_validation = true to trust them")
+	case errors.Is(err, release.ErrTemplate) && p.pending == "":
+		return tf.Invalid(path.Root("chart"), "chart", "found that the templates of "+chart+" refuse these values: "+text, "allowed are values with which they render",
+			"correct what is named, most often in values")
+	case errors.Is(err, release.ErrKubernetes):
+		return tf.Invalid(path.Root("chart"), "chart", "found that "+chart+" is for another version of Kubernetes: "+text,
+			"allowed is Kubernetes "+p.chart.KubeVersion, "choose another version of the chart, or upgrade the cluster first")
+	case errors.Is(err, release.ErrPatch) && p.pending == "":
+		return tf.Invalid(path.Root("patches"), "patches", "found patches that do not fit what "+chart+" renders: "+text,
+			"allowed are patches of objects that there are", "correct the patch or its target")
+	case errors.Is(err, release.ErrOwned):
+		return tf.Unsettled(fmt.Sprintf("Objects of addon %s belong to somebody else", p.Spec.Name), tf.Report{
+			Cause: CauseLines(text), Next: "The apply fails as long as they do. " + nextAfter(err),
+		}.String())
+	default:
+		return tf.Unsettled(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), tf.Report{
+			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.Spec.Name),
+			Cause:     CauseLines(p.Spec.Secrets.Redact(err.Error())), Next: "The apply tries again, and fails when the cause is still there.",
+		}.String())
+	}
+}
+
+// forecast is a chart that the apply will not get, or that could not be asked for now.
+func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
+	at, next := p.place(m)
+	what := tf.Report{
+		Attempted: fmt.Sprintf("find chart %s of addon %s", m.chartText(), m.Release()), Cause: CauseLines(p.cause.Error()),
+		Now: []string{"nothing was changed"}, Next: next,
+	}
+
+	if p.definite {
+		return tf.UnableAt(at, "find", "chart", what)
+	}
+
+	what.Next = "The apply tries again. " + next
+
+	return tf.Unsettled(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), what.String())
+}
+
+// countOf is such as "2 objects added, 1 changed, 1 removed".
+func countOf(changes []diff.Change) string {
+	counts := map[diff.Verb]int{}
+	for _, c := range changes {
+		counts[c.Verb]++
+	}
+
+	var parts []string
+
+	for _, kind := range []struct {
+		verb diff.Verb
+		Text string
+	}{{diff.Add, "added"}, {diff.Alter, "changed"}, {diff.Remove, "removed"}} {
+		n := counts[kind.verb]
+		if n == 0 {
+			continue
+		}
+
+		noun := ""
+		if len(parts) == 0 {
+			noun = tf.Verb(make([]string, n), " object", " objects")
+		}
+
+		parts = append(parts, fmt.Sprintf("%d%s %s", n, noun, kind.Text))
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+// detail lists the changes.
+func (p *preview) detail(changes []diff.Change) string {
+	text := &strings.Builder{}
+	fmt.Fprintf(text, "With chart %s %s", p.chart.Name, p.chart.Version)
+
+	if p.pending != "" {
+		fmt.Fprintf(text, ", as far as it can be told without the cluster (%s)", p.pending)
+	}
+
+	text.WriteString(":")
+
+	var lines []string
+	for _, c := range changes {
+		lines = append(lines, strings.Split(c.String(), "\n")...)
+	}
+
+	if more := len(lines) - mostChanges; more > 0 {
+		lines = append(lines[:mostChanges], fmt.Sprintf("… and %d more lines", more))
+	}
+
+	for _, line := range lines {
+		text.WriteString("\n  " + line)
+	}
+
+	return text.String()
+}

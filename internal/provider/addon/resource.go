@@ -1,0 +1,266 @@
+package addon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+var (
+	_ resource.Resource                   = (*addonResource)(nil)
+	_ resource.ResourceWithConfigure      = (*addonResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*addonResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*addonResource)(nil)
+	_ resource.ResourceWithImportState    = (*addonResource)(nil)
+)
+
+const addonObject = "addon"
+
+// How long a cluster is asked that is to be forgotten when it does not answer, and the pause between two times.
+const (
+	addonPause = time.Second
+)
+
+func NewResource() resource.Resource { return &addonResource{} }
+
+// addonResource is one Helm release on one cluster.
+type addonResource struct{ machines.ConfiguredResource }
+
+func (r *addonResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_addon"
+}
+
+func (r *addonResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A Helm release on a cluster, such as its network, its storage or its metrics. What goes into it decides: an apply runs Helm when " +
+			"the chart, its values, `patches` or an option that changes what is rendered are others than before, or when somebody changed the release or its " +
+			"objects (`drift`). A plan says by object what changes, as a warning, and finds mistakes of the chart and the values when it can reach " +
+			"them.\n\nAn apply that was interrupted or failed is recovered by the next one, whatever state Helm's records were left in, and leaves nothing " +
+			"running. The releases are Helm's own: `helm list`, `helm history` and `helm rollback` work on them, and one that `helm` installed is taken over " +
+			"by an import.\n\nOn a cluster that is made in the same run, the addon waits for the handle, so that one apply makes a cluster without a " +
+			"network plugin and the addon that brings it.",
+		Attributes: addonAttributes(ctx),
+	}
+}
+
+func (r *addonResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config addonModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(config.validate(ctx)...)
+	}
+}
+
+func (r *addonResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan, given addonModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
+
+	ctx, cancel := tf.DeadlineOf(ctx, plan.Timeouts, tf.OpCreate, &resp.Diagnostics)
+	defer cancel()
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	run, diags := r.begin(ctx, plan, given)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	claim, taken := r.Addons.Claim(run.Claim)
+	if taken {
+		resp.Diagnostics.Append(addonTwice(plan))
+
+		return
+	}
+
+	run.applied.Claim = claim
+	stored, diags := run.install(&plan)
+	resp.Diagnostics.Append(diags...)
+
+	if !stored {
+		r.Addons.Release(run.Claim)
+
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(run.applied.store(ctx, resp.Private)...)
+}
+
+// Read looks at the release. What the last apply made of it is in private state, so that a state
+// that is refreshed again and again does not forget what drifted.
+func (r *addonResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state addonModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	applied, diags := appliedIn(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+
+	ctx, cancel := tf.DeadlineOf(ctx, state.Timeouts, tf.OpRead, &resp.Diagnostics)
+	defer cancel()
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	gone, diags := r.look(ctx, &state, &applied)
+	resp.Diagnostics.Append(diags...)
+
+	if gone {
+		resp.State.RemoveResource(ctx)
+
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	resp.Diagnostics.Append(applied.store(ctx, resp.Private)...)
+}
+
+func (r *addonResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, given addonModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
+
+	applied, diags := appliedIn(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+
+	ctx, cancel := tf.DeadlineOf(ctx, plan.Timeouts, tf.OpUpdate, &resp.Diagnostics)
+	defer cancel()
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	// All is known: nothing that goes into the release is another one.
+	if !plan.Revision.IsUnknown() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+
+		return
+	}
+
+	run, diags := r.begin(ctx, plan, given)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	run.applied = applied
+
+	if run.otherChart(plan) {
+		resp.Diagnostics.Append(addonReplanned(plan, run.chart))
+
+		return
+	}
+
+	resp.Diagnostics.Append(run.upgrade(&plan)...)
+
+	// The state keeps what was configured before, until Helm has taken what is configured now.
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+		resp.Diagnostics.Append(run.applied.store(ctx, resp.Private)...)
+	}
+}
+
+func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state addonModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	applied, diags := appliedIn(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+
+	ctx, cancel := tf.DeadlineOf(ctx, state.Timeouts, tf.OpDelete, &resp.Diagnostics)
+	defer cancel()
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	to, err := state.way(ctx)
+	if err == nil && r.Addons.OfOther(to.Claim(state.Release()), applied.Claim) {
+		resp.Diagnostics.Append(addonKept(state))
+
+		return
+	}
+
+	if err == nil {
+		ctx = to.mask(ctx)
+		err = r.uninstall(ctx, state, to)
+	}
+
+	forget := state.OnUnreachable.ValueString() == onUnreachableForget
+
+	if forget && errors.Is(err, kubernetes.ErrNoAnswer) {
+		err = r.insist(ctx, state, to)
+	}
+
+	switch {
+	case err == nil:
+		r.Addons.Release(to.Claim(state.Release()))
+	case forget && (errors.Is(err, kubernetes.ErrNoAnswer) || errors.Is(err, errNoWay)):
+		resp.Diagnostics.Append(addonForgotten(state, err))
+	default:
+		resp.Diagnostics.Append(addonNotRemoved(state, err))
+	}
+}
+
+// insist repeats an uninstall that got no answer for a while: a release is not forgotten because of a
+// moment's silence.
+func (r *addonResource) insist(ctx context.Context, state addonModel, to Way) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Addons.Doubt, fmt.Errorf("not within %s", r.Addons.Doubt))
+	defer cancel()
+
+	err := wait.Until(ctx, cmp.Or(r.Interval, addonPause), func(ctx context.Context) error {
+		err := r.uninstall(ctx, state, to)
+		if errors.Is(err, kubernetes.ErrNoAnswer) || ctx.Err() != nil {
+			return err
+		}
+
+		return wait.Permanent(err)
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", kubernetes.ErrNoAnswer, err)
+	}
+
+	return err
+}
+
+// uninstall removes the release. It is idempotent.
+func (r *addonResource) uninstall(ctx context.Context, state addonModel, to Way) error {
+	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	if err != nil {
+		return err
+	}
+
+	spec, _, err := state.Spec(ctx, types.ListNull(types.StringType))
+	if err != nil {
+		return err
+	}
+
+	return cluster.Remove(ctx, state.Release(), release.RemoveOptions{
+		KeepHistory: state.KeepHistory.ValueBool(), DisableHooks: spec.Options.DisableHooks, Wait: spec.Options.Wait, Timeout: spec.Options.Timeout,
+		Secrets: spec.Secrets,
+	})
+}

@@ -1,0 +1,243 @@
+package addon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// appliedKey is where private state keeps addonApplied.
+const appliedKey = "applied"
+
+// addonApplied is what the last apply, or the import, left behind.
+type addonApplied struct {
+	// Revision of the release then.
+	Revision int `json:"revision"`
+	// Chart is its name and version.
+	Chart string `json:"chart"`
+	// Inputs is the mark of what went in, empty after an import, and Digest that of the chart.
+	Inputs string `json:"inputs,omitempty"`
+	Digest string `json:"digest,omitempty"`
+	// Claim tells the resource from others that want the same release; it is empty when the resource did not make it.
+	Claim string `json:"claim,omitempty"`
+	// Repair is whether the last refresh found what no equal inputs put right.
+	Repair bool `json:"repair,omitempty"`
+}
+
+func appliedIn(ctx context.Context, private tf.PrivateState) (addonApplied, diag.Diagnostics) {
+	var applied addonApplied
+
+	encoded, diags := private.GetKey(ctx, appliedKey)
+	if len(encoded) > 0 {
+		if err := json.Unmarshal(encoded, &applied); err != nil {
+			diags.Append(tf.Bug("private state of an addon cannot be read: " + err.Error()))
+		}
+	}
+
+	return applied, diags
+}
+
+func (a addonApplied) store(ctx context.Context, private interface {
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+},
+) diag.Diagnostics {
+	encoded, err := json.Marshal(a)
+	if err != nil {
+		return diag.Diagnostics{tf.Bug(err.Error())}
+	}
+
+	return private.SetKey(ctx, appliedKey, encoded)
+}
+
+// addonRun is one apply of an addon.
+type addonRun struct {
+	ctx     context.Context //nolint:containedctx // it has the masks of the run
+	cluster machines.ReleaseKeeper
+	Spec    release.Spec
+	chart   *release.Package
+	Claim   string
+	applied addonApplied
+}
+
+// begin fetches the chart and prepares all that an apply needs. given is the configuration, which has the write-only
+// values. It changes nothing.
+func (r *addonResource) begin(ctx context.Context, plan, given addonModel) (*addonRun, diag.Diagnostics) {
+	to, err := plan.way(ctx)
+	if err != nil {
+		return nil, diag.Diagnostics{addonNotBegun(plan, err)}
+	}
+
+	ctx = given.mask(to.mask(ctx))
+
+	spec, _, err := plan.Spec(ctx, given.ValuesWO)
+	if err != nil {
+		return nil, diag.Diagnostics{addonNotBegun(plan, err)}
+	}
+
+	ctx = maskTexts(ctx, spec.Secrets)
+
+	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	if err != nil {
+		return nil, diag.Diagnostics{addonNotBegun(plan, err)}
+	}
+
+	source, _ := plan.source(given.Registry)
+
+	chart, err := r.Addons.Charts.Fetch(ctx, source)
+	if err != nil {
+		return nil, diag.Diagnostics{chartTrouble(source, err).diagnostic(plan)}
+	}
+
+	return &addonRun{ctx: ctx, cluster: cluster, Spec: spec, chart: chart, Claim: to.Claim(spec.Name)}, nil
+}
+
+// mask returns a context whose log lines hide the credentials of the chart's server.
+func (m addonModel) mask(ctx context.Context) context.Context {
+	source, _ := m.source(m.Registry)
+
+	return maskTexts(ctx, tf.NonEmpty(source.Password, source.ClientKey))
+}
+
+// maskTexts hides texts, but for those that are too short to be told from anything else.
+func maskTexts[T ~[]string](ctx context.Context, texts T) context.Context {
+	masks := slices.DeleteFunc(slices.Clone([]string(texts)), func(text string) bool { return len(text) < shortestMask })
+	if len(masks) == 0 {
+		return ctx
+	}
+
+	return tflog.MaskLogStrings(ctx, masks...)
+}
+
+// shortestMask is that of package values.
+const shortestMask = 4
+
+// install carries out a create. stored is whether there is anything to store.
+func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostics) {
+	outcome, err := r.cluster.Apply(r.ctx, r.Spec, r.chart, release.Intent{Create: true, Adopt: plan.Adopt.ValueBool()})
+
+	last, exists := outcome.Now.Last()
+	exists = exists && last.Status != release.Uninstalled
+
+	if exists {
+		r.take(plan, last)
+	}
+
+	switch refused := errors.Is(err, release.ErrExists) || errors.Is(err, release.ErrBusy) || errors.Is(err, release.ErrUnreadable); {
+	case err == nil && !exists:
+		return false, diag.Diagnostics{tf.Bug(fmt.Sprintf("release %s was installed and has no history", r.Spec.Name))}
+	case err == nil:
+		return true, r.besides(outcome)
+	case refused:
+		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "")}
+	case !exists:
+		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "Nothing of the release is left: the next apply installs it anew.")}
+	case r.reached(outcome):
+		return true, diag.Diagnostics{addonReached(r, "install", outcome, err)}
+	case plan.OnIncomplete.ValueString() == machines.OnIncompleteWarn:
+		return true, diag.Diagnostics{addonIncomplete(r, outcome, err)}
+	default:
+		return true, diag.Diagnostics{addonFailed("install", r, outcome, err,
+			"The resource is tainted: the next apply uninstalls what is there, and installs anew. `untaint` it, or set on_incomplete = \"warn\", to go on in place.")}
+	}
+}
+
+// upgrade carries out an update.
+func (r *addonRun) upgrade(plan *addonModel) diag.Diagnostics {
+	repair := r.applied.Repair
+	outcome, err := r.cluster.Apply(r.ctx, r.Spec, r.chart, release.Intent{Repair: repair})
+	last, exists := outcome.Now.Last()
+
+	switch {
+	case err != nil && !repair && r.reached(outcome):
+		r.take(plan, last)
+
+		return diag.Diagnostics{addonReached(r, "upgrade", outcome, err)}
+	case err != nil:
+		return diag.Diagnostics{addonFailed("upgrade", r, outcome, err, "The state keeps what was configured before.")}
+	case !exists:
+		return diag.Diagnostics{tf.Bug(fmt.Sprintf("release %s was upgraded and has no history", r.Spec.Name))}
+	}
+
+	r.take(plan, last)
+
+	return r.besides(outcome)
+}
+
+// otherChart is whether the chart is not the one that the plan promised.
+func (r *addonRun) otherChart(plan addonModel) bool {
+	return known(plan.ChartName) && plan.ChartName.ValueString() != r.chart.Name ||
+		known(plan.ChartVersion) && plan.ChartVersion.ValueString() != r.chart.Version
+}
+
+// reached is whether the release is what is wanted, whatever went wrong.
+func (r *addonRun) reached(outcome release.Outcome) bool {
+	last, exists := outcome.Now.Last()
+
+	return exists && last.Status == release.Deployed && last.Inputs == release.Inputs(r.Spec, r.chart.Digest)
+}
+
+// besides tells of what was done beside the one step that was planned, and of what somebody should know of.
+func (r *addonRun) besides(outcome release.Outcome) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	if steps := len(outcome.Done); steps > 1 {
+		diags.Append(tf.Unsettled(fmt.Sprintf("Addon %s took more than one step", r.Spec.Name), tf.Report{
+			Now: r.redacted(outcome.Done), Next: "Nothing has to be done. `helm history " + r.Spec.Name.Name + " -n " + r.Spec.Namespace + "` shows the revisions.",
+		}.String()))
+	}
+
+	if len(outcome.Notices) > 0 {
+		diags.Append(tf.Unsettled(fmt.Sprintf("Addon %s is deployed, with something left to look at", r.Spec.Name), tf.Report{
+			Cause: r.redacted(outcome.Notices), Next: "Look at what is named. The next apply that changes the addon tries again.",
+		}.String()))
+	}
+
+	return diags
+}
+
+// redacted are lines without what is secret.
+func (r *addonRun) redacted(lines []string) []string {
+	clean := make([]string, len(lines))
+	for i, line := range lines {
+		clean[i] = r.Spec.Secrets.Redact(line)
+	}
+
+	return clean
+}
+
+// take puts what became of an apply into the plan.
+func (r *addonRun) take(plan *addonModel, last release.Revision) {
+	plan.Fill(last)
+	plan.ChartDigest, plan.Drift = tf.TextOrNull(r.chart.Digest), tf.TextList(nil)
+	r.applied = addonApplied{
+		Revision: last.Number, Chart: chartOf(last), Inputs: release.Inputs(r.Spec, r.chart.Digest), Digest: r.chart.Digest, Claim: r.applied.Claim,
+	}
+}
+
+// chartOf names the chart of a revision.
+func chartOf(r release.Revision) string { return r.ChartName + " " + r.ChartVersion }
+
+// chartProblem is what is wrong with a chart, and where that is said.
+type chartProblem struct {
+	source chart.Source
+	cause  error
+	// definite is false for trouble that may pass.
+	definite bool
+}
+
+// chartTrouble tells what may pass from what does not.
+func chartTrouble(source chart.Source, err error) *chartProblem {
+	passes := errors.Is(err, chart.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+
+	return &chartProblem{source: source, cause: err, definite: !passes}
+}

@@ -1,0 +1,325 @@
+package backupschedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// Scheduler keeps the objects of one schedule in its cluster.
+type Scheduler struct {
+	API  *kubernetes.Client
+	Spec schedule.Spec
+	// Timeout bounds what Talos does by itself: serving its kind, and giving credentials. gracePeriod is
+	// how long Talos may refuse before it is believed: its answer may be from before its configuration was changed.
+	Timeout, gracePeriod, Pause time.Duration
+}
+
+// scheduleSeen is a schedule as its cluster has it.
+type scheduleSeen struct {
+	// gone is whether there is nothing of it.
+	gone  bool
+	facts schedule.Facts
+	// drift is what is not as it was made.
+	drift []string
+	// refused is why Talos gives no credentials, empty when it does.
+	refused string
+}
+
+// ErrTalosAccess is that Talos lets no pod of the namespace take snapshots.
+var ErrTalosAccess = errors.New("Talos gives pods of the namespace no access") //nolint:staticcheck // a name
+
+// errForeign is that an object of the schedule's names is somebody else's.
+var errForeign = errors.New("that this resource did not make")
+
+// objects are those that are compared, in the order in which they are made.
+func (s *Scheduler) objects() []map[string]any {
+	return []map[string]any{s.Spec.TalosAccount(), s.Spec.CronJob()}
+}
+
+// observe reads everything and changes nothing. A cluster that does not answer is
+// kubernetes.ErrNoAnswer.
+func (s *Scheduler) observe(ctx context.Context) (scheduleSeen, error) {
+	seen, missing := scheduleSeen{}, 0
+	found := map[string]map[string]any{}
+
+	for _, o := range s.objects() {
+		ref := kubernetes.ReferenceTo(o)
+
+		live, differences, err := s.API.CompareObject(ctx, o)
+		if err != nil {
+			return scheduleSeen{}, err
+		}
+
+		if live == nil {
+			missing++
+
+			seen.drift = append(seen.drift, ref.String()+" is missing")
+		}
+
+		for _, d := range differences {
+			seen.drift = append(seen.drift, fmt.Sprintf("%s: %s", ref, d))
+		}
+
+		found[ref.Kind] = live
+	}
+
+	secret, err := s.observeSecret(ctx, &seen)
+	if err != nil {
+		return scheduleSeen{}, err
+	}
+
+	if seen.gone = missing == len(found) && secret == nil; seen.gone {
+		return seen, nil
+	}
+
+	jobs, err := s.jobs(ctx)
+	if err != nil {
+		return scheduleSeen{}, err
+	}
+
+	if seen.facts, err = schedule.FactsOf(found["CronJob"], jobs); err != nil {
+		return scheduleSeen{}, err
+	}
+
+	if account := found[schedule.TalosKind]; account != nil {
+		if seen.refused, err = s.refusal(ctx, account); err != nil {
+			return scheduleSeen{}, err
+		}
+	}
+
+	return seen, nil
+}
+
+// observeSecret reads the Secret with the credentials, whose content is known to nobody here.
+func (s *Scheduler) observeSecret(ctx context.Context, seen *scheduleSeen) (map[string]any, error) {
+	ref := kubernetes.ReferenceTo(s.Spec.Secret(schedule.Credentials{}))
+
+	secret, err := s.API.GetObject(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+
+	if secret == nil {
+		seen.drift = append(seen.drift, ref.String()+" is missing")
+	} else if altered := schedule.Altered(secret); altered != "" {
+		seen.drift = append(seen.drift, ref.String()+": "+altered)
+	}
+
+	return secret, nil
+}
+
+func (s *Scheduler) jobs(ctx context.Context) ([]map[string]any, error) {
+	return s.API.ListObjects(ctx, kubernetes.Reference{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Spec.Namespace}, s.Spec.Selector())
+}
+
+// refusal says why a Talos ServiceAccount has no credentials, empty when it has.
+func (s *Scheduler) refusal(ctx context.Context, account map[string]any) (string, error) {
+	if reason := schedule.Refusal(account); reason != "" {
+		return "Talos says: " + reason, nil
+	}
+
+	// Talos names its Secret as the ServiceAccount.
+	ref := kubernetes.ReferenceTo(account)
+	ref.APIVersion, ref.Kind = "v1", "Secret"
+
+	secret, err := s.API.GetObject(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+
+	if data, _ := secret["data"].(map[string]any); data[schedule.TalosConfigKey] == nil {
+		return "Talos made no " + ref.String(), nil
+	}
+
+	return "", nil
+}
+
+// refuseForeign is an error when objects of the schedule's names are somebody else's.
+func (s *Scheduler) refuseForeign(ctx context.Context) error {
+	var foreign []error
+
+	for _, o := range append(s.objects(), s.Spec.Secret(schedule.Credentials{})) {
+		ref := kubernetes.ReferenceTo(o)
+
+		live, err := s.API.GetObject(ctx, ref)
+		if err != nil {
+			return err
+		}
+
+		if live != nil && !schedule.Owned(live, s.Spec.Name) {
+			foreign = append(foreign, fmt.Errorf("there is a %s %w", ref, errForeign))
+		}
+	}
+
+	return errors.Join(foreign...)
+}
+
+// Establish makes everything what the schedule says; a first time nothing of it may be somebody else's. It is
+// idempotent. begun is false as long as nothing was changed.
+func (s *Scheduler) Establish(ctx context.Context, credentials schedule.Credentials, first, makeNamespace bool) (begun bool, err error) {
+	if err := s.awaitTalos(ctx, s.served); err != nil {
+		return false, err
+	}
+
+	if first {
+		if err := s.refuseForeign(ctx); err != nil {
+			return false, err
+		}
+	}
+
+	if begun, err = s.namespace(ctx, makeNamespace); err != nil {
+		return begun, err
+	}
+
+	if _, err := s.API.ApplyObject(ctx, s.Spec.TalosAccount()); err != nil {
+		return true, err
+	}
+
+	believed := time.Now().Add(s.gracePeriod)
+	if err := s.awaitTalos(ctx, func(ctx context.Context) error { return s.granted(ctx, believed) }); err != nil {
+		return true, err
+	}
+
+	for _, o := range []map[string]any{s.Spec.Secret(credentials), s.Spec.CronJob()} {
+		if _, err := s.API.ApplyObject(ctx, o); err != nil {
+			return true, err
+		}
+	}
+
+	return true, nil
+}
+
+// awaitTalos waits for what Talos does by itself.
+func (s *Scheduler) awaitTalos(ctx context.Context, done func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, fmt.Errorf("not within %s", s.Timeout))
+	defer cancel()
+
+	return wait.Until(ctx, s.Pause, done)
+}
+
+// served is nil when the API has the kind that Talos brings once the feature is on, and answers for it.
+func (s *Scheduler) served(ctx context.Context) error {
+	served, err := s.API.ServesKind(ctx, schedule.TalosAPI, schedule.TalosKind)
+	if err == nil && served {
+		// A kind that was defined just now is listed before it answers.
+		_, err = s.API.GetObject(ctx, kubernetes.ReferenceTo(s.Spec.TalosAccount()))
+	}
+
+	switch {
+	case errors.Is(err, kubernetes.ErrNoAnswer):
+		return err
+	case err != nil:
+		return wait.Permanent(err)
+	case !served:
+		return fmt.Errorf("%w: the API has no kind %s of %s", ErrTalosAccess, schedule.TalosKind, schedule.TalosAPI)
+	default:
+		return nil
+	}
+}
+
+func (s *Scheduler) namespace(ctx context.Context, create bool) (begun bool, err error) {
+	live, err := s.API.AwaitNamespace(ctx, s.Spec.Namespace)
+
+	switch {
+	case err != nil:
+		return false, err
+	case live != nil && !schedule.Made(live):
+		return false, nil
+	case live == nil && !create:
+		return false, fmt.Errorf("there is no namespace %s, and create_namespace is false", s.Spec.Namespace)
+	}
+
+	_, err = s.API.ApplyObject(ctx, s.Spec.NamespaceObject())
+
+	return true, err
+}
+
+// granted is nil when Talos has given credentials. A refusal is believed from that time on.
+func (s *Scheduler) granted(ctx context.Context, believed time.Time) error {
+	account, err := s.API.GetObject(ctx, kubernetes.ReferenceTo(s.Spec.TalosAccount()))
+	if err != nil {
+		return err
+	}
+
+	refused, err := s.refusal(ctx, account)
+	if err != nil || refused == "" {
+		return err
+	}
+
+	err = fmt.Errorf("%w: %s", ErrTalosAccess, refused)
+	if schedule.Refusal(account) != "" && time.Now().After(believed) {
+		return wait.Permanent(err)
+	}
+
+	return err
+}
+
+// Remove takes everything away that establish and the CronJob made, and nothing else. It is
+// idempotent. stays is what keeps a namespace that was made for schedules.
+func (s *Scheduler) Remove(ctx context.Context) (stays []string, err error) {
+	if err := s.removeOwn(ctx, s.Spec.CronJob()); err != nil {
+		return nil, err
+	}
+
+	jobs, err := s.jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, job := range jobs {
+		if err := s.API.DeleteObject(ctx, kubernetes.ReferenceTo(job), uidOf(job)); err != nil {
+			return nil, err
+		}
+	}
+
+	for _, o := range []map[string]any{s.Spec.TalosAccount(), s.Spec.Secret(schedule.Credentials{})} {
+		if err := s.removeOwn(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+
+	return s.removeNamespace(ctx)
+}
+
+func (s *Scheduler) removeOwn(ctx context.Context, o map[string]any) error {
+	ref := kubernetes.ReferenceTo(o)
+
+	live, err := s.API.GetObject(ctx, ref)
+	if err != nil || live == nil || !schedule.Owned(live, s.Spec.Name) {
+		return err
+	}
+
+	return s.API.DeleteObject(ctx, ref, uidOf(live))
+}
+
+func (s *Scheduler) removeNamespace(ctx context.Context) ([]string, error) {
+	ref := kubernetes.ReferenceTo(s.Spec.NamespaceObject())
+
+	live, err := s.API.GetObject(ctx, ref)
+	if err != nil || live == nil || !schedule.Made(live) {
+		return nil, err
+	}
+
+	contents, err := s.API.ContentsOf(ctx, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(contents) > 0 {
+		var names []string
+		for _, c := range contents {
+			names = append(names, c.String())
+		}
+
+		return slices.Compact(names), nil
+	}
+
+	return nil, s.API.RequestDeletion(ctx, ref, uidOf(live))
+}

@@ -1,0 +1,319 @@
+package backupschedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ resource.Resource                   = (*etcdBackupScheduleResource)(nil)
+	_ resource.ResourceWithConfigure      = (*etcdBackupScheduleResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*etcdBackupScheduleResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*etcdBackupScheduleResource)(nil)
+	_ resource.ResourceWithImportState    = (*etcdBackupScheduleResource)(nil)
+)
+
+const scheduleObject = "etcd backup schedule"
+
+// How long Talos may take, see scheduler.
+const (
+	talosTimeout     = time.Minute
+	talosGracePeriod = 15 * time.Second
+	schedulePause    = time.Second
+)
+
+func NewResource() resource.Resource { return &etcdBackupScheduleResource{} }
+
+// etcdBackupScheduleResource keeps a CronJob in a cluster that takes snapshots of its etcd.
+type etcdBackupScheduleResource struct{ machines.ConfiguredResource }
+
+func (r *etcdBackupScheduleResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_etcd_backup_schedule"
+}
+
+func (r *etcdBackupScheduleResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Snapshots of etcd that the cluster takes by itself, while nobody runs Terraform: a CronJob of " +
+			"[talos-backup](https://github.com/siderolabs/talos-backup) that sends them to a bucket, with the Talos ServiceAccount that allows it to take " +
+			"them (role `os:etcd:backup`) and a Secret with the access to the bucket. What somebody changes or removes of these is shown in `drift` and " +
+			"put right by the next apply. Destroying the resource removes exactly what it made; the snapshots stay.\n\nTalos has to let pods of the " +
+			"namespace use its API. That takes a patch of the configuration of every control plane, which the resource never makes by " +
+			"itself:\n\n```yaml\n" + talosAccessPatch(defaultScheduleNamespace) + "```\n\nUnlike those of `talosop_etcd_backup`, these snapshots are " +
+			"not verified when they are taken, and are not recorded. `restore_from` verifies them all the same.",
+		Attributes: etcdBackupScheduleAttributes(ctx),
+	}
+}
+
+// talosAccessPatch is what the configuration of control planes needs (Talos 1.13,
+// v1alpha1.KubernetesTalosAPIAccessConfig).
+func talosAccessPatch(namespace string) string {
+	return "machine:\n  features:\n    kubernetesTalosAPIAccess:\n      enabled: true\n      allowedRoles:\n        - " + schedule.Role +
+		"\n      allowedKubernetesNamespaces:\n        - " + namespace + "\n"
+}
+
+func (r *etcdBackupScheduleResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan etcdBackupScheduleModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+
+	stored, diags := r.apply(ctx, tf.OpCreate, &plan, nil, req.Config)
+	resp.Diagnostics.Append(diags...)
+
+	if stored {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+func (r *etcdBackupScheduleResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state etcdBackupScheduleModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	stored, diags := r.apply(ctx, tf.OpUpdate, &plan, &state, req.Config)
+	resp.Diagnostics.Append(diags...)
+
+	if stored {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+// apply brings a plan to the cluster and the bucket. stored is whether there is anything to store.
+func (r *etcdBackupScheduleResource) apply(
+	ctx context.Context, op tf.Operation, plan, state *etcdBackupScheduleModel, config tfsdk.Config,
+) (stored bool, diags diag.Diagnostics) {
+	credentials, diags := scheduleCredentials(ctx, config)
+
+	ctx, cancel := plan.deadline(ctx, op, &diags)
+	defer cancel()
+
+	s, closing, more := r.scheduler(ctx, *plan)
+	if diags.Append(more...); diags.HasError() {
+		return false, diags
+	}
+
+	defer closing()
+
+	stored, more = r.settle(ctx, s, plan, state, credentials)
+
+	return stored, append(diags, more...)
+}
+
+// settle brings a plan to the cluster and the bucket, and puts what became of it into the plan.
+// stored is whether there is anything to store.
+func (r *etcdBackupScheduleResource) settle(
+	ctx context.Context, s *Scheduler, plan, state *etcdBackupScheduleModel, credentials schedule.Credentials,
+) (stored bool, diags diag.Diagnostics) {
+	verb, ran := "create", types.StringNull()
+	if state != nil {
+		verb, ran = "update", state.RunNow
+	}
+
+	ctx = store.MaskCredentials(ctx, s3Credentials(credentials))
+
+	begun, err := s.Establish(ctx, credentials, state == nil, plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
+	if err != nil {
+		next := "Correct the cause and apply again; what was made stays and is used."
+
+		switch {
+		case errors.Is(err, errForeign):
+			next = "Choose another name, or remove what is there."
+		case state == nil && begun:
+			next = "Correct the cause and apply again. The resource is tainted: what was made is removed first, and made anew."
+		}
+
+		diags.Append(ScheduleFailed(verb, s, err, next))
+
+		if state != nil || !begun {
+			return false, diags
+		}
+
+		// What was made is known by its names, and goes when the resource is replaced.
+		plan.Fill(s.Spec, scheduleSeen{})
+		plan.RunNow, plan.Kept, plan.Expired = types.StringNull(), types.Int64Null(), tf.TextList(nil)
+
+		return true, diags
+	}
+
+	if wish := plan.RunNow; !wish.IsNull() && !wish.Equal(ran) {
+		if err := s.runNow(ctx, wish.ValueString()); err != nil {
+			diags.Append(tf.Unable("run", scheduleObject, tf.Report{
+				Attempted: fmt.Sprintf("take a snapshot of cluster %q now, as run_now wants", s.Spec.Cluster), Cause: strings.Split(err.Error(), "\n"),
+				Now:  []string{"the schedule itself is as configured"},
+				Next: "Correct the cause and apply again: the run is tried anew.",
+			}))
+
+			plan.RunNow = ran
+		}
+	}
+
+	diags.Append(r.thinOut(ctx, s.Spec, plan, state)...)
+
+	seen, err := s.observe(ctx)
+	if plan.Fill(s.Spec, seen); err != nil {
+		diags.Append(tf.Unsettled("The schedule could not be read back", tf.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
+	}
+
+	plan.Drift, plan.Expired = tf.TextList(nil), tf.TextList(nil)
+
+	return true, diags
+}
+
+func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state etcdBackupScheduleModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := state.deadline(ctx, tf.OpRead, &resp.Diagnostics)
+	defer cancel()
+
+	s, closing, diags := r.scheduler(ctx, state)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	defer closing()
+
+	seen, err := s.observe(ctx)
+	if err == nil && seen.gone {
+		resp.State.RemoveResource(ctx)
+
+		return
+	}
+
+	if err != nil {
+		resp.Diagnostics.Append(tf.Unsettled("A schedule could not be looked at", tf.Report{
+			Attempted: fmt.Sprintf("look at %s", s), Cause: strings.Split(err.Error(), "\n"),
+			Now:  []string{"the schedule is taken to be as it was last seen"},
+			Next: "Nothing follows from that for the plan.",
+		}.String()))
+
+		return
+	}
+
+	state.Fill(s.Spec, seen)
+	resp.Diagnostics.Append(s.warn(seen)...)
+	resp.Diagnostics.Append(r.count(ctx, s.Spec, &state)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+// warn tells what was seen and what an apply does about it.
+func (s *Scheduler) warn(seen scheduleSeen) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	if seen.refused != "" {
+		diags.Append(tf.Unsettled("No snapshot can be taken by a schedule", tf.Report{
+			Attempted: fmt.Sprintf("look at %s", s), Cause: []string{seen.refused}, Next: s.allow(),
+		}.String()))
+	}
+
+	if len(seen.drift) > 0 {
+		diags.Append(tf.Unsettled("A schedule is not as it was made", tf.Report{
+			Attempted: fmt.Sprintf("look at %s", s), Cause: seen.drift, Next: "The next apply puts it right.",
+		}.String()))
+	}
+
+	return diags
+}
+
+// allow says what lets Talos give credentials.
+func (s *Scheduler) allow() string {
+	return "Talos lets pods of a namespace use its API with a patch of the configuration of every control plane, such as in config_patches of " +
+		"talosop_control_plane, control_plane.config_patches of talosop_cluster, or config_patches of each talosop_machine that is one:\n\n" +
+		talosAccessPatch(s.Spec.Namespace)
+}
+
+// String names the schedule.
+func (s *Scheduler) String() string {
+	return fmt.Sprintf("schedule %s/%s of cluster %q", s.Spec.Namespace, s.Spec.Name, s.Spec.Cluster)
+}
+
+func (r *etcdBackupScheduleResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state etcdBackupScheduleModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := state.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
+	defer cancel()
+
+	s, closing, diags := r.scheduler(ctx, state)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	defer closing()
+
+	stays, err := s.Remove(ctx)
+
+	switch {
+	case err != nil:
+		resp.Diagnostics.Append(ScheduleFailed("delete", s, err,
+			"Apply again. When the cluster is gone for good, take the resource out of state (`terraform state rm`): nothing else is left of it."))
+	case len(stays) > 0:
+		resp.Diagnostics.Append(tf.Unsettled("The namespace of a schedule stays", tf.Report{
+			Attempted: "remove the namespace " + s.Spec.Namespace + ", which was made for schedules", Cause: stays,
+			Now: []string{"the schedule itself is removed"}, Next: "The last schedule in it takes it along once it holds nothing else.",
+		}.String()))
+	}
+}
+
+// scheduler prepares work on the cluster of a model that is fully known.
+func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackupScheduleModel) (*Scheduler, func(), diag.Diagnostics) {
+	spec, _, diags := m.Spec(ctx)
+
+	handle, bundle, more := machines.ClusterOf(ctx, m.Cluster)
+	diags.Append(more...)
+
+	p := machines.OfHandle(handle, "cluster", &diags)
+
+	if diags.HasError() {
+		return nil, nil, diags
+	}
+
+	c, err := r.ClientsOf(ctx, p, machines.RecordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	if err != nil {
+		return nil, nil, append(diags, tf.Unable("reach", "cluster", tf.Report{Cause: []string{err.Error()}}))
+	}
+
+	return &Scheduler{API: c.API, Spec: spec, Timeout: talosTimeout, gracePeriod: talosGracePeriod, Pause: cmp.Or(r.Interval, schedulePause)}, c.Close, diags
+}
+
+// ScheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.
+func ScheduleFailed(verb string, s *Scheduler, err error, next string) diag.Diagnostic {
+	what := tf.Report{Attempted: verb + " " + s.String(), Cause: strings.Split(err.Error(), "\n"), Next: next}
+
+	if errors.Is(err, ErrTalosAccess) {
+		what.Next = s.allow() + "\nThen apply again."
+	}
+
+	return tf.Unable(verb, scheduleObject, what)
+}

@@ -1,0 +1,108 @@
+package backupschedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// Runs on demand of a schedule.
+
+// runNow makes a Job from the CronJob and waits for it. One of the same wish that still runs, because the process was
+// killed meanwhile, is waited for.
+func (s *Scheduler) runNow(ctx context.Context, wish string) error {
+	cronJob, err := s.API.GetObject(ctx, kubernetes.ReferenceTo(s.Spec.CronJob()))
+	if err != nil {
+		return err
+	}
+
+	wanted := s.Spec.JobNow(cronJob, wish)
+	ref := kubernetes.ReferenceTo(wanted)
+
+	if err := s.begin(ctx, ref, wanted); err != nil {
+		return err
+	}
+
+	err = wait.Until(ctx, s.Pause, func(ctx context.Context) error { return s.ended(ctx, ref) })
+	if err == nil {
+		return nil
+	}
+
+	// There is no time left when that is why it failed.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.gracePeriod)
+	defer cancel()
+
+	reasons := []error{fmt.Errorf("run %s: %w", ref, err)}
+
+	troubles, unknown := s.API.JobTroubles(ctx, ref.Namespace, ref.Name)
+	if unknown != nil {
+		reasons = append(reasons, unknown)
+	}
+
+	for _, trouble := range troubles {
+		reasons = append(reasons, errors.New(strings.ReplaceAll(trouble, "\n", " | ")))
+	}
+
+	return errors.Join(reasons...)
+}
+
+// begin makes a Job unless there is one that has not ended.
+func (s *Scheduler) begin(ctx context.Context, ref kubernetes.Reference, job map[string]any) error {
+	live, err := s.API.GetObject(ctx, ref)
+	if err != nil {
+		return err
+	}
+
+	if live != nil {
+		end, err := schedule.EndOf(live)
+		if err != nil || !end.Done {
+			return err
+		}
+
+		if err := s.API.DeleteObject(ctx, ref, uidOf(live)); err != nil {
+			return err
+		}
+	}
+
+	_, err = s.API.CreateObject(ctx, job)
+
+	return err
+}
+
+func uidOf(o map[string]any) string {
+	metadata, _ := o["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+
+	return uid
+}
+
+func (s *Scheduler) ended(ctx context.Context, ref kubernetes.Reference) error {
+	live, err := s.API.GetObject(ctx, ref)
+
+	switch {
+	case errors.Is(err, kubernetes.ErrNoAnswer):
+		return err
+	case err != nil:
+		return wait.Permanent(err)
+	case live == nil:
+		return wait.Permanent(errors.New("somebody deleted it"))
+	}
+
+	end, err := schedule.EndOf(live)
+
+	switch {
+	case err != nil:
+		return wait.Permanent(err)
+	case !end.Done:
+		return errors.New("it has not ended, and goes on")
+	case end.Failure != "":
+		return wait.Permanent(errors.New(end.Failure))
+	}
+
+	return nil
+}

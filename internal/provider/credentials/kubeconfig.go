@@ -1,0 +1,173 @@
+package credentials
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ ephemeral.EphemeralResourceWithConfigure = (*kubeconfigEphemeral)(nil)
+	_ ephemeral.EphemeralResourceWithClose     = (*kubeconfigEphemeral)(nil)
+)
+
+func NewKubeconfigEphemeral() ephemeral.EphemeralResource { return &kubeconfigEphemeral{} }
+
+// kubeconfigEphemeral mints a client certificate for the Kubernetes API. It asks
+// no machine, and nothing of it is stored anywhere. For a cluster in containers it keeps a
+// way there open.
+type kubeconfigEphemeral struct{ machines.ConfiguredEphemeral }
+
+type kubeconfigModel struct {
+	Cluster              types.Object         `tfsdk:"cluster"`
+	User                 types.String         `tfsdk:"user"`
+	Groups               types.List           `tfsdk:"groups"`
+	TTL                  timetypes.GoDuration `tfsdk:"ttl"`
+	Kubeconfig           types.String         `tfsdk:"kubeconfig"`
+	Host                 types.String         `tfsdk:"host"`
+	TLSServerName        types.String         `tfsdk:"tls_server_name"`
+	ClusterCACertificate types.String         `tfsdk:"cluster_ca_certificate"`
+	ClientCertificate    types.String         `tfsdk:"client_certificate"`
+	ClientKey            types.String         `tfsdk:"client_key"`
+	NotAfter             timetypes.RFC3339    `tfsdk:"not_after"`
+}
+
+func (e *kubeconfigEphemeral) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_kubeconfig"
+}
+
+func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets without asking any machine and stored " +
+			"neither in state nor in plan files. They cannot be revoked before they end, so keep `ttl` short.\n\nWhile the cluster is being made " +
+			"its handle is not wholly known, and the credentials are made during the apply, after the cluster. Requires Terraform 1.10 or " +
+			"OpenTofu 1.11.",
+		Attributes: map[string]schema.Attribute{
+			"cluster": machines.HandleForEphemerals(),
+			"user": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + machines.ClientName + "`.",
+			},
+			"groups": schema.ListAttribute{
+				Optional:    true,
+				ElementType: types.StringType,
+				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" + machines.AdminGroup + "\"]`, the group that may " +
+					"do everything.",
+			},
+			"ttl": schema.StringAttribute{
+				Optional:            true,
+				CustomType:          timetypes.GoDurationType{},
+				MarkdownDescription: "How long the credentials are valid, such as `30m`. Default: `1h`.",
+			},
+			"kubeconfig": schema.StringAttribute{
+				Computed: true, Sensitive: true,
+				MarkdownDescription: "The credentials as a kubeconfig file (YAML).",
+			},
+			"host": schema.StringAttribute{
+				Computed: true,
+				MarkdownDescription: "URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of a cluster in containers it is where this machine reaches it: the " +
+					"node port or the load balancer of its Service, or a port of this machine that leads through the API of the host cluster and is open as long as this ephemeral resource is. " +
+					"An `endpoint` that was given is taken as it is.",
+			},
+			"tls_server_name": schema.StringAttribute{
+				Computed: true,
+				MarkdownDescription: "Name that the certificate of the API is checked for, where that is not the host of the URL, for `tls_server_name` of the providers `kubernetes` and `helm`; " +
+					"otherwise null. It is in the kubeconfig, too.",
+			},
+			"cluster_ca_certificate": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "Certificate of the authority that signed the API's certificate, in PEM.",
+			},
+			"client_certificate": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "The client certificate in PEM.",
+			},
+			"client_key": schema.StringAttribute{
+				Computed: true, Sensitive: true,
+				MarkdownDescription: "Private key of the client certificate in PEM.",
+			},
+			"not_after": schema.StringAttribute{
+				Computed: true, CustomType: timetypes.RFC3339Type{},
+				MarkdownDescription: "When the credentials end (RFC 3339, UTC).",
+			},
+		},
+	}
+}
+
+func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
+	var config kubeconfigModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	lifetime := lifetimeOf(config.TTL, &resp.Diagnostics)
+
+	handle, bundle, diags := machines.ClusterOf(ctx, config.Cluster)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
+
+	user := config.User.ValueString()
+	if config.User.IsNull() {
+		user = machines.ClientName
+	}
+
+	groups, _ := tf.KnownStrings(config.Groups)
+	if config.Groups.IsNull() {
+		groups = []string{machines.AdminGroup}
+	}
+
+	credentials, err := bundle.KubernetesClient(user, groups, lifetime)
+	if err != nil {
+		resp.Diagnostics.Append(tf.Unable("make", "kubeconfig", tf.Report{Cause: []string{err.Error()}}))
+
+		return
+	}
+
+	way, diags := e.EntranceTo(ctx, handle, bundle)
+	resp.Diagnostics.Append(diags...)
+	way.Remember(ctx, resp, e.ProviderData)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	if err := config.Fill(credentials, handle, way, user); err != nil {
+		resp.Diagnostics.Append(tf.Unable("make", "kubeconfig", tf.Report{Cause: []string{err.Error()}}))
+
+		return
+	}
+
+	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
+}
+
+func (m *kubeconfigModel) Fill(c pki.Credentials, handle machines.HandleModel, way *machines.Entrance, user string) error {
+	server, name := handle.Endpoint.ValueString(), ""
+	if way != nil {
+		server, name = "https://"+way.Address, way.Name
+	}
+
+	file, err := c.KubeconfigFor(handle.Name.ValueString(), server, name, user)
+	if err != nil {
+		return err
+	}
+
+	m.Kubeconfig = types.StringValue(string(file))
+	m.Host, m.TLSServerName = types.StringValue(server), tf.TextOrNull(name)
+	m.ClusterCACertificate = types.StringValue(string(c.CA))
+	m.ClientCertificate = types.StringValue(string(c.Certificate))
+	m.ClientKey = types.StringValue(string(c.Key))
+	m.NotAfter = timetypes.NewRFC3339TimeValue(c.NotAfter)
+
+	return nil
+}

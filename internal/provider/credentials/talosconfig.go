@@ -1,0 +1,191 @@
+package credentials
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ ephemeral.EphemeralResourceWithConfigure = (*talosconfigEphemeral)(nil)
+	_ ephemeral.EphemeralResourceWithClose     = (*talosconfigEphemeral)(nil)
+)
+
+func NewTalosconfigEphemeral() ephemeral.EphemeralResource { return &talosconfigEphemeral{} }
+
+// talosconfigEphemeral mints a client certificate for the Talos API. It asks no
+// machine, and nothing of it is stored anywhere. For a cluster in containers it keeps a way
+// there open.
+type talosconfigEphemeral struct{ machines.ConfiguredEphemeral }
+
+type talosconfigModel struct {
+	Cluster           types.Object         `tfsdk:"cluster"`
+	Roles             types.List           `tfsdk:"roles"`
+	TTL               timetypes.GoDuration `tfsdk:"ttl"`
+	Endpoints         types.List           `tfsdk:"endpoints"`
+	Nodes             types.List           `tfsdk:"nodes"`
+	Talosconfig       types.String         `tfsdk:"talosconfig"`
+	CACertificate     types.String         `tfsdk:"ca_certificate"`
+	ClientCertificate types.String         `tfsdk:"client_certificate"`
+	ClientKey         types.String         `tfsdk:"client_key"`
+	NotAfter          timetypes.RFC3339    `tfsdk:"not_after"`
+}
+
+func (e *talosconfigEphemeral) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_talosconfig"
+}
+
+func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Short-lived credentials for the Talos API of a cluster's machines, made from its secrets without asking any machine and stored " +
+			"neither in state nor in plan files. They cannot be revoked before they end, so keep `ttl` short and `roles` small.\n\nWhile the cluster " +
+			"is being made its handle is not wholly known, and the credentials are made during the apply, after the cluster. Requires Terraform 1.10 " +
+			"or OpenTofu 1.11.",
+		Attributes: map[string]schema.Attribute{
+			"cluster": machines.HandleForEphemerals(),
+			"roles": schema.ListAttribute{
+				Optional:    true,
+				ElementType: types.StringType,
+				MarkdownDescription: "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, `os:etcd:backup`, `os:admin`. Default: " +
+					"`[\"" + machines.AdminRole + "\"]`.",
+			},
+			"ttl": schema.StringAttribute{
+				Optional:            true,
+				CustomType:          timetypes.GoDurationType{},
+				MarkdownDescription: "How long the credentials are valid, such as `30m`. Default: `1h`.",
+			},
+			"endpoints": schema.ListAttribute{
+				Optional:    true,
+				Computed:    true,
+				ElementType: types.StringType,
+				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control planes; of a cluster in containers a port of " +
+					"this machine that leads to them through the API of the host cluster, and is open as long as this ephemeral resource is.",
+			},
+			"nodes": schema.ListAttribute{
+				Optional:            true,
+				ElementType:         types.StringType,
+				MarkdownDescription: "Machines that commands act on when they name none. Default: none.",
+			},
+			"talosconfig": schema.StringAttribute{
+				Computed: true, Sensitive: true,
+				MarkdownDescription: "The credentials as a talosconfig file (YAML).",
+			},
+			"ca_certificate": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "Certificate of the authority that signed the machines' certificates, in PEM.",
+			},
+			"client_certificate": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "The client certificate in PEM.",
+			},
+			"client_key": schema.StringAttribute{
+				Computed: true, Sensitive: true,
+				MarkdownDescription: "Private key of the client certificate in PEM.",
+			},
+			"not_after": schema.StringAttribute{
+				Computed: true, CustomType: timetypes.RFC3339Type{},
+				MarkdownDescription: "When the credentials end (RFC 3339, UTC).",
+			},
+		},
+	}
+}
+
+func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
+	var config talosconfigModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	lifetime := lifetimeOf(config.TTL, &resp.Diagnostics)
+
+	handle, bundle, diags := machines.ClusterOf(ctx, config.Cluster)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
+
+	roles, _ := tf.KnownStrings(config.Roles)
+	if config.Roles.IsNull() {
+		roles = []string{machines.AdminRole}
+	}
+
+	if config.Endpoints.IsNull() {
+		way, diags := e.TalosEntranceTo(ctx, handle, bundle)
+		resp.Diagnostics.Append(diags...)
+		way.Remember(ctx, resp, e.ProviderData)
+
+		if resp.Diagnostics.HasError() {
+			return
+		}
+
+		if way != nil {
+			config.Endpoints = tf.TextList([]string{way.Address})
+		}
+	}
+
+	credentials, err := bundle.TalosClient(roles, lifetime)
+	if err == nil {
+		err = config.Fill(credentials, handle)
+	}
+
+	if err != nil {
+		resp.Diagnostics.Append(tf.Unable("make", "talosconfig", tf.Report{Cause: []string{err.Error()}}))
+
+		return
+	}
+
+	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
+}
+
+func (m *talosconfigModel) Fill(c pki.Credentials, handle machines.HandleModel) error {
+	if m.Endpoints.IsNull() {
+		m.Endpoints = handle.TalosEndpoints
+	}
+
+	endpoints, _ := tf.KnownStrings(m.Endpoints)
+	nodes, _ := tf.KnownStrings(m.Nodes)
+
+	file, err := c.Talosconfig(handle.Name.ValueString(), endpoints, nodes)
+	if err != nil {
+		return err
+	}
+
+	m.Talosconfig = types.StringValue(string(file))
+	m.CACertificate = types.StringValue(string(c.CA))
+	m.ClientCertificate = types.StringValue(string(c.Certificate))
+	m.ClientKey = types.StringValue(string(c.Key))
+	m.NotAfter = timetypes.NewRFC3339TimeValue(c.NotAfter)
+
+	return nil
+}
+
+// defaultTTL is the lifetime of credentials when the user says nothing.
+const defaultTTL = time.Hour
+
+func lifetimeOf(ttl timetypes.GoDuration, diags *diag.Diagnostics) time.Duration {
+	if ttl.IsNull() || ttl.IsUnknown() {
+		return defaultTTL
+	}
+
+	lifetime, more := ttl.ValueGoDuration()
+	diags.Append(more...)
+
+	if !more.HasError() && lifetime <= 0 {
+		diags.Append(tf.Invalid(path.Root("ttl"), "ttl", "found "+tf.Quote(ttl.ValueString()), "allowed is a duration of more than nothing, such as 30m or 8h",
+			"give the credentials a lifetime"))
+	}
+
+	return lifetime
+}

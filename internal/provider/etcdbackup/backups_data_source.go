@@ -1,0 +1,160 @@
+package etcdbackup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ datasource.DataSource                   = (*etcdBackupsDataSource)(nil)
+	_ datasource.DataSourceWithConfigure      = (*etcdBackupsDataSource)(nil)
+	_ datasource.DataSourceWithValidateConfig = (*etcdBackupsDataSource)(nil)
+)
+
+func NewDataSource() datasource.DataSource { return &etcdBackupsDataSource{} }
+
+// etcdBackupsDataSource lists what a store holds for a cluster.
+type etcdBackupsDataSource struct{ machines.ConfiguredDataSource }
+
+func (d *etcdBackupsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_etcd_backups"
+}
+
+func (d *etcdBackupsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The snapshots of a cluster's etcd that a bucket or a folder holds: those of `talosop_etcd_backup`, known by the name of the cluster and the mark of its " +
+			"secrets in their keys. It asks the store alone, and no machine. Of each snapshot it tells what was recorded when it was taken, and whether it can be restored; " +
+			"snapshots themselves are not read. A store without any gives an empty list; one that cannot be asked is an error.\n\nFor a restore the handle is written by hand, as the " +
+			"example does: the resource that is restored cannot depend on its own handle.",
+		Attributes: etcdBackupsAttributes(),
+	}
+}
+
+func (d *etcdBackupsDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	var config EtcdBackupsModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(store.ValidateStore(path.Empty(), config.S3, config.File)...)
+	}
+}
+
+func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config EtcdBackupsModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	handle, bundle, diags := machines.ClusterOf(ctx, config.Cluster)
+	resp.Diagnostics.Append(diags...)
+
+	timeout, diags := config.Patience()
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(tf.MaskSecrets(ctx, handle.Secrets.ValueString()), timeout)
+	defer cancel()
+
+	at := store.PlaceOf(config.S3, config.File)
+
+	entries, err := d.list(ctx, at, backup.Archive{Prefix: at.Prefix, Cluster: handle.Name.ValueString(), Mark: bundle.Mark()})
+	if err != nil {
+		resp.Diagnostics.Append(unlisted(handle.Name.ValueString(), at, err))
+
+		return
+	}
+
+	backups := Judge(entries, handle)
+	config.Fill(backups)
+
+	resp.Diagnostics.Append(missingFolder(at)...)
+	resp.Diagnostics.Append(unreadable(backups)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+}
+
+// list asks the store of a place.
+func (d *etcdBackupsDataSource) list(ctx context.Context, at store.Place, of backup.Archive) ([]backup.Entry, error) {
+	if d.Stores.Unknown && at.Bucket.Bucket != "" && at.Bucket.Credentials.Profile == "" {
+		return nil, fmt.Errorf("the credentials in s3 of the provider are not known before an apply")
+	}
+
+	ctx, from, err := at.Open(ctx, d.Stores)
+	if err != nil {
+		return nil, err
+	}
+
+	of.Store = from
+
+	return of.List(ctx)
+}
+
+// unlisted is the error of a store that could not be asked.
+func unlisted(cluster string, at store.Place, err error) diag.Diagnostic {
+	fallback := "Correct the location or the credentials, which are those of s3 of the provider or of the default chain of the AWS SDK."
+	if at.Bucket.Bucket == "" {
+		fallback = "Correct path in file."
+	}
+
+	cause, next := at.Trouble(err)
+
+	return tf.Unable("list", "backups of etcd", tf.Report{
+		Attempted: fmt.Sprintf("list the snapshots of cluster %q in %s", cluster, at), Cause: cause, Next: cmp.Or(next, fallback),
+	})
+}
+
+// missingFolder warns of a folder that does not exist: it holds nothing, or its path is wrong.
+func missingFolder(at store.Place) diag.Diagnostics {
+	if at.Bucket.Bucket != "" {
+		return nil
+	}
+
+	if _, err := os.Stat(at.Folder); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Doubtful(path.Root("file").AtName("path"), "path", "found "+tf.Quote(at.Folder)+", and there is no such folder",
+		"The list is empty", "Correct path, unless the first backup is yet to make the folder")}
+}
+
+// unreadable warns of snapshots that are not what was stored.
+func unreadable(backups []judged) diag.Diagnostics {
+	var lines []string
+
+	for _, b := range backups {
+		if b.Damaged {
+			lines = append(lines, b.Key+": "+b.Reason)
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	if more := len(lines) - tf.MostSteps; more > 0 {
+		lines = append(lines[:tf.MostSteps], fmt.Sprintf("%d more", more))
+	}
+
+	return diag.Diagnostics{tf.Unsettled("Backups of etcd are damaged", "These snapshots are not restored, and latest passes them over:\n  - "+strings.Join(lines, "\n  - "))}
+}

@@ -1,0 +1,289 @@
+package etcdbackup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// importOfBackup shows what an import id of a backup is like.
+const importOfBackup = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "s3": {"bucket": "prod-backups", "prefix": "talos"}, ` +
+	`"key": "talos/prod/etcd-snapshot-2026-01-02T15-04-05Z-0123456789abcdef-abcdef.db"}`
+
+// backupImport is an import id: a JSON object that says where the snapshot is, and what its
+// cluster is. All else is read from both.
+type backupImport struct {
+	Secrets      string            `json:"secrets"`
+	ControlPlane map[string]string `json:"control_plane"`
+	// S3 and File are as in the configuration, without credentials.
+	S3   map[string]any `json:"s3"`
+	File map[string]any `json:"file"`
+	Key  string         `json:"key"`
+	// Recipients are those of the encryption, which no snapshot tells.
+	Recipients []string `json:"recipients"`
+}
+
+func parseBackupImport(id string) (backupImport, error) {
+	var request backupImport
+
+	if err := machines.DecodeImport(id, &request); err != nil {
+		return request, err
+	}
+
+	switch {
+	case request.Secrets == "":
+		return request, errors.New("secrets is missing")
+	case len(request.ControlPlane) == 0:
+		return request, errors.New("control_plane is missing")
+	case request.Key == "":
+		return request, errors.New("key is missing")
+	}
+
+	return request, nil
+}
+
+// location is `s3` and `file` of the configuration.
+func (r backupImport) location() (bucket, folder types.Object, err error) {
+	attributes := store.KeepsBackups()
+
+	if bucket, err = given(attributes["s3"], r.S3, "s3"); err != nil {
+		return bucket, folder, err
+	}
+
+	folder, err = given(attributes["file"], r.File, "file")
+
+	return bucket, folder, err
+}
+
+// given is a nested attribute with values of JSON.
+func given(a schema.Attribute, values map[string]any, name string) (types.Object, error) {
+	nested, ok := a.(schema.SingleNestedAttribute)
+	if !ok {
+		return types.Object{}, fmt.Errorf("%s has no attributes", name)
+	}
+
+	typ := tf.ObjectOf(nested.Attributes).AttrTypes
+	if values == nil {
+		return types.ObjectNull(typ), nil
+	}
+
+	for key := range values {
+		if attribute, ok := nested.Attributes[key]; !ok || attribute.IsWriteOnly() {
+			return types.Object{}, fmt.Errorf("%s.%s is not for imports; credentials are those of s3 of the provider", name, key)
+		}
+	}
+
+	out := map[string]attr.Value{}
+
+	for key, attribute := range nested.Attributes {
+		value, err := givenValue(attribute, values[key], name+"."+key)
+		if err != nil {
+			return types.Object{}, err
+		}
+
+		out[key] = value
+	}
+
+	object, diags := types.ObjectValue(typ, out)
+	if diags.HasError() {
+		return object, fmt.Errorf("%s is not as in a configuration", name)
+	}
+
+	return object, nil
+}
+
+func givenValue(a schema.Attribute, value any, name string) (attr.Value, error) {
+	mistake := fmt.Errorf("%s is not as in a configuration", name)
+
+	switch a.(type) {
+	case schema.StringAttribute:
+		text, ok := value.(string)
+
+		switch {
+		case value == nil:
+			return types.StringNull(), nil
+		case !ok:
+			return nil, mistake
+		default:
+			return types.StringValue(text), nil
+		}
+	case schema.BoolAttribute:
+		truth, ok := value.(bool)
+
+		switch {
+		case value == nil:
+			return types.BoolNull(), nil
+		case !ok:
+			return nil, mistake
+		default:
+			return types.BoolValue(truth), nil
+		}
+	case schema.Int64Attribute:
+		number, ok := value.(float64)
+
+		switch {
+		case value == nil:
+			return types.Int64Null(), nil
+		case !ok:
+			return nil, mistake
+		default:
+			return types.Int64Value(int64(number)), nil
+		}
+	default:
+		nested, ok := value.(map[string]any)
+		if value != nil && !ok {
+			return nil, mistake
+		}
+
+		return given(a, nested, name)
+	}
+}
+
+func (r *EtcdBackupResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	request, err := parseBackupImport(req.ID)
+	if err != nil {
+		resp.Diagnostics.Append(backupNotImported("read the import id", err, "Give a JSON object such as "+importOfBackup+"."))
+
+		return
+	}
+
+	bundle, err := machines.ReadBundleFile(request.Secrets)
+	if err != nil {
+		resp.Diagnostics.Append(backupNotImported("read the secrets of the cluster", err,
+			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane machine."))
+
+		return
+	}
+
+	text, err := bundle.YAML()
+	if err != nil {
+		resp.Diagnostics.Append(backupNotImported("read the secrets of the cluster", err, ""))
+
+		return
+	}
+
+	file := machines.SecretsFile{Bundle: bundle, Text: string(text)}
+	ctx = tf.MaskSecrets(ctx, file.Text)
+
+	model, diags := r.backupFrom(ctx, request, file)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedKey, tf.PrivateTrue)...)
+}
+
+// backupFrom is the model of a snapshot as its store describes it; what the cluster is, its
+// control planes tell.
+func (r *EtcdBackupResource) backupFrom(ctx context.Context, request backupImport, file machines.SecretsFile) (EtcdBackupModel, diag.Diagnostics) {
+	model := EtcdBackupModel{
+		Retain: types.ObjectNull(retainType()), Triggers: types.MapNull(types.StringType), Timeouts: tf.NoTimeouts(ctx),
+		Encryption: types.ObjectNull(encryptionType()),
+	}
+
+	bucket, folder, err := request.location()
+	if err != nil {
+		return model, diag.Diagnostics{backupNotImported("read the import id", err, "")}
+	}
+
+	model.S3, model.File = bucket, folder
+
+	if diags := store.ValidateStore(frameworkpath.Empty(), bucket, folder); diags.HasError() {
+		return model, diags
+	}
+
+	planes, diags := r.Recognise(ctx, request.ControlPlane, file, cluster.ControlPlane)
+	if diags.HasError() {
+		return model, diags
+	}
+
+	settings, _, err := machines.SettingsOfAll(planes, file)
+	if err != nil {
+		return model, diag.Diagnostics{backupNotImported("read the configurations of the control planes", err, "")}
+	}
+
+	handle, more := machines.HandleSeen(ctx, settings, file, planes)
+	model.Cluster = handle
+	diags.Append(more...)
+
+	if err := r.adoptBackup(ctx, &model, request, owner{settings.Name, file.Bundle.Mark()}); err != nil {
+		diags.Append(backupNotImported("read the record of "+request.Key+" in "+model.place().String(), err,
+			"Only a snapshot that this resource stored, with its record, can be imported. Credentials are those of s3 of the provider."))
+	}
+
+	return model, diags
+}
+
+// adoptBackup reads what is known of the snapshot from its record.
+func (r *EtcdBackupResource) adoptBackup(ctx context.Context, m *EtcdBackupModel, request backupImport, o owner) error {
+	from := m.place()
+
+	ctx, opened, err := from.Open(ctx, r.Stores)
+	if err != nil {
+		return err
+	}
+
+	if folder := path.Join(from.Prefix, o.Name); path.Dir(request.Key) != folder {
+		return fmt.Errorf("the key is not one of %s/, where the snapshots of the cluster %s are", folder, o.Name)
+	}
+
+	archive := o.Archive(opened, from)
+
+	record, err := archive.Recorded(ctx, request.Key)
+	if err != nil {
+		return err
+	}
+
+	if err := backup.Belongs(request.Key, record, o.Mark); err != nil {
+		return err
+	}
+
+	if err := archive.Confirm(ctx, request.Key, record.Size, record.Checksum); err != nil {
+		return err
+	}
+
+	left, err := retain(ctx, archive, backup.Retention{}, record.Key)
+	if err != nil {
+		return err
+	}
+
+	m.ID = types.StringValue(o.Name)
+	m.record(*record)
+	m.due(time.Now())
+	m.Kept = types.Int64Value(left)
+	m.Compression = tf.TextOrNull(record.Compression)
+	m.IncludeSecrets = tf.TrueOrNull(record.Secrets.Key != "")
+
+	if record.Encryption != "" {
+		m.Encryption = types.ObjectValueMust(encryptionType(), map[string]attr.Value{
+			"recipients": tf.ListOrNull(request.Recipients), "passphrase": types.StringNull(),
+		})
+	}
+
+	return nil
+}
+
+func backupNotImported(attempted string, err error, next string) diag.Diagnostic {
+	return tf.Unable("import", "backup of etcd", tf.Report{
+		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and nothing was changed"}, Next: next,
+	})
+}

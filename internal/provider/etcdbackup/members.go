@@ -1,0 +1,186 @@
+package etcdbackup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+)
+
+// Giver is a member of etcd that can give a snapshot.
+type Giver struct {
+	Name, Address, TalosVersion string
+	Leader                      bool
+	// Full is true when the database of the member has no room left.
+	Full bool
+}
+
+// givers are the healthy members, followers first: reading the whole database costs the one
+// that gives it. Those without room come last: they can be read, and a backup is what should
+// be there before anything is done about it. The problems are those of all members that are
+// not healthy.
+func (t *Taking) givers(ctx context.Context, p machines.Pool) ([]Giver, []error) {
+	want := machines.ControlPlanesOf(p)
+	have := (&lifecycle.Runner{Fleet: machines.Fleet{Fleet: t.machine}}).Examine(ctx, want)
+
+	return GiversIn(want, have)
+}
+
+func GiversIn(want cluster.Spec, have cluster.Snapshot) ([]Giver, []error) {
+	health := cluster.EtcdHealthOf(want, have)
+	if len(health.Members) == 0 {
+		return nil, []error{errors.New("nobody lists the members of etcd: " + health.Cause)}
+	}
+
+	var (
+		givers   []Giver
+		problems []error
+	)
+
+	for _, member := range health.Members {
+		if len(member.Errors) > 0 {
+			problems = append(problems, fmt.Errorf("%s: it is not healthy: %s", member.Name, strings.Join(member.Errors, "; ")))
+
+			if !onlyFull(member, have.Etcd) {
+				continue
+			}
+		}
+
+		g := Giver{
+			Name: member.Name, Address: member.Host(), Leader: member.Leader, TalosVersion: have.Peers[member.ID].TalosVersion, Full: len(member.Errors) > 0,
+		}
+
+		for _, m := range want.Machines {
+			if s, seen := have.Machines[m.Name]; seen && s.MemberID == member.ID {
+				g.Address, g.TalosVersion = m.Address, s.TalosVersion
+			}
+		}
+
+		givers = append(givers, g)
+	}
+
+	rank := func(g Giver) int {
+		switch {
+		case g.Full:
+			return 2
+		case g.Leader:
+			return 1
+		default:
+			return 0
+		}
+	}
+
+	slices.SortStableFunc(givers, func(a, b Giver) int { return cmp.Compare(rank(a), rank(b)) })
+
+	return givers, problems
+}
+
+// onlyFull is whether nothing is wrong with a member but that its database has no room left.
+// etcd refuses writes then and answers reads; with CORRUPT it refuses these, too (etcd 3.6,
+// server/etcdserver/apply, applierV3Capped and applierV3Corrupt).
+func onlyFull(member cluster.MemberHealth, etcd cluster.EtcdState) bool {
+	return len(member.Errors) == 1 && slices.Contains(etcd.Views[member.ID].Alarms, "NOSPACE on "+member.ID)
+}
+
+// The right to store backups of a cluster, and to remove what was left half stored. It has
+// nothing to do with that to disrupt machines: snapshots are taken during a rollout, too.
+const BackupLease = "talosop-backup"
+
+// backupTurns order the runs of this process, by the marks of their clusters. They are
+// global because a process serves several resources, and several configurations of the
+// provider.
+var backupTurns = struct {
+	sync.Mutex
+	By map[string]chan struct{}
+}{By: map[string]chan struct{}{}}
+
+// turnOf has room for the one whose turn it is.
+func turnOf(mark string) chan struct{} {
+	backupTurns.Lock()
+	defer backupTurns.Unlock()
+
+	if backupTurns.By[mark] == nil {
+		backupTurns.By[mark] = make(chan struct{}, 1)
+	}
+
+	return backupTurns.By[mark]
+}
+
+var errNoAPI = errors.New("the Kubernetes API does not answer")
+
+// hush is how long a Kubernetes API has not answered. It ends a wait, even one that began
+// with an answer: whoever else holds the lease may be gone with the API.
+type hush struct {
+	Patience time.Duration
+	end      *time.Timer
+	broken   bool
+}
+
+// newHush begins now, and calls end when patience is over.
+func newHush(m *machines.ProviderData, end func()) *hush {
+	return &hush{Patience: m.Patience, end: time.AfterFunc(m.Patience, end)}
+}
+
+// asked takes down whether the API answered.
+func (s *hush) asked(err error) {
+	switch {
+	case err == nil:
+		s.end.Stop()
+		s.broken = true
+	case s.broken:
+		s.end.Reset(s.Patience)
+		s.broken = false
+	}
+}
+
+// TakeTurn waits until no other run of this process, and as far as the Kubernetes API answers no
+// other one at all, stores backups of the cluster. alone is whether nobody else does.
+func TakeTurn(ctx context.Context, m *machines.ProviderData, t *Taking) (alone bool, leave func(), err error) {
+	free := turnOf(t.Archive.Mark)
+
+	select {
+	case free <- struct{}{}:
+	case <-ctx.Done():
+		return false, nil, fmt.Errorf("wait for another backup of the cluster in this process: %w", context.Cause(ctx))
+	}
+
+	waiting, cancel := context.WithCancelCause(ctx)
+	hush := newHush(m, func() { cancel(errNoAPI) })
+
+	lock := t.API.Lock(kubernetes.LockOptions{
+		Cluster: t.Bundle.Authorities()[0].Fingerprint, Lease: BackupLease, Name: "backup of " + t.Archive.Cluster, Asked: hush.asked,
+	})
+
+	// Somebody who loses the lease goes on: at worst the upload is removed and fails.
+	_, release, err := lock.Acquire(waiting, func(holder string) {
+		hush.asked(nil)
+		tflog.Info(ctx, "another run stores a backup of the cluster", map[string]any{"holder": holder})
+	})
+
+	hush.end.Stop()
+	cancel(nil)
+
+	switch {
+	case err == nil:
+		return true, func() { release(); <-free }, nil
+	case ctx.Err() != nil:
+		<-free
+
+		return false, nil, err
+	default:
+		tflog.Warn(ctx, "taking a backup without a lock", map[string]any{"reason": err.Error()})
+
+		return false, func() { <-free }, nil
+	}
+}

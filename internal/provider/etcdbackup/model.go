@@ -1,0 +1,197 @@
+package etcdbackup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+type EtcdBackupModel struct {
+	Cluster         types.Object   `tfsdk:"cluster"`
+	S3              types.Object   `tfsdk:"s3"`
+	File            types.Object   `tfsdk:"file"`
+	Encryption      types.Object   `tfsdk:"encryption"`
+	Compression     types.String   `tfsdk:"compression"`
+	IncludeSecrets  types.Bool     `tfsdk:"include_secrets"`
+	Retain          types.Object   `tfsdk:"retain"`
+	Triggers        types.Map      `tfsdk:"triggers"`
+	Schedule        types.String   `tfsdk:"schedule"`
+	DeleteOnDestroy types.Bool     `tfsdk:"delete_on_destroy"`
+	Timeouts        timeouts.Value `tfsdk:"timeouts"`
+	ID              types.String   `tfsdk:"id"`
+
+	storedModel
+}
+
+// storedModel is what is known of the snapshot that the resource took last.
+type storedModel struct {
+	Key               types.String      `tfsdk:"key"`
+	Status            types.String      `tfsdk:"status"`
+	Size              types.Int64       `tfsdk:"size"`
+	Checksum          types.String      `tfsdk:"checksum"`
+	SHA256            types.String      `tfsdk:"sha256"`
+	SecretsKey        types.String      `tfsdk:"secrets_key"`
+	DatabaseSize      types.Int64       `tfsdk:"database_size"`
+	Revision          types.Int64       `tfsdk:"revision"`
+	Hash              types.String      `tfsdk:"hash"`
+	Member            types.String      `tfsdk:"member"`
+	Time              timetypes.RFC3339 `tfsdk:"time"`
+	TalosVersion      types.String      `tfsdk:"talos_version"`
+	KubernetesVersion types.String      `tfsdk:"kubernetes_version"`
+	Kept              types.Int64       `tfsdk:"kept"`
+	NextDue           timetypes.RFC3339 `tfsdk:"next_due"`
+}
+
+// What became of a snapshot, as status says. Each but the first is a reason for a new one.
+const (
+	statusStored  = "stored"
+	statusMissing = "missing"
+	statusChanged = "changed"
+	statusDue     = "due"
+)
+
+const (
+	CompressionNone = "none"
+	CompressionZstd = backup.Zstd
+)
+
+type encryptionModel struct {
+	Recipients types.List   `tfsdk:"recipients"`
+	Passphrase types.String `tfsdk:"passphrase"`
+}
+
+type RetainModel struct {
+	Count  types.Int64 `tfsdk:"count"`
+	MinAge tf.Duration `tfsdk:"min_age"`
+}
+
+// unknownStored is a snapshot that is not taken yet.
+func unknownStored() storedModel {
+	return storedModel{
+		Key: types.StringUnknown(), Status: types.StringUnknown(), Size: types.Int64Unknown(), Checksum: types.StringUnknown(),
+		SHA256: types.StringUnknown(), SecretsKey: types.StringUnknown(), DatabaseSize: types.Int64Unknown(), Revision: types.Int64Unknown(),
+		Hash: types.StringUnknown(), Member: types.StringUnknown(), Time: timetypes.NewRFC3339Unknown(), TalosVersion: types.StringUnknown(),
+		KubernetesVersion: types.StringUnknown(), Kept: types.Int64Unknown(), NextDue: timetypes.NewRFC3339Unknown(),
+	}
+}
+
+// record takes over what is known of a snapshot that is in the store.
+func (m *storedModel) record(r backup.Record) {
+	m.Key, m.Status = types.StringValue(r.Key), types.StringValue(statusStored)
+	m.Size, m.Checksum, m.SHA256 = types.Int64Value(r.Size), tf.TextOrNull(r.Checksum), types.StringValue(r.SHA256)
+	m.SecretsKey = tf.TextOrNull(r.Secrets.Key)
+	// The words of `etcdutl snapshot status` (etcd 3.6, etcdutl/etcdutl/printer_simple.go).
+	m.DatabaseSize, m.Revision, m.Hash = types.Int64Value(r.Database.Size), types.Int64Value(r.Database.Revision), types.StringValue(fmt.Sprintf("%x", r.Database.Hash))
+	m.Member, m.TalosVersion, m.KubernetesVersion = tf.TextOrNull(r.Member), tf.TextOrNull(r.TalosVersion), tf.TextOrNull(r.KubernetesVersion)
+	m.Time = timetypes.NewRFC3339TimeValue(r.At)
+}
+
+// due sets when the next snapshot is due: the first time that the schedule names after
+// another one.
+func (m *EtcdBackupModel) due(after time.Time) {
+	m.NextDue = timetypes.NewRFC3339Null()
+
+	if t, err := ReadTimetable(m.Schedule.ValueString()); err == nil && !m.Schedule.IsNull() {
+		m.NextDue = timetypes.NewRFC3339TimeValue(t.after(after))
+	}
+}
+
+// overdue is whether the schedule named a time until now.
+func (m EtcdBackupModel) overdue(now time.Time) bool {
+	if m.Schedule.IsNull() || m.NextDue.IsNull() || m.NextDue.IsUnknown() {
+		return false
+	}
+
+	next, diags := m.NextDue.ValueRFC3339Time()
+
+	return !diags.HasError() && !now.Before(next)
+}
+
+// place is where the snapshots are kept.
+func (m EtcdBackupModel) place() storepkg.Place { return storepkg.PlaceOf(m.S3, m.File) }
+
+// configuredPlace is place with the credentials that only a configuration has.
+func configuredPlace(ctx context.Context, config tfsdk.Config) (storepkg.Place, diag.Diagnostics) {
+	var given EtcdBackupModel
+
+	diags := config.Get(ctx, &given)
+
+	return given.place(), diags
+}
+
+// owner is the cluster whose snapshots are kept.
+type owner struct{ Name, Mark string }
+
+// owner reads whose snapshots they are, from a handle whose name and secrets are known.
+func (m EtcdBackupModel) owner(ctx context.Context) (owner, bool) {
+	handle, diags := machines.HandleFrom(ctx, m.Cluster)
+	if diags.HasError() || handle.Name.IsUnknown() || handle.Secrets.IsUnknown() {
+		return owner{}, false
+	}
+
+	o := owner{Name: handle.Name.ValueString()}
+
+	// What is wrong with the secrets is told where they are used.
+	if bundle, err := pki.Parse([]byte(handle.Secrets.ValueString())); err == nil {
+		o.Mark = bundle.Mark()
+	}
+
+	return o, true
+}
+
+// Archive is the snapshots of a cluster in a store.
+func (o owner) Archive(s store.Store, p storepkg.Place) backup.Archive {
+	return backup.Archive{Store: s, Prefix: p.Prefix, Cluster: o.Name, Mark: o.Mark}
+}
+
+// sealing is what is done to snapshots before they are stored. A passphrase is in
+// configurations alone.
+func (m EtcdBackupModel) sealing(ctx context.Context) (backup.Sealing, *tf.Reader) {
+	r := &tf.Reader{}
+	encryption, _ := tf.Object[encryptionModel](ctx, r, m.Encryption)
+
+	return backup.Sealing{
+		Compress: r.Text(m.Compression) == CompressionZstd, Recipients: r.Texts(encryption.Recipients), Passphrase: r.Text(encryption.Passphrase),
+	}, r
+}
+
+// retention is which snapshots are kept; the zero value, all, when nothing is said.
+func (m EtcdBackupModel) retention(ctx context.Context) backup.Retention {
+	retain, ok := tf.Object[RetainModel](ctx, &tf.Reader{}, m.Retain)
+	if !ok {
+		return backup.Retention{}
+	}
+
+	retention := backup.Retention{Count: int(retain.Count.ValueInt64())}
+
+	if !retain.MinAge.IsNull() && !retain.MinAge.IsUnknown() {
+		retention.MinAge, _ = retain.MinAge.ValueGoDuration() // its type speaks of mistakes
+	}
+
+	return retention
+}
+
+// sealedWithSecrets is whether the secrets of the cluster are stored, too.
+func (m EtcdBackupModel) sealedWithSecrets() bool { return m.IncludeSecrets.ValueBool() }
+
+func retainType() map[string]attr.Type {
+	return map[string]attr.Type{"count": types.Int64Type, "min_age": tf.DurationType{}}
+}
+
+func encryptionType() map[string]attr.Type {
+	return map[string]attr.Type{"recipients": types.ListType{ElemType: types.StringType}, "passphrase": types.StringType}
+}

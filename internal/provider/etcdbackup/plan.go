@@ -1,0 +1,273 @@
+package etcdbackup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// What private state remembers of a backup.
+const (
+	// ownKeyKey is whether the last apply had an access key of the resource's own, which is
+	// write-only: it is not there when the resource is read or destroyed.
+	ownKeyKey = "own_key"
+	// lookedKey is whether the last refresh could look at the store.
+	lookedKey = "looked"
+	// importedKey is whether the resource was imported, and not applied since.
+	importedKey = "imported"
+)
+
+// Another compares what is wanted with the snapshot there is. It decides by configuration and state
+// alone: both planning passes of an apply agree, whatever time or the store do meanwhile.
+// Of an imported snapshot nobody knows how it came about; only what was read from its store
+// is compared.
+func (m EtcdBackupModel) Another(ctx context.Context, state EtcdBackupModel, imported bool) tf.Verdict {
+	now, known := m.owner(ctx)
+	was, _ := state.owner(ctx)
+	wanted, there := m.place(), state.place()
+
+	sealing, read := m.sealing(ctx)
+	sealed, _ := state.sealing(ctx)
+
+	switch {
+	case !known || wanted.Unknown || read.Unknown || m.Encryption.IsUnknown() || m.Triggers.IsUnknown() || m.IncludeSecrets.IsUnknown():
+		return tf.Verdict{Perhaps: true}
+	case now != was:
+		return tf.Verdict{Takes: "it is another cluster"}
+	case !wanted.Same(there):
+		return tf.Verdict{Takes: "it is kept in another place"}
+	case state.Status.ValueString() == statusMissing || state.Status.ValueString() == statusChanged:
+		return tf.Verdict{Takes: "the stored snapshot is " + state.Status.ValueString()}
+	case sealing.Compress != sealed.Compress:
+		return tf.Verdict{Takes: "compression changed"}
+	case m.sealedWithSecrets() != state.sealedWithSecrets():
+		return tf.Verdict{Takes: "include_secrets changed"}
+	case m.Encryption.IsNull() != state.Encryption.IsNull(), !imported && !slices.Equal(sealing.Recipients, sealed.Recipients):
+		return tf.Verdict{Takes: "encryption changed"}
+	case !imported && !m.Triggers.Equal(state.Triggers):
+		return tf.Verdict{Takes: "triggers changed"}
+	case state.Status.ValueString() == statusDue && !m.Schedule.IsNull():
+		return tf.Verdict{Takes: "schedule named a time since the last snapshot"}
+	default:
+		return tf.Verdict{}
+	}
+}
+
+func (r *EtcdBackupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var plan, state EtcdBackupModel
+
+	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+		if !resp.Diagnostics.HasError() {
+			resp.Diagnostics.Append(state.announceDelete()...)
+		}
+
+		return
+	}
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+
+	given, diags := configuredPlace(ctx, req.Config)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(r.forewarnDelete(plan, given)...)
+
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+
+	resp.Diagnostics.Append(plan.forewarnClearText(state)...)
+
+	if !req.State.Raw.IsNull() {
+		found := tf.Verdict{}
+		if req.Plan.Raw.Equal(req.State.Raw) && !tf.Remembers(ctx, req.Private, lookedKey, &resp.Diagnostics) {
+			found, diags = r.lookFromPlan(ctx, state, given)
+			resp.Diagnostics.Append(diags...)
+		}
+
+		imported := tf.Remembers(ctx, req.Private, importedKey, &resp.Diagnostics)
+		plan.planUpdate(ctx, state, imported, found)
+	} else {
+		plan.storedModel = unknownStored()
+		plan.foresee()
+	}
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	}
+}
+
+// planUpdate fills in what an update does. found is what a look at the store adds.
+func (m *EtcdBackupModel) planUpdate(ctx context.Context, state EtcdBackupModel, imported bool, found tf.Verdict) {
+	v := m.Another(ctx, state, imported)
+	if v == (tf.Verdict{}) {
+		v = found
+	}
+
+	if v != (tf.Verdict{}) {
+		m.storedModel = unknownStored()
+
+		if !v.Perhaps {
+			m.foresee()
+		}
+
+		return
+	}
+
+	m.ID, m.storedModel = state.ID, state.storedModel
+	m.Status = types.StringValue(statusStored)
+
+	if !m.Retain.Equal(state.Retain) {
+		m.Kept = types.Int64Unknown()
+	}
+
+	if !m.Schedule.Equal(state.Schedule) {
+		m.NextDue = timetypes.NewRFC3339Unknown()
+		if m.Schedule.IsNull() {
+			m.NextDue = timetypes.NewRFC3339Null()
+		}
+	}
+}
+
+// foresee fills in what is known of a snapshot before it is taken.
+func (m *EtcdBackupModel) foresee() {
+	m.Status = types.StringValue(statusStored)
+
+	if m.Schedule.IsNull() {
+		m.NextDue = timetypes.NewRFC3339Null()
+	}
+
+	if !m.sealedWithSecrets() && !m.IncludeSecrets.IsUnknown() {
+		m.SecretsKey = types.StringNull()
+	}
+
+	if name, ok := m.Cluster.Attributes()["name"].(types.String); ok && !name.IsUnknown() {
+		m.ID = name
+	} else {
+		m.ID = types.StringUnknown()
+	}
+}
+
+// lookFromPlan looks at the store with credentials that only a configuration has, for a
+// refresh that could not. Trouble is a warning: it says nothing about the snapshot.
+func (r *EtcdBackupResource) lookFromPlan(ctx context.Context, state EtcdBackupModel, given storepkg.Place) (tf.Verdict, diag.Diagnostics) {
+	if r.ProviderData == nil || given.Unknown || !given.OwnKey() {
+		return tf.Verdict{}, nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, r.Glance)
+	defer cancel()
+
+	status, err := r.look(ctx, state, given)
+
+	switch {
+	case err != nil:
+		return tf.Verdict{}, diag.Diagnostics{notLooked(state, given, err)}
+	case status == statusStored:
+		return tf.Verdict{}, nil
+	default:
+		return tf.Verdict{Takes: "the stored snapshot is " + status}, diag.Diagnostics{drifted(state, given, status)}
+	}
+}
+
+// look asks a store for the snapshot, and gives its status.
+func (r *EtcdBackupResource) look(ctx context.Context, state EtcdBackupModel, from storepkg.Place) (string, error) {
+	o, _ := state.owner(ctx)
+
+	ctx, opened, err := from.Open(ctx, r.Stores)
+	if err != nil {
+		return "", err
+	}
+
+	err = o.Archive(opened, from).Confirm(ctx, state.Key.ValueString(), state.Size.ValueInt64(), state.Checksum.ValueString())
+
+	switch {
+	case err == nil:
+		return statusStored, nil
+	case errors.Is(err, store.ErrNotFound):
+		return statusMissing, nil
+	case errors.Is(err, store.ErrDiffers):
+		return statusChanged, nil
+	default:
+		return "", err
+	}
+}
+
+func notLooked(state EtcdBackupModel, from storepkg.Place, err error) diag.Diagnostic {
+	cause, next := from.Trouble(err)
+
+	return tf.Unsettled("A backup could not be looked at", tf.Report{
+		Attempted: fmt.Sprintf("look whether %s holds %s", from, state.Key.ValueString()),
+		Cause:     cause,
+		Now:       []string{"the backup is taken to be there, as it was"},
+		Next:      "Nothing was changed. " + cmp.Or(next, "Plan again when the store can be reached."),
+	}.String())
+}
+
+func drifted(state EtcdBackupModel, from storepkg.Place, status string) diag.Diagnostic {
+	cause := "there is no such object any more"
+	if status == statusChanged {
+		cause = "the object there has another size or checksum than the one that was stored"
+	}
+
+	return tf.Unsettled("A backup is "+status, tf.Report{
+		Attempted: fmt.Sprintf("look whether %s holds %s", from, state.Key.ValueString()),
+		Cause:     []string{cause},
+		Next:      "The next apply takes a new snapshot. What is in the store stays as it is.",
+	}.String())
+}
+
+// announceDelete says what destroying the resource does.
+func (m EtcdBackupModel) announceDelete() diag.Diagnostics {
+	if !m.DeleteOnDestroy.ValueBool() {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Announced("A backup is deleted",
+		fmt.Sprintf("delete_on_destroy is true: the snapshot %s is deleted from %s, with what is stored beside it. Earlier snapshots stay.",
+			m.Key.ValueString(), m.place()))}
+}
+
+// forewarnClearText warns of snapshots that anybody can read, when they become that. state is
+// empty for a new resource.
+func (m EtcdBackupModel) forewarnClearText(state EtcdBackupModel) diag.Diagnostics {
+	if !m.Encryption.IsNull() || !state.ID.IsNull() && state.Encryption.IsNull() {
+		return nil
+	}
+
+	who := "the bucket"
+	if m.S3.IsNull() {
+		who = "the folder"
+	}
+
+	return diag.Diagnostics{tf.Doubtful(path.Root("encryption"), "encryption", "found none", "A database of etcd holds every Secret of the cluster, and whoever can read "+
+		who+" reads them", "Give recipients of age, or a passphrase")}
+}
+
+// forewarnDelete warns of a destroy that would have no credentials.
+func (r *EtcdBackupResource) forewarnDelete(plan EtcdBackupModel, given storepkg.Place) diag.Diagnostics {
+	if r.ProviderData == nil || !plan.DeleteOnDestroy.ValueBool() || !given.OwnKey() || r.Stores.Given() || r.Stores.Unknown {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Doubtful(path.Root("delete_on_destroy"), "delete_on_destroy", "found it with a write-only access key and no credentials in the provider",
+		"A destroy knows no write-only values, and finds the bucket only with what the default chain of the AWS SDK finds",
+		"Give the credentials in s3 of the provider")}
+}

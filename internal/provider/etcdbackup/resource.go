@@ -1,0 +1,220 @@
+package etcdbackup
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ resource.ResourceWithConfigure      = (*EtcdBackupResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*EtcdBackupResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*EtcdBackupResource)(nil)
+	_ resource.ResourceWithImportState    = (*EtcdBackupResource)(nil)
+)
+
+func NewResource() resource.Resource { return &EtcdBackupResource{} }
+
+// EtcdBackupResource is the newest of the snapshots that it took. A further one is an
+// update: nothing that is stored is destroyed for it.
+type EtcdBackupResource struct{ machines.ConfiguredResource }
+
+func (r *EtcdBackupResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_etcd_backup"
+}
+
+func (r *EtcdBackupResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A snapshot of a cluster's etcd in a bucket or a folder, taken through the Talos API from a healthy member, a follower where there is one. " +
+			"It streams from the machine through verification, compression and encryption into the store; the resource exists once the checksum of the " +
+			"stream and every page of the database were verified and the store confirmed size and checksum. After a failure nothing is stored.\n\n" +
+			"A new snapshot is taken in place when `triggers`, the place, `encryption`, `compression` or `include_secrets` change, when `schedule` says " +
+			"that one is due, and when the stored one is gone or is not what was stored. The former ones stay, as `retain` says. Beside each snapshot lies a " +
+			"record in clear text (`.json`) with versions, sizes and checksums.\n\nA snapshot holds every Secret of the cluster. Encrypt it, and " +
+			"use one resource for a cluster in a place: `retain` of one counts the snapshots of the other.",
+		Attributes: etcdBackupAttributes(ctx),
+	}
+}
+
+func (r *EtcdBackupResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config EtcdBackupModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(config.validate(ctx)...)
+	}
+}
+
+func (r *EtcdBackupResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan, given EtcdBackupModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
+
+	ctx, cancel := tf.DeadlineOf(ctx, plan.Timeouts, tf.OpCreate, &resp.Diagnostics)
+	defer cancel()
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(r.take(ctx, &plan, given)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	// What was given and not planned is write-only, and not for state.
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, ownKeyKey, tf.PrivateTruth(given.place().OwnKey()))...)
+}
+
+// Read asks the store whether it holds the snapshot, where it can: write-only credentials
+// are not there to be read with. The plan looks then.
+func (r *EtcdBackupResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state EtcdBackupModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	ctx, cancel := tf.DeadlineOf(ctx, state.Timeouts, tf.OpRead, &resp.Diagnostics)
+	defer cancel()
+
+	own := tf.Remembers(ctx, req.Private, ownKeyKey, &resp.Diagnostics)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	looked := false
+
+	if !r.Stores.Unknown && (!own || r.Stores.Given()) {
+		looked = r.refreshStatus(ctx, &state, &resp.Diagnostics)
+	}
+
+	switch {
+	case state.Status.ValueString() == statusStored && state.overdue(time.Now()):
+		state.Status = types.StringValue(statusDue)
+	case state.Status.ValueString() == statusDue && !state.overdue(time.Now()):
+		state.Status = types.StringValue(statusStored)
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, lookedKey, tf.PrivateTruth(looked))...)
+}
+
+// refreshStatus looks at the store, and says whether that was possible.
+func (r *EtcdBackupResource) refreshStatus(ctx context.Context, state *EtcdBackupModel, diags *diag.Diagnostics) bool {
+	from := state.place()
+
+	status, err := r.look(ctx, *state, from)
+	if err != nil {
+		diags.Append(notLooked(*state, from, err))
+
+		return false
+	}
+
+	if status != statusStored {
+		diags.Append(drifted(*state, from, status))
+	}
+
+	state.Status = types.StringValue(status)
+
+	return true
+}
+
+func (r *EtcdBackupResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state, given EtcdBackupModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
+
+	ctx, cancel := tf.DeadlineOf(ctx, plan.Timeouts, tf.OpUpdate, &resp.Diagnostics)
+	defer cancel()
+
+	imported := tf.Remembers(ctx, req.Private, importedKey, &resp.Diagnostics)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	takes, diags := r.takesNow(ctx, plan, state, given, imported)
+	resp.Diagnostics.Append(diags...)
+
+	switch {
+	case resp.Diagnostics.HasError():
+		return
+	case takes:
+		resp.Diagnostics.Append(r.take(ctx, &plan, given)...)
+	default:
+		resp.Diagnostics.Append(r.keep(ctx, &plan, state, given)...)
+	}
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, ownKeyKey, tf.PrivateTruth(given.place().OwnKey()))...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedKey, tf.PrivateFalse)...)
+}
+
+// Delete deletes the snapshot if that is wanted, and what lies beside it.
+func (r *EtcdBackupResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state EtcdBackupModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	ctx, cancel := tf.DeadlineOf(ctx, state.Timeouts, tf.OpDelete, &resp.Diagnostics)
+	defer cancel()
+
+	own := tf.Remembers(ctx, req.Private, ownKeyKey, &resp.Diagnostics)
+
+	if resp.Diagnostics.HasError() || !state.DeleteOnDestroy.ValueBool() {
+		return
+	}
+
+	if err := r.Remove(ctx, state); err != nil {
+		from := state.place()
+		cause, remedy := from.Trouble(err)
+
+		next := "Destroying again is safe. To leave the snapshot where it is, set delete_on_destroy = false and apply before."
+		if own && !r.Stores.Given() {
+			next = "The access key of the resource is write-only, and not there when it is destroyed. Give the credentials in s3 of the provider. " + next
+		}
+
+		resp.Diagnostics.Append(tf.Unable("delete", "backup", tf.Report{
+			Attempted: "delete " + state.Key.ValueString() + " from " + from.String(), Cause: cause,
+			Now: []string{"the snapshot may still be there"}, Next: strings.TrimSpace(remedy + " " + next),
+		}))
+	}
+}
+
+func (r *EtcdBackupResource) Remove(ctx context.Context, state EtcdBackupModel) error {
+	handle, _ := machines.HandleFrom(ctx, state.Cluster)
+	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
+
+	bundle, err := pki.Parse([]byte(handle.Secrets.ValueString()))
+	if err != nil {
+		return err
+	}
+
+	from := state.place()
+
+	ctx, opened, err := from.Open(ctx, r.Stores)
+	if err != nil {
+		return err
+	}
+
+	return owner{handle.Name.ValueString(), bundle.Mark()}.Archive(opened, from).Remove(ctx, state.Key.ValueString())
+}

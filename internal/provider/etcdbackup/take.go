@@ -1,0 +1,387 @@
+package etcdbackup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// Taking is the taking of one snapshot.
+type Taking struct {
+	Archive backup.Archive
+	// At names the place.
+	At      storepkg.Place
+	handle  machines.HandleModel
+	Bundle  *pki.Bundle
+	machine *talos.Fleet
+	API     *kubernetes.Client
+	// Close ends what was prepared.
+	Close   func()
+	sealing backup.Sealing
+	// Secrets is whether those of the cluster are stored, too.
+	Secrets bool
+}
+
+// take takes a snapshot, carries out the retention, and puts both into the model. given is
+// the configuration, which alone has what is write-only. After an error nothing was stored.
+func (r *EtcdBackupResource) take(ctx context.Context, m *EtcdBackupModel, given EtcdBackupModel) diag.Diagnostics {
+	handle, bundle, diags := machines.ClusterOf(ctx, m.Cluster)
+	p := machines.OfHandle(handle, "backup", &diags)
+
+	if diags.HasError() {
+		return diags
+	}
+
+	sealing, _ := given.sealing(ctx)
+	ctx = maskPassphrase(tf.MaskSecrets(ctx, handle.Secrets.ValueString()), sealing.Passphrase)
+	to := given.place()
+
+	ctx, t, err := r.Prepare(ctx, p, to, handle, bundle)
+	if err != nil {
+		return append(diags, notTaken(ctx, to, err))
+	}
+
+	defer t.Close()
+
+	t.sealing, t.Secrets = sealing, m.sealedWithSecrets()
+
+	leave, unswept := r.ready(ctx, t)
+	if unswept.HasError() {
+		return append(diags, unswept...)
+	}
+
+	defer leave()
+
+	record, problems := r.fromMembers(ctx, p, t)
+	if record == nil {
+		return append(diags, notTaken(ctx, t.At, errors.Join(problems...)))
+	}
+
+	diags.Append(unswept...)
+
+	if len(problems) > 0 {
+		diags.Append(notWell(problems))
+	}
+
+	tflog.Info(ctx, "took a backup of etcd", map[string]any{"key": record.Key, "member": record.Member, "size": record.Size})
+
+	m.ID = types.StringValue(t.Archive.Cluster)
+	m.record(*record)
+	m.due(record.At)
+	m.Kept = types.Int64Null()
+
+	left, err := t.retain(ctx, m.retention(ctx), record.Key)
+	if err != nil {
+		diags.Append(notRetained(t.At, err))
+	} else {
+		m.Kept = types.Int64Value(left)
+	}
+
+	return diags
+}
+
+// Prepare makes all that a taking needs. It asks nobody.
+func (r *EtcdBackupResource) Prepare(ctx context.Context, p machines.Pool, to storepkg.Place, handle machines.HandleModel, bundle *pki.Bundle) (context.Context, *Taking, error) {
+	ctx, opened, err := to.Open(ctx, r.Stores)
+	if err != nil {
+		return ctx, nil, err
+	}
+
+	// What is asked of the machines changes nothing.
+	reading := *r.ProviderData
+	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
+
+	c, err := reading.ClientsOf(ctx, p, machines.RecordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	if err != nil {
+		return ctx, nil, err
+	}
+
+	o := owner{handle.Name.ValueString(), bundle.Mark()}
+
+	return ctx, &Taking{Archive: o.Archive(opened, to), At: to, handle: handle, Bundle: bundle, machine: c.Machines, API: c.API, Close: c.Close}, nil
+}
+
+// ready waits for the turn of the taking, and removes what killed runs left half stored. Its
+// warnings are those of a snapshot that was stored.
+func (r *EtcdBackupResource) ready(ctx context.Context, t *Taking) (leave func(), diags diag.Diagnostics) {
+	alone, leave, err := TakeTurn(ctx, r.ConfiguredResource.ProviderData, t)
+	if err != nil {
+		return nil, diag.Diagnostics{notTaken(ctx, t.At, err)}
+	}
+
+	before := time.Now()
+	if !alone {
+		// Another computer may be storing one right now; that takes no day.
+		before = before.Add(-24 * time.Hour)
+	}
+
+	removed, err := t.Archive.Sweep(ctx, before)
+	if err != nil && ctx.Err() == nil {
+		cause, _ := t.At.Trouble(err)
+		next := "The snapshot was taken all the same."
+
+		if t.At.Bucket.Bucket != "" {
+			next += " Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket abort them."
+		}
+
+		diags.Append(tf.Unsettled("Half stored backups were not looked for", tf.Report{
+			Attempted: "remove what interrupted runs left half stored in " + t.At.String(), Cause: cause, Next: next,
+		}.String()))
+	}
+
+	if removed > 0 {
+		tflog.Info(ctx, "removed what interrupted runs left half stored", map[string]any{"count": removed})
+	}
+
+	return leave, diags
+}
+
+// fromMembers takes the snapshot from the first member that can give it; nil when none can.
+// The problems are those of members, also of such that another one stood in for.
+func (r *EtcdBackupResource) fromMembers(ctx context.Context, p machines.Pool, t *Taking) (*backup.Record, []error) {
+	looking, cancel := context.WithTimeout(ctx, machines.LookLimit)
+	givers, problems := t.givers(looking, p)
+
+	facts := backup.Facts{KubernetesVersion: t.handle.KubernetesVersion.ValueString()}
+	if version, err := t.API.Version(looking); err == nil {
+		facts.KubernetesVersion = version
+	}
+
+	cancel()
+
+	for _, g := range givers {
+		facts.Member, facts.TalosVersion = g.Name, g.TalosVersion
+
+		record, blame, err := t.From(ctx, g, facts)
+		if err == nil {
+			return &record, problems
+		}
+
+		problems = append(problems, fmt.Errorf("%s: %w", g.Name, err))
+
+		if !blame || ctx.Err() != nil {
+			break
+		}
+	}
+
+	return nil, problems
+}
+
+// From takes the snapshot from one member. blame is whether the member is the reason for an
+// error, so that another one may do better.
+func (t *Taking) From(ctx context.Context, g Giver, facts backup.Facts) (record backup.Record, blame bool, err error) {
+	request := backup.Request{At: time.Now(), Facts: facts, Sealing: t.sealing}
+
+	if t.Secrets {
+		if request.Secrets, err = t.secretsFile(facts); err != nil {
+			return backup.Record{}, false, err
+		}
+	}
+
+	machine := t.machine.Machine(cluster.Machine{Name: g.Address, Role: cluster.ControlPlane, Address: g.Address})
+
+	request.Source = func(ctx context.Context, to io.Writer) error {
+		w := &witness{Writer: to}
+		err := machine.EtcdSnapshot(ctx, w)
+		blame = err != nil && w.err == nil && ctx.Err() == nil
+
+		return err
+	}
+
+	record, err = t.Archive.Take(ctx, request)
+
+	// Of two runs of which one could not ask for the lease, the one that has it sweeps, as it
+	// begins, what the other is storing.
+	if vanished(err) && ctx.Err() == nil {
+		tflog.Warn(ctx, "what was being stored is gone, perhaps another run swept it; storing it again", map[string]any{"error": err.Error()})
+
+		request.At = time.Now()
+		record, err = t.Archive.Take(ctx, request)
+	}
+
+	blame = blame || errors.Is(err, backup.ErrIncomplete) || errors.Is(err, backup.ErrDamaged)
+
+	return record, blame, err
+}
+
+// vanished is whether a store lost what was being stored: an upload, or a file without a name.
+func vanished(err error) bool {
+	return errors.Is(err, store.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
+}
+
+// witness remembers whether writing failed, which is not the fault of whoever was read.
+type witness struct {
+	io.Writer
+
+	err error
+}
+
+func (w *witness) Write(data []byte) (int, error) {
+	n, err := w.Writer.Write(data)
+	if err != nil {
+		w.err = err
+	}
+
+	return n, err
+}
+
+// SecretsFile is the bundle with what else it takes to build the cluster anew.
+func (t *Taking) secretsFile(facts backup.Facts) ([]byte, error) {
+	bundle, err := t.Bundle.YAML()
+	if err != nil {
+		return nil, err
+	}
+
+	return fmt.Appendf(nil, "# Secrets of the Talos cluster %q, in the format of `talosctl gen secrets`.\n# endpoint: %q\n# talos_version: %q\n"+
+		"# kubernetes_version: %q\n# version_contract: %q\n%s", t.Archive.Cluster, t.handle.Endpoint.ValueString(), facts.TalosVersion,
+		facts.KubernetesVersion, t.handle.VersionContract.ValueString(), bundle), nil
+}
+
+// retain carries out a retention, which never takes the snapshot just taken, and counts what is left.
+func (t *Taking) retain(ctx context.Context, r backup.Retention, current string) (int64, error) {
+	return retain(ctx, t.Archive, r, current)
+}
+
+func retain(ctx context.Context, archive backup.Archive, r backup.Retention, current string) (int64, error) {
+	left, removed, err := archive.Retain(ctx, r, current, time.Now())
+	if err != nil {
+		return 0, err
+	}
+
+	for _, key := range removed {
+		tflog.Info(ctx, "removed a backup that retain lets go", map[string]any{"key": key})
+	}
+
+	return int64(left), nil
+}
+
+// takesNow is whether an update whose plan left the snapshot open takes a new one, now that
+// everything is known.
+func (r *EtcdBackupResource) takesNow(ctx context.Context, plan, state, given EtcdBackupModel, imported bool) (bool, diag.Diagnostics) {
+	if !plan.Key.IsUnknown() {
+		return false, nil
+	}
+
+	if plan.Another(ctx, state, imported) != (tf.Verdict{}) {
+		return true, nil
+	}
+
+	// The plan may have looked at the store. Here it may take its time: a folder reads the whole file for it.
+	from := given.place()
+
+	status, err := r.look(ctx, state, from)
+	if err != nil {
+		return false, diag.Diagnostics{notTaken(ctx, from, err)}
+	}
+
+	return status != statusStored, nil
+}
+
+// keep carries out an update that takes no snapshot.
+func (r *EtcdBackupResource) keep(ctx context.Context, plan *EtcdBackupModel, state, given EtcdBackupModel) diag.Diagnostics {
+	plan.ID, plan.storedModel = state.ID, state.storedModel
+	plan.Status = types.StringValue(statusStored)
+
+	if !plan.Schedule.Equal(state.Schedule) {
+		plan.due(time.Now())
+	}
+
+	if plan.Retain.Equal(state.Retain) {
+		return nil
+	}
+
+	handle, bundle, diags := machines.ClusterOf(ctx, plan.Cluster)
+	if diags.HasError() {
+		return diags
+	}
+
+	to := given.place()
+
+	ctx, opened, err := to.Open(tf.MaskSecrets(ctx, handle.Secrets.ValueString()), r.Stores)
+	if err != nil {
+		return diag.Diagnostics{unretained(to, err)}
+	}
+
+	left, err := retain(ctx, owner{handle.Name.ValueString(), bundle.Mark()}.Archive(opened, to), plan.retention(ctx), state.Key.ValueString())
+	if err != nil {
+		return diag.Diagnostics{unretained(to, err)}
+	}
+
+	plan.Kept = types.Int64Value(left)
+
+	return nil
+}
+
+// notTaken is the error of a snapshot that was not taken.
+func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic {
+	cause, next := to.Trouble(err)
+
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		cause = append(cause, "the time of this operation ran out (see timeouts)")
+	case ctx.Err() != nil:
+		cause = append(cause, "the operation was cancelled")
+	}
+
+	return tf.Unable("take", "backup of etcd", tf.Report{
+		Attempted: "store a snapshot in " + to.String(), Cause: cause,
+		Now:  []string{"no new snapshot is stored, and earlier ones were not touched"},
+		Next: strings.TrimSpace(next + " Applying again is safe."),
+	})
+}
+
+// notWell warns of members that did not give the snapshot that another one gave: one whose
+// database is damaged may be seen nowhere else.
+func notWell(problems []error) diag.Diagnostic {
+	return tf.Unsettled("A member of etcd is not well", tf.Report{
+		Attempted: "take a snapshot from a member of etcd", Cause: strings.Split(errors.Join(problems...).Error(), "\n"),
+		Now:  []string{"the snapshot was taken, and is verified"},
+		Next: "Look after the members that are named; talosop_cluster_health tells more.",
+	}.String())
+}
+
+// notRetained warns of a retention that could not be carried out after a snapshot was taken.
+func notRetained(at storepkg.Place, err error) diag.Diagnostic {
+	cause, next := at.Trouble(err)
+
+	return tf.Unsettled("Old backups were not removed", tf.Report{
+		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
+		Now: []string{"the new snapshot is stored"}, Next: strings.TrimSpace(next + " The next snapshot tries again."),
+	}.String())
+}
+
+// unretained is the error of a changed retention that could not be carried out.
+func unretained(at storepkg.Place, err error) diag.Diagnostic {
+	cause, next := at.Trouble(err)
+
+	return tf.Unable("change", "backup of etcd", tf.Report{
+		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
+		Now: []string{"the newest snapshot was not touched"}, Next: strings.TrimSpace(next + " Applying again is safe."),
+	})
+}
+
+func maskPassphrase(ctx context.Context, passphrase string) context.Context {
+	if passphrase == "" {
+		return ctx
+	}
+
+	return tflog.MaskLogStrings(ctx, passphrase)
+}

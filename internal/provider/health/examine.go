@@ -1,0 +1,123 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// What the data sources share that look at a living cluster. They fail for mistakes in
+// the configuration and for nothing that a cluster does or does not answer.
+
+// defaultExamination bounds a look at a cluster when the user says nothing.
+const defaultExamination = 10 * time.Second
+
+// examined is how a cluster looks from outside.
+type examined struct {
+	Name string
+	want cluster.Spec
+	have cluster.Snapshot
+}
+
+// examine asks the control planes of a handle, the members of etcd and, if wanted, the
+// Kubernetes API, within a time.
+func examine(ctx context.Context, m *machines.ProviderData, value types.Object, timeout timetypes.GoDuration, withNodes bool) (examined, diag.Diagnostics) {
+	handle, bundle, diags := machines.ClusterOf(ctx, value)
+	limit := limitOf(timeout, &diags)
+	p := machines.OfHandle(handle, "cluster", &diags)
+
+	if diags.HasError() {
+		return examined{}, diags
+	}
+
+	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
+
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+
+	reading := *m
+	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
+
+	c, err := reading.ClientsOf(ctx, p, machines.RecordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	if err != nil {
+		at := path.Root("cluster")
+		if errors.As(err, &machines.EndpointError{}) {
+			at = at.AtName("endpoint")
+		}
+
+		return examined{}, append(diags, tf.UnableAt(at, "read", "cluster", tf.Report{Cause: []string{err.Error()}}))
+	}
+
+	defer c.Close()
+
+	r := &lifecycle.Runner{Fleet: machines.Fleet{Fleet: c.Machines}}
+	if withNodes {
+		r.Kubernetes = c.API
+	}
+
+	want := machines.ControlPlanesOf(p)
+
+	return examined{Name: p.Settings.Name, want: want, have: r.Examine(ctx, want)}, diags
+}
+
+func limitOf(timeout timetypes.GoDuration, diags *diag.Diagnostics) time.Duration {
+	if timeout.IsNull() || timeout.IsUnknown() {
+		return defaultExamination
+	}
+
+	limit, more := timeout.ValueGoDuration()
+	diags.Append(more...)
+
+	if !more.HasError() && limit <= 0 {
+		diags.Append(tf.Invalid(path.Root("timeout"), "timeout", "found "+tf.Quote(timeout.ValueString()),
+			"allowed is a duration of more than nothing, such as 10s or 1m", "write the time that the answers may take"))
+	}
+
+	return limit
+}
+
+// partly warns of what was asked and did not answer; nothing when all did.
+func (e examined) partly(silent []string, instead string) diag.Diagnostics {
+	if len(silent) == 0 {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Unsettled("Parts of the cluster do not answer", tf.Report{
+		Attempted: fmt.Sprintf("look at cluster %q", e.Name),
+		Cause:     silent,
+		Next:      "Nothing was changed, and nothing waits for an answer. " + instead,
+	}.String())}
+}
+
+// examinedAttributes are the arguments of the data sources that look at a cluster.
+func examinedAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"cluster": schema.SingleNestedAttribute{
+			Required: true,
+			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, `endpoint`, " +
+				"`secrets` and `talos_endpoints`. While the handle is not wholly known, as when the cluster is being made, it is read during the apply; with `depends_on` on the " +
+				"workers, after them.",
+			Attributes: tf.DataSourceAttributes(machines.ObservedHandle()),
+		},
+		"timeout": schema.StringAttribute{
+			Optional:   true,
+			CustomType: timetypes.GoDurationType{},
+			MarkdownDescription: "Time that all answers together may take, such as `5s` or `1m`. Who has not answered by then counts as silent; nothing is waited for beyond " +
+				"that. Default: `10s`.",
+		},
+	}
+}

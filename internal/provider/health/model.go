@@ -1,0 +1,70 @@
+package health
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+type clusterHealthModel struct {
+	Cluster    types.Object         `tfsdk:"cluster"`
+	Timeout    timetypes.GoDuration `tfsdk:"timeout"`
+	Healthy    types.Bool           `tfsdk:"healthy"`
+	Summary    types.String         `tfsdk:"summary"`
+	Conditions types.List           `tfsdk:"conditions"`
+}
+
+func clusterHealthAttributes() map[string]schema.Attribute {
+	attributes := examinedAttributes()
+
+	attributes["healthy"] = schema.BoolAttribute{
+		Computed:            true,
+		MarkdownDescription: "Whether every condition is `True`.",
+	}
+	attributes["summary"] = tf.Told("`Ready`; or `Degraded: ` and the conditions that are not `True`, with their reasons; or the same after `Unreachable: ` when no control " +
+		"plane and no Kubernetes API answers. For the `error_message` of a `check` block.")
+	attributes["conditions"] = schema.ListNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "The conditions, always all of them and in the same order.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"name":   tf.Told("Name of the condition, as listed above."),
+			"status": tf.Told("`True`, which is good, `False`, or `Unknown` when those who would know do not answer."),
+			"reason": tf.Told("Text for people: who is not as it should be and why, or how many are. It stays the same as long as the cluster does."),
+			"last_change": schema.StringAttribute{
+				Computed: true, CustomType: timetypes.RFC3339Type{},
+				MarkdownDescription: "When the status changed by the records of the source itself (RFC 3339, UTC), never the time of reading. Null where the source keeps no " +
+					"record, as Talos and etcd do not.",
+			},
+		}},
+	}
+
+	return attributes
+}
+
+var conditionType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"name": types.StringType, "status": types.StringType, "reason": types.StringType, "last_change": timetypes.RFC3339Type{},
+}}
+
+// Fill puts what was judged of a cluster into the model.
+func (m *clusterHealthModel) Fill(health cluster.Health) {
+	m.Healthy = types.BoolValue(health.Healthy())
+	m.Summary = types.StringValue(health.Summary())
+
+	conditions := make([]attr.Value, len(health.Conditions))
+	for i, c := range health.Conditions {
+		since := timetypes.NewRFC3339Null()
+		if !c.Since.IsZero() {
+			since = timetypes.NewRFC3339TimeValue(c.Since.UTC())
+		}
+
+		conditions[i] = types.ObjectValueMust(conditionType.AttrTypes, map[string]attr.Value{
+			"name": types.StringValue(c.Name), "status": types.StringValue(string(c.Status)), "reason": types.StringValue(c.Reason), "last_change": since,
+		})
+	}
+
+	m.Conditions = types.ListValueMust(conditionType, conditions)
+}

@@ -1,0 +1,124 @@
+package machineinfo
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+var (
+	_ datasource.DataSource              = (*MachineInfoDataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*MachineInfoDataSource)(nil)
+)
+
+func NewDataSource() datasource.DataSource { return &MachineInfoDataSource{} }
+
+// MachineInfoDataSource asks one machine once.
+type MachineInfoDataSource struct{ machines.ConfiguredDataSource }
+
+func (d *MachineInfoDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_machine_info"
+}
+
+func (d *MachineInfoDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "What one machine tells about itself: in maintenance mode, where it needs no credentials, or as a member of a cluster, with the " +
+			"handle of that cluster. Asked once, without waiting; a machine that does not answer is an error.",
+		Attributes: machineInfoAttributes(),
+	}
+}
+
+func (d *MachineInfoDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config MachineInfoModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	address := config.Address.ValueString()
+
+	host, err := tf.CanonicalHost(address)
+	if err != nil {
+		resp.Diagnostics.Append(tf.Invalid(path.Root("address"), "address", "found "+tf.Quote(address),
+			"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
+
+		return
+	}
+
+	handle, diags := machines.HandleFrom(ctx, config.Cluster)
+	resp.Diagnostics.Append(diags...)
+
+	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
+
+	options, leave, diags := d.OptionsFor(ctx, config, host)
+	resp.Diagnostics.Append(diags...)
+
+	defer leave()
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	info, err := talos.Inspect(ctx, host, options)
+	if err != nil {
+		resp.Diagnostics.Append(tf.UnableAt(path.Root("address"), "read", "machine", tf.Report{
+			Attempted: "ask the machine at " + address + " about itself", Cause: []string{err.Error()},
+			Next: "Machines that belong to a cluster only answer with its handle in cluster; all others have to be in maintenance mode.",
+		}))
+
+		return
+	}
+
+	config.Fill(info)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+}
+
+// OptionsFor adds the credentials of the handle and the way to its machines, when there is one, and the
+// fingerprint to what the Talos API is asked with. leave has to be called.
+func (d *MachineInfoDataSource) OptionsFor(
+	ctx context.Context, config MachineInfoModel, host string,
+) (options talos.Options, leave func(), diags diag.Diagnostics) {
+	options, leave = d.Talos, func() {}
+
+	if !config.Fingerprint.IsNull() {
+		options.Fingerprints = map[string][]string{host: {config.Fingerprint.ValueString()}}
+	}
+
+	if config.Cluster.IsNull() {
+		return options, leave, nil
+	}
+
+	handle, bundle, diags := machines.ClusterOf(ctx, config.Cluster)
+	if diags.HasError() {
+		return options, leave, diags
+	}
+
+	credentials, err := bundle.TalosClient([]string{machines.AdminRole}, machines.CredentialsTTL)
+	if err != nil {
+		return options, leave, append(diags, tf.Unable("read", "machine", tf.Report{Cause: []string{err.Error()}}))
+	}
+
+	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
+
+	p := machines.Pool{Object: "machine", Host: machines.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), nil)}
+	p.Settings.Name = handle.Name.ValueString()
+
+	way, err := d.RouteTo(ctx, p, machines.RecordedPool{}, bundle)
+	if err != nil {
+		return options, leave, append(diags, tf.UnableAt(path.Root("cluster"), "read", "machine", tf.Report{Cause: []string{err.Error()}}))
+	}
+
+	options.Dial = d.Along(way).Talos.Dial
+
+	return options, way.Leave, diags
+}

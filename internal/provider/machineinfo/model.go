@@ -1,0 +1,161 @@
+package machineinfo
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+type MachineInfoModel struct {
+	ID           types.String `tfsdk:"id"`
+	Address      types.String `tfsdk:"address"`
+	Cluster      types.Object `tfsdk:"cluster"`
+	Fingerprint  types.String `tfsdk:"fingerprint"`
+	Maintenance  types.Bool   `tfsdk:"maintenance"`
+	Stage        types.String `tfsdk:"stage"`
+	Ready        types.Bool   `tfsdk:"ready"`
+	TalosVersion types.String `tfsdk:"talos_version"`
+	Platform     types.String `tfsdk:"platform"`
+	Hostname     types.String `tfsdk:"hostname"`
+	Certificate  types.String `tfsdk:"certificate_fingerprint"`
+	UUID         types.String `tfsdk:"uuid"`
+	Manufacturer types.String `tfsdk:"manufacturer"`
+	ProductName  types.String `tfsdk:"product_name"`
+	SerialNumber types.String `tfsdk:"serial_number"`
+	Addresses    types.List   `tfsdk:"addresses"`
+	Disks        types.List   `tfsdk:"disks"`
+	Schematic    types.String `tfsdk:"schematic"`
+	Extensions   types.List   `tfsdk:"extensions"`
+}
+
+func machineInfoAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"id": tf.Told("The same as `address`."),
+		"address": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "IP address (v4 or v6, without brackets) or host name of the machine. Its Talos API is on port 50000.",
+		},
+		"cluster": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand. Without it only " +
+				"machines in maintenance mode answer.",
+			Attributes: tf.DataSourceAttributes(machines.ObservedHandle()),
+		},
+		"fingerprint": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Fingerprint of the certificate the machine has to show in maintenance mode, as its console prints it: base64 of the SHA-256 of its " +
+				"public key. Any other machine is refused.",
+		},
+		"maintenance": schema.BoolAttribute{
+			Computed:            true,
+			MarkdownDescription: "Whether the machine waits in maintenance mode, that is without a configuration.",
+		},
+		"stage": tf.Told("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, `running`, …"),
+		"ready": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether Talos reports the machine as ready."},
+		"talos_version": tf.Told("Talos version that runs, such as `v1.13.0`. Null in maintenance mode before Talos 1.13, " +
+			"which does not tell."),
+		"platform": tf.Told("Platform in the words of Talos, such as `metal`."),
+		"hostname": tf.Told("Host name."),
+		"certificate_fingerprint": tf.Told("Fingerprint of the certificate the machine shows, in the form of `fingerprint`. In maintenance mode it changes with " +
+			"every boot."),
+		"uuid":          tf.Told("Hardware UUID (SMBIOS), as `uuid` of a machine takes it."),
+		"manufacturer":  tf.Told("Manufacturer of the hardware."),
+		"product_name":  tf.Told("Product name of the hardware."),
+		"serial_number": tf.Told("Serial number of the hardware."),
+		"addresses": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "IP addresses of the machine, without those of pods and services.",
+		},
+		"disks": schema.ListNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "Disks that Talos could be installed to.",
+			NestedObject:        schema.NestedAttributeObject{Attributes: diskAttributes()},
+		},
+		"schematic": tf.Told("Id of the Image Factory schematic the running image was made from; null when no factory made it."),
+		"extensions": schema.ListNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "System extensions of the running image.",
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"name":    tf.Told("Name of the extension."),
+				"version": tf.Told("Version of the extension."),
+			}},
+		},
+	}
+}
+
+func diskAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"path":       tf.Told("Device, such as `/dev/sda`."),
+		"size":       schema.Int64Attribute{Computed: true, MarkdownDescription: "Size in bytes."},
+		"model":      tf.Told("Model."),
+		"serial":     tf.Told("Serial number."),
+		"wwid":       tf.Told("World-wide id."),
+		"uuid":       tf.Told("UUID."),
+		"bus_path":   tf.Told("Bus path."),
+		"transport":  tf.Told("Transport, such as `nvme`, `sata` or `virtio`."),
+		"rotational": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it is a spinning disk."},
+		"read_only":  schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it cannot be written."},
+		"system":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether Talos is installed on it."},
+		"symlinks": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Stable names, such as `/dev/disk/by-id/…`.",
+		},
+	}
+}
+
+var (
+	extensionType = types.ObjectType{AttrTypes: map[string]attr.Type{"name": types.StringType, "version": types.StringType}}
+	diskType      = types.ObjectType{AttrTypes: map[string]attr.Type{
+		"path": types.StringType, "size": types.Int64Type, "model": types.StringType, "serial": types.StringType,
+		"wwid": types.StringType, "uuid": types.StringType, "bus_path": types.StringType, "transport": types.StringType,
+		"rotational": types.BoolType, "read_only": types.BoolType, "system": types.BoolType,
+		"symlinks": types.ListType{ElemType: types.StringType},
+	}}
+)
+
+// Fill puts what a machine told into the model.
+func (m *MachineInfoModel) Fill(info talos.Info) {
+	m.ID = m.Address
+	m.Maintenance = types.BoolValue(info.Access == cluster.Maintenance)
+	m.Stage = tf.TextOrNull(string(info.Stage))
+	m.Ready = types.BoolValue(info.Ready)
+	m.TalosVersion = tf.TextOrNull(info.TalosVersion)
+	m.Platform = tf.TextOrNull(info.Platform)
+	m.Hostname = tf.TextOrNull(info.Hostname)
+	m.Certificate = tf.TextOrNull(info.Fingerprint)
+	m.UUID = tf.TextOrNull(info.UUID)
+	m.Manufacturer = tf.TextOrNull(info.Manufacturer)
+	m.ProductName = tf.TextOrNull(info.ProductName)
+	m.SerialNumber = tf.TextOrNull(info.SerialNumber)
+	m.Schematic = tf.TextOrNull(info.Schematic)
+	m.Addresses = tf.TextList(info.Addresses)
+
+	extensions := make([]attr.Value, len(info.Extensions))
+	for i, e := range info.Extensions {
+		extensions[i] = types.ObjectValueMust(extensionType.AttrTypes,
+			map[string]attr.Value{"name": types.StringValue(e.Name), "version": types.StringValue(e.Version)})
+	}
+
+	m.Extensions = types.ListValueMust(extensionType, extensions)
+
+	disks := make([]attr.Value, len(info.Disks))
+	for i, d := range info.Disks {
+		disks[i] = diskValue(d)
+	}
+
+	m.Disks = types.ListValueMust(diskType, disks)
+}
+
+func diskValue(d talos.Disk) attr.Value {
+	return types.ObjectValueMust(diskType.AttrTypes, map[string]attr.Value{
+		"path": types.StringValue(d.Path), "size": types.Int64Value(int64(d.Size)), "model": tf.TextOrNull(d.Model), "serial": tf.TextOrNull(d.Serial),
+		"wwid": tf.TextOrNull(d.WWID), "uuid": tf.TextOrNull(d.UUID), "bus_path": tf.TextOrNull(d.BusPath), "transport": tf.TextOrNull(d.Transport),
+		"rotational": types.BoolValue(d.Rotational), "read_only": types.BoolValue(d.ReadOnly), "system": types.BoolValue(d.System),
+		"symlinks": tf.TextList(d.Symlinks),
+	})
+}

@@ -1,0 +1,391 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/blang/semver/v4"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// changeModel is how a resource changes machines that run.
+type changeModel struct {
+	ApplyMode      types.String `tfsdk:"apply_mode"`
+	Drain          types.Object `tfsdk:"drain"`
+	UpgradeVia     types.List   `tfsdk:"upgrade_via"`
+	AllowDowngrade types.Bool   `tfsdk:"allow_downgrade"`
+	SnapshotFolder types.String `tfsdk:"etcd_snapshot_folder"`
+	KubernetesVia  types.List   `tfsdk:"kubernetes_upgrade_via"`
+	DrainKubelet   types.Bool   `tfsdk:"drain_before_kubelet_upgrade"`
+}
+
+type drainModel struct {
+	Enabled   types.Bool   `tfsdk:"enabled"`
+	Timeout   types.String `tfsdk:"timeout"`
+	OnTimeout types.String `tfsdk:"on_timeout"`
+}
+
+// The choices of apply_mode.
+const (
+	applyAuto = "auto"
+	applyTry  = "try"
+)
+
+// changeAttributes are those of changeModel. They have no defaults in state: leaving
+// one out means what its description says, in every version of the provider.
+func changeAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"apply_mode": schema.StringAttribute{
+			Optional:   true,
+			Validators: []validator.String{stringvalidator.OneOf(applyAuto, applyTry)},
+			MarkdownDescription: "How a changed configuration is applied to machines that run. `auto` applies it for good. `try` applies what takes no reboot on " +
+				"trial first: it is kept only when the machine is reached again under it, and reverts by itself otherwise, which undoes a " +
+				"network setting that cuts the machine off. Default: `auto`." + tf.TerraformOnly,
+		},
+		"drain": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "How Kubernetes nodes are emptied before their machines reboot, upgrade or leave. Nodes are cordoned in any case, and " +
+				"uncordoned when their machines work again. When a whole pool of workers is destroyed, Talos drains its nodes while it resets the machines, all " +
+				"at once: of these settings only `enabled` counts there." + tf.TerraformOnly,
+			Attributes: map[string]schema.Attribute{
+				"enabled": schema.BoolAttribute{
+					Optional:            true,
+					MarkdownDescription: "Whether pods are evicted before the disruption. Default: `true`." + tf.TerraformOnly,
+				},
+				"timeout": schema.StringAttribute{
+					Optional:            true,
+					Validators:          []validator.String{durationValidator{}},
+					MarkdownDescription: "Time for emptying one node, such as `90s` or `10m`. Default: `5m`." + tf.TerraformOnly,
+				},
+				"on_timeout": schema.StringAttribute{
+					Optional: true,
+					Validators: []validator.String{stringvalidator.OneOf(
+						string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))},
+					MarkdownDescription: "What happens when pods are left by then, such as those a PodDisruptionBudget protects. `fail` makes the node schedulable " +
+						"again and ends the run, `force` deletes them against their budgets, `skip` leaves them to the disruption. Default: `fail`." + tf.TerraformOnly,
+				},
+			},
+		},
+		"upgrade_via": schema.ListAttribute{
+			Optional:    true,
+			ElementType: types.StringType,
+			Validators:  []validator.List{viaValidator{}},
+			MarkdownDescription: "Talos releases to pass on upgrades across more than one minor version, such as `[\"v1.12.6\"]`; at most one of each minor " +
+				"version. Talos is upgraded from one minor version to the next, all machines one after the other before the next one. Default: the newest " +
+				"patch this version of the provider knows of (" + knownReleases() + "), and the first release of minor versions that it does not know." + tf.TerraformOnly,
+		},
+		"etcd_snapshot_folder": schema.StringAttribute{
+			Optional:   true,
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			MarkdownDescription: "Folder on the computer that runs Terraform for a snapshot of etcd, such as `./snapshots`: each apply writes one there before " +
+				"it takes the first control plane out of service or out of etcd, and takes none when the snapshot cannot be kept whole, " +
+				"with its checksum verified. The files, such as `prod-etcd-20260102T150405Z.snapshot`, hold every Secret of the cluster, are readable by their " +
+				"owner alone, and are never deleted by talosop. Default: no snapshot." + tf.TerraformOnly,
+		},
+		"allow_downgrade": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether machines may go back to an older Talos, as far as Talos supports that: one minor version at a time, and for control " +
+				"planes not across a version of etcd (1.11 to 1.10, 1.14 to 1.13); and never below the version contract of the cluster, with " +
+				"or without it: the configurations follow that. Without it a `talos_version` older than the one that runs is " +
+				"refused. So is a `kubernetes_version` with a lower patch than the one that runs; the minor version of Kubernetes never goes back, with or " +
+				"without it. Default: `false`." + tf.TerraformOnly,
+		},
+		"kubernetes_upgrade_via": schema.ListAttribute{
+			Optional:    true,
+			ElementType: types.StringType,
+			Validators:  []validator.List{kubernetesViaValidator{}},
+			MarkdownDescription: "Kubernetes releases to pass on upgrades across more than one minor version, such as `[\"v1.35.6\"]`; at most one of each " +
+				"minor version, each supported by the `talos_version` of the machines. All machines of the resource run one before the first goes on to the next. " +
+				"A change does nothing to machines that run the wanted version. It counts for the machines of this resource: set it on those of the workers, too. Default: the newest " +
+				"patch this version of the provider knows of (" + knownKubernetesReleases() + "), and the first release of minor versions that it does not know." + tf.TerraformOnly,
+		},
+		"drain_before_kubelet_upgrade": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether a node is cordoned and drained, as `drain` says, before the kubelet of its machine changes, and uncordoned afterwards. " +
+				"A kubelet that restarts leaves its pods running, so that an upgrade of Kubernetes needs no drain; some storage and device plugins do. A change does nothing to " +
+				"machines by itself, and it counts for the machines of this resource alone. Default: `false`." + tf.TerraformOnly,
+		},
+	}
+}
+
+// knownReleases lists the releases that upgrades pass, for texts.
+func knownReleases() string {
+	var names []string
+
+	newest, _ := machineconfig.ReadTalosVersion(defaultTalosVersion)
+	for _, release := range machineconfig.Releases(newest, nil) {
+		names = append(names, "`"+release.String()+"`")
+	}
+
+	return strings.Join(names, ", ")
+}
+
+// knownKubernetesReleases is knownReleases for Kubernetes.
+func knownKubernetesReleases() string {
+	var names []string
+
+	for _, release := range machineconfig.KnownKubernetesReleases() {
+		names = append(names, "`"+release.String()+"`")
+	}
+
+	return strings.Join(names, ", ")
+}
+
+// kubernetesChange says what another version of Kubernetes does.
+const kubernetesChange = "A change upgrades Kubernetes on the machines that run, after Talos, and one minor version after the other: images are pulled " +
+	"everywhere, then kube-apiserver, kube-controller-manager and kube-scheduler change control plane by control plane, then kube-proxy, then the kubelets, " +
+	"those of workers as `max_unavailable` allows, and at last the bootstrap manifests. Nothing reboots: static pods, kube-proxy and add-ons whose manifests changed restart, all other pods keep running. The repositories and suffixes of images " +
+	"that patches set are kept. A minor version never goes back; `allow_downgrade` permits a lower patch, and what an upgrade began and could not finish is taken back " +
+	"by the version before."
+
+// manifestsAttribute tells which bootstrap manifests a cluster has.
+func manifestsAttribute() schema.StringAttribute {
+	return schema.StringAttribute{
+		Computed: true,
+		MarkdownDescription: "Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, the cluster got last: from Talos when it was made, and " +
+			"from upgrades of `kubernetes_version` afterwards. Null on workers.",
+	}
+}
+
+// maxUnavailableAttribute bounds how many workers are disrupted at once.
+func maxUnavailableAttribute() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:   true,
+		Validators: []validator.String{budgetValidator{}},
+		MarkdownDescription: "How many workers of the pool may be out of service at once, those that are so for other reasons included: a number, or a share " +
+			"such as `20%`, rounded down and at least one. Control planes always change one at a time. Default: `1`." + tf.TerraformOnly,
+	}
+}
+
+// untoldChange is what a resource says of changes when the user says nothing.
+func untoldChange() changeModel {
+	drain, ok := changeAttributes()["drain"].(schema.SingleNestedAttribute)
+	if !ok {
+		panic("provider: drain is not a nested attribute")
+	}
+
+	return changeModel{
+		ApplyMode: types.StringNull(), Drain: types.ObjectNull(tf.ObjectOf(drain.Attributes).AttrTypes),
+		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), SnapshotFolder: types.StringNull(),
+		KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
+	}
+}
+
+// changes is how machines that run are changed, in plain values.
+type changes struct {
+	try            bool
+	drain          drainChoice
+	via            []machineconfig.TalosVersion
+	allowDowngrade bool
+	// snapshots is the folder for snapshots of etcd; empty for none.
+	snapshots string
+	// kubernetesVia are releases of Kubernetes that upgrades pass, and drainKubelet whether
+	// nodes are drained for their kubelets.
+	kubernetesVia []machineconfig.KubernetesVersion
+	drainKubelet  bool
+	// Unknown is true when any of it is not known yet.
+	Unknown bool
+}
+
+// drainChoice is what the user says about draining; zero values leave it to the policy.
+type drainChoice struct {
+	skip      bool
+	Timeout   time.Duration
+	onTimeout cluster.DrainTimeout
+}
+
+// change puts what a model says about changes into a pool.
+func (m changeModel) change(ctx context.Context, p *Pool) {
+	r := &tf.Reader{}
+
+	p.changes.try = r.Text(m.ApplyMode) == applyTry
+	p.changes.allowDowngrade = r.Truth(m.AllowDowngrade, false)
+	p.changes.snapshots = r.Text(m.SnapshotFolder)
+	p.changes.drainKubelet = r.Truth(m.DrainKubelet, false)
+
+	for _, text := range r.Texts(m.UpgradeVia) {
+		if v, err := machineconfig.ParseTalosVersion(text); err == nil {
+			p.changes.via = append(p.changes.via, v)
+		}
+	}
+
+	for _, text := range r.Texts(m.KubernetesVia) {
+		if v, err := machineconfig.ParseKubernetesVersion(text); err == nil {
+			p.changes.kubernetesVia = append(p.changes.kubernetesVia, v)
+		}
+	}
+
+	if drain, ok := tf.Object[drainModel](ctx, r, m.Drain); ok {
+		p.changes.drain.skip = !r.Truth(drain.Enabled, true)
+		p.changes.drain.onTimeout = cluster.DrainTimeout(r.Text(drain.OnTimeout))
+		p.changes.drain.Timeout, _ = time.ParseDuration(r.Text(drain.Timeout)) // its validator speaks of mistakes
+	}
+
+	p.changes.Unknown = r.Unknown
+	p.Unknown = p.Unknown || r.Unknown
+}
+
+// Policy is a policy with what the user says about changes.
+func (p Pool) Policy(base cluster.Policy) cluster.Policy {
+	base.TryConfig = p.changes.try
+	base.Drain.Skip = p.changes.drain.skip
+	base.DrainForKubelet = p.changes.drainKubelet
+
+	if p.changes.drain.Timeout > 0 {
+		base.Drain.Timeout = p.changes.drain.Timeout
+	}
+
+	if p.changes.drain.onTimeout != "" {
+		base.Drain.OnTimeout = p.changes.drain.onTimeout
+	}
+
+	return base
+}
+
+// budgetPattern is a number or a percentage, without leading zeros.
+var budgetPattern = regexp.MustCompile(`^([1-9][0-9]{0,4})(%?)$`)
+
+// readBudget reads max_unavailable; ok is false when it is neither a number nor a share.
+func readBudget(text string) (b cluster.Budget, ok bool) {
+	if text == "" {
+		return b, true
+	}
+
+	parts := budgetPattern.FindStringSubmatch(text)
+	if parts == nil {
+		return b, false
+	}
+
+	number, err := strconv.Atoi(parts[1])
+
+	switch {
+	case err != nil:
+		return b, false
+	case parts[2] == "":
+		return cluster.Budget{Count: number}, true
+	default:
+		return cluster.Budget{Percent: number}, number <= 100
+	}
+}
+
+// budgetValidator accepts what readBudget reads.
+type budgetValidator struct{}
+
+func (budgetValidator) Description(context.Context) string {
+	return "value must be a number of at least 1, or a percentage from 1% to 100%"
+}
+
+func (v budgetValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (budgetValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+
+	if _, ok := readBudget(req.ConfigValue.ValueString()); !ok || req.ConfigValue.ValueString() == "" {
+		resp.Diagnostics.Append(tf.Invalid(req.Path, "max_unavailable", "found "+tf.Quote(req.ConfigValue.ValueString()),
+			`allowed is a number of at least 1, or a share from "1%" to "100%"`, "leave it out to change one worker at a time"))
+	}
+}
+
+// durationValidator accepts durations that are longer than nothing.
+type durationValidator struct{}
+
+func (durationValidator) Description(context.Context) string {
+	return "value must be a duration such as 90s or 10m"
+}
+
+func (v durationValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (durationValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+
+	if d, err := time.ParseDuration(req.ConfigValue.ValueString()); err != nil || d <= 0 {
+		resp.Diagnostics.Append(tf.Invalid(req.Path, "duration", "found "+tf.Quote(req.ConfigValue.ValueString()),
+			"allowed is a number with a unit, such as 90s, 10m or 1h30m", "write the time that one node gets"))
+	}
+}
+
+// viaValidator accepts releases of Talos, one of each minor version. It is for lists, so
+// that two elements can be compared.
+type viaValidator struct{}
+
+func (viaValidator) Description(context.Context) string {
+	return "value must be Talos versions such as v1.12.6, at most one of each minor version"
+}
+
+func (v viaValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (viaValidator) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	resp.Diagnostics.Append(validateVia(req, "upgrade_via", func(text string) (semver.Version, error) {
+		v, err := machineconfig.ParseTalosVersion(text)
+
+		return v.Version, err
+	})...)
+}
+
+// kubernetesViaValidator is viaValidator for releases of Kubernetes.
+type kubernetesViaValidator struct{}
+
+func (kubernetesViaValidator) Description(context.Context) string {
+	return "value must be Kubernetes versions such as v1.35.6, at most one of each minor version"
+}
+
+func (v kubernetesViaValidator) MarkdownDescription(ctx context.Context) string {
+	return v.Description(ctx)
+}
+
+func (kubernetesViaValidator) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	resp.Diagnostics.Append(validateVia(req, "kubernetes_upgrade_via", func(text string) (semver.Version, error) {
+		v, err := machineconfig.ParseKubernetesVersion(text)
+
+		return v.Version, err
+	})...)
+}
+
+// validateVia checks that a list has one release of each minor version. Releases that are
+// not known yet are passed over.
+func validateVia(req validator.ListRequest, name string, parse func(string) (semver.Version, error)) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	seen := map[uint64]semver.Version{}
+
+	for i, element := range req.ConfigValue.Elements() {
+		text, ok := element.(types.String)
+		if !ok || text.IsNull() || text.IsUnknown() {
+			continue
+		}
+
+		at := req.Path.AtListIndex(i)
+
+		v, err := parse(text.ValueString())
+		if err != nil {
+			diags.Append(tf.MistakesAt(at, name, err)...)
+
+			continue
+		}
+
+		if other, twice := seen[v.Minor]; twice {
+			diags.Append(tf.Invalid(at, name, fmt.Sprintf("found v%s beside v%s", v, other),
+				"allowed is one release of each minor version", "remove one of the two"))
+		}
+
+		seen[v.Minor] = v
+	}
+
+	return diags
+}

@@ -1,0 +1,79 @@
+package machines
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// clusterFrom is the model of a whole cluster as its machines describe it.
+func clusterFrom(
+	ctx context.Context, request ImportRequest, file SecretsFile, planes map[string]recognised, pools map[string]map[string]recognised,
+) (ClusterModel, diag.Diagnostics) {
+	settings, machines, err := SettingsOfAll(planes, file)
+	if err != nil {
+		return ClusterModel{}, importFailed("read the configurations of the control planes", err, "")
+	}
+
+	plane, diags := poolFrom(ctx, request.ControlPlane, machines, planes, true)
+	handle, more := handleOf(ctx, settings)
+	diags.Append(more...)
+
+	model := ClusterModel{LifeModel: plane.LifeModel, settingsModel: settingsFrom(handle, file, settings), TalosVersion: plane.TalosVersion}
+	model.ID = handle.Name
+
+	block, more := types.ObjectValueFrom(ctx, blockType(), plane.asBlock())
+	diags.Append(more...)
+
+	model.ControlPlane = block
+	values := map[string]attr.Value{}
+
+	for _, name := range sortedNames(pools) {
+		_, machines, err := SettingsOfAll(pools[name], file)
+		if err != nil {
+			return model, append(diags, importFailed("read the configurations of the workers", err, "")...)
+		}
+
+		pool, more := poolFrom(ctx, request.Workers[name], machines, pools[name], true)
+		diags.Append(more...)
+
+		workers := workersModel{machinesModel: pool.asBlock(), TalosVersion: pool.TalosVersion}
+		if workers.TalosVersion.Equal(model.TalosVersion) {
+			workers.TalosVersion = types.StringNull()
+		}
+
+		value, more := types.ObjectValueFrom(ctx, workersType(), workers)
+		diags.Append(more...)
+
+		values[name] = value
+	}
+
+	model.Workers = types.MapNull(types.ObjectType{AttrTypes: workersType()})
+	if len(values) > 0 {
+		model.Workers = types.MapValueMust(types.ObjectType{AttrTypes: workersType()}, values)
+	}
+
+	return model, diags
+}
+
+// asBlock is the machines of a pool as a block of talosop_cluster has them, in which
+// defaults are left out.
+func (m poolModel) asBlock() machinesModel {
+	block := m.machinesModel
+	block.ConfigPatches = types.ListNull(types.StringType)
+
+	if block.Platform.ValueString() == metalMode {
+		block.Platform = types.StringNull()
+	}
+
+	return block
+}
+
+func blockType() map[string]attr.Type { return tf.ObjectOf(blockAttributes("", "")).AttrTypes }
+
+func workersType() map[string]attr.Type {
+	return tf.ObjectOf(workersAttribute().NestedObject.Attributes).AttrTypes
+}

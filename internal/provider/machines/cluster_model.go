@@ -1,0 +1,297 @@
+package machines
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+type ClusterModel struct {
+	LifeModel
+	settingsModel
+
+	TalosVersion types.String `tfsdk:"talos_version"`
+	ControlPlane types.Object `tfsdk:"control_plane"`
+	Workers      types.Map    `tfsdk:"workers"`
+}
+
+// workersModel is one pool of workers of a cluster.
+type workersModel struct {
+	machinesModel
+
+	TalosVersion   types.String `tfsdk:"talos_version"`
+	MaxUnavailable types.String `tfsdk:"max_unavailable"`
+}
+
+// wholeCluster names the resource in messages.
+const wholeCluster = "cluster"
+
+func (m ClusterModel) life() LifeModel { return m.withSettings(m.LifeModel) }
+
+func (m *ClusterModel) setLife(life LifeModel) {
+	m.LifeModel = life
+	m.setFrom(life)
+}
+
+// handle describes the cluster for other resources, as far as the plan knows it.
+func (m ClusterModel) handle(ctx context.Context) HandleModel {
+	endpoints := types.ListUnknown(types.StringType)
+
+	if plane, ok := tf.Object[machinesModel](ctx, &tf.Reader{}, m.ControlPlane); ok {
+		endpoints = m.talosEndpoints(ctx, plane)
+	}
+
+	return m.handleAs(m.TalosVersion, m.Phase, endpoints)
+}
+
+func (m *ClusterModel) align(given ClusterModel, state *ClusterModel) {
+	var before *settingsModel
+	if state != nil {
+		before = &state.settingsModel
+	}
+
+	m.pinContract(given.settingsModel, before, m.TalosVersion)
+	m.pinEndpoint(given.settingsModel)
+}
+
+// derive fills the cluster handle from the model.
+func (m *ClusterModel) derive(ctx context.Context) diag.Diagnostics {
+	m.ID = m.Name
+
+	return m.exportAs(ctx, m.handle(ctx))
+}
+
+// Pool reads the model as machines of both roles in one cluster.
+func (m ClusterModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
+	r := &tf.Reader{}
+	groups := m.groups(ctx, r)
+
+	p, diags := poolOf(ctx, m.handle(ctx), m.Host, groups...)
+	m.schedule(&p)
+	p.declared.resource, p.declared.modeAt = true, path.Root("mode")
+	m.change(ctx, &p)
+
+	diags = append(diags, m.restore(ctx, &p)...)
+
+	p.Object = wholeCluster
+	p.unnamed = p.unnamed || r.Unknown
+	p.Unknown = p.Unknown || r.Unknown
+
+	return p, append(r.Diags, diags...)
+}
+
+// groups lists the blocks of machines, the control plane first. Blocks that are
+// unknown as a whole are left out, which the reader remembers.
+func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*Group {
+	var groups []*Group
+
+	at, versionAt := path.Root("control_plane"), path.Root("talos_version")
+
+	if plane, ok := tf.Object[machinesModel](ctx, r, m.ControlPlane); ok {
+		groups = append(groups, &Group{machinesModel: plane, Role: cluster.ControlPlane, At: at, TalosVersion: m.TalosVersion, versionAt: versionAt})
+	}
+
+	pools := tf.Objects[workersModel](ctx, r, m.Workers)
+
+	for _, name := range sortedNames(pools) {
+		at := path.Root("workers").AtMapKey(name)
+		g := &Group{
+			machinesModel: pools[name].machinesModel, Role: cluster.Worker, At: at, Prefix: name + PoolSeparator,
+			Pool: name, maxUnavailable: pools[name].MaxUnavailable, TalosVersion: m.TalosVersion, versionAt: versionAt,
+		}
+
+		if own := pools[name].TalosVersion; !own.IsNull() {
+			g.TalosVersion, g.versionAt = own, at.AtName("talos_version")
+		}
+
+		groups = append(groups, g)
+	}
+
+	return groups
+}
+
+// seenMeta puts what META of the members holds in place of what state says about it.
+func (m *ClusterModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+	plane, diags := withMachines(ctx, m.ControlPlane, func(machines types.Map) (types.Map, diag.Diagnostics) {
+		return withMeta(ctx, "", machines, want, have)
+	})
+
+	pools := map[string]attr.Value{}
+
+	for name, block := range m.Workers.Elements() {
+		pool, more := withMachines(ctx, block, func(machines types.Map) (types.Map, diag.Diagnostics) {
+			return withMeta(ctx, name+PoolSeparator, machines, want, have)
+		})
+		diags.Append(more...)
+
+		pools[name] = pool
+	}
+
+	diags.Append(m.setBlocks(ctx, plane, pools, m.Workers)...)
+
+	return diags
+}
+
+// settleUpdate puts the outcome of an update into the model that is stored, as that
+// of resources with one role does.
+func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state ClusterModel) diag.Diagnostics {
+	life := m.life()
+	life.settle(done, plan.life(), state.life())
+	m.setLife(life)
+
+	switch {
+	case !done.halted():
+		return nil
+	case plan.Mode.ValueString() == ContainerMode:
+		return m.hold(ctx, done, plan, state)
+	}
+
+	plane, diags := withMachines(ctx, state.ControlPlane, func(machines types.Map) (types.Map, diag.Diagnostics) {
+		return done.joined(ctx, "", machines, machinesOf(plan.ControlPlane))
+	})
+
+	pools := map[string]attr.Value{}
+
+	for name := range mergedKeys(state.Workers, plan.Workers) {
+		block, stored := state.Workers.Elements()[name]
+		wanted := plan.Workers.Elements()[name]
+		recorded := machinesOf(block)
+
+		if !stored {
+			block = wanted
+		}
+
+		pool, more := withMachines(ctx, block, func(types.Map) (types.Map, diag.Diagnostics) {
+			return done.joined(ctx, name+PoolSeparator, recorded, machinesOf(wanted))
+		})
+		diags.Append(more...)
+
+		// A pool is stored while any of its machines is ours.
+		if len(machinesOf(pool).Elements()) > 0 {
+			pools[name] = pool
+		}
+	}
+
+	diags.Append(m.setBlocks(ctx, plane, pools, state.Workers)...)
+
+	return diags
+}
+
+// hold is settleUpdate for machines in containers: how many of each group there may be.
+func (m *ClusterModel) hold(ctx context.Context, done run, plan, state ClusterModel) diag.Diagnostics {
+	plane, diags := withReplicas(ctx, state.ControlPlane, done.hold(&Group{Role: cluster.ControlPlane}, replicasOf(state.ControlPlane), replicasOf(plan.ControlPlane)))
+	pools := map[string]attr.Value{}
+
+	for name := range mergedKeys(state.Workers, plan.Workers) {
+		block, stored := state.Workers.Elements()[name]
+		wanted, listed := plan.Workers.Elements()[name]
+		held := done.hold(&Group{Role: cluster.Worker, Prefix: name + PoolSeparator}, replicasOf(block), replicasOf(wanted))
+
+		if !stored {
+			block = wanted
+		}
+
+		pool, more := withReplicas(ctx, block, held)
+		diags.Append(more...)
+
+		// A pool is stored while it is wanted, or any of its machines is there.
+		if listed || held.ValueInt64() > 0 {
+			pools[name] = pool
+		}
+	}
+
+	diags.Append(m.setBlocks(ctx, plane, pools, state.Workers)...)
+
+	return diags
+}
+
+// replicasOf reads how many machines in containers a block has; null when it is not there.
+func replicasOf(block attr.Value) types.Int64 {
+	if object, ok := block.(types.Object); ok {
+		if replicas, ok := object.Attributes()["replicas"].(types.Int64); ok {
+			return replicas
+		}
+	}
+
+	return types.Int64Null()
+}
+
+// withReplicas returns a block with another number of machines in containers.
+func withReplicas(ctx context.Context, block attr.Value, replicas types.Int64) (types.Object, diag.Diagnostics) {
+	object, ok := block.(types.Object)
+	if !ok || object.IsNull() || object.IsUnknown() {
+		return object, nil
+	}
+
+	values := object.Attributes()
+	values["replicas"] = replicas
+
+	return types.ObjectValue(object.AttributeTypes(ctx), values)
+}
+
+// mergedKeys is the keys of two maps.
+func mergedKeys(a, b types.Map) map[string]bool {
+	keys := map[string]bool{}
+
+	for _, m := range []types.Map{a, b} {
+		for key := range m.Elements() {
+			keys[key] = true
+		}
+	}
+
+	return keys
+}
+
+// setBlocks stores the machines. Without pools the map stays what it was: null and
+// empty mean the same.
+func (m *ClusterModel) setBlocks(ctx context.Context, plane types.Object, pools map[string]attr.Value, was types.Map) diag.Diagnostics {
+	m.ControlPlane, m.Workers = plane, was
+
+	if len(pools) == 0 && len(was.Elements()) == 0 {
+		return nil
+	}
+
+	workers, diags := types.MapValue(was.ElementType(ctx), pools)
+	m.Workers = workers
+
+	return diags
+}
+
+// machinesOf reads the machines of a block; there are none when it is not there.
+func machinesOf(block attr.Value) types.Map {
+	if object, ok := block.(types.Object); ok {
+		if machines, ok := object.Attributes()["machines"].(types.Map); ok {
+			return machines
+		}
+	}
+
+	return types.MapNull(types.ObjectType{AttrTypes: machineType()})
+}
+
+// withMachines returns a block with other machines.
+func withMachines(
+	ctx context.Context, block attr.Value, change func(types.Map) (types.Map, diag.Diagnostics),
+) (types.Object, diag.Diagnostics) {
+	object, ok := block.(types.Object)
+	if !ok || object.IsNull() || object.IsUnknown() {
+		return object, nil
+	}
+
+	machines, diags := change(machinesOf(object))
+	if diags.HasError() {
+		return object, diags
+	}
+
+	values := object.Attributes()
+	values["machines"] = machines
+
+	changed, more := types.ObjectValue(object.AttributeTypes(ctx), values)
+
+	return changed, append(diags, more...)
+}

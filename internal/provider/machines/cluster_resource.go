@@ -1,0 +1,92 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ resource.Resource                   = (*clusterResource)(nil)
+	_ resource.ResourceWithConfigure      = (*clusterResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*clusterResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*clusterResource)(nil)
+	_ resource.ResourceWithImportState    = (*clusterResource)(nil)
+)
+
+func NewClusterResource() resource.Resource {
+	return &clusterResource{machinesResource[ClusterModel, *ClusterModel]{kind: "talosop_cluster"}}
+}
+
+// clusterResource makes a whole cluster: control plane and workers in one run, so
+// that workers install while the control plane bootstraps.
+type clusterResource struct {
+	machinesResource[ClusterModel, *ClusterModel]
+}
+
+func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A whole cluster in one resource: its control plane and its pools of workers, from machines that wait in maintenance mode to nodes " +
+			"that are registered (and Ready, unless `cni` is `none`). Workers are installed while the control plane bootstraps. For stacks in which control " +
+			"plane and workers are apart, use `talosop_control_plane` and `talosop_worker`; the latter also joins workers to a cluster of this resource.\n\n" +
+			"A create that was begun and could not finish is stored with its `phase` and a warning, and the next apply goes on; use a postcondition on " +
+			"`phase` to make the run fail all the same. Destroying the resource resets all machines into maintenance mode, unless `on_destroy` is `preserve`.",
+		Attributes: clusterResourceAttributes(ctx),
+	}
+}
+
+func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	request, bundle, diags := readImport(req.ID, importOfCluster)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx = tf.MaskSecrets(ctx, bundle.Text)
+
+	planes, diags := r.Recognise(ctx, request.ControlPlane, bundle, cluster.ControlPlane)
+	resp.Diagnostics.Append(diags...)
+
+	all := map[string]recognised{}
+	maps.Copy(all, planes)
+
+	pools := map[string]map[string]recognised{}
+
+	for _, name := range sortedNames(request.Workers) {
+		found, diags := r.Recognise(ctx, request.Workers[name], bundle, cluster.Worker)
+		resp.Diagnostics.Append(diags...)
+
+		pools[name] = found
+		for key, machine := range found {
+			all[name+PoolSeparator+key] = machine
+		}
+	}
+
+	if err := errors.Join(listedTwice(all)...); err != nil {
+		resp.Diagnostics.Append(importFailed("compare the machines", err, "List each machine once.")...)
+	}
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	model, diags := clusterFrom(ctx, request, bundle, planes, pools)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	life := model.life()
+	resp.Diagnostics.Append(r.adopt(ctx, &life, model.Pool)...)
+	model.setLife(life)
+	resp.Diagnostics.Append(model.derive(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}

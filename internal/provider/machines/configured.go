@@ -1,0 +1,47 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// ConfiguredResource is a resource's hold of the provider data, nil before the provider is configured.
+type ConfiguredResource struct{ *ProviderData }
+
+// Configure implements resource.ResourceWithConfigure.
+func (c *ConfiguredResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
+}
+
+// ConfiguredDataSource is a data source's hold of the provider data, nil before the provider is configured.
+type ConfiguredDataSource struct{ *ProviderData }
+
+// Configure implements datasource.DataSourceWithConfigure.
+func (c *ConfiguredDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
+}
+
+// ConfiguredEphemeral is an ephemeral resource's hold of the provider data, nil before the provider is configured.
+type ConfiguredEphemeral struct{ *ProviderData }
+
+// Configure implements ephemeral.EphemeralResourceWithConfigure.
+func (c *ConfiguredEphemeral) Configure(_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse) {
+	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
+}
+
+// providerDataOf takes the provider data that Configure was given, nil for none: the framework also configures before the
+// provider is.
+func providerDataOf(data any, diags *diag.Diagnostics) *ProviderData {
+	m, ok := data.(*ProviderData)
+	if !ok && data != nil {
+		diags.Append(tf.Bug(fmt.Sprintf("the provider handed out a %T", data)))
+	}
+
+	return m
+}

@@ -1,0 +1,168 @@
+package machines
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Credentials are of use where programs on this machine can reach what they are for. The APIs of a cluster in containers have names
+// that only its host cluster resolves: programs are led there by what the host exposes, or through a tunnel
+// that is there as long as the ephemeral resource is open.
+
+// Entrance is how programs on this machine reach an API.
+type Entrance struct {
+	// Address is host:port.
+	Address string
+	// Name is the one that the certificate of the API has, where that is not the host of the address.
+	Name string
+	// tunnel is what the address leads through; nil for what is exposed.
+	tunnel *tunnel
+}
+
+// EntranceTo finds the way to the Kubernetes API of a cluster in containers; nil where its endpoint is to be taken as it is.
+func (m *ProviderData) EntranceTo(ctx context.Context, handle HandleModel, bundle *pki.Bundle) (*Entrance, diag.Diagnostics) {
+	var diags diag.Diagnostics
+
+	p := OfHandle(handle, "cluster", &diags)
+	if m == nil || p.Host == nil || diags.HasError() {
+		return nil, diags
+	}
+
+	endpoint, err := url.Parse(p.Settings.Endpoint)
+	if err != nil {
+		return nil, nil // which is told of where it is used
+	}
+
+	way, err := m.RouteTo(ctx, p, RecordedPool{}, bundle)
+	if err != nil {
+		return nil, append(diags, tf.Unable("reach", "cluster", tf.Report{Cause: []string{err.Error()}}))
+	}
+
+	// An endpoint that the user chose is one that the user reaches; and so are names of the host in the host.
+	if endpoint.Hostname() != way.Spec.EndpointHost() || m.Host.Under(p.Host.connection).inCluster {
+		way.Leave()
+
+		return nil, nil
+	}
+
+	// The handle does not tell of what kind the Service is. Without an answer there is the tunnel all the same.
+	way.Spec.Endpoint = &workload.EndpointService{}
+
+	looking, cancel := context.WithTimeout(ctx, hostLimit)
+	defer cancel()
+
+	switch address, err := way.Host.ExternalEndpoint(looking, way.Spec); {
+	case err != nil:
+		tflog.Warn(ctx, "nothing is known to be exposed of the cluster, and a local port leads there", map[string]any{"reason": err.Error()})
+	case address != "":
+		way.Leave()
+
+		return &Entrance{Address: address, Name: endpoint.Hostname()}, nil
+	}
+
+	return m.dig(ctx, way, endpoint.Hostname(), endpoint.Host, withPort(p.Endpoints, "6443")...)
+}
+
+// TalosEntranceTo is entranceTo for the Talos API of the control planes.
+func (m *ProviderData) TalosEntranceTo(ctx context.Context, handle HandleModel, bundle *pki.Bundle) (*Entrance, diag.Diagnostics) {
+	var diags diag.Diagnostics
+
+	p := OfHandle(handle, "cluster", &diags)
+	if m == nil || p.Host == nil || len(p.Endpoints) == 0 || m.Host.Under(p.Host.connection).inCluster || diags.HasError() {
+		return nil, diags
+	}
+
+	way, err := m.RouteTo(ctx, p, RecordedPool{}, bundle)
+	if err != nil {
+		return nil, append(diags, tf.Unable("reach", "machines", tf.Report{Cause: []string{err.Error()}}))
+	}
+
+	targets := withPort(p.Endpoints, "50000")
+
+	return m.dig(ctx, way, "", targets[0], targets[1:]...)
+}
+
+// dig opens a tunnel along a route, to the first target that answers.
+func (m *ProviderData) dig(ctx context.Context, way route, name, first string, others ...string) (*Entrance, diag.Diagnostics) {
+	opened, err := openTunnel(ctx, way.dial(), way.Leave, append([]string{first}, others...)...)
+	if err != nil {
+		way.Leave()
+
+		return nil, diag.Diagnostics{tf.Unable("reach", "cluster", tf.Report{Cause: []string{err.Error()}})}
+	}
+
+	m.tunnels.keep(opened)
+
+	return &Entrance{Address: opened.Address(), Name: name, tunnel: opened}, nil
+}
+
+func withPort(hosts []string, port string) []string {
+	var out []string
+	for _, h := range hosts {
+		out = append(out, net.JoinHostPort(strings.Trim(h, "[]"), port))
+	}
+
+	return out
+}
+
+// tunnelKey is where an ephemeral resource remembers its tunnel, for the end of it.
+const tunnelKey = "tunnel"
+
+// Remember stores the tunnel of an entrance with an ephemeral resource; one that cannot be is closed.
+func (e *Entrance) Remember(ctx context.Context, resp *ephemeral.OpenResponse, m *ProviderData) {
+	if e == nil || e.tunnel == nil {
+		return
+	}
+
+	encoded, err := json.Marshal(e.Address)
+	if err != nil {
+		resp.Diagnostics.Append(tf.Bug("the address of a tunnel is " + e.Address))
+	} else {
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, tunnelKey, encoded)...)
+	}
+
+	if resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(m.Fill(e.Address)...)
+	}
+}
+
+// Close implements ephemeral.EphemeralResourceWithClose: it ends the tunnel, and with it the connections through it.
+func (c *ConfiguredEphemeral) Close(ctx context.Context, req ephemeral.CloseRequest, resp *ephemeral.CloseResponse) {
+	encoded, diags := req.Private.GetKey(ctx, tunnelKey)
+	resp.Diagnostics.Append(diags...)
+
+	if len(encoded) == 0 || c.ProviderData == nil {
+		return
+	}
+
+	var address string
+	if err := json.Unmarshal(encoded, &address); err != nil {
+		resp.Diagnostics.Append(tf.Bug("the private state has a tunnel of " + string(encoded)))
+
+		return
+	}
+
+	resp.Diagnostics.Append(c.Fill(address)...)
+}
+
+// Fill closes a tunnel.
+func (m *ProviderData) Fill(address string) diag.Diagnostics {
+	if err := m.tunnels.Close(address); err != nil {
+		return diag.Diagnostics{tf.Unsettled("A local port stays open", tf.Report{
+			Attempted: "close " + address + ", which led to the cluster", Cause: []string{err.Error()}, Next: "It ends with the process of the provider.",
+		}.String())}
+	}
+
+	return nil
+}

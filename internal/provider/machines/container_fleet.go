@@ -1,0 +1,325 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// In a container cluster the API of the host stands where the power button, the disk and the
+// cable stand on metal: it says whether a machine exists and which boot it is in, and it is what
+// restarts, replaces and removes it. All else is asked of the machine's own Talos.
+
+// Host is what is asked of a host cluster.
+type Host interface {
+	Check(ctx context.Context, spec workload.Spec) ([]preflight.Finding, error)
+	Ensure(ctx context.Context, spec workload.Spec) error
+	Observe(ctx context.Context, spec workload.Spec) (workload.Observation, error)
+	Replace(ctx context.Context, spec workload.Spec, machine string) error
+	Restart(ctx context.Context, spec workload.Spec, machine string) error
+	Wipe(ctx context.Context, spec workload.Spec, machine string) error
+	Remove(ctx context.Context, spec workload.Spec, machine string) error
+	RemoveShared(ctx context.Context, spec workload.Spec) error
+	Dial(spec workload.Spec) func(ctx context.Context, network, address string) (net.Conn, error)
+	ExternalEndpoint(ctx context.Context, spec workload.Spec) (string, error)
+	Close()
+}
+
+var _ Host = (*hostcluster.Host)(nil)
+
+// ContainerFleet reaches machines that are pods. inner reaches their Talos.
+type ContainerFleet struct {
+	Inner lifecycle.Fleet
+	Watch *hostWatch
+}
+
+// Machine implements [lifecycle.Fleet]. A machine that the host does not know, such as a control
+// plane of another resource, is what its Talos says alone.
+func (f ContainerFleet) Machine(m cluster.Machine) lifecycle.Machine {
+	api := f.Inner.Machine(m)
+
+	if _, ours := f.Watch.Spec.Machine(m.Name); !ours {
+		return api
+	}
+
+	return &containerMachine{Machine: api, Name: m.Name, Watch: f.Watch}
+}
+
+var _ lifecycle.Volumes = (*containerMachine)(nil)
+
+// containerMachine is a machine in a pod.
+type containerMachine struct {
+	lifecycle.Machine
+
+	Name  string
+	Watch *hostWatch
+}
+
+// Observe asks the host before the machine, never the other way round: a restart in between
+// then shows as one that is still to come, and not as one that the machine has survived.
+func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
+	seen, err := m.Watch.look(ctx, time.Now().Add(-m.Watch.fresh))
+	if err != nil {
+		return cluster.MachineState{Access: cluster.Unreachable, Cause: hostSilent(err)}
+	}
+
+	pod := seen.Machines[m.Name]
+
+	switch {
+	case !pod.Exists:
+		return cluster.MachineState{Access: cluster.Gone, Cause: "the host cluster has no StatefulSet, no pod and no volumes of it"}
+	case pod.Container == "":
+		return m.Watch.stopped(m.Name, pod)
+	}
+
+	state := m.Machine.Observe(ctx)
+	asked := time.Now()
+
+	// What the machine said may come from after a restart that the first look did not show yet.
+	if m.Watch.changed(m.Name, pod.Container) {
+		again, err := m.Watch.look(ctx, asked)
+		if err != nil {
+			return cluster.MachineState{Access: cluster.Unreachable, Cause: hostSilent(err)}
+		}
+
+		if now := again.Machines[m.Name]; now.Container != pod.Container {
+			return onHost(cluster.MachineState{Access: cluster.Unreachable, Cause: "it was restarted just now"}, now)
+		}
+	}
+
+	if state.Answers() {
+		m.Watch.Saw(m.Name, pod.Container, state.TalosVersion)
+	}
+
+	return onHost(state, pod)
+}
+
+// hostSilent is the cause of machines that the host says nothing about.
+func hostSilent(err error) string { return "the host cluster does not answer: " + err.Error() }
+
+// onHost adds what the host knows of a machine to what its Talos said.
+func onHost(state cluster.MachineState, pod workload.MachineState) cluster.MachineState {
+	state.BootID, state.VolumesLost = pod.Container, pod.VolumesLost
+	state.Current = pod.Exists && len(pod.Outdated) == 0
+
+	if len(pod.PodIPs) > 0 {
+		state.Addresses = pod.PodIPs
+
+		// Behind it is the pod of now, so that a member that is known by it is reached.
+		if pod.PeerAddress.IsValid() {
+			state.Addresses = append(slices.Clone(pod.PodIPs), pod.PeerAddress.String())
+		}
+	}
+
+	if !state.Answers() && pod.Diagnosis != "" {
+		state.Cause = strings.TrimSuffix(pod.Diagnosis+"; "+state.Cause, "; ")
+	}
+
+	return state
+}
+
+// PullImage does nothing: the host pulls an image for a pod that is to run with it.
+func (m *containerMachine) PullImage(context.Context, string) error { return nil }
+
+// Upgrade gives the machine a pod with another image, and with what else its pod is wanted to
+// have. It returns when the old pod is gone; the volumes stay.
+func (m *containerMachine) Upgrade(ctx context.Context, image, _ string, confirm func(context.Context) error) error {
+	if err := confirm(ctx); err != nil {
+		return err
+	}
+
+	return m.change(func() error { return m.Watch.Host.Replace(ctx, withImage(m.Watch.Spec, m.Name, image), m.Name) })
+}
+
+// Reboot restarts Talos in the pod, which keeps its address, and gives it a new pod of the same
+// kind where Talos does not take that. A configuration that was staged is in its volume, and is what
+// the machine begins with in either case. Without volumes a new pod would be a blank machine, so
+// that it then is a permanent error.
+func (m *containerMachine) Reboot(ctx context.Context, uuid string) error {
+	return m.change(func() error {
+		err := m.Machine.Reboot(ctx, uuid)
+		if !errors.Is(err, talos.ErrUnsupported) {
+			return err
+		}
+
+		if own, _ := m.Watch.Spec.Machine(m.Name); own.Pod.Storage.Ephemeral {
+			return wait.Permanent(fmt.Errorf("%s has to be restarted, which its Talos does not do in the pod that it has, and all that it holds would go with "+
+				"its pod (storage.ephemeral): take the change back, or delete the pod yourself and apply again, and the machine joins anew with nothing on it, "+
+				"which a cluster of one control plane does not survive: %w", m.Name, err))
+		}
+
+		return m.Watch.Host.Restart(ctx, m.Watch.Spec, m.Name)
+	})
+}
+
+// Reset removes the machine's pod, its volumes and all else that the host has of it. Its
+// caller has drained it and taken it out of etcd, where that was to be done.
+func (m *containerMachine) Reset(ctx context.Context, _ bool) error {
+	return m.change(func() error { return m.Watch.Host.Remove(ctx, m.Watch.Spec, m.Name) })
+}
+
+// ReplaceVolumes implements [lifecycle.Volumes].
+func (m *containerMachine) ReplaceVolumes(ctx context.Context) error {
+	seen, err := m.Watch.look(ctx, time.Now())
+	if err != nil {
+		return fmt.Errorf("look at the volumes of %s: %w", m.Name, err)
+	}
+
+	if !seen.Machines[m.Name].VolumesLost {
+		return wait.Permanent(fmt.Errorf("the volumes of %s are not lost: the host cluster can use them again", m.Name))
+	}
+
+	return m.change(func() error { return m.Watch.Host.Wipe(ctx, m.Watch.Spec, m.Name) })
+}
+
+// change makes a change on the host. What was seen before it is not looked at any more.
+func (m *containerMachine) change(carryOut func() error) error {
+	defer m.Watch.forget()
+
+	return carryOut()
+}
+
+// withImage is a spec in which a machine has another image.
+func withImage(spec workload.Spec, machine, image string) workload.Spec {
+	machines := append([]workload.Machine(nil), spec.Machines...)
+
+	for i := range machines {
+		if machines[i].Name == machine {
+			machines[i].Image = image
+		}
+	}
+
+	spec.Machines = machines
+
+	return spec
+}
+
+// hostWatch looks at the host for all machines of a run at once. It is safe for concurrent use.
+type hostWatch struct {
+	Host Host
+	// Spec has all machines of the run, those that are to go among them.
+	Spec workload.Spec
+	// fresh is how old an observation may be that serves another machine, and limit what one
+	// may take.
+	fresh, limit time.Duration
+
+	Mu sync.Mutex
+	// last is the newest look, which may be under way.
+	last *hostLook
+	// containers are those that machines answered from last, and versions the Talos in them.
+	containers, versions map[string]string
+}
+
+// hostLook is one observation.
+type hostLook struct {
+	begun time.Time
+	ended chan struct{}
+	Seen  workload.Observation
+	err   error
+	// cut is set when whoever looked was called off, which says nothing about the host.
+	cut bool
+}
+
+func NewHostWatch(h Host, spec workload.Spec, fresh time.Duration) *hostWatch {
+	return &hostWatch{Host: h, Spec: spec, fresh: fresh, limit: hostLimit, containers: map[string]string{}, versions: map[string]string{}}
+}
+
+// hostLimit bounds one look at a host cluster.
+const hostLimit = 15 * time.Second
+
+// look returns an observation that began at that time or later. Callers share it.
+func (w *hostWatch) look(ctx context.Context, since time.Time) (workload.Observation, error) {
+	for {
+		look, own := w.begin(since)
+		if own {
+			w.carryOut(ctx, look)
+		}
+
+		select {
+		case <-look.ended:
+		case <-ctx.Done():
+			return workload.Observation{}, context.Cause(ctx)
+		}
+
+		if !look.cut || ctx.Err() != nil {
+			return look.Seen, look.err
+		}
+
+		w.forget()
+	}
+}
+
+// begin finds a look that is new enough, or begins one that the caller carries out.
+func (w *hostWatch) begin(since time.Time) (look *hostLook, own bool) {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+
+	if w.last != nil && !w.last.begun.Before(since) {
+		return w.last, false
+	}
+
+	w.last = &hostLook{begun: time.Now(), ended: make(chan struct{})}
+
+	return w.last, true
+}
+
+func (w *hostWatch) carryOut(ctx context.Context, look *hostLook) {
+	defer close(look.ended)
+
+	looking, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("no answer within %s", w.limit))
+	defer cancel()
+
+	look.Seen, look.err = w.Host.Observe(looking, w.Spec)
+	look.cut = ctx.Err() != nil
+}
+
+// forget makes the next look a new one.
+func (w *hostWatch) forget() {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+
+	w.last = nil
+}
+
+// changed reports whether a machine runs in another container than when it answered last.
+func (w *hostWatch) changed(machine, container string) bool {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+
+	last, known := w.containers[machine]
+
+	return known && last != container
+}
+
+func (w *hostWatch) Saw(machine, container, version string) {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+
+	w.containers[machine], w.versions[machine] = container, version
+}
+
+// stopped describes a machine in whose pod nothing runs.
+func (w *hostWatch) stopped(machine string, pod workload.MachineState) cluster.MachineState {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+
+	cause := "its pod does not run"
+	if pod.Diagnosis != "" {
+		cause = "" // it says more
+	}
+
+	return onHost(cluster.MachineState{Access: cluster.Unreachable, Stopped: true, Cause: cause, TalosVersion: w.versions[machine]}, pod)
+}

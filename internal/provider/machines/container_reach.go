@@ -1,0 +1,244 @@
+package machines
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// dialer makes TCP connections.
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// route is how the machines of a pool and their Kubernetes API are reached: directly, or through the host
+// cluster whose pods they are. leave has to be called when nobody uses it any more.
+type route struct {
+	// Host is nil on metal; spec is what it is told of the machines, those that leave among them.
+	Host  Host
+	Spec  workload.Spec
+	Leave func()
+	// ran are the releases that machines ran last, as recorded.
+	ran map[string]string
+}
+
+// dial makes connections along the route; nil is directly.
+func (r route) dial() dialer {
+	if r.Host == nil {
+		return nil
+	}
+
+	return r.Host.Dial(r.Spec)
+}
+
+// hostAwayError is that there is no connection to a host cluster, which was not asked anything.
+type hostAwayError struct{ error }
+
+func (e *hostAwayError) Unwrap() error { return e.error }
+
+// forewarnAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only operations that
+// have a configuration, which reads and destroys have not, get there.
+func (m *ProviderData) forewarnAway(p Pool) diag.Diagnostics {
+	own := p.Host.connection
+	if len(own.Content) == 0 || own.Path != "" || own.inCluster || m.Host.Given() || m.Host.Unknown {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Doubtful(path.Root("host").AtName("kubeconfig"), "way to the host cluster",
+		"nothing leads to the host cluster but this kubeconfig, which is write-only and in no state",
+		"A refresh will not see the machines, and a destroy will fail",
+		"Give the kubeconfig in the host block of the provider, or set kubeconfig_path or in_cluster")}
+}
+
+// hostUnread warns that a refresh did not get to the host.
+func hostUnread(p Pool, away *hostAwayError) diag.Diagnostic {
+	return tf.Unsettled("The host cluster was not read", tf.Report{
+		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
+		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
+		Next: "See that `host` of the resource or of the provider leads to the host cluster whenever Terraform runs: an apply that changes machines, and a " +
+			"destroy, need it.",
+	}.String())
+}
+
+// RouteTo finds the way to the machines of a pool. It asks nobody.
+func (m *ProviderData) RouteTo(ctx context.Context, p Pool, recorded RecordedPool, bundle *pki.Bundle) (route, error) {
+	return m.routeAs(ctx, p, recorded, bundle.Mark())
+}
+
+// routeAs is routeTo for a cluster that is known by its mark alone, which is empty before there is one.
+func (m *ProviderData) routeAs(ctx context.Context, p Pool, recorded RecordedPool, mark string) (route, error) {
+	if p.Host == nil {
+		return route{Leave: func() {}}, nil
+	}
+
+	connection := m.Host.Under(p.Host.connection)
+	if !connection.Given() {
+		return route{}, &hostAwayError{errNoConnection}
+	}
+
+	joined, leave, err := m.Hosts.Join(hostcluster.Options{
+		Kubeconfig: connection.Kubeconfig, InCluster: connection.inCluster,
+		Progress: func(message string) { tflog.Info(ctx, message) },
+	})
+	if err != nil {
+		return route{}, &hostAwayError{err}
+	}
+
+	recorded.removed = slices.Concat(recorded.removed, recorded.left)
+
+	ran := map[string]string{}
+	for name, m := range recorded.Machines {
+		ran[name] = m.TalosVersion
+	}
+
+	return route{Host: joined, Spec: p.HostSpec(recorded, mark), Leave: leave, ran: ran}, nil
+}
+
+// clients are the APIs of the machines of a pool and of their Kubernetes.
+type clients struct {
+	Machines *talos.Fleet
+	API      *kubernetes.Client
+	route    route
+}
+
+func (c clients) Close() {
+	c.Machines.Close()
+	c.API.Close()
+	c.route.Leave()
+}
+
+// ClientsOf prepares them; close has to be called. It asks nobody.
+func (m *ProviderData) ClientsOf(ctx context.Context, p Pool, recorded RecordedPool, bundle *pki.Bundle, o kubernetes.Options) (clients, error) {
+	way, err := m.RouteTo(ctx, p, recorded, bundle)
+	if err != nil {
+		return clients{}, err
+	}
+
+	o.Dial = way.dial()
+
+	machines, err := m.Along(way).FleetOf(p, bundle)
+	if err != nil {
+		way.Leave()
+
+		return clients{}, err
+	}
+
+	api, err := KubernetesOf(p, bundle, o)
+	if err != nil {
+		machines.Close()
+		way.Leave()
+
+		return clients{}, EndpointError{err}
+	}
+
+	return clients{machines, api, way}, nil
+}
+
+// EndpointError is about the endpoint of the Kubernetes API, as it was written.
+type EndpointError struct{ error }
+
+func (e EndpointError) Unwrap() error { return e.error }
+
+// fleetFor is the machines behind clients as a run sees them.
+func (m *ProviderData) fleetFor(c clients) lifecycle.Fleet {
+	if c.route.Host == nil {
+		return Fleet{c.Machines}
+	}
+
+	watch := NewHostWatch(c.route.Host, c.route.Spec, cmp.Or(m.Interval, lifecycle.DefaultInterval))
+	maps.Copy(watch.versions, c.route.ran)
+
+	return ContainerFleet{Inner: Fleet{c.Machines}, Watch: watch}
+}
+
+// Along is provider data whose connections to machines go along a route.
+func (m *ProviderData) Along(r route) *ProviderData {
+	if r.Host == nil {
+		return m
+	}
+
+	bound := *m
+	bound.Talos.Dial = r.dial()
+
+	return &bound
+}
+
+// wanted is the spec of the machines that are to stay.
+func (r route) wanted(p Pool) workload.Spec {
+	spec := r.Spec
+	spec.Machines = slices.DeleteFunc(slices.Clone(spec.Machines), func(m workload.Machine) bool {
+		_, wanted := p.Machines[m.Name]
+
+		return !wanted
+	})
+
+	return spec
+}
+
+// outdated says, machine by machine, what pods have to be replaced for. Another Talos is no such thing: it is an
+// upgrade, with rules of its own. Unless it does not start, and is not what the machine ran: then it is the wrong one.
+func (r route) outdated(ctx context.Context, seen workload.Observation) (map[string]string, error) {
+	spec, upgrades := r.Spec, false
+
+	for _, m := range spec.Machines {
+		pod := seen.Machines[m.Name]
+		if otherTag(pod.Image, m.Image) && (pod.Container != "" || tagOf(pod.Image) == r.ran[m.Name]) {
+			spec, upgrades = withImage(spec, m.Name, pod.Image), true
+		}
+	}
+
+	if upgrades {
+		var err error
+		if seen, err = r.Host.Observe(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
+
+	reasons := map[string]string{}
+
+	for name, pod := range seen.Machines {
+		if len(pod.Outdated) > 0 {
+			reasons[name] = strings.Join(workload.Lines(pod.Outdated), "; ")
+		}
+	}
+
+	return reasons, nil
+}
+
+// tagOf is empty for an image that has none.
+func tagOf(text string) string {
+	reference, err := image.ParseReference(text)
+	if err != nil {
+		return ""
+	}
+
+	return reference.Tag
+}
+
+// otherTag is whether two images differ in their tags alone.
+func otherTag(a, b string) bool {
+	first, errA := image.ParseReference(a)
+	second, errB := image.ParseReference(b)
+
+	if errA != nil || errB != nil || first.Tag == second.Tag {
+		return false
+	}
+
+	first.Tag, second.Tag = "", ""
+
+	return first == second
+}

@@ -1,0 +1,332 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// What a run on machines in containers does on their host cluster before and after its steps: what
+// machines need is there before the first of them is looked at, and nothing is left of a cluster
+// that ended.
+
+// furnish makes and repairs what the machines of a pool need on the host cluster, once that is
+// known to be possible. made is whether the host has anything of them, so that the outcome has to be remembered.
+// Pods are left as they are: to replace one is a step.
+func (s *session) furnish(ctx context.Context, recorded RecordedPool) (made bool, err error) {
+	if s.route.Host == nil {
+		return false, nil
+	}
+
+	wanted := s.route.wanted(s.Pool)
+
+	before, err := s.firstLook(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	made = present(before)
+
+	if lacks(before, wanted) {
+		if err := checkHost(ctx, s.route.Host, wanted); err != nil {
+			return made, err
+		}
+	}
+
+	if err := s.route.Host.Ensure(ctx, wanted); err != nil {
+		return s.present(ctx, before), fmt.Errorf("make what the machines need on the host cluster: %w", err)
+	}
+
+	s.furnished = true
+
+	if err := s.findPeers(ctx, recorded, before); err != nil {
+		return true, err
+	}
+
+	reasons, err := s.route.outdated(ctx, before)
+	if err != nil {
+		return true, &hostSilentError{err}
+	}
+
+	for i, m := range s.want.Machines {
+		s.want.Machines[i].Replace = reasons[m.Name]
+	}
+
+	for _, line := range repaired(before) {
+		tflog.Info(ctx, "put right on the host cluster", map[string]any{"what": line})
+	}
+
+	return true, nil
+}
+
+// hostSilentError is that the host cluster did not answer. Nothing follows from that about the machines.
+type hostSilentError struct{ error }
+
+func (e *hostSilentError) Error() string { return hostSilent(e.error) }
+
+func (e *hostSilentError) Unwrap() error { return e.error }
+
+// firstLook observes the host once, before a run does anything there; every later call gets what the first one saw.
+func (s *session) firstLook(ctx context.Context) (workload.Observation, error) {
+	if !s.looked {
+		s.Seen, s.silent = s.look(ctx)
+		s.looked = true
+	}
+
+	return s.Seen, s.silent
+}
+
+// look observes the host.
+func (s *session) look(ctx context.Context) (workload.Observation, error) {
+	looking, cancel := context.WithTimeoutCause(ctx, hostLimit, fmt.Errorf("no answer within %s", hostLimit))
+	defer cancel()
+
+	seen, err := s.route.Host.Observe(looking, s.route.Spec)
+	if err != nil {
+		return seen, &hostSilentError{err}
+	}
+
+	return seen, nil
+}
+
+// present is whether the host has anything of the machines.
+func present(seen workload.Observation) bool {
+	for _, pod := range seen.Machines {
+		if pod.Exists {
+			return true
+		}
+	}
+
+	return false
+}
+
+// present looks again, after an attempt to make something that failed: what may be there has to be remembered.
+func (s *session) present(ctx context.Context, before workload.Observation) bool {
+	// An interrupt is no reason to forget.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hostLimit)
+	defer cancel()
+
+	seen, err := s.look(ctx)
+
+	return err != nil || present(seen) || len(seen.Missing) < len(before.Missing)
+}
+
+// lacks is whether anything has to be made.
+func lacks(seen workload.Observation, wanted workload.Spec) bool {
+	for _, m := range wanted.Machines {
+		if !seen.Machines[m.Name].Complete {
+			return true
+		}
+	}
+
+	return len(seen.Missing) > 0
+}
+
+// repaired lists what was not as it should be.
+func repaired(seen workload.Observation) []string {
+	drift := slices.Clone(seen.Drift)
+	for _, name := range sortedNames(seen.Machines) {
+		if seen.Machines[name].Exists {
+			drift = append(drift, seen.Machines[name].Drift...)
+		}
+	}
+
+	return workload.Lines(drift)
+}
+
+// unfurnished is how a run ended that could not begin. What the host has of the machines is looked after by the next one.
+func (s *session) unfurnished(recorded RecordedPool, made bool, err error) run {
+	if !made {
+		return run{err: err}
+	}
+
+	return s.ended(recorded, lifecycle.Result{Touched: true}, err)
+}
+
+// hostAnswers is nil when it does, and where there is none: without it nothing can be removed, and no machine that
+// is silent is known to be gone.
+func (s *session) hostAnswers(ctx context.Context) error {
+	if s.route.Host == nil {
+		return nil
+	}
+
+	_, err := s.firstLook(ctx)
+
+	return err
+}
+
+// clearHost removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources may stay,
+// as one says that preserves its machines.
+func (s *session) clearHost(ctx context.Context) (left *workload.WorkersLeftError, err error) {
+	if s.route.Host == nil || !s.Pool.takesCluster() {
+		return nil, nil
+	}
+
+	err = s.route.Host.RemoveShared(ctx, s.route.Spec)
+	if errors.As(err, &left) {
+		return left, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("remove what the machines shared on the host cluster: %w", err)
+	}
+
+	return nil, nil
+}
+
+// workersLeft warns of workers that have no cluster any more.
+func (r run) workersLeft() diag.Diagnostics {
+	if r.workers == nil {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Unsettled("Workers are left on the host cluster", fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
+		"still in namespace %s, where nothing talks to them, and so the namespace stays, too. To remove them: kubectl delete "+
+		"statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", tf.Describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
+}
+
+// HostReport is what a refresh finds out about machines in containers from their host cluster.
+type HostReport struct {
+	// drift is what of their objects is not as it should be, and pods what those are made of that are as they should
+	// be; both by machine.
+	drift map[string]HostDrift
+	pods  map[string]string
+	// Peers are the addresses at which the etcd of control planes is found that are configured from now on.
+	Peers map[string]netip.Addr
+	// strays are called as on the host, and removed are the machines that are to leave.
+	strays  []string
+	removed []cluster.Machine
+}
+
+// HostReport looks at the host, or at what was seen of it since a time. It is nil on metal, and where the host does not answer.
+func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
+	machines, ok := s.runner.Fleet.(ContainerFleet)
+	if !ok {
+		return nil
+	}
+
+	seen, err := machines.Watch.look(ctx, since)
+	if err != nil {
+		return nil // which is told of each of its machines
+	}
+
+	reasons, err := s.route.outdated(ctx, seen)
+	if err != nil {
+		return nil
+	}
+
+	found := &HostReport{
+		drift: map[string]HostDrift{}, pods: map[string]string{}, Peers: peersIn(seen),
+		strays: seen.Strays, removed: s.want.Removed,
+	}
+	wanted := s.route.wanted(s.Pool)
+
+	for i, m := range wanted.Machines {
+		pod := seen.Machines[m.Name]
+		repairs := pod.Drift
+
+		// What machines share is told with the first of them.
+		if i == 0 {
+			repairs = slices.Concat(seen.Missing, seen.Drift, repairs)
+		}
+
+		found.drift[m.Name] = HostDrift{
+			Repairs: workload.Lines(repairs), VolumesLost: pod.VolumesLost, Replace: reasons[m.Name], Stays: workload.Lines(pod.Stays),
+		}
+
+		if reasons[m.Name] == "" && pod.Exists {
+			found.pods[m.Name] = podDigest(wanted, m.Name)
+		}
+	}
+
+	return found
+}
+
+// podDigest is "" where a pod cannot be told from others.
+func podDigest(spec workload.Spec, machine string) string {
+	digest, err := workload.PodDigest(spec, machine)
+	if err != nil {
+		return "" // it then counts as one that is not as talosop made it
+	}
+
+	return digest
+}
+
+// in puts a report into what was observed of machines; prior is what was before. Without a report that stays as it is.
+func (h *HostReport) in(observed, prior types.Map) types.Map {
+	if h == nil {
+		return observed
+	}
+
+	values := observed.Elements()
+	recordStrays(values, h.removed)
+	h.RecordPeers(values, prior)
+
+	for name, drift := range h.drift {
+		object, ok := values[name].(types.Object)
+		if !ok {
+			continue
+		}
+
+		last, _ := object.Attributes()["drift"].(types.List)
+		known, _ := tf.KnownStrings(last)
+		kept := append(slices.DeleteFunc(known, isHostDrift), drift.Lines()...)
+		values[name] = WithValue(WithValue(object, "drift", tf.TextList(kept)), "pod_digest", tf.TextOrNull(h.pods[name]))
+	}
+
+	return types.MapValueMust(ObservedType(), values)
+}
+
+// leftAlone warns of what differs and stays as it is.
+func (h *HostReport) leftAlone() diag.Diagnostics {
+	if h == nil {
+		return nil
+	}
+
+	var lines []string
+
+	for _, name := range sortedNames(h.drift) {
+		for _, line := range h.drift[name].Stays {
+			lines = append(lines, "\n  - "+name+": "+line)
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Unsettled("Volumes of machines differ, and are left as they are", "No apply puts this right, because the host cluster does not let the "+
+		"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted lets every "+
+		"apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
+}
+
+// podsOf is what the pods are made of that a run left as they are wanted.
+func (s *session) podsOf(have cluster.Snapshot) map[string]string {
+	if s.route.Host == nil {
+		return nil
+	}
+
+	pods := map[string]string{}
+
+	wanted := s.route.wanted(s.Pool)
+	for _, m := range wanted.Machines {
+		if have.Machines[m.Name].Current {
+			pods[m.Name] = podDigest(wanted, m.Name)
+		}
+	}
+
+	return pods
+}

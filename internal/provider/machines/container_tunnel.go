@@ -1,0 +1,156 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+)
+
+// tunnel lets programs on this machine reach a cluster that only its host cluster can reach: it
+// listens on a port of the loopback interface, and what connects there is connected to the first
+// target that answers. It does not look into what passes: the programs hold the credentials, and
+// verify who answers.
+type tunnel struct {
+	listener net.Listener
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	targets  []string
+	// Leave lets go of what the tunnel leads through.
+	Leave func()
+
+	stop   context.CancelFunc
+	active sync.WaitGroup
+}
+
+// openTunnel begins to listen. Nothing is dialled before somebody connects. close has to be called.
+func openTunnel(
+	ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), leave func(), targets ...string,
+) (*tunnel, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open a port on this machine: %w", err)
+	}
+
+	// It outlives the call that opens it.
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	t := &tunnel{listener: listener, dial: dial, targets: targets, Leave: leave, stop: stop}
+
+	t.active.Go(func() { t.serve(ctx) })
+
+	return t, nil
+}
+
+// Address is where it listens, as host:port.
+func (t *tunnel) Address() string { return t.listener.Addr().String() }
+
+// Close ends the tunnel and all connections through it, and returns when they are gone.
+func (t *tunnel) Close() error {
+	t.stop()
+
+	err := t.listener.Close()
+
+	t.active.Wait()
+	t.Leave()
+
+	return err
+}
+
+func (t *tunnel) serve(ctx context.Context) {
+	for {
+		conn, err := t.listener.Accept()
+		if err != nil {
+			if ctx.Err() == nil {
+				tflog.Error(ctx, "a local port to the cluster stopped taking connections", map[string]any{"error": err.Error()})
+			}
+
+			return
+		}
+
+		t.active.Go(func() { t.carry(ctx, conn) })
+	}
+}
+
+// carry connects one program with the cluster until either side ends.
+func (t *tunnel) carry(ctx context.Context, near net.Conn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	far, err := t.reach(ctx)
+	if err != nil {
+		_ = near.Close() // the program sees a connection that ends
+
+		tflog.Warn(ctx, "a connection through the host cluster could not be made", map[string]any{"error": err.Error()})
+
+		return
+	}
+
+	ended := make(chan struct{}, 2)
+
+	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+		t.active.Go(func() {
+			// That one side goes away is how connections end.
+			_, _ = io.Copy(way[0], way[1])
+			ended <- struct{}{}
+		})
+	}
+
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+
+	_ = near.Close()
+	_ = far.Close()
+}
+
+// reach connects to the first target that takes it.
+func (t *tunnel) reach(ctx context.Context) (net.Conn, error) {
+	var problems []error
+
+	for _, target := range t.targets {
+		conn, err := t.dial(ctx, "tcp", target)
+		if err == nil {
+			return conn, nil
+		}
+
+		problems = append(problems, fmt.Errorf("%s: %w", target, err))
+	}
+
+	return nil, errors.Join(problems...)
+}
+
+// tunnels are those of a process that ephemeral resources hold open. It is safe for concurrent use.
+type tunnels struct {
+	Mu   sync.Mutex
+	Open map[string]*tunnel
+}
+
+// keep stores a tunnel under its address.
+func (t *tunnels) keep(opened *tunnel) {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+
+	if t.Open == nil {
+		t.Open = map[string]*tunnel{}
+	}
+
+	t.Open[opened.Address()] = opened
+}
+
+// Close ends the tunnel of an address. One that is closed is no error.
+func (t *tunnels) Close(address string) error {
+	t.Mu.Lock()
+	opened := t.Open[address]
+	delete(t.Open, address)
+	t.Mu.Unlock()
+
+	if opened == nil {
+		return nil
+	}
+
+	return opened.Close()
+}

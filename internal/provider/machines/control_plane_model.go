@@ -1,0 +1,73 @@
+package machines
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+type ControlPlaneModel struct {
+	poolModel
+	settingsModel
+}
+
+func (m ControlPlaneModel) life() LifeModel { return m.withSettings(m.LifeModel) }
+
+func (m *ControlPlaneModel) setLife(life LifeModel) {
+	m.LifeModel = life
+	m.setFrom(life)
+}
+
+// handle describes the cluster for other resources, as far as the plan knows it.
+func (m ControlPlaneModel) handle(ctx context.Context) HandleModel {
+	return m.handleAs(m.TalosVersion, m.Phase, m.talosEndpoints(ctx, m.machinesModel))
+}
+
+// Pool reads the model as machines of one role in one cluster.
+func (m ControlPlaneModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
+	p, diags := m.poolModel.Pool(ctx, m.handle(ctx), m.Host, &Group{Role: cluster.ControlPlane})
+
+	m.schedule(&p)
+	p.declared.resource, p.declared.modeAt = true, path.Root("mode")
+	p.Object = "control plane"
+
+	return p, append(diags, m.restore(ctx, &p)...)
+}
+
+func (m *ControlPlaneModel) align(given ControlPlaneModel, state *ControlPlaneModel) {
+	var before *settingsModel
+	if state != nil {
+		before = &state.settingsModel
+	}
+
+	m.pinContract(given.settingsModel, before, m.TalosVersion)
+	m.pinEndpoint(given.settingsModel)
+}
+
+// derive fills the cluster handle from the model.
+func (m *ControlPlaneModel) derive(ctx context.Context) diag.Diagnostics {
+	m.ID = m.Name
+
+	return m.exportAs(ctx, m.handle(ctx))
+}
+
+func (m *ControlPlaneModel) settleUpdate(ctx context.Context, done run, plan, state ControlPlaneModel) diag.Diagnostics {
+	m.LifeModel, plan.LifeModel, state.LifeModel = m.life(), plan.life(), state.life()
+	diags := m.poolModel.settleUpdate(ctx, done, &Group{Role: cluster.ControlPlane}, plan.poolModel, state.poolModel)
+	m.setLife(m.LifeModel)
+
+	return diags
+}
+
+// recordedPhase is the phase in state; empty when there is none.
+func (m LifeModel) recordedPhase() cluster.Phase { return cluster.Phase(m.Phase.ValueString()) }
+
+// bootstrapped reports whether the recorded phase implies that the cluster had an
+// etcd: it is only Provisioning or Bootstrapping before that.
+func bootstrapped(phase cluster.Phase) bool {
+	return slices.Contains([]cluster.Phase{cluster.Joining, cluster.Ready, cluster.Degraded}, phase)
+}

@@ -1,0 +1,324 @@
+package machines
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// HandleModel is the cluster handle: what a resource exports of a cluster, and all
+// that another one needs to work with it. It is an ordinary object, so clusters
+// made by other tools can be described by hand.
+type HandleModel struct {
+	Name              types.String `tfsdk:"name"`
+	Mode              types.String `tfsdk:"mode"`
+	Endpoint          types.String `tfsdk:"endpoint"`
+	TalosEndpoints    types.List   `tfsdk:"talos_endpoints"`
+	Secrets           types.String `tfsdk:"secrets"`
+	TalosVersion      types.String `tfsdk:"talos_version"`
+	KubernetesVersion types.String `tfsdk:"kubernetes_version"`
+	VersionContract   types.String `tfsdk:"version_contract"`
+	Phase             types.String `tfsdk:"phase"`
+	CertSANs          types.List   `tfsdk:"cert_sans"`
+	PodCIDRs          types.List   `tfsdk:"pod_cidrs"`
+	ServiceCIDRs      types.List   `tfsdk:"service_cidrs"`
+	DNSDomain         types.String `tfsdk:"dns_domain"`
+	CNI               types.Object `tfsdk:"cni"`
+	KubeProxy         types.Bool   `tfsdk:"kube_proxy"`
+	Discovery         types.Bool   `tfsdk:"discovery"`
+	AirGapped         types.Bool   `tfsdk:"air_gapped"`
+	ImageCache        types.Bool   `tfsdk:"image_cache"`
+	Registries        types.Object `tfsdk:"registries"`
+	ConfigPatches     types.List   `tfsdk:"config_patches"`
+	Host              types.Object `tfsdk:"host"`
+}
+
+const certSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
+	"`endpoint` and the addresses of the machines are always in them." + appliedLive
+
+// clusterAttributes are the settings of a whole cluster, as they are on the
+// resource that makes the control plane and in the handle.
+func clusterAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"cert_sans": schema.ListAttribute{
+			Optional:            true,
+			ElementType:         types.StringType,
+			MarkdownDescription: certSANsDescription,
+		},
+		"pod_cidrs": schema.ListAttribute{
+			Optional:      true,
+			ElementType:   types.StringType,
+			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.244.0.0/16", machineconfig.ContainerPodCIDR)},
+			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.244.0.0/16`, and " +
+				"`" + machineconfig.ContainerPodCIDR + "` in containers, which must not overlap the networks of the host cluster." +
+				replacesCluster,
+		},
+		"service_cidrs": schema.ListAttribute{
+			Optional:      true,
+			ElementType:   types.StringType,
+			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12", machineconfig.ContainerServiceCIDR)},
+			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.96.0.0/12`, " +
+				"and `" + machineconfig.ContainerServiceCIDR + "` in containers, which must not overlap the networks of the host cluster." +
+				replacesCluster,
+		},
+		"dns_domain": schema.StringAttribute{
+			Optional:            true,
+			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChangeFrom("cluster.local")},
+			MarkdownDescription: "DNS domain of the cluster. Default: `cluster.local`." + replacesCluster,
+		},
+		"cni": cniAttribute(),
+		"kube_proxy": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether Talos deploys kube-proxy (default `true`). Set it to `false` for network plugins that replace it." + appliedLive,
+		},
+		"discovery": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees encrypted data only. " +
+				"Default: `true`, and `false` with `air_gapped`. KubeSpan needs it." + appliedLive,
+		},
+		"air_gapped": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether the machines reach no public network (default `false`). Switches the discovery service off, and time " +
+				"synchronisation too unless a patch configures it, because machines would wait for it for ever. Images have to come from " +
+				"`registries` or the image cache." + appliedLive,
+		},
+		"image_cache": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether machines use the image cache of their boot medium, kept in a volume on the system disk (default `false`). " +
+				"The volume is made at installation: switching this on later has no effect on installed machines.",
+		},
+		"registries": registriesAttribute(),
+	}
+}
+
+// handleAttributes describe the handle where a user gives it.
+func handleAttributes() map[string]schema.Attribute {
+	attributes := clusterAttributes()
+
+	attributes["name"] = schema.StringAttribute{
+		Required:            true,
+		MarkdownDescription: "Name of the cluster.",
+	}
+	attributes["mode"] = schema.StringAttribute{
+		Optional:            true,
+		Validators:          []validator.String{modeValidator{}},
+		MarkdownDescription: "What the machines run on: `metal`, which is the default, or `container`, pods of the Kubernetes cluster of `host`.",
+	}
+	attributes["endpoint"] = schema.StringAttribute{
+		Required:            true,
+		MarkdownDescription: "URL of the Kubernetes API, such as `https://10.0.0.10:6443`.",
+	}
+	attributes["talos_endpoints"] = schema.ListAttribute{
+		Optional:            true,
+		ElementType:         types.StringType,
+		MarkdownDescription: "Addresses of the control-plane machines, where the Talos API of the cluster is reached.",
+	}
+	attributes["secrets"] = schema.StringAttribute{
+		Required:            true,
+		Sensitive:           true,
+		MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or `bundle` of `talosop_secrets`.",
+	}
+	attributes["talos_version"] = schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "Talos version of the control plane, such as `v1.13.0`.",
+	}
+	attributes["kubernetes_version"] = schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`. Needed where the configuration of machines is rendered.",
+	}
+	attributes["version_contract"] = schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "Version contract of the machine configurations, such as `v1.13`. Needed where the configuration of machines is rendered.",
+	}
+	attributes["phase"] = schema.StringAttribute{
+		Optional: true,
+		MarkdownDescription: "Phase of the control plane. It is unknown while the cluster is being made, which keeps everything that connects " +
+			"to the cluster from doing so too early. Not needed in a handle written by hand.",
+	}
+	attributes["config_patches"] = schema.ListAttribute{
+		Optional:            true,
+		ElementType:         types.StringType,
+		MarkdownDescription: "Patches of the configuration of every machine of the cluster, before those of pools and machines.",
+	}
+
+	attributes["host"] = handleHost()
+
+	return attributes
+}
+
+// ObservedHandle describes the handle of what only looks at a cluster, or works in it: no change of the cluster
+// replaces that.
+func ObservedHandle() map[string]schema.Attribute {
+	attributes := handleAttributes()
+
+	for name, attribute := range attributes {
+		switch a := attribute.(type) {
+		case schema.StringAttribute:
+			a.PlanModifiers = nil
+			attributes[name] = a
+		case schema.ListAttribute:
+			a.PlanModifiers = nil
+			attributes[name] = a
+		}
+	}
+
+	return withoutMachines(attributes, "")
+}
+
+// BoundHandle describes the handle of what cannot follow a cluster that is another one, and does nothing to machines.
+func BoundHandle() map[string]schema.Attribute {
+	attributes := handleAttributes()
+
+	if name, ok := attributes["name"].(schema.StringAttribute); ok {
+		name.PlanModifiers = []planmodifier.String{tf.ReplaceOnChange()}
+		attributes["name"] = name
+	}
+
+	return withoutMachines(attributes, " A change replaces the resource.")
+}
+
+// withoutMachines takes out of the texts what a change does to machines: that is done by the resource
+// that has them. replaces is the text about what would replace a cluster.
+func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
+	text := strings.NewReplacer(appliedLive, "", replacesCluster, replaces, rollsPods, "", hostInPlace, "", tf.TerraformOnly, "")
+	out := map[string]schema.Attribute{}
+
+	for name, attribute := range attributes {
+		switch a := attribute.(type) {
+		case schema.StringAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			out[name] = a
+		case schema.BoolAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			out[name] = a
+		case schema.ListAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			out[name] = a
+		case schema.MapAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			out[name] = a
+		case schema.SingleNestedAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			a.Attributes = withoutMachines(a.Attributes, replaces)
+			out[name] = a
+		case schema.MapNestedAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			a.NestedObject.Attributes = withoutMachines(a.NestedObject.Attributes, replaces)
+			out[name] = a
+		case schema.ListNestedAttribute:
+			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
+			a.NestedObject.Attributes = withoutMachines(a.NestedObject.Attributes, replaces)
+			out[name] = a
+		default:
+			panic(tf.Unconverted(name, a))
+		}
+	}
+
+	return out
+}
+
+// HandleType is the type of a handle, the same wherever it appears.
+func HandleType() map[string]attr.Type {
+	return tf.ObjectOf(handleAttributes()).AttrTypes
+}
+
+// HandleFrom decodes a handle. An unknown or null one gives a model with nothing
+// known in it.
+func HandleFrom(ctx context.Context, value types.Object) (HandleModel, diag.Diagnostics) {
+	var handle HandleModel
+
+	if value.IsUnknown() || value.IsNull() {
+		return UnknownHandle(), nil
+	}
+
+	diags := value.As(ctx, &handle, basetypes.ObjectAsOptions{})
+
+	return handle, diags
+}
+
+// UnknownHandle has no known value in it.
+func UnknownHandle() HandleModel {
+	nested := HandleType()
+	text := types.ListUnknown(types.StringType)
+
+	return HandleModel{
+		Name: types.StringUnknown(), Mode: types.StringUnknown(), Endpoint: types.StringUnknown(), TalosEndpoints: text,
+		Secrets: types.StringUnknown(), TalosVersion: types.StringUnknown(), KubernetesVersion: types.StringUnknown(),
+		VersionContract: types.StringUnknown(), Phase: types.StringUnknown(), CertSANs: text, PodCIDRs: text, ServiceCIDRs: text,
+		DNSDomain: types.StringUnknown(), CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])), KubeProxy: types.BoolUnknown(),
+		Discovery: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
+		Registries: types.ObjectUnknown(tf.AttributesOf(nested["registries"])), ConfigPatches: text,
+		Host: types.ObjectUnknown(tf.AttributesOf(nested["host"])),
+	}
+}
+
+// OfHandle is a cluster that is known by its handle alone, as a pool without machines. object
+// names in texts what is worked on.
+func OfHandle(handle HandleModel, object string, diags *diag.Diagnostics) Pool {
+	p := Pool{Object: object, Endpoints: EndpointsOf(handle, diags), Host: HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), nil)}
+	p.Settings.Name, p.Settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
+
+	return p
+}
+
+// EndpointsOf are the control planes of a handle, each once.
+func EndpointsOf(handle HandleModel, diags *diag.Diagnostics) []string {
+	var endpoints []string
+
+	given, _ := tf.KnownStrings(handle.TalosEndpoints)
+
+	for i, address := range given {
+		host, err := tf.CanonicalHost(address)
+		if err != nil {
+			diags.Append(tf.Invalid(path.Root("cluster").AtName("talos_endpoints").AtListIndex(i), "address", "found "+tf.Quote(address),
+				"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
+
+			continue
+		}
+
+		if !slices.Contains(endpoints, host) {
+			endpoints = append(endpoints, host)
+		}
+	}
+
+	return endpoints
+}
+
+// ClusterOf reads a handle and the secrets in it.
+func ClusterOf(ctx context.Context, value types.Object) (HandleModel, *pki.Bundle, diag.Diagnostics) {
+	handle, diags := HandleFrom(ctx, value)
+	if diags.HasError() {
+		return handle, nil, diags
+	}
+
+	bundle, err := pki.Parse([]byte(handle.Secrets.ValueString()))
+	if err != nil {
+		diags.Append(tf.InvalidSecrets(path.Root("cluster").AtName("secrets"), err))
+	}
+
+	return handle, bundle, diags
+}
+
+// ControlPlanesOf is a cluster as far as its handle tells, each control plane by its address.
+func ControlPlanesOf(p Pool) cluster.Spec {
+	want := cluster.Spec{Name: p.Settings.Name, Endpoint: p.Settings.Endpoint}
+	for _, address := range p.Endpoints {
+		want.Machines = append(want.Machines, cluster.Machine{Name: address, Role: cluster.ControlPlane, Address: address})
+	}
+
+	return want
+}

@@ -1,0 +1,55 @@
+package machines
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// descriptionsOf appends the texts of attributes at any depth.
+func descriptionsOf(texts []string, attributes map[string]schema.Attribute) []string {
+	for _, attribute := range attributes {
+		texts = append(texts, attribute.GetMarkdownDescription())
+
+		switch a := attribute.(type) {
+		case schema.SingleNestedAttribute:
+			texts = descriptionsOf(texts, a.Attributes)
+		case schema.MapNestedAttribute:
+			texts = descriptionsOf(texts, a.NestedObject.Attributes)
+		case schema.ListNestedAttribute:
+			texts = descriptionsOf(texts, a.NestedObject.Attributes)
+		}
+	}
+
+	return texts
+}
+
+// What only looks at a cluster does not say that a change of its handle does something to machines.
+func TestHandlesOfOnlookers(t *testing.T) {
+	t.Parallel()
+
+	all := descriptionsOf(nil, handleAttributes())
+
+	for name, attributes := range map[string]map[string]schema.Attribute{"observed": ObservedHandle(), "bound": BoundHandle()} {
+		texts := descriptionsOf(nil, attributes)
+		if len(texts) != len(all) {
+			t.Errorf("%s: %d attributes of %d", name, len(texts), len(all))
+		}
+
+		for _, text := range texts {
+			if strings.Contains(text, "A change is applied") || strings.Contains(text, "with it the cluster") || strings.Contains(text, "upgrades the machines") {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+
+		if !tf.ObjectOf(attributes).Equal(tf.ObjectOf(handleAttributes())) {
+			t.Errorf("%s is of another type", name)
+		}
+	}
+
+	if texts := strings.Join(descriptionsOf(nil, workerHandleAttributes()), ""); !strings.Contains(texts, appliedLive) || !strings.Contains(texts, "upgrades the machines") {
+		t.Error("the handle of workers does not say what a change does to them")
+	}
+}

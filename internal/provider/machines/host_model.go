@@ -1,0 +1,326 @@
+package machines
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// HostConnection is how a host cluster is reached.
+type HostConnection struct {
+	kubernetes.Kubeconfig
+
+	inCluster bool
+	// Unknown is true when any of it is not known yet.
+	Unknown bool
+}
+
+// Given is whether it says where the host cluster is.
+func (c HostConnection) Given() bool { return c.inCluster || c.Path != "" || len(c.Content) > 0 }
+
+// Under completes a connection of a resource or a handle with that of the provider, which a way of its own excludes.
+func (c HostConnection) Under(own HostConnection) HostConnection {
+	if own.Given() {
+		return own
+	}
+
+	completed := c
+	completed.Unknown = completed.Unknown || own.Unknown
+
+	if own.Context != "" {
+		completed.Context = own.Context
+	}
+
+	return completed
+}
+
+var errNoConnection = errors.New("nothing says how the host cluster is reached: set kubeconfig_path, kubeconfig or in_cluster in the host of the provider, or in that of the resource")
+
+// HostSettings is the host cluster of the machines of a pool, in plain values. Values that are not known yet are their zero.
+type HostSettings struct {
+	connection      HostConnection
+	namespace       string
+	createNamespace bool
+	domain          string
+	access          workload.Access
+	// endpoint is the Service in front of the control planes; nil in pools that have none.
+	endpoint *workload.EndpointService
+	// image has no tag.
+	image               string
+	pullSecrets         []string
+	labels, annotations map[string]string
+	// missing is true when nothing at all is said of the host cluster.
+	missing bool
+	// Pod is the one of all machines; those of groups go before it.
+	Pod types.Object
+}
+
+// nameOf is the host name of a machine, and what its objects are called; empty when it is not known yet.
+func (h *HostSettings) nameOf(clusterName string, m workload.Machine) string {
+	if clusterName == "" || m.Pool == "" {
+		return ""
+	}
+
+	return workload.Spec{Cluster: clusterName}.HostName(m)
+}
+
+// addressOf is the name of a machine in the DNS of the host cluster; empty when it is not known yet.
+func (h *HostSettings) addressOf(clusterName string, m workload.Machine) string {
+	if clusterName == "" || m.Pool == "" || h.namespace == "" || h.domain == "" {
+		return ""
+	}
+
+	return workload.Spec{Cluster: clusterName, Namespace: h.namespace, Domain: h.domain}.Address(m)
+}
+
+// Overlay reads attributes of several objects that may say the same: the first that says something has the word.
+type Overlay []tf.Fields
+
+func (o Overlay) with(name string) tf.Fields {
+	for _, f := range o {
+		if v, ok := f.Attributes.Attributes()[name]; ok && !v.IsNull() {
+			return f
+		}
+	}
+
+	return tf.Fields{Reader: &tf.Reader{}, Attributes: types.Object{}}
+}
+
+func (o Overlay) Text(name, fallback string) string {
+	f := o.with(name)
+	if f.Absent(name) {
+		return fallback
+	}
+
+	return f.Text(name)
+}
+
+func (o Overlay) Truth(name string) bool { return o.with(name).Truth(name, false) }
+
+// Texts reads a map of strings.
+func (o Overlay) Texts(name string) map[string]string {
+	f := o.with(name)
+
+	v, _ := f.Attributes.Attributes()[name].(types.Map)
+	f.Unknown = f.Unknown || v.IsUnknown()
+
+	var out map[string]string
+
+	for key, element := range v.Elements() {
+		if text, ok := element.(types.String); ok && !text.IsNull() {
+			if out == nil {
+				out = map[string]string{}
+			}
+
+			out[key] = f.Reader.Text(text)
+		}
+	}
+
+	return out
+}
+
+func (o Overlay) list(name string) types.List {
+	v, _ := o.with(name).Attributes.Attributes()[name].(types.List)
+
+	return v
+}
+
+func (o Overlay) Nested(name string) Overlay {
+	var inner Overlay
+	for _, f := range o {
+		inner = append(inner, f.Nested(name))
+	}
+
+	return inner
+}
+
+// HostOf reads the host cluster of machines: what the resource itself says goes before what the handle says. It is nil
+// when the machines are not in containers. named reads what machines are called by, and what the plan of a create names.
+func HostOf(named, settings *tf.Reader, handle HandleModel, own types.Object, groups []*Group) *HostSettings {
+	if !inContainers(handle.Mode, groups) {
+		return nil
+	}
+
+	placed := Overlay{{Reader: named, Attributes: own}, {Reader: named, Attributes: handle.Host}}
+	rest := Overlay{{Reader: settings, Attributes: own}, {Reader: settings, Attributes: handle.Host}}
+
+	named.Unknown = named.Unknown || own.IsUnknown() || handle.Host.IsUnknown()
+
+	h := &HostSettings{
+		connection:      ConnectionIn(Overlay{{Reader: &tf.Reader{}, Attributes: own}, {Reader: &tf.Reader{}, Attributes: handle.Host}}),
+		namespace:       placed.Text("namespace", ""),
+		domain:          placed.Text("dns_domain", defaultHostDomain),
+		createNamespace: placed.Truth("create_namespace"),
+		access:          workload.Access(rest.Text("access", defaultHostReachable)),
+		image:           rest.Text("image", defaultHostImage),
+		pullSecrets:     settings.Texts(rest.list("image_pull_secrets")),
+		labels:          rest.Texts("labels"),
+		annotations:     rest.Texts("annotations"),
+	}
+	h.missing = own.IsNull() && handle.Host.IsNull()
+	h.Pod, _ = own.Attributes()["pod"].(types.Object)
+
+	if hasControlPlane(groups) {
+		service := rest.Nested("service")
+		h.endpoint = &workload.EndpointService{
+			Type: corev1.ServiceType(placed.Nested("service").Text("type", serviceClusterIP)), Annotations: service.Texts("annotations"),
+			LoadBalancerClass: service.Text("load_balancer_class", ""),
+		}
+	}
+
+	return h
+}
+
+// inContainers is whether machines are in containers. While the mode is not known, what is said of them tells.
+func inContainers(mode types.String, groups []*Group) bool {
+	if !mode.IsUnknown() {
+		return mode.ValueString() == ContainerMode
+	}
+
+	for _, g := range groups {
+		if !g.Replicas.IsNull() {
+			return true
+		}
+	}
+
+	return false
+}
+
+func hasControlPlane(groups []*Group) bool { return Pool{groups: groups}.ownsControlPlane() }
+
+// ConnectionIn reads a connection. One way excludes the others, so that the way of a resource hides that of its handle.
+func ConnectionIn(from Overlay) HostConnection {
+	for _, f := range from {
+		c := HostConnection{
+			Kubeconfig: kubernetes.Kubeconfig{Path: f.Text("kubeconfig_path"), Content: []byte(f.Text("kubeconfig")), Context: f.Text("context")},
+			inCluster:  f.Truth("in_cluster", false), Unknown: f.Unknown || f.Attributes.IsUnknown(),
+		}
+
+		if c.Given() || c.Unknown {
+			return c
+		}
+	}
+
+	return HostConnection{Kubeconfig: kubernetes.Kubeconfig{Context: from.Text("context", "")}}
+}
+
+// reach takes over from a configuration the kubeconfig of the host cluster: it is write-only, and so in no plan.
+func (p *Pool) reach(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
+	if p.Host == nil {
+		return nil
+	}
+
+	var content types.String
+
+	diags := config.GetAttribute(ctx, path.Root("host").AtName("kubeconfig"), &content)
+
+	if content.ValueString() != "" {
+		p.Host.connection.Content = []byte(content.ValueString())
+	}
+
+	p.Host.connection.Unknown = p.Host.connection.Unknown || content.IsUnknown()
+
+	return diags
+}
+
+// podOf reads what is said of pods; the first object that says something has the word, and sizes and resources that
+// are no quantities are left out: they are refused where a user can still correct them.
+func podOf(ctx context.Context, r *tf.Reader, of ...types.Object) workload.PodSpec {
+	var pod Overlay
+
+	for _, object := range of {
+		r.Unknown = r.Unknown || object.IsUnknown()
+		pod = append(pod, tf.Fields{Reader: r, Attributes: object})
+	}
+
+	resources, storage := pod.Nested("resources"), pod.Nested("storage")
+
+	return workload.PodSpec{
+		Resources: corev1.ResourceRequirements{Requests: Quantities(resources.Texts("requests")), Limits: Quantities(resources.Texts("limits"))},
+		Storage: workload.Storage{
+			Class: storage.Text("class", ""), Ephemeral: storage.Truth("ephemeral"),
+			State: QuantityOr(storage.Text("state", defaultStorageState), defaultStorageState),
+			Var:   QuantityOr(storage.Text("var", defaultStorageVar), defaultStorageVar),
+			Other: QuantityOr(storage.Text("other", defaultStorageOther), defaultStorageOther),
+		},
+		NodeSelector: pod.Texts("node_selector"), PriorityClass: pod.Text("priority_class", ""), Annotations: pod.Texts("annotations"),
+		Tolerations: TolerationsOf(ctx, r, pod.list("tolerations")),
+	}
+}
+
+func Quantities(texts map[string]string) corev1.ResourceList {
+	var out corev1.ResourceList
+
+	for name, text := range texts {
+		if q, err := resource.ParseQuantity(text); err == nil {
+			if out == nil {
+				out = corev1.ResourceList{}
+			}
+
+			out[corev1.ResourceName(name)] = q
+		}
+	}
+
+	return out
+}
+
+func QuantityOr(text, fallback string) resource.Quantity {
+	if q, err := resource.ParseQuantity(text); err == nil {
+		return q
+	}
+
+	return resource.MustParse(fallback)
+}
+
+func TolerationsOf(ctx context.Context, r *tf.Reader, list types.List) []corev1.Toleration {
+	var out []corev1.Toleration
+
+	for _, t := range tf.Listed[tf.TolerationModel](ctx, r, list) {
+		r.Unknown = r.Unknown || t.Seconds.IsUnknown()
+		out = append(out, corev1.Toleration{
+			Key: r.Text(t.Key), Operator: corev1.TolerationOperator(r.Text(t.Operator)), Value: r.Text(t.Value), Effect: corev1.TaintEffect(r.Text(t.Effect)),
+			TolerationSeconds: t.Seconds.ValueInt64Pointer(),
+		})
+	}
+
+	return out
+}
+
+// hostForHandle is what a handle has of the host cluster of a resource: all but what is secret, and what is of the
+// resource alone.
+func hostForHandle(own types.Object) types.Object {
+	kinds := HandleHostType()
+
+	switch {
+	case own.IsUnknown():
+		return types.ObjectUnknown(kinds)
+	case own.IsNull():
+		return types.ObjectNull(kinds)
+	}
+
+	values := map[string]attr.Value{}
+	for name := range kinds {
+		values[name] = own.Attributes()[name]
+	}
+
+	return types.ObjectValueMust(kinds, values)
+}
+
+func HandleHostType() map[string]attr.Type { return tf.ObjectOf(handleHost().Attributes).AttrTypes }
+
+func hostType() map[string]attr.Type { return tf.ObjectOf(hostAttribute().Attributes).AttrTypes }
+
+func workerHostType() map[string]attr.Type {
+	return tf.ObjectOf(workerHostAttribute().Attributes).AttrTypes
+}

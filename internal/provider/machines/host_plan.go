@@ -1,0 +1,351 @@
+package machines
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// What an apply does on the host cluster of machines in containers, from configuration and state alone: what machines
+// share is made and changed before the first step, what one machine needs belongs to its own steps.
+
+// refuseUnreachable refuses a plan that nothing says the host cluster of, neither the provider nor the resource.
+func (m *ProviderData) refuseUnreachable(p Pool) diag.Diagnostics {
+	if p.Host == nil || p.Host.missing {
+		return nil
+	}
+
+	if way := m.Host.Under(p.Host.connection); way.Unknown || way.Given() {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Invalid(path.Root("host"), "host", "nothing says how the host cluster is reached", "allowed is one of kubeconfig_path, kubeconfig and in_cluster",
+		"set it in the host of the provider, or in that of the resource")}
+}
+
+// hostCreation lists what a create makes on the host that machines share.
+func (p Pool) hostCreation() []string {
+	if p.Host == nil {
+		return nil
+	}
+
+	var lines []string
+
+	if p.Host.createNamespace {
+		lines = append(lines, p.namespaceLine())
+	}
+
+	if e := p.Host.endpoint; e != nil {
+		lines = append(lines, fmt.Sprintf("create Service %s of type %s on the host cluster", p.Settings.Name, e.Type))
+	}
+
+	return lines
+}
+
+func (p Pool) namespaceLine() string {
+	return fmt.Sprintf("create namespace %s on the host cluster, unless it is there", p.Host.namespace)
+}
+
+// hostChanges lists what an update changes on the host beside pods: what differs from state, and what a refresh saw to be
+// other than talosop left it.
+func (p Pool) hostChanges(prior Pool, recorded RecordedPool) []string {
+	if p.Host == nil || prior.Host == nil {
+		return nil
+	}
+
+	lines := p.Repairs(recorded)
+	now, before := p.Host, prior.Host
+
+	if now.createNamespace && !before.createNamespace {
+		lines = append(lines, p.namespaceLine())
+	}
+
+	if now.endpoint != nil && before.endpoint != nil {
+		lines = append(lines, p.endpointChanges(*now.endpoint, *before.endpoint)...)
+	}
+
+	if machineService(now.access) != machineService(before.access) {
+		lines = append(lines, fmt.Sprintf("change the Services of the machines on the host cluster: access %s -> %s", before.access, now.access))
+	}
+
+	return append(lines, p.growth(prior, recorded)...)
+}
+
+// Repairs lists what a refresh saw. What a pod is replaced for is a step.
+func (p Pool) Repairs(recorded RecordedPool) []string {
+	var lines []string
+
+	for _, name := range p.names() {
+		replaced := recorded.Replace[name] != "" && recorded.pods[name] == ""
+
+		for _, line := range RecordedHostDrift(recorded.drift[name], replaced).Repairs {
+			lines = append(lines, fmt.Sprintf("put right on the host cluster, for %s: %s", name, line))
+		}
+	}
+
+	return lines
+}
+
+func (p Pool) endpointChanges(now, before workload.EndpointService) []string {
+	var what []string
+
+	if now.Type != before.Type {
+		what = append(what, fmt.Sprintf("type %s -> %s", before.Type, now.Type))
+	}
+
+	if !maps.Equal(now.Annotations, before.Annotations) {
+		what = append(what, "annotations")
+	}
+
+	if now.LoadBalancerClass != before.LoadBalancerClass {
+		what = append(what, "load_balancer_class")
+	}
+
+	if len(what) == 0 {
+		return nil
+	}
+
+	return []string{fmt.Sprintf("change Service %s on the host cluster: %s", p.Settings.Name, strings.Join(what, ", "))}
+}
+
+// machineService is what a way in needs of the Services of machines.
+func machineService(access workload.Access) workload.Access {
+	if access == workload.Pod {
+		return workload.PortForward
+	}
+
+	return access
+}
+
+// volume is one of the sizes of storage.
+type volume struct {
+	Name        string
+	now, before resource.Quantity
+}
+
+func volumesOf(now, before workload.Storage) []volume {
+	return []volume{{"state", now.State, before.State}, {"var", now.Var, before.Var}, {"other", now.Other, before.Other}}
+}
+
+// growth lists the volumes of machines that grow, machines of the same growth together.
+func (p Pool) growth(prior Pool, recorded RecordedPool) []string {
+	var order []string
+
+	machines := map[string][]string{}
+
+	for _, name := range p.keptMachines(prior, recorded) {
+		now, before := p.Machines[name].Pod.Storage, prior.Machines[name].Pod.Storage
+		if now.Ephemeral {
+			continue
+		}
+
+		for _, v := range volumesOf(now, before) {
+			if v.now.Cmp(v.before) > 0 {
+				what := fmt.Sprintf("%s %s -> %s", v.Name, v.before.String(), v.now.String())
+				if machines[what] == nil {
+					order = append(order, what)
+				}
+
+				machines[what] = append(machines[what], name)
+			}
+		}
+	}
+
+	var lines []string
+	for _, what := range order {
+		lines = append(lines, fmt.Sprintf("grow volumes of %s: %s", tf.Describe(machines[what]), what))
+	}
+
+	return lines
+}
+
+// keptMachines lists machines that are in both pools and that state knows.
+func (p Pool) keptMachines(prior Pool, recorded RecordedPool) []string {
+	return slices.DeleteFunc(p.names(), func(name string) bool {
+		_, before := prior.Machines[name]
+		_, known := recorded.Machines[name]
+
+		return !before || !known
+	})
+}
+
+// refuseHostChanges refuses what cannot be done to the volumes of machines that are there.
+func refuseHostChanges(p, prior Pool, recorded RecordedPool) diag.Diagnostics {
+	if p.Host == nil || prior.Host == nil || p.Unknown || prior.Unknown {
+		return nil
+	}
+
+	var diags diag.Diagnostics
+
+	for _, g := range p.groups {
+		kept := slices.DeleteFunc(p.keptMachines(prior, recorded), func(name string) bool { return p.Machines[name].Group != g })
+		if len(kept) == 0 {
+			continue
+		}
+
+		now, before := p.Machines[kept[0]].Pod.Storage, prior.Machines[kept[0]].Pod.Storage
+		diags.Append(refuseStorage(g.storagePath(), kept, now, before)...)
+	}
+
+	return diags
+}
+
+// storagePath is where the storage of a group is said.
+func (g *Group) storagePath() path.Path {
+	if g.Pod.IsNull() {
+		return path.Root("host").AtName("pod").AtName("storage")
+	}
+
+	return g.At.AtName("pod").AtName("storage")
+}
+
+func refuseStorage(at path.Path, machines []string, now, before workload.Storage) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	const pools = "To have it otherwise, make another pool of workers with it, or replace the resource"
+
+	refuse := func(name, found, reason, remedy string) {
+		diags.Append(tf.Refused(at.AtName(name), "Unsupported change of storage", fmt.Sprintf("%s %s %s", tf.MachinesNamed(machines), tf.Verb(machines, "has", "have"), found), reason, remedy, pools))
+	}
+
+	switch {
+	case now.Ephemeral != before.Ephemeral && before.Ephemeral:
+		refuse("ephemeral", "the data in pods, and volumes are wanted", "They would be empty", "Set ephemeral to true")
+	case now.Ephemeral != before.Ephemeral:
+		refuse("ephemeral", "the data in volumes, and wanted is to have it in pods", "The data would be lost", "Set ephemeral to false")
+	case now.Ephemeral:
+		return nil
+	}
+
+	if now.Class != before.Class {
+		remedy := "Set class to " + tf.Quote(before.Class)
+		if before.Class == "" {
+			remedy = "Leave class out: which class they have is not known, and it stays the same one without it"
+		}
+
+		refuse("class", fmt.Sprintf("volumes of %s, and wanted is %s", classText(before.Class), classText(now.Class)), "A volume stays in its class", remedy)
+	}
+
+	for _, v := range volumesOf(now, before) {
+		if v.now.Cmp(v.before) < 0 {
+			refuse(v.Name, fmt.Sprintf("volumes of %s, and wanted are %s", v.before.String(), v.now.String()), "Volumes cannot shrink", fmt.Sprintf("Set %s to %s", v.Name, v.before.String()))
+		}
+	}
+
+	return diags
+}
+
+// classText names the class of volumes. That of a host cluster by default is not known by its name.
+func classText(class string) string {
+	if class == "" {
+		return "the default class of the host cluster"
+	}
+
+	return "class " + tf.Quote(class)
+}
+
+// foreseePods notes for every machine that runs what its pod has to be replaced for. What the pod is made of is what was recorded;
+// the run itself asks the host cluster.
+func (r *RecordedPool) foreseePods(p, prior Pool) diag.Diagnostics {
+	if p.Host == nil {
+		return nil
+	}
+
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return diag.Diagnostics{tf.InvalidSecrets(p.secretsPath(), err)}
+	}
+
+	r.Replace = map[string]string{}
+	spec := p.HostSpec(RecordedPool{}, bundle.Mark())
+
+	for _, name := range p.names() {
+		if r.Machines[name].Access != cluster.Member {
+			continue
+		}
+
+		digest, err := workload.PodDigest(spec, name)
+		if err != nil {
+			return diag.Diagnostics{tf.Unable("plan", p.Object, tf.Report{Cause: []string{err.Error()}})}
+		}
+
+		// A refresh that found a pod to be of something else says of what, and records no digest.
+		switch reason := RecordedHostDrift(r.drift[name], true).Replace; {
+		case r.pods[name] == digest:
+		case r.pods[name] != "":
+			r.Replace[name] = p.podChanges(prior, name)
+		case reason != "":
+			r.Replace[name] = reason
+		}
+	}
+
+	return nil
+}
+
+// podChanges names what differs between two pods of a machine, as attributes are called.
+func (p Pool) podChanges(prior Pool, name string) string {
+	now, before := p.Machines[name], prior.Machines[name]
+
+	var changed []string
+
+	if prior.Host != nil && before.Group != nil {
+		for _, of := range []struct {
+			Name        string
+			now, before any
+		}{
+			{"image", imageName(now.image), imageName(before.image)},
+			{"image_pull_secrets", p.Host.pullSecrets, prior.Host.pullSecrets},
+			{"resources", resourcesOf(now.Pod), resourcesOf(before.Pod)},
+			{"node_selector", now.Pod.NodeSelector, before.Pod.NodeSelector},
+			{"tolerations", now.Pod.Tolerations, before.Pod.Tolerations},
+			{"priority_class", now.Pod.PriorityClass, before.Pod.PriorityClass},
+			{"annotations", [2]map[string]string{p.Host.annotations, now.Pod.Annotations}, [2]map[string]string{prior.Host.annotations, before.Pod.Annotations}},
+			{"labels", p.Host.labels, prior.Host.labels},
+		} {
+			if !reflect.DeepEqual(of.now, of.before) {
+				changed = append(changed, of.Name)
+			}
+		}
+	}
+
+	if len(changed) == 0 {
+		return "it was made of something else than is wanted"
+	}
+
+	return "changes " + strings.Join(changed, ", ")
+}
+
+// resourcesOf are those of a pod in their canonical spelling.
+func resourcesOf(pod workload.PodSpec) [2]map[string]string {
+	var out [2]map[string]string
+
+	for i, list := range []corev1.ResourceList{pod.Resources.Requests, pod.Resources.Limits} {
+		out[i] = map[string]string{}
+		for name, q := range list {
+			out[i][string(name)] = q.String()
+		}
+	}
+
+	return out
+}
+
+// imageName is an image without its tag.
+func imageName(image string) string {
+	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
+		return image[:i]
+	}
+
+	return image
+}

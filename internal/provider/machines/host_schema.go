@@ -1,0 +1,301 @@
+package machines
+
+import (
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	provider "github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// What is said where about the host cluster of machines in containers: a resource that makes a cluster says all,
+// its handle what others need to reach it, without anything secret, workers what they have of their own, and the
+// provider how it is reached, for all of them.
+
+// The texts that say what a change does to machines in containers.
+const (
+	rollsPods      = " A change replaces the pods of machines that run, one control plane at a time, each drained first."
+	hostInPlace    = " A change is made to the objects on the host cluster in place; pods stay."
+	keptByMachines = " Machines that run keep what they have, so that a change is refused: make another pool with it."
+)
+
+// What is taken where nothing is said.
+const (
+	defaultHostDomain    = "cluster.local"
+	defaultHostImage     = "ghcr.io/siderolabs/talos"
+	defaultStorageState  = "1Gi"
+	defaultStorageVar    = "20Gi"
+	defaultStorageOther  = "100Mi"
+	serviceClusterIP     = "ClusterIP"
+	serviceNodePort      = "NodePort"
+	serviceLoadBalancer  = "LoadBalancer"
+	defaultHostReachable = string(workload.PortForward)
+)
+
+const (
+	kubeconfigPathText = "Path of a kubeconfig file of the host cluster, relative to the working directory of Terraform, or beginning with `~/`. It has to be there " +
+		"whenever Terraform runs. Not together with `kubeconfig` or `in_cluster`."
+	kubeconfigContextText = "Name of the context of the kubeconfig that is used. Default: its `current-context`."
+	inClusterText         = "Whether talosop runs in a pod of the host cluster, and uses the service account of that pod (default `false`). Not together with a kubeconfig."
+)
+
+// hostAttribute is `host` of resources that make a cluster.
+func hostAttribute() schema.SingleNestedAttribute {
+	attributes := reachAttributes()
+	maps.Copy(attributes, dwellingAttributes())
+	maps.Copy(attributes, map[string]schema.Attribute{
+		"kubeconfig": hostKubeconfig(),
+		"namespace": schema.StringAttribute{
+			Required:            true,
+			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChange()},
+			MarkdownDescription: "Namespace of the host cluster that the machines are in, a DNS label. Clusters may share one." + replacesCluster,
+		},
+		"create_namespace": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether talosop makes the namespace when it is missing, with leave for privileged pods (Pod Security), and removes it with the cluster when " +
+				"nothing else is in it. Default: `false`." + hostInPlace,
+		},
+		"dns_domain": schema.StringAttribute{
+			Optional:            true,
+			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChangeFrom(defaultHostDomain)},
+			MarkdownDescription: "DNS domain of the host cluster, which the names of the machines end in. Default: `" + defaultHostDomain + "`." + replacesCluster,
+		},
+		"service": hostServiceAttribute(),
+		"pod":     podAttribute("all machines of the resource", "Groups of machines may set their own `pod`, whose values go before these."),
+	})
+
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "The Kubernetes cluster whose pods the machines are: required with mode `container`, refused with `metal`. How it is reached may be said in the " +
+			"`host` of the provider instead.",
+		Attributes: attributes,
+	}
+}
+
+// workerHostAttribute is `host` of workers, who take from the handle what they do not say.
+func workerHostAttribute() schema.SingleNestedAttribute {
+	attributes := reachAttributes()
+	maps.Copy(attributes, dwellingAttributes())
+	attributes["kubeconfig"] = hostKubeconfig()
+	attributes["pod"] = podAttribute("the machines of the resource", "The `pod` beside `replicas` says the same, and goes before this one.")
+
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "What these workers have of their own of the host cluster that `host` of the handle describes. Only in clusters of mode `container`. Values that " +
+			"are not set are taken from the handle, and its connection from there or from the provider.",
+		Attributes: attributes,
+	}
+}
+
+// handleHost is `host` of the cluster handle. Nothing in it is secret.
+func handleHost() schema.SingleNestedAttribute {
+	attributes := reachAttributes()
+	maps.Copy(attributes, dwellingAttributes())
+	maps.Copy(attributes, map[string]schema.Attribute{
+		"namespace": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Namespace of the host cluster that the machines are in." + replacesCluster,
+		},
+		"dns_domain": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "DNS domain of the host cluster. Default: `" + defaultHostDomain + "`." + replacesCluster,
+		},
+	})
+
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "The Kubernetes cluster whose pods the machines are, with mode `container`. It holds no credentials: where there is no `kubeconfig_path` and no " +
+			"`in_cluster`, those of the provider's `host` are used.",
+		Attributes: attributes,
+	}
+}
+
+// reachAttributes say how the host cluster is reached.
+func reachAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"kubeconfig_path": schema.StringAttribute{Optional: true, MarkdownDescription: kubeconfigPathText + tf.TerraformOnly},
+		"context":         schema.StringAttribute{Optional: true, MarkdownDescription: kubeconfigContextText + tf.TerraformOnly},
+		"in_cluster":      schema.BoolAttribute{Optional: true, MarkdownDescription: inClusterText + tf.TerraformOnly},
+		"access": schema.StringAttribute{
+			Optional: true,
+			Validators: []validator.String{stringvalidator.OneOf(
+				string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))},
+			MarkdownDescription: "How talosop reaches the machines. `port-forward` goes through the API of the host cluster and needs nothing exposed; `node-port` and " +
+				"`load-balancer` make a Service of that type for each machine; `pod` needs a route to the addresses of pods. Default: `" + defaultHostReachable + "`." + hostInPlace,
+		},
+	}
+}
+
+func hostKubeconfig() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional: true, Sensitive: true, WriteOnly: true,
+		MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON. Write-only (Terraform 1.11, OpenTofu 1.11): it is stored nowhere and may be ephemeral, and " +
+			"is therefore not there when the resource is read or destroyed; `kubeconfig` in the `host` of the provider is. Not together with `kubeconfig_path` or `in_cluster`." + tf.TerraformOnly,
+	}
+}
+
+// dwellingAttributes say what the objects of machines have in common.
+func dwellingAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"image": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Image of Talos for containers, without a tag: that is `talos_version`. Default: `" + defaultHostImage + "`." + rollsPods,
+		},
+		"image_pull_secrets": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Names of Secrets in the namespace with credentials for the registry of the image." + rollsPods,
+		},
+		"labels": schema.MapAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Labels of all objects of the machines on the host cluster, pods included, beside those of talosop, whose names begin with `talosop.dev/` and " +
+				"`app.kubernetes.io/`." + rollsPods,
+		},
+		"annotations": schema.MapAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Annotations of all objects of the machines on the host cluster, pods included." + rollsPods,
+		},
+	}
+}
+
+func hostServiceAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "The Service in front of the control planes, which has the name of the cluster." + hostInPlace,
+		Attributes: map[string]schema.Attribute{
+			"type": schema.StringAttribute{
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.OneOf(serviceClusterIP, serviceNodePort, serviceLoadBalancer)},
+				MarkdownDescription: "Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. The last two make the Kubernetes API reachable from outside of the host " +
+					"cluster. Default: `" + serviceClusterIP + "`." + hostInPlace,
+			},
+			"annotations": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Annotations of the Service, such as those that load balancers read." + hostInPlace,
+			},
+			"load_balancer_class": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Class of the load balancer, with type `LoadBalancer` only. Kubernetes takes another one only together with another type. Default: that of the host cluster." + hostInPlace,
+			},
+		},
+	}
+}
+
+// podAttribute is what can be chosen of the pods of machines.
+func podAttribute(of, inheritance string) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "The pods of " + of + ". " + inheritance,
+		Attributes: map[string]schema.Attribute{
+			"resources": schema.SingleNestedAttribute{
+				Optional:            true,
+				MarkdownDescription: "Resources of a machine; everything that runs on it shares them." + rollsPods,
+				Attributes: map[string]schema.Attribute{
+					"requests": schema.MapAttribute{
+						Optional: true, ElementType: types.StringType,
+						MarkdownDescription: "What is set aside on a node of the host cluster, such as `{ cpu = \"250m\", memory = \"1Gi\" }`. Default: nothing." + rollsPods,
+					},
+					"limits": schema.MapAttribute{
+						Optional: true, ElementType: types.StringType,
+						MarkdownDescription: "What the machine never gets more of, in the same form. Default: no limits." + rollsPods,
+					},
+				},
+			},
+			"storage": storageAttribute(),
+			"node_selector": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Labels of the nodes of the host cluster that the pods may run on. Default: any node." + rollsPods,
+			},
+			"tolerations": tolerationsAttribute(),
+			"priority_class": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Name of the PriorityClass of the pods. Default: that of the host cluster." + rollsPods,
+			},
+			"annotations": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Annotations of the pods alone, beside those of `host`." + rollsPods,
+			},
+		},
+	}
+}
+
+func tolerationsAttribute() schema.ListNestedAttribute {
+	return schema.ListNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "Taints of nodes of the host cluster that the pods tolerate. Default: those that Kubernetes adds." + rollsPods,
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"key": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Key of the taint. Default: every key, with operator `Exists`." + rollsPods,
+			},
+			"operator": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{stringvalidator.OneOf("Equal", "Exists")},
+				MarkdownDescription: "`Equal`, which compares `value`, or `Exists`. Default: `Equal`." + rollsPods,
+			},
+			"value": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Value of the taint, with operator `Equal` only." + rollsPods,
+			},
+			"effect": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")},
+				MarkdownDescription: "Effect of the taint: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every effect." + rollsPods,
+			},
+			"toleration_seconds": schema.Int64Attribute{
+				Optional:            true,
+				MarkdownDescription: "How many seconds a pod stays on a node that gets the taint, with effect `NoExecute` only. Default: for ever." + rollsPods,
+			},
+		}},
+	}
+}
+
+func storageAttribute() schema.SingleNestedAttribute {
+	size := func(of, fallback string) schema.StringAttribute {
+		return schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Size of " + of + ", as a quantity of Kubernetes such as `" + fallback + "`, which is the default. Volumes that are there grow where their storage " +
+				"class allows that, with their pods running; a smaller size is refused.",
+		}
+	}
+
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "Where machines keep their data: in volumes of their own, which outlive their pods.",
+		Attributes: map[string]schema.Attribute{
+			"class": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Storage class of the volumes. Default: that of the host cluster." + keptByMachines,
+			},
+			"ephemeral": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether machines keep their data in their pods instead (default `false`): a pod that goes takes its machine's data along, etcd's included, and " +
+					"the machine joins anew." + keptByMachines,
+			},
+			"state": size("the volume of the machine's configuration (`/system/state`)", defaultStorageState),
+			"var":   size("the volume of etcd, images, pods and logs (`/var`)", defaultStorageVar),
+			"other": size("each of the volumes of `/etc/cni`, `/etc/kubernetes` and `/usr/libexec/kubernetes`", defaultStorageOther),
+		},
+	}
+}
+
+// ProviderHost describes how host clusters are reached, for all resources, data sources and ephemeral resources.
+func ProviderHost() provider.SingleNestedAttribute {
+	return provider.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "How the host cluster of clusters in containers is reached, where resources and handles do not say so themselves. Unlike the write-only `kubeconfig` of " +
+			"resources, it is also there when a resource is read or destroyed. It is stored nowhere, and may come from ephemeral resources.",
+		Attributes: map[string]provider.Attribute{
+			"kubeconfig_path": provider.StringAttribute{Optional: true, MarkdownDescription: kubeconfigPathText},
+			"kubeconfig": provider.StringAttribute{
+				Optional: true, Sensitive: true,
+				MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON. Not together with `kubeconfig_path` or `in_cluster`.",
+			},
+			"context":    provider.StringAttribute{Optional: true, MarkdownDescription: kubeconfigContextText},
+			"in_cluster": provider.BoolAttribute{Optional: true, MarkdownDescription: inClusterText},
+		},
+	}
+}

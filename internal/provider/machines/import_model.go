@@ -1,0 +1,257 @@
+package machines
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// controlPlaneFrom is the model of a control plane as its machines describe it.
+func controlPlaneFrom(
+	ctx context.Context, request ImportRequest, file SecretsFile, found map[string]recognised,
+) (ControlPlaneModel, diag.Diagnostics) {
+	settings, machines, err := SettingsOfAll(found, file)
+	if err != nil {
+		return ControlPlaneModel{}, importFailed("read the configurations", err, "")
+	}
+
+	pool, diags := poolFrom(ctx, request.Machines, machines, found, true)
+	handle, more := handleOf(ctx, settings)
+	diags.Append(more...)
+
+	model := ControlPlaneModel{
+		poolModel:     pool,
+		settingsModel: settingsFrom(handle, file, settings),
+	}
+	model.ID = handle.Name
+
+	return model, diags
+}
+
+// settingsFrom is the settings of a cluster as its handle has them.
+func settingsFrom(handle HandleModel, file SecretsFile, settings machineconfig.Cluster) settingsModel {
+	return settingsModel{
+		Mode: handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: types.StringValue(file.Text),
+		KubernetesVersion: handle.KubernetesVersion, VersionContract: handle.VersionContract, CertSANs: handle.CertSANs,
+		PodCIDRs: handle.PodCIDRs, ServiceCIDRs: handle.ServiceCIDRs, DNSDomain: handle.DNSDomain, CNI: handle.CNI, KubeProxy: handle.KubeProxy,
+		Discovery: handle.Discovery, AirGapped: handle.AirGapped, ImageCache: handle.ImageCache, Registries: handle.Registries,
+		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: tf.TrueOrNull(settings.ScheduleOnControlPlanes),
+		Cluster: types.ObjectNull(HandleType()), Manifests: types.StringNull(),
+		Bootstrap: types.ObjectNull(bootstrapType()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
+		Host: types.ObjectNull(hostType()),
+	}
+}
+
+// workersFrom is the model of a pool of workers as its machines describe it; what
+// the cluster is, its control planes tell.
+func workersFrom(
+	ctx context.Context, request ImportRequest, file SecretsFile, planes, found map[string]recognised,
+) (WorkerModel, diag.Diagnostics) {
+	settings, _, err := SettingsOfAll(planes, file)
+	if err != nil {
+		return WorkerModel{}, importFailed("read the configurations of the control planes", err, "")
+	}
+
+	_, machines, err := SettingsOfAll(found, file)
+	if err != nil {
+		return WorkerModel{}, importFailed("read the configurations", err, "")
+	}
+
+	pool, diags := poolFrom(ctx, request.Machines, machines, found, false)
+	object, more := HandleSeen(ctx, settings, file, planes)
+	diags.Append(more...)
+
+	model := WorkerModel{
+		poolModel: pool, Name: types.StringValue(cmp.Or(request.Name, DefaultPoolName)), Cluster: object, Host: types.ObjectNull(workerHostType()),
+	}
+	model.ID = types.StringValue(settings.Name + "/" + model.Name.ValueString())
+
+	return model, diags
+}
+
+// HandleSeen is the handle of a cluster as the resource that made its control planes
+// exports it.
+func HandleSeen(
+	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]recognised,
+) (types.Object, diag.Diagnostics) {
+	handle, diags := handleOf(ctx, settings)
+
+	names := sortedNames(planes)
+	handle.Secrets = types.StringValue(file.Text)
+	handle.Phase = types.StringValue(string(cluster.Ready))
+	handle.TalosVersion = tf.TextOrNull(planes[names[0]].state.TalosVersion)
+
+	var endpoints []string
+	for _, name := range names {
+		endpoints = append(endpoints, planes[name].Address)
+	}
+
+	handle.TalosEndpoints = tf.TextList(endpoints)
+
+	object, more := types.ObjectValueFrom(ctx, HandleType(), handle)
+
+	return object, append(diags, more...)
+}
+
+// handleOf describes a cluster, leaving out what is Talos's default.
+func handleOf(ctx context.Context, c machineconfig.Cluster) (HandleModel, diag.Diagnostics) {
+	nested := HandleType()
+	h := UnknownHandle()
+
+	h.Name, h.Mode, h.Endpoint = types.StringValue(c.Name), types.StringValue(metalMode), types.StringValue(c.Endpoint)
+	h.TalosEndpoints, h.Secrets, h.Phase, h.TalosVersion = tf.TextList(nil), types.StringNull(), types.StringNull(), types.StringNull()
+	h.KubernetesVersion, h.VersionContract = tf.TextOrNull(c.KubernetesVersion), tf.TextOrNull(c.Contract)
+	h.CertSANs, h.ConfigPatches = tf.TextList(c.CertSANs), tf.TextList(nil)
+	h.PodCIDRs, h.ServiceCIDRs = tf.ListOrNull(c.PodCIDRs), tf.ListOrNull(c.ServiceCIDRs)
+	h.DNSDomain = tf.TextOrNull(c.DNSDomain)
+	h.KubeProxy, h.Discovery = tf.FalseOrNull(!c.KubeProxyDisabled), types.BoolPointerValue(c.Discovery)
+	h.AirGapped, h.ImageCache = tf.TrueOrNull(c.AirGapped), tf.TrueOrNull(c.ImageCache)
+	h.Registries = types.ObjectNull(tf.AttributesOf(nested["registries"]))
+	h.CNI = types.ObjectNull(tf.AttributesOf(nested["cni"]))
+	h.Host = types.ObjectNull(tf.AttributesOf(nested["host"]))
+
+	if c.CNI.Name == "" || reflect.DeepEqual(c.CNI, machineconfig.CNI{Name: machineconfig.CNIFlannel}) {
+		return h, nil
+	}
+
+	cni := cniModel{Name: types.StringValue(c.CNI.Name), URLs: tf.ListOrNull(c.CNI.URLs)}
+	flannelType := tf.AttributesOf(tf.AttributesOf(nested["cni"])["flannel"])
+	cni.Flannel = types.ObjectNull(flannelType)
+
+	var diags diag.Diagnostics
+
+	if f := c.CNI.Flannel; f != nil {
+		flannel, more := types.ObjectValueFrom(ctx, flannelType,
+			flannelModel{ExtraArgs: tf.ListOrNull(f.ExtraArgs), KubeNetworkPolicies: tf.TrueOrNull(f.KubeNetworkPolicies)})
+		diags.Append(more...)
+
+		cni.Flannel = flannel
+	}
+
+	object, more := types.ObjectValueFrom(ctx, tf.AttributesOf(nested["cni"]), cni)
+	diags.Append(more...)
+
+	h.CNI = object
+
+	return h, diags
+}
+
+// poolFrom describes machines. Install settings that are the same on all of them
+// are those of the pool.
+func poolFrom(
+	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine, found map[string]recognised, protect bool,
+) (poolModel, diag.Diagnostics) {
+	names := sortedNames(addresses)
+	first := machines[names[0]].Install
+	version := found[names[0]].state.TalosVersion
+
+	shared := true
+	for _, name := range names {
+		shared = shared && reflect.DeepEqual(machines[name].Install, first)
+	}
+
+	model := poolModel{
+		TalosVersion:  tf.TextOrNull(version),
+		machinesModel: untoldReplicas(machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(metalMode), ConfigPatches: tf.TextList(nil)}),
+		LifeModel:     untoldLife(ctx, protect),
+	}
+
+	if reference, err := image.ParseReference(first.Image); err == nil {
+		if installer, ok := reference.Installer(); ok && installer.Schematic != "" && installer.Registry == "" && !installer.SecureBoot {
+			model.Schematic, model.Platform = types.StringValue(installer.Schematic), types.StringValue(installer.Platform)
+		}
+	}
+
+	r := &tf.Reader{}
+	derived := (&Group{machinesModel: model.machinesModel, TalosVersion: model.TalosVersion}).installer(r, types.StringNull())
+
+	var diags diag.Diagnostics
+
+	model.Install = types.ObjectNull(installType())
+	if shared {
+		model.Install, diags = installValue(ctx, first, derived)
+	}
+
+	values := map[string]attr.Value{}
+
+	for _, name := range names {
+		machine := machineModel{
+			Address: types.StringValue(addresses[name]), Hostname: tf.TextOrNull(machines[name].Hostname), Install: types.ObjectNull(installType()),
+			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
+		}
+
+		if !shared {
+			install, more := installValue(ctx, machines[name].Install, derived)
+			diags.Append(more...)
+
+			machine.Install = install
+		}
+
+		value, more := types.ObjectValueFrom(ctx, machineType(), machine)
+		diags.Append(more...)
+
+		values[name] = value
+	}
+
+	model.Machines = types.MapValueMust(types.ObjectType{AttrTypes: machineType()}, values)
+
+	return model, diags
+}
+
+// untoldLife is what a resource says of its life when the user says nothing.
+func untoldLife(ctx context.Context, protect bool) LifeModel {
+	return LifeModel{
+		changeModel: untoldChange(),
+		OnDestroy:   types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(OnIncompleteWarn),
+		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
+		Observed: types.MapNull(ObservedType()), Timeouts: tf.NoTimeouts(ctx),
+	}
+}
+
+// installValue describes the installation of a machine. The image is left out when
+// it is the one that follows from version, schematic and platform.
+func installValue(ctx context.Context, i machineconfig.Install, derived string) (types.Object, diag.Diagnostics) {
+	if i.Image == derived {
+		i.Image = ""
+	}
+
+	if reflect.DeepEqual(i, machineconfig.Install{}) {
+		return types.ObjectNull(installType()), nil
+	}
+
+	model := installModel{
+		Disk: tf.TextOrNull(i.Disk), DiskSelector: types.ObjectNull(selectorType()), Wipe: tf.TrueOrNull(i.Wipe), Image: tf.TextOrNull(i.Image),
+		ExtraKernelArgs: tf.ListOrNull(i.ExtraKernelArgs),
+	}
+
+	var diags diag.Diagnostics
+
+	if s := i.DiskSelector; s != nil {
+		model.Disk = types.StringNull()
+		model.DiskSelector, diags = types.ObjectValueFrom(ctx, selectorType(), diskSelectorModel{
+			Size: tf.TextOrNull(s.Size), Model: tf.TextOrNull(s.Model), Serial: tf.TextOrNull(s.Serial), Modalias: tf.TextOrNull(s.Modalias),
+			UUID: tf.TextOrNull(s.UUID), WWID: tf.TextOrNull(s.WWID), Type: tf.TextOrNull(s.Type), BusPath: tf.TextOrNull(s.BusPath),
+		})
+	}
+
+	value, more := types.ObjectValueFrom(ctx, installType(), model)
+
+	return value, append(diags, more...)
+}
+
+func machineType() map[string]attr.Type {
+	return tf.ObjectOf(machinesAttribute("").NestedObject.Attributes).AttrTypes
+}
+
+func installType() map[string]attr.Type { return tf.AttributesOf(machineType()["install"]) }
+
+func selectorType() map[string]attr.Type { return tf.AttributesOf(installType()["disk_selector"]) }

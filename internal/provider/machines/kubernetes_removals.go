@@ -1,0 +1,203 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// removalsPatience is how long a plan waits for a cluster to say what an upgrade of
+// Kubernetes would take from it.
+const removalsPatience = 5 * time.Second
+
+// UpgradeOf is an upgrade of Kubernetes that a plan foresees.
+type UpgradeOf struct {
+	Path kubernetesPath
+	// Machines are those of the resource that run.
+	Machines []cluster.Machine
+}
+
+// minors are the steps of one minor version that an upgrade takes.
+func (u UpgradeOf) minors() [][2]string {
+	var steps [][2]string
+
+	from := u.Path.lowest
+
+	for _, hop := range u.Path.hops() {
+		if hop.Minor != from.Minor {
+			steps = append(steps, [2]string{from.String(), hop.String()})
+		}
+
+		from = hop
+	}
+
+	return steps
+}
+
+// Impediments are what an upgrade of Kubernetes meets in a cluster.
+type Impediments struct {
+	kubernetes.Obstacles
+
+	// Behind are the nodes of other resources whose kubelets are too old for the wanted version.
+	Behind []cluster.Node
+}
+
+// forewarnRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
+// for nodes that would be left behind. What does not answer in time is told, and stops nothing.
+func (m *ProviderData) forewarnRemovals(ctx context.Context, p Pool, u UpgradeOf) diag.Diagnostics {
+	if m.Removals == nil || len(u.minors()) == 0 || len(u.Machines) == 0 {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(tf.MaskSecrets(ctx, p.Secrets), removalsPatience)
+	defer cancel()
+
+	found, err := m.Removals(ctx, m, p, u)
+
+	var diags diag.Diagnostics
+
+	if err != nil {
+		diags.Append(tf.Announced("Not everything was asked for what the upgrade removes", "What an upgrade of Kubernetes removes and the cluster uses is told as far "+
+			"as the cluster answers the plan within seconds. The apply goes on all the same.\n  - "+strings.Join(strings.Split(err.Error(), "\n"), "\n  - ")))
+	}
+
+	// What concerns the whole cluster is told once, beside its control planes.
+	if !p.ownsControlPlane() {
+		found.Resources, found.Requests, found.Behind = nil, nil, nil
+	}
+
+	diags.Append(forewarnBehind(u, found.Behind)...)
+
+	lines := found.Lines()
+	if len(lines) == 0 {
+		return diags
+	}
+
+	if more := len(lines) - tf.MostSteps; more > 0 {
+		lines = append(lines[:tf.MostSteps], fmt.Sprintf("%d more", more))
+	}
+
+	return append(diags, tf.Announced("The upgrade of Kubernetes removes what is in use",
+		fmt.Sprintf("On the way from %s to %s these are removed. The apply goes on all the same: change them before it, or make sure that nothing needs them any more."+
+			"\n  - %s", u.Path.lowest, u.Path.To, strings.Join(lines, "\n  - "))))
+}
+
+// forewarnBehind names nodes of other resources that have to be upgraded before an upgrade
+// comes to its end.
+func forewarnBehind(u UpgradeOf, nodes []cluster.Node) diag.Diagnostics {
+	var lines []string
+
+	for i, node := range nodes {
+		if i == tf.MostSteps {
+			lines = append(lines, fmt.Sprintf("%d more", len(nodes)-i))
+
+			break
+		}
+
+		lines = append(lines, fmt.Sprintf("the upgrade waits for node %s, which runs kubelet %s: upgrade it first", node.Name, node.KubeletVersion))
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Announced("Kubelets of other resources are too old for the wanted Kubernetes",
+		fmt.Sprintf("kube-apiserver %s supports no kubelet that is more than three minor versions older. Where their resource waits for this one, go to a version in "+
+			"between first.\n  - %s", u.Path.To, strings.Join(lines, "\n  - ")))}
+}
+
+// askForRemovals asks the machines and the API of Kubernetes.
+func askForRemovals(ctx context.Context, m *ProviderData, p Pool, u UpgradeOf) (Impediments, error) {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return Impediments{}, err
+	}
+
+	c, err := m.ClientsOf(ctx, p, RecordedPool{}, bundle, kubernetes.Options{})
+	if err != nil {
+		return Impediments{}, err
+	}
+
+	defer c.Close()
+
+	var controlPlanes, workers []string
+
+	for _, machine := range u.Machines {
+		if machine.Role == cluster.ControlPlane {
+			controlPlanes = append(controlPlanes, machine.Name)
+		} else {
+			workers = append(workers, machine.Name)
+		}
+	}
+
+	opened := &openedResources{fleet: c.Machines, Machines: u.Machines}
+	defer opened.Close()
+
+	removed, err := c.API.UpgradeChecks(ctx, u.minors(), controlPlanes, workers, opened.of)
+	found := Impediments{Obstacles: removed}
+
+	if !p.ownsControlPlane() {
+		return found, err
+	}
+
+	seen := c.API.Observe(ctx)
+	if !seen.Reachable {
+		return found, errors.Join(err, errors.New("the kubelets of other resources: "+seen.Cause))
+	}
+
+	found.Behind = cluster.LeftBehind(u.Machines, seen.Nodes, u.Path.To.String())
+
+	return found, err
+}
+
+// openedResources are the resources of machines while they are asked.
+type openedResources struct {
+	fleet    *talos.Fleet
+	Machines []cluster.Machine
+
+	Mu       sync.Mutex
+	releases []func()
+}
+
+func (o *openedResources) of(ctx context.Context, name string) (state.State, error) {
+	for _, machine := range o.Machines {
+		if machine.Name != name {
+			continue
+		}
+
+		resources, release, err := o.fleet.Machine(machine).Resources(ctx)
+		if err != nil {
+			return nil, err
+		}
+
+		o.Mu.Lock()
+		defer o.Mu.Unlock()
+
+		o.releases = append(o.releases, release)
+
+		return resources, nil
+	}
+
+	return nil, fmt.Errorf("there is no machine %s", name)
+}
+
+func (o *openedResources) Close() {
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+
+	for _, release := range o.releases {
+		release()
+	}
+}

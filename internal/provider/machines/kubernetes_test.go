@@ -1,0 +1,179 @@
+package machines
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// What was seen of Kubernetes on a machine is recorded and read back; while the API is away
+// the versions that ran are kept, and the images are those that the machine told.
+func TestKubernetesOfMachinesIsRecorded(t *testing.T) {
+	t.Parallel()
+
+	want, have := sightOf()
+	images := cluster.Images{cluster.KubeAPIServer: "api@sha256:1", cluster.Kubelet: "kubelet:v1.36.3"}
+	state := have.Machines["cp-1"]
+	state.Images = images
+	have.Machines["cp-1"] = state
+	have.Kubernetes.Nodes[0] = cluster.Node{Name: "cp-1", KubeletVersion: "v1.36.3", StaticPods: map[string]cluster.StaticPod{
+		"kube-apiserver": {Image: "registry.k8s.io/kube-apiserver:v1.36.3", Ready: true}, "kube-scheduler": {Image: "scheduler@sha256:1"}, "other": {Image: "other:v1.0.0"},
+	}}
+
+	seen := observed(want, have, types.MapNull(ObservedType()))
+	running := map[cluster.Component]string{cluster.KubeAPIServer: "v1.36.3", cluster.Kubelet: "v1.36.3"}
+
+	expect := func(when string, record types.Map, images cluster.Images) {
+		t.Helper()
+
+		recorded, diags := (LifeModel{Phase: types.StringValue("Ready"), Observed: record}).Recorded(t.Context(), Pool{})
+		if diags.HasError() {
+			t.Fatal(diags)
+		}
+
+		if got := recorded.Machines["cp-1"].Images; !maps.Equal(got, images) {
+			t.Errorf("%s: the images are %v", when, got)
+		}
+
+		if got := recorded.kubernetes["cp-1"]; !maps.Equal(got, running) {
+			t.Errorf("%s: what runs is %v", when, got)
+		}
+
+		if recorded.Machines["w-1"].Images != nil {
+			t.Errorf("%s: a machine that was not asked has images %v", when, recorded.Machines["w-1"].Images)
+		}
+	}
+
+	expect("seen", seen, images)
+
+	images = cluster.Images{}
+	state.Images = images
+	have.Machines["cp-1"] = state
+	have.Kubernetes = cluster.KubernetesState{}
+	expect("without Kubernetes", observed(want, have, seen), images)
+}
+
+// The record of bootstrap manifests is behind until they were synced: a run that stopped
+// before leaves the version that was there.
+func TestBootstrapManifestsAreRecordedOnceSynced(t *testing.T) {
+	t.Parallel()
+
+	planes, _ := sightOf()
+	planes.Kubernetes.Version = kubernetesAfter
+
+	workers := planes
+	workers.Machines = planes.Machines[1:]
+
+	api := cluster.UpgradeComponent{Machine: "cp-1", Component: cluster.KubeAPIServer, From: "api:" + kubernetesBefore, Image: "api:" + kubernetesAfter}
+
+	for name, test := range map[string]struct {
+		want   cluster.Spec
+		err    error
+		done   []cluster.Step
+		synced string
+		before types.String
+		after  types.String
+	}{
+		"created":                        {want: planes, before: types.StringNull(), after: types.StringValue(kubernetesAfter)},
+		"create not finished":            {want: planes, err: errStopped, before: types.StringNull(), after: types.StringValue(kubernetesAfter)},
+		"create took over an older one":  {want: planes, err: errStopped, done: []cluster.Step{api}, before: types.StringNull(), after: types.StringValue(kubernetesBefore)},
+		"upgraded":                       {want: planes, before: types.StringValue(kubernetesBefore), after: types.StringValue(kubernetesAfter)},
+		"upgrade not finished":           {want: planes, err: errStopped, before: types.StringValue("v1.34.1"), after: types.StringValue("v1.34.1")},
+		"upgrade stopped after one step": {want: planes, err: errStopped, synced: kubernetesBefore, before: types.StringValue("v1.34.1"), after: types.StringValue(kubernetesBefore)},
+		"workers have none":              {want: workers, before: types.StringNull(), after: types.StringNull()},
+	} {
+		done := run{want: test.want, err: test.err, result: lifecycle.Result{Done: test.done}}
+		done.result.Snapshot.Kubernetes.Manifests = test.synced
+
+		if got := done.manifests(test.before); !got.Equal(test.after) {
+			t.Errorf("%s: recorded is %s", name, got)
+		}
+	}
+}
+
+// A configuration is only rendered for the images of machines that have others than the last
+// run left them with.
+func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
+	t.Parallel()
+
+	const is, was = "kubelet:v1.36.3", "kubelet:v1.35.4"
+
+	for name, test := range map[string]struct {
+		Recorded RecordedPool
+		drift    []string
+	}{
+		"as recorded": {Recorded: RecordedPool{phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}}},
+		"changed": {
+			Recorded: RecordedPool{phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: was}}}},
+			drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+		},
+		"told before": {
+			Recorded: RecordedPool{
+				phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}},
+				drift: map[string][]string{"w-1": {driftImage + "kubelet: " + is}},
+			},
+			drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+		},
+		"after an update that failed": {
+			Recorded: RecordedPool{phase: cluster.Degraded, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}},
+			drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+		},
+	} {
+		want, have := sightOf()
+		state := have.Machines["w-1"]
+		state.Images = cluster.Images{cluster.Kubelet: is}
+		have.Machines["w-1"] = state
+
+		exam := &examination{wanted: func() (Rendered, error) {
+			return Rendered{Images: map[string]cluster.Images{"w-1": {cluster.Kubelet: was}}}, nil
+		}}
+		exam.expectImages(want.Machines, have, test.Recorded)
+
+		if got := driftOf(want, have, nil)["w-1"]; !slices.Equal(got, test.drift) {
+			t.Errorf("%s: drift is %q", name, got)
+		}
+	}
+}
+
+// The steps of minor versions are what is asked about removals; patches remove nothing.
+func TestRemovalsAreAskedForByMinorVersion(t *testing.T) {
+	t.Parallel()
+
+	parse := func(text string) machineconfig.KubernetesVersion {
+		v, err := machineconfig.ParseKubernetesVersion(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return v
+	}
+
+	for name, test := range map[string]struct {
+		From, To string
+		want     [][2]string
+	}{
+		"two minors": {"v1.34.1", "v1.36.3", [][2]string{{"v1.34.1", "v1.35.4"}, {"v1.35.4", "v1.36.3"}}},
+		"a patch":    {"v1.36.1", "v1.36.3", nil},
+		"none":       {"v1.36.3", "v1.36.3", nil},
+		"back":       {"v1.36.3", "v1.36.1", nil},
+	} {
+		to := parse(test.To)
+		u := UpgradeOf{Path: kubernetesPath{lowest: parse(test.From), To: to, releases: machineconfig.KubernetesReleases(to, []machineconfig.KubernetesVersion{parse("v1.35.4")})}}
+
+		if got := u.minors(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: asked is %q", name, got)
+		}
+	}
+}
+
+// The versions that an upgrade begins and ends with.
+const (
+	kubernetesBefore = "v1.35.4"
+	kubernetesAfter  = "v1.36.3"
+)

@@ -1,0 +1,107 @@
+package machines
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+func (r *machineResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	request, bundle, diags := readImport(req.ID, ImportOfMachine)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx = tf.MaskSecrets(ctx, bundle.Text)
+
+	planes, diags := r.Recognise(ctx, request.ControlPlane, bundle, cluster.ControlPlane)
+	resp.Diagnostics.Append(diags...)
+
+	found, diags := r.Recognise(ctx, request.Machines, bundle, request.RoleOfMachine())
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	model, diags := oneMachineFrom(ctx, request, bundle, planes, found)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	life := model.life()
+	resp.Diagnostics.Append(r.adopt(ctx, &life, model.Pool)...)
+	model.setLife(life)
+
+	resp.Diagnostics.Append(model.derive(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// RoleOfMachine is the role that the one machine of an import has to have: that of a
+// control plane when it is listed as one, too.
+func (r ImportRequest) RoleOfMachine() cluster.Role {
+	for _, machine := range r.Machines {
+		for _, plane := range r.ControlPlane {
+			if sameAddress(machine, plane) {
+				return cluster.ControlPlane
+			}
+		}
+	}
+
+	return cluster.Worker
+}
+
+// oneMachineFrom is the model of a machine as it describes itself; what the cluster is,
+// its control planes tell. Which of them began etcd nobody knows, and nothing depends on
+// it any more.
+func oneMachineFrom(
+	ctx context.Context, request ImportRequest, file SecretsFile, planes, found map[string]recognised,
+) (OneMachineModel, diag.Diagnostics) {
+	var model OneMachineModel
+
+	settings, _, err := SettingsOfAll(planes, file)
+	if err != nil {
+		return model, importFailed("read the configurations of the control planes", err, "")
+	}
+
+	_, machines, err := SettingsOfAll(found, file)
+	if err != nil {
+		return model, importFailed("read the configuration", err, "")
+	}
+
+	shared, diags := poolFrom(ctx, request.Machines, machines, found, false)
+	name := sortedNames(found)[0]
+
+	one, _ := tf.Object[machineModel](ctx, &tf.Reader{}, objectIn(shared.Machines, name))
+
+	model = OneMachineModel{
+		machineModel: one, Name: types.StringValue(name), Role: types.StringValue(string(request.RoleOfMachine())), Bootstrap: types.BoolNull(),
+		TalosVersion: shared.TalosVersion, Schematic: shared.Schematic, Platform: shared.Platform,
+	}
+	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches
+	model.setLife(shared.LifeModel)
+
+	handle, more := HandleSeen(ctx, settings, file, planes)
+	model.Cluster = handle
+
+	return model, append(diags, more...)
+}
+
+// objectIn is the value of a name in a map of objects; null when there is none.
+func objectIn(objects types.Map, name string) types.Object {
+	value, ok := objects.Elements()[name].(types.Object)
+	if !ok {
+		return types.ObjectNull(machineType())
+	}
+
+	return value
+}

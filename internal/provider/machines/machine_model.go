@@ -1,0 +1,276 @@
+package machines
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// single is what is said of a pool of one machine, beside which its cluster has others.
+type single struct {
+	// bootstrap is true for the control plane that begins etcd.
+	bootstrap bool
+	// beside are the other control planes, as far as the handle lists them.
+	beside []cluster.Machine
+}
+
+// OneMachineModel is a machine as the maps of other resources have it, with what is
+// said of whole groups and resources there. To the engine it is a pool of one.
+type OneMachineModel struct {
+	machineModel
+
+	Cluster      types.Object `tfsdk:"cluster"`
+	Role         types.String `tfsdk:"role"`
+	Name         types.String `tfsdk:"name"`
+	Bootstrap    types.Bool   `tfsdk:"bootstrap"`
+	TalosVersion types.String `tfsdk:"talos_version"`
+	Schematic    types.String `tfsdk:"schematic"`
+	Platform     types.String `tfsdk:"platform"`
+
+	changeModel
+
+	// As LifeModel has them, but for observed.
+	ID                 types.String   `tfsdk:"id"`
+	OnDestroy          types.String   `tfsdk:"on_destroy"`
+	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
+	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
+	Phase              types.String   `tfsdk:"phase"`
+	Operations         types.List     `tfsdk:"operations"`
+	Observed           types.Object   `tfsdk:"observed"`
+	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+	Manifests          types.String   `tfsdk:"bootstrap_manifests_version"`
+}
+
+// life has what was observed under the name of the machine.
+func (m OneMachineModel) life() LifeModel {
+	life := LifeModel{
+		changeModel: m.changeModel,
+		ID:          m.ID, OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete, DeletionProtection: m.DeletionProtection,
+		Phase: m.Phase, Operations: m.Operations, Timeouts: m.Timeouts, Observed: types.MapNull(ObservedType()),
+		manifests: m.Manifests,
+	}
+
+	switch {
+	case m.Observed.IsUnknown():
+		life.Observed = types.MapUnknown(ObservedType())
+	case !m.Observed.IsNull():
+		life.Observed = types.MapValueMust(ObservedType(), map[string]attr.Value{m.Name.ValueString(): m.Observed})
+	}
+
+	return life
+}
+
+func (m *OneMachineModel) setLife(life LifeModel) {
+	m.changeModel = life.changeModel
+	m.ID, m.OnDestroy, m.OnIncomplete, m.DeletionProtection = life.ID, life.OnDestroy, life.OnIncomplete, life.DeletionProtection
+	m.Phase, m.Operations, m.Timeouts, m.Manifests = life.Phase, life.Operations, life.Timeouts, life.manifests
+	m.Observed = observedOf(life.Observed, m.Name.ValueString())
+}
+
+// observedOf is what was observed of the one machine in a record. It may be there under an
+// earlier name. Hardware that was exchanged and did not leave yet goes first: the record
+// is what it is recognised by.
+func observedOf(record types.Map, name string) types.Object {
+	if record.IsUnknown() {
+		return types.ObjectUnknown(ObservedType().AttrTypes)
+	}
+
+	elements := record.Elements()
+	names := slices.Concat([]string{name + ReplacedSuffix, name}, sortedNames(elements))
+
+	for _, candidate := range names {
+		if one, ok := elements[candidate].(types.Object); ok {
+			return one
+		}
+	}
+
+	return types.ObjectNull(ObservedType().AttrTypes)
+}
+
+func (m OneMachineModel) roleOf() cluster.Role { return cluster.Role(m.Role.ValueString()) }
+
+// Pool reads the model as the only machine of a pool.
+func (m OneMachineModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
+	handle, diags := HandleFrom(ctx, m.Cluster)
+
+	one, more := m.asGroup(ctx)
+	diags.Append(more...)
+
+	p, more := poolOf(ctx, handle, types.ObjectNull(workerHostType()), one)
+	diags.Append(more...)
+
+	p.Object, p.inHandle = "machine", true
+	p.single = &single{bootstrap: m.Bootstrap.ValueBool(), beside: m.beside(handle)}
+	m.change(ctx, &p)
+	p.unnamed = p.unnamed || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
+	p.Unknown = p.Unknown || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
+
+	return p, append(diags, m.checkEndpoints(handle)...)
+}
+
+// asGroup is the machine as the only one of its group. A machine without a name yet is
+// not known at all.
+func (m OneMachineModel) asGroup(ctx context.Context) (*Group, diag.Diagnostics) {
+	element := types.ObjectType{AttrTypes: machineType()}
+	machines := types.MapUnknown(element)
+
+	var diags diag.Diagnostics
+
+	if !m.Name.IsUnknown() {
+		value, more := types.ObjectValueFrom(ctx, element.AttrTypes, m.machineModel)
+		diags.Append(more...)
+
+		machines = types.MapValueMust(element, map[string]attr.Value{m.Name.ValueString(): value})
+	}
+
+	return &Group{
+		machinesModel: untoldReplicas(machinesModel{
+			Machines: machines, Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
+			ConfigPatches: types.ListNull(types.StringType),
+		}),
+		Role: m.roleOf(), At: path.Empty(), TalosVersion: m.TalosVersion, versionAt: path.Root("talos_version"),
+	}, diags
+}
+
+// beside lists the other control planes of the cluster; nil when the handle lists none
+// or they are not known yet.
+func (m OneMachineModel) beside(handle HandleModel) []cluster.Machine {
+	endpoints, known := tf.KnownStrings(handle.TalosEndpoints)
+	if !known || len(endpoints) == 0 {
+		return nil
+	}
+
+	beside := []cluster.Machine{}
+
+	for _, endpoint := range endpoints {
+		if !sameAddress(endpoint, m.Address.ValueString()) {
+			beside = append(beside, besideAt(endpoint))
+		}
+	}
+
+	return beside
+}
+
+// besideAt is a control plane of another resource.
+func besideAt(endpoint string) cluster.Machine {
+	return cluster.Machine{Name: "control plane " + endpoint, Role: cluster.ControlPlane, Address: endpoint}
+}
+
+// foreseenBeside are the control planes of other resources that a plan reckons with: those
+// that the handle lists. Where it lists none, and where a list of one more would make an
+// etcd of two that can spare nobody, there are others: the plan is not to refuse what only
+// an incomplete list forbids, and the run asks etcd itself.
+func (p Pool) foreseenBeside() []cluster.Machine {
+	var beside []cluster.Machine
+
+	enough := 2
+
+	switch {
+	case p.takesCluster():
+		return nil
+	case !p.ownsControlPlane():
+		enough = 1
+
+		for _, endpoint := range p.Endpoints {
+			beside = append(beside, besideAt(endpoint))
+		}
+	case p.single.beside != nil && len(p.single.beside) == 0:
+		return nil // it is the only one
+	default:
+		beside = slices.Clone(p.single.beside)
+	}
+
+	for _, other := range []string{"some other control plane", "yet another control plane"}[:max(0, enough-len(beside))] {
+		beside = append(beside, cluster.Machine{Name: other, Role: cluster.ControlPlane, Address: other})
+	}
+
+	return beside
+}
+
+// checkEndpoints refuses a control plane in a cluster whose control planes are not listed:
+// those are asked before etcd begins, which nothing in Talos does a second time, and
+// before it ends.
+func (m OneMachineModel) checkEndpoints(handle HandleModel) diag.Diagnostics {
+	if m.Bootstrap.ValueBool() && m.roleOf() == cluster.Worker {
+		return diag.Diagnostics{tf.Invalid(path.Root("bootstrap"), "bootstrap", "found true on a worker", "etcd begins on a control plane",
+			"Remove it here and set it on one machine whose role is controlplane")}
+	}
+
+	endpoints, known := tf.KnownStrings(handle.TalosEndpoints)
+	if !known || m.Address.IsUnknown() || m.roleOf() != cluster.ControlPlane {
+		return nil
+	}
+
+	at := path.Root("cluster").AtName("talos_endpoints")
+	listed := slices.ContainsFunc(endpoints, func(e string) bool { return sameAddress(e, m.Address.ValueString()) })
+
+	switch {
+	case m.Bootstrap.ValueBool() && !listed:
+		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints",
+			"found no "+tf.Quote(m.Address.ValueString())+" in it, which is the control plane that is to begin etcd",
+			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins",
+			"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, leave bootstrap out")}
+	case len(endpoints) > 0 && !listed && handle.Phase.IsNull():
+		// A handle that a resource made lists the control planes of that resource; one that
+		// was written by hand has to know them all, or one that begins etcd anew after a loss
+		// would not ask this one.
+		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints", "found no "+tf.Quote(m.Address.ValueString())+" in it, which is a control plane",
+			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins, and before it ends",
+			"list the addresses of all control planes of the cluster, this one included")}
+	case len(endpoints) == 0:
+		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints", "found no control plane in it",
+			"allowed is a list of all control planes: when one leaves, the others are asked about etcd",
+			"list the addresses of all control planes of the cluster")}
+	default:
+		return nil
+	}
+}
+
+func (m *OneMachineModel) align(OneMachineModel, *OneMachineModel) {}
+
+// derive names the machine by its cluster and itself.
+func (m *OneMachineModel) derive(ctx context.Context) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	m.ID, diags = idIn(ctx, m.Cluster, m.Name)
+
+	return diags
+}
+
+//nolint:unparam // diagnostics are what other models have of it
+func (m *OneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+	for _, w := range want.Machines {
+		if s := have.Machines[w.Name]; s.Access == cluster.Member && len(w.Meta) > 0 {
+			m.Meta = heldMeta(m.Meta, s.Meta)
+		}
+	}
+
+	return nil
+}
+
+// settleUpdate stores the machine of the plan once it is the one that is ours, and nothing
+// is left of the hardware that it takes the place of: there is one record, and whatever
+// is in it is what the machine is recognised by.
+//
+//nolint:unparam // diagnostics are what other models have of it
+func (m *OneMachineModel) settleUpdate(_ context.Context, done run, plan, state OneMachineModel) diag.Diagnostics {
+	left := func(r cluster.Machine) bool { return !done.finished(r) }
+
+	if done.halted() && len(done.want.Removed) > 0 && !slices.ContainsFunc(done.want.Removed, left) && done.took(plan.Name.ValueString()) {
+		m.machineModel, m.Name = plan.machineModel, plan.Name
+	}
+
+	life := m.life()
+	life.settle(done, plan.life(), state.life())
+	m.setLife(life)
+
+	return nil
+}

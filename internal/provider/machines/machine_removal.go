@@ -1,0 +1,58 @@
+package machines
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// takeOut removes the one machine of a pool from its cluster: in order while the cluster
+// lives on, with its data when the cluster ends with it (cluster.Ends has the rule).
+func (m *ProviderData) takeOut(ctx context.Context, p Pool, recorded RecordedPool) run {
+	recorded.compare(p, p) // a machine may be elsewhere than state wants it
+
+	s, err := m.Open(ctx, p.unpinned(), recorded, false)
+	if err != nil {
+		return run{err: err}
+	}
+
+	defer s.Close()
+
+	want := s.want
+	want.Machines, want.Removed, want.Beside = nil, want.Machines, p.single.beside
+
+	result, err := s.runner.Remove(ctx, want)
+
+	return s.ended(recorded, result, err)
+}
+
+// leftBehind warns of machines that are out of their cluster and could not be reset.
+func (r run) leftBehind() diag.Diagnostics {
+	if r.err != nil || len(r.result.Left) == 0 {
+		return nil
+	}
+
+	var machines []string
+	for _, hold := range r.result.Left {
+		machines = append(machines, hold.String())
+	}
+
+	return diag.Diagnostics{tf.Unsettled("Machines were not reset", "These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
+		"configuration and secrets. Wipe their disks before they are switched on again.\n  - "+strings.Join(machines, "\n  - "))}
+}
+
+// lockOf is the right to disrupt machines of a cluster, which all runs on it share,
+// whatever they call the cluster and wherever they reach it.
+func lockOf(p Pool, bundle *pki.Bundle, api *kubernetes.Client) *kubernetes.Lock {
+	name := p.Object
+	if p.single != nil {
+		name += " " + tf.Describe(p.names())
+	}
+
+	return api.Lock(kubernetes.LockOptions{Cluster: bundle.Authorities()[0].Fingerprint, Name: name})
+}

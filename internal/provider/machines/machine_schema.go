@@ -1,0 +1,92 @@
+package machines
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// oneMachineAttributes are those of OneMachineModel: what machines have in their maps,
+// what groups of them have in common, and what is only said of one.
+func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
+	attributes := lifeAttributes(ctx, false)
+	shared := groupAttributes("the")
+
+	maps.Copy(attributes, machinesAttribute("").NestedObject.Attributes)
+
+	attributes["install"] = installAttribute("the machine", "Needed before it joins.")
+	attributes["schematic"], attributes["platform"] = shared["schematic"], shared["platform"]
+	attributes["talos_version"] = talosVersionAttribute("the machine runs")
+	attributes["config_patches"] = configPatchesOfOne(shared["config_patches"])
+	attributes["observed"] = observedOne()
+	attributes["bootstrap_manifests_version"] = manifestsAttribute()
+
+	maps.Copy(attributes, map[string]schema.Attribute{
+		"cluster": schema.SingleNestedAttribute{
+			Required: true,
+			MarkdownDescription: "Handle of the cluster the machine joins: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand, with the " +
+				"`bundle` of `talosop_secrets` as `secrets`. `talos_endpoints` has to list all control planes where the machine is one: they are asked before " +
+				"etcd begins, and before it ends. Another `name` in it replaces the resource.",
+			Attributes: workerHandleAttributes(),
+		},
+		"role": schema.StringAttribute{
+			Required:      true,
+			Validators:    []validator.String{stringvalidator.OneOf(string(cluster.ControlPlane), string(cluster.Worker))},
+			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
+			MarkdownDescription: "What the machine does in its cluster, in the words of Talos: `controlplane` or `worker`. Talos cannot change it in place: a change " +
+				"replaces the resource, which resets the machine. Ordinary pods run on a control plane only with a patch that sets " +
+				"`cluster.allowSchedulingOnControlPlanes`.",
+		},
+		"name": schema.StringAttribute{
+			Required: true,
+			Validators: []validator.String{stringvalidator.RegexMatches(machineName,
+				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit")},
+			MarkdownDescription: "Name of the machine in plans, messages and `id`, unique in its cluster. It is not the host name (see `hostname`), so `moved` " +
+				"blocks can rename the machine." + tf.TerraformOnly,
+		},
+		"bootstrap": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether this control plane begins the etcd of its cluster when it never had one (default `false`). Exactly one machine of a cluster that is made of " +
+				"`talosop_machine` says so; all others join, and wait until there is an etcd to join. Needs `talos_endpoints` of `cluster` with all control planes: each is " +
+				"asked, and none may hold data of etcd. Where an etcd is found, the machine joins it instead, also after it was replaced. Once the cluster exists, a change " +
+				"does nothing to machines.",
+		},
+	})
+
+	return attributes
+}
+
+// observedOne is observed without the map around it.
+func observedOne() schema.SingleNestedAttribute {
+	all, ok := observationAttributes()["observed"].(schema.MapNestedAttribute)
+	if !ok {
+		panic("provider: observed is not a nested map")
+	}
+
+	return schema.SingleNestedAttribute{
+		Computed: true,
+		MarkdownDescription: "What was last observed of the machine. While it does not answer the values are kept; null when it was never " +
+			"reached.",
+		Attributes: all.NestedObject.Attributes,
+	}
+}
+
+// configPatchesOfOne are the patches of the machine, empty by default as those of groups
+// are.
+func configPatchesOfOne(shared schema.Attribute) schema.Attribute {
+	patches, ok := shared.(schema.ListAttribute)
+	if !ok {
+		panic("provider: config_patches is not a list")
+	}
+
+	patches.MarkdownDescription = "Patches of the machine's configuration, after those of the cluster. " + patchFormat + patchChange
+
+	return patches
+}

@@ -1,0 +1,295 @@
+package machines
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Model is what the operations that all resources with machines share ask of the
+// model M of one of them.
+type Model[M any] interface {
+	*M
+
+	// life is the part that every one of these models has, and setLife stores it.
+	life() LifeModel
+	setLife(life LifeModel)
+	// Pool reads the model as machines of one cluster.
+	Pool(ctx context.Context) (Pool, diag.Diagnostics)
+	// align fills in what given, the configuration, leaves to talosop and what is
+	// decided once: taken over from state, or chosen now where there is none. Names in
+	// state that changed without a change of identity are made those of the receiver.
+	align(given M, state *M)
+	// derive fills in the computed attributes that follow from all others: the id, and
+	// the handle of the cluster.
+	derive(ctx context.Context) diag.Diagnostics
+	// seenMeta puts what META of the members holds in place of what state says about it.
+	seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics
+	// settleUpdate puts the outcome of an update into the model that is stored: that of
+	// plan after a success, else that of state.
+	settleUpdate(ctx context.Context, done run, plan, state M) diag.Diagnostics
+}
+
+// machinesResource is the operations of a resource with machines whose model is M.
+// What differs between the resources is in their models; schema and import are their
+// own.
+type machinesResource[M any, P Model[M]] struct {
+	ConfiguredResource
+
+	// kind is the name of the type.
+	kind string
+}
+
+func (r *machinesResource[M, P]) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = r.kind
+}
+
+func (r *machinesResource[M, P]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config M
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	P(&config).align(config, nil)
+
+	p, diags := P(&config).Pool(ctx)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(p.validate()...)
+}
+
+func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var config, plan, state M
+
+	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+		if !resp.Diagnostics.HasError() {
+			resp.Diagnostics.Append(planDestroy(ctx, r.kind, P(&state).life(), P(&state).Pool, cluster.DefaultPolicy())...)
+		}
+
+		return
+	}
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	change := editOf(P(&plan).life(), req.Config)
+
+	if req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config, req.Config)...)
+	} else {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req.Config)...)
+	}
+
+	resp.Diagnostics.Append(refuseLocked(ctx, P(&plan).Pool, P(&state).life(), req.Config)...)
+	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
+
+	if req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(guardReplace(ctx, req.Private, r.kind, P(&plan).life().ID)...)
+	}
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	}
+}
+
+// planCreate forecasts a create.
+func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config M, given tfsdk.Config) diag.Diagnostics {
+	P(plan).align(config, nil)
+
+	p, diags := P(plan).Pool(ctx)
+
+	f, more := planCreate(p, cluster.DefaultPolicy())
+	diags.Append(more...)
+	r.foresee(plan, f)
+
+	if !diags.HasError() {
+		diags.Append(r.advise(ctx, p, f, given)...)
+	}
+
+	return diags
+}
+
+// planUpdate forecasts an update.
+func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state, config M, change edit, given tfsdk.Config) diag.Diagnostics {
+	P(plan).align(config, &state)
+
+	p, diags := P(plan).Pool(ctx)
+	prior, more := P(&state).Pool(ctx)
+	diags.Append(more...)
+
+	if !diags.HasError() && p.replaces(prior) {
+		// The create leg is planned by a call of its own, which says what stands in its way.
+		f, _ := planCreate(p, cluster.DefaultPolicy())
+		r.foresee(plan, f)
+
+		return append(diags, forewarnRemoval(ctx, P(&state).life(), prior, cluster.DefaultPolicy())...)
+	}
+
+	f, more := planUpdate(ctx, p, prior, P(&state).life(), change, cluster.DefaultPolicy())
+	diags.Append(more...)
+	r.foresee(plan, f)
+
+	if !diags.HasError() {
+		diags.Append(r.advise(ctx, p, f, given)...)
+	}
+
+	return diags
+}
+
+// advise says of a plan what only the network knows. No planned value depends on it.
+func (r *machinesResource[M, P]) advise(ctx context.Context, p Pool, f forecast, given tfsdk.Config) diag.Diagnostics {
+	if r.ProviderData == nil {
+		return nil
+	}
+
+	diags := p.reach(ctx, given)
+	diags.Append(r.refuseUnreachable(p)...)
+
+	if !diags.HasError() {
+		diags.Append(r.preview(ctx, p, f.makes)...)
+	}
+
+	if !diags.HasError() {
+		diags.Append(r.forewarnRemovals(ctx, p, f.upgrade)...)
+	}
+
+	return diags
+}
+
+// foresee puts a forecast into a planned model.
+func (r *machinesResource[M, P]) foresee(plan *M, f forecast) {
+	life := P(plan).life()
+	life.apply(f)
+	P(plan).setLife(life)
+}
+
+func (r *machinesResource[M, P]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan M
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+
+	life := P(&plan).life()
+
+	ctx, cancel := life.deadline(ctx, tf.OpCreate, &resp.Diagnostics)
+	defer cancel()
+
+	p, diags := P(&plan).Pool(ctx)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	done := r.converge(tf.MaskSecrets(ctx, p.Secrets), p, RecordedPool{})
+	diags, begun := life.settleCreate(p, done)
+	resp.Diagnostics.Append(diags...)
+
+	if !begun {
+		return
+	}
+
+	P(&plan).setLife(life)
+	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, life.protection())...)
+}
+
+func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state M
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	life := P(&state).life()
+
+	ctx, cancel := life.deadline(ctx, tf.OpRead, &resp.Diagnostics)
+	defer cancel()
+
+	p, diags := P(&state).Pool(ctx)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(r.refresh(tf.MaskSecrets(ctx, p.Secrets), &life, p, P(&state).seenMeta)...)
+	P(&state).setLife(life)
+	resp.Diagnostics.Append(P(&state).derive(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, life.protection())...)
+}
+
+func (r *machinesResource[M, P]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state M
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	ctx, cancel := P(&plan).life().deadline(ctx, tf.OpUpdate, &resp.Diagnostics)
+	defer cancel()
+
+	P(&plan).align(plan, &state)
+
+	p, diags := P(&plan).Pool(ctx)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
+
+	prior, diags := P(&state).Pool(ctx)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	result := plan
+
+	if !P(&plan).life().idle() {
+		done, diags := r.update(tf.MaskSecrets(ctx, p.Secrets), p, prior, P(&state).life())
+		resp.Diagnostics.Append(diags...)
+
+		if done.err != nil {
+			// What was not finished stays a difference between state and configuration.
+			result = state
+		}
+
+		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
+	}
+
+	resp.Diagnostics.Append(P(&result).derive(ctx)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &result)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, P(&result).life().protection())...)
+}
+
+func (r *machinesResource[M, P]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state M
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	life := P(&state).life()
+
+	ctx, cancel := life.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
+	defer cancel()
+
+	p, diags := P(&state).Pool(ctx)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(r.Remove(tf.MaskSecrets(ctx, p.Secrets), r.kind, life, p)...)
+}

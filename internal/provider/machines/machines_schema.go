@@ -1,0 +1,158 @@
+package machines
+
+import (
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+type machineModel struct {
+	Address       types.String `tfsdk:"address"`
+	UUID          types.String `tfsdk:"uuid"`
+	Fingerprint   types.String `tfsdk:"fingerprint"`
+	Hostname      types.String `tfsdk:"hostname"`
+	Install       types.Object `tfsdk:"install"`
+	ConfigPatches types.List   `tfsdk:"config_patches"`
+	Meta          types.Map    `tfsdk:"meta"`
+}
+
+type installModel struct {
+	Disk            types.String `tfsdk:"disk"`
+	DiskSelector    types.Object `tfsdk:"disk_selector"`
+	Wipe            types.Bool   `tfsdk:"wipe"`
+	Image           types.String `tfsdk:"image"`
+	ExtraKernelArgs types.List   `tfsdk:"extra_kernel_args"`
+}
+
+type diskSelectorModel struct {
+	Size     types.String `tfsdk:"size"`
+	Model    types.String `tfsdk:"model"`
+	Serial   types.String `tfsdk:"serial"`
+	Modalias types.String `tfsdk:"modalias"`
+	UUID     types.String `tfsdk:"uuid"`
+	WWID     types.String `tfsdk:"wwid"`
+	Type     types.String `tfsdk:"type"`
+	BusPath  types.String `tfsdk:"bus_path"`
+}
+
+// machineName is what a machine may be called: it ends up in messages, in the
+// names of its steps and, where the user says so, in host names.
+var machineName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+
+func machinesAttribute(role string) schema.MapNestedAttribute {
+	return schema.MapNestedAttribute{
+		Optional: true,
+		Validators: []validator.Map{
+			mapvalidator.KeysAre(stringvalidator.RegexMatches(machineName,
+				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit")),
+		},
+		MarkdownDescription: "The " + role + " machines, by a name of your choice. The name is the machine's identity in Terraform: it " +
+			"appears in plans and messages. A machine that is added joins the cluster; one that is taken out is drained, leaves etcd, is " +
+			"reset to maintenance mode, and its node is deleted. A machine that only gets another name stays as it is, as long as its " +
+			"`address` or its `uuid` says that it is the same. Required with mode `metal`; with `container` it is `replicas`.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"address": schema.StringAttribute{
+				Required: true,
+				MarkdownDescription: "IP address (v4 or v6, without brackets) or host name at which talosop reaches the Talos API of the " +
+					"machine, port 50000. A change makes talosop look for the same machine at the new address and at the old one; nothing is reset, and " +
+					"another machine found there is refused.",
+			},
+			"uuid": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` is refused. Without it, " +
+					"the UUID that the first apply saw is remembered and compared. Set it to another one to exchange the hardware: the machine that " +
+					"was there is removed from the cluster, and the new one joins in its place.",
+			},
+			"fingerprint": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Fingerprint of the certificate that the machine shows on its console in maintenance mode (base64 of the SHA-256 " +
+					"of its public key). With it the configuration, which holds secrets, is only ever sent to that very machine. It changes with " +
+					"every boot, and is not used once the machine has joined." + tf.TerraformOnly,
+			},
+			"hostname": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node. Without it Talos derives a stable name from the " +
+					"hardware. Set it before the machine joins: a node does not change its name." + appliedLive,
+			},
+			"install": installAttribute("this machine", "Values that are not set are taken from `install` of the resource."),
+			"config_patches": schema.ListAttribute{
+				Optional:    true,
+				ElementType: types.StringType,
+				MarkdownDescription: "Patches of this machine's configuration, applied last: addresses, labels and taints belong here. " +
+					patchFormat + patchChange,
+			},
+			"meta": metaAttribute(),
+		}},
+	}
+}
+
+// patchFormat describes every list of patches.
+const patchFormat = "Each is YAML: a strategic merge patch, of one or several documents, or a list of JSON 6902 operations (which Talos does " +
+	"not allow when the configuration has several documents, as it has from contract v1.12 on). Documents of kinds that talosop does not know " +
+	"are passed on."
+
+// patchChange says what a changed patch does.
+const patchChange = " A change is applied to running machines, one control plane at a time; what Talos takes only with a reboot drains and reboots " +
+	"them, as the plan says."
+
+func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "How Talos is installed on the disk of " + of + ". Talos on metal needs `disk` or `disk_selector`, unless the machine " +
+			"booted from a disk already. " + inheritance + joinOnly,
+		Attributes: map[string]schema.Attribute{
+			"disk": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Device to install to, such as `/dev/sda` or `/dev/disk/by-id/…`. Not together with `disk_selector`." + joinOnly,
+			},
+			"disk_selector": schema.SingleNestedAttribute{
+				Optional: true,
+				MarkdownDescription: "Properties of the disk to install to; all that are given have to match. `talosop_machine_info` lists the disks " +
+					"of a machine. Not together with `disk`." + joinOnly,
+				Attributes: map[string]schema.Attribute{
+					"size": schema.StringAttribute{
+						Optional:            true,
+						MarkdownDescription: "Size, with a comparison when wanted, such as `4GB`, `> 1TB` or `<= 2TB`." + joinOnly,
+					},
+					"model":    selectorAttribute("Model, as `/sys/block/<dev>/device/model` has it"),
+					"serial":   selectorAttribute("Serial number, as `/sys/block/<dev>/serial` has it"),
+					"modalias": selectorAttribute("Modalias, as `/sys/block/<dev>/device/modalias` has it"),
+					"uuid":     selectorAttribute("UUID, as `/sys/block/<dev>/uuid` has it"),
+					"wwid":     selectorAttribute("World-wide id, as `/sys/block/<dev>/wwid` has it"),
+					"type": schema.StringAttribute{
+						Optional:            true,
+						Validators:          []validator.String{stringvalidator.OneOf("ssd", "hdd", "nvme", "sd")},
+						MarkdownDescription: "Kind of disk: `ssd`, `hdd`, `nvme` or `sd` (memory card)." + joinOnly,
+					},
+					"bus_path": selectorAttribute("Bus path, such as `/pci0000:00/0000:00:17.0/ata1/…`; may end in `*`"),
+				},
+			},
+			"wipe": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "Wipe the disk before the installation (default `false`)." + joinOnly,
+			},
+			"image": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, `schematic` and `platform`. Its version " +
+					"has to be `talos_version`. Upgrades use the same image at the version they go to, and the schematic in its name is the one that is wanted. " +
+					"Another image upgrades machines that talosop installed or upgraded (see `installer` in `observed`) to the same Talos from it, unless only the " +
+					"tag differs; others get it with their next upgrade. Nothing that a machine says tells such an upgrade from one that Talos rolled back.",
+			},
+			"extra_kernel_args": schema.ListAttribute{
+				Optional:    true,
+				ElementType: types.StringType,
+				MarkdownDescription: "Additional kernel arguments, such as `console=ttyS0`. Machines that boot a unified kernel image (UEFI, Talos 1.10 " +
+					"and newer) ignore them: put them into the schematic instead." + joinOnly,
+			},
+		},
+	}
+}
+
+func selectorAttribute(what string) schema.StringAttribute {
+	return schema.StringAttribute{Optional: true, MarkdownDescription: what + "." + joinOnly}
+}

@@ -1,0 +1,177 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// META is not part of a machine's configuration, so it has ways of its own: what is
+// wanted of it is written by a step, and what it holds is read back into the argument
+// itself. A value that somebody else changed is then a difference between state and
+// configuration, as any other drift, and the next apply writes it again.
+
+func metaAttribute() schema.MapAttribute {
+	return schema.MapAttribute{
+		Optional:    true,
+		ElementType: types.StringType,
+		MarkdownDescription: "Values in META of the machine, the small store beside its boot partition that outlives resets and upgrades. The keys are " +
+			"`network` (0x0a), `download_url` (0x0b), `user_1` to `user_3` (0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10), by name or " +
+			"number; the others belong to Talos. They are written once the machine has joined, and again when something else changed them; a key that is " +
+			"taken out here keeps its value on the machine. `network` is the network configuration of the metal platform, in YAML. Talos applies it the " +
+			"moment it is written, under whatever the machine configuration says about the network, so it is written to one machine at a time, and " +
+			"the machine has to stay reachable at `address`. `uuid_override` is the UUID that the machine reports from then on, in place of its " +
+			"hardware's. Every client that may read from the machine sees the values; give a secret one as " +
+			"`sensitive(…)`. Machines in containers have no META." + appliedLive,
+	}
+}
+
+// metaValues is what is wanted of META, by the keys as the user wrote them.
+type metaValues struct {
+	values map[string]string
+	// sealed are the keys whose values are not known yet.
+	sealed []string
+}
+
+// readMeta reads wanted values. Which keys there are decides about steps, so that
+// not knowing them is remembered by another reader than not knowing values.
+func readMeta(keys, values *tf.Reader, v types.Map) metaValues {
+	keys.Unknown = keys.Unknown || v.IsUnknown()
+	out := metaValues{values: map[string]string{}}
+
+	for name, element := range v.Elements() {
+		text, ok := element.(types.String)
+		if !ok || text.IsNull() {
+			continue
+		}
+
+		if text.IsUnknown() {
+			out.sealed = append(out.sealed, name)
+		}
+
+		out.values[name] = values.Text(text)
+	}
+
+	return out
+}
+
+// keyed is the values by the keys of Talos; nil when none are wanted. Names of no key
+// are left out: checkMeta refuses them where a user can still correct them.
+func (m metaValues) keyed() map[uint8]string {
+	var keyed map[uint8]string
+
+	for name, value := range m.values {
+		key, ok := machineconfig.MetaKey(name)
+		if !ok {
+			continue
+		}
+
+		if keyed == nil {
+			keyed = map[uint8]string{}
+		}
+
+		keyed[key] = value
+	}
+
+	return keyed
+}
+
+// checkMeta reports what is wrong with the values that are wanted in META, as far as
+// they are known.
+func (p Pool) checkMeta() error {
+	var problems []error
+
+	for _, name := range p.names() {
+		known := maps.Clone(p.Machines[name].meta.values)
+		for _, key := range p.Machines[name].meta.sealed {
+			delete(known, key)
+		}
+
+		_, err := machineconfig.ParseMeta(known)
+		problems = append(problems, p.problems(name, err))
+	}
+
+	return errors.Join(problems...)
+}
+
+// seenMeta puts what META of the members holds in place of what state says about it.
+func (m *poolModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+	seen, diags := withMeta(ctx, "", m.Machines, want, have)
+	m.Machines = seen
+
+	return diags
+}
+
+// withMeta returns the machines of a group with what their META holds. Only keys that
+// state has are looked at.
+func withMeta(
+	ctx context.Context, prefix string, recorded types.Map, want cluster.Spec, have cluster.Snapshot,
+) (types.Map, diag.Diagnostics) {
+	var diags diag.Diagnostics
+
+	if recorded.IsNull() {
+		return recorded, nil // machines in containers have no META
+	}
+
+	machines := maps.Clone(recorded.Elements())
+
+	for _, w := range want.Machines {
+		state := have.Machines[w.Name]
+		key := strings.TrimPrefix(w.Name, prefix)
+
+		machine, ok := machines[key].(types.Object)
+		ok = ok && prefix+key == w.Name
+		if !ok || state.Access != cluster.Member || len(w.Meta) == 0 {
+			continue
+		}
+
+		values := machine.Attributes()
+
+		written, ok := values["meta"].(types.Map)
+		if !ok {
+			continue
+		}
+
+		values["meta"] = heldMeta(written, state.Meta)
+
+		object, more := types.ObjectValue(machine.AttributeTypes(ctx), values)
+		diags.Append(more...)
+
+		machines[key] = object
+	}
+
+	if diags.HasError() {
+		return recorded, diags
+	}
+
+	seen, more := types.MapValue(recorded.ElementType(ctx), machines)
+
+	return seen, append(diags, more...)
+}
+
+// heldMeta is what META holds of the keys that were written.
+func heldMeta(written types.Map, meta map[uint8]string) types.Map {
+	held := map[string]attr.Value{}
+
+	for name, element := range written.Elements() {
+		key, _ := machineconfig.MetaKey(name)
+
+		if value, there := meta[key]; there {
+			held[name] = types.StringValue(value)
+		} else if element.IsNull() {
+			held[name] = element
+		}
+	}
+
+	return types.MapValueMust(types.StringType, held)
+}

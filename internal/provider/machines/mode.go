@@ -1,0 +1,72 @@
+package machines
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// The modes: what machines run on.
+const (
+	metalMode     = "metal"
+	ContainerMode = "container"
+)
+
+// modeValidator accepts the modes.
+type modeValidator struct{}
+
+func (modeValidator) Description(context.Context) string {
+	return `value must be "metal" or "container"`
+}
+
+func (v modeValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (modeValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+
+	switch mode := req.ConfigValue.ValueString(); mode {
+	case metalMode, ContainerMode:
+	default:
+		resp.Diagnostics.Append(tf.Invalid(req.Path, "mode", "found "+tf.Quote(mode), `allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
+			"choose one of them"))
+	}
+}
+
+// replaceListOnChangeFrom is ReplaceOnChangeFrom for lists of strings, whose default depends on what the machines run on:
+// the `mode` beside the attribute.
+func replaceListOnChangeFrom(metal, container string) planmodifier.List {
+	const description = "A change of the value replaces the resource."
+
+	return listplanmodifier.RequiresReplaceIf(
+		func(ctx context.Context, req planmodifier.ListRequest, resp *listplanmodifier.RequiresReplaceIfFuncResponse) {
+			planned, known := tf.KnownStrings(req.PlanValue)
+			if !known {
+				return
+			}
+
+			recorded, _ := tf.KnownStrings(req.StateValue)
+			fallback := metal
+
+			var mode types.String
+			if diags := req.State.GetAttribute(ctx, req.Path.ParentPath().AtName("mode"), &mode); !diags.HasError() && mode.ValueString() == ContainerMode {
+				fallback = container
+			}
+
+			if len(planned) == 0 {
+				planned = []string{fallback}
+			}
+
+			if len(recorded) == 0 {
+				recorded = []string{fallback}
+			}
+
+			resp.RequiresReplace = !slices.Equal(planned, recorded)
+		}, description, description)
+}

@@ -1,0 +1,100 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// obstructions tells what keeps an apply from its end, by the decision that a forecast
+// ends with.
+//
+// What the change itself brings about is an error. What already is so without it is a
+// warning: the apply ends with the same words, and all the same stores how the resource
+// treats its machines, which may be the way out.
+func obstructions(ctx context.Context, p, prior Pool, state LifeModel, last cluster.Decision, policy cluster.Policy) diag.Diagnostics {
+	var (
+		diags   diag.Diagnostics
+		waiting []string
+	)
+
+	if len(last.Steps) > 0 {
+		return diag.Diagnostics{tf.Endless(p.Object)}
+	}
+
+	known := refusedAlready(ctx, prior, state, last, policy)
+
+	for _, r := range last.Refusals {
+		if slices.Contains(known, r) {
+			diags.Append(tf.Announced("The apply will be refused", tf.Sentences(reasonOf(r), "That is so without this change, too", r.Remedy)))
+		} else {
+			diags.Append(tf.Refused(p.changedAt(prior, r.Machine), "Unsupported change of machines", reasonOf(r), "Nothing would be sent to any machine", r.Remedy))
+		}
+	}
+
+	for i, h := range last.Holds {
+		if i == tf.MostSteps {
+			waiting = append(waiting, fmt.Sprintf("%d more", len(last.Holds)-i))
+
+			break
+		}
+
+		waiting = append(waiting, h.String())
+	}
+
+	if len(waiting) > 0 {
+		diags.Append(tf.Announced("The apply will have to wait", "By what state knows, it will not come to its end before something else happens to the machines. "+
+			"It waits for that until its time is out (see timeouts).\n  - "+strings.Join(waiting, "\n  - ")))
+	}
+
+	return diags
+}
+
+// refusedAlready is what would be refused if the configuration were that of the state.
+func refusedAlready(ctx context.Context, prior Pool, state LifeModel, last cluster.Decision, policy cluster.Policy) []cluster.Refusal {
+	if len(last.Refusals) == 0 || prior.Unknown || prior.sealed {
+		return nil
+	}
+
+	recorded, diags := state.Recorded(ctx, prior)
+	diags.Append(recorded.compare(prior, prior)...)
+
+	files, more := prior.RenderForPlan()
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return nil // then the change is what makes sense at all
+	}
+
+	_, before, more := recorded.outlook(prior, prior, files, policy)
+	if more.HasError() {
+		return nil
+	}
+
+	return before.Refusals
+}
+
+// reasonOf is why something is refused, and of which machine.
+func reasonOf(r cluster.Refusal) string {
+	if r.Machine == "" {
+		return r.Reason
+	}
+
+	return tf.MachinesNamed([]string{r.Machine}) + ": " + r.Reason
+}
+
+// PlaceOf is the attribute of a machine; the resource itself for what is no machine of it.
+func (p Pool) placeOf(machine string) path.Path {
+	if _, listed := p.Machines[machine]; !listed {
+		return path.Empty()
+	}
+
+	return p.machinePath(machine)
+}

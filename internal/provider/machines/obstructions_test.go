@@ -1,0 +1,33 @@
+package machines
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// What a forecast ends with is told, whatever it is.
+func TestObstructionsAreTold(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		last cluster.Decision
+		want string
+	}{
+		"done":    {},
+		"held":    {last: cluster.Decision{Holds: []cluster.Hold{{Machine: "cp-2", Reason: "is locked"}}}, want: "cp-2: is locked"},
+		"endless": {last: cluster.Decision{Steps: []cluster.Step{cluster.Uncordon{Machine: "w-1"}}}, want: "does not come to an end"},
+	} {
+		diags := obstructions(t.Context(), Pool{}, Pool{}, LifeModel{}, test.last, cluster.DefaultPolicy())
+
+		switch {
+		case test.want == "" && len(diags) > 0, test.want != "" && len(diags) != 1:
+			t.Errorf("%s: %v", name, diags)
+		case test.want != "" && (diags[0].Severity() != diag.SeverityWarning || !strings.Contains(diags[0].Detail(), test.want)):
+			t.Errorf("%s: %s %s", name, diags[0].Severity(), diags[0].Detail())
+		}
+	}
+}

@@ -1,0 +1,381 @@
+package machines
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// What the resources with machines share of create, read, update and delete.
+
+// deadline bounds an operation by its timeout.
+func (m LifeModel) deadline(ctx context.Context, op tf.Operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+	return tf.DeadlineOf(ctx, m.Timeouts, op, diags)
+}
+
+func (m LifeModel) life() LifeModel { return m }
+
+func (m *LifeModel) setLife(life LifeModel) { *m = life }
+
+// protectionKey mirrors deletion_protection in private state, where the create leg
+// of a replacement still finds it.
+const protectionKey = "deletion_protection"
+
+func (m LifeModel) protection() []byte {
+	if m.DeletionProtection.ValueBool() {
+		return []byte("true")
+	}
+
+	return []byte("false")
+}
+
+// guardDestroy refuses to plan the removal of a protected resource.
+func (m LifeModel) guardDestroy(kind string) diag.Diagnostics {
+	if !m.DeletionProtection.ValueBool() {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Protected(kind, m.ID.ValueString(), "destroyed")}
+}
+
+// guardReplace refuses to plan the replacement of a protected resource. Of a
+// replacement ModifyPlan only sees the create leg: there is no state, but the
+// private state of the object that goes.
+func guardReplace(ctx context.Context, private tf.PrivateState, kind string, id types.String) diag.Diagnostics {
+	marker, diags := private.GetKey(ctx, protectionKey)
+
+	var on bool
+	if len(marker) > 0 {
+		if err := json.Unmarshal(marker, &on); err != nil {
+			diags.Append(tf.Bug("the private state has a deletion_protection of " + string(marker)))
+		}
+	}
+
+	if on {
+		diags.Append(tf.Protected(kind, id.ValueString(), "replaced, and its machines reset"))
+	}
+
+	return diags
+}
+
+// settleCreate puts the outcome of a create into the planned model. begun is false
+// when no machine was touched: then there is nothing to store.
+func (m *LifeModel) settleCreate(p Pool, done run) (diags diag.Diagnostics, begun bool) {
+	m.Phase = types.StringValue(string(done.phase("")))
+	m.Observed = done.observed(types.MapNull(ObservedType()))
+	m.manifests = done.manifests(types.StringNull())
+	m.restored = done.restored(restored{})
+
+	switch {
+	case done.err == nil:
+		return append(done.tellOfRestore(), done.doubtRestore()...), true
+	case done.want.Machines == nil:
+		return openFailed(p, "create", done.err), false
+	case done.unrestorable() != nil && len(done.result.Done) == 0:
+		return diag.Diagnostics{done.unrestorable().diagnostic(p)}, false
+	case !done.result.Touched:
+		return diag.Diagnostics{tf.Unable("create", p.Object, done.report(p, "create "+p.Object, nothingStored))}, false
+	}
+
+	what := done.report(p, "create "+p.Object, applyAgain)
+
+	if m.OnIncomplete.ValueString() == OnIncompleteError {
+		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines and begin anew. To go on " +
+			"instead, `untaint` it and apply again."
+
+		return append(diag.Diagnostics{tf.Unable("create", p.Object, what)}, done.doubtRestore()...), true
+	}
+
+	what.Next = applyAgain + " Run `terraform apply` (or `tofu apply`)."
+
+	return append(diag.Diagnostics{tf.Incomplete("create of "+p.Object, what)}, done.doubtRestore()...), true
+}
+
+// refresh observes the machines and puts what it saw into the model of state. A
+// machine that does not answer keeps what was last seen of it, and all of them do while nothing leads to their host cluster.
+// What META holds is left to seen.
+func (m *ProviderData) refresh(
+	ctx context.Context, model *LifeModel, p Pool, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
+) diag.Diagnostics {
+	recorded, diags := model.Recorded(ctx, p)
+
+	diags.Append(recorded.compare(p, p)...)
+
+	exam := newExamination(p, recorded)
+
+	want, have, err := m.observe(ctx, p, recorded, exam)
+
+	var away *hostAwayError
+	if errors.As(err, &away) {
+		return append(diags, hostUnread(p, away))
+	}
+
+	if err != nil {
+		return append(diags, openFailed(p, "read", err)...)
+	}
+
+	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
+	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places)), model.Observed)
+	diags.Append(seen(ctx, want, have)...)
+	diags.Append(oddities(p, want, have)...)
+	diags.Append(exam.onHost.leftAlone()...)
+
+	if recorded.phase == cluster.Ready && lost(want, have, recorded) {
+		model.Phase = types.StringValue(string(cluster.Degraded))
+	}
+
+	unreachable, foreign, bereft := silence(want, have)
+
+	if len(unreachable) > 0 {
+		diags.Append(tf.Unsettled("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
+			"from that for the plan.\n  - "+strings.Join(unreachable, "\n  - ")))
+	}
+
+	if len(bereft) > 0 {
+		diags.Append(tf.Unsettled("Volumes of machines are lost", "The host cluster can never use the volumes of these machines again. The next apply gives them "+
+			"new ones, one machine after the other and as far as etcd does not need what is lost, and they join anew.\n  - "+strings.Join(bereft, "\n  - ")))
+	}
+
+	if len(foreign) > 0 {
+		diags.Append(tf.Unsettled("Machines answer as somebody else", "At these addresses something else answers than the machines that are meant. What "+
+			"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware of a machine was "+
+			"exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
+	}
+
+	return diags
+}
+
+// lost reports whether a machine that had joined waits in maintenance mode again, has lost its volumes, or
+// is known to lack its etcd member or its node: losses that are certain, and that the next
+// apply repairs.
+func lost(want cluster.Spec, have cluster.Snapshot, recorded RecordedPool) bool {
+	for _, m := range want.Machines {
+		if recorded.Machines[m.Name].Access != cluster.Member {
+			continue
+		}
+
+		switch state := have.Machines[m.Name]; state.Access {
+		case cluster.Maintenance, cluster.Gone:
+			return true
+		case cluster.Member:
+			if len(missing(m, have)) > 0 {
+				return true
+			}
+		default:
+			if state.VolumesLost {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// update goes on with the machines of a pool that state knows. prior is the pool of
+// the state.
+func (m *ProviderData) update(ctx context.Context, p, prior Pool, state LifeModel) (run, diag.Diagnostics) {
+	recorded, diags := state.Recorded(ctx, prior)
+	diags.Append(recorded.compare(p, prior)...)
+
+	if diags.HasError() {
+		return run{err: context.Canceled}, diags
+	}
+
+	done := m.converge(ctx, p, recorded)
+
+	if done.halted() {
+		remains, more := m.remaining(ctx, p, done, state)
+		diags.Append(more...)
+
+		done.remains = remains
+	}
+
+	switch {
+	case done.err == nil:
+		diags.Append(done.tellOfRestore()...)
+	case done.want.Machines == nil:
+		diags.Append(openFailed(p, "update", done.err)...)
+	case done.unrestorable() != nil && len(done.result.Done) == 0:
+		diags.Append(done.unrestorable().diagnostic(p))
+	default:
+		diags.Append(tf.Unable("update", p.Object, done.report(p, "update "+p.Object, applyAgain)))
+	}
+
+	diags.Append(done.doubtRestore()...)
+
+	return done, append(diags, done.leftBehind()...)
+}
+
+// remaining is what the next apply has to do after an update that did not finish, by what
+// the run saw last: the list that its plan will have.
+func (m *ProviderData) remaining(ctx context.Context, p Pool, done run, state LifeModel) (types.List, diag.Diagnostics) {
+	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
+	state.Observed = done.observed(state.Observed)
+	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
+
+	recorded, diags := state.Recorded(ctx, p)
+	if diags.HasError() {
+		return types.ListNull(types.StringType), diags
+	}
+
+	want := done.want
+	want.Bootstrapped, want.Beside = bootstrapped(recorded.phase), p.foreseenBeside()
+	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
+	want.Kubernetes.Manifests = recorded.manifests
+	want.RestoreFrom, want.RestoredAt = p.restore.asked(recorded.restored.From.ValueString()), recorded.restored.when()
+
+	for name, machine := range recorded.Machines {
+		last := done.result.Snapshot.Machines[name]
+		machine.RebootFor = last.RebootFor
+
+		if last.Access == cluster.Member {
+			machine.Meta = last.Meta // what the plan wants need not be written yet
+		}
+
+		recorded.Machines[name] = machine
+	}
+
+	steps, _ := cluster.Forecast(want, recorded.assume(want), p.Policy(m.Policy))
+
+	return operationsOf(steps), diags
+}
+
+// settleUpdate puts the outcome of an update into the model that is stored: that
+// of the plan after a success, else that of the state. Machines that were to be
+// added and joined, or were sent their configuration, are stored either way, because
+// they are ours now.
+//
+// held is the group by which machines in containers are called.
+//
+// How the resource treats its machines is stored either way, too: it touches none of
+// them, and is how a user gets out of an update that cannot succeed.
+func (m *poolModel) settleUpdate(ctx context.Context, done run, held *Group, plan, state poolModel) diag.Diagnostics {
+	m.settle(done, plan.LifeModel, state.LifeModel)
+
+	if !done.halted() {
+		return nil
+	}
+
+	if inContainers(types.StringUnknown(), []*Group{{machinesModel: state.machinesModel}, {machinesModel: plan.machinesModel}}) {
+		m.Replicas = done.hold(held, state.Replicas, plan.Replicas)
+
+		return nil
+	}
+
+	merged, diags := done.joined(ctx, "", state.Machines, plan.Machines)
+	m.Machines = merged
+
+	return diags
+}
+
+// settle puts the outcome of an update into what every resource stores of it.
+func (m *LifeModel) settle(done run, plan, state LifeModel) {
+	m.OnDestroy, m.OnIncomplete = plan.OnDestroy, plan.OnIncomplete
+	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
+	m.changeModel = plan.changeModel
+
+	if !done.remains.IsNull() {
+		m.Operations = done.remains
+	}
+
+	if done.want.Machines != nil {
+		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
+		m.Observed = done.observed(state.Observed)
+		m.manifests, m.restored = done.manifests(state.manifests), done.restored(state.restored)
+	}
+}
+
+// halted reports whether a run began and did not finish.
+func (r run) halted() bool { return r.want.Machines != nil && r.err != nil }
+
+// joined is the machines of a group that state has, and those of the plan that the
+// run made members or sent their configuration. Such a one takes the place of other
+// hardware of its name, which is in the record under a name of its own until it left.
+func (r run) joined(ctx context.Context, prefix string, state, plan types.Map) (types.Map, diag.Diagnostics) {
+	machines := r.kept(prefix, state)
+
+	for key, machine := range plan.Elements() {
+		_, known := machines[key]
+		_, renamed := r.renamed[prefix+key]
+
+		if (!known || r.exchanged(prefix+key)) && (renamed || r.took(prefix+key)) {
+			machines[key] = machine
+		}
+	}
+
+	return types.MapValue(plan.ElementType(ctx), machines)
+}
+
+// took reports whether a machine of the plan is ours after the run: it was sent its
+// configuration, or is a member.
+func (r run) took(name string) bool {
+	_, configured := r.sent()[name]
+
+	return configured || r.result.Snapshot.Machines[name].Access == cluster.Member
+}
+
+// exchanged reports whether a machine is other hardware than the one that had its name.
+func (r run) exchanged(name string) bool {
+	return slices.Contains(slices.Collect(maps.Values(r.replaced)), name)
+}
+
+// kept is the machines of a group in state, without those that are not ours any more.
+func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
+	machines := map[string]attr.Value{}
+
+	for key, machine := range state.Elements() {
+		if !r.departed(prefix + key) {
+			machines[key] = machine
+		}
+	}
+
+	return machines
+}
+
+// Remove takes the machines of a resource out of service, as on_destroy says.
+func (m *ProviderData) Remove(ctx context.Context, kind string, state LifeModel, p Pool) diag.Diagnostics {
+	// Checked at plan time as well; a tainted resource is only seen here.
+	if diags := state.guardDestroy(kind); diags.HasError() {
+		return diags
+	}
+
+	if state.OnDestroy.ValueString() == onDestroyPreserve {
+		m.unclaim(p)
+
+		return diag.Diagnostics{tf.Unsettled("Machines keep running",
+			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they are. To bring them back "+
+				"under talosop, %s.", kind, state.ID.ValueString(), tf.Describe(p.names()), p.Settings.Name, p.wayBack()))}
+	}
+
+	recorded, diags := state.Recorded(ctx, p)
+	if diags.HasError() {
+		return diags
+	}
+
+	done := m.teardown(ctx, p, recorded)
+	diags.Append(done.leftBehind()...)
+	diags.Append(done.workersLeft()...)
+
+	switch {
+	case done.err == nil:
+	case done.want.Machines == nil:
+		diags.Append(openFailed(p, "destroy", done.err)...)
+	default:
+		diags.Append(tf.Unable("destroy", p.Object, done.report(p, "reset the machines of the "+p.Object, destroyAgain+
+			" Nothing was sent to machines that do not answer as the ones meant. To give up machines that are gone for good, or exchanged, set "+
+			"on_destroy = \"preserve\" and apply, which stores it even though the machines are missing; then destroy again.")))
+	}
+
+	return diags
+}

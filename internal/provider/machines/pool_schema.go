@@ -1,0 +1,290 @@
+package machines
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// poolModel is the part of a model that every resource with machines of one role has.
+type poolModel struct {
+	LifeModel
+	machinesModel
+
+	TalosVersion types.String `tfsdk:"talos_version"`
+}
+
+// machinesModel is machines and the settings they share.
+type machinesModel struct {
+	Machines      types.Map    `tfsdk:"machines"`
+	Install       types.Object `tfsdk:"install"`
+	Schematic     types.String `tfsdk:"schematic"`
+	Platform      types.String `tfsdk:"platform"`
+	ConfigPatches types.List   `tfsdk:"config_patches"`
+
+	// What there is in the place of Machines in containers.
+	Replicas       types.Int64  `tfsdk:"replicas"`
+	ReplicaPatches types.Map    `tfsdk:"replica_config_patches"`
+	Pod            types.Object `tfsdk:"pod"`
+}
+
+// LifeModel is the part of a model that every resource with machines has: how it
+// treats them, and what became of them.
+type LifeModel struct {
+	changeModel
+
+	ID                 types.String   `tfsdk:"id"`
+	OnDestroy          types.String   `tfsdk:"on_destroy"`
+	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
+	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
+	Phase              types.String   `tfsdk:"phase"`
+	Operations         types.List     `tfsdk:"operations"`
+	Observed           types.Map      `tfsdk:"observed"`
+	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+
+	// manifests is the attribute bootstrap_manifests_version of models that have one.
+	manifests types.String
+	// restored is the attributes restored_from and restored_at of models that have them.
+	restored restored
+}
+
+// observedModel is what was last observed of one machine.
+type observedModel struct {
+	Stage          types.String `tfsdk:"stage"`
+	Ready          types.Bool   `tfsdk:"ready"`
+	TalosVersion   types.String `tfsdk:"talos_version"`
+	Schematic      types.String `tfsdk:"schematic"`
+	Installer      types.String `tfsdk:"installer"`
+	UUID           types.String `tfsdk:"uuid"`
+	BootID         types.String `tfsdk:"boot_id"`
+	KubeletVersion types.String `tfsdk:"kubelet_version"`
+	ConfigDigest   types.String `tfsdk:"config_digest"`
+	MemberID       types.String `tfsdk:"member_id"`
+	NodeName       types.String `tfsdk:"node_name"`
+	Address        types.String `tfsdk:"address"`
+	Platform       types.String `tfsdk:"platform"`
+	Drift          types.List   `tfsdk:"drift"`
+	Images         types.Map    `tfsdk:"images"`
+	Kubernetes     types.Map    `tfsdk:"kubernetes"`
+	RestoredAt     types.String `tfsdk:"etcd_restored_at"`
+	PodDigest      types.String `tfsdk:"pod_digest"`
+	PeerAddress    types.String `tfsdk:"peer_address"`
+}
+
+// The choices of on_destroy and on_incomplete.
+const (
+	onDestroyReset      = "reset"
+	onDestroyPreserve   = "preserve"
+	OnIncompleteWarn    = "warn"
+	OnIncompleteError   = "error"
+	defaultTalosVersion = "v1.13.0" // as an example in texts only; there is no default version
+)
+
+// poolAttributes are the attributes that every resource with machines has. role
+// names the machines in texts.
+func poolAttributes(ctx context.Context, role string, protect bool) map[string]schema.Attribute {
+	attributes := groupAttributes(role)
+	attributes["talos_version"] = talosVersionAttribute("the " + role + " machines run")
+
+	maps.Copy(attributes, lifeAttributes(ctx, protect))
+
+	return attributes
+}
+
+// lifeAttributes are those of LifeModel.
+func lifeAttributes(ctx context.Context, protect bool) map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			Computed:            true,
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+			MarkdownDescription: "A readable id, for messages of the CLI. Use `cluster` to refer to the cluster.",
+		},
+		"timeouts": tf.MachineTimeouts(ctx),
+	}
+
+	maps.Copy(attributes, behaviourAttributes(protect))
+	maps.Copy(attributes, changeAttributes())
+	maps.Copy(attributes, observationAttributes())
+
+	return attributes
+}
+
+func talosVersionAttribute(of string) schema.StringAttribute {
+	return schema.StringAttribute{
+		Required: true,
+		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + supportedTalos + "; a newer one is accepted with a " +
+			"warning. It decides which installer image is used. A change upgrades the machines that run, one minor version after the other, each " +
+			"drained first and rebooted; the control planes one at a time.",
+	}
+}
+
+// groupAttributes are those of machinesModel.
+func groupAttributes(role string) map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
+		"machines": machinesAttribute(role),
+		"install": installAttribute("the "+role+" machines",
+			"Machines may set their own `install`, whose values go before these."),
+		"schematic": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Id of an Image Factory schematic (64 hexadecimal digits): the system extensions and kernel arguments that machines are " +
+				"installed with. A change upgrades machines that run to the same Talos with the new schematic, as a change of `talos_version` does. Without " +
+				"it any schematic is right until the next upgrade, which installs plain Talos.",
+		},
+		"platform": schema.StringAttribute{
+			Optional: true,
+			Computed: true,
+			Default:  stringdefault.StaticString(metalMode),
+			MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, `nocloud` or `aws`. A change upgrades machines that " +
+				"talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other image; others get it with their next upgrade. " +
+				"Default: `metal`." + joinOnly,
+		},
+		"config_patches": schema.ListAttribute{
+			Optional:    true,
+			Computed:    true,
+			Default:     noTexts(),
+			ElementType: types.StringType,
+			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource; after those of the cluster, before those of a " +
+				"machine. " + patchFormat + patchChange,
+		},
+	}
+
+	maps.Copy(attributes, replicaAttributes(role))
+
+	return attributes
+}
+
+// behaviourAttributes decide how the resource treats its machines; none of them
+// is part of a configuration.
+func behaviourAttributes(protect bool) map[string]schema.Attribute {
+	protection := "`false`"
+	if protect {
+		protection = "`true`"
+	}
+
+	return map[string]schema.Attribute{
+		"on_destroy": schema.StringAttribute{
+			Optional:   true,
+			Computed:   true,
+			Default:    stringdefault.StaticString(onDestroyReset),
+			Validators: []validator.String{stringvalidator.OneOf(onDestroyReset, onDestroyPreserve)},
+			MarkdownDescription: "What destroying the resource does to its machines: `reset` wipes their state and reboots them into maintenance mode, " +
+				"`preserve` leaves them running as they are and forgets them. Workers of a cluster that lives on are reset all at once, each cordoned and " +
+				"drained by Talos itself unless `drain.enabled` is `false`; to have them leave within `max_unavailable`, take them out of `machines` first. " +
+				"Default: `reset`." + tf.TerraformOnly,
+		},
+		"on_incomplete": schema.StringAttribute{
+			Optional:   true,
+			Computed:   true,
+			Default:    stringdefault.StaticString(OnIncompleteWarn),
+			Validators: []validator.String{stringvalidator.OneOf(OnIncompleteWarn, OnIncompleteError)},
+			MarkdownDescription: "What a create reports that began its work and did not finish. `warn` stores the resource with its `phase` and a warning; " +
+				"the next apply goes on where it stopped. `error` fails, which marks the resource as tainted: unless `untaint`ed, the next apply " +
+				"**resets the machines** and begins anew. Default: `warn`, to be combined with a postcondition on `phase`." + tf.TerraformOnly,
+		},
+		"deletion_protection": schema.BoolAttribute{
+			Optional: true,
+			Computed: true,
+			Default:  booldefault.StaticBool(protect),
+			MarkdownDescription: "Whether plans that destroy or replace the resource as a whole are refused; set it to `false` and apply first. It does not " +
+				"guard single machines: one that is taken out of the configuration is removed. Default: " + protection + "." + tf.TerraformOnly,
+		},
+	}
+}
+
+// observationAttributes are what talosop reports.
+func observationAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"phase": schema.StringAttribute{
+			Computed: true,
+			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, `Ready`, or `Degraded` when something was lost " +
+				"that the next apply repairs. Unknown in plans that will change it. Check it in a postcondition, " +
+				"`self.phase == \"Ready\"`, so that an incomplete create fails the run without tainting the resource.",
+		},
+		"operations": schema.ListAttribute{
+			Computed:    true,
+			ElementType: types.StringType,
+			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and state. Afterwards: what that plan " +
+				"said; after an update that failed, what remains.",
+		},
+		"observed": schema.MapNestedAttribute{
+			Computed: true,
+			MarkdownDescription: "What was last observed of each machine, by its name. A machine that does not answer keeps its values; one that was never " +
+				"reached is absent.",
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"address": observedString("Address at which the machine was reached."),
+				"stage":   observedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, `running`, …"),
+				"ready": schema.BoolAttribute{
+					Computed:            true,
+					MarkdownDescription: "Whether Talos reported the machine as ready.",
+				},
+				"talos_version": observedString("Talos version that runs."),
+				"schematic":     observedString("Id of the Image Factory schematic the machine was made from, when Talos reports one."),
+				"installer": observedString("Image that talosop installed on the machine last, by its creation or an upgrade; null where somebody else did, as on " +
+					"machines that were imported."),
+				"platform":        observedString("Platform in the words of Talos, such as `metal`."),
+				"uuid":            observedString("Hardware UUID (SMBIOS). A machine with another one at the same address is refused."),
+				"boot_id":         observedString("Identity of the current boot; it changes with every reboot."),
+				"kubelet_version": observedString("Version of the kubelet, from the Kubernetes node."),
+				"config_digest":   observedString("Digest of the active configuration, independent of the order of its documents."),
+				"member_id":       observedString("Id of the machine's etcd member, in hexadecimal; null on workers."),
+				"node_name":       observedString("Name of the Kubernetes node."),
+				"etcd_restored_at": observedString("When the etcd of the machine began with a snapshot that was restored, whoever did that; null when it did not, or so long ago " +
+					"that etcd does not tell any more."),
+				"peer_address": observedString("Address of a control plane in a container at which the others find its etcd, whichever pod it has: that of a Service of the host " +
+					"cluster. Null on metal, on workers, and of machines that were configured without one."),
+				"pod_digest": observedString("Digest of what the pod of a machine in a container was made with; null on metal, and when the pod is not as talosop made it."),
+				"images": schema.MapAttribute{
+					Computed:    true,
+					ElementType: types.StringType,
+					MarkdownDescription: "Images of Kubernetes in the active configuration, by component: `kubelet`, and on control planes `kube-apiserver`, " +
+						"`kube-controller-manager`, `kube-scheduler` and `kube-proxy`.",
+				},
+				"kubernetes": schema.MapAttribute{
+					Computed:    true,
+					ElementType: types.StringType,
+					MarkdownDescription: "Versions of Kubernetes that run, by component: that of the `kubelet` from its node, and on control planes those of " +
+						"`kube-apiserver`, `kube-controller-manager` and `kube-scheduler` from their pods.",
+				},
+				"drift": schema.ListAttribute{
+					Computed:    true,
+					ElementType: types.StringType,
+					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw it: another Talos, another schematic, another " +
+						"image of a component of Kubernetes, the places in its configuration (without values), a configuration that is gone, a missing etcd member or node, and of containers volumes that are lost and what differs on the host cluster. The next " +
+						"apply puts it right, but for what begins with `host cluster, left as it is`: claims of another size or class than configured. Empty when nothing differs.",
+				},
+			}},
+		},
+	}
+}
+
+func observedString(description string) schema.StringAttribute {
+	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+}
+
+// ObservedType is the type of the elements of observed.
+func ObservedType() types.ObjectType {
+	attribute, ok := observationAttributes()["observed"].(schema.MapNestedAttribute)
+	if !ok {
+		panic("provider: observed is not a nested map")
+	}
+
+	return tf.ObjectOf(attribute.NestedObject.Attributes)
+}
+
+// noTexts is the default of lists of strings whose absence means the same as an
+// empty list, so that an import need not guess which one a user wrote.
+func noTexts() defaults.List {
+	return listdefault.StaticValue(types.ListValueMust(types.StringType, nil))
+}

@@ -1,0 +1,97 @@
+package machines
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// foreseeReboots notes for every machine that will be given another configuration what
+// it has to reboot for. What a machine runs is what state stands for, and what the last
+// refresh saw to differ from that; the run itself asks the machine.
+func (r *RecordedPool) foreseeReboots(p, prior Pool, files Rendered) diag.Diagnostics {
+	changed := r.reconfigured(files)
+	if len(changed) == 0 || prior.Unknown || prior.sealed {
+		return nil
+	}
+
+	old, diags := prior.RenderForPlan()
+	if diags.HasError() {
+		// The state was made by a build that allowed more. The run finds out.
+		return nil
+	}
+
+	var out diag.Diagnostics
+
+	for _, name := range changed {
+		before, existed := old.configs[cmp.Or(r.renamed[name], name)]
+		if !existed {
+			continue
+		}
+
+		fields, err := rebootFor(before, files.configs[name], r.drift[cmp.Or(r.renamed[name], name)])
+		if err != nil {
+			out.Append(tf.UnableAt(p.machinePath(name), "compare", "configurations", tf.Report{Cause: []string{name + ": " + err.Error()}}))
+
+			continue
+		}
+
+		state := r.Machines[name]
+		state.RebootFor = fields
+		r.Machines[name] = state
+	}
+
+	return out
+}
+
+// reconfigured lists the machines that run another configuration than is wanted.
+func (r *RecordedPool) reconfigured(files Rendered) []string {
+	var names []string
+
+	for _, name := range sortedNames(files.Digests) {
+		state := r.Machines[name]
+		if state.Access == cluster.Member && state.ConfigDigest != "" && state.ConfigDigest != files.Digests[name] {
+			names = append(names, name)
+		}
+	}
+
+	return names
+}
+
+// rebootFor lists the fields that take a reboot to get from one configuration to another.
+// drift is where the machine differs from the first one: those places change too, unless
+// the second configuration has changed there as well and may be what the machine has.
+func rebootFor(before, after []byte, drift []string) ([]string, error) {
+	_, fields, err := machineconfig.NeedsReboot(before, after)
+	if errors.Is(err, machineconfig.ErrUnknownForm) {
+		return nil, nil // the run asks Talos
+	}
+
+	if err != nil || len(drift) == 0 {
+		return fields, err
+	}
+
+	changes, err := machineconfig.Diff(before, after)
+	if err != nil {
+		return fields, err
+	}
+
+	for _, difference := range drift {
+		place, ok := driftedPlace(difference)
+		if !ok || slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Place.Equal(place) }) {
+			continue
+		}
+
+		if field := place.RebootField(); field != "" && !slices.Contains(fields, field) {
+			fields = append(fields, field)
+		}
+	}
+
+	return fields, nil
+}

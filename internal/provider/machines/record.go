@@ -1,0 +1,210 @@
+package machines
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// What a run leaves in state. The record decides what the next run may do: the UUIDs
+// in it are what machines are recognised by, and the phase says whether etcd may be
+// bootstrapped.
+
+// phase is the phase the run left the machines in. Only a run that succeeded is Ready,
+// and a cluster that had an etcd never looks again like one that had none: it would
+// be bootstrapped once more.
+func (r run) phase(before cluster.Phase) cluster.Phase {
+	if r.err == nil {
+		return cluster.Ready
+	}
+
+	if before == cluster.Ready || before == cluster.Degraded {
+		return cluster.Degraded
+	}
+
+	phase := cluster.PhaseOf(r.want, r.result.Snapshot)
+	if phase == cluster.Ready || bootstrapped(before) || r.sawEtcd() {
+		return cluster.Joining
+	}
+
+	return phase
+}
+
+// sawEtcd reports whether the run began an etcd, or found one that had begun.
+func (r run) sawEtcd() bool {
+	have := r.result.Snapshot
+	if len(have.Etcd.Members) > 0 {
+		return true
+	}
+
+	for _, m := range have.Machines {
+		if m.BootstrapRequested || m.EtcdService == cluster.ServiceRunning {
+			return true
+		}
+	}
+
+	return slices.ContainsFunc(r.result.Done, func(s cluster.Step) bool {
+		return cluster.Founding(s)
+	})
+}
+
+// sent is the configurations that the run sent, by machine.
+func (r run) sent() map[string]cluster.ApplyConfig {
+	sent := map[string]cluster.ApplyConfig{}
+
+	for _, step := range r.result.Done {
+		if s, ok := step.(cluster.ApplyConfig); ok {
+			sent[s.Machine] = s
+		}
+	}
+
+	return sent
+}
+
+// observed is the record of the machines after the run. One that got its configuration
+// and did not come back yet is recorded with what is known of it: it holds secrets of
+// the cluster and joins it by itself.
+func (r run) observed(prior types.Map) types.Map {
+	prior = r.record(prior)
+	values := maps.Clone(observed(r.want, r.result.Snapshot, prior).Elements())
+
+	for name, step := range r.sent() {
+		if state := r.result.Snapshot.Machines[name]; !state.Answers() {
+			values[name] = ConfiguredMachine(step, state, values[name], r.addressOf(name))
+		}
+	}
+
+	annotate(values, "pod_digest", r.pods)
+	annotate(values, "peer_address", r.Peers)
+	annotate(values, "installer", r.installed())
+
+	for _, m := range r.want.Removed {
+		if r.err == nil || r.finished(m) {
+			delete(values, m.Name)
+		}
+	}
+
+	return types.MapValueMust(ObservedType(), values)
+}
+
+// manifests is the Kubernetes whose bootstrap manifests the cluster has after the run, as far
+// as this resource has to see to it. A run that succeeded has synced them, or left that to
+// the resource whose API server is the last one to get there. A control plane that begins
+// applies its own (Talos 1.13, k8s/manifest_apply.go), and changes none that are there.
+func (r run) manifests(before types.String) types.String {
+	wanted := tf.TextOrNull(r.want.Kubernetes.Version)
+
+	switch synced := manifestsSeen(r.want, r.result.Snapshot, before); {
+	case !r.want.OwnsControlPlane():
+		return types.StringNull()
+	case r.err == nil && !wanted.IsNull():
+		return wanted
+	case !synced.IsNull():
+		return synced
+	}
+
+	for _, step := range r.result.Done {
+		if s, ok := step.(cluster.UpgradeComponent); ok && s.Component == cluster.KubeAPIServer {
+			if from, known := cluster.ImageVersion(s.From); known {
+				return types.StringValue(from) // it was there before this run
+			}
+		}
+	}
+
+	return wanted
+}
+
+// manifestsSeen is the Kubernetes whose bootstrap manifests were synced last, as far as a
+// snapshot shows; otherwise what it was before.
+func manifestsSeen(want cluster.Spec, have cluster.Snapshot, before types.String) types.String {
+	if !want.OwnsControlPlane() || have.Kubernetes.Manifests == "" {
+		return before
+	}
+
+	return types.StringValue(have.Kubernetes.Manifests)
+}
+
+// installed is the images that the run installed, by machine.
+func (r run) installed() map[string]string {
+	installers := map[string]string{}
+
+	for _, step := range r.result.Done {
+		switch s := step.(type) {
+		case cluster.ApplyConfig:
+			if i := slices.IndexFunc(r.want.Machines, func(m cluster.Machine) bool { return m.Name == s.Machine }); i >= 0 && s.Access == cluster.Maintenance {
+				installers[s.Machine] = r.want.Machines[i].Installer
+			}
+		case cluster.Upgrade:
+			installers[s.Machine] = s.Installer
+		}
+	}
+
+	return installers
+}
+
+// annotate sets a text in the records of machines. A machine that has not answered yet has no record, and gets none by it.
+func annotate(records map[string]attr.Value, name string, texts map[string]string) {
+	for machine, text := range texts {
+		if record, there := records[machine]; there {
+			records[machine] = WithValue(record, name, tf.TextOrNull(text))
+		}
+	}
+}
+
+// WithValue puts a value into the record of a machine.
+func WithValue(record attr.Value, name string, value attr.Value) attr.Value {
+	object, ok := record.(types.Object)
+	if !ok {
+		return record
+	}
+
+	values := object.Attributes()
+	values[name] = value
+
+	return types.ObjectValueMust(ObservedType().AttrTypes, values)
+}
+
+// addressOf is the address of a machine of the run.
+func (r run) addressOf(name string) string {
+	for _, m := range r.want.Machines {
+		if m.Name == name {
+			return m.Address
+		}
+	}
+
+	return ""
+}
+
+// ConfiguredMachine describes a machine that was not seen again since it got its
+// configuration.
+func ConfiguredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last attr.Value, address string) attr.Value {
+	values := map[string]attr.Value{
+		"talos_version": types.StringNull(), "schematic": types.StringNull(), "uuid": types.StringNull(), "boot_id": types.StringNull(),
+		"node_name": types.StringNull(), "kubelet_version": types.StringNull(), "member_id": types.StringNull(),
+		"platform": types.StringNull(), "installer": types.StringNull(), "etcd_restored_at": types.StringNull(),
+		"pod_digest": types.StringNull(), "peer_address": types.StringNull(),
+		"images": types.MapNull(types.StringType), "kubernetes": types.MapNull(types.StringType),
+	}
+
+	if object, ok := last.(types.Object); ok {
+		values = object.Attributes()
+	}
+
+	values["address"] = types.StringValue(address)
+	values["drift"] = tf.TextList(nil)
+	values["stage"] = types.StringValue(cmp.Or(string(s.Stage), string(cluster.StageUnknown)))
+	values["ready"] = types.BoolValue(false)
+	values["config_digest"] = tf.TextOrNull(sent.Digest)
+
+	if s.UUID != "" {
+		values["uuid"] = types.StringValue(s.UUID)
+	}
+
+	return types.ObjectValueMust(ObservedType().AttrTypes, values)
+}

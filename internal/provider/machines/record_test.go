@@ -1,0 +1,421 @@
+package machines
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+)
+
+var (
+	ours, theirs = hardwareOf("w-1"), hardwareOf("w-2")
+	errStopped   = &lifecycle.IncompleteError{Err: errors.New("stopped")}
+)
+
+// oneMachine is a pool of w-1 with the hardware that state knows.
+func oneMachine(uuid string) cluster.Spec {
+	return cluster.Spec{Machines: []cluster.Machine{{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.21", UUID: uuid, Meta: map[uint8]string{}}}}
+}
+
+func joined(uuid string) cluster.MachineState {
+	return cluster.MachineState{
+		Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, UUID: uuid, ConfigDigest: "sent", NodeName: "node",
+	}
+}
+
+func snapshotOf(machines map[string]cluster.MachineState) cluster.Snapshot {
+	return cluster.Snapshot{Machines: machines}
+}
+
+// recordedValue is an attribute of a machine in a record.
+func recordedValue(t *testing.T, record types.Map, machine, name string) attr.Value {
+	t.Helper()
+
+	object, ok := record.Elements()[machine].(types.Object)
+	if !ok {
+		t.Fatalf("%s is not in %s", machine, record)
+	}
+
+	return object.Attributes()[name]
+}
+
+// What another machine says is never taken for what the machine meant says: neither
+// its UUID, by which the guard would let everything through the next time, nor
+// anything else.
+func TestStrangersAreNotRecorded(t *testing.T) {
+	t.Parallel()
+
+	want := oneMachine(ours)
+	prior := observed(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+
+	waiting := cluster.MachineState{Access: cluster.Maintenance, UUID: theirs}
+	controlPlane := joined(ours)
+	controlPlane.Role = cluster.ControlPlane
+
+	for name, test := range map[string]struct {
+		state cluster.MachineState
+		says  string
+	}{
+		"a member":              {state: joined(theirs), says: "UUID " + theirs + ", expected " + ours},
+		"in maintenance mode":   {state: waiting, says: "UUID " + theirs + ", expected " + ours},
+		"one of the other role": {state: controlPlane, says: "a control plane, expected a worker"},
+	} {
+		have := snapshotOf(map[string]cluster.MachineState{"w-1": test.state}).WithoutMismatches(want)
+
+		if got := observed(want, have, prior); !got.Equal(prior) {
+			t.Errorf("%s: the record is %s", name, got)
+		}
+
+		if _, foreign, _ := silence(want, have); len(foreign) != 1 || !strings.Contains(foreign[0], test.says) {
+			t.Errorf("%s: reported is %q", name, foreign)
+		}
+
+		if lost(want, have, RecordedPool{Machines: map[string]cluster.MachineState{"w-1": joined(ours)}}) {
+			t.Errorf("%s: it is taken for the loss of the machine", name)
+		}
+	}
+}
+
+// A UUID that the user gave is the machine meant, whatever was recorded.
+func TestHardwareExchangedOnPurposeIsRecorded(t *testing.T) {
+	t.Parallel()
+
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+	want := oneMachine(theirs)
+	have := snapshotOf(map[string]cluster.MachineState{"w-1": joined(theirs)}).WithoutMismatches(want)
+
+	if got := recordedValue(t, observed(want, have, prior), "w-1", "uuid"); !got.Equal(types.StringValue(theirs)) {
+		t.Errorf("the UUID is %s", got)
+	}
+}
+
+// A machine that is listed twice, under a new name, gets no record under that name.
+func TestAMachineListedTwiceIsRecordedOnce(t *testing.T) {
+	t.Parallel()
+
+	want := oneMachine(ours)
+	want.Machines = append(want.Machines, cluster.Machine{Name: "w-0", Role: cluster.Worker, Address: "10.0.0.21"})
+
+	have := snapshotOf(map[string]cluster.MachineState{"w-0": joined(ours), "w-1": joined(ours)}).WithoutMismatches(want)
+	record := observed(want, have, types.MapNull(ObservedType())).Elements()
+
+	if _, there := record["w-0"]; there || len(record) != 1 {
+		t.Errorf("the record is %v", record)
+	}
+}
+
+// A cluster that had an etcd never looks like one that had none, or it would be
+// bootstrapped again.
+func TestPhaseOfRunsThatFailed(t *testing.T) {
+	t.Parallel()
+
+	want := cluster.Spec{Machines: []cluster.Machine{{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.11"}}}
+	silent := snapshotOf(map[string]cluster.MachineState{"cp-1": {Access: cluster.Unreachable}})
+	accepted := snapshotOf(map[string]cluster.MachineState{"cp-1": {Access: cluster.Member, Stage: cluster.StageBooting, BootstrapRequested: true}})
+	withEtcd := silent
+	withEtcd.Etcd = cluster.EtcdState{Known: true, Members: []cluster.EtcdMember{{Name: "cp-1"}}}
+
+	whole := snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)})
+	whole.Kubernetes = cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{{Name: "node", Ready: true}}}
+
+	for name, test := range map[string]struct {
+		Spec   *cluster.Spec
+		have   cluster.Snapshot
+		done   []cluster.Step
+		before cluster.Phase
+		phase  cluster.Phase
+	}{
+		"nothing yet":              {have: silent, phase: cluster.Provisioning},
+		"nothing yet, again":       {have: silent, before: cluster.Bootstrapping, phase: cluster.Provisioning},
+		"was joining":              {have: silent, before: cluster.Joining, phase: cluster.Joining},
+		"was degraded":             {have: silent, before: cluster.Degraded, phase: cluster.Degraded},
+		"bootstrapped in this run": {have: silent, done: []cluster.Step{cluster.Bootstrap{Machine: "cp-1"}}, phase: cluster.Joining},
+		"bootstrap was accepted":   {have: accepted, before: cluster.Provisioning, phase: cluster.Joining},
+		"etcd answered":            {have: withEtcd, before: cluster.Provisioning, phase: cluster.Joining},
+		"complete, create failed":  {Spec: new(oneMachine(ours)), have: whole, phase: cluster.Joining},
+		"complete, update failed":  {Spec: new(oneMachine(ours)), have: whole, before: cluster.Ready, phase: cluster.Degraded},
+	} {
+		if test.Spec == nil {
+			test.Spec = &want
+		}
+
+		failed := run{want: *test.Spec, result: lifecycle.Result{Snapshot: test.have, Done: test.done}, err: errStopped}
+		if got := failed.phase(test.before); got != test.phase {
+			t.Errorf("%s: the phase is %s, want %s", name, got, test.phase)
+		}
+	}
+}
+
+// A machine that got its configuration is remembered, although it is still on its
+// way when the run ends.
+func TestConfiguredMachinesAreRemembered(t *testing.T) {
+	t.Parallel()
+
+	want := oneMachine(ours)
+	want.Machines = append(want.Machines,
+		cluster.Machine{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.22"},
+		cluster.Machine{Name: "w-3", Role: cluster.Worker, Address: "10.0.0.23"})
+
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+	done := run{
+		want: want, err: errStopped,
+		result: lifecycle.Result{
+			Snapshot: snapshotOf(map[string]cluster.MachineState{
+				"w-1": {Access: cluster.Unreachable}, "w-2": {Access: cluster.Unreachable, UUID: theirs}, "w-3": {Access: cluster.Unreachable},
+			}),
+			Done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Digest: "new"}, cluster.ApplyConfig{Machine: "w-2", Digest: "new"}},
+		},
+	}
+
+	machines := func(names ...string) types.Map {
+		elements := map[string]attr.Value{}
+		for _, name := range names {
+			elements[name] = types.StringValue(name)
+		}
+
+		return types.MapValueMust(types.StringType, elements)
+	}
+
+	state := poolModel{
+		machinesModel: machinesModel{Machines: machines("w-1")}, LifeModel: LifeModel{Observed: prior, Phase: types.StringValue("Ready")},
+	}
+	plan := poolModel{machinesModel: machinesModel{Machines: machines("w-1", "w-2", "w-3")}}
+
+	stored := state
+	if diags := stored.settleUpdate(t.Context(), done, &Group{}, plan, state); diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	if !stored.Machines.Equal(machines("w-1", "w-2")) {
+		t.Errorf("stored are %s", stored.Machines)
+	}
+
+	for machine, uuid := range map[string]string{"w-1": ours, "w-2": theirs} {
+		for name, value := range map[string]attr.Value{
+			"uuid": types.StringValue(uuid), "config_digest": types.StringValue("new"), "ready": types.BoolValue(false), "stage": types.StringValue("unknown"),
+		} {
+			if got := recordedValue(t, stored.Observed, machine, name); !got.Equal(value) {
+				t.Errorf("%s of %s is %s, want %s", name, machine, got, value)
+			}
+		}
+	}
+
+	if _, there := stored.Observed.Elements()["w-3"]; there {
+		t.Error("w-3 was sent nothing and is recorded")
+	}
+}
+
+// The image that was installed is recorded with the machine, and stays there: no machine
+// tells it.
+func TestInstalledImagesAreRecorded(t *testing.T) {
+	t.Parallel()
+
+	want := oneMachine(ours)
+	want.Machines[0].Installer = "new:v1.13.0"
+
+	have := snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)})
+	upgrade := func(image string) cluster.Step { return cluster.Upgrade{Machine: "w-1", Installer: image} }
+
+	for name, test := range map[string]struct {
+		done []cluster.Step
+		err  error
+		want string
+	}{
+		"nothing was done":      {want: "old:v1.12.4"},
+		"a configuration":       {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Member}}, want: "old:v1.12.4"},
+		"an installation":       {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Maintenance}}, want: "new:v1.13.0"},
+		"an upgrade of two":     {done: []cluster.Step{upgrade("between:v1.12.9"), upgrade("new:v1.13.0")}, want: "new:v1.13.0"},
+		"one, and then no more": {done: []cluster.Step{upgrade("between:v1.12.9")}, err: errStopped, want: "between:v1.12.9"},
+	} {
+		prior := observed(want, have, types.MapNull(ObservedType()))
+		prior = types.MapValueMust(ObservedType(), map[string]attr.Value{"w-1": WithValue(prior.Elements()["w-1"], "installer", types.StringValue("old:v1.12.4"))})
+
+		record := run{want: want, err: test.err, result: lifecycle.Result{Snapshot: have, Done: test.done}}.observed(prior)
+		if got := recordedValue(t, record, "w-1", "installer"); !got.Equal(types.StringValue(test.want)) {
+			t.Errorf("%s: recorded is %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// failedExchange is a run that put another machine in the place of w-1, and stopped. The
+// old one waits in maintenance mode.
+func failedExchange(now cluster.MachineState, done ...cluster.Step) run {
+	const left = "w-1" + ReplacedSuffix
+
+	want := oneMachine(theirs)
+	want.Removed = []cluster.Machine{{Name: left, Role: cluster.Worker, UUID: ours, NodeName: "old"}}
+
+	have := snapshotOf(map[string]cluster.MachineState{"w-1": now, left: {Access: cluster.Maintenance}})
+	have.Kubernetes.Reachable = true
+
+	return run{
+		want: want, err: errStopped, replaced: map[string]string{left: "w-1"},
+		result: lifecycle.Result{Snapshot: have, Done: done},
+	}
+}
+
+// Hardware that was exchanged is stored as soon as it is ours: the next refresh would take
+// it for a stranger.
+func TestExchangedHardwareIsStored(t *testing.T) {
+	t.Parallel()
+
+	silent := cluster.MachineState{Access: cluster.Unreachable}
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+	life := LifeModel{Observed: prior, Phase: types.StringValue("Ready")}
+
+	for name, test := range map[string]struct {
+		done run
+		uuid string
+	}{
+		"it joined":            {failedExchange(joined(theirs)), theirs},
+		"it was configured":    {failedExchange(silent, cluster.ApplyConfig{Machine: "w-1", Digest: "new"}), theirs},
+		"nothing was sent yet": {failedExchange(silent), ours},
+	} {
+		machines := func(uuid string) machinesModel {
+			return machinesModel{Machines: types.MapValueMust(types.StringType, map[string]attr.Value{"w-1": types.StringValue(uuid)})}
+		}
+		state, plan := poolModel{machinesModel: machines(ours), LifeModel: life}, poolModel{machinesModel: machines(theirs)}
+
+		stored := state
+		if diags := stored.settleUpdate(t.Context(), test.done, &Group{}, plan, state); diags.HasError() {
+			t.Fatal(diags)
+		}
+
+		if got := stored.Machines.Elements()["w-1"]; !got.Equal(types.StringValue(test.uuid)) {
+			t.Errorf("%s: stored is %s, want %s", name, got, test.uuid)
+		}
+
+		machine := func(uuid string) OneMachineModel {
+			return OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(uuid)}, Phase: life.Phase}
+		}
+
+		before, after := machine(ours), machine(theirs)
+		before.setLife(life)
+
+		one := before
+		one.settleUpdate(t.Context(), test.done, after, before)
+
+		if got := one.UUID.ValueString(); got != test.uuid {
+			t.Errorf("%s: stored of the one machine is %s, want %s", name, got, test.uuid)
+		}
+	}
+}
+
+// As long as the old hardware is in the cluster, the one record of one machine is about it,
+// and so is what the record is compared with.
+func TestExchangedHardwareIsNotForgotten(t *testing.T) {
+	t.Parallel()
+
+	done := failedExchange(joined(theirs))
+	done.result.Snapshot.Machines["w-1"+ReplacedSuffix] = cluster.MachineState{Access: cluster.Unreachable}
+
+	life := LifeModel{Phase: types.StringValue("Ready")}
+	life.Observed = observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+
+	before := OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(ours)}}
+	before.setLife(life)
+
+	after := before
+	after.UUID = types.StringValue(theirs)
+
+	stored := before
+	stored.settleUpdate(t.Context(), done, after, before)
+
+	if got := stored.Observed.Attributes()["uuid"]; stored.UUID.ValueString() != ours || !got.Equal(types.StringValue(ours)) {
+		t.Errorf("stored is %s, and observed %s", stored.UUID, got)
+	}
+}
+
+// An import takes each machine once.
+func TestImportOfOneMachineUnderTwoNames(t *testing.T) {
+	t.Parallel()
+
+	found := map[string]recognised{"a": {state: joined(ours)}, "b": {state: joined(theirs)}, "c": {state: joined(strings.ToUpper(ours))}, "d": {}, "e": {}}
+
+	problems := listedTwice(found)
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "c (") || !strings.Contains(problems[0].Error(), "same machine as a") {
+		t.Errorf("problems are %v", problems)
+	}
+}
+
+// The pod of a machine is there before the machine answers for the first time.
+func TestRecordOfPodsThatNeverAnswered(t *testing.T) {
+	done := run{
+		want:   cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: cluster.ControlPlane, Container: true}}},
+		result: lifecycle.Result{Snapshot: cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-0": {Access: cluster.Unreachable}}}},
+		pods:   map[string]string{"cp-0": "digest"},
+	}
+
+	if observed := done.observed(types.MapNull(ObservedType())); len(observed.Elements()) > 0 {
+		t.Errorf("the record is %v", observed)
+	}
+}
+
+// What is observed survives a change of the name, and a machine whose hardware was
+// exchanged is remembered until it left.
+func TestRecordOfOneMachine(t *testing.T) {
+	t.Parallel()
+
+	record := func(name, uuid string) types.Map {
+		spec := cluster.Spec{Machines: []cluster.Machine{{Name: name, Role: cluster.Worker, Address: "10.0.0.21"}}}
+		have := snapshotOf(map[string]cluster.MachineState{name: joined(uuid)})
+
+		return observed(spec, have, types.MapNull(ObservedType()))
+	}
+
+	both := maps.Clone(record("cp-1", ours).Elements())
+	maps.Copy(both, record("cp-1"+ReplacedSuffix, theirs).Elements())
+
+	for name, test := range map[string]struct {
+		life LifeModel
+		uuid types.String
+	}{
+		"same name":  {LifeModel{Observed: record("cp-1", ours)}, types.StringValue(ours)},
+		"other name": {LifeModel{Observed: record("cp-0", ours)}, types.StringValue(ours)},
+		"exchanged":  {LifeModel{Observed: types.MapValueMust(ObservedType(), both)}, types.StringValue(theirs)},
+	} {
+		m := OneMachineModel{Name: types.StringValue("cp-1")}
+		m.setLife(test.life)
+
+		if got := m.Observed.Attributes()["uuid"]; !test.uuid.Equal(got) {
+			t.Errorf("%s: uuid is %s, want %s", name, got, test.uuid)
+		}
+
+		if got := m.life().Observed.Elements(); len(got) != 1 || got["cp-1"] == nil {
+			t.Errorf("%s: the record is %v", name, got)
+		}
+	}
+}
+
+// A machine that left its cluster without being reset is told of: it holds secrets.
+func TestMachinesLeftBehindAreNamed(t *testing.T) {
+	t.Parallel()
+
+	left := []cluster.Hold{{Machine: "cp-3", Reason: "does not answer"}}
+
+	got := run{result: lifecycle.Result{Left: left}}.leftBehind()
+	if len(got) != 1 || !strings.Contains(got[0].Detail(), "cp-3: does not answer") || !strings.Contains(got[0].Detail(), "Wipe their disks") {
+		t.Errorf("told is %v", got)
+	}
+
+	if told := (run{result: lifecycle.Result{Left: left}, err: errStopped}).leftBehind(); len(told) > 0 {
+		t.Errorf("told twice: %v", told)
+	}
+}
+
+// hardwareOf is the UUID of the hardware that stands for a machine.
+func hardwareOf(name string) string {
+	pool, _, inPool := strings.Cut(name, PoolSeparator)
+	if !inPool {
+		pool = ""
+	}
+
+	return fmt.Sprintf("4c4c4544-0042-3510-8053-b4c04f4359%x%s", 3+len(pool), name[len(name)-1:])
+}

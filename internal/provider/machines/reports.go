@@ -1,0 +1,197 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+const (
+	applyAgain    = "Applying again is safe: talosop looks at every machine first and goes on where this run stopped."
+	nothingStored = "Nothing was sent to any machine and nothing was stored. Correct the cause and apply again."
+	destroyAgain  = "Destroying again is safe: machines that were reset are left alone."
+)
+
+// report tells how a run ended that did not finish.
+func (r run) report(p Pool, attempted, next string) tf.Report {
+	of := " of cluster"
+	if p.Object == wholeCluster {
+		of = "" // it is in attempted already
+	}
+
+	return tf.Report{
+		Attempted: fmt.Sprintf("%s%s %q: %s", attempted, of, p.Settings.Name, tf.Describe(p.names())),
+		Cause:     r.causes(),
+		Now:       r.standing(),
+		Next:      next,
+	}
+}
+
+// causes lists why a run stopped, the decisive reason first.
+func (r run) causes() []string {
+	var stopped *lifecycle.IncompleteError
+	if !errors.As(r.err, &stopped) {
+		return []string{r.err.Error()}
+	}
+
+	causes := []string{becauseOf(stopped.Err)}
+
+	var refused *lifecycle.RefusedError
+	if errors.As(stopped.Err, &refused) {
+		causes = nil
+		for _, refusal := range refused.Refusals {
+			causes = append(causes, refusal.String())
+		}
+	}
+
+	for _, hold := range stopped.Holds {
+		causes = append(causes, hold.String())
+	}
+
+	return causes
+}
+
+func becauseOf(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the time of this operation ran out (see timeouts) while waiting for what follows"
+	case errors.Is(err, context.Canceled):
+		return "the run was interrupted while waiting for what follows"
+	default:
+		return err.Error()
+	}
+}
+
+// standing tells what was done, and how the machines were last seen: those that are
+// in the same state together, so that a report on many machines can be read.
+func (r run) standing() []string {
+	var lines []string
+
+	done := linesOf(r.result.Done)
+
+	for i, line := range done {
+		if i == tf.MostSteps {
+			lines = append(lines, fmt.Sprintf("done: %d more steps", len(done)-i))
+
+			break
+		}
+
+		lines = append(lines, "done: "+line)
+	}
+
+	var states []string
+
+	alike := map[string][]string{}
+
+	for _, m := range r.want.Known() {
+		state := stateOf(r.result.Snapshot.Machines[m.Name])
+		if alike[state] == nil {
+			states = append(states, state)
+		}
+
+		alike[state] = append(alike[state], m.Name)
+	}
+
+	for _, state := range states {
+		lines = append(lines, tf.Describe(alike[state])+": "+state)
+	}
+
+	return lines
+}
+
+// linesOf lists steps as a person reads them: the images that many machines pull at once take
+// one line.
+func linesOf(steps []cluster.Step) []string {
+	lines := make([]string, 0, len(steps))
+
+	for i := 0; i < len(steps); i++ {
+		pull, ok := steps[i].(cluster.PullImages)
+		if !ok {
+			lines = append(lines, steps[i].String())
+
+			continue
+		}
+
+		machines := []string{pull.Machine}
+
+		for ; i+1 < len(steps); i++ {
+			next, alike := steps[i+1].(cluster.PullImages)
+			if !alike || next.Version != pull.Version {
+				break
+			}
+
+			machines = append(machines, next.Machine)
+		}
+
+		pull.Machine = tf.Describe(machines)
+		lines = append(lines, pull.String())
+	}
+
+	return lines
+}
+
+func stateOf(s cluster.MachineState) string {
+	switch s.Access {
+	case cluster.Maintenance:
+		return "in maintenance mode"
+	case cluster.Member:
+		state := "in the cluster"
+		if s.Stage != "" {
+			state += ", " + string(s.Stage)
+		}
+
+		if !s.Ready && len(s.Unmet) > 0 {
+			state += ", not ready (" + strings.Join(s.Unmet, ", ") + ")"
+		}
+
+		return state
+	case cluster.Foreign:
+		return "answers as somebody else"
+	case cluster.Gone:
+		return "not on the host cluster"
+	case cluster.Unreachable, cluster.Unobserved:
+		return "does not answer"
+	default:
+		return string(s.Access)
+	}
+}
+
+// goneHost is what to do about a host cluster that will never answer again.
+func goneHost(verb string) string {
+	if verb != "destroy" {
+		return ""
+	}
+
+	return " When the host cluster is gone for good, and its machines with it, take the resource out of state (`terraform state rm`)."
+}
+
+// openFailed tells why an operation could not even begin: a mistake in settings,
+// at its attribute, or secrets that cannot be read.
+func openFailed(p Pool, verb string, err error) diag.Diagnostics {
+	var problem *tf.FieldError
+	if errors.As(err, &problem) {
+		return fieldDiagnostics(p, err)
+	}
+
+	var unsuitable *preflightError
+	if errors.As(err, &unsuitable) {
+		return findingDiagnostics(p, unsuitable.findings)
+	}
+
+	var silent *hostSilentError
+	if errors.As(err, &silent) {
+		return diag.Diagnostics{tf.Unable(verb, p.Object, tf.Report{
+			Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was sent to the host cluster or to a machine, and nothing follows about them"},
+			Next: "See that the host cluster answers, and that `host` of the resource or of the provider leads to it; then do it again." + goneHost(verb),
+		})}
+	}
+
+	return diag.Diagnostics{tf.Unable(verb, p.Object, tf.Report{Cause: []string{err.Error()}, Next: nothingStored})}
+}

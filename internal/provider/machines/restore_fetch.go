@@ -1,0 +1,259 @@
+package machines
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// restoring is a snapshot on its way from a store to a machine, as lifecycle.Restoration
+// has it.
+type restoring struct {
+	Pool Pool
+	// Mark is that of the cluster, and fallback the credentials of the provider.
+	Mark     string
+	fallback storepkg.StoreCredentials
+
+	fetched *backup.Snapshot
+}
+
+// Fetch gets the snapshot into a file without a name, and verifies that it is whole, sound,
+// and one of this cluster which its versions can read. Stores repeat what repeating cures,
+// so that all errors are permanent. It is idempotent.
+func (r *restoring) Fetch(ctx context.Context) error {
+	if r.fetched != nil {
+		return nil
+	}
+
+	keys := r.Pool.restore.keys()
+	if masks := tf.NonEmpty(append(keys.Identities, keys.Passphrase)...); len(masks) > 0 {
+		ctx = tflog.MaskLogStrings(ctx, masks...)
+	}
+
+	ctx, from, key, err := storepkg.PlaceOf(r.Pool.restore.S3, r.Pool.restore.File).Snapshot(ctx, r.fallback)
+	if err != nil {
+		return wait.Permanent(r.because(err))
+	}
+
+	archive := backup.Archive{Store: from, Mark: r.Mark}
+
+	record, err := archive.Recorded(ctx, key)
+	if err != nil && !backup.Unrecorded(err) {
+		return wait.Permanent(r.because(err))
+	}
+
+	if record != nil {
+		if problem := r.Pool.tooNew(record.Facts); problem != nil {
+			return wait.Permanent(problem)
+		}
+	}
+
+	if r.fetched, err = archive.Fetch(ctx, key, keys); err != nil {
+		return wait.Permanent(r.because(err))
+	}
+
+	if r.fetched.Doubt != nil {
+		tflog.Warn(ctx, "the record of the snapshot may not be read, if there is one: it was verified by its own sums", map[string]any{
+			"error": r.fetched.Doubt.Error(),
+		})
+	}
+
+	return nil
+}
+
+// Reader reads the fetched snapshot from its beginning.
+func (r *restoring) Reader() io.Reader { return r.fetched.Reader() }
+
+// anonymous is whether nothing tells of which cluster the fetched snapshot is.
+func (r *restoring) anonymous() bool {
+	if r.fetched == nil || r.fetched.Record != nil {
+		return false
+	}
+
+	_, marked := backup.ParseKey(r.Pool.restore.From)
+
+	return !marked
+}
+
+// Close removes what was fetched.
+func (r *restoring) Close() error {
+	if r.fetched == nil {
+		return nil
+	}
+
+	return r.fetched.Close()
+}
+
+// restoreError is why a snapshot cannot be restored, at the attribute that it is about.
+type restoreError struct {
+	At     path.Path
+	From   string
+	cause  error
+	remedy string
+}
+
+func (e *restoreError) Error() string { return fmt.Sprintf("fetch %s: %s", e.From, e.cause) }
+func (e *restoreError) Unwrap() error { return e.cause }
+
+// diagnostic is the error as the user sees it.
+func (e *restoreError) diagnostic(p Pool) diag.Diagnostic {
+	return tf.UnableAt(e.At, "restore", "etcd", tf.Report{
+		Attempted: fmt.Sprintf("fetch and verify %s, with which etcd of cluster %q is to begin", e.From, p.Settings.Name),
+		Cause:     []string{e.cause.Error()},
+		Now:       []string{"nothing was sent to any machine"},
+		Next:      e.remedy,
+	})
+}
+
+// Trouble is place.trouble of the one object or file.
+func (r restoration) Trouble(err error) (cause, remedy string) {
+	from := storepkg.PlaceOf(r.S3, r.File)
+
+	if from.Bucket.Bucket != "" {
+		lines, remedy := from.Trouble(err)
+
+		return strings.Join(lines, "; "), remedy
+	}
+
+	info, unseen := os.Stat(from.Folder)
+
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "there is no such file", ""
+	case unseen == nil && info.IsDir():
+		return from.Folder + " is a folder, and no file", "Name the file in it that is to be restored."
+	default:
+		return err.Error(), ""
+	}
+}
+
+// because finds the attribute for what came of fetching the snapshot.
+func (r *restoring) because(err error) error {
+	asked := r.Pool.restore
+	cause, remedy := asked.Trouble(err)
+	problem := &restoreError{At: asked.keyPath(), From: asked.From, cause: errors.New(cause)}
+
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, store.ErrNotFound):
+		problem.remedy = "Correct the name, or choose another snapshot: the data source talosop_etcd_backups lists those of a cluster."
+	case errors.Is(err, backup.ErrForeign):
+		problem.remedy = "Choose a snapshot of this cluster, or give the secrets of the cluster that this one was taken of."
+	case errors.Is(err, backup.ErrLocked):
+		problem.At, problem.remedy = restorePath(), "Give the identity of one of the recipients in identities, or the passphrase."
+
+		switch {
+		case !asked.Passphrase.IsNull() && !asked.Identities.IsNull():
+			problem.At, problem.cause = restorePath().AtName("passphrase"), errors.New("neither the passphrase nor any of the identities opens it")
+		case !asked.Passphrase.IsNull():
+			problem.At, problem.cause = restorePath().AtName("passphrase"), errors.New("the passphrase does not open it")
+		case !asked.Identities.IsNull():
+			problem.At, problem.cause = restorePath().AtName("identities"), errors.New("none of the identities opens it")
+		}
+	case errors.Is(err, backup.ErrIncomplete), errors.Is(err, backup.ErrDamaged), errors.Is(err, store.ErrDiffers), errors.Is(err, backup.ErrRecord):
+		problem.remedy = "Choose another snapshot: this one cannot be trusted."
+	default:
+		problem.remedy = cmp.Or(remedy, "Correct the cause and apply again.")
+	}
+
+	return problem
+}
+
+// tooNew says why the versions that are wanted do not read what others wrote. A snapshot
+// without a record tells nothing about it.
+func (p Pool) tooNew(facts backup.Facts) error {
+	problem := &restoreError{
+		At: p.clusterPath("kubernetes_version"), From: p.restore.From,
+		remedy: "Set it to the version that is named, or a newer one, or choose an older snapshot.",
+	}
+
+	if reason := kubernetesTooOldFor(facts, p.Settings.KubernetesVersion); reason != "" {
+		problem.cause = errors.New(reason)
+
+		return problem
+	}
+
+	for _, g := range p.groups {
+		if reason := etcdTooOldFor(facts, g.TalosVersion.ValueString()); reason != "" && g.Role == cluster.ControlPlane {
+			problem.At, problem.cause = g.versionAt, errors.New(reason)
+
+			return problem
+		}
+	}
+
+	return nil
+}
+
+// TooOldFor says why a cluster of some versions does not read a snapshot; empty when it does,
+// as far as they are known.
+func TooOldFor(facts backup.Facts, kubernetesVersion, talosVersion string) string {
+	return cmp.Or(kubernetesTooOldFor(facts, kubernetesVersion), etcdTooOldFor(facts, talosVersion))
+}
+
+// kubernetesTooOldFor is TooOldFor of an API server, which does not read what a newer minor
+// version wrote.
+func kubernetesTooOldFor(facts backup.Facts, wanted string) string {
+	to, err := machineconfig.ParseKubernetesVersion(wanted)
+	from, unknown := semver.ParseTolerant(facts.KubernetesVersion)
+
+	if err != nil || unknown != nil || from.Major < to.Major || from.Major == to.Major && from.Minor <= to.Minor {
+		return ""
+	}
+
+	return fmt.Sprintf("Kubernetes v%s wrote it, and the older %s may not be able to read it", from, to)
+}
+
+// etcdTooOldFor is TooOldFor of etcd, whose version is that of Talos.
+func etcdTooOldFor(facts backup.Facts, wanted string) string {
+	to, err := machineconfig.ParseTalosVersion(wanted)
+	from, known := machineconfig.ReadTalosVersion(facts.TalosVersion)
+
+	if err != nil || !known || !machineconfig.LosesEtcd(from, to) {
+		return ""
+	}
+
+	return fmt.Sprintf("the etcd of Talos %s wrote it, and that of the older %s does not read it", from, to)
+}
+
+// anonymous is whether the run fetched a snapshot that may be of any cluster.
+func (s *session) anonymous() bool {
+	snapshot, ok := s.runner.Restoration.(*restoring)
+
+	return ok && snapshot.anonymous()
+}
+
+// restore lets a session restore the snapshot that its spec asks for.
+func (s *session) restore(ctx context.Context, snapshot *restoring) {
+	if s.want.RestoreFrom == "" {
+		return
+	}
+
+	s.runner.Restoration = snapshot
+	closeRest := s.Close
+
+	s.Close = func() {
+		closeRest()
+
+		if err := snapshot.Close(); err != nil {
+			tflog.Warn(ctx, "the fetched snapshot could not be removed", map[string]any{"error": err.Error()})
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package machines
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// restored is the record of the snapshot that the etcd of a cluster began with. A snapshot
+// is only ever restored while it is not the one on record.
+type restored struct {
+	// From names it, and at is when the etcd of a machine began with it, by that machine's
+	// clock.
+	From, At types.String
+}
+
+// when is the time on record; zero when there is none.
+func (r restored) when() time.Time { return tf.TimeIn(r.At) }
+
+// after is what a plan says of the record: unknown where a snapshot is to be restored, since
+// the run may end before that.
+func (r restoration) after(before restored) restored {
+	if r.Unknown || r.asked(before.From.ValueString()) != "" {
+		return restored{From: types.StringUnknown(), At: types.StringUnknown()}
+	}
+
+	return before
+}
+
+// restored is the record after a run.
+func (r run) restored(before restored) restored {
+	if r.want.RestoreFrom == "" || r.err != nil && !r.restores() && !r.foundRestored() {
+		return before
+	}
+
+	return restored{From: types.StringValue(r.want.RestoreFrom), At: restoredAt(r.result.Snapshot)}
+}
+
+// restores reports whether the run restored the snapshot.
+func (r run) restores() bool {
+	return cluster.Restores(r.result.Done)
+}
+
+// foundRestored reports whether an etcd was seen that began with a snapshot other than the
+// one on record. What merely was told to begin proves nothing: it may yet fail.
+func (r run) foundRestored() bool {
+	at := tf.TimeIn(restoredAt(r.result.Snapshot))
+
+	return !at.IsZero() && !at.Equal(r.want.RestoredAt)
+}
+
+// tellOfRestore says what a run took for the snapshot that it was to restore, where it did not
+// restore it itself: only when etcd began can be seen, and not with which snapshot.
+func (r run) tellOfRestore() diag.Diagnostics {
+	if r.want.RestoreFrom == "" || r.restores() || !r.foundRestored() {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Announced("Etcd had begun with a snapshot before",
+		fmt.Sprintf("The etcd of cluster %q began with a snapshot at %s, before this run, which takes it for %s: that is what an earlier run leaves that was interrupted. "+
+			"If it was another snapshot, what is in the cluster is not what restored_from says.",
+			r.want.Name, restoredAt(r.result.Snapshot).ValueString(), r.want.RestoreFrom))}
+}
+
+// doubtRestore warns of a restored snapshot that may be of another cluster, however the run
+// ended: one with other secrets is what may have ended it.
+func (r run) doubtRestore() diag.Diagnostics {
+	if !r.anonymous || !r.restores() {
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Unsettled("A snapshot does not say of which cluster it is",
+		fmt.Sprintf("Etcd of cluster %q began with %s. It has no mark of a cluster in its name and no record beside it, as one that `talosctl etcd snapshot` "+
+			"wrote: talosop cannot tell whether it is of this cluster. If it was taken of one with other secrets, Kubernetes can read none of its Secrets, "+
+			"and the tokens in it are not valid.", r.want.Name, r.want.RestoreFrom))}
+}
+
+// complete takes the time over from what is seen, where a run that was cut short recorded the
+// snapshot alone.
+func (r restored) complete(have cluster.Snapshot) restored {
+	if !r.From.IsNull() && !r.From.IsUnknown() && r.At.IsNull() {
+		r.At = restoredAt(have)
+	}
+
+	return r
+}
+
+// restoredAt is when the etcd of a snapshot began with the last restored one.
+func restoredAt(have cluster.Snapshot) types.String {
+	var last time.Time
+
+	for _, m := range have.Machines {
+		if m.RestoredAt.After(last) {
+			last = m.RestoredAt
+		}
+	}
+
+	return tf.TimeOrNull(last)
+}
+
+// unrestorable is why the snapshot of a run cannot be restored; nil when that did not end it.
+func (r run) unrestorable() *restoreError {
+	var problem *restoreError
+	if errors.As(r.err, &problem) {
+		return problem
+	}
+
+	return nil
+}

@@ -1,0 +1,141 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// TestRecordOfARestore: what a run restored is on record once etcd has begun with it, however
+// the run ended, and not before.
+func TestRecordOfARestore(t *testing.T) {
+	t.Parallel()
+
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	older := restored{From: types.StringValue("older.db"), At: tf.TimeOrNull(began.Add(-time.Hour))}
+
+	for name, c := range map[string]struct {
+		done    []cluster.Step
+		machine cluster.MachineState
+		err     error
+		want    restored
+		told    bool
+	}{
+		"restored": {
+			done: []cluster.Step{cluster.Restore{Machine: "cp-1"}}, machine: cluster.MachineState{RestoredAt: began},
+			want: restored{types.StringValue("newer.db"), tf.TimeOrNull(began)},
+		},
+		"restored, then stopped before anything was seen": {
+			done: []cluster.Step{cluster.Restore{Machine: "cp-1"}}, err: context.Canceled,
+			want: restored{types.StringValue("newer.db"), types.StringNull()},
+		},
+		"stopped while it was restored": {
+			machine: cluster.MachineState{BootstrapRequested: true}, err: context.DeadlineExceeded, want: older,
+		},
+		"found restored": {
+			machine: cluster.MachineState{RestoredAt: began}, want: restored{types.StringValue("newer.db"), tf.TimeOrNull(began)}, told: true,
+		},
+		"the etcd on record": {
+			machine: cluster.MachineState{RestoredAt: began.Add(-time.Hour)}, err: context.Canceled, want: older,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := run{
+				want: cluster.Spec{Name: "prod", RestoreFrom: "newer.db", RestoredAt: older.when()}, err: c.err,
+				result: lifecycle.Result{Done: c.done, Snapshot: cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-1": c.machine}}},
+			}
+
+			if got := r.restored(older); got != c.want {
+				t.Errorf("the record is %v, want %v", got, c.want)
+			}
+
+			if told := len(r.tellOfRestore()) > 0; told != c.told {
+				t.Errorf("a warning: %t, want %t", told, c.told)
+			}
+		})
+	}
+
+	r := restored{From: types.StringValue("newer.db"), At: types.StringNull()}
+	have := cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-1": {RestoredAt: began}}}
+
+	if got := r.complete(have); got.when() != began {
+		t.Errorf("completed: %v", got)
+	}
+
+	if got := older.complete(have); got != older {
+		t.Errorf("a record that is complete became %v", got)
+	}
+}
+
+// A restored snapshot of which nothing says whose it is, is told of, however the run ended.
+func TestSnapshotsOfAnyCluster(t *testing.T) {
+	t.Parallel()
+
+	marked := "etcd-snapshot-2026-01-02T03-00-00Z-0123456789abcdef-abcdef.db"
+
+	for name, c := range map[string]struct {
+		From    string
+		fetched *backup.Snapshot
+		done    []cluster.Step
+		told    bool
+	}{
+		"neither mark nor record": {"newer.db", &backup.Snapshot{}, []cluster.Step{cluster.Restore{}}, true},
+		"a mark":                  {marked, &backup.Snapshot{}, []cluster.Step{cluster.Restore{}}, false},
+		"a record":                {"newer.db", &backup.Snapshot{Record: &backup.Record{}}, []cluster.Step{cluster.Restore{}}, false},
+		"not restored":            {"newer.db", &backup.Snapshot{}, nil, false},
+		"not fetched":             {"newer.db", nil, nil, false},
+	} {
+		snapshot := &restoring{Pool: Pool{restore: restoration{From: c.From}}, fetched: c.fetched}
+		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.From}, runner: &lifecycle.Runner{Restoration: snapshot}}
+		ended := s.ended(RecordedPool{}, lifecycle.Result{Done: c.done}, context.Canceled)
+
+		if told := len(ended.doubtRestore()) > 0; told != c.told {
+			t.Errorf("%s: a warning: %t, want %t", name, told, c.told)
+		}
+	}
+}
+
+// What came of fetching a file is told in words that fit a file and its keys.
+func TestTroubleWithFiles(t *testing.T) {
+	t.Parallel()
+
+	folder := t.TempDir()
+	file := filepath.Join(folder, "a.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, c := range map[string]struct {
+		Path       string
+		passphrase types.String
+		err        error
+		says       string
+	}{
+		"missing":            {filepath.Join(folder, "none.db"), types.StringNull(), store.ErrNotFound, "there is no such file"},
+		"a folder":           {folder, types.StringNull(), errors.New("read"), folder + " is a folder, and no file"},
+		"a wrong passphrase": {file, types.StringValue("wrong"), backup.ErrLocked, "the passphrase does not open it"},
+		"broken":             {file, types.StringNull(), backup.ErrDamaged, backup.ErrDamaged.Error()},
+	} {
+		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType}, map[string]attr.Value{"path": types.StringValue(c.Path)})
+		r := &restoring{Pool: Pool{restore: restoration{From: c.Path, restoreModel: restoreModel{File: at, Passphrase: c.passphrase}}}}
+
+		if said := r.because(c.err).Error(); !strings.HasSuffix(said, c.says) {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package machines
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// settingsModel is what a resource that makes a cluster says about the whole of it.
+type settingsModel struct {
+	Mode              types.String `tfsdk:"mode"`
+	Name              types.String `tfsdk:"name"`
+	Endpoint          types.String `tfsdk:"endpoint"`
+	Secrets           types.String `tfsdk:"secrets"`
+	KubernetesVersion types.String `tfsdk:"kubernetes_version"`
+	VersionContract   types.String `tfsdk:"version_contract"`
+	CertSANs          types.List   `tfsdk:"cert_sans"`
+	PodCIDRs          types.List   `tfsdk:"pod_cidrs"`
+	ServiceCIDRs      types.List   `tfsdk:"service_cidrs"`
+	DNSDomain         types.String `tfsdk:"dns_domain"`
+	CNI               types.Object `tfsdk:"cni"`
+	KubeProxy         types.Bool   `tfsdk:"kube_proxy"`
+	Discovery         types.Bool   `tfsdk:"discovery"`
+	AirGapped         types.Bool   `tfsdk:"air_gapped"`
+	ImageCache        types.Bool   `tfsdk:"image_cache"`
+	Registries        types.Object `tfsdk:"registries"`
+	ClusterPatches    types.List   `tfsdk:"cluster_config_patches"`
+	ScheduleOnPlane   types.Bool   `tfsdk:"allow_scheduling_on_control_planes"`
+	Cluster           types.Object `tfsdk:"cluster"`
+	Manifests         types.String `tfsdk:"bootstrap_manifests_version"`
+	Bootstrap         types.Object `tfsdk:"bootstrap"`
+	RestoredFrom      types.String `tfsdk:"restored_from"`
+	RestoredAt        types.String `tfsdk:"restored_at"`
+	Host              types.Object `tfsdk:"host"`
+}
+
+// handleAs is the handle of the cluster, with what the settings do not say about it.
+func (m settingsModel) handleAs(talosVersion, phase types.String, endpoints types.List) HandleModel {
+	return HandleModel{
+		Name: m.Name, Mode: m.Mode, Endpoint: m.Endpoint, TalosEndpoints: endpoints, Secrets: m.Secrets,
+		TalosVersion: talosVersion, KubernetesVersion: m.KubernetesVersion, VersionContract: m.VersionContract, Phase: phase,
+		CertSANs: m.CertSANs, PodCIDRs: m.PodCIDRs, ServiceCIDRs: m.ServiceCIDRs, DNSDomain: m.DNSDomain, CNI: m.CNI,
+		KubeProxy: m.KubeProxy, Discovery: m.Discovery, AirGapped: m.AirGapped, ImageCache: m.ImageCache, Registries: m.Registries,
+		ConfigPatches: m.ClusterPatches, Host: hostForHandle(m.Host),
+	}
+}
+
+// exportAs fills the cluster handle.
+func (m *settingsModel) exportAs(ctx context.Context, handle HandleModel) diag.Diagnostics {
+	object, diags := types.ObjectValueFrom(ctx, HandleType(), handle)
+	m.Cluster = object
+
+	return diags
+}
+
+// pinContract decides the version contract that the configuration, given, leaves to
+// talosop: that of state, or when there is none the one of the Talos version.
+func (m *settingsModel) pinContract(given settingsModel, state *settingsModel, talosVersion types.String) {
+	switch {
+	case !given.VersionContract.IsNull():
+	case state != nil:
+		m.VersionContract = state.VersionContract
+	default:
+		m.VersionContract = contractOf(talosVersion)
+	}
+}
+
+// withSettings is the life of a resource with what its settings have of it, and
+// setFrom stores that.
+func (m settingsModel) withSettings(life LifeModel) LifeModel {
+	life.manifests, life.restored = m.Manifests, restored{From: m.RestoredFrom, At: m.RestoredAt}
+
+	return life
+}
+
+func (m *settingsModel) setFrom(life LifeModel) {
+	m.Manifests, m.RestoredFrom, m.RestoredAt = life.manifests, life.restored.From, life.restored.At
+}
+
+// schedule puts the one setting of the cluster that no handle has into a pool.
+func (m settingsModel) schedule(p *Pool) {
+	r := &tf.Reader{}
+	p.Settings.ScheduleOnControlPlanes = r.Truth(m.ScheduleOnPlane, false)
+	p.Unknown = p.Unknown || r.Unknown
+}
+
+// pinEndpoint fills in the endpoint that the configuration, given, leaves to talosop: the name of the Service in front of
+// control planes in containers. On metal there is none.
+func (m *settingsModel) pinEndpoint(given settingsModel) {
+	if !given.Endpoint.IsNull() {
+		return
+	}
+
+	r := &tf.Reader{}
+	h := HostOf(r, &tf.Reader{}, HandleModel{Mode: m.Mode, Host: types.ObjectNull(HandleHostType())}, m.Host, nil)
+
+	switch {
+	case m.Mode.IsUnknown() || h != nil && (r.Unknown || m.Name.IsUnknown()):
+		m.Endpoint = types.StringUnknown()
+	case h == nil || h.namespace == "":
+		m.Endpoint = types.StringNull()
+	default:
+		at := workload.Spec{Cluster: m.Name.ValueString(), Namespace: h.namespace, Domain: h.domain}
+		m.Endpoint = types.StringValue("https://" + at.EndpointHost() + ":6443")
+	}
+}
+
+// talosEndpoints lists the addresses of control planes in the order of their names, of those in containers in the order
+// of their numbers.
+func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel) types.List {
+	g := &Group{machinesModel: planes, Role: cluster.ControlPlane, At: path.Empty()}
+	if !inContainers(m.Mode, []*Group{g}) {
+		return talosEndpoints(ctx, planes.Machines)
+	}
+
+	handle := UnknownHandle()
+	handle.Name, handle.Mode, handle.Host = m.Name, m.Mode, types.ObjectNull(HandleHostType())
+
+	named := &tf.Reader{}
+	p := Pool{Machines: map[string]PoolMachine{}, Settings: machineconfig.Cluster{Name: named.Text(m.Name)}}
+	p.Host = HostOf(named, &tf.Reader{}, handle, m.Host, []*Group{g})
+	p.addReplicas(ctx, named, &tf.Reader{}, g)
+
+	if named.Unknown {
+		return types.ListUnknown(types.StringType)
+	}
+
+	count, _ := g.count()
+
+	addresses := make([]attr.Value, count)
+	for n := range count {
+		addresses[n] = types.StringValue(p.Machines[g.Replica(n)].Address)
+	}
+
+	return types.ListValueMust(types.StringType, addresses)
+}
+
+// talosEndpoints lists the addresses of control planes in the order of their names.
+func talosEndpoints(ctx context.Context, all types.Map) types.List {
+	r := &tf.Reader{}
+	machines := tf.Objects[machineModel](ctx, r, all)
+
+	if r.Unknown || len(machines) != len(all.Elements()) {
+		return types.ListUnknown(types.StringType)
+	}
+
+	var addresses []attr.Value
+	for _, name := range sortedNames(machines) {
+		addresses = append(addresses, machines[name].Address)
+	}
+
+	return types.ListValueMust(types.StringType, addresses)
+}
+
+// contractOf is the version contract that a cluster made with this Talos version
+// gets: its minor version.
+func contractOf(version types.String) types.String {
+	if version.IsUnknown() {
+		return types.StringUnknown()
+	}
+
+	parsed, err := machineconfig.ParseTalosVersion(version.ValueString())
+	if err != nil {
+		// The version is reported where it is; nothing follows from it.
+		return types.StringUnknown()
+	}
+
+	return types.StringValue(parsed.Contract())
+}
+
+// settingsAttributes are the attributes of resources that make a cluster.
+func settingsAttributes() map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
+		"mode": schema.StringAttribute{
+			Required:      true,
+			Validators:    []validator.String{modeValidator{}},
+			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
+			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or `container`, for pods of the Kubernetes cluster of `host`. It has no " +
+				"default." + replacesCluster,
+		},
+		"name": schema.StringAttribute{
+			Required:      true,
+			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
+			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes. Talos and kubeconfigs show it." +
+				replacesCluster,
+		},
+		"host": hostAttribute(),
+		"endpoint": schema.StringAttribute{
+			Optional: true,
+			Computed: true,
+			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as `https://10.0.0.10:6443`: a load balancer, a virtual IP " +
+				"or a DNS name in front of the control planes, or the address of a single one. Required with mode `metal`. Default in containers: the name of the Service in front of " +
+				"the control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + appliedLive,
+		},
+		"secrets": schema.StringAttribute{
+			Required:  true,
+			Sensitive: true,
+			MarkdownDescription: "Secrets of the cluster: `bundle` of a `talosop_secrets` resource, or YAML as `talosctl gen secrets` writes it. Machines trust " +
+				"nothing else, so other secrets are refused while the cluster exists.",
+		},
+		"kubernetes_version": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`; it has to be supported by `talos_version`. " + kubernetesChange,
+		},
+		"bootstrap_manifests_version": manifestsAttribute(),
+		"bootstrap":                   BootstrapAttribute(),
+		"version_contract": schema.StringAttribute{
+			Optional: true,
+			Computed: true,
+			MarkdownDescription: "Version contract, such as `v1.13`: which form of configuration is generated. Pinned to the minor version of `talos_version` " +
+				"when the cluster is created, and never moved by an upgrade. Set it to adopt a cluster that was made with an older one.",
+		},
+		"cert_sans": schema.ListAttribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             noTexts(),
+			ElementType:         types.StringType,
+			MarkdownDescription: certSANsDescription,
+		},
+		"cluster_config_patches": schema.ListAttribute{
+			Optional:    true,
+			Computed:    true,
+			Default:     noTexts(),
+			ElementType: types.StringType,
+			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included (through `cluster`). Applied first, before " +
+				"`config_patches`. " + patchFormat + patchChange,
+		},
+		"allow_scheduling_on_control_planes": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether ordinary pods may run on control-plane machines (default `false`)." + appliedLive,
+		},
+		"cluster": schema.SingleNestedAttribute{
+			Computed: true,
+			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to `cluster` of `talosop_worker`, the ephemeral " +
+				"resources and the data sources.",
+			Attributes: tf.ComputedAttributes(handleAttributes()),
+		},
+	}
+
+	all := clusterAttributes()
+	maps.Copy(all, attributes)
+	maps.Copy(all, restoredAttributes())
+
+	return all
+}

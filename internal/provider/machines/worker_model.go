@@ -1,0 +1,56 @@
+package machines
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// WorkerModel is a pool of workers in a cluster that it knows by its handle.
+type WorkerModel struct {
+	poolModel
+
+	Name           types.String `tfsdk:"name"`
+	Cluster        types.Object `tfsdk:"cluster"`
+	MaxUnavailable types.String `tfsdk:"max_unavailable"`
+	Host           types.Object `tfsdk:"host"`
+}
+
+// Pool reads the model as machines of one role in one cluster.
+func (m WorkerModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
+	handle, diags := HandleFrom(ctx, m.Cluster)
+
+	p, more := m.poolModel.Pool(ctx, handle, m.Host, &Group{Role: cluster.Worker, Pool: m.Name.ValueString(), maxUnavailable: m.MaxUnavailable})
+	p.Object, p.inHandle = "workers", true
+	diags.Append(more...)
+
+	return p, diags
+}
+
+func (m *WorkerModel) align(WorkerModel, *WorkerModel) {}
+
+// derive names the pool by its cluster and itself.
+func (m *WorkerModel) derive(ctx context.Context) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	m.ID, diags = idIn(ctx, m.Cluster, m.Name)
+
+	return diags
+}
+
+func (m *WorkerModel) settleUpdate(ctx context.Context, done run, plan, state WorkerModel) diag.Diagnostics {
+	return m.poolModel.settleUpdate(ctx, done, &Group{Role: cluster.Worker, Pool: plan.Name.ValueString()}, plan.poolModel, state.poolModel)
+}
+
+// idIn is the name of a cluster and of something in it.
+func idIn(ctx context.Context, clusterHandle types.Object, name types.String) (types.String, diag.Diagnostics) {
+	handle, diags := HandleFrom(ctx, clusterHandle)
+	if diags.HasError() || handle.Name.IsUnknown() || name.IsUnknown() {
+		return types.StringUnknown(), diags
+	}
+
+	return types.StringValue(handle.Name.ValueString() + "/" + name.ValueString()), diags
+}

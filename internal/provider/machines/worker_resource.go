@@ -1,0 +1,132 @@
+package machines
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ resource.Resource                   = (*workerResource)(nil)
+	_ resource.ResourceWithConfigure      = (*workerResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*workerResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*workerResource)(nil)
+	_ resource.ResourceWithImportState    = (*workerResource)(nil)
+)
+
+// DefaultPoolName is the name of a pool of workers that has none of its own.
+const DefaultPoolName = "worker"
+
+func NewWorkerResource() resource.Resource {
+	return &workerResource{machinesResource[WorkerModel, *WorkerModel]{kind: "talosop_worker"}}
+}
+
+// workerResource joins a pool of workers to a cluster that it knows by its handle.
+type workerResource struct {
+	machinesResource[WorkerModel, *WorkerModel]
+}
+
+func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	attributes := poolAttributes(ctx, "worker", false)
+
+	attributes["name"] = schema.StringAttribute{
+		Optional: true,
+		Computed: true,
+		Default:  stringdefault.StaticString(DefaultPoolName),
+		MarkdownDescription: "Name of the pool, for ids and messages: clusters may have several pools, each a resource with a name of its own. Machines in containers are called " +
+			"by it, so that there a change makes new machines and removes the old ones; on metal a change touches no machine. Default: `worker`.",
+	}
+	attributes["max_unavailable"] = maxUnavailableAttribute()
+	attributes["host"] = workerHostAttribute()
+	attributes["cluster"] = schema.SingleNestedAttribute{
+		Required: true,
+		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand for a cluster that " +
+			"was made with other tools. Another `name` in it replaces the resource.",
+		Attributes: workerHandleAttributes(),
+	}
+
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A pool of workers that joins a cluster. The machines are configured side by side, and the resource is complete when every node is " +
+			"registered (and Ready, unless `cni` of the cluster is `none`).\n\nDestroying it drains the nodes, resets the machines into maintenance mode and " +
+			"removes the nodes from Kubernetes, unless `on_destroy` is `preserve`.",
+		Attributes: attributes,
+	}
+}
+
+// workerHandleAttributes are those of the handle; workers cannot follow a cluster
+// that is another one.
+func workerHandleAttributes() map[string]schema.Attribute {
+	attributes := handleAttributes()
+
+	if name, ok := attributes["name"].(schema.StringAttribute); ok {
+		name.PlanModifiers = []planmodifier.String{tf.ReplaceOnChange()}
+		attributes["name"] = name
+	}
+
+	if mode, ok := attributes["mode"].(schema.StringAttribute); ok {
+		mode.PlanModifiers = []planmodifier.String{tf.ReplaceOnChangeFrom(metalMode)}
+		mode.MarkdownDescription += " A change replaces the resource."
+		attributes["mode"] = mode
+	}
+
+	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
+		host.Attributes["namespace"] = replacing(host.Attributes["namespace"], tf.ReplaceOnChange())
+		host.Attributes["dns_domain"] = replacing(host.Attributes["dns_domain"], tf.ReplaceOnChangeFrom(defaultHostDomain))
+	}
+
+	if version, ok := attributes["kubernetes_version"].(schema.StringAttribute); ok {
+		version.MarkdownDescription += " Another one upgrades the machines of the resource, their kubelets once the API servers of the cluster have it."
+		attributes["kubernetes_version"] = version
+	}
+
+	return attributes
+}
+
+// replacing is a text whose change replaces the resource.
+func replacing(attribute schema.Attribute, how planmodifier.String) schema.Attribute {
+	text, ok := attribute.(schema.StringAttribute)
+	if !ok {
+		panic("provider: what machines in containers are called by is a text")
+	}
+
+	text.PlanModifiers = []planmodifier.String{how}
+
+	return text
+}
+
+func (r *workerResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	request, bundle, diags := readImport(req.ID, importOfWorkers)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	ctx = tf.MaskSecrets(ctx, bundle.Text)
+
+	planes, diags := r.Recognise(ctx, request.ControlPlane, bundle, cluster.ControlPlane)
+	resp.Diagnostics.Append(diags...)
+
+	found, diags := r.Recognise(ctx, request.Machines, bundle, cluster.Worker)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	model, diags := workersFrom(ctx, request, bundle, planes, found)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(r.adopt(ctx, &model.LifeModel, model.Pool)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}

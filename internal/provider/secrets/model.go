@@ -1,0 +1,47 @@
+package secrets
+
+import (
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+type secretsModel struct {
+	ID          types.String `tfsdk:"id"`
+	ClusterID   types.String `tfsdk:"cluster_id"`
+	Bundle      types.String `tfsdk:"bundle"`
+	Authorities types.Map    `tfsdk:"authorities"`
+}
+
+var authorityType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"fingerprint": types.StringType,
+	"not_after":   timetypes.RFC3339Type{},
+}}
+
+// secretsOf describes a bundle. The same bundle always gives the same model,
+// whether it was generated, imported or read back from state.
+func secretsOf(bundle *pki.Bundle) (secretsModel, error) {
+	encoded, err := bundle.YAML()
+	if err != nil {
+		return secretsModel{}, err
+	}
+
+	authorities := map[string]attr.Value{}
+	for _, a := range bundle.Authorities() {
+		authorities[a.Name] = types.ObjectValueMust(authorityType.AttrTypes, map[string]attr.Value{
+			"fingerprint": types.StringValue(a.Fingerprint),
+			"not_after":   timetypes.NewRFC3339TimeValue(a.NotAfter.Truncate(time.Second)),
+		})
+	}
+
+	return secretsModel{
+		ID:          types.StringValue(bundle.ClusterID()),
+		ClusterID:   types.StringValue(bundle.ClusterID()),
+		Bundle:      types.StringValue(string(encoded)),
+		Authorities: types.MapValueMust(authorityType, authorities),
+	}, nil
+}

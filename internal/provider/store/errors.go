@@ -1,0 +1,88 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/aws/smithy-go"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// ErrNoRegion is a bucket of AWS in a region that nobody names.
+var ErrNoRegion = errors.New("there is no region: s3 has none, and neither have the environment and the profile")
+
+// Trouble is what a store could not do, for people: the causes, a line for each, and what to do,
+// which is empty where the store says nothing of it.
+func (p Place) Trouble(err error) (cause []string, next string) {
+	if p.Bucket.Bucket == "" {
+		return p.folderTrouble(err)
+	}
+
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		next = p.remedy(api.ErrorCode())
+	}
+
+	if errors.Is(err, ErrNoRegion) {
+		next = "Set region in s3, or AWS_REGION in the environment."
+	}
+
+	return strings.Split(withoutTrace(err), "\n"), next
+}
+
+// remedy is what to do about an error code of S3 (Amazon S3 API Reference, Error responses).
+func (p Place) remedy(code string) string {
+	switch code {
+	case "NoSuchBucket":
+		at := "on AWS"
+		if p.Bucket.Endpoint != "" {
+			at = "at " + p.Bucket.Endpoint
+		}
+
+		return fmt.Sprintf("There is no bucket %s %s: create it, or correct bucket.", p.Bucket.Bucket, at)
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch":
+		return "The access key is refused: check access_key_id and secret_access_key, or what stands for them in s3 of the provider or the environment."
+	case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
+		return "The bucket is in another region: correct region."
+	case "AccessDenied":
+		return "Allow the access key what the documentation of s3 lists, in this bucket."
+	default:
+		return ""
+	}
+}
+
+// withoutTrace is the text of an error without the ids of requests that the SDK adds.
+func withoutTrace(err error) string {
+	text := err.Error()
+
+	for _, e := range tf.Flatten(err) {
+		var (
+			operation *smithy.OperationError
+			api       smithy.APIError
+		)
+
+		if errors.As(e, &operation) && errors.As(e, &api) {
+			said := strings.TrimSuffix(api.ErrorCode()+": "+api.ErrorMessage(), ": ")
+			text = strings.ReplaceAll(text, operation.Error(), said)
+		}
+	}
+
+	return text
+}
+
+func (p Place) folderTrouble(err error) (cause []string, next string) {
+	cause = strings.Split(err.Error(), "\n")
+	info, unseen := os.Stat(p.Folder)
+
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return cause, "Let the user who runs Terraform use that path."
+	case unseen == nil && !info.IsDir():
+		return []string{p.Folder + " is a file, and no folder"}, "Correct path in file."
+	default:
+		return cause, ""
+	}
+}

@@ -1,0 +1,236 @@
+package store
+
+import (
+	"maps"
+
+	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Where backups are is said in the same words wherever it is said: as `s3`, a bucket, or as
+// `file`, a folder. What differs is what is done there.
+
+// The texts that say what a change of a location does.
+const (
+	movesBackups = " A change takes a new snapshot; the ones in the former place stay."
+	nextBackups  = " A change counts for the snapshots taken from then on, and takes none by itself."
+	AnyTime      = " A change takes no new snapshot."
+)
+
+// KeepsBackups are the attributes of a resource that stores backups.
+func KeepsBackups() map[string]schema.Attribute {
+	bucket := BucketAttributes(movesBackups, AnyTime)
+	maps.Copy(bucket, keyAttributes())
+	maps.Copy(bucket, storingAttributes())
+
+	return map[string]schema.Attribute{
+		"s3": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3 with conditional writes (`If-None-Match`). " +
+				"It takes the permissions `s3:PutObject`, `s3:GetObject`, `s3:ListBucket`, `s3:DeleteObject`, `s3:AbortMultipartUpload` and " +
+				"`s3:ListBucketMultipartUploads`. Exactly one of `s3` and `file` is given." + movesBackups,
+			Attributes: bucket,
+		},
+		"file": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "The folder that keeps the snapshots, on the computer that runs Terraform. " +
+				"Exactly one of `s3` and `file` is given." + movesBackups,
+			Attributes: map[string]schema.Attribute{
+				"path": schema.StringAttribute{
+					Required: true,
+					MarkdownDescription: "Path of the folder, relative to the working directory of Terraform; it is made when it is missing. The files are " +
+						"in a folder of the cluster's name in it, and readable by their owner alone." + movesBackups,
+				},
+			},
+		},
+	}
+}
+
+// ListsBackups are the attributes of a data source that reads what a store holds. It has
+// no credentials of its own: data sources cannot keep them out of state.
+func ListsBackups() map[string]datasource.Attribute {
+	return tf.DataSourceAttributes(map[string]schema.Attribute{
+		"s3": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "The bucket that is read. Exactly one of `s3` and `file` is given. Its credentials are those of `s3` of the provider, or what the " +
+				"default chain of the AWS SDK finds: the environment, shared files, the identity of the machine.",
+			Attributes: BucketAttributes("", ""),
+		},
+		"file": schema.SingleNestedAttribute{
+			Optional:            true,
+			MarkdownDescription: "The folder that is read. Exactly one of `s3` and `file` is given.",
+			Attributes: map[string]schema.Attribute{
+				"path": schema.StringAttribute{
+					Required:            true,
+					MarkdownDescription: "Path of the folder, relative to the working directory of Terraform, as `file.path` of `talosop_etcd_backup`.",
+				},
+			},
+		},
+	})
+}
+
+// RestoresBackup are the attributes that name one snapshot. change is what a change of the
+// place does, as a sentence.
+func RestoresBackup(change string) map[string]schema.Attribute {
+	if change != "" {
+		change = " " + change
+	}
+
+	bucket := BucketAttributes(change, "")
+	maps.Copy(bucket, keyAttributes())
+	delete(bucket, "prefix")
+
+	bucket["key"] = schema.StringAttribute{
+		Required: true,
+		MarkdownDescription: "Key of the snapshot, prefix included, such as `key` of `talosop_etcd_backup` or of an element of `talosop_etcd_backups`. Any " +
+			"snapshot of etcd will do, also what `talosctl etcd snapshot` wrote, as it is or compressed with zstd or encrypted with age." + change,
+	}
+
+	return map[string]schema.Attribute{
+		"s3": schema.SingleNestedAttribute{
+			Optional:            true,
+			MarkdownDescription: "The object that holds the snapshot. Exactly one of `s3` and `file` is given." + change,
+			Attributes:          bucket,
+		},
+		"file": schema.SingleNestedAttribute{
+			Optional:            true,
+			MarkdownDescription: "The file that holds the snapshot. Exactly one of `s3` and `file` is given." + change,
+			Attributes: map[string]schema.Attribute{
+				"path": schema.StringAttribute{
+					Required: true,
+					MarkdownDescription: "Path of the file, relative to the working directory of Terraform: of a snapshot of `talosop_etcd_backup`, `<file.path>/<key>`. " +
+						"Any snapshot of etcd will do, also what " +
+						"`talosctl etcd snapshot` wrote, as it is or compressed with zstd or encrypted with age." + change,
+				},
+			},
+		},
+	}
+}
+
+// BucketAttributes say which bucket, and how it is reached. moved is what another place
+// does, reached what another way to the same place does.
+func BucketAttributes(moved, reached string) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"bucket": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the bucket, which has to exist, such as `prod-backups`." + moved,
+		},
+		"prefix": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots of a cluster are at " +
+				"`<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved,
+		},
+		"endpoint": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`. Default: that of AWS in the region." +
+				moved,
+		},
+		"region": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Region of the bucket, such as `eu-central-1`. Default: that of the environment or the profile; with `endpoint`, `us-east-1` " +
+				"where these say nothing." + reached,
+		},
+		"path_style": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the host name. Default: `true` with " +
+				"`endpoint`, `false` without." + reached,
+		},
+		"ca": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Certificates in PEM that are trusted besides those of the system, for a server whose certificate a private authority signed." +
+				reached,
+		},
+		"insecure_skip_tls_verify": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether any certificate of the server is trusted, so that anybody on the way may read and change what is sent. " +
+				"Default: `false`." + reached,
+		},
+		"profile": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Default: those of `s3` of the provider, then what the " +
+				"default chain of the AWS SDK finds: the environment, shared files, the identity of the machine." + reached,
+		},
+		"role": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "Role that is assumed with the credentials. Default: that of `s3` of the provider, as long as neither a key nor a profile is " +
+				"given here." + reached,
+			Attributes: map[string]schema.Attribute{
+				"arn": schema.StringAttribute{
+					Required:            true,
+					MarkdownDescription: RoleARN + reached,
+				},
+				"external_id": schema.StringAttribute{
+					Optional:            true,
+					MarkdownDescription: RoleExternalID + reached,
+				},
+				"session_name": schema.StringAttribute{
+					Optional:            true,
+					MarkdownDescription: RoleSessionName + reached,
+				},
+				"endpoint": schema.StringAttribute{
+					Optional:            true,
+					MarkdownDescription: RoleEndpoint + reached,
+				},
+			},
+		},
+	}
+}
+
+const (
+	RoleARN         = "ARN of the role, such as `arn:aws:iam::123456789012:role/backups`."
+	RoleExternalID  = "External id that the role asks for, where it does. Default: none."
+	RoleSessionName = "Name of the session, which the audit logs of AWS show. Default: one that the AWS SDK makes up."
+	RoleEndpoint    = "URL of the token service (STS) where it is not that of AWS, such as `https://minio.example.org:9000`."
+)
+
+// keyAttributes are credentials of a resource's own.
+func keyAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"access_key_id": schema.StringAttribute{
+			Optional: true, WriteOnly: true,
+			MarkdownDescription: "Id of the access key, together with `secret_access_key`. Default: the credentials of `profile`, then those of `s3` of the " +
+				"provider, then what the default chain of the AWS SDK finds." + tf.WriteOnlyText,
+		},
+		"secret_access_key": schema.StringAttribute{
+			Optional: true, WriteOnly: true, Sensitive: true,
+			MarkdownDescription: "The access key itself." + tf.WriteOnlyText,
+		},
+		"session_token": schema.StringAttribute{
+			Optional: true, WriteOnly: true, Sensitive: true,
+			MarkdownDescription: "Session token of temporary credentials, which come with one." + tf.WriteOnlyText,
+		},
+	}
+}
+
+// storingAttributes say how a server stores objects.
+func storingAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"sse": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "How the server encrypts the objects: `AES256`, `aws:kms` or `aws:kms:dsse`. It protects disks; with `encryption` not even " +
+				"the server can read a snapshot. Default: as the bucket says." + nextBackups,
+		},
+		"kms_key": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Id, alias or ARN of the key for `aws:kms` and `aws:kms:dsse`. Default: that of the bucket, then the one AWS manages." +
+				nextBackups,
+		},
+		"object_lock": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "Lock that keeps each object from being deleted for a time, in a bucket made with object lock. What is deleted earlier, by " +
+				"`retain` too, is hidden and stays as a former version. Default: as the bucket says." + nextBackups,
+			Attributes: map[string]schema.Attribute{
+				"mode": schema.StringAttribute{
+					Required: true,
+					MarkdownDescription: "`GOVERNANCE`, which people with the permission can end, or `COMPLIANCE`, which nobody can." +
+						nextBackups,
+				},
+				"days": schema.Int64Attribute{
+					Required:            true,
+					MarkdownDescription: "How many days the lock holds from when the object is stored; 1 to 36500." + nextBackups,
+				},
+			},
+		},
+	}
+}

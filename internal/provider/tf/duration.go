@@ -1,0 +1,80 @@
+package tf
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// DurationType is GoDurationType, but for how it speaks of mistakes.
+type DurationType struct{ timetypes.GoDurationType }
+
+// Duration is such as 90s or 168h; two spellings of one are the same.
+type Duration struct{ timetypes.GoDuration }
+
+var (
+	_ basetypes.StringTypable                    = DurationType{}
+	_ basetypes.StringValuableWithSemanticEquals = Duration{}
+	_ xattr.ValidateableAttribute                = Duration{}
+)
+
+func (DurationType) String() string { return "provider.durationType" }
+
+func (DurationType) ValueType(context.Context) attr.Value { return Duration{} }
+
+func (DurationType) Equal(other attr.Type) bool {
+	_, ok := other.(DurationType)
+
+	return ok
+}
+
+func (DurationType) ValueFromString(_ context.Context, v basetypes.StringValue) (basetypes.StringValuable, diag.Diagnostics) {
+	return Duration{timetypes.GoDuration{StringValue: v}}, nil
+}
+
+func (t DurationType) ValueFromTerraform(ctx context.Context, v tftypes.Value) (attr.Value, error) {
+	text, err := basetypes.StringType{}.ValueFromTerraform(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+
+	plain, _ := text.(basetypes.StringValue)
+
+	return Duration{timetypes.GoDuration{StringValue: plain}}, nil
+}
+
+func (Duration) Type(context.Context) attr.Type { return DurationType{} }
+
+func (d Duration) Equal(other attr.Value) bool {
+	o, ok := other.(Duration)
+
+	return ok && d.StringValue.Equal(o.StringValue)
+}
+
+// StringSemanticEquals is whether two durations last equally long.
+func (d Duration) StringSemanticEquals(ctx context.Context, other basetypes.StringValuable) (bool, diag.Diagnostics) {
+	o, ok := other.(Duration)
+	if !ok {
+		return false, nil
+	}
+
+	return d.GoDuration.StringSemanticEquals(ctx, o.GoDuration)
+}
+
+// ValidateAttribute says what is wrong with a value, as all checks of the provider do.
+func (d Duration) ValidateAttribute(_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse) {
+	if d.IsNull() || d.IsUnknown() {
+		return
+	}
+
+	if _, err := time.ParseDuration(d.ValueString()); err != nil {
+		resp.Diagnostics.Append(Invalid(req.Path, "duration", "found "+Quote(d.ValueString()), "allowed is a duration such as 90s, 1h30m or 168h",
+			"write it in hours, minutes and seconds: there is no unit for days, and 7 of them are 168h"))
+	}
+}

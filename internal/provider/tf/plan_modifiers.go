@@ -1,0 +1,57 @@
+package tf
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// Replacing a resource resets machines. So it is planned only when the new value
+// is known to differ: an unknown value may turn out to be the old one.
+
+func ReplaceOnChange() planmodifier.String {
+	const description = "A change of the value replaces the resource."
+
+	return stringplanmodifier.RequiresReplaceIf(
+		func(_ context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse) {
+			resp.RequiresReplace = !req.PlanValue.IsUnknown()
+		}, description, description)
+}
+
+// ReplaceOnChangeFrom is ReplaceOnChange for a value with a default that Talos
+// fills in: spelling the default out is no change.
+func ReplaceOnChangeFrom(fallback string) planmodifier.String {
+	const description = "A change of the value replaces the resource."
+
+	effective := func(v types.String) string {
+		if v.IsNull() {
+			return fallback
+		}
+
+		return v.ValueString()
+	}
+
+	return stringplanmodifier.RequiresReplaceIf(
+		func(_ context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse) {
+			resp.RequiresReplace = !req.PlanValue.IsUnknown() && effective(req.PlanValue) != effective(req.StateValue)
+		}, description, description)
+}
+
+// KnownStrings returns the elements of a list of strings, and whether the list
+// and all of them are known. An unknown element is the empty string; a null list
+// has no elements.
+func KnownStrings(list types.List) ([]string, bool) {
+	var out []string
+
+	known := !list.IsUnknown()
+
+	for _, element := range list.Elements() {
+		s, ok := element.(types.String)
+		known = known && ok && !s.IsUnknown()
+		out = append(out, s.ValueString())
+	}
+
+	return out, known
+}

@@ -1,0 +1,67 @@
+package tf
+
+import (
+	"context"
+	"encoding/base64"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+	"go.yaml.in/yaml/v4"
+)
+
+// PrivateKey matches a private key in PEM, wherever in a log line it turns up.
+var PrivateKey = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+
+// shortestSecret keeps short words, which could be part of anything, out of the
+// masks. The shortest secret of a bundle has 16 characters (a bootstrap token).
+const shortestSecret = 12
+
+// MaskSecrets returns a context whose log lines hide every secret of a bundle.
+// Nothing logs secrets on purpose; this is what stands between a careless log
+// line of a later day and the keys of a cluster.
+func MaskSecrets(ctx context.Context, bundle string) context.Context {
+	if bundle == "" {
+		return tflog.MaskLogRegexes(ctx, PrivateKey)
+	}
+
+	return tflog.MaskLogStrings(tflog.MaskLogRegexes(ctx, PrivateKey), MasksOf(bundle)...)
+}
+
+// MasksOf lists the texts that must not be shown: the bundle and every secret in it.
+func MasksOf(bundle string) []string {
+	var document any
+	if err := yaml.Unmarshal([]byte(bundle), &document); err != nil {
+		// Whatever it is, it is not shown.
+		return []string{bundle}
+	}
+
+	return append(secretValues(document), bundle)
+}
+
+// secretValues lists the secret scalars of a decoded bundle: all but the
+// certificates and the id of the cluster. Keys are listed as they are in the file
+// and as the PEM they stand for.
+func secretValues(node any) []string {
+	var values []string
+
+	switch node := node.(type) {
+	case map[string]any:
+		for key, child := range node {
+			if key != "crt" && key != "id" {
+				values = append(values, secretValues(child)...)
+			}
+		}
+	case string:
+		if len(node) < shortestSecret {
+			return nil
+		}
+
+		values = append(values, node)
+
+		if decoded, err := base64.StdEncoding.DecodeString(node); err == nil && len(decoded) >= shortestSecret {
+			values = append(values, string(decoded))
+		}
+	}
+
+	return values
+}

@@ -1,0 +1,106 @@
+package tf
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+)
+
+// Operation is one of the operations that have a timeout.
+type Operation string
+
+// DeadlineOf bounds an operation by what timeouts says of it.
+func DeadlineOf(ctx context.Context, limits timeouts.Value, op Operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+	var (
+		timeout time.Duration
+		more    diag.Diagnostics
+	)
+
+	switch op {
+	case OpCreate:
+		timeout, more = limits.Create(ctx, defaultChange)
+	case OpRead:
+		timeout, more = limits.Read(ctx, defaultRead)
+	case OpUpdate:
+		timeout, more = limits.Update(ctx, defaultChange)
+	case OpDelete:
+		timeout, more = limits.Delete(ctx, defaultChange)
+	}
+
+	diags.Append(more...)
+
+	return context.WithTimeout(ctx, timeout)
+}
+
+// TimeoutsAttribute is that of the timeouts module, described as all others are: change says
+// what a change of it does, operations what each one bounds.
+func TimeoutsAttribute(ctx context.Context, change string, operations map[string]string) schema.Attribute {
+	attribute, ok := timeouts.AttributesAll(ctx).(schema.SingleNestedAttribute)
+	if !ok {
+		panic("provider: timeouts is not a nested attribute")
+	}
+
+	attribute.MarkdownDescription = "How long operations may take, as durations such as `45m` or `1h30m`." + change
+
+	for name, description := range operations {
+		if operation, ok := attribute.Attributes[name].(schema.StringAttribute); ok {
+			operation.Description, operation.MarkdownDescription = "", description
+			attribute.Attributes[name] = operation
+		}
+	}
+
+	return attribute
+}
+
+// PrivateState is the part of the framework's private state that is used here.
+type PrivateState interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+}
+
+const OpCreate Operation = "create"
+
+const OpRead Operation = "read"
+
+const OpUpdate Operation = "update"
+
+const (
+	OpDelete Operation = "delete"
+)
+
+const defaultChange = 30 * time.Minute
+
+// The time of operations that timeouts says nothing about.
+const (
+	defaultRead = time.Minute
+)
+
+func PrivateTruth(b bool) []byte {
+	if b {
+		return PrivateTrue
+	}
+
+	return PrivateFalse
+}
+
+var PrivateTrue, PrivateFalse = []byte("true"), []byte("false")
+
+// Remembers is whether private state says yes.
+func Remembers(ctx context.Context, private PrivateState, key string, diags *diag.Diagnostics) bool {
+	value, more := private.GetKey(ctx, key)
+	diags.Append(more...)
+
+	return string(value) == string(PrivateTrue)
+}
+
+// MachineTimeouts is how long work on machines may take.
+func MachineTimeouts(ctx context.Context) schema.Attribute {
+	return TimeoutsAttribute(ctx, TerraformOnly, map[string]string{
+		"create": "Time for a create. Default: `30m`.",
+		"read":   "Time for observing the machines. Default: `1m`. Machines that do not answer in time keep what was last seen of them.",
+		"update": "Time for an update. Default: `30m`.",
+		"delete": "Time for removing the machines. Default: `30m`.",
+	})
+}

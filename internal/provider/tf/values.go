@@ -1,0 +1,113 @@
+package tf
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+func TextList(texts []string) types.List {
+	values := make([]attr.Value, len(texts))
+	for i, t := range texts {
+		values[i] = types.StringValue(t)
+	}
+
+	return types.ListValueMust(types.StringType, values)
+}
+
+func TextOrNull(s string) types.String {
+	if s == "" {
+		return types.StringNull()
+	}
+
+	return types.StringValue(s)
+}
+
+func ListOrNull(texts []string) types.List {
+	if len(texts) == 0 {
+		return types.ListNull(types.StringType)
+	}
+
+	return TextList(texts)
+}
+
+func TrueOrNull(b bool) types.Bool {
+	if !b {
+		return types.BoolNull()
+	}
+
+	return types.BoolValue(true)
+}
+
+func FalseOrNull(b bool) types.Bool {
+	if b {
+		return types.BoolNull()
+	}
+
+	return types.BoolValue(false)
+}
+
+// NoTimeouts is the value of timeouts when nothing is said about them.
+func NoTimeouts(ctx context.Context) timeouts.Value {
+	return timeouts.Value{Object: types.ObjectNull(timeoutsType(ctx))}
+}
+
+func timeoutsType(ctx context.Context) map[string]attr.Type {
+	if t, ok := MachineTimeouts(ctx).GetType().(timeouts.Type); ok {
+		return t.AttrTypes
+	}
+
+	return nil
+}
+
+func ObjectOf(attributes map[string]schema.Attribute) types.ObjectType {
+	object := types.ObjectType{AttrTypes: map[string]attr.Type{}}
+	for name, a := range attributes {
+		object.AttrTypes[name] = a.GetType()
+	}
+
+	return object
+}
+
+// AttributesOf returns the attributes of a type that is known to be an object.
+func AttributesOf(t attr.Type) map[string]attr.Type {
+	object, ok := t.(types.ObjectType)
+	if !ok {
+		return nil
+	}
+
+	return object.AttrTypes
+}
+
+func MomentOrNull(at time.Time) timetypes.RFC3339 {
+	if at.IsZero() {
+		return timetypes.NewRFC3339Null()
+	}
+
+	return timetypes.NewRFC3339TimeValue(at)
+}
+
+// TimeOrNull is a time as it is in state, and TimeIn reads it; the zero value is null.
+func TimeOrNull(t time.Time) types.String {
+	if t.IsZero() {
+		return types.StringNull()
+	}
+
+	return types.StringValue(t.UTC().Format(time.RFC3339Nano))
+}
+
+func TimeIn(text types.String) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text.ValueString())
+	if err != nil {
+		return time.Time{}
+	}
+
+	return t
+}
+
+const TerraformOnly = " A change touches no machine."
