@@ -107,7 +107,7 @@ func (b *boot) serveConfigured(ctx context.Context) error {
 		}
 
 		issuer = ca
-	} else if err := b.sim.await(ctx, func() bool { issuer = b.cluster.trust; return issuer != nil }); err != nil {
+	} else if err := b.sim.await(ctx, func() bool { issuer = b.cluster.trustFor(b); return issuer != nil }); err != nil {
 		return err
 	}
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -24,7 +25,7 @@ import (
 // applyState is what ApplyConfiguration remembers within a boot.
 type applyState struct {
 	busy      sync.Mutex // held by the call that is being served
-	rebooting bool       // guarded by busy
+	rebooting atomic.Bool
 
 	mu       sync.Mutex
 	rollback context.CancelFunc // of a pending try
@@ -56,15 +57,11 @@ func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*apply
 		return b.applyLegacyMaintenance(ctx, req)
 	}
 
-	if !b.apply.busy.TryLock() {
-		return nil, status.Error(codes.FailedPrecondition, "another apply configuration is already in progress")
+	release, err := b.guardApply()
+	if err != nil {
+		return nil, err
 	}
-	defer b.apply.busy.Unlock()
-
-	if b.apply.rebooting {
-		return nil, status.Error(codes.FailedPrecondition,
-			"configuration was already applied and node is rebooting, cannot apply more configuration changes until next reboot")
-	}
+	defer release()
 
 	maintenance := b.inMaintenance()
 	if !maintenance && !rolesOf(ctx).Includes(role.Admin) {
@@ -106,6 +103,27 @@ func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*apply
 	return &applyResponse{Messages: []*machine.ApplyConfiguration{{
 		Mode: plan.mode, Warnings: warnings, ModeDetails: plan.details + plan.reason,
 	}}}, nil
+}
+
+// guardApply lets one request in at a time, and none after one that reboots. Talos 1.13.0 has
+// no such guard, 1.13.5 has one (the releases between them could not be read).
+func (b *boot) guardApply() (release func(), err error) {
+	if !b.sincePatch(1, 13, 5) {
+		return func() {}, nil
+	}
+
+	if !b.apply.busy.TryLock() {
+		return nil, status.Error(codes.FailedPrecondition, "another apply configuration is already in progress")
+	}
+
+	if b.apply.rebooting.Load() {
+		b.apply.busy.Unlock()
+
+		return nil, status.Error(codes.FailedPrecondition,
+			"configuration was already applied and node is rebooting, cannot apply more configuration changes until next reboot")
+	}
+
+	return b.apply.busy.Unlock, nil
 }
 
 var errNoV1Alpha1 = errors.New(
@@ -224,7 +242,7 @@ func (b *boot) carryOut(plan *applyPlan, cfg config.Provider, timeout time.Durat
 			return err
 		}
 
-		b.apply.rebooting = true
+		b.apply.rebooting.Store(true)
 		b.startSequence("reboot", "", true, b.rebootSequence(false))
 
 		return nil

@@ -54,14 +54,15 @@ type boot struct {
 	manifests bell        // the bootstrap manifests were rendered
 	confirmed atomic.Bool // the machine was running and ready once
 	ephemeral atomic.Bool // EPHEMERAL is mounted
+	synced    atomic.Bool // the time is
 
 	// Guarded by sim.mu.
-	crashed  bool // the power was cut
-	cluster  *cluster
-	trustdUp bool
-	etcdUp   bool
-	kubeUp   *kubeClient // set while the machine's kube-apiserver answers
-	images   imageStores // of the containerd instance in memory
+	crashed bool // the power was cut
+	cluster *cluster
+	trust   *authority // signs workers' certificates; set while trustd runs
+	etcdUp  bool
+	kubeUp  *kubeClient // set while the machine's kube-apiserver answers
+	images  imageStores // of the containerd instance in memory
 
 	staticPods map[string]*staticPodRun
 	kubeletRan bool // it was started before
@@ -304,6 +305,7 @@ func (b *boot) setActive(cfg config.Provider) error {
 	b.active, b.booting = cfg, nowComplete
 	b.mu.Unlock()
 	b.changed.ring()
+	b.followTime()
 
 	if err := b.publishConfig(); err != nil {
 		return err

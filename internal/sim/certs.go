@@ -280,5 +280,5 @@ func (b *boot) issuer() *authority {
 	c.sim.mu.Lock()
 	defer c.sim.mu.Unlock()
 
-	return c.trust
+	return c.trustFor(b)
 }

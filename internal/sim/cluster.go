@@ -23,7 +23,6 @@ type cluster struct {
 
 	// Guarded by sim.mu.
 	boots []*boot
-	trust *authority          // signs workers' certificates; set while trustd runs somewhere
 	locks map[any]*sync.Mutex // the key in etcd that upgrades lock; by etcd group
 
 	kubeMu sync.Mutex
@@ -97,18 +96,7 @@ func (b *boot) leaveCluster() {
 	b.sim.update(func() {
 		c.boots = slices.DeleteFunc(c.boots, func(other *boot) bool { return other == b })
 		b.etcdUp, b.kubeUp = false, nil
-
-		if !slices.ContainsFunc(c.boots, func(other *boot) bool { return other.trustdUp }) {
-			c.trust = nil
-		}
 	})
-}
-
-// trustd starts signing workers' certificates. sim.mu is held.
-func (c *cluster) trustd(b *boot, ca *authority) {
-	b.trustdUp = true
-	c.trust = ca
-	c.sim.notify()
 }
 
 // upgradeLock is the lock that an etcd cluster's members share.

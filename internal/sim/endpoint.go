@@ -303,3 +303,32 @@ func (b *boot) endpointAddress() (netip.AddrPort, bool) {
 
 	return netip.AddrPortFrom(addr, uint16(port)), true
 }
+
+// behindEndpoint is the API server that answers at the cluster's endpoint, nil if none does.
+// sim.mu is held.
+func (b *boot) behindEndpoint() *kubeClient {
+	at, virtual := b.endpointAddress()
+	if b.sim.endpoints.dropped[at] {
+		return nil
+	}
+
+	host := b.config().Cluster().Endpoint().Hostname()
+	_, balanced := b.sim.endpoints.balancers[at]
+
+	for _, other := range b.cluster.boots {
+		switch {
+		case other.kubeUp == nil:
+		case virtual && !balanced && b.sim.endpoints.holders[at] != other:
+		case !virtual && b.sim.isMachine(host) && other.m.Address().String() != host:
+		default:
+			return other.kubeUp
+		}
+	}
+
+	return nil
+}
+
+// isMachine says whether the host is the address of a machine; mu is held.
+func (s *Simulator) isMachine(host string) bool {
+	return slices.ContainsFunc(s.machines, func(m *Machine) bool { return m.Address().String() == host })
+}

@@ -79,6 +79,10 @@ var (
 	errStopped         = errors.New("etcdserver: server stopped")
 	errNoSpace         = errors.New("etcdserver: mvcc: database space exceeded")
 	errCorrupt         = errors.New("etcdserver: corrupt cluster")
+	errBadTransferee   = errors.New("etcdserver: bad leader transferee")
+	errPeerExists      = errors.New("etcdserver: Peer URLs already exists")
+	// errTransferTimedOut is one that clients never see: their request ends with it.
+	errTransferTimedOut = errors.New("etcdserver: request timed out, leader transfer took too long")
 )
 
 // errDataExists ends a bootstrap on a machine that has etcd data.
@@ -88,13 +92,15 @@ const (
 	// joinRetry and promoteRetry replace Talos's 3 and 15 seconds between attempts.
 	joinRetry    = 5 * time.Millisecond
 	promoteRetry = 5 * time.Millisecond
-	// healthPeriod is how often etcd's health is looked at besides after changes.
+	// healthPeriod is how often etcd's health is checked besides after changes.
 	healthPeriod = 250 * time.Millisecond
 	// leaveRetry replaces Talos's ten seconds between attempts to leave.
 	leaveRetry = 20 * time.Millisecond
 	// realLeave is the least time to keep trying with real members, which count as
 	// connected only seconds after they started.
 	realLeave = 30 * time.Second
+	// realCordon is the least time to keep trying with a real kube-apiserver.
+	realCordon = 20 * time.Second
 )
 
 // memberID is a member's id as it is written everywhere.
@@ -159,24 +165,49 @@ func etcdRefused(addr string) error {
 		`connection error: desc = "transport: Error while dialing: dial tcp %s:2379: connect: connection refused"`, addr)
 }
 
-// leaveEtcd removes the machine's member and deletes its data, as a graceful reset and
-// EtcdLeaveCluster do. Talos 1.13 tries again while the cluster is not healthy, and
-// when the member stopped: it may have removed itself before it could answer.
-func (b *boot) leaveEtcd(ctx context.Context) error {
-	node := b.etcdNode()
-	if node == nil {
-		return fmt.Errorf("failed to leave cluster: %w", etcdRefused("127.0.0.1"))
+// leaveForReset is the task of a graceful reset: a machine whose etcd has no data, or whose
+// service does not run, has nothing to leave (Talos 1.13, LeaveEtcd).
+func (b *boot) leaveForReset(ctx context.Context) error {
+	state, _ := b.services.state("etcd")
+	if b.etcdNode() == nil || !slices.Contains([]serviceState{serviceRunning, serviceStopping, serviceFailed}, state) {
+		return nil
 	}
 
-	patience := b.m.delays.EtcdLeave
+	return b.leaveEtcd(ctx)
+}
+
+// atLeast is a time that real parts need more of than simulated ones.
+func (b *boot) atLeast(delay, real time.Duration) time.Duration {
 	if b.sim.opts.Assets != "" {
-		patience = max(patience, realLeave)
+		return max(delay, real)
 	}
+
+	return delay
+}
+
+// leaveEtcd removes the machine's member and deletes its data, as a graceful reset and
+// EtcdLeaveCluster do. Talos 1.13 reads the member's id from a resource that is there while
+// etcd is healthy, and waits three minutes for it (etcd.GetLocalMemberID). It tries again
+// while the cluster is not healthy, and when the member stopped: it may have removed itself
+// before it could answer.
+func (b *boot) leaveEtcd(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, b.atLeast(b.m.delays.EtcdMember, realLeave))
+	defer cancel()
+
+	if err := b.sim.await(limited, func() bool { return b.etcdUp && b.m.disk.etcd != nil }); err != nil {
+		return fmt.Errorf("failed to leave cluster: failed to get local etcd member ID: %w", err)
+	}
+
+	return b.leaveMembers(ctx, b.etcdNode())
+}
+
+func (b *boot) leaveMembers(ctx context.Context, node etcdNode) error {
+	limit := b.atLeast(b.m.delays.EtcdLeave, realLeave)
 
 	// Once the member has stopped, only another one can say whether it is removed.
 	stopped := false
 
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(limit); ; {
 		via, err := b.anyMember(ctx)
 		if err == nil {
 			err = via.remove(ctx, node.id())

@@ -92,7 +92,7 @@ func (c *etcdClient) post(ctx context.Context, path string, req any) (io.ReadClo
 func etcdError(message string) error {
 	for _, known := range []error{
 		errMemberNotFound, errUnhealthy, errNotEnough, errTooManyLearners, errNotReady, errNoLeader, errTimedOut, errLearner,
-		errStopped, errNoSpace, errCorrupt,
+		errStopped, errNoSpace, errCorrupt, errBadTransferee, errPeerExists,
 	} {
 		if known.Error() == message {
 			return known

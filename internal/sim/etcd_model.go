@@ -1,13 +1,17 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/status"
 )
 
 // modelEtcd is the etcd stand-in: membership, leadership and quorum. Its keys are the objects
@@ -85,6 +89,11 @@ func (e *modelEtcd) join(_ context.Context, b *boot, via etcdNode) (etcdNode, er
 	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: name, learner: true}
 	m.settle(b)
 	m.peer = m.announced
+
+	if slices.ContainsFunc(c.members, func(other *modelMember) bool { return other.peer == m.peer }) {
+		return nil, errPeerExists
+	}
+
 	c.members = append(c.members, m)
 	c.index++
 	e.sim.notify()
@@ -191,7 +200,7 @@ func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
 
 	list := make([]*machine.EtcdMember, 0, len(m.c.members))
 
-	for _, other := range m.c.members {
+	for _, other := range m.c.listed() {
 		member := &machine.EtcdMember{
 			Id: other.memberID, IsLearner: other.learner, PeerUrls: []string{"https://" + other.peer + ":2380"},
 		}
@@ -292,7 +301,20 @@ func (m *modelMember) promote(_ context.Context, via etcdNode) error {
 	return nil
 }
 
-func (m *modelMember) moveLeader(context.Context) (string, error) {
+// moveLeader hands over to the first other member, whatever it is (Talos 1.13,
+// etcd.ForfeitLeadership).
+func (m *modelMember) moveLeader(ctx context.Context) (string, error) {
+	name, err := m.forfeit()
+	if errors.Is(err, errTransferTimedOut) {
+		<-ctx.Done()
+
+		return "", status.FromContextError(ctx.Err()).Err()
+	}
+
+	return name, err
+}
+
+func (m *modelMember) forfeit() (string, error) {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
 
@@ -304,17 +326,35 @@ func (m *modelMember) moveLeader(context.Context) (string, error) {
 		return "", nil
 	}
 
-	for _, other := range m.c.members {
-		if other != m && other.running && !other.learner {
-			m.c.leader = other
-			m.c.term++
-			m.sim.notify()
-
-			return other.name, nil
+	for _, other := range m.c.listed() {
+		if other != m {
+			return other.name, m.c.transfer(other)
 		}
 	}
 
-	return "", errNotEnough
+	return "", nil
+}
+
+// transfer makes a voter the leader. One that does not run never takes over: etcd tries
+// until the request ends (etcd 3.6, server.MoveLeader). sim.mu is held.
+func (c *modelCluster) transfer(to *modelMember) error {
+	switch {
+	case to.learner:
+		return errBadTransferee
+	case !to.running || !to.reaches(c.leader):
+		return errTransferTimedOut
+	}
+
+	c.leader = to
+	c.term++
+	to.sim.notify()
+
+	return nil
+}
+
+// listed are the members in the order in which etcd lists them.
+func (c *modelCluster) listed() []*modelMember {
+	return slices.SortedFunc(slices.Values(c.members), func(a, b *modelMember) int { return cmp.Compare(a.memberID, b.memberID) })
 }
 
 // snapshot is a database that etcd's own tools read.

@@ -400,12 +400,12 @@ func (m *realMember) moveLeader(ctx context.Context) (string, error) {
 	}
 
 	for _, other := range members {
-		if other.GetId() != st.GetMemberId() && !other.GetIsLearner() {
+		if other.GetId() != st.GetMemberId() {
 			return other.GetHostname(), m.api().transferLeadership(ctx, other.GetId())
 		}
 	}
 
-	return "", errNotEnough
+	return "", nil
 }
 
 func (m *realMember) snapshot(ctx context.Context, w io.Writer) error {

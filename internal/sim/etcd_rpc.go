@@ -28,7 +28,7 @@ func (b *boot) onControlPlane(action string) error {
 // Bootstrap makes the machine's etcd the first member of a new cluster, of the data in a
 // snapshot where the request asks for that. The checks and
 // their order are those of Talos 1.13; the answer comes before etcd runs.
-func (a *api) Bootstrap(_ context.Context, req *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
+func (a *api) Bootstrap(ctx context.Context, req *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
 	b := a.b
 
 	if _, up := b.services.state("cri"); !up {
@@ -37,6 +37,13 @@ func (a *api) Bootstrap(_ context.Context, req *machine.BootstrapRequest) (*mach
 
 	if err := b.onControlPlane("bootstrap"); err != nil {
 		return nil, err
+	}
+
+	limited, cancel := context.WithTimeout(ctx, b.m.delays.TimeSync)
+	defer cancel()
+
+	if b.sim.await(limited, b.synced.Load) != nil {
+		return nil, status.Error(codes.FailedPrecondition, "time is not in sync yet")
 	}
 
 	if b.etcdNode() != nil {

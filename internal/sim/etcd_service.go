@@ -63,7 +63,16 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest)
 		return nil
 	}
 
+	if b.awaitTime(ctx, "etcd") != nil {
+		return nil
+	}
+
 	b.services.set("etcd", servicePreparing, "Running pre state")
+
+	image := b.config().Cluster().Etcd().Image()
+	if err := b.pullForService(ctx, image); err != nil {
+		return fmt.Errorf("failed to pull image %q: %w", image, err)
+	}
 
 	node, fresh, err := b.etcdData(ctx, bootstrap)
 	if err != nil {
@@ -184,6 +193,13 @@ func (b *boot) joinEtcd(ctx context.Context) (etcdNode, error) {
 		}
 
 		node, err := b.sim.backends.etcd.join(ctx, b, via)
+		if err == nil && b.m.takeCrashOnJoin() {
+			b.m.crash()
+			<-ctx.Done()
+
+			return nil, ctx.Err()
+		}
+
 		if err == nil {
 			b.sim.update(func() { b.m.disk.etcd = node })
 
@@ -249,10 +265,12 @@ func (b *boot) promoteEtcd(ctx context.Context, node etcdNode) {
 	}
 }
 
-// watchMember keeps the service's health and the EtcdMember resource up to date.
+// watchMember keeps the service's health and the EtcdMember resource as up to date as the
+// period of its check lets them be (Talos 1.13, services/etcd.go HealthSettings): whatever
+// happens to etcd, what they say is that old.
 func (b *boot) watchMember(ctx context.Context, node etcdNode) {
-	member := etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID)
-	defer remove(b, member)
+	defer remove(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID))
+	defer b.setEtcdUp(false)
 
 	b.sim.update(func() { b.etcdRuns = true })
 	defer b.sim.update(func() { b.etcdRuns = false })
@@ -267,32 +285,41 @@ func (b *boot) watchMember(ctx context.Context, node etcdNode) {
 			return
 		}
 
-		b.services.setHealth("etcd", err)
+		b.noteHealth(ctx, node, err)
 
-		if err == nil {
-			b.advertise(ctx, node)
-			modify(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID), func(r *etcdres.Member) {
-				r.TypedSpec().MemberID = memberID(node.id())
-			})
+		period := b.m.delays.EtcdHealth
+		if period != 0 {
+			changed = nil
 		} else {
-			remove(b, member)
+			period = healthPeriod
 		}
 
-		b.setEtcdUp(err == nil)
-
-		timer := time.NewTimer(healthPeriod)
+		timer := time.NewTimer(period)
 
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-			b.setEtcdUp(false)
-
-			return
 		case <-changed:
-			timer.Stop()
 		case <-timer.C:
 		}
+
+		timer.Stop()
 	}
+}
+
+// noteHealth writes down what a check of the member's health found.
+func (b *boot) noteHealth(ctx context.Context, node etcdNode, err error) {
+	b.services.setHealth("etcd", err)
+
+	if err == nil {
+		b.advertise(ctx, node)
+		modify(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID), func(r *etcdres.Member) {
+			r.TypedSpec().MemberID = memberID(node.id())
+		})
+	} else {
+		remove(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID))
+	}
+
+	b.setEtcdUp(err == nil)
 }
 
 // advertise lets the member list follow a changed address; it is tried again with the

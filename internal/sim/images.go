@@ -57,6 +57,7 @@ type storedImage struct {
 	key    string // content key
 	digest string
 	at     time.Time
+	asked  bool // by a client, not only by a service of the machine
 }
 
 // imageStores are a machine's pulled images by name.
@@ -118,6 +119,42 @@ var errImageNotFound = errors.New("not found")
 // returns its pinned name. One that is there already is not asked for again.
 func (b *boot) pullImage(ctx context.Context, space imageSpace, reference string, progress func(done, total int64)) (string, error) {
 	return b.fetchImage(ctx, space, reference, b.m.delays.Pull, progress)
+}
+
+// pullForClient is pullImage that a client asked for.
+func (b *boot) pullForClient(ctx context.Context, space imageSpace, reference string, progress func(done, total int64)) (string, error) {
+	pinned, err := b.pullImage(ctx, space, reference, progress)
+	if err != nil {
+		return "", err
+	}
+
+	b.sim.update(func() {
+		images := b.storesOf(space)[space]
+
+		for name, img := range images {
+			if img.key == images[pinned].key {
+				img.asked = true
+				images[name] = img
+			}
+		}
+	})
+
+	return pinned, nil
+}
+
+// pullForService gets the image of etcd or the kubelet; what may get better is tried again
+// (Talos 1.13, services/etcd.go and services/kubelet.go, PreFunc).
+func (b *boot) pullForService(ctx context.Context, image string) error {
+	for {
+		_, err := b.pullImage(ctx, systemSpace, image, func(int64, int64) {})
+		if err == nil || errors.Is(err, errImageNotFound) {
+			return err
+		}
+
+		if err := pause(ctx, crashPause); err != nil {
+			return err
+		}
+	}
 }
 
 // fetchImage is pullImage that takes as long as given.
@@ -216,7 +253,7 @@ func (s *imageServer) Pull(req *machine.ImageServicePullRequest, stream machine.
 
 	began := time.Now()
 
-	name, err := s.b.pullImage(stream.Context(), space, req.GetImageRef(), func(done, total int64) {
+	name, err := s.b.pullForClient(stream.Context(), space, req.GetImageRef(), func(done, total int64) {
 		state := machine.ImageServicePullLayerProgress_DOWNLOADING
 		if done == total {
 			state = machine.ImageServicePullLayerProgress_EXTRACT_COMPLETE
@@ -290,23 +327,23 @@ func (a *api) ImagePull(ctx context.Context, req *machine.ImagePullRequest) (*ma
 		return nil, err
 	}
 
-	if _, err := a.b.pullImage(ctx, space, req.GetReference(), func(int64, int64) {}); err != nil {
+	if _, err := a.b.pullForClient(ctx, space, req.GetReference(), func(int64, int64) {}); err != nil {
 		return nil, pullStatus(err)
 	}
 
 	return &machine.ImagePullResponse{Messages: []*machine.ImagePull{{}}}, nil
 }
 
-// PulledImages are the tag references of the images in the machine's system namespace
-// (where upgrades look by default), sorted. It is meant for tests' assertions.
+// PulledImages are the tag references of the images that clients let the machine pull into
+// its system namespace (where upgrades look by default), sorted. It is meant for tests' assertions.
 func (m *Machine) PulledImages() []string {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
 
 	var names []string
 
-	for name := range m.disk.images[systemSpace] {
-		if !strings.Contains(name, "sha256:") {
+	for name, img := range m.disk.images[systemSpace] {
+		if img.asked && !strings.Contains(name, "sha256:") {
 			names = append(names, name)
 		}
 	}

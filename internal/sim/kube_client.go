@@ -183,15 +183,20 @@ func (b *boot) anyKubernetes() *kubeClient {
 // servedKubernetes is anyKubernetes for callers that hold sim.mu. It is the API server
 // that the machine's kubelet and machined reach: with KubePrism any that answers, their
 // own first; without it a control plane's own and nothing else (Talos 1.13,
-// secrets/kubelet.go and secrets/root.go). Workers then use the cluster's endpoint.
+// secrets/kubelet.go and secrets/root.go). Workers then use the cluster's endpoint, and
+// KubePrism itself knows nothing else without discovery.
 func (b *boot) servedKubernetes() *kubeClient {
 	if b.cluster == nil {
 		return nil
 	}
 
 	prism := b.config().Machine().Features().KubePrism().Enabled()
-	if b.kubeUp != nil || b.controlPlane() && !prism {
+
+	switch {
+	case b.kubeUp != nil || b.controlPlane() && !prism:
 		return b.kubeUp
+	case !prism || !b.config().Cluster().Discovery().Enabled():
+		return b.behindEndpoint()
 	}
 
 	for _, other := range b.cluster.boots {

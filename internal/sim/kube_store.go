@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,6 +135,20 @@ func (s *objectStore) list(k kind, namespace string, sel selector) ([]*unstructu
 	return items, s.version
 }
 
+// keepStringData is what the API server does with the text that a Secret is written with.
+func keepStringData(obj *unstructured.Unstructured) {
+	text, found, err := unstructured.NestedStringMap(obj.Object, "stringData")
+	if err != nil || !found || obj.GetKind() != "Secret" {
+		return
+	}
+
+	unstructured.RemoveNestedField(obj.Object, "stringData")
+
+	for key, value := range text {
+		_ = unstructured.SetNestedField(obj.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key) // of a map that is one
+	}
+}
+
 func (s *objectStore) create(k kind, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,6 +165,7 @@ func (s *objectStore) create(k kind, obj *unstructured.Unstructured) (*unstructu
 	obj = obj.DeepCopy()
 	obj.SetAPIVersion(k.apiVersion())
 	obj.SetKind(k.name)
+	keepStringData(obj)
 	obj.SetUID(types.UID(uuid.NewString()))
 	obj.SetCreationTimestamp(metav1.Now())
 	obj.SetGeneration(1)

@@ -20,16 +20,17 @@ const cordonedAnnotation = "talos.dev/cordoned"
 // kubeletRetry is the pause after a failed request to the Kubernetes API.
 const kubeletRetry = 20 * time.Millisecond
 
-// cordonTimeout bounds the attempt to cordon a node through an API that may be down.
-const cordonTimeout = 2 * time.Second
-
-// runKubelet runs the machine's kubelet, whose service is up already, and restarts it
-// when its configuration changes.
+// runKubelet starts the machine's kubelet and restarts it when its configuration changes.
 func (b *boot) runKubelet(ctx context.Context) {
 	for run := 1; ctx.Err() == nil; run++ {
 		wanted, changed := b.kubeletWanted()
 
-		if run > 1 && !b.startKubelet(ctx, wanted, changed) {
+		delay := b.m.delays.KubeletStart
+		if run == 1 {
+			delay = 0
+		}
+
+		if !b.startKubelet(ctx, wanted, changed, delay) {
 			continue
 		}
 
@@ -51,12 +52,14 @@ func (b *boot) runKubelet(ctx context.Context) {
 // serveNode is one run of the kubelet: it registers the node, reports it Ready, and
 // leaves it to become lost when it does not come back.
 func (b *boot) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
-	b.sim.update(func() { b.kubeletRun, b.kubeletRan = run, true })
+	first := false
+
+	b.sim.update(func() { first, b.kubeletRun, b.kubeletRan = !b.kubeletRan, run, true })
 
 	if b.nodeName == "" {
 		<-ctx.Done()
 	} else {
-		b.keepNode(ctx, imageTag(cfg.image), run == 1)
+		b.keepNode(ctx, imageTag(cfg.image), first)
 	}
 
 	b.sim.update(func() { b.kubeletRun = 0 })
@@ -72,7 +75,7 @@ func (b *boot) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
 
 // keepNode does for the node what a kubelet of a version does until ctx ends.
 func (b *boot) keepNode(ctx context.Context, version string, first bool) {
-	if _, err := b.kubernetes(ctx); err != nil || pause(ctx, b.m.delays.NodeRegister) != nil {
+	if b.enrol(ctx) != nil || pause(ctx, b.m.delays.NodeRegister) != nil {
 		return
 	}
 
@@ -91,10 +94,10 @@ func (b *boot) keepNode(ctx context.Context, version string, first bool) {
 	<-ctx.Done()
 }
 
-// startKubelet brings the kubelet's service up again. It is given up when the image does
-// not exist, as in Talos (Talos 1.13, containers/image.Pull and system/service_runner.go),
+// startKubelet brings the kubelet's service up, after a delay. It is given up when the image
+// does not exist, as in Talos (Talos 1.13, containers/image.Pull and system/service_runner.go),
 // and with every change of what is to run.
-func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-chan struct{}) bool {
+func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-chan struct{}, delay time.Duration) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -107,13 +110,13 @@ func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-ch
 		}
 	})
 
-	if pause(ctx, b.m.delays.KubeletStart) != nil {
+	if pause(ctx, delay) != nil || b.awaitTime(ctx, "kubelet") != nil {
 		return false
 	}
 
 	b.services.set("kubelet", servicePreparing, "Running pre state")
 
-	if err := b.pullKubelet(ctx, cfg.image); err != nil {
+	if err := b.pullForService(ctx, cfg.image); err != nil {
 		if ctx.Err() == nil {
 			b.services.set("kubelet", serviceFailed, "failed to run pre stage: "+err.Error())
 		}
@@ -135,20 +138,6 @@ func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-ch
 	b.services.start("kubelet")
 
 	return ctx.Err() == nil
-}
-
-// pullKubelet gets the kubelet's image; what may get better is tried again.
-func (b *boot) pullKubelet(ctx context.Context, image string) error {
-	for {
-		_, err := b.pullImage(ctx, systemSpace, image, func(int64, int64) {})
-		if err == nil || errors.Is(err, errImageNotFound) {
-			return err
-		}
-
-		if err := pause(ctx, crashPause); err != nil {
-			return err
-		}
-	}
 }
 
 // runsNode reports whether the machine's kubelet registered a node of that name.
@@ -365,26 +354,54 @@ func (b *boot) kubeletRuns() bool {
 	return b.kubeletRun > 0 || b.m.boot != nil && b.m.boot.kubeletRun > 0
 }
 
-// cordonNode marks the node unschedulable before the machine goes, as machined does in
-// the stages resetting and shutting down, graceful or not. Errors are only logged.
-func (b *boot) cordonNode(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, cordonTimeout)
+// cordonAndDrain is the task of upgrades, resets and shutdowns: it waits until the node is
+// cordoned, a minute at most. A machine whose kubelet never had a certificate has no node
+// to cordon (Talos 1.13, CordonAndDrainNode).
+func (b *boot) cordonAndDrain(ctx context.Context) error {
+	if !b.enrolled() {
+		return nil
+	}
+
+	limited, cancel := context.WithTimeout(ctx, b.atLeast(b.m.delays.Cordon, realCordon))
 	defer cancel()
 
-	k := b.anyKubernetes()
-	if k == nil || b.nodeName == "" {
+	for {
+		err := b.cordonNode(limited)
+		if err == nil {
+			return nil
+		}
+
+		if pause(limited, kubeletRetry) != nil {
+			return fmt.Errorf("wait for node %s to be cordoned: %w", b.nodeName, errors.Join(limited.Err(), err))
+		}
+	}
+}
+
+// beginCordon marks the node unschedulable if its API answers right now, as machined does
+// in the stages resetting, upgrading and shutting down.
+func (b *boot) beginCordon(ctx context.Context) {
+	if b.nodeName == "" {
 		return
+	}
+
+	if err := b.cordonNode(ctx); err != nil {
+		b.sim.logf("%s: cordon: %v", b.m.name, err)
+	}
+}
+
+func (b *boot) cordonNode(ctx context.Context) error {
+	k := b.anyKubernetes()
+	if k == nil {
+		return errNoServer
 	}
 
 	node, err := k.getNode(ctx, b.nodeName)
 	if err != nil {
-		b.sim.logf("%s: cordon: %v", b.m.name, err)
-
-		return
+		return err
 	}
 
 	if node.Spec.Unschedulable {
-		return
+		return nil
 	}
 
 	if node.Annotations == nil {
@@ -394,7 +411,5 @@ func (b *boot) cordonNode(ctx context.Context) {
 	node.Annotations[cordonedAnnotation] = "true"
 	node.Spec.Unschedulable = true
 
-	if err := k.updateNode(ctx, node); err != nil {
-		b.sim.logf("%s: cordon: %v", b.m.name, err)
-	}
+	return k.updateNode(ctx, node)
 }

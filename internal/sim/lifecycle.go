@@ -132,8 +132,8 @@ func (b *boot) startServices(ctx context.Context) error {
 			return fmt.Errorf("load Talos CA: %w", err)
 		}
 
-		b.services.start("trustd")
-		b.sim.update(func() { b.cluster.trustd(b, ca) })
+		b.services.set("trustd", serviceStarting, "Starting service")
+		b.spawn(func(ctx context.Context) { b.runTrustd(ctx, ca) })
 		b.spawn(b.runStaticPods)
 		b.spawn(b.holdEndpoint)
 		b.spawn(b.applyManifests)
@@ -144,7 +144,7 @@ func (b *boot) startServices(ctx context.Context) error {
 		return err
 	}
 
-	b.services.start("cri", "kubelet")
+	b.services.start("cri")
 	b.spawn(b.runKubelet)
 
 	// apid is one of the services that the boot waits for. A worker's would be, too, but
@@ -229,14 +229,14 @@ func (b *boot) rebootSequence(force bool) func(*sequenceRun) error {
 // shutdownSequence is what the Shutdown RPC runs.
 func (b *boot) shutdownSequence(force bool) func(*sequenceRun) error {
 	return func(r *sequenceRun) error {
-		b.cordonNode(r.ctx)
+		b.beginCordon(r.ctx)
 
 		if err := r.phases("storeShutdown", "storeShutdownEmergency"); err != nil {
 			return err
 		}
 
-		if !force {
-			if err := r.phases("drain", "cordonAndDrainNode"); err != nil {
+		if !force && !b.config().Machine().Kubelet().SkipNodeRegistration() {
+			if err := r.phase("drain", "cordonAndDrainNode", b.cordonAndDrain); err != nil {
 				return err
 			}
 		}

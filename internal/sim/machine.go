@@ -53,6 +53,9 @@ type Machine struct {
 	exit   int // status of the last container
 
 	breaks map[component]bool // components of Kubernetes that crash here
+
+	timeLost    bool // no time server answers
+	crashOnJoin bool
 }
 
 // disk is what survives a reboot.
@@ -77,6 +80,8 @@ type disk struct {
 	// cni: a pod network that Talos did not bring wrote its configuration to /etc/cni, whose
 	// overlay is on EPHEMERAL.
 	cni bool
+	// enrolled: the kubelet's client certificate is on EPHEMERAL.
+	enrolled bool
 	// images are what containerd pulled to EPHEMERAL.
 	images imageStores
 	// meta is the values on META; no other partition's wipe touches them.

@@ -165,3 +165,20 @@ func (m *Machine) run(ctx context.Context, p *power) {
 		}
 	}
 }
+
+// CrashOnJoin cuts the power of the machine once, at the moment when its etcd member was
+// added and etcd has not been started: the member stays in the list without a name, and
+// nothing that machined does removes it (Talos 1.13, services/etcd.go addMember).
+func (m *Machine) CrashOnJoin() {
+	m.sim.update(func() { m.crashOnJoin = true })
+}
+
+func (m *Machine) takeCrashOnJoin() bool {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+
+	crash := m.crashOnJoin
+	m.crashOnJoin = false
+
+	return crash
+}

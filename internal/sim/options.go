@@ -29,6 +29,12 @@ type Delays struct {
 	EtcdGiveUp time.Duration
 	// EtcdPromote is how long a learner catches up before it becomes a voter.
 	EtcdPromote time.Duration
+	// EtcdHealth is the period of the check of etcd's health that everything but etcd itself
+	// goes by (Talos: 20 seconds). Zero means that every change is seen at once.
+	EtcdHealth time.Duration
+	// EtcdMember is how long a member that is to leave waits for etcd to be healthy (Talos:
+	// three minutes).
+	EtcdMember time.Duration
 	// EtcdLeave is how long a member that is to leave keeps trying while etcd refuses
 	// because it is not healthy right now (Talos: five minutes).
 	EtcdLeave time.Duration
@@ -53,6 +59,11 @@ type Delays struct {
 	NodeLost time.Duration
 	// Reset is how long a reset works before the machine reboots.
 	Reset time.Duration
+	// Cordon is how long an upgrade, a reset or a shutdown waits for the node to be cordoned
+	// (Talos: one minute).
+	Cordon time.Duration
+	// TimeSync is how long Bootstrap waits for the time (Talos: five seconds).
+	TimeSync time.Duration
 	// Shutdown is how long the orderly stop before a reboot or a shutdown takes.
 	Shutdown time.Duration
 }
@@ -69,6 +80,8 @@ func TestDelays() Delays {
 		EtcdStart:   20 * time.Millisecond,
 		EtcdJoin:    20 * time.Millisecond,
 		EtcdPromote: 30 * time.Millisecond,
+		EtcdHealth:  50 * time.Millisecond,
+		EtcdMember:  500 * time.Millisecond,
 		EtcdLeave:   2 * time.Second,
 		APIServer:   20 * time.Millisecond,
 
@@ -80,6 +93,8 @@ func TestDelays() Delays {
 		NodeRegister: 10 * time.Millisecond,
 		NodeReady:    20 * time.Millisecond,
 		NodeLost:     20 * time.Millisecond,
+		Cordon:       500 * time.Millisecond,
+		TimeSync:     50 * time.Millisecond,
 		Reset:        30 * time.Millisecond,
 		Shutdown:     10 * time.Millisecond,
 	}
@@ -90,12 +105,12 @@ func TestDelays() Delays {
 // configurations were all applied at once: the sum of what cannot overlap. Learners
 // are admitted one at a time (etcd's own limit), everything else runs side by side.
 func (d Delays) CriticalPath(controlPlanes int) time.Duration {
-	first := d.Pull + d.Install + d.Reboot + d.Boot + d.EtcdStart
-	nodes := d.APIServer + d.NodeRegister + d.NodeReady
+	first := d.Pull + d.Install + d.Reboot + d.Boot + d.Pull + d.EtcdStart
+	nodes := d.APIServer + max(d.StaticPodStart, d.NodeRegister) + d.NodeReady
 
 	joins := time.Duration(0)
 	if controlPlanes > 1 {
-		joins = d.EtcdJoin + time.Duration(controlPlanes-1)*d.EtcdPromote
+		joins = d.EtcdJoin + time.Duration(controlPlanes-1)*d.EtcdPromote + d.EtcdHealth
 	}
 
 	return first + max(joins, nodes)

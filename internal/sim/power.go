@@ -132,7 +132,7 @@ func (b *boot) checkVolume(label string) error {
 // resetSequence empties the named partitions, or the whole disk when labels is nil.
 func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*sequenceRun) error {
 	return func(r *sequenceRun) error {
-		b.cordonNode(r.ctx)
+		b.beginCordon(r.ctx)
 
 		if b.m.platform == Container {
 			// Containers only stop: nothing is left, wiped or rebooted (Talos 1.13).
@@ -166,7 +166,14 @@ func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*s
 // retire is the part of a reset in which the machine takes leave of its cluster.
 func (b *boot) retire(r *sequenceRun, graceful bool) error {
 	if graceful && !b.config().Machine().Kubelet().SkipNodeRegistration() {
-		if err := r.phases("drain", "cordonAndDrainNode"); err != nil {
+		err := r.phase("drain", "cordonAndDrainNode", func(ctx context.Context) error {
+			if err := b.cordonAndDrain(ctx); err != nil {
+				b.sim.logf("%s: %v", b.m.name, err) // a reset goes on
+			}
+
+			return ctx.Err()
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -176,7 +183,7 @@ func (b *boot) retire(r *sequenceRun, graceful bool) error {
 	}
 
 	if graceful && b.controlPlane() {
-		if err := r.phase("leave", "leaveEtcd", b.leaveEtcd); err != nil {
+		if err := r.phase("leave", "leaveEtcd", b.leaveForReset); err != nil {
 			return err
 		}
 	}
@@ -229,7 +236,7 @@ func (m *Machine) wipePartitions(labels []string, whole bool) {
 				node, d.etcd = d.etcd, nil
 				snapshot, d.snapshot = d.snapshot, ""
 				d.images = nil
-				d.cni = false
+				d.cni, d.enrolled = false, false
 			case "META":
 				d.installed, d.meta = false, nil
 			}

@@ -19,7 +19,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
-	timeres "github.com/siderolabs/talos/pkg/machinery/resources/time"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 )
 
@@ -82,9 +81,7 @@ func (b *boot) publishHardware() error {
 	modify(b, runtime.NewVersion(), func(r *runtime.Version) {
 		r.TypedSpec().Name, r.TypedSpec().Version = "Talos", b.talosVersion()
 	})
-	modify(b, timeres.NewStatus(), func(r *timeres.Status) {
-		r.TypedSpec().Synced, r.TypedSpec().SyncDisabled = true, m.platform == Container
-	})
+	b.followTime()
 	modify(b, runtime.NewPlatformMetadataSpec(runtime.NamespaceName, runtime.PlatformMetadataID), func(r *runtime.PlatformMetadata) {
 		r.TypedSpec().Platform, r.TypedSpec().Hostname = m.platform.String(), b.platformName
 	})

@@ -41,6 +41,10 @@ func (b *boot) conditions() (Stage, []runtime.UnmetCondition) {
 
 	var unmet []runtime.UnmetCondition
 
+	if !b.synced.Load() {
+		unmet = append(unmet, runtime.UnmetCondition{Name: "time", Reason: "time is not synced"})
+	}
+
 	if problems := b.services.problems(required); len(problems) > 0 {
 		unmet = append(unmet, runtime.UnmetCondition{Name: "services", Reason: strings.Join(problems, ", ")})
 	}

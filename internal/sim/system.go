@@ -32,6 +32,13 @@ func (b *boot) since(major, minor uint64) bool {
 	return err != nil || v.Major > major || v.Major == major && v.Minor >= minor
 }
 
+// sincePatch is since with a patch release.
+func (b *boot) sincePatch(major, minor, patch uint64) bool {
+	v, err := semver.ParseTolerant(b.talosVersion())
+
+	return err != nil || v.GE(semver.Version{Major: major, Minor: minor, Patch: patch})
+}
+
 // Version tells the release; features are set once there is a configuration.
 func (a *api) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
 	v := &machine.Version{

@@ -115,7 +115,8 @@ func (a *api) Upgrade(ctx context.Context, req *machine.UpgradeRequest) (*machin
 		return nil, fmt.Errorf("error validating installer image %q: %w", req.GetImage(), err)
 	}
 
-	if b.controlPlane() && !req.GetForce() && !req.GetPreserve() {
+	// Talos 1.13.0 asks etcd whatever is to be preserved, 1.13.5 does not.
+	if b.controlPlane() && !req.GetForce() && (!req.GetPreserve() || !b.sincePatch(1, 13, 5)) {
 		if err := b.checkEtcdForUpgrade(ctx); err != nil {
 			return nil, err
 		}
@@ -208,10 +209,10 @@ func (b *boot) validateEtcdForUpgrade(ctx context.Context, via etcdNode) error {
 // upgradeSequence installs the image and reboots into it.
 func (b *boot) upgradeSequence(key string, kexec bool) func(*sequenceRun) error {
 	return func(r *sequenceRun) error {
-		b.cordonNode(r.ctx)
+		b.beginCordon(r.ctx)
 
 		if !b.config().Machine().Kubelet().SkipNodeRegistration() {
-			if err := r.phases("drain", "cordonAndDrainNode"); err != nil {
+			if err := r.phase("drain", "cordonAndDrainNode", b.cordonAndDrain); err != nil {
 				return err
 			}
 		}
@@ -252,7 +253,7 @@ func (b *boot) upgradeSequence(key string, kexec bool) func(*sequenceRun) error 
 // stageUpgradeSequence only reboots: the next boot finds in META what to install.
 func (b *boot) stageUpgradeSequence(kexec bool) func(*sequenceRun) error {
 	return func(r *sequenceRun) error {
-		b.cordonNode(r.ctx)
+		b.beginCordon(r.ctx)
 
 		if err := r.phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
 			return err

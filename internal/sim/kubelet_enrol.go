@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// errUnauthorized is what an API server answers to a bootstrap token that it does not know.
+var errUnauthorized = errors.New("Unauthorized")
+
+// enrolled says whether the kubelet has a client certificate. It is on EPHEMERAL.
+func (b *boot) enrolled() bool {
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+
+	return b.m.disk.enrolled
+}
+
+// enrol gets the kubelet its client certificate, once in the life of EPHEMERAL: with the
+// bootstrap token of the configuration it asks the API server that it reaches, and a
+// controller manager approves and signs (Talos 1.13, k8s/kubelet_service.go writePKI and
+// k8stemplates/csr.go). It tries until ctx ends.
+func (b *boot) enrol(ctx context.Context) error {
+	for {
+		k, err := b.kubernetes(ctx)
+		if err != nil {
+			return err
+		}
+
+		if b.enrolled() {
+			return nil
+		}
+
+		if err = b.knownToken(ctx, k); err == nil {
+			if err := b.sim.await(ctx, func() bool { return b.cluster.signs() }); err != nil {
+				return err
+			}
+
+			b.sim.update(func() { b.m.disk.enrolled = true })
+
+			return nil
+		}
+
+		if err := pause(ctx, kubeletRetry); err != nil {
+			return err
+		}
+	}
+}
+
+// knownToken says whether the API server takes the machine's bootstrap token.
+func (b *boot) knownToken(ctx context.Context, k *kubeClient) error {
+	token := b.config().Cluster().Token()
+
+	secret, err := k.typed.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+token.ID(), metav1.GetOptions{})
+
+	switch {
+	case err != nil:
+		return fmt.Errorf("find bootstrap token: %w", err)
+	case string(secret.Data["token-secret"]) != token.Secret():
+		return errUnauthorized
+	default:
+		return nil
+	}
+}
+
+// signs says whether a controller manager of the cluster runs; sim.mu is held.
+func (c *cluster) signs() bool {
+	for _, b := range c.boots {
+		if run := b.staticPods["kube-controller-manager"]; run != nil && run.shown.ready {
+			return true
+		}
+	}
+
+	return false
+}
