@@ -197,6 +197,7 @@ type Machine struct {
 	nodeName string
 	// wanted is what the machine was last asked for with.
 	wanted cluster.Machine
+	parsed parsedConfig
 }
 
 // dial opens a new session in place of the one that is there.

@@ -2,8 +2,10 @@ package talos
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -253,27 +255,16 @@ func (m *Machine) configuration(ctx context.Context, s *session, out *cluster.Ma
 		return machineSection{}, err
 	}
 
-	section, err := machineSectionOf(raw)
+	parsed, err := m.parse(raw)
 	if err != nil {
-		return section, err
+		return parsed.section, err
 	}
 
-	out.Role = section.role()
+	section, rebootFor := parsed.section, m.fleet.options.RebootFor
+	out.Role, out.Images, out.ConfigDigest = section.role(), maps.Clone(parsed.images), parsed.digest
 
-	digest, images, rebootFor := m.fleet.options.Digest, m.fleet.options.Images, m.fleet.options.RebootFor
-
-	if images != nil {
-		if out.Images, err = images(raw); err != nil {
-			return section, fmt.Errorf("find the images of Kubernetes in the machine configuration: %w", err)
-		}
-	}
-
-	if digest == nil {
+	if out.ConfigDigest == "" {
 		return section, nil
-	}
-
-	if out.ConfigDigest, err = digest(raw); err != nil {
-		return section, fmt.Errorf("digest the machine configuration: %w", err)
 	}
 
 	if want := m.asWanted().ConfigDigest; rebootFor == nil || want == "" || want == out.ConfigDigest {
@@ -285,6 +276,53 @@ func (m *Machine) configuration(ctx context.Context, s *session, out *cluster.Ma
 	}
 
 	return section, nil
+}
+
+// parsedConfig is what observing needs of a configuration. The same one is read again with
+// every observation, and decoding it is what costs most of one.
+type parsedConfig struct {
+	sum     [sha256.Size]byte
+	section machineSection
+	images  cluster.Images
+	digest  string
+}
+
+// parse reads a configuration, unless it is the one that was read last.
+func (m *Machine) parse(raw []byte) (parsedConfig, error) {
+	sum := sha256.Sum256(raw)
+
+	m.mu.Lock()
+	last := m.parsed
+	m.mu.Unlock()
+
+	if last.sum == sum {
+		return last, nil
+	}
+
+	section, err := machineSectionOf(raw)
+	parsed := parsedConfig{sum: sum, section: section}
+
+	if err != nil {
+		return parsed, err
+	}
+
+	if images := m.fleet.options.Images; images != nil {
+		if parsed.images, err = images(raw); err != nil {
+			return parsed, fmt.Errorf("find the images of Kubernetes in the machine configuration: %w", err)
+		}
+	}
+
+	if digest := m.fleet.options.Digest; digest != nil {
+		if parsed.digest, err = digest(raw); err != nil {
+			return parsed, fmt.Errorf("digest the machine configuration: %w", err)
+		}
+	}
+
+	m.mu.Lock()
+	m.parsed = parsed
+	m.mu.Unlock()
+
+	return parsed, nil
 }
 
 // version fills in version and platform. Maintenance mode before Talos 1.13 does
