@@ -689,7 +689,11 @@ func (s *site) cordonByHand(node string) {
 func TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0, sim.Options{})
+	// An observation counts as new for two intervals, which an installer takes longer than.
+	delays := sim.TestDelays()
+	delays.Upgrade = time.Second
+
+	s := newSite(t, 3, 0, sim.Options{Delays: &delays})
 	s.create()
 	s.upgrade(newerTalos)
 
