@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -30,14 +30,14 @@ const testTime = 3 * time.Minute
 // site is a namespace of the shared host, and the host as talosop opens it.
 type site struct {
 	*hostcluster.Host
-	cluster   *addontest.Cluster
+	cluster   *kubetest.Cluster
 	namespace string
 }
 
 func newSite(t *testing.T) site {
 	t.Helper()
 
-	cluster := addontest.Shared(t)
+	cluster := kubetest.Shared(t)
 
 	return site{Host: openHost(t, cluster.Kubeconfig()), cluster: cluster, namespace: cluster.Namespace(t)}
 }
@@ -200,7 +200,7 @@ func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
 	proxy := s.cluster.Proxy(t)
 	check(t, openHost(t, proxy.Kubeconfig()).Ensure(t.Context(), spec))
 
-	for _, call := range proxy.Seen(addontest.Call.Changes) {
+	for _, call := range proxy.Seen(kubetest.Call.Changes) {
 		t.Errorf("a second Ensure asked for %s", call)
 	}
 }

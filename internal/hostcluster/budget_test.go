@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 func (s site) patchBudget(t *testing.T, name, patch string) {
@@ -56,7 +56,7 @@ func TestBudgetOfControlPlanes(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
-	unready := map[string]string{addontest.NeverReadyAnnotation: ""} // one that never ran may always be evicted
+	unready := map[string]string{kubetest.NeverReadyAnnotation: ""} // one that never ran may always be evicted
 
 	three, broken, sole := s.spec("three", 3, 1), s.spec("broken", 3, 0), s.spec("sole", 1, 0)
 	three.Machines[1].Pod.Annotations = unready
@@ -100,7 +100,7 @@ func TestBudgetOfControlPlanesThatLeave(t *testing.T) {
 
 	s := newSite(t)
 	spec := s.spec("dev", 3, 0)
-	spec.Machines[1].Pod.Annotations = map[string]string{addontest.NeverReadyAnnotation: ""}
+	spec.Machines[1].Pod.Annotations = map[string]string{kubetest.NeverReadyAnnotation: ""}
 	spec.Machines[2].Pod.Annotations = spec.Machines[1].Pod.Annotations
 	check(t, s.Ensure(t.Context(), spec))
 

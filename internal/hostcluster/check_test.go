@@ -15,16 +15,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // checked is a namespace that machines could be made in.
 type checked struct {
-	cluster   *addontest.Cluster
+	cluster   *kubetest.Cluster
 	namespace string
 	config    kubernetes.Kubeconfig
 }
@@ -32,7 +32,7 @@ type checked struct {
 func newChecked(t *testing.T, labels map[string]string) *checked {
 	t.Helper()
 
-	c := addontest.Shared(t)
+	c := kubetest.Shared(t)
 	made, err := c.API().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "check-", Labels: labels},
 	}, metav1.CreateOptions{})
@@ -132,7 +132,7 @@ func TestCheckFindsNothing(t *testing.T) {
 	// It is asked for much, and changes nothing.
 	tried := 0
 
-	for _, call := range proxy.Seen(addontest.Call.Changes) {
+	for _, call := range proxy.Seen(kubetest.Call.Changes) {
 		switch {
 		case strings.HasSuffix(call.Path, "/selfsubjectaccessreviews"):
 		case strings.Contains(call.Query, "dryRun=All"):
@@ -295,7 +295,7 @@ func TestCheckOfRightsThatComeWithTheNamespace(t *testing.T) {
 }
 
 // bind gives a user rights in all namespaces for the time of the test.
-func bind(t *testing.T, c *addontest.Cluster, name, user string, rules ...rbacv1.PolicyRule) {
+func bind(t *testing.T, c *kubetest.Cluster, name, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 
 	rbac := c.API().RbacV1()

@@ -21,14 +21,14 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // node is a node of the host whose kubelet forwards ports, as the kube-apiserver asks it to (Kubernetes 1.36,
 // kubelet/server/server.go getPortForward), and does nothing else. Pods are what the test makes of them.
 type node struct {
-	cluster *addontest.Cluster
+	cluster *kubetest.Cluster
 	name    string
 
 	// upgrades are the connections that were made.
@@ -42,7 +42,7 @@ type node struct {
 
 var nodes atomic.Int32
 
-func newNode(t *testing.T, c *addontest.Cluster) *node {
+func newNode(t *testing.T, c *kubetest.Cluster) *node {
 	t.Helper()
 
 	number := nodes.Add(1)

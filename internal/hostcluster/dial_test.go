@@ -16,10 +16,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -44,14 +44,14 @@ func machine(pool string, ordinal int) workload.Machine {
 type dialing struct {
 	*node
 	host  *hostcluster.Host
-	proxy *addontest.Proxy
+	proxy *kubetest.Proxy
 	spec  workload.Spec
 }
 
 func newDialing(t *testing.T) *dialing {
 	t.Helper()
 
-	c := addontest.Shared(t)
+	c := kubetest.Shared(t)
 	d := &dialing{node: newNode(t, c), proxy: c.Proxy(t)}
 	d.spec = workload.Spec{
 		Cluster: "dev", Mark: "m1", Namespace: c.Namespace(t), Domain: "cluster.local", Access: workload.PortForward,
@@ -132,7 +132,7 @@ func (d *dialing) refused(t *testing.T, to string, words ...string) {
 }
 
 func (d *dialing) lists() int {
-	return len(d.proxy.Seen(func(c addontest.Call) bool { return c.Method == http.MethodGet && strings.HasSuffix(c.Path, "/pods") }))
+	return len(d.proxy.Seen(func(c kubetest.Call) bool { return c.Method == http.MethodGet && strings.HasSuffix(c.Path, "/pods") }))
 }
 
 // Machines are found by all their names, and by their addresses also when another resource has them, with one connection to
@@ -185,7 +185,7 @@ func TestDialFindsMachines(t *testing.T) {
 	}
 
 	// As kubectl does: the fallback is not needed here.
-	if n := len(d.proxy.Seen(func(c addontest.Call) bool {
+	if n := len(d.proxy.Seen(func(c kubetest.Call) bool {
 		return c.Method == http.MethodPost && strings.HasSuffix(c.Path, "/portforward")
 	})); n > 0 {
 		t.Errorf("%d connections are not by WebSocket", n)

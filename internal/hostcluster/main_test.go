@@ -3,7 +3,7 @@ package hostcluster_test
 import (
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-func TestMain(m *testing.M) { addontest.Run(m) }
+func TestMain(m *testing.M) { kubetest.Run(m) }

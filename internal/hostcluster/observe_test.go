@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // Why a pod does not run is told in the words of the host.
@@ -32,13 +32,13 @@ func TestTroubles(t *testing.T) {
 	}{
 		{
 			"image", func(spec *workload.Spec) {
-				spec.Machines[0].Pod.Annotations = map[string]string{addontest.MissingImageAnnotation: ""}
+				spec.Machines[0].Pod.Annotations = map[string]string{kubetest.MissingImageAnnotation: ""}
 			},
 			[]string{"ImagePullBackOff", "talos:v1.13.0", "not found", "last event: Warning"},
 		},
 		{
 			"crash", func(spec *workload.Spec) {
-				spec.Machines[0].Pod.Annotations = map[string]string{addontest.FailAnnotation: "exit code 3: no config"}
+				spec.Machines[0].Pod.Annotations = map[string]string{kubetest.FailAnnotation: "exit code 3: no config"}
 			},
 			[]string{"CrashLoopBackOff", "exit code 3", "last event: Warning BackOff"},
 		},
@@ -47,7 +47,7 @@ func TestTroubles(t *testing.T) {
 			[]string{"has no node (Unschedulable: 0/", "didn't match Pod's node affinity/selector", "FailedScheduling"},
 		},
 		{
-			"unbound", func(spec *workload.Spec) { spec.Annotations = map[string]string{addontest.HangAnnotation: "false"} },
+			"unbound", func(spec *workload.Spec) { spec.Annotations = map[string]string{kubetest.HangAnnotation: "false"} },
 			[]string{"unbound immediate PersistentVolumeClaims", "/state-unbound-batch-0 is not bound (without a storage class", "last event"},
 		},
 	} {
@@ -157,7 +157,7 @@ func TestVolumesThatAreLost(t *testing.T) {
 	s := newSite(t)
 	node := s.lostNode(t)
 	spec := s.spec("dev", 0, 1)
-	spec.Annotations = map[string]string{addontest.HangAnnotation: ""} // the volumes are the test's
+	spec.Annotations = map[string]string{kubetest.HangAnnotation: ""} // the volumes are the test's
 	spec.Machines[0].Pod.NodeSelector = map[string]string{"no": "where"}
 
 	check(t, s.Ensure(t.Context(), spec))
@@ -268,7 +268,7 @@ func TestRightsInOneNamespaceDo(t *testing.T) {
 	before := confined.observe(t, spec, quiet)
 
 	spec.Machines[0].Image = "ghcr.io/siderolabs/talos:v1.13.9"
-	spec.Machines[0].Pod.Annotations = map[string]string{addontest.MissingImageAnnotation: ""}
+	spec.Machines[0].Pod.Annotations = map[string]string{kubetest.MissingImageAnnotation: ""}
 
 	check(t, confined.Replace(t.Context(), spec, "cp-0"))
 	confined.observe(t, spec, func(o workload.Observation) bool {

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 func rule(resource string, verbs ...string) rbacv1.PolicyRule {
@@ -23,7 +23,7 @@ func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // as is the kubeconfig of somebody with rights in a namespace and nothing else.
-func as(t *testing.T, c *addontest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) kubernetes.Kubeconfig {
+func as(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) kubernetes.Kubeconfig {
 	t.Helper()
 
 	rbac := c.API().RbacV1()
@@ -52,7 +52,7 @@ func as(t *testing.T, c *addontest.Cluster, namespace, user string, rules ...rba
 }
 
 // granted waits until the host grants somebody rights in a namespace: it looks at roles some time after they are made.
-func granted(t *testing.T, c *addontest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) {
+func granted(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 
 	for _, rule := range rules {

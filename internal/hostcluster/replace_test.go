@@ -10,9 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -184,7 +184,7 @@ func (s site) kill(t *testing.T, o operation, n int) (killed bool) {
 	o.before(t, s, &spec)
 
 	proxy := s.cluster.Proxy(t)
-	dead := proxy.Die(n, addontest.Call.Changes, true)
+	dead := proxy.Die(n, kubetest.Call.Changes, true)
 	ctx, cancel := context.WithCancel(t.Context())
 
 	defer cancel()

@@ -14,19 +14,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // realAddons is a provider whose addons meet a real Kubernetes, charts in a real repository and a
 // real registry, and the real helm.
 type realAddons struct {
-	*addontest.Cluster
+	*kubetest.Cluster
 
-	repository *addontest.Repository
-	registry   *addontest.Registry
+	repository *kubetest.Repository
+	registry   *kubetest.Registry
 	helm       func(args ...string) (stdout, stderr string, err error)
 	machine    *machines.ProviderData
 }
@@ -39,16 +39,16 @@ const (
 func newRealAddons(t *testing.T) *realAddons {
 	t.Helper()
 
-	credentials := addontest.ServerOptions{Username: chartUser, Password: chartPassword}
+	credentials := kubetest.ServerOptions{Username: chartUser, Password: chartPassword}
 	r := &realAddons{
-		Cluster: addontest.NewCluster(t), repository: addontest.NewRepository(t, credentials), registry: addontest.NewRegistry(t, credentials),
+		Cluster: kubetest.NewCluster(t), repository: kubetest.NewRepository(t, credentials), registry: kubetest.NewRegistry(t, credentials),
 		machine: hurriedProviderData(),
 	}
-	r.helm = addontest.Helm(t, r.Cluster)
-	r.repository.Add(t, addontest.Simple.Package("1.0.0"), addontest.Simple.Package("1.1.0"), addontest.Echo.Package("1.0.0"),
-		addontest.Broken.Package("1.0.0"), addontest.NeedsKubernetes.Package("1.0.0"), addontest.WithSchema.Package("1.0.0"),
-		addontest.WithHooks.Package("1.0.0"))
-	r.registry.Push(t, addontest.Simple.Package("1.0.0"))
+	r.helm = kubetest.Helm(t, r.Cluster)
+	r.repository.Add(t, kubetest.Simple.Package("1.0.0"), kubetest.Simple.Package("1.1.0"), kubetest.Echo.Package("1.0.0"),
+		kubetest.Broken.Package("1.0.0"), kubetest.NeedsKubernetes.Package("1.0.0"), kubetest.WithSchema.Package("1.0.0"),
+		kubetest.WithHooks.Package("1.0.0"))
+	r.registry.Push(t, kubetest.Simple.Package("1.0.0"))
 
 	r.machine.Addons.Doubt = time.Second
 	r.machine.Addons.Open = func(_ context.Context, api *kubernetes.Client) machines.ReleaseKeeper {
@@ -79,7 +79,7 @@ func (r *realAddons) process(t *testing.T) tfprotov6.ProviderServer {
 }
 
 // chart is a configuration of a chart in the repository.
-func (r *realAddons) chart(t *testing.T, namespace string, sample addontest.Sample, version string) configuration {
+func (r *realAddons) chart(t *testing.T, namespace string, sample kubetest.Sample, version string) configuration {
 	t.Helper()
 
 	return configuration{
@@ -110,7 +110,7 @@ func TestAccAddon(t *testing.T) {
 // An addon is installed, upgraded, changed by hand, repaired and removed.
 func (r *realAddons) testLife(t *testing.T) {
 	namespace := "life"
-	config := r.chart(t, namespace, addontest.Simple, "1.0.0")
+	config := r.chart(t, namespace, kubetest.Simple, "1.0.0")
 	d := r.drive(t)
 
 	d.plan(t, config).must(t).tells(t, "Addon life/simple: 4 objects added", "Deployment life/simple")
@@ -204,7 +204,7 @@ func (r *realAddons) nothingLeft(t *testing.T, namespace string) {
 
 // A chart in an OCI registry, and new content under its tag.
 func (r *realAddons) testRegistry(t *testing.T) {
-	config := r.chart(t, "registry", addontest.Simple, "1.0.0")
+	config := r.chart(t, "registry", kubetest.Simple, "1.0.0")
 	config["chart"], config["registry"] = r.registry.URL+"/simple", configuration{"username": chartUser, "password": chartPassword, "ca": r.registry.CA}
 	delete(config, "repository")
 
@@ -212,9 +212,9 @@ func (r *realAddons) testRegistry(t *testing.T) {
 	d.apply(t, config).must(t)
 	d.expectEmpty(t, "after the create", config)
 
-	files := addontest.Simple.Files("1.0.0")
+	files := kubetest.Simple.Files("1.0.0")
 	files["templates/more.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n"
-	r.registry.Push(t, addontest.Chart("simple", "1.0.0", files))
+	r.registry.Push(t, kubetest.Chart("simple", "1.0.0", files))
 
 	d.Server = r.process(t)
 	d.plan(t, config).must(t).tells(t, "another content", text(t, d.state, "chart_digest"), "ConfigMap registry/more")
@@ -234,9 +234,9 @@ func (r *realAddons) testFolder(t *testing.T) {
 			must(t, os.WriteFile(at, []byte(content), 0o600))
 		}
 	}
-	write(addontest.Simple.Files("1.0.0"))
+	write(kubetest.Simple.Files("1.0.0"))
 
-	config := r.chart(t, "folder", addontest.Simple, "1.0.0")
+	config := r.chart(t, "folder", kubetest.Simple, "1.0.0")
 	config["chart"] = folder
 
 	for _, name := range []string{"repository", "version", "registry"} {
@@ -258,7 +258,7 @@ func (r *realAddons) testFolder(t *testing.T) {
 func (r *realAddons) testValues(t *testing.T) {
 	values := "list: [1, two, 3.5]\nbig: 1000000\nzero: \"007\"\ntruth: \"true\"\nversion: \"1.10\"\nexponent: \"1e3\"\ntext: |\n  one\n\n    two\n" +
 		"unicode: Grüße ☃ 日本\nempty: \"\"\nnested: {a: {b: [x, {y: \"0x1F\"}]}}\nlong: 12345678901234567\n"
-	config := with(r.chart(t, "values", addontest.Echo, "1.0.0"), []any{values}, "values")
+	config := with(r.chart(t, "values", kubetest.Echo, "1.0.0"), []any{values}, "values")
 
 	d := r.drive(t)
 	d.apply(t, config).must(t)
@@ -291,7 +291,7 @@ func (r *realAddons) testImport(t *testing.T) {
 		t.Fatal(err, stderr)
 	}
 
-	config := r.chart(t, "import", addontest.Simple, "1.0.0")
+	config := r.chart(t, "import", kubetest.Simple, "1.0.0")
 	for _, name := range []string{"cluster", "registry", "timeout"} {
 		delete(config, name)
 	}
@@ -335,7 +335,7 @@ func (r *realAddons) testImport(t *testing.T) {
 
 // Many addons share a download, and nothing else.
 func (r *realAddons) testTwenty(t *testing.T) {
-	r.repository.Add(t, addontest.Echo.Package("2.0.0"))
+	r.repository.Add(t, kubetest.Echo.Package("2.0.0"))
 
 	server := r.process(t)
 
@@ -346,7 +346,7 @@ func (r *realAddons) testTwenty(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 
-				config := with(with(r.chart(t, "twenty", addontest.Echo, "2.0.0"), name, "name"), []any{"message: " + name + "\n"}, "values")
+				config := with(with(r.chart(t, "twenty", kubetest.Echo, "2.0.0"), name, "name"), []any{"message: " + name + "\n"}, "values")
 
 				d := r.drive(t)
 				d.Server = server

@@ -7,8 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 const (
@@ -80,9 +80,9 @@ resource "talosop_addon" "this" {
 func TestAccAddonUnderCLIs(t *testing.T) {
 	t.Parallel()
 
-	cluster := addontest.NewCluster(t)
-	repository := addontest.NewRepository(t, addontest.ServerOptions{Username: "reader", Password: addonRegistryWords})
-	repository.Add(t, addontest.Simple.Package("1.0.0"))
+	cluster := kubetest.NewCluster(t)
+	repository := kubetest.NewRepository(t, kubetest.ServerOptions{Username: "reader", Password: addonRegistryWords})
+	repository.Add(t, kubetest.Simple.Package("1.0.0"))
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		namespace := strings.ToLower(cli.Name)

@@ -9,9 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -20,9 +20,9 @@ import (
 func TestAccAddonOfARunThatEndsEarly(t *testing.T) {
 	t.Parallel()
 
-	cluster := addontest.NewCluster(t)
+	cluster := kubetest.NewCluster(t)
 	w := clitest.NewWorkspace(t, clitest.Any(t))
-	w.Write("simple-1.0.0.tgz", string(addontest.Simple.Package("1.0.0")))
+	w.Write("simple-1.0.0.tgz", string(kubetest.Simple.Package("1.0.0")))
 
 	write := func(message, annotation string) {
 		w.Write("main.tf", secretsProvider+fmt.Sprintf(`
@@ -36,7 +36,7 @@ resource "talosop_addon" "this" {
 `, cluster.Kubeconfig(), message, annotation))
 	}
 
-	write("one", addontest.NeverReadyAnnotation)
+	write("one", kubetest.NeverReadyAnnotation)
 	w.Init()
 
 	killed := w.Start("apply", "-auto-approve")
@@ -52,7 +52,7 @@ resource "talosop_addon" "this" {
 	w.MustRun("apply", "-auto-approve")
 	expectNoChanges(t, w, "after the run that was killed")
 
-	write("three", addontest.NeverReadyAnnotation)
+	write("three", kubetest.NeverReadyAnnotation)
 
 	interrupted := w.Start("apply", "-auto-approve")
 	awaitStatus(t, cluster, "early", release.PendingUpgrade)
@@ -77,7 +77,7 @@ resource "talosop_addon" "this" {
 }
 
 // awaitStatus waits until the newest record of a release has a status.
-func awaitStatus(t *testing.T, cluster *addontest.Cluster, namespace, status string) {
+func awaitStatus(t *testing.T, cluster *kubetest.Cluster, namespace, status string) {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -24,10 +24,10 @@ func TestAccAddonBringsThePodNetwork(t *testing.T) {
 	clitest.Asset(t, "kube-controller-manager")
 
 	s := newSiteWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
-	cluster := addontest.Attach(t, s.Simulator)
+	cluster := kubetest.Attach(t, s.Simulator)
 
 	w := clitest.NewWorkspace(t, clitest.Any(t))
-	w.Write("cni-1.0.0.tgz", string(addontest.CNI.Package("1.0.0")))
+	w.Write("cni-1.0.0.tgz", string(kubetest.CNI.Package("1.0.0")))
 	w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL(`
   cni                                = { name = "none" }
   allow_scheduling_on_control_planes = true

@@ -14,13 +14,13 @@ import (
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // What is done inside of a cluster gets to it by its handle alone, through the host: an addon into its Kubernetes and snapshots out
@@ -81,7 +81,7 @@ func takesAddon(t *testing.T, d *driven, handle any, api clientgo.Interface) {
 	t.Helper()
 
 	chart := filepath.Join(t.TempDir(), "echo-1.0.0.tgz")
-	must(t, os.WriteFile(chart, addontest.Echo.Package("1.0.0"), 0o600))
+	must(t, os.WriteFile(chart, kubetest.Echo.Package("1.0.0"), 0o600))
 
 	config := func(greeting string) configuration {
 		return configuration{"cluster": handle, "name": "echo", "namespace": "echo", "chart": chart, "values": []any{"greeting: " + greeting}, "timeout": "1m"}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/hosttest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
 // A node of the host that is silent may come back with what is on it. One that is gone has taken its volumes along, and machines begin

@@ -16,7 +16,7 @@ import (
 func TestHook_ends(t *testing.T) {
 	t.Parallel()
 
-	const fails = `addontest/fail: "exit code 3: no such table"`
+	const fails = `kubetest/fail: "exit code 3: no such table"`
 
 	pod := func(annotation string) string {
 		return `
@@ -30,7 +30,7 @@ spec: {restartPolicy: Never, containers: [{name: check, image: "registry.example
 	for name, test := range map[string]struct{ hook, fails string }{
 		"Job":                      {hook: job("migrate", "pre-install", "", "")},
 		"failing Job":              {hook: job("migrate", "pre-install", "", fails), fails: "Job NS/migrate failed: BackoffLimitExceeded: "},
-		"Job that is too slow":     {hook: job("migrate", "post-install", "activeDeadlineSeconds: 1", `addontest/hang: "true"`), fails: "DeadlineExceeded"},
+		"Job that is too slow":     {hook: job("migrate", "post-install", "activeDeadlineSeconds: 1", `kubetest/hang: "true"`), fails: "DeadlineExceeded"},
 		"Job that is gone":         {hook: job("migrate", "pre-install", "ttlSecondsAfterFinished: 0", "")},
 		"failing Job that is gone": {hook: job("migrate", "pre-install", "ttlSecondsAfterFinished: 0", fails), fails: "Job NS/migrate failed: BackoffLimitExceeded: "},
 		"Pod":                      {hook: pod("a: b")},
@@ -79,7 +79,7 @@ func TestHook_jobVanishesUnseen(t *testing.T) {
 	for name, fails := range map[string]bool{"well": false, "badly": true} {
 		annotation := "a: b"
 		if fails {
-			annotation = `addontest/fail: "exit code 3: no such table"`
+			annotation = `kubetest/fail: "exit code 3: no such table"`
 		}
 
 		list, err := c.Build(strings.NewReader(job(name, "pre-install", "ttlSecondsAfterFinished: 0", annotation)), true)
@@ -111,7 +111,7 @@ func TestWait_jobsWhenAsked(t *testing.T) {
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
 
-	failing := strings.Replace(job("seed", "x", "", `addontest/fail: "exit code 3: no such table"`), ", annotations: {helm.sh/hook: x}", "", 1)
+	failing := strings.Replace(job("seed", "x", "", `kubetest/fail: "exit code 3: no such table"`), ", annotations: {helm.sh/hook: x}", "", 1)
 
 	i := install(s, "patient")
 	_, err := i.Run(templates(failing), nil)
@@ -143,7 +143,7 @@ func TestHook_interruptedIsRecorded(t *testing.T) {
 		cancel()
 	}()
 
-	_, err := install(s, "web").Run(templates(job("migrate", "pre-install", "", `addontest/hang: "true"`)), nil)
+	_, err := install(s, "web").Run(templates(job("migrate", "pre-install", "", `kubetest/hang: "true"`)), nil)
 	if err == nil || !errors.Is(s.Failure(), context.Canceled) {
 		t.Errorf("%v, %v", err, s.Failure())
 	}

@@ -20,18 +20,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-func TestMain(m *testing.M) { addontest.Run(m) }
+func TestMain(m *testing.M) { kubetest.Run(m) }
 
 // front is a server before that of a cluster, which counts what is asked, and may answer by itself.
 type front struct {
 	*httptest.Server
 
-	cluster *addontest.Cluster
+	cluster *kubetest.Cluster
 
 	mu       sync.Mutex
 	requests []request
@@ -48,7 +48,7 @@ type request struct {
 func newFront(t *testing.T) *front {
 	t.Helper()
 
-	f := &front{cluster: addontest.Shared(t)}
+	f := &front{cluster: kubetest.Shared(t)}
 
 	upstream, err := rest.TransportFor(f.cluster.Config())
 	must(t, err)

@@ -66,7 +66,7 @@ func TestWait_interruptedIsRecorded(t *testing.T) {
 	}()
 
 	err := s.Work(func() error {
-		_, err := install(s, "web").Run(templates(deployment("web", "addontest/never-ready: \"true\"")), nil)
+		_, err := install(s, "web").Run(templates(deployment("web", "kubetest/never-ready: \"true\"")), nil)
 
 		return err
 	})
@@ -143,7 +143,7 @@ func TestWait_timeoutNamesWhatIsNotReady(t *testing.T) {
 	i := install(s, "web")
 	i.Timeout = 15 * time.Second
 
-	_, err := i.Run(templates(configMap("a"), deployment("fine", ""), deployment("stuck", "addontest/fail: \"exit code 3: no such table\"")), nil)
+	_, err := i.Run(templates(configMap("a"), deployment("fine", ""), deployment("stuck", "kubetest/fail: \"exit code 3: no such table\"")), nil)
 
 	var failure *NotReadyError
 	if !errors.As(err, &failure) || !errors.Is(err, context.DeadlineExceeded) {
@@ -179,7 +179,7 @@ func TestReady_daemonSetWithoutReadyPod(t *testing.T) {
 	i.Timeout = 10 * time.Second
 
 	// One node, and one pod that may be unavailable: that is all of them.
-	set := strings.Replace(deployment("net", "addontest/never-ready: \"true\""), "kind: Deployment", "kind: DaemonSet", 1)
+	set := strings.Replace(deployment("net", "kubetest/never-ready: \"true\""), "kind: Deployment", "kind: DaemonSet", 1)
 
 	_, err := i.Run(templates(set), nil)
 
@@ -218,7 +218,7 @@ func TestWait_outlastsAPIThatIsAway(t *testing.T) {
 		})
 	}()
 
-	_, err := install(s, "web").Run(templates(deployment("web", "addontest/delay: 3s")), nil)
+	_, err := install(s, "web").Run(templates(deployment("web", "kubetest/delay: 3s")), nil)
 	must(t, err)
 
 	select {
@@ -265,7 +265,7 @@ func TestWait_endsWithNamespace(t *testing.T) {
 	i := install(s, "web")
 	i.Timeout = time.Hour
 
-	_, err := i.Run(templates(deployment("web", "addontest/hang: \"true\"")), nil)
+	_, err := i.Run(templates(deployment("web", "kubetest/hang: \"true\"")), nil)
 	if err == nil || !strings.Contains(err.Error(), "the namespace "+namespace+" is ") {
 		t.Error(err)
 	}

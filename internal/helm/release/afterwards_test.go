@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // hiccup cuts the reads of the history for a second, once a number of records were written.
@@ -64,7 +64,7 @@ func TestApply_sweepIsForbidden(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{
 		"templates/a.yaml": configMap("a", ""),
 		"templates/b.yaml": "{{ if .Values.bad }}\n" + configMap("left", "") + "---\n" +
 			"apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: 99999}]}\n{{ end }}\n",

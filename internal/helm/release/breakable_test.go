@@ -9,8 +9,8 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // breakable is a chart that has a while it is good, and when it is bad has b, and an object that the
@@ -18,7 +18,7 @@ import (
 func breakable(t *testing.T) *release.Package {
 	t.Helper()
 
-	return packageOf(t, addontest.Chart("breakable", "1.0.0", map[string]string{
+	return packageOf(t, kubetest.Chart("breakable", "1.0.0", map[string]string{
 		"templates/always.yaml": configMap("always", "{{ .Values.message }}"),
 		"templates/good.yaml":   "{{ if not .Values.bad }}\n" + configMap("a", "") + "{{ end }}\n",
 		"templates/bad.yaml": "{{ if .Values.bad }}\n" + configMap("b", "") +

@@ -14,14 +14,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-func TestMain(m *testing.M) { addontest.Run(m) }
+func TestMain(m *testing.M) { kubetest.Run(m) }
 
 // pause keeps tests quick.
 const pause = 50 * time.Millisecond
@@ -36,7 +36,7 @@ const testTimeout = 3 * time.Minute
 type place struct {
 	*release.Cluster
 
-	real      *addontest.Cluster
+	real      *kubetest.Cluster
 	namespace string
 
 	mu   sync.Mutex
@@ -46,7 +46,7 @@ type place struct {
 func newPlace(t *testing.T) *place {
 	t.Helper()
 
-	shared := addontest.Shared(t)
+	shared := kubetest.Shared(t)
 	p := &place{real: shared, namespace: shared.Namespace(t)}
 	p.Cluster = &release.Cluster{
 		API: shared.Client(t, kubernetes.Options{}), Slots: client.NewSlots(0), Pause: pause, LockDuration: lockDuration, Grace: 5 * time.Second,
@@ -162,7 +162,7 @@ func same(t *testing.T, what string, got, want any) {
 func TestApply_lifeOfRelease(t *testing.T) {
 	t.Parallel()
 
-	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	p, chart := newPlace(t), packageOf(t, kubetest.Simple.Package("1.0.0"))
 	spec := p.spec(map[string]any{"message": "a"})
 
 	outcome := p.apply(t, spec, chart, release.Intent{Create: true})
@@ -229,10 +229,10 @@ func TestAdopt_createLeavesForeignReleases(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	helm := addontest.Helm(t, p.real)
+	helm := kubetest.Helm(t, p.real)
 	file := filepath.Join(t.TempDir(), "chart.tgz")
 
-	if err := os.WriteFile(file, addontest.Simple.Package("1.0.0"), 0o600); err != nil {
+	if err := os.WriteFile(file, kubetest.Simple.Package("1.0.0"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -240,7 +240,7 @@ func TestAdopt_createLeavesForeignReleases(t *testing.T) {
 		t.Fatal(text)
 	}
 
-	chart, spec := packageOf(t, addontest.Simple.Package("1.0.0")), p.spec(map[string]any{"message": "ours"})
+	chart, spec := packageOf(t, kubetest.Simple.Package("1.0.0")), p.spec(map[string]any{"message": "ours"})
 
 	_, err := p.Apply(t.Context(), spec, chart, release.Intent{Create: true})
 	if !errors.Is(err, release.ErrExists) || !strings.Contains(err.Error(), "adopt = true") {
@@ -274,8 +274,8 @@ func TestAdopt_createLeavesForeignReleases(t *testing.T) {
 func TestApply_namesFailedHook(t *testing.T) {
 	t.Parallel()
 
-	p, chart := newPlace(t), packageOf(t, addontest.WithHooks.Package("1.0.0"))
-	spec := p.spec(map[string]any{"post": map[string]any{addontest.FailAnnotation: "exit code 3: no such table"}})
+	p, chart := newPlace(t), packageOf(t, kubetest.WithHooks.Package("1.0.0"))
+	spec := p.spec(map[string]any{"post": map[string]any{kubetest.FailAnnotation: "exit code 3: no such table"}})
 
 	outcome, err := p.Apply(t.Context(), spec, chart, release.Intent{Create: true})
 
@@ -303,11 +303,11 @@ func TestApply_namesFailedHook(t *testing.T) {
 func TestApply_namesWhatIsNotReady(t *testing.T) {
 	t.Parallel()
 
-	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	p, chart := newPlace(t), packageOf(t, kubetest.Simple.Package("1.0.0"))
 	good := p.spec(map[string]any{"message": "good"})
 	p.apply(t, good, chart, release.Intent{Create: true})
 
-	bad := p.spec(map[string]any{"message": "bad", "podAnnotations": map[string]any{addontest.FailAnnotation: "exit code 1: out of cheese"}})
+	bad := p.spec(map[string]any{"message": "bad", "podAnnotations": map[string]any{kubetest.FailAnnotation: "exit code 1: out of cheese"}})
 	bad.Options.Timeout, bad.Options.RollbackOnFailure = 10*time.Second, true
 
 	outcome, err := p.Apply(t.Context(), bad, chart, release.Intent{})
@@ -336,8 +336,8 @@ func TestApply_namesWhatIsNotReady(t *testing.T) {
 func TestApply_interruptedLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 
-	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
-	spec := p.spec(map[string]any{"podAnnotations": map[string]any{addontest.HangAnnotation: "true"}})
+	p, chart := newPlace(t), packageOf(t, kubetest.Simple.Package("1.0.0"))
+	spec := p.spec(map[string]any{"podAnnotations": map[string]any{kubetest.HangAnnotation: "true"}})
 	spec.Options.RollbackOnFailure = true
 
 	proxy := newFaultProxy(t, p.real)

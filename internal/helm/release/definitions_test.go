@@ -9,9 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // kindOf names a kind after a place, because definitions are of the whole cluster.
@@ -59,7 +59,7 @@ func (p *place) definition(t *testing.T, kind string) map[string]any {
 func conditional(t *testing.T, version, kind string, on bool) *release.Package {
 	t.Helper()
 
-	return packageOf(t, addontest.Chart("stack", version, map[string]string{
+	return packageOf(t, kubetest.Chart("stack", version, map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: stack\nversion: " + version +
 			"\ndependencies: [{name: crds, version: 0.0.0, condition: crds.enabled}]\n",
 		"values.yaml":             fmt.Sprintf("crds: {enabled: %t}\n", on),
@@ -140,10 +140,10 @@ func TestDefinitions_ofOtherReleasesStay(t *testing.T) {
 	owner.Name.Name, other.Name.Name = "owner", "other"
 	other.Options.UpgradeCRDs = true
 
-	less := packageOf(t, addontest.Chart("other", "1.0.0", map[string]string{
+	less := packageOf(t, kubetest.Chart("other", "1.0.0", map[string]string{
 		"crds/a.yaml": definitionOf(kind, tagsField), "templates/a.yaml": configMap("data", ""),
 	}))
-	p.apply(t, owner, packageOf(t, addontest.Chart("owner", "1.0.0", map[string]string{
+	p.apply(t, owner, packageOf(t, kubetest.Chart("owner", "1.0.0", map[string]string{
 		"templates/a.yaml": definitionOf(kind, sizeField, tagsField),
 	})), release.Intent{Create: true})
 
@@ -186,7 +186,7 @@ func TestChanges_includedDefinitions(t *testing.T) {
 	other.Name.Name = "other"
 
 	chartOf := func(name string) *release.Package {
-		return packageOf(t, addontest.Chart(name, "1.0.0", map[string]string{
+		return packageOf(t, kubetest.Chart(name, "1.0.0", map[string]string{
 			"crds/a.yaml": definitionOf(kind, sizeField), "templates/a.yaml": configMap(name, ""),
 			"templates/b.yaml": "apiVersion: defined.example/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: {size: 1}\n",
 		}))
@@ -240,7 +240,7 @@ func TestDefinitions_otherObjects(t *testing.T) {
 
 	p := newPlace(t)
 	kind, spec := p.kindOf("Hobbit"), p.spec(nil)
-	chart := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{
 		"crds/a.yaml":      definitionOf(kind, sizeField) + "---\n# nothing\n---\n" + configMap("beside", "1"),
 		"templates/a.yaml": configMap("data", ""),
 	}))
@@ -263,8 +263,8 @@ func TestApply_missingKindsAreFoundFirst(t *testing.T) {
 
 	p := newPlace(t)
 	hook := strings.Replace(configMap("hook", ""), "{name: hook}", `{name: hook, annotations: {helm.sh/hook: "pre-install,pre-upgrade"}}`, 1)
-	fine := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": configMap("data", "")}))
-	broken := packageOf(t, addontest.Chart("web", "2.0.0", map[string]string{
+	fine := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": configMap("data", "")}))
+	broken := packageOf(t, kubetest.Chart("web", "2.0.0", map[string]string{
 		"templates/a.yaml": configMap("data", ""), "templates/hook.yaml": hook,
 		"templates/b.yaml": "apiVersion: defined.example/v1\nkind: " + p.kindOf("Nobody") + "\nmetadata: {name: web}\n",
 	}))

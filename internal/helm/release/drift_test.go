@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 func TestDrift_depths(t *testing.T) {
 	t.Parallel()
 
-	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	p, chart := newPlace(t), packageOf(t, kubetest.Simple.Package("1.0.0"))
 	spec := p.spec(map[string]any{"message": "hello", "password": "swordfish-swordfish"})
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
@@ -146,7 +146,7 @@ func TestDrift_noneOfOddObjects(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := packageOf(t, addontest.Chart("odd", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("odd", "1.0.0", map[string]string{
 		"templates/role.yaml": `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: "{{ .Release.Namespace }}-odd", namespace: "{{ .Release.Namespace }}"}
@@ -249,7 +249,7 @@ func TestDrift_noneOfEndedObjects(t *testing.T) {
 		return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec: {restartPolicy: " + policy +
 			", containers: [{name: main, image: registry.example/pod}]}\n"
 	}
-	chart := packageOf(t, addontest.Chart("ends", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("ends", "1.0.0", map[string]string{
 		"templates/once.yaml": job("once", "  ttlSecondsAfterFinished: 0\n"), "templates/stays.yaml": job("stays", "  backoffLimit: 1\n"),
 		"templates/never.yaml": pod("never", "Never"), "templates/on-failure.yaml": pod("on-failure", "OnFailure"), "templates/always.yaml": pod("always", "Always"),
 	}))

@@ -8,8 +8,8 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // A kill between the two records that end an upgrade leaves no revision deployed, and everything
@@ -54,7 +54,7 @@ func TestRollback_uninstallsNothingThatRan(t *testing.T) {
 func TestRollback_removesNothingFromBefore(t *testing.T) {
 	t.Parallel()
 
-	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	p, chart := newPlace(t), packageOf(t, kubetest.Simple.Package("1.0.0"))
 	spec := p.spec(map[string]any{"message": "kept"})
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
@@ -63,7 +63,7 @@ func TestRollback_removesNothingFromBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	spec.Values["podAnnotations"] = map[string]any{addontest.NeverReadyAnnotation: "true"}
+	spec.Values["podAnnotations"] = map[string]any{kubetest.NeverReadyAnnotation: "true"}
 	spec.Options.Timeout, spec.Options.RollbackOnFailure = 2*time.Second, true
 	p.failing(t, spec, chart, release.Intent{Create: true}, "left as it is", "ConfigMap "+p.namespace+"/web", "there before")
 	same(t, "statuses", p.statuses(t, spec.Name), "failed")
@@ -94,7 +94,7 @@ func TestRollback_takesNothingFromOthers(t *testing.T) {
 
 	newOwner := p.spec(nil)
 	newOwner.Name.Name, newOwner.Options.TakeOwnership = "other", true
-	p.apply(t, newOwner, packageOf(t, addontest.Chart("other", "1.0.0", map[string]string{
+	p.apply(t, newOwner, packageOf(t, kubetest.Chart("other", "1.0.0", map[string]string{
 		"templates/a.yaml": configMap("a", "inherited"),
 	})), release.Intent{Create: true})
 

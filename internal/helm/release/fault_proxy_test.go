@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // fault is what becomes of a request.
@@ -40,7 +40,7 @@ type faultProxy struct {
 	calls []string
 }
 
-func newFaultProxy(t *testing.T, to *addontest.Cluster) *faultProxy {
+func newFaultProxy(t *testing.T, to *kubetest.Cluster) *faultProxy {
 	t.Helper()
 
 	config := to.Config()

@@ -8,15 +8,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 func TestRollback_removesFailedInstallation(t *testing.T) {
 	t.Parallel()
 
-	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
-	spec := p.spec(map[string]any{"podAnnotations": map[string]any{addontest.NeverReadyAnnotation: "true"}})
+	p, chart := newPlace(t), packageOf(t, kubetest.Simple.Package("1.0.0"))
+	spec := p.spec(map[string]any{"podAnnotations": map[string]any{kubetest.NeverReadyAnnotation: "true"}})
 	spec.Options.Timeout, spec.Options.RollbackOnFailure = 2*time.Second, true
 
 	failing := func(text string) {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // everyCall takes every call where other runs take some (make testeverycall).
@@ -72,7 +72,7 @@ spec:
 `, hook, version)
 	}
 
-	return addontest.Chart("gears", version, files)
+	return kubetest.Chart("gears", version, files)
 }
 
 // trial is one change that is killed at one of its calls.

@@ -3,8 +3,8 @@ package release_test
 import (
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // A template that renders a list around nothing has no objects, which could be missing.
@@ -12,7 +12,7 @@ func TestDrift_noneOfEmptyList(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := packageOf(t, addontest.Chart("lists", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("lists", "1.0.0", map[string]string{
 		"templates/a.yaml":    configMap("a", ""),
 		"templates/list.yaml": "apiVersion: v1\nkind: List\nitems:\n{{- range .Values.none }}\n- {}\n{{- end }}\n",
 	}))

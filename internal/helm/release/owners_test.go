@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // oneMap is a chart of ConfigMaps that all releases of a namespace share.
@@ -21,7 +21,7 @@ func oneMap(t *testing.T, version string, names ...string) *release.Package {
 		files["templates/"+name+".yaml"] = configMap(name, "{{ .Release.Name }} {{ .Values.message }}")
 	}
 
-	return packageOf(t, addontest.Chart("maps", version, files))
+	return packageOf(t, kubetest.Chart("maps", version, files))
 }
 
 func TestOwnership_twoReleases(t *testing.T) {

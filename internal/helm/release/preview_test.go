@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // foreseen is what a plan says of an apply, one text for each object, without the namespace.
@@ -39,11 +39,11 @@ func (p *place) foreseen(t *testing.T, spec release.Spec, chart *release.Package
 func TestChanges_afterFailure(t *testing.T) {
 	t.Parallel()
 
-	chart := packageOf(t, addontest.Simple.Package("1.0.0"))
-	missing := map[string]any{"message": "b", "podAnnotations": map[string]any{addontest.MissingImageAnnotation: "true"}}
+	chart := packageOf(t, kubetest.Simple.Package("1.0.0"))
+	missing := map[string]any{"message": "b", "podAnnotations": map[string]any{kubetest.MissingImageAnnotation: "true"}}
 	back := []string{
 		`change ConfigMap web: data.message: "b" -> "a"`,
-		`change Deployment web: spec.template.metadata.annotations removed: {"` + addontest.MissingImageAnnotation + `":"true"}`,
+		`change Deployment web: spec.template.metadata.annotations removed: {"` + kubetest.MissingImageAnnotation + `":"true"}`,
 	}
 
 	for name, before := range map[string]bool{"install": false, "upgrade": true} {
@@ -81,7 +81,7 @@ func TestChanges_hideSecrets(t *testing.T) {
 
 	p := newPlace(t)
 	chart := func(version, extra string) *release.Package {
-		return packageOf(t, addontest.Chart("web", version, map[string]string{
+		return packageOf(t, kubetest.Chart("web", version, map[string]string{
 			"templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: {{ .Values.text }}}\n",
 			"templates/map.yaml":    configMap("m", "{{ .Values.text }}"),
 			"templates/extra.yaml":  configMap(extra, "c"),

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 func toJSON(t *testing.T, value any) string {
@@ -43,17 +43,17 @@ func TestApply_removesLeftovers(t *testing.T) {
 		return all
 	}
 
-	good := packageOf(t, addontest.Chart("web", "1.0.0", files("stays")))
+	good := packageOf(t, kubetest.Chart("web", "1.0.0", files("stays")))
 	bad := files("stays", "left", "kept", "adopted")
 	bad["templates/kept.yaml"] = strings.Replace(configMap("kept", ""), "{name: kept}", `{name: kept, annotations: {helm.sh/resource-policy: keep}}`, 1)
 	bad["templates/hook.yaml"] = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: hook\n  annotations: {helm.sh/hook: post-upgrade}\n" +
-		"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + addontest.FailAnnotation + ": \"exit code 1: no\"}}, " +
+		"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + kubetest.FailAnnotation + ": \"exit code 1: no\"}}, " +
 		"spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}\n"
 
 	spec := p.spec(nil)
 	p.apply(t, spec, good, release.Intent{Create: true})
 
-	if _, err := p.Apply(t.Context(), spec, packageOf(t, addontest.Chart("web", "2.0.0", bad)), release.Intent{}); err == nil {
+	if _, err := p.Apply(t.Context(), spec, packageOf(t, kubetest.Chart("web", "2.0.0", bad)), release.Intent{}); err == nil {
 		t.Fatal("a hook that fails is not told")
 	}
 
@@ -62,7 +62,7 @@ func TestApply_removesLeftovers(t *testing.T) {
 	// Another chart has it by now.
 	other := p.spec(nil)
 	other.Name.Name, other.Options.TakeOwnership = "other", true
-	p.apply(t, other, packageOf(t, addontest.Chart("other", "1.0.0", files("adopted"))), release.Intent{Create: true})
+	p.apply(t, other, packageOf(t, kubetest.Chart("other", "1.0.0", files("adopted"))), release.Intent{Create: true})
 
 	spec.Values = map[string]any{"more": true}
 	outcome := p.apply(t, spec, good, release.Intent{})
@@ -130,8 +130,8 @@ func TestRecords_unreadable(t *testing.T) {
 func TestApply_afterHelmUninstall(t *testing.T) {
 	t.Parallel()
 
-	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
-	spec, helm := p.spec(nil), addontest.Helm(t, p.real)
+	p, chart := newPlace(t), packageOf(t, kubetest.Simple.Package("1.0.0"))
+	spec, helm := p.spec(nil), kubetest.Helm(t, p.real)
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
 	if _, text, err := helm("uninstall", "web", "-n", p.namespace, "--keep-history"); err != nil {
@@ -164,10 +164,10 @@ func TestRemove_failedUpgrade(t *testing.T) {
 	p.apply(t, spec, oneMap(t, "1.0.0", "a", "b"), release.Intent{Create: true})
 
 	spec.Options.Timeout = 2 * time.Second
-	bad := addontest.Simple.Files("2.0.0")
-	bad["values.yaml"] = strings.Replace(bad["values.yaml"], "podAnnotations: {}", "podAnnotations: {"+addontest.NeverReadyAnnotation+": \"true\"}", 1)
+	bad := kubetest.Simple.Files("2.0.0")
+	bad["values.yaml"] = strings.Replace(bad["values.yaml"], "podAnnotations: {}", "podAnnotations: {"+kubetest.NeverReadyAnnotation+": \"true\"}", 1)
 
-	if _, err := p.Apply(t.Context(), spec, packageOf(t, addontest.Chart("simple", "2.0.0", bad)), release.Intent{}); err == nil {
+	if _, err := p.Apply(t.Context(), spec, packageOf(t, kubetest.Chart("simple", "2.0.0", bad)), release.Intent{}); err == nil {
 		t.Fatal("what never gets ready is ready")
 	}
 
@@ -224,7 +224,7 @@ func TestApply_createsNamespace(t *testing.T) {
 func TestApply_runsWaitForEachOther(t *testing.T) {
 	t.Parallel()
 
-	p, chart := newPlace(t), packageOf(t, addontest.Simple.Package("1.0.0"))
+	p, chart := newPlace(t), packageOf(t, kubetest.Simple.Package("1.0.0"))
 	spec := p.spec(nil)
 
 	var (

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n" +
@@ -32,7 +32,7 @@ func TestRemove_takenBack(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := packageOf(t, addontest.Chart("data", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("data", "1.0.0", map[string]string{
 		"templates/a.yaml": configMap("a", ""), "templates/b.yaml": configMap("b", ""), "templates/claim.yaml": claim,
 	}))
 	spec := p.spec(nil)
@@ -113,7 +113,7 @@ func TestRemove_takenBackTooLate(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := packageOf(t, addontest.Chart("data", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("data", "1.0.0", map[string]string{
 		"templates/a.yaml": strings.Replace(configMap("a", ""), "{name: a}", "{name: a, finalizers: [talosop.example/held]}", 1),
 		"templates/b.yaml": configMap("b", ""),
 	}))
@@ -159,10 +159,10 @@ func TestRemove_preDeleteHookFails(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := packageOf(t, addontest.Chart("hooked", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("hooked", "1.0.0", map[string]string{
 		"templates/claim.yaml": claim,
 		"templates/hook.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: goodbye, annotations: {helm.sh/hook: pre-delete}}\n" +
-			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + addontest.FailAnnotation + ": \"exit code 1: not yet\"}}, " +
+			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + kubetest.FailAnnotation + ": \"exit code 1: not yet\"}}, " +
 			"spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}\n",
 	}))
 	spec, o := p.spec(nil), release.RemoveOptions{Timeout: testTimeout}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // observed is the release as it is now.
@@ -81,7 +81,7 @@ func TestRender_pendingRevision(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{
 		"templates/a.yaml": configMap("a", "{{ .Release.IsUpgrade }} {{ .Release.IsInstall }}"),
 	}))
 
@@ -115,7 +115,7 @@ func refusals(t *testing.T) map[string]struct {
 } {
 	t.Helper()
 
-	simple := packageOf(t, addontest.Simple.Package("1.0.0"))
+	simple := packageOf(t, kubetest.Simple.Package("1.0.0"))
 
 	return map[string]struct {
 		chart  *release.Package
@@ -124,18 +124,18 @@ func refusals(t *testing.T) map[string]struct {
 		reason error
 		text   string
 	}{
-		"template": {chart: packageOf(t, addontest.Broken.Package("1.0.0")), reason: release.ErrTemplate, text: "configmap.yaml"},
+		"template": {chart: packageOf(t, kubetest.Broken.Package("1.0.0")), reason: release.ErrTemplate, text: "configmap.yaml"},
 		"yaml": {
-			chart:  packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": "kind: [\n"})),
+			chart:  packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": "kind: [\n"})),
 			reason: release.ErrTemplate, text: "templates/a.yaml",
 		},
 		"definition": {
-			chart:  packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"crds/a.yaml": "kind: [\n"})),
+			chart:  packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{"crds/a.yaml": "kind: [\n"})),
 			reason: release.ErrChart, text: "web/crds/a.yaml: ",
 		},
-		"kubernetes": {chart: packageOf(t, addontest.NeedsKubernetes.Package("1.0.0")), reason: release.ErrKubernetes, text: "the cluster runs v1."},
+		"kubernetes": {chart: packageOf(t, kubetest.NeedsKubernetes.Package("1.0.0")), reason: release.ErrKubernetes, text: "the cluster runs v1."},
 		"schema": {
-			chart: packageOf(t, addontest.WithSchema.Package("1.0.0")), values: map[string]any{"replicas": int64(0)},
+			chart: packageOf(t, kubetest.WithSchema.Package("1.0.0")), values: map[string]any{"replicas": int64(0)},
 			reason: release.ErrValues, text: "the values do not meet the schema of the chart: at '/replicas': ",
 		},
 		"patch": {chart: simple, patch: "kind: ConfigMap\nmetadata: {name: nothing-of-it}\napiVersion: v1\n", reason: release.ErrPatch, text: "nothing-of-it"},
@@ -191,7 +191,7 @@ func TestRender_errorsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": `{{ fail (printf "bad password %s" .Values.password) }}`}))
+	chart := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": `{{ fail (printf "bad password %s" .Values.password) }}`}))
 	spec := p.spec(map[string]any{"password": "hunter2hunter2"})
 	spec.Secrets = values.Secrets{"hunter2hunter2"}
 
@@ -213,7 +213,7 @@ func TestRender_errorsHoldNoSecrets(t *testing.T) {
 func TestRenderOffline_withoutCluster(t *testing.T) {
 	t.Parallel()
 
-	chart := packageOf(t, addontest.Chart("web", "1.0.0", map[string]string{
+	chart := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{
 		"templates/a.yaml": configMap("a", "{{ .Capabilities.KubeVersion.Version }} {{ .Release.Namespace }}/{{ .Release.Name }} {{ .Values.n }}"),
 		"templates/b.yaml": strings.Replace(configMap("b", "hook"), "{name: b}", `{name: b, annotations: {helm.sh/hook: pre-install}}`, 1),
 	}))

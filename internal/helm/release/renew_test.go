@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -20,7 +20,7 @@ import (
 func jobbing(t *testing.T, annotations string) *release.Package {
 	t.Helper()
 
-	return packageOf(t, addontest.Chart("jobbing", "1.0.0", map[string]string{
+	return packageOf(t, kubetest.Chart("jobbing", "1.0.0", map[string]string{
 		"templates/map.yaml": configMap("data", "{{ .Values.message }}"),
 		"templates/job.yaml": `apiVersion: batch/v1
 kind: Job
@@ -35,10 +35,10 @@ spec:
       annotations:
         a: b
         {{- if .Values.bad }}
-        ` + addontest.FailAnnotation + `: "exit code 1: no"
+        ` + kubetest.FailAnnotation + `: "exit code 1: no"
         {{- end }}
         {{- if .Values.hang }}
-        ` + addontest.HangAnnotation + `: "true"
+        ` + kubetest.HangAnnotation + `: "true"
         {{- end }}
     spec: {restartPolicy: Never, containers: [{name: main, image: registry.example/job}]}
 `,

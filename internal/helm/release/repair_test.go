@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/talosop/terraform-provider-talosop/internal/addon/addontest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // custom is a chart with a custom resource and a ConfigMap, one field of each named by key. It fails
@@ -22,7 +22,7 @@ import (
 func custom(t *testing.T, kind string) *release.Package {
 	t.Helper()
 
-	return packageOf(t, addontest.Chart("custom", "1.0.0", map[string]string{
+	return packageOf(t, kubetest.Chart("custom", "1.0.0", map[string]string{
 		"crds/a.yaml": definitionOf(kind, sizeField, tagsField, "mode: {type: string, default: a}",
 			"extra: {type: object, additionalProperties: {type: string}}"),
 		"templates/a.yaml": "apiVersion: defined.example/v1\nkind: " + kind + "\nmetadata: {name: thing}\n" +
@@ -30,7 +30,7 @@ func custom(t *testing.T, kind string) *release.Package {
 		"templates/b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: data}\ndata: { {{ .Values.key }}: x }\n",
 		"templates/c.yaml": "{{ if .Values.bad }}\napiVersion: batch/v1\nkind: Job\n" +
 			"metadata: {name: fails, annotations: {helm.sh/hook: \"post-install,post-upgrade\"}}\n" +
-			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + addontest.FailAnnotation + ": \"exit code 1: no\"}}, " +
+			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + kubetest.FailAnnotation + ": \"exit code 1: no\"}}, " +
 			"spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}\n{{ end }}\n",
 	}))
 }
@@ -202,8 +202,8 @@ func (p *place) adoptable(t *testing.T, kind string) {
 func TestApply_fieldsOfFailedRevisionsGo(t *testing.T) {
 	t.Parallel()
 
-	chart := packageOf(t, addontest.Simple.Package("1.0.0"))
-	missing := map[string]any{"message": "a", "podAnnotations": map[string]any{addontest.MissingImageAnnotation: "true", "example.org/more": "b"}}
+	chart := packageOf(t, kubetest.Simple.Package("1.0.0"))
+	missing := map[string]any{"message": "a", "podAnnotations": map[string]any{kubetest.MissingImageAnnotation: "true", "example.org/more": "b"}}
 
 	for name, before := range map[string]bool{"install": false, "upgrade": true} {
 		t.Run(name, func(t *testing.T) {

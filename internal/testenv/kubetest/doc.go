@@ -1,0 +1,73 @@
+// Package kubetest is what tests of addons run against: real Kubernetes in which charts get
+// ready, real chart repositories and registries, the real helm, and a way to cut or count what
+// goes to a cluster.
+//
+// # Clusters
+//
+// [NewCluster] starts a cluster of one simulated Talos machine (package sim) with a real etcd,
+// a real kube-apiserver and a real kube-controller-manager, in three to four seconds. [Shared] is one for all
+// tests of a package, which saves their starts:
+//
+//	func TestMain(m *testing.M) { kubetest.Run(m) }
+//
+//	func TestInstall(t *testing.T) {
+//		cluster := kubetest.Shared(t)
+//		namespace := cluster.Namespace(t)
+//		client := cluster.Client(t, kubernetes.Options{}) // talosop's own
+//		…
+//	}
+//
+// [Attach] does the same for the cluster that a test makes in a simulated site of its own, such as by
+// applying a talosop_cluster, and may be called before that.
+//
+// There is neither scheduler nor kubelet: this package binds pods to nodes, and reports of them what
+// their annotations say, which charts set ([FailAnnotation] and its neighbours). A pod without any is ready
+// at once, or succeeds when it is to end. Logs are served as kubelets do, so that all clients can read
+// them; claims are bound; Services of type LoadBalancer wait for ever. Nothing looks at probes,
+// resources, images or commands. Nodes that are not ready take only pods that tolerate it, until a pod with
+// [CNIAnnotation] runs on them.
+//
+// Everything ends with its test, and all programs die with the test's process.
+//
+// # Charts
+//
+// [Chart] packages files, and a [Sample] is a chart that is there:
+//
+//	kubetest.Simple.Package("1.0.0")
+//
+//	files := kubetest.WithCRD.Files("2.0.0")
+//	files["crds/widgets.yaml"] = …
+//	kubetest.Chart("crd", "2.0.0", files)
+//
+// [NewRepository] and [NewRegistry] serve packages, count requests, and can fail:
+//
+//	charts := kubetest.NewRepository(t, kubetest.ServerOptions{Username: "reader", Password: "secret"})
+//	charts.Add(t, kubetest.Simple.Package("1.0.0"))
+//	charts.Fail(kubetest.First(1, nil, kubetest.Cut))
+//	… charts.URL, charts.CA
+//	if charts.Requests("/simple-1.0.0.tgz") > 1 { … }
+//
+//	oci := kubetest.NewRegistry(t, kubetest.ServerOptions{})
+//	oci.Push(t, kubetest.Simple.Package("1.0.0"))
+//	… oci.URL + "/simple", oci.CA
+//
+// [Helm] runs the real helm, to look at a release as users do or to stand for another owner of it:
+//
+//	helm := kubetest.Helm(t, cluster)
+//	stdout, stderr, err := helm("upgrade", "web", "simple", "--repo", charts.URL, "--ca-file", charts.CAFile)
+//
+// # Faults
+//
+// A [Proxy] stands between whoever is tested and the Kubernetes API. To show that a process may be killed
+// at any time, let it die at each request in turn:
+//
+//	for n := 1; ; n++ {
+//		proxy := cluster.Proxy(t)
+//		dead := proxy.Die(n, kubetest.Call.Changes, true)
+//		ctx, cancel := context.WithCancel(t.Context())
+//		go func() { <-dead; cancel() }()
+//		err := apply(ctx, proxy.Client(t, kubernetes.Options{}))
+//		if err == nil { break } // it ended before the n-th change
+//		… apply again with cluster.Client, which has to succeed
+//	}
+package kubetest

@@ -1,0 +1,223 @@
+package kubetest
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	clientgo "k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// tick is how often the stand-in looks at what informers have.
+const tick = 50 * time.Millisecond
+
+// kubelets are scheduler, kubelets and provisioner of a cluster. Pods that are to end are
+// removed by the simulator. Nodes that are none of the site's have kubelets of their own.
+type kubelets struct {
+	api clientgo.Interface
+	sim *sim.Simulator
+	log func(format string, args ...any)
+
+	pods   corelisters.PodLister
+	nodes  corelisters.NodeLister
+	claims corelisters.PersistentVolumeClaimLister
+	// volumes and classes of what is provisioned.
+	volumes corelisters.PersistentVolumeLister
+	classes storagelisters.StorageClassLister
+
+	runs map[types.UID]*run
+	logs logServers
+}
+
+// run is what is known of a pod beside its object.
+type run struct {
+	begun time.Time // of its node
+	told  map[string]bool
+	node  string // that it is to get, before it has it
+}
+
+// runKubelets works until ctx ends.
+func (c *Cluster) runKubelets(ctx context.Context) {
+	factory := informers.NewSharedInformerFactory(c.api, 0)
+	core := factory.Core().V1()
+	k := &kubelets{
+		api: c.api, sim: c.sim, log: c.log, runs: map[types.UID]*run{},
+		pods: core.Pods().Lister(), nodes: core.Nodes().Lister(), claims: core.PersistentVolumeClaims().Lister(),
+		volumes: core.PersistentVolumes().Lister(), classes: factory.Storage().V1().StorageClasses().Lister(),
+	}
+
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+
+	defer factory.Shutdown()
+	defer k.logs.close()
+
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			k.look(ctx)
+		}
+	}
+}
+
+// look brings everything one step further.
+func (k *kubelets) look(ctx context.Context) {
+	nodes, err := k.nodes.List(labels.Everything())
+	if err != nil {
+		k.log("list nodes: %v", err)
+	}
+
+	pods, err := k.pods.List(labels.Everything())
+	if err != nil {
+		k.log("list pods: %v", err)
+	}
+
+	k.logs.serve(ctx, nodes, k)
+	k.forget(pods)
+	k.provision(ctx)
+
+	for _, pod := range pods {
+		if pod.Annotations[corev1.MirrorPodAnnotationKey] != "" || !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+
+		step := k.runPod
+		if pod.Spec.NodeName == "" {
+			step = k.schedule
+		}
+
+		// What changed meanwhile is looked at again soon.
+		if err := step(ctx, pod, nodes); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			k.log("stand-in of the kubelet: pod %s/%s: %v", pod.Namespace, pod.Name, err)
+		}
+	}
+}
+
+func (k *kubelets) forget(pods []*corev1.Pod) {
+	living := make(map[types.UID]bool, len(pods))
+	for _, pod := range pods {
+		living[pod.UID] = true
+	}
+
+	for uid := range k.runs {
+		if !living[uid] {
+			delete(k.runs, uid)
+		}
+	}
+}
+
+func (k *kubelets) runOf(pod *corev1.Pod) *run {
+	r := k.runs[pod.UID]
+	if r == nil {
+		r = &run{told: map[string]bool{}}
+		k.runs[pod.UID] = r
+	}
+
+	return r
+}
+
+// runPod lets the status of a pod follow from its script and the time that it has run.
+func (k *kubelets) runPod(ctx context.Context, pod *corev1.Pod, nodes []*corev1.Node) error {
+	node := nodeOf(pod, nodes)
+	if node == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+
+	machine := k.machineOf(node)
+	if machine == nil || machine.Stage() != sim.StageRunning {
+		return nil
+	}
+
+	r := k.runOf(pod)
+	if r.begun.IsZero() {
+		r.begun = time.Now()
+	}
+
+	life := lifeOf(pod, node, r.begun, time.Now())
+	if life.event != nil {
+		k.tell(ctx, pod, r, *life.event)
+	}
+
+	if life.installsCNI {
+		machine.InstallCNI()
+	}
+
+	if status := life.status(); !equality.Semantic.DeepEqual(status, &pod.Status) {
+		changed := pod.DeepCopy()
+		changed.Status = *status
+
+		_, err := k.api.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+
+		return err
+	}
+
+	return nil
+}
+
+func nodeOf(pod *corev1.Pod, nodes []*corev1.Node) *corev1.Node {
+	for _, node := range nodes {
+		if node.Name == pod.Spec.NodeName {
+			return node
+		}
+	}
+
+	return nil
+}
+
+// machineOf is the machine of a node, nil for a node that is none of the site's.
+func (k *kubelets) machineOf(node *corev1.Node) *sim.Machine {
+	for _, m := range k.sim.Machines() {
+		if m.Address().String() == addressOf(node) {
+			return m
+		}
+	}
+
+	return nil
+}
+
+func addressOf(node *corev1.Node) string {
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			return address.Address
+		}
+	}
+
+	return ""
+}
+
+// warning is an event about a pod, as kubelets and schedulers make them.
+type warning struct{ source, reason, message string }
+
+// tell makes an event, once for each reason. That it cannot be made, as in a namespace that is
+// to end, is no trouble of the pod.
+func (k *kubelets) tell(ctx context.Context, pod *corev1.Pod, r *run, w warning) {
+	if r.told[w.reason] {
+		return
+	}
+
+	now := metav1.Now()
+
+	_, err := k.api.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + "."},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Type:           corev1.EventTypeWarning, Reason: w.reason, Message: w.message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: corev1.EventSource{Component: w.source},
+	}, metav1.CreateOptions{})
+
+	r.told[w.reason] = err == nil || apierrors.IsForbidden(err)
+}
