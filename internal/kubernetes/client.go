@@ -1,391 +1,41 @@
 package kubernetes
 
 import (
-	"context"
-	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
-	"net/url"
-	"slices"
-	"strings"
-	"sync"
-	"time"
-
-	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	clientgo "k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/nodes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
 )
 
-// defaultPort of the Kubernetes API on a control plane (Talos 1.13,
-// constants.DefaultControlPlanePort).
-const defaultPort = "6443"
-
-// Options of a [Client].
-type Options struct {
-	// Endpoint is the URL of the cluster's API, such as https://10.0.0.10:6443.
-	Endpoint string
-	// Fallbacks are control planes to ask when the endpoint does not answer: hosts
-	// or host:port, on Port without one.
-	Fallbacks []string
-	// CA of the cluster, and a client certificate of it with its key; PEM encoded.
-	CA, Cert, Key []byte
-	// Port is where an API server listens on its own machine, 6443 by default (Talos:
-	// cluster.controlPlane.localAPIServerPort).
-	Port string
-	// Dial makes TCP connections, which outlive the context they are made with; by default
-	// directly.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// StaticPods lets an observation include the pods of the control plane: before
-	// anything is changed it has to be known that they run.
-	StaticPods bool
-	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
-	// request to one server, 5 s; Call a request as a whole, 10 s.
-	Connect, Attempt, Call time.Duration
-	// Await bounds the wait for a component to run, that for manifests to be reconciled, and
-	// the time without progress of the workloads among them; 5 min by default, as in talosctl
-	// upgrade-k8s.
-	Await time.Duration
-	// Steady is how long the container of an API server that cannot be asked on its node's own
-	// address has to run, without a restart, before that counts as running; 1 min by default.
-	Steady time.Duration
-	// Progress is told what is worth knowing and no error: what a drain left behind when
-	// its policy was to go on all the same, and a lock that could not be given back. nil
-	// is allowed; it may be called by several goroutines.
-	Progress func(message string)
-}
-
-// String hides the credentials.
-func (o Options) String() string { return "Kubernetes API at " + o.Endpoint }
-
-// GoString hides the credentials from %#v.
-func (o Options) GoString() string { return o.String() }
-
-// Format hides the credentials from every verb.
-func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) }
-
-// Client is the API of one cluster. It is safe for concurrent use.
+// Client is everything that is done with the Kubernetes API of one cluster. It is safe for concurrent use.
 type Client struct {
-	attempt, call time.Duration
-	await, steady time.Duration
-	port          string
-	// given are the servers of the options, the endpoint first.
-	given      []*server
-	connect    func(base string) (*server, error)
-	progress   func(string)
-	staticPods bool
-	// cluster tells clusters apart: a SHA-256 of the CA or, of a kubeconfig, of the server and its CA.
-	cluster string
-	kinds   kinds
-
-	mu sync.Mutex
-	// steadied are the containers of API servers that were seen to run for long enough.
-	steadied map[string]bool
-	// learned are the control planes that the cluster itself names, asked after those given.
-	learned []*server
-	// preferred is the server that answered last.
-	preferred *server
+	*api.Client
+	*nodes.Nodes
+	*objects.Objects
+	*diagnose.Diagnosis
+	*upgrade.Upgrade
 }
 
-// server is one way to reach the API.
-type server struct {
-	url  string
-	http transport
-	api  clientgo.Interface
+// New prepares a client as [api.New] does.
+func New(o api.Options) (*Client, error) { return of(api.New(o)) }
+
+// NewFromKubeconfig prepares a client as [api.NewFromKubeconfig] does.
+func NewFromKubeconfig(k api.Kubeconfig, o api.Options) (*Client, error) {
+	return of(api.NewFromKubeconfig(k, o))
 }
 
-// transport carries requests to one server, with the credentials for it.
-type transport interface {
-	http.RoundTripper
-	CloseIdleConnections()
-}
-
-// New prepares a client; it does no I/O. The error is about an endpoint or
-// credentials that cannot be read.
-func New(o Options) (*Client, error) {
-	o = o.withDefaults()
-
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(o.CA) {
-		return nil, errors.New("read Kubernetes API credentials: the CA holds no PEM certificate")
-	}
-
-	cert, err := tls.X509KeyPair(o.Cert, o.Key)
-	if err != nil {
-		return nil, fmt.Errorf("read Kubernetes API credentials: %w", err)
-	}
-
-	urls, err := o.urls()
+func of(c *api.Client, err error) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
 
-	c := newClient(o)
-	c.cluster = fmt.Sprintf("%x", sha256.Sum256(o.CA))
-	c.connect = func(base string) (*server, error) {
-		return newServer(base, newTransport(o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}}))
-	}
+	n, o := nodes.New(c), objects.New(c)
+	d := diagnose.New(c, o)
 
-	for _, u := range urls {
-		s, err := c.connect(u)
-		if err != nil {
-			return nil, err
-		}
-
-		c.given = append(c.given, s)
-	}
-
-	return c, nil
+	return &Client{c, n, o, d, upgrade.New(c, n, d)}, nil
 }
 
-// newClient is one without servers.
-func newClient(o Options) *Client {
-	return &Client{
-		attempt: o.Attempt, call: o.Call, await: o.Await, steady: o.Steady, port: o.Port, progress: o.Progress, staticPods: o.StaticPods,
-	}
-}
-
-func (o Options) withDefaults() Options {
-	if o.Connect == 0 {
-		o.Connect = 3 * time.Second
-	}
-
-	if o.Attempt == 0 {
-		o.Attempt = 5 * time.Second
-	}
-
-	if o.Call == 0 {
-		o.Call = 10 * time.Second
-	}
-
-	if o.Steady == 0 {
-		o.Steady = time.Minute
-	}
-
-	if o.Await == 0 {
-		o.Await = 5 * time.Minute
-	}
-
-	if o.Port == "" {
-		o.Port = defaultPort
-	}
-
-	if o.Dial == nil {
-		o.Dial = (&net.Dialer{Timeout: o.Connect}).DialContext
-	}
-
-	if o.Progress == nil {
-		o.Progress = func(string) {}
-	}
-
-	return o
-}
-
-// urls are the base URLs in the order of preference, each once.
-func (o Options) urls() ([]string, error) {
-	endpoint, err := url.Parse(o.Endpoint)
-	if err != nil || endpoint.Scheme != "https" || endpoint.Host == "" {
-		return nil, fmt.Errorf("read the Kubernetes endpoint %q: it is not an https URL", o.Endpoint)
-	}
-
-	urls := []string{"https://" + endpoint.Host}
-
-	for _, host := range o.Fallbacks {
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), o.Port)
-		}
-
-		if u := "https://" + host; !slices.Contains(urls, u) {
-			urls = append(urls, u)
-		}
-	}
-
-	return urls, nil
-}
-
-// newTransport makes connections as the options say.
-func newTransport(o Options, tlsConfig *tls.Config) *http.Transport {
-	return &http.Transport{
-		DialContext:         reach(o),
-		TLSClientConfig:     tlsConfig,
-		TLSHandshakeTimeout: o.Connect,
-		ForceAttemptHTTP2:   true,
-		MaxIdleConnsPerHost: 1,
-		IdleConnTimeout:     time.Minute,
-		// A machine that goes away says nothing to its connections.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: o.Attempt},
-	}
-}
-
-// pingAfter is how long a connection with a request under way may be silent before it has to
-// show that it lives.
-const pingAfter = 10 * time.Second
-
-func newServer(base string, way transport) (*server, error) {
-	api, err := clientgo.NewForConfigAndClient(&rest.Config{
-		Host: base,
-		ContentConfig: rest.ContentConfig{
-			// A node list is several times smaller in protobuf.
-			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
-			ContentType:        "application/json",
-		},
-		QPS:            -1,
-		WarningHandler: rest.NoWarnings{},
-		UserAgent:      userAgent,
-	}, &http.Client{Transport: impatient{way}})
-	if err != nil {
-		return nil, fmt.Errorf("prepare the Kubernetes API at %s: %w", base, err)
-	}
-
-	return &server{url: base, http: way, api: api}, nil
-}
-
-// userAgent is what the API server's audit log shows.
-const userAgent = "talosop"
-
-// unreachableError is the reason why no TCP connection could be made.
-type unreachableError struct{ error }
-
-func (e *unreachableError) Unwrap() error { return e.error }
-
-// reach makes connections within the time that the options give, and marks the errors of
-// doing so.
-func reach(o Options) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, o.Connect, fmt.Errorf("no connection within %s", o.Connect))
-		defer cancel()
-
-		conn, err := o.Dial(ctx, network, address)
-		if err != nil {
-			return nil, &unreachableError{err}
-		}
-
-		return conn, nil
-	}
-}
-
-// impatient hides from client-go how long the server would like it to pause: client-go
-// sleeps through that and repeats, up to ten times, and hides the answer meanwhile. An
-// eviction that a PodDisruptionBudget refuses is such an answer.
-type impatient struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t impatient) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := t.RoundTripper.RoundTrip(r)
-	if err == nil {
-		response.Header.Del("Retry-After")
-	}
-
-	return response, err
-}
-
-// Close ends idle connections. The client stays usable.
-func (c *Client) Close() {
-	for _, s := range c.order() {
-		s.http.CloseIdleConnections()
-	}
-}
-
-// do makes a request to the servers in turn until one gives an answer, be it an
-// error of its own. When none does, the error has the reason of each.
-func (c *Client) do(ctx context.Context, request func(context.Context, clientgo.Interface) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.call, fmt.Errorf("no answer within %s", c.call))
-	defer cancel()
-
-	var reasons []error
-
-	for _, s := range c.order() {
-		if ctx.Err() != nil {
-			reasons = append(reasons, context.Cause(ctx))
-
-			break
-		}
-
-		err := c.ask(ctx, s, request)
-		if err == nil || isAnswer(err) {
-			c.prefer(s)
-
-			return err
-		}
-
-		reasons = append(reasons, fmt.Errorf("%s: %w", s.url, unwrapURL(err)))
-
-		// What is left of a connection that failed must not be used again.
-		s.http.CloseIdleConnections()
-	}
-
-	return errors.Join(reasons...)
-}
-
-func (c *Client) ask(ctx context.Context, s *server, request func(context.Context, clientgo.Interface) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.attempt)
-	defer cancel()
-
-	return request(ctx, s.api)
-}
-
-// isAnswer reports whether an error is the API's own verdict, which no other server
-// of the cluster would give differently.
-func isAnswer(err error) bool {
-	var api apierrors.APIStatus
-	if !errors.As(err, &api) {
-		return false
-	}
-
-	if apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
-		return true
-	}
-
-	code := api.Status().Code
-
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
-		code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
-}
-
-// unwrapURL takes off the request line that net/http puts in front.
-func unwrapURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-
-	return err
-}
-
-// order returns the servers, the one that answered last first and those learned last.
-func (c *Client) order() []*server {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	out := make([]*server, 0, 1+len(c.given)+len(c.learned))
-	if c.preferred != nil {
-		out = append(out, c.preferred)
-	}
-
-	for _, s := range slices.Concat(c.given, c.learned) {
-		if s != c.preferred {
-			out = append(out, s)
-		}
-	}
-
-	return out
-}
-
-func (c *Client) prefer(s *server) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.preferred = s
-}
-
-// turnFrom makes another server the first to ask, if s is that.
-func (c *Client) turnFrom(s *server) {
-	order := c.order()
-	if len(order) > 1 && order[0] == s {
-		c.prefer(order[1])
-	}
-}
+// Lock is the right to disrupt machines of the cluster, see [lock.New].
+func (c *Client) Lock(o lock.Options) *lock.Lock { return lock.New(c.Client, o) }

@@ -249,7 +249,7 @@ func testTroubles(t *testing.T, l *living, c *kubernetes.Client) {
 
 	ns := l.namespace(t, "troubles")
 
-	if lines, err := c.JobTroubles(t.Context(), ns, "run"); err != nil || len(lines) != 1 || lines[0] != "Job run has no pod; last event: none" {
+	if lines, err := diagnosed(c.Job(t.Context(), ns, "run")); err != nil || len(lines) != 1 || lines[0] != "Job troubles/run: it has no pod; last event about Job run: none" {
 		t.Errorf("a Job without pods: %q, %v", lines, err)
 	}
 
@@ -293,7 +293,7 @@ func testTroubles(t *testing.T, l *living, c *kubernetes.Client) {
 	}, metav1.CreateOptions{})
 	check(t, err)
 
-	lines, err := c.JobTroubles(t.Context(), ns, "run")
+	lines, err := diagnosed(c.Job(t.Context(), ns, "run"))
 	check(t, err)
 
 	all := strings.Join(lines, "\n")

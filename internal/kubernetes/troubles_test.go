@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
 )
 
 // troubled is a namespace whose objects have the statuses that the test gives them.
@@ -154,7 +155,8 @@ func TestTroubles(t *testing.T) {
 
 	// These are as they should be.
 	ready := []kubernetes.Reference{
-		workload("Deployment", "ready", ", replicas: 0", ""),
+		workload("Deployment", "ready", ", replicas: 0",
+			"conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}, {type: Available, status: 'True'}]"),
 		workload("StatefulSet", "steady", ", serviceName: x, replicas: 1, updateStrategy: {rollingUpdate: {partition: 1}}", "replicas: 1, availableReplicas: 1, readyReplicas: 1, currentRevision: a, updateRevision: b"),
 		kind("apps/v1", "DaemonSet", "nowhere", fmt.Sprintf(template, "nowhere", "no: node"), "observedGeneration: 1, currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, desiredNumberScheduled: 0"),
 		workload("ReplicaSet", "none", ", replicas: 0", "replicas: 0"),
@@ -165,23 +167,23 @@ func TestTroubles(t *testing.T) {
 	missing := kubernetes.Reference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: w.ns, Name: "missing"}
 
 	awaitTrue(t, func() bool {
-		lines := c.Troubles(t.Context(), []kubernetes.Reference{api})
+		lines, _ := diagnosed(c.NotReady(t.Context(), []kubernetes.Reference{api}), nil)
 
 		return len(lines) == 1 && strings.Contains(lines[0], "it is not available: ServiceNotFound")
 	})
 
-	lines := c.Troubles(t.Context(), append([]kubernetes.Reference{crashes, quota, stateful, set, job, pod, claim, balanced, missing}, ready...))
+	lines, _ := diagnosed(c.NotReady(t.Context(), append([]kubernetes.Reference{crashes, quota, stateful, set, job, pod, claim, balanced, missing}, ready...)), nil)
 	wants := [][]string{
 		{
-			"Deployment workloads/crashes: not ", " not available: 2 of 2 pods", "; pod loops: container side waits: CrashLoopBackOff; restarted 7 times, last end: exit code 3: Error; ",
+			"Deployment workloads/crashes: ", ": 0/2", "; pod loops: container side waits: CrashLoopBackOff; restarted 7 times, last end: exit code 3: Error; ",
 			"last event: Warning Because: Back-off restarting, with (sensitive) (", "; last log lines: early\n", strings.Repeat("ä", 300) + "…\ndenied: (sensitive)\nprevious=true",
 		},
-		{"Deployment workloads/quota: not ", "not available: 1 of 1 pods", "; it has no pod; last event about ReplicaSet quota-new: Warning Because: pods are forbidden"},
-		{"StatefulSet workloads/stateful: not available: 2 of 3 pods; pod stateful-0: the pod is not ready: ContainersNotReady; last event: none; last log lines: ", "previous="},
-		{"DaemonSet workloads/set: ", "not available: ", "; it has no pod; last event about DaemonSet set: Warning Because: admission denied"},
+		{"Deployment workloads/quota: ", ": 0/1; it has no pod; last event about ReplicaSet quota-new: Warning Because: pods are forbidden"},
+		{"StatefulSet workloads/stateful: Replicas: 1/3; pod stateful-0: the pod is not ready: ContainersNotReady; last event: none; last log lines: ", "previous="},
+		{"DaemonSet workloads/set: ", ": 0/", "; it has no pod; last event about DaemonSet set: Warning Because: admission denied"},
 		{"Job workloads/job: it failed: BackoffLimitExceeded (too often); it has no pod; last event about Job job: none"},
 		{"Pod workloads/pulls: container fetch waits: ErrImagePull (no such image); last event: none"},
-		{"PersistentVolumeClaim workloads/claim: it is not bound to a volume (Pending); last event: Warning Because: no StorageClass"},
+		{"PersistentVolumeClaim workloads/claim: PVC is not Bound. phase: Pending; last event: Warning Because: no StorageClass"},
 		{"Service workloads/balanced: no load balancer has an address for it; last event: none"},
 		{"Deployment workloads/missing: it does not exist"},
 	}
@@ -215,8 +217,18 @@ func testTroublesUnseen(t *testing.T, l *living, _ *kubernetes.Client) {
 	check(t, err)
 	t.Cleanup(c.Close)
 
-	lines := c.Troubles(t.Context(), []kubernetes.Reference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "b"}})
+	lines, _ := diagnosed(c.NotReady(t.Context(), []kubernetes.Reference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "b"}}), nil)
 	if len(lines) != 1 || !strings.HasPrefix(lines[0], "Deployment a/b: it cannot be looked at: ") || !strings.Contains(lines[0], "the network is cut") {
 		t.Errorf("troubles that nobody sees are %q", lines)
 	}
+}
+
+// diagnosed is the texts of a diagnosis.
+func diagnosed(found []diagnose.NotReady, err error) ([]string, error) {
+	var lines []string
+	for _, n := range found {
+		lines = append(lines, n.String())
+	}
+
+	return lines, err
 }

@@ -38,9 +38,17 @@ func IsPermanent(err error) bool {
 // error and the last reason that condition gave. The interval runs from the end
 // of one call to the start of the next.
 func Until(ctx context.Context, interval time.Duration, condition func(context.Context) error) error {
+	return Backoff(ctx, interval, interval, condition)
+}
+
+// Backoff is [Until] with an interval that begins with first and doubles until it is longest: for what is
+// often there at once, and else takes its time.
+func Backoff(ctx context.Context, first, longest time.Duration, condition func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
+	interval := first
 
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
@@ -59,6 +67,8 @@ func Until(ctx context.Context, interval time.Duration, condition func(context.C
 		}
 
 		timer.Reset(interval)
+
+		interval = min(2*interval, longest)
 
 		select {
 		case <-ctx.Done():

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -63,8 +62,8 @@ func (w *waiting) explain(lines []string) {
 
 	for i, o := range w.pending {
 		group.Go(func() error {
-			if diagnosis := w.c.s.api.Troubles(ctx, []kubernetes.Reference{reference(o.info)}); len(diagnosis) > 0 {
-				lines[i] = strings.Join(diagnosis, "; ")
+			for _, n := range w.c.s.api.NotReady(ctx, []kubernetes.Reference{reference(o.info)}) {
+				lines[i] = n.String()
 			}
 
 			return nil

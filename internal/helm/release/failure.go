@@ -117,7 +117,11 @@ func (r *run) diagnose(ctx context.Context, s *client.Session, a *attempt) []str
 	ctx, cancel := r.cluster.afterwards(ctx)
 	defer cancel()
 
-	return append(found, r.cluster.API.Troubles(ctx, refs)...)
+	for _, n := range r.cluster.API.NotReady(ctx, refs) {
+		found = append(found, n.String())
+	}
+
+	return found
 }
 
 // undo takes a failed upgrade back to what was deployed, and a failed installation away, unless what

@@ -39,13 +39,13 @@ func (s *Scheduler) runNow(ctx context.Context, wish string) error {
 
 	reasons := []error{fmt.Errorf("run %s: %w", ref, err)}
 
-	troubles, unknown := s.API.JobTroubles(ctx, ref.Namespace, ref.Name)
+	pods, unknown := s.API.Job(ctx, ref.Namespace, ref.Name)
 	if unknown != nil {
 		reasons = append(reasons, unknown)
 	}
 
-	for _, trouble := range troubles {
-		reasons = append(reasons, errors.New(strings.ReplaceAll(trouble, "\n", " | ")))
+	for _, pod := range pods {
+		reasons = append(reasons, errors.New(strings.ReplaceAll(pod.Why(), "\n", " | ")))
 	}
 
 	return errors.Join(reasons...)

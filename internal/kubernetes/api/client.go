@@ -1,0 +1,330 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	clientgo "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// defaultPort of the Kubernetes API on a control plane (Talos 1.13,
+// constants.DefaultControlPlanePort).
+const defaultPort = "6443"
+
+// Options of a [Client].
+type Options struct {
+	// Endpoint is the URL of the cluster's API, such as https://10.0.0.10:6443.
+	Endpoint string
+	// Fallbacks are control planes to ask when the endpoint does not answer: hosts
+	// or host:port, on Port without one.
+	Fallbacks []string
+	// CA of the cluster, and a client certificate of it with its key; PEM encoded.
+	CA, Cert, Key []byte
+	// Port is where an API server listens on its own machine, 6443 by default (Talos:
+	// cluster.controlPlane.localAPIServerPort).
+	Port string
+	// Dial makes TCP connections, which outlive the context they are made with; by default
+	// directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// StaticPods lets an observation include the pods of the control plane: before
+	// anything is changed it has to be known that they run.
+	StaticPods bool
+	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
+	// request to one server, 5 s; Call a request as a whole, 10 s.
+	Connect, Attempt, Call time.Duration
+	// Await bounds the wait for a component to run, that for manifests to be reconciled, and
+	// the time without progress of the workloads among them; 5 min by default, as in talosctl
+	// upgrade-k8s.
+	Await time.Duration
+	// Steady is how long the container of an API server that cannot be asked on its node's own
+	// address has to run, without a restart, before that counts as running; 1 min by default.
+	Steady time.Duration
+	// Progress is told what is worth knowing and no error: what a drain left behind when
+	// its policy was to go on all the same, and a lock that could not be given back. nil
+	// is allowed; it may be called by several goroutines.
+	Progress func(message string)
+}
+
+// String hides the credentials.
+func (o Options) String() string { return "Kubernetes API at " + o.Endpoint }
+
+// GoString hides the credentials from %#v.
+func (o Options) GoString() string { return o.String() }
+
+// Format hides the credentials from every verb.
+func (o Options) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, o.String()) }
+
+// Client is the typed API of one cluster, each request of which goes to the servers in turn until one
+// answers. It is safe for concurrent use.
+type Client struct {
+	clientgo.Interface
+
+	// Options are those that were given, with their defaults and without credentials.
+	Options Options
+	// Cluster tells clusters apart: a SHA-256 of the CA or, of a kubeconfig, of the server and its CA.
+	Cluster string
+
+	// given are the servers of the options, the endpoint first.
+	given   []*Server
+	connect func(base string) *Server
+
+	mu sync.Mutex
+	// learned are the control planes that the cluster itself names, asked after those given.
+	learned []*Server
+	// preferred is the server that answered last.
+	preferred *Server
+}
+
+// Server is one API server, or what is in front of several.
+type Server struct {
+	// URL of it, without a path.
+	URL  string
+	http transport
+}
+
+// transport carries requests to one server, with the credentials for it.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
+// New prepares a client; it does no I/O. The error is about an endpoint or
+// credentials that cannot be read.
+func New(o Options) (*Client, error) {
+	o = o.withDefaults()
+
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(o.CA) {
+		return nil, errors.New("read Kubernetes API credentials: the CA holds no PEM certificate")
+	}
+
+	cert, err := tls.X509KeyPair(o.Cert, o.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read Kubernetes API credentials: %w", err)
+	}
+
+	urls, err := o.urls()
+	if err != nil {
+		return nil, err
+	}
+
+	c := &Client{Options: o.withoutCredentials(), Cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA))}
+	c.connect = func(base string) *Server {
+		return &Server{URL: base, http: newTransport(o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})}
+	}
+
+	for _, u := range urls {
+		c.given = append(c.given, c.connect(u))
+	}
+
+	return c, c.open()
+}
+
+// open makes the typed API of the client's servers.
+func (c *Client) open() (err error) {
+	c.Interface, err = clientgo.NewForConfigAndClient(c.restConfig(), &http.Client{Transport: c.typed(c.order)})
+	if err != nil {
+		return fmt.Errorf("prepare the Kubernetes API at %s: %w", c.given[0].URL, err)
+	}
+
+	return nil
+}
+
+// restConfig is that of the typed API.
+func (c *Client) restConfig() *rest.Config {
+	return &rest.Config{
+		Host: c.given[0].URL,
+		ContentConfig: rest.ContentConfig{
+			// A node list is several times smaller in protobuf.
+			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
+			ContentType:        "application/json",
+		},
+		QPS:            -1,
+		WarningHandler: rest.NoWarnings{},
+		UserAgent:      userAgent,
+	}
+}
+
+// withoutCredentials are options that may be kept.
+func (o Options) withoutCredentials() Options {
+	o.CA, o.Cert, o.Key = nil, nil, nil
+
+	return o
+}
+
+func (o Options) withDefaults() Options {
+	if o.Connect == 0 {
+		o.Connect = 3 * time.Second
+	}
+
+	if o.Attempt == 0 {
+		o.Attempt = 5 * time.Second
+	}
+
+	if o.Call == 0 {
+		o.Call = 10 * time.Second
+	}
+
+	if o.Steady == 0 {
+		o.Steady = time.Minute
+	}
+
+	if o.Await == 0 {
+		o.Await = 5 * time.Minute
+	}
+
+	if o.Port == "" {
+		o.Port = defaultPort
+	}
+
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: o.Connect}).DialContext
+	}
+
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+
+	return o
+}
+
+// urls are the base URLs in the order of preference, each once.
+func (o Options) urls() ([]string, error) {
+	endpoint, err := url.Parse(o.Endpoint)
+	if err != nil || endpoint.Scheme != "https" || endpoint.Host == "" {
+		return nil, fmt.Errorf("read the Kubernetes endpoint %q: it is not an https URL", o.Endpoint)
+	}
+
+	urls := []string{"https://" + endpoint.Host}
+
+	for _, host := range o.Fallbacks {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), o.Port)
+		}
+
+		if u := "https://" + host; !slices.Contains(urls, u) {
+			urls = append(urls, u)
+		}
+	}
+
+	return urls, nil
+}
+
+// newTransport makes connections as the options say.
+func newTransport(o Options, tlsConfig *tls.Config) *http.Transport {
+	return &http.Transport{
+		DialContext:         reach(o),
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: o.Connect,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 1,
+		IdleConnTimeout:     time.Minute,
+		// A machine that goes away says nothing to its connections.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: o.Attempt},
+	}
+}
+
+// pingAfter is how long a connection with a request under way may be silent before it has to
+// show that it lives.
+const pingAfter = 10 * time.Second
+
+// userAgent is what the API server's audit log shows.
+const userAgent = "talosop"
+
+// ErrUnreachable is that no TCP connection could be made, so nothing was asked.
+var ErrUnreachable = errors.New("the Kubernetes API cannot be reached")
+
+// unreachableError is why.
+type unreachableError struct{ error }
+
+func (e *unreachableError) Unwrap() error        { return e.error }
+func (e *unreachableError) Is(target error) bool { return target == ErrUnreachable }
+
+// reach makes connections within the time that the options give, and marks the errors of
+// doing so.
+func reach(o Options) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, o.Connect, fmt.Errorf("no connection within %s", o.Connect))
+		defer cancel()
+
+		conn, err := o.Dial(ctx, network, address)
+		if err != nil {
+			return nil, &unreachableError{err}
+		}
+
+		return conn, nil
+	}
+}
+
+// Close ends idle connections. The client stays usable.
+func (c *Client) Close() {
+	for _, s := range c.order() {
+		s.http.CloseIdleConnections()
+	}
+}
+
+// WithoutURL is an error whose text does not have the request that net/http puts in front of a reason: the
+// reasons name the servers.
+func WithoutURL(err error) error {
+	var u *url.Error
+	if !errors.As(err, &u) {
+		return err
+	}
+
+	return &plainError{err, strings.ReplaceAll(err.Error(), u.Error(), u.Err.Error())}
+}
+
+type plainError struct {
+	error
+
+	text string
+}
+
+func (e *plainError) Error() string { return e.text }
+func (e *plainError) Unwrap() error { return e.error }
+
+// order returns the servers, the one that answered last first and those learned last.
+func (c *Client) order() []*Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	out := make([]*Server, 0, 1+len(c.given)+len(c.learned))
+	if c.preferred != nil {
+		out = append(out, c.preferred)
+	}
+
+	for _, s := range slices.Concat(c.given, c.learned) {
+		if s != c.preferred {
+			out = append(out, s)
+		}
+	}
+
+	return out
+}
+
+func (c *Client) prefer(s *Server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.preferred = s
+}
+
+// turnFrom makes another server the first to ask, if s is that.
+func (c *Client) turnFrom(s *Server) {
+	order := c.order()
+	if len(order) > 1 && order[0] == s {
+		c.prefer(order[1])
+	}
+}

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"k8s.io/client-go/rest"
+)
+
+// Config is what client-go needs to reach the server with connections of the caller's own, for those that
+// upgrade them: an empty proxy of the file means none, whatever the environment says. Files are read as in
+// [NewFromKubeconfig], with the same errors; the credentials are in it, so it must not be shown.
+func (k Kubeconfig) Config() (*rest.Config, error) {
+	config, err := k.config()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", k, err)
+	}
+
+	return config, nil
+}
+
+func (k Kubeconfig) config() (*rest.Config, error) {
+	file, err := k.load()
+	if err != nil {
+		return nil, err
+	}
+
+	config, err := k.choose(file)
+	if err != nil {
+		return nil, err
+	}
+
+	// What cannot be read is said now.
+	if err := rest.LoadTLSFiles(rest.CopyConfig(config)); err != nil {
+		return nil, err
+	}
+
+	if config.Proxy == nil {
+		config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // that is how net/http is told of no proxy
+	}
+
+	return config, nil
+}
+
+// Authenticate adds the credentials of a [Kubeconfig.Config] to what goes over connections. A request ends with its
+// context also while a plugin makes credentials for it.
+func Authenticate(config *rest.Config, connections http.RoundTripper) (http.RoundTripper, error) {
+	way, err := rest.HTTPWrappersForConfig(config, connections)
+	if err != nil {
+		return nil, err
+	}
+
+	if config.ExecProvider != nil {
+		way = hurried{way}
+	}
+
+	return way, nil
+}

@@ -1,0 +1,127 @@
+package diagnose
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// weight orders the problems of pods: what is nearest to a cause comes last.
+type weight int
+
+const (
+	fine weight = iota
+	leaving
+	unready
+	beginning
+	unscheduled
+	failing
+)
+
+// podProblem is why a pod is not ready, or did not do its work.
+type podProblem struct {
+	weight weight
+	text   string
+	// container whose log says more, empty when none does, and whether that is the log of its last
+	// run.
+	container string
+	previous  bool
+}
+
+// worst is the pod of several that is nearest to a cause, the first of equals; nil when all are fine.
+func worst(pods []corev1.Pod) (*corev1.Pod, podProblem) {
+	var (
+		pod   *corev1.Pod
+		found podProblem
+	)
+
+	for i := range pods {
+		if problem := problemOf(&pods[i]); problem.weight > found.weight {
+			pod, found = &pods[i], problem
+		}
+	}
+
+	return pod, found
+}
+
+// Worst is the pod of several that is nearest to the cause, and what is the matter with it.
+func Worst(pods []corev1.Pod) (*corev1.Pod, string) {
+	pod, problem := worst(pods)
+
+	return pod, problem.text
+}
+
+// problemOf says what is the matter with a pod.
+func problemOf(pod *corev1.Pod) podProblem {
+	scheduled, ready := podCondition(pod, corev1.PodScheduled), podCondition(pod, corev1.PodReady)
+	container := containerProblem(pod)
+
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return podProblem{}
+	case pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "":
+		// Such as Evicted: the kubelet ended its containers.
+		return podProblem{weight: failing, text: "it failed" + Because(pod.Status.Reason, pod.Status.Message)}
+	case container.weight == failing:
+		return container
+	case pod.Status.Phase == corev1.PodFailed:
+		return podProblem{weight: failing, text: "it failed" + Because("", pod.Status.Message)}
+	case pod.DeletionTimestamp != nil:
+		return podProblem{weight: leaving, text: "the pod is being replaced"}
+	case scheduled != nil && scheduled.Status == corev1.ConditionFalse:
+		return podProblem{weight: unscheduled, text: "it has no node" + Because(scheduled.Reason, scheduled.Message)}
+	case container.weight != fine:
+		return container
+	case pod.Status.Phase == corev1.PodPending:
+		return podProblem{weight: beginning, text: "it has not begun" + Because(pod.Status.Reason, pod.Status.Message)}
+	case ready != nil && ready.Status != corev1.ConditionTrue:
+		problem := podProblem{weight: unready, text: "the pod is not ready" + Because(ready.Reason, ready.Message)}
+
+		if s := condition(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready }); s != nil && s.State.Running != nil {
+			problem.text, problem.container = problem.text+lastEnd(s), s.Name
+		}
+
+		return problem
+	default:
+		return podProblem{}
+	}
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	return condition(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+}
+
+// containerProblem is that of the container of a pod that is nearest to a cause.
+func containerProblem(pod *corev1.Pod) (found podProblem) {
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		waits, ended, last := s.State.Waiting, s.State.Terminated, s.LastTerminationState.Terminated
+
+		// Others wait for an init container, which ends when it did its work.
+		if waits != nil && waits.Reason == "PodInitializing" || ended != nil && ended.ExitCode == 0 {
+			continue
+		}
+
+		err := running(&s)
+		if err == nil {
+			continue
+		}
+
+		problem := podProblem{weight: failing, text: err.Error()}
+
+		switch {
+		case waits != nil && waits.Reason == "ContainerCreating" && last == nil:
+			problem.weight = beginning
+		case waits != nil && last != nil && last.Message == "":
+			problem.container, problem.previous = s.Name, true
+		case ended != nil && ended.Message == "":
+			// The kubelet puts the end of the log into the message of a container that asks for it.
+			problem.container = s.Name
+		}
+
+		if problem.weight > found.weight {
+			found = problem
+		}
+	}
+
+	return found
+}

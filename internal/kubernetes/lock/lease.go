@@ -1,0 +1,240 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	leaseNamespace = "kube-system"
+	leaseName      = "talosop"
+	// renewals in the duration of a lease, so that one may fail.
+	renewals = 3
+	// attempts in the duration of a lease, to take it or to renew it after a failure;
+	// but one every maxRetry.
+	attempts = 15
+	maxRetry = 2 * time.Second
+	// freeBound is how long giving the lease back may take.
+	freeBound = 5 * time.Second
+	freePause = 50 * time.Millisecond
+)
+
+// holder is one holding of the lease.
+//
+// client-go's leaderelection is not it: it gives up for good when a renewal was not
+// possible for a while, which is any reboot of a single control plane, and it is bound
+// to one API server.
+type holder struct {
+	leases   coordinationv1client.LeaseInterface
+	progress func(message string)
+	lease    string
+	identity string
+	duration time.Duration
+	lost     chan struct{}
+
+	mu sync.Mutex
+	// written is true once the lease may be in this name.
+	written bool
+	// over is why it ended against its will.
+	over error
+}
+
+func (h *holder) retry() time.Duration { return min(h.duration/attempts, maxRetry) }
+
+// acquire waits for the lease. Whatever becomes of it, the lease is not held after an
+// error, unless the API went away meanwhile.
+func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(error)) error {
+	var (
+		seen sighting
+		told string
+	)
+
+	err := wait.Until(ctx, h.retry(), func(ctx context.Context) error {
+		other, err := h.claim(ctx, seen.expired)
+		asked(err)
+
+		if err != nil {
+			seen = sighting{}
+
+			return err
+		}
+
+		if other == "" {
+			return nil
+		}
+
+		if other != told {
+			waiting(other)
+		}
+
+		told = other
+
+		return fmt.Errorf("%s holds it", other)
+	})
+	if err != nil && h.written {
+		h.free(ctx)
+	}
+
+	return err
+}
+
+// sighting is a lease as it was when it last changed.
+type sighting struct {
+	version string
+	at      time.Time
+}
+
+// expired reports whether the lease did not change for its duration.
+func (s *sighting) expired(lease *coordinationv1.Lease) bool {
+	if s.version != lease.ResourceVersion {
+		*s = sighting{version: lease.ResourceVersion, at: time.Now()}
+	}
+
+	duration := DefaultDuration
+	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
+		duration = time.Duration(*seconds) * time.Second
+	}
+
+	return time.Since(s.at) > duration
+}
+
+// keep renews the lease until ctx ends or it is lost.
+func (h *holder) keep(ctx context.Context) {
+	timer := time.NewTimer(h.duration / renewals)
+	defer timer.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+
+		err := h.renew(ctx)
+
+		switch {
+		case err == nil:
+			timer.Reset(h.duration / renewals)
+		case wait.IsPermanent(err):
+			return
+		default:
+			timer.Reset(h.retry())
+		}
+	}
+}
+
+// renew confirms the lease, or learns that it is lost.
+func (h *holder) renew(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if h.over != nil {
+		return h.over
+	}
+
+	other, err := h.claim(ctx, func(*coordinationv1.Lease) bool { return false })
+	if err != nil {
+		return fmt.Errorf("renew the lock of the cluster: %w", api.WithoutURL(err))
+	}
+
+	if other != "" {
+		h.over = wait.Permanent(fmt.Errorf("the lock of the cluster was lost to %s", other))
+		close(h.lost)
+	}
+
+	return h.over
+}
+
+// claim writes the lease if it is ours, free, or another's that take agrees to take;
+// else it names who holds it. Every write is on the condition that the lease is what
+// was read; a conflict is an error, after which the claim may be repeated.
+func (h *holder) claim(ctx context.Context, take func(*coordinationv1.Lease) bool) (other string, err error) {
+	lease, err := h.leases.Get(ctx, h.lease, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err := h.leases.Create(ctx, h.write(&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: h.lease},
+		}), metav1.CreateOptions{})
+
+		return "", err
+	}
+
+	if err != nil {
+		return "", err
+	}
+
+	if other := holderOf(lease); other != h.identity && other != "" && !take(lease) {
+		return other, nil
+	}
+
+	_, err = h.leases.Update(ctx, h.write(lease), metav1.UpdateOptions{})
+
+	return "", err
+}
+
+// write puts the holder in a lease.
+func (h *holder) write(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	h.written = true
+	now := metav1.NowMicro()
+
+	if holderOf(lease) != h.identity {
+		transitions := int32(0)
+		if lease.Spec.LeaseTransitions != nil {
+			transitions = *lease.Spec.LeaseTransitions + 1
+		}
+
+		lease.Spec.LeaseTransitions = &transitions
+		lease.Spec.AcquireTime = &now
+	}
+
+	lease.Spec.HolderIdentity = &h.identity
+	lease.Spec.LeaseDurationSeconds = new(int32(h.duration.Round(time.Second) / time.Second))
+	lease.Spec.RenewTime = &now
+
+	return lease
+}
+
+// free empties the lease if it is ours. The lease of one that does not get there
+// expires by itself.
+func (h *holder) free(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeBound)
+	defer cancel()
+
+	err := wait.Until(ctx, freePause, func(ctx context.Context) error {
+		lease, err := h.leases.Get(ctx, h.lease, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		if err != nil || holderOf(lease) != h.identity {
+			return err
+		}
+
+		// Not nil but empty, as client-go's leaderelection leaves it.
+		lease.Spec.HolderIdentity = new("")
+
+		_, err = h.leases.Update(ctx, lease, metav1.UpdateOptions{})
+
+		return err
+	})
+	if err != nil {
+		h.progress(fmt.Sprintf("the lock of the cluster could not be given back, it expires in %s: %s", h.duration, api.OneLine(err)))
+	}
+}
+
+func holderOf(lease *coordinationv1.Lease) string {
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+
+	return *lease.Spec.HolderIdentity
+}

@@ -1,0 +1,240 @@
+package lock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// DefaultDuration is how long a holder that went away keeps others out.
+const DefaultDuration = 30 * time.Second
+
+// Options describe a [Lock].
+type Options struct {
+	// Cluster tells clusters apart within this process; by default the cluster's CA
+	// does, as addresses and endpoints of one cluster have several spellings.
+	Cluster string
+	// Lease is the name of the Lease, by default that of the right to disrupt machines.
+	// Locks of different Leases have nothing to do with each other.
+	Lease string
+	// Name of the run for whoever waits for it, such as the name of its resource.
+	Name string
+	// Duration after which a holder that went away loses the lock to the next one;
+	// whole seconds, [DefaultDuration] by default. It renews three times in it.
+	Duration time.Duration
+	// Asked, which may be nil, is told of every attempt of [Lock.Acquire]: nil when the API
+	// answered, whoever holds the lock, and else what was missing.
+	Asked func(err error)
+}
+
+// Lock is the right to disrupt machines of a cluster, or another one that is told by its
+// Lease. Across processes and computers it is the Lease kube-system/talosop in the cluster
+// itself; the runs of one process queue up for it, first come, first served.
+//
+// A holder is taken for gone when its Lease was seen unchanged, in an API that
+// answered all the while, for as long as the Lease says; clocks are never compared.
+// So an API that is gone keeps the lock where it is: nobody can take it, and when the
+// API is back the holder, who asks more often, is the first to renew. That is why a
+// failed renewal does not lose the lock. What does is another holder in the Lease. One
+// that is cut off from the API, but not from machines, does not see that; it has to ask
+// [Lock.Held] before each disruptive step.
+//
+// A Lock may be acquired again once it was released. It is safe for concurrent use.
+type Lock struct {
+	api      *api.Client
+	lease    string
+	name     string
+	duration time.Duration
+	asked    func(err error)
+	queue    *queue
+
+	mu sync.Mutex
+	// holder is nil while the lock is not held.
+	holder *holder
+}
+
+// New returns the lock of the client's cluster; it does no I/O.
+func New(c *api.Client, o Options) *Lock {
+	if o.Cluster == "" {
+		o.Cluster = c.Cluster
+	}
+
+	if o.Duration == 0 {
+		o.Duration = DefaultDuration
+	}
+
+	if o.Name == "" {
+		o.Name = "talosop"
+	}
+
+	if o.Lease == "" {
+		o.Lease = leaseName
+	}
+
+	if o.Asked == nil {
+		o.Asked = func(error) {}
+	}
+
+	return &Lock{
+		api: c, lease: o.Lease, name: o.Name, queue: queueOf(o.Cluster + "/" + o.Lease),
+		duration: o.Duration, asked: o.Asked,
+	}
+}
+
+// identity is unique for every acquisition.
+func (l *Lock) identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+
+	const enough = 8
+
+	return fmt.Sprintf("%s@%s-%d-%s", l.name, host, os.Getpid(), rand.Text()[:enough])
+}
+
+// Acquire waits until the lock is free and takes it; waiting, which may be nil, is told
+// for whom, once for each holder. An API that does not answer is asked again until ctx
+// ends; the error then has the cause of ctx and what was missing.
+//
+// lost is closed when somebody else was seen to hold the lock: nothing may be
+// disrupted from then on. release gives the lock back within a few seconds, ctx may
+// have ended by then; it has to be called once, lost or not. A release that does not
+// reach the API costs the next one the lock's duration.
+func (l *Lock) Acquire(ctx context.Context, waiting func(holder string)) (lost <-chan struct{}, release func(), err error) {
+	if waiting == nil {
+		waiting = func(string) {}
+	}
+
+	h := &holder{
+		leases: l.api.CoordinationV1().Leases(leaseNamespace), progress: l.api.Options.Progress,
+		lease: l.lease, identity: l.identity(), duration: l.duration, lost: make(chan struct{}),
+	}
+
+	leave, err := l.queue.enter(ctx, h.identity, waiting)
+	if err != nil {
+		return nil, nil, fmt.Errorf("acquire the lock of the cluster: %w", err)
+	}
+
+	if err := h.acquire(ctx, waiting, l.asked); err != nil {
+		leave()
+
+		return nil, nil, fmt.Errorf("acquire the lock of the cluster (lease %s/%s): %w", leaseNamespace, l.lease, api.WithoutURL(err))
+	}
+
+	// What is under way when ctx ends is still to be finished under the lock.
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	stopped := make(chan struct{})
+
+	go func() {
+		defer close(stopped)
+
+		h.keep(renewing)
+	}()
+
+	l.hold(h)
+
+	return h.lost, sync.OnceFunc(func() {
+		stop()
+		<-stopped
+		l.hold(nil)
+		h.free(ctx)
+		leave()
+	}), nil
+}
+
+func (l *Lock) hold(h *holder) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.holder = h
+}
+
+// Held renews the lock now; nil means that nobody else can have it for its duration.
+// The error is permanent when somebody else holds it or it was not acquired. Any other
+// one means that the API did not answer, and that nobody knows.
+func (l *Lock) Held(ctx context.Context) error {
+	l.mu.Lock()
+	h := l.holder
+	l.mu.Unlock()
+
+	if h == nil {
+		return wait.Permanent(errors.New("the lock of the cluster is not held"))
+	}
+
+	return h.renew(ctx)
+}
+
+// queue orders the runs of this process.
+type queue struct {
+	// turn has room for the one whose turn it is; Go serves who waits in order.
+	turn chan struct{}
+
+	mu     sync.Mutex
+	holder string
+}
+
+// queues are global because what they order is: a process serves several resources,
+// and several configurations of the provider, that may mean the same cluster. One
+// queue for each cluster and lease stays for the life of the process.
+var queues = struct {
+	sync.Mutex
+	by map[string]*queue
+}{by: map[string]*queue{}}
+
+func queueOf(cluster string) *queue {
+	queues.Lock()
+	defer queues.Unlock()
+
+	q := queues.by[cluster]
+	if q == nil {
+		q = &queue{turn: make(chan struct{}, 1)}
+		queues.by[cluster] = q
+	}
+
+	return q
+}
+
+// enter waits for the turn of holder.
+func (q *queue) enter(ctx context.Context, holder string, waiting func(string)) (leave func(), err error) {
+	select {
+	case q.turn <- struct{}{}:
+	default:
+		first := q.name()
+		waiting(first)
+
+		select {
+		case q.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w; last reason: %s of the same process holds it", context.Cause(ctx), first)
+		}
+	}
+
+	q.rename(holder)
+
+	return func() {
+		q.rename("another run")
+		<-q.turn
+	}, nil
+}
+
+func (q *queue) name() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	return q.holder
+}
+
+func (q *queue) rename(holder string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	q.holder = holder
+}

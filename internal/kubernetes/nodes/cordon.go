@@ -1,0 +1,153 @@
+package nodes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// cordonMark is the annotation on nodes that talosop cordoned. Its value is the
+	// time, for whoever finds a node that was left cordoned; only its presence counts.
+	cordonMark = "talosop.dev/cordoned"
+	// talosMark is the annotation on nodes that Talos cordoned, and will uncordon, by
+	// itself (Talos 1.13, constants.AnnotationCordonedKey).
+	talosMark = "talos.dev/cordoned"
+)
+
+func marked(node *corev1.Node) bool {
+	_, is := node.Annotations[cordonMark]
+
+	return is
+}
+
+// Cordon makes a node unschedulable and marks it, in one update that only happens to
+// the node as it was read. A node that somebody else cordoned, a person or Talos, stays
+// as it is and gets no mark, so that [Nodes.Uncordon] leaves it alone. Idempotent.
+func (n *Nodes) Cordon(ctx context.Context, name string) error {
+	err := n.changeNode(ctx, name, func(node *corev1.Node) *nodePatch {
+		if node.Spec.Unschedulable {
+			return nil
+		}
+
+		return mark(new(time.Now().UTC().Format(time.RFC3339)), &nodeSpecPatch{Unschedulable: new(true)})
+	})
+	if err != nil {
+		return fmt.Errorf("cordon node %s: %w", name, api.WithoutURL(err))
+	}
+
+	return nil
+}
+
+// Uncordon makes a node schedulable and takes off the mark. Without the mark it does
+// nothing. A mark that outlived the cordon is taken off all the same: somebody else
+// uncordoned the node meanwhile, and when Talos has cordoned it since, it stays so
+// until Talos uncordons it. A node that is gone is not an error. Idempotent.
+func (n *Nodes) Uncordon(ctx context.Context, name string) error {
+	err := n.changeNode(ctx, name, func(node *corev1.Node) *nodePatch {
+		_, talos := node.Annotations[talosMark]
+
+		switch {
+		case !marked(node):
+			return nil
+		case talos || !node.Spec.Unschedulable:
+			return mark(nil, nil)
+		default:
+			return mark(nil, &nodeSpecPatch{})
+		}
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("uncordon node %s: %w", name, api.WithoutURL(err))
+	}
+
+	return nil
+}
+
+// nodePatch is a merge patch of a node. What is nil in it is taken off the node.
+type nodePatch struct {
+	Metadata struct {
+		ResourceVersion string             `json:"resourceVersion"`
+		Annotations     map[string]*string `json:"annotations"`
+	} `json:"metadata"`
+	Spec *nodeSpecPatch `json:"spec,omitempty"`
+}
+
+type nodeSpecPatch struct {
+	Unschedulable *bool `json:"unschedulable"`
+}
+
+func mark(value *string, spec *nodeSpecPatch) *nodePatch {
+	patch := &nodePatch{Spec: spec}
+	patch.Metadata.Annotations = map[string]*string{cordonMark: value}
+
+	return patch
+}
+
+// changeNode patches a node as change says, nil for not at all, on the condition that
+// the node still is what change saw; it reads again when it is not.
+func (n *Nodes) changeNode(ctx context.Context, name string, change func(*corev1.Node) *nodePatch) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, n.api.Options.Call, fmt.Errorf("the node kept changing for %s", n.api.Options.Call))
+	defer cancel()
+
+	var result error
+
+	err := wait.Until(ctx, settle, func(ctx context.Context) error {
+		if result = n.tryChange(ctx, name, change); apierrors.IsConflict(result) {
+			return result
+		}
+
+		return nil
+	})
+
+	return cmp.Or(err, result)
+}
+
+// tryChange patches once. It returns once the API server's cache, which
+// [Nodes.Observe] reads from, has the change.
+func (n *Nodes) tryChange(ctx context.Context, name string, change func(*corev1.Node) *nodePatch) error {
+	node, err := n.Node(ctx, name, "")
+	if err != nil {
+		return err
+	}
+
+	patch := change(node)
+	if patch == nil {
+		return nil
+	}
+
+	patch.Metadata.ResourceVersion = node.ResourceVersion
+
+	// A patch, because an update would drop fields that this version of the client
+	// does not know.
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+
+	node, err = n.api.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+	if err != nil {
+		return err
+	}
+
+	_, err = n.Node(ctx, name, node.ResourceVersion)
+
+	return err
+}
+
+// Node reads a node: the current one without a version, else one from the server's
+// cache that is at least as new.
+func (n *Nodes) Node(ctx context.Context, name, version string) (node *corev1.Node, err error) {
+	node, err = n.api.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{ResourceVersion: version})
+
+	return node, api.WithoutURL(err)
+}

@@ -1,0 +1,127 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// Nodes are those of one cluster. It is safe for concurrent use.
+type Nodes struct{ api *api.Client }
+
+// New is for the cluster of a client; it does no I/O.
+func New(c *api.Client) *Nodes { return &Nodes{c} }
+
+// Observe lists the nodes, with one request, ordered by name, and with two more the
+// pods of the control plane on them and kube-proxy's image, if [api.Options.StaticPods] asks for it. An API that does not
+// answer, or refuses, is described by Reachable and Cause. The list may be a moment
+// old: it comes from the API server's cache, which costs etcd nothing.
+func (n *Nodes) Observe(ctx context.Context) cluster.KubernetesState {
+	list, err := n.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return cluster.KubernetesState{Cause: api.OneLine(err)}
+	}
+
+	n.api.Learn(list.Items)
+
+	state := cluster.KubernetesState{Reachable: true}
+	for i := range list.Items {
+		state.Nodes = append(state.Nodes, Of(&list.Items[i]))
+	}
+
+	if n.api.Options.StaticPods {
+		if err := n.observeStaticPods(ctx, state.Nodes); err != nil {
+			return cluster.KubernetesState{Cause: api.OneLine(err)}
+		}
+
+		if state.KubeProxy, err = n.kubeProxy(ctx); err != nil {
+			return cluster.KubernetesState{Cause: api.OneLine(err)}
+		}
+	}
+
+	slices.SortFunc(state.Nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
+
+	return state
+}
+
+// Of is what a decision needs of a node.
+func Of(node *corev1.Node) cluster.Node {
+	_, controlPlane := node.Labels[api.ControlPlaneLabel]
+
+	out := cluster.Node{
+		Name:           node.Name,
+		Unschedulable:  node.Spec.Unschedulable,
+		Cordoned:       marked(node),
+		ControlPlane:   controlPlane,
+		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
+		BootID:         node.Status.NodeInfo.BootID,
+	}
+
+	for _, a := range node.Status.Addresses {
+		out.Addresses = append(out.Addresses, a.Address)
+	}
+
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			out.Ready = c.Status == corev1.ConditionTrue
+			out.ReadyReason, out.ReadySince = c.Reason, c.LastTransitionTime.Time
+		}
+	}
+
+	// The node controller taints a cordoned node and notes when (Kubernetes 1.36,
+	// pkg/controller/util/node SwapNodeControllerTaint).
+	for _, t := range node.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			out.UnschedulableSince = t.TimeAdded.Time
+		}
+	}
+
+	return out
+}
+
+// DeleteNode removes a Node object and returns once lists no longer show it: the
+// cache that [Nodes.Observe] reads from follows etcd with a delay. Removing one
+// that is gone is not an error.
+func (n *Nodes) DeleteNode(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, n.api.Options.Call, fmt.Errorf("still listed after %s", n.api.Options.Call))
+	defer cancel()
+
+	err := n.api.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+	if err == nil {
+		err = wait.Until(ctx, settle, func(ctx context.Context) error { return n.unlisted(ctx, name) })
+	}
+
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete node %s: %w", name, err)
+	}
+
+	return nil
+}
+
+// settle is how often the cache is asked for a node that was deleted.
+const settle = 50 * time.Millisecond
+
+// unlisted is nil when the API server's cache knows no such node.
+func (n *Nodes) unlisted(ctx context.Context, name string) error {
+	_, err := n.api.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
+
+	switch {
+	case err == nil:
+		return errors.New("it is still listed")
+	case apierrors.IsNotFound(err):
+		return nil
+	default:
+		return err
+	}
+}

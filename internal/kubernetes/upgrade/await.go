@@ -1,0 +1,251 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// awaitPause is how often a component is looked at.
+	awaitPause = time.Second
+	// postmortem bounds the look for the last event after a wait that was in vain.
+	postmortem = 5 * time.Second
+)
+
+// AwaitComponent waits until a component of Kubernetes runs on a node with an image, which
+// is the full reference that the machine's configuration has, for [api.Options.Await].
+//
+// A component of the control plane is its mirror pod: the image is in its specification, its
+// container runs and it is Ready. The API server has to tell the version of the image on the
+// node's own address as well, which no status can be late about; where that address cannot
+// be reached from here, the pod's status decides, which [api.Options.Progress] is told, once it
+// was the same for [api.Options.Steady]. The kubelet is its Node: the version of the image, and
+// Ready, if any node of the cluster is. An image whose tag is no version is not compared with one. kube-proxy runs on no
+// node of its own, there is nothing to wait for.
+//
+// The error names the pod, the node, what is missing and the last event. It is permanent
+// where waiting is no use: an image reference that the kubelet cannot read, or one that it
+// may not pull. Safe to repeat.
+func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component cluster.Component, image string) error {
+	if component == cluster.KubeProxy {
+		return nil
+	}
+
+	a := &awaited{upgrade: u, node: node, component: component, image: image}
+	a.version, _ = cluster.ImageVersion(image)
+
+	look := a.kubelet
+	if component.StaticPod() {
+		look = a.staticPod
+	}
+
+	bounded, cancel := context.WithTimeoutCause(ctx, u.api.Options.Await, fmt.Errorf("not within %s", u.api.Options.Await))
+	defer cancel()
+
+	err := wait.Until(bounded, awaitPause, look)
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return a.failed(err, "")
+	}
+
+	return a.failed(err, a.lastEvent(ctx))
+}
+
+// awaited is a component that is waited for.
+type awaited struct {
+	upgrade     *Upgrade
+	node, image string
+	component   cluster.Component
+	// version is that of the image, empty when its tag is none.
+	version string
+	// container is the one that was seen to run last, and since when without a break.
+	container string
+	since     time.Time
+	told      bool
+}
+
+func (a *awaited) pod() string { return string(a.component) + "-" + a.node }
+
+// failed says what was waited for.
+func (a *awaited) failed(err error, event string) error {
+	if err == nil {
+		return nil
+	}
+
+	what := fmt.Sprintf("%s on node %s", a.component, a.node)
+	if a.component.StaticPod() {
+		what += fmt.Sprintf(" (pod %s/%s)", metav1.NamespaceSystem, a.pod())
+	}
+
+	if event != "" {
+		return fmt.Errorf("wait until %s runs %s: %w; last event: %s", what, a.image, err, event)
+	}
+
+	return fmt.Errorf("wait until %s runs %s: %w", what, a.image, err)
+}
+
+// kubelet is nil once the node's kubelet runs the version.
+func (a *awaited) kubelet(ctx context.Context) error {
+	node, err := a.upgrade.nodes.Node(ctx, a.node, "")
+	if err != nil {
+		return fmt.Errorf("read the node: %w", api.WithoutURL(err))
+	}
+
+	if told := node.Status.NodeInfo.KubeletVersion; !a.isVersion(told) {
+		return fmt.Errorf("the kubelet still reports version %s", told)
+	}
+
+	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if at < 0 {
+		return errors.New("the node does not say whether it is ready")
+	}
+
+	if ready := node.Status.Conditions[at]; ready.Status != corev1.ConditionTrue {
+		return a.withoutNetwork(ctx, fmt.Errorf("the node is not ready%s", diagnose.Because(ready.Reason, ready.Message)))
+	}
+
+	return nil
+}
+
+// withoutNetwork is nil in a cluster that has no pod network yet, where no node is ready, and
+// else what keeps the node from it.
+func (a *awaited) withoutNetwork(ctx context.Context, cause error) error {
+	state := a.upgrade.nodes.Observe(ctx)
+	if !state.Reachable || slices.ContainsFunc(state.Nodes, func(n cluster.Node) bool { return n.Ready }) {
+		return cause
+	}
+
+	return nil
+}
+
+// staticPod is nil once the mirror pod runs the image, and the API server is it.
+func (a *awaited) staticPod(ctx context.Context) error {
+	pod, err := a.upgrade.api.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, a.pod(), metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read the pod: %w", api.WithoutURL(err))
+	}
+
+	if err := diagnose.Runs(pod, a.image); err != nil {
+		a.container = ""
+
+		return err
+	}
+
+	if container := containerOf(pod); container != a.container || a.since.IsZero() {
+		a.container, a.since = container, time.Now()
+	}
+
+	if a.component != cluster.KubeAPIServer || a.version == "" {
+		return nil
+	}
+
+	return a.apiServer(ctx)
+}
+
+// containerOf tells one run of a pod's container from another.
+func containerOf(pod *corev1.Pod) string {
+	id := string(pod.UID)
+
+	for _, s := range pod.Status.ContainerStatuses {
+		id += fmt.Sprintf(" %s %d", s.ContainerID, s.RestartCount)
+	}
+
+	return id
+}
+
+// apiServer is nil once the API server of the node tells the version, or when it is out of
+// reach and its container has run for long enough: its pod has no probes, so it is Ready as
+// soon as the process runs, and a server that starts, or crashes again and again, refuses
+// connections, too (Talos 1.13, k8s/control_plane_static_pod.go).
+func (a *awaited) apiServer(ctx context.Context) error {
+	node, err := a.upgrade.nodes.Node(ctx, a.node, "")
+	if err != nil {
+		return fmt.Errorf("read the node: %w", api.WithoutURL(err))
+	}
+
+	var unreachable []error
+
+	for _, ip := range api.InternalIPs(node) {
+		told, err := a.upgrade.api.VersionAt(ctx, ip)
+
+		switch {
+		case err == nil && a.isVersion(told):
+			return nil
+		case err == nil:
+			return fmt.Errorf("the API server on the node's address %s still tells version %s", ip, told)
+		case errors.Is(err, api.ErrUnreachable):
+			unreachable = append(unreachable, err)
+		default:
+			return err
+		}
+	}
+
+	if len(unreachable) == 0 {
+		unreachable = []error{errors.New("the node has none")}
+	}
+
+	if time.Since(a.since) < a.upgrade.api.Options.Steady && !a.upgrade.isSteady(a.container) {
+		return fmt.Errorf("the API server does not answer on the node's own address: %w", errors.Join(unreachable...))
+	}
+
+	a.upgrade.steadies(a.container)
+
+	if !a.told {
+		a.told = true
+		a.upgrade.api.Options.Progress(fmt.Sprintf("%s: its own address cannot be reached from here (%s), so the status of pod %s/%s decides whether it runs %s",
+			a.node, api.OneLine(errors.Join(unreachable...)), metav1.NamespaceSystem, a.pod(), a.image))
+	}
+
+	return nil
+}
+
+// isSteady reports whether a container ran for long enough already, in an earlier wait.
+func (u *Upgrade) isSteady(container string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	return u.steadied[container]
+}
+
+func (u *Upgrade) steadies(container string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	if u.steadied == nil {
+		u.steadied = map[string]bool{}
+	}
+
+	u.steadied[container] = true
+}
+
+// isVersion reports whether a component that tells a version is the one that is waited for:
+// what comes after the patch is the builder's.
+func (a *awaited) isVersion(told string) bool {
+	release, ok := cluster.ReleaseOf(told)
+
+	return a.version == "" || ok && release == a.version
+}
+
+// lastEvent is the last one about the pod, or about the node of a kubelet. It has time of
+// its own, since it is looked for when that of ctx may be up.
+func (a *awaited) lastEvent(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
+	defer cancel()
+
+	if a.component.StaticPod() {
+		return a.upgrade.diagnosis.LastEvent(ctx, metav1.NamespaceSystem, "Pod", a.pod())
+	}
+
+	// Events about nodes are in the namespace default (client-go 0.36, tools/record makeEvent).
+	return a.upgrade.diagnosis.LastEvent(ctx, metav1.NamespaceDefault, "Node", a.node)
+}

@@ -1,0 +1,276 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	ssaerrors "github.com/fluxcd/pkg/ssa/errors"
+	"github.com/go-logr/logr"
+	"github.com/siderolabs/go-kubernetes/kubernetes/manifests"
+	"github.com/siderolabs/go-kubernetes/kubernetes/ssa"
+	"github.com/siderolabs/go-kubernetes/kubernetes/ssa/object"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// syncPause is between two attempts to sync manifests, and between two looks at what
+	// was changed (Talos 1.13, syncManifestsSSA).
+	syncPause = 2 * time.Second
+	// syncBound is how long an API that does not answer is asked again to take manifests
+	// (go-kubernetes 0.2.41, ssa Manager.Apply).
+	syncBound = 3 * time.Minute
+)
+
+// SyncManifests brings the bootstrap manifests of Talos, decoded JSON objects, to the
+// cluster and waits for what it changed to be reconciled, for [api.Options.Await], and for the
+// Deployments and DaemonSets among them, changed or not, to be rolled out, as long as they
+// make progress: at most [api.Options.Await] without any. A DaemonSet misses nothing on nodes that
+// are not ready, and where no node is ready no workload is waited for. talosVersion is that of
+// the oldest control plane.
+//
+// From Talos 1.13 on it is what talosctl upgrade-k8s does by default (Talos 1.13,
+// cmd/talosctl/cmd/talos/upgrade-k8s.go): server-side apply as the field manager of Talos,
+// with the inventory of Talos, adopting objects that are in no inventory; objects with
+// immutable fields that differ are not recreated; what is in the inventory and not among the
+// manifests is deleted; the wait ends early when an object other than a workload cannot be
+// reconciled. For older ones objects are created or updated, nothing is deleted, and only
+// workloads are waited for.
+//
+// Every request goes to the API server that answers. When none does the error may be repeated,
+// and so may that about a workload that is not rolled out, since the next call waits for it
+// again. Everything else is permanent: the API refuses an object, or one that is no workload
+// is not reconciled in time. The error names it. Idempotent: what is as it should be is neither
+// written nor waited for. Destructive for what it prunes.
+func (u *Upgrade) SyncManifests(ctx context.Context, objects []map[string]any, talosVersion string) error {
+	talos, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: talosVersion})
+	if err != nil {
+		return wait.Permanent(fmt.Errorf("sync manifests: read the version of Talos: %w", err))
+	}
+
+	apply := u.applyManifests
+	if !talos.SupportsSSAManifestSync() {
+		apply = u.updateManifests
+	}
+
+	ctx, cancel := context.WithCancel(logr.NewContext(ctx, logr.Discard()))
+	defer cancel()
+
+	if err := u.syncManifests(ctx, objects, apply); err != nil {
+		return fmt.Errorf("sync manifests: %w", err)
+	}
+
+	return nil
+}
+
+// applyFunc brings objects to the cluster and returns those it changed that are waited for
+// because of that, also beside an error.
+type applyFunc func(ctx context.Context, requests *api.Failover, objects []*unstructured.Unstructured) (object.ObjMetadataSet, error)
+
+func (u *Upgrade) syncManifests(ctx context.Context, objects []map[string]any, apply applyFunc) error {
+	changed := object.ObjMetadataSet{}
+
+	bounded, cancel := context.WithTimeoutCause(ctx, syncBound+u.api.Options.Await, fmt.Errorf("not within %s", syncBound+u.api.Options.Await))
+	defer cancel()
+
+	err := wait.Until(bounded, syncPause, func(ctx context.Context) error {
+		requests := u.api.Library(ctx)
+
+		some, err := apply(ctx, requests, manifestsOf(objects))
+		changed = changed.Union(some)
+
+		if defines(objects, err) {
+			// The API server serves a kind a moment after it took the definition, and a mapper
+			// that read discovery before does not do so again (client-go 0.36,
+			// memCacheClient.Fresh).
+			return plain(err)
+		}
+
+		return verdict(err, requests)
+	})
+	if err == nil && len(changed) > 0 {
+		err = u.reconciled(ctx, changed)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	return u.rolledOut(ctx, workloadsOf(objects))
+}
+
+// verdict makes an error permanent unless it is for want of an answer.
+func verdict(err error, requests *api.Failover) error {
+	switch {
+	case err == nil:
+		return nil
+	case requests.Ended():
+		return plain(err)
+	case requests.NoAnswer() != nil:
+		return fmt.Errorf("%w; no answer: %w", plain(err), requests.NoAnswer())
+	default:
+		return wait.Permanent(plain(err))
+	}
+}
+
+// defines reports whether an error is that the API does not know a kind that the objects
+// define themselves, or knows it and has nobody yet who serves it.
+func defines(given []map[string]any, err error) bool {
+	var (
+		unknown *meta.NoKindMatchError
+		dryRun  *ssaerrors.DryRunErr
+		of      *objectError
+		kind    schema.GroupKind
+	)
+
+	switch unserved := objects.NotServed(err); {
+	case errors.As(err, &unknown):
+		kind = unknown.GroupKind
+	case unserved && errors.As(err, &dryRun):
+		kind = dryRun.InvolvedObject().GroupVersionKind().GroupKind()
+	case unserved && errors.As(err, &of):
+		kind = of.object.GroupVersionKind().GroupKind()
+	default:
+		return false
+	}
+
+	return slices.ContainsFunc(given, func(o map[string]any) bool {
+		defined, _, _ := unstructured.NestedString(o, "spec", "names", "kind")
+		group, _, _ := unstructured.NestedString(o, "spec", "group")
+
+		return o["kind"] == objects.DefinitionKind && kind == schema.GroupKind{Group: group, Kind: defined}
+	})
+}
+
+// objectError is why an object was not taken.
+type objectError struct {
+	object *unstructured.Unstructured
+	err    error
+}
+
+func (e *objectError) Error() string {
+	return ssa.FormatObjectPathWithGV(e.object) + ": " + e.err.Error()
+}
+func (e *objectError) Unwrap() error { return e.err }
+
+// plain takes the heading off that go-retry puts over a single error.
+func plain(err error) error {
+	return errors.New(strings.ReplaceAll(err.Error(), "1 error(s) occurred:\n\t", ""))
+}
+
+// manifestsOf copies objects, into which go-kubernetes writes.
+func manifestsOf(objects []map[string]any) []*unstructured.Unstructured {
+	out := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, o := range objects {
+		out = append(out, (&unstructured.Unstructured{Object: o}).DeepCopy())
+	}
+
+	return out
+}
+
+func (u *Upgrade) manager(ctx context.Context, requests *api.Failover) (*ssa.Manager, error) {
+	return ssa.NewManager(ctx, requests.Config(),
+		constants.KubernetesFieldManagerName, constants.KubernetesInventoryNamespace, constants.KubernetesBootstrapManifestsInventoryName)
+}
+
+// applyManifests is Talos 1.13, pkg/cluster/kubernetes/talos_managed.go syncManifestsSSA.
+func (u *Upgrade) applyManifests(
+	ctx context.Context, requests *api.Failover, objects []*unstructured.Unstructured,
+) (object.ObjMetadataSet, error) {
+	manager, err := u.manager(ctx, requests)
+	if err != nil {
+		return nil, err
+	}
+	defer manager.Close()
+
+	changes, err := manager.Apply(ctx, objects, ssa.ApplyOptions{
+		InventoryPolicy: ssa.InventoryPolicyAdoptIfNoInventory,
+		WaitTimeout:     u.api.Options.Await,
+	})
+
+	var changed object.ObjMetadataSet
+
+	for _, change := range changes {
+		switch change.Action {
+		case ssa.CreatedAction, ssa.ConfiguredAction:
+			if !isWorkload(change.ObjMetadata.GroupKind) {
+				changed = append(changed, change.ObjMetadata)
+			}
+		case ssa.DeletedAction:
+		default:
+			continue
+		}
+
+		u.api.Options.Progress(fmt.Sprintf("manifest %s: %s", change.Subject, change.Action))
+	}
+
+	return changed, err
+}
+
+// updateManifests is what Talos does before 1.13 (Talos 1.13, talos_managed.go
+// syncManifests), with a wait that can be interrupted.
+func (u *Upgrade) updateManifests(
+	ctx context.Context, requests *api.Failover, objects []*unstructured.Unstructured,
+) (object.ObjMetadataSet, error) {
+	results, done := make(chan manifests.SyncResult), make(chan error, 1)
+	at := 0
+
+	go func() { done <- manifests.Sync(ctx, objects, requests.Config(), false, results) }()
+
+	for {
+		select {
+		case r := <-results:
+			at++
+
+			if !r.Skipped {
+				u.api.Options.Progress(fmt.Sprintf("manifest %s: applied", r.Path))
+			}
+		case err := <-done:
+			if err != nil && at < len(objects) {
+				// Results come in order, so this is the one it was at.
+				err = &objectError{objects[at], err}
+			}
+
+			return nil, err
+		}
+	}
+}
+
+// reconciled waits for objects as syncManifestsSSA does. Where the API is gone for a while it
+// goes on; what is not reconciled when time is up is a permanent error.
+func (u *Upgrade) reconciled(ctx context.Context, objects object.ObjMetadataSet) error {
+	end := time.Now().Add(u.api.Options.Await)
+
+	return wait.Until(ctx, syncPause, func(ctx context.Context) error {
+		requests := u.api.Library(ctx)
+
+		manager, err := u.manager(ctx, requests)
+		if err != nil {
+			return wait.Permanent(err)
+		}
+		defer manager.Close()
+
+		err = manager.Wait(ctx, objects, ssa.WaitOptions{Interval: syncPause, Timeout: time.Until(end), FailFast: true})
+
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() == nil && (requests.NoAnswer() == nil || time.Now().After(end)):
+			return wait.Permanent(plain(err))
+		default:
+			return plain(err)
+		}
+	})
+}
