@@ -56,18 +56,16 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 		case "budget":
 			spec.Pools[strings.TrimPrefix(f[1], "-")] = parseBudget(t, f[2])
 		case "policy":
-			policy.TryConfig = slices.Contains(f, "try")
-			policy.Drain.Skip = slices.Contains(f, "no-drain")
-			policy.DrainForKubelet = slices.Contains(f, "drain-for-kubelet")
+			parsePolicy(t, policy, f[1:])
 		case "beside":
 			spec.Beside = append(spec.Beside, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
 		case "removed":
-			m := cluster.Machine{Name: f[1], Role: cluster.Role(f[2]), Address: f[3], NodeName: f[1], Container: defaults.Container}
+			m := cluster.Machine{Name: f[1], Role: parseRole(t, f, 2), Address: f[3], NodeName: f[1], Container: defaults.Container}
 			parseSettings(t, &m, f[4:])
 			spec.Removed = append(spec.Removed, m)
 		default:
 			m := defaults
-			m.Name, m.Role, m.Address = f[0], cluster.Role(f[1]), f[2]
+			m.Name, m.Role, m.Address = f[0], parseRole(t, f, 1), f[2]
 			if m.Container {
 				m.NodeName = m.Name
 			}
@@ -82,6 +80,34 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 	}
 
 	return spec
+}
+
+// parseRole reads the role in a line about a machine, which a misspelt word is no line of.
+func parseRole(t *testing.T, fields []string, at int) cluster.Role {
+	t.Helper()
+
+	if len(fields) < at+2 || fields[at] != string(cluster.ControlPlane) && fields[at] != string(cluster.Worker) {
+		t.Fatalf("%q is neither a known word nor a machine with its role and address", strings.Join(fields, " "))
+	}
+
+	return cluster.Role(fields[at])
+}
+
+func parsePolicy(t *testing.T, policy *cluster.Policy, words []string) {
+	t.Helper()
+
+	for _, word := range words {
+		switch word {
+		case "try":
+			policy.TryConfig = true
+		case "no-drain":
+			policy.Drain.Skip = true
+		case "drain-for-kubelet":
+			policy.DrainForKubelet = true
+		default:
+			t.Fatalf("unknown policy %q", word)
+		}
+	}
 }
 
 func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
@@ -186,8 +212,13 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 		case "peer":
 			have.Peers[f[1]] = parseState(t, now, f[2:], defaults)
 		default:
+			m := machineIn(want, f[0])
+			if m.Name == "" || len(f) < 2 {
+				t.Fatalf("%q is neither a known word nor a machine of the spec", strings.Join(f, " "))
+			}
+
 			s := parseState(t, now, f[1:], defaults)
-			if m := machineIn(want, f[0]); m.Container && s.Access == cluster.Member && s.Addresses == nil {
+			if m.Container && s.Access == cluster.Member && s.Addresses == nil {
 				s.Addresses = []string{m.Address}
 			}
 
@@ -286,6 +317,13 @@ func parseState(t *testing.T, now time.Time, fields []string, defaults cluster.M
 	t.Helper()
 
 	s := cluster.MachineState{Access: cluster.Access(fields[0]), Since: now}
+
+	switch s.Access {
+	case cluster.Member, cluster.Maintenance, cluster.Unreachable, cluster.Foreign, cluster.Gone:
+	default:
+		t.Fatalf("unknown access %q", s.Access)
+	}
+
 	if s.Access == cluster.Member {
 		s.ConfigDigest, s.TalosVersion, s.Schematic = "new", defaults.TalosVersion, defaults.Schematic
 	}
@@ -362,7 +400,7 @@ func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value
 
 	switch key {
 	case "stage":
-		s.Stage = cluster.Stage(value)
+		s.Stage = parseStage(t, value)
 	case "unmet":
 		s.Unmet = strings.Split(value, ",")
 	case "etcd":
@@ -388,6 +426,20 @@ func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value
 	default:
 		t.Fatalf("unknown field %q", key)
 	}
+}
+
+func parseStage(t *testing.T, value string) cluster.Stage {
+	t.Helper()
+
+	known := []cluster.Stage{
+		cluster.StageUnknown, cluster.StageMaintenance, cluster.StageBooting, cluster.StageRunning, cluster.StageInstalling,
+		cluster.StageRebooting, cluster.StageShuttingDown, cluster.StageResetting, cluster.StageUpgrading,
+	}
+	if !slices.Contains(known, cluster.Stage(value)) {
+		t.Fatalf("unknown stage %q", value)
+	}
+
+	return cluster.Stage(value)
 }
 
 func age(t *testing.T, text string) time.Duration {

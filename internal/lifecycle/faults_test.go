@@ -2,59 +2,90 @@ package lifecycle_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// TestFailAtEveryCall fails the n-th call of a create and of a teardown, for every
-// n: the end state is the same, with one bootstrap.
-func TestFailAtEveryCall(t *testing.T) {
+// TestCreateAndTeardown_survivesAFaultAtEveryChange lets every call that changes a machine go wrong, once in
+// every way, in a create and in a teardown: the end state is the same, with one bootstrap.
+func TestCreateAndTeardown_survivesAFaultAtEveryChange(t *testing.T) {
 	t.Parallel()
 
-	total := countCalls(t)
-	stride := strideOf(total, failPoints)
+	creates, teardowns := countChanges(t)
 
-	t.Logf("a create makes %d calls, every %d. fails", total, stride)
-
-	for n := 1; n <= total; n += stride {
-		for _, way := range inTurn(n/stride, []struct {
-			name  string
-			fault sim.Fault
-		}{
-			{"unavailable", sim.Fault{Code: codes.Unavailable, Message: "injected"}},
-			{"cut", sim.Fault{Cut: true}},
-			{"answer lost", sim.Fault{DropResponse: true}},
-		}) {
-			t.Run(fmt.Sprintf("%s at %d", way.name, n), func(t *testing.T) {
+	for n := range max(len(creates), len(teardowns)) {
+		for _, way := range disturbances() {
+			t.Run(fmt.Sprintf("%s at %d", way.name, n+1), func(t *testing.T) {
 				t.Parallel()
-				failOnce(t, n, way.fault)
+
+				s := newSite(t, 2, 1, sim.Options{})
+
+				if n < len(creates) {
+					way.disturb(s, creates[n], converge)
+				}
+
+				s.create()
+
+				if n < len(teardowns) {
+					way.disturb(s, teardowns[n], teardown)
+				}
+
+				s.teardown()
 			})
 		}
 	}
 }
 
-// failPoints bounds how many calls of a create are made to fail, and everyCall is the
-// setting with which all of them are (make testeverycall): that takes an hour.
-const (
-	failPoints = 10
-	everyCall  = "TALOSOP_TEST_EVERY_CALL"
-)
+// TestCreateAndTeardown_surviveReadsThatFail lets every tenth read fail in one way or the other.
+func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
+	t.Parallel()
 
-// strideOf is the distance between two calls that are made to fail.
-func strideOf(total, points int) int {
-	if os.Getenv(everyCall) != "" {
-		return 1
+	for name, fault := range map[string]sim.Fault{
+		"unavailable": {Code: codes.Unavailable, Message: "injected"},
+		"cut":         {Cut: true},
+		"answer lost": {DropResponse: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newSite(t, 2, 1, sim.Options{})
+			read := func(c sim.Call) bool { return !c.Mutates() && c.Seq%10 == 0 }
+
+			s.sim.SetOnCall(func(c sim.Call) error { return s.strike(c, read(c), fault) })
+			s.create()
+			s.teardown()
+
+			if len(s.sim.Calls()) < 20 {
+				t.Error("hardly any call was made")
+			}
+		})
+	}
+}
+
+// everyCall is the setting with which every point of every change goes wrong in every way
+// (make testeverycall): that takes an hour.
+const everyCall = "TALOSOP_TEST_EVERY_CALL"
+
+// some are points spread over all of them, at most so many; all of them with everyCall.
+func some(points []point, most int) []point {
+	if os.Getenv(everyCall) != "" || len(points) <= most {
+		return points
 	}
 
-	return max(1, total/points)
+	spread := make([]point, most)
+	for i := range spread {
+		spread[i] = points[i*len(points)/most]
+	}
+
+	return spread
 }
 
 // inTurn are the ways in which the i-th of the points is disturbed: one of them, each in its turn, or all of them with
@@ -67,116 +98,55 @@ func inTurn[T any](i int, ways []T) []T {
 	return ways[i%len(ways):][:1]
 }
 
-func countCalls(t *testing.T) int {
+// countChanges lists the calls of an undisturbed create that change machines, and those of its teardown.
+func countChanges(t *testing.T) (creates, teardowns []point) {
 	t.Helper()
 
 	s := newSite(t, 2, 1, sim.Options{})
 	s.create()
 
-	return len(s.sim.Calls())
+	creates = s.points()
+
+	s.sim.ForgetCalls()
+	s.teardown()
+
+	return creates, s.points()
 }
 
-func failOnce(t *testing.T, n int, fault sim.Fault) {
-	t.Helper()
+func converge(ctx context.Context, r *lifecycle.Runner, want cluster.Spec) error {
+	_, err := r.Converge(ctx, want)
 
-	s := newSite(t, 2, 1, sim.Options{})
+	return err
+}
 
-	s.inject(n, fault)
-	s.create()
-	s.inject(n, fault)
+func teardown(ctx context.Context, r *lifecycle.Runner, want cluster.Spec) error {
+	_, err := r.Teardown(ctx, want)
 
-	if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
-		t.Fatalf("teardown: %v", err)
+	return err
+}
+
+// teardown ends a site, and fails when a point that was to be struck was not.
+func (s *site) teardown() {
+	s.t.Helper()
+	defer s.expectStruck()
+
+	if _, err := s.runner().Teardown(bounded(s.t), s.want); err != nil {
+		s.t.Fatalf("teardown: %v", err)
 	}
 
 	s.isBlank()
 }
 
-// inject makes the n-th call from now on fail.
-func (s *site) inject(n int, fault sim.Fault) {
-	s.injectAt(n, fault, func(sim.Call) bool { return true })
-}
-
-// injectChange makes the n-th call from now on that changes a machine fail.
-func (s *site) injectChange(n int, fault sim.Fault) { s.injectAt(n, fault, sim.Call.Mutates) }
-
-func (s *site) injectAt(n int, fault sim.Fault, counts func(sim.Call) bool) {
-	var calls atomic.Int64
-
-	s.sim.SetOnCall(func(c sim.Call) error {
-		if !counts(c) || calls.Add(1) != int64(n) {
-			return nil
-		}
-
-		if fault.Code != codes.OK {
-			return status.Error(fault.Code, fault.Message)
-		}
-
+// strike makes a call fail.
+func (s *site) strike(c sim.Call, struck bool, fault sim.Fault) error {
+	switch {
+	case !struck:
+		return nil
+	case fault.Code != codes.OK:
+		return status.Error(fault.Code, fault.Message)
+	default:
 		s.sim.Machine(c.Machine).SetFault(fault)
 
 		return nil
-	})
-}
-
-// TestStopAtEveryCall interrupts a create at the n-th call, for every n, as a
-// killed process would be: nothing is remembered but what the machines are. A new
-// runner finishes.
-func TestStopAtEveryCall(t *testing.T) {
-	t.Parallel()
-
-	total := countCalls(t)
-	stride := strideOf(total, failPoints)
-
-	for n := 1; n <= total; n += stride {
-		t.Run(fmt.Sprintf("at %d", n), func(t *testing.T) {
-			t.Parallel()
-
-			s := newSite(t, 2, 1, sim.Options{})
-			s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Converge(ctx, s.want); return err })
-			s.create()
-
-			s.stopAt(n, func(ctx context.Context) error { _, err := s.runner().Teardown(ctx, s.want); return err })
-
-			if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
-				t.Fatalf("second teardown: %v", err)
-			}
-
-			s.isBlank()
-		})
 	}
-}
-
-// stopAt cancels a run at its n-th call; the call itself may take effect.
-func (s *site) stopAt(n int, run func(context.Context) error) {
-	s.t.Helper()
-	s.stopWhen(n, func(sim.Call) bool { return true }, run)
-}
-
-// stopAtChange cancels a run at its n-th call that changes a machine.
-func (s *site) stopAtChange(n int, run func(context.Context) error) {
-	s.t.Helper()
-	s.stopWhen(n, sim.Call.Mutates, run)
-}
-
-func (s *site) stopWhen(n int, counts func(sim.Call) bool, run func(context.Context) error) {
-	s.t.Helper()
-
-	ctx, stop := context.WithCancel(bounded(s.t))
-
-	var calls atomic.Int64
-
-	s.sim.SetOnCall(func(c sim.Call) error {
-		if counts(c) && calls.Add(1) == int64(n) {
-			stop()
-		}
-
-		return nil
-	})
-
-	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		s.t.Fatalf("stopped run: %v", err)
-	}
-
-	stop()
-	s.sim.SetOnCall(nil)
 }

@@ -412,23 +412,22 @@ func TestKubernetesUpgradesSurviveFailures(t *testing.T) {
 	counted := kubernetesSite(t, 2, 1, "v1.35.4")
 	upgrade(counted)
 
-	before := len(counted.changes())
+	counted.sim.ForgetCalls()
 	counted.converge()
 
 	// Two control planes with four components and two, three kubelets: what they are asked beside that is asked again.
-	total := len(counted.changes()) - before
-	stride := strideOf(total, changeFailPoints)
+	points := counted.points()
+	t.Logf("calls that change machines: %v", points)
 
-	t.Logf("an upgrade makes %d calls that change machines, every %d. fails", total, stride)
-
-	for n := 1; n <= total; n += stride {
-		for _, way := range inTurn(n/stride, disturbances((*site).injectChange, (*site).stopAtChange)) {
-			t.Run(fmt.Sprintf("%s at %d", way.name, n), func(t *testing.T) {
+	for i, at := range some(points, changeFailPoints) {
+		for _, way := range inTurn(i, disturbances()) {
+			t.Run(fmt.Sprintf("%s at %s", way.name, at), func(t *testing.T) {
 				t.Parallel()
 
 				s := kubernetesSite(t, 2, 1, "v1.35.4")
 				upgrade(s)
-				way.disturb(s, n)
+				s.sim.ForgetCalls()
+				way.disturb(s, at, converge)
 				s.converge()
 				s.runsKubernetes("v1.36.3")
 				s.settled()

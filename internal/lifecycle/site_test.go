@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // fleet hands the machines of package talos to the runner.
@@ -42,20 +43,33 @@ type site struct {
 	snapshot *held
 	// dial connects to the Talos API; directly where it is nil.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// served is told of every call of the Talos API once it was served; see site.kill.
+	served atomic.Pointer[func(sim.Call)]
+	// unstruck fails the test when the point that was to be disturbed was not.
+	unstruck func()
+	// boots is how often each machine had booted when a change began; see site.settles.
+	boots map[string]int
 }
 
 // newSite starts blank machines and describes a cluster of them.
 func newSite(t testing.TB, controlPlanes, workers int, opts sim.Options) *site {
 	t.Helper()
 
-	simulator := sim.ForTest(t, opts)
+	s := &site{t: t, bundle: testBundle(t), configs: map[string][]byte{}, policy: cluster.DefaultPolicy()}
 
-	endpoint, err := simulator.Endpoint()
+	opts.Observe = func(c sim.Call) {
+		if served := s.served.Load(); served != nil {
+			(*served)(c)
+		}
+	}
+
+	s.sim = sim.ForTest(t, opts)
+
+	endpoint, err := s.sim.Endpoint()
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	s := &site{t: t, sim: simulator, bundle: testBundle(t), configs: map[string][]byte{}, policy: cluster.DefaultPolicy()}
 	s.want = cluster.Spec{Name: "prod", Endpoint: endpoint, NodesBecomeReady: true}
 
 	s.add("cp", controlPlanes, cluster.ControlPlane)
@@ -124,6 +138,19 @@ func (s *site) renderFor(role cluster.Role, contract, version string, patches ..
 func (s *site) runner() *lifecycle.Runner {
 	s.t.Helper()
 
+	return s.runnerIn(nil)
+}
+
+// runnerIn is runner in a process that can be killed.
+func (s *site) runnerIn(p *process) *lifecycle.Runner {
+	s.t.Helper()
+
+	lock := kubernetes.LockOptions{Cluster: s.want.Endpoint, Name: s.t.Name()}
+	if p != nil {
+		// The runs of one process queue up for the lock. One that was killed stands in the Lease only.
+		lock.Cluster, lock.Duration = fmt.Sprintf("%s %p", s.want.Endpoint, p), killedLock
+	}
+
 	admin, err := s.bundle.TalosClient([]string{"os:admin"}, time.Hour)
 	if err != nil {
 		s.t.Fatal(err)
@@ -139,7 +166,7 @@ func (s *site) runner() *lifecycle.Runner {
 			return fields, err
 		},
 		Timeouts: patient(s.timeouts),
-		Dial:     s.dial,
+		Dial:     p.dialer(s.dial),
 		Restores: s.snapshot != nil,
 	})
 	if err != nil {
@@ -155,14 +182,14 @@ func (s *site) runner() *lifecycle.Runner {
 
 	nodes, err := kubernetes.New(kubernetes.Options{
 		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key, StaticPods: true,
-		Await: cmp.Or(s.await, time.Minute),
+		Await: cmp.Or(s.await, time.Minute), Dial: p.dialer(nil),
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
 	runner := &lifecycle.Runner{
-		Fleet: fleet{api}, Kubernetes: nodes, Lock: nodes.Lock(kubernetes.LockOptions{Cluster: s.want.Endpoint, Name: s.t.Name()}), Configs: s.configs,
+		Fleet: fleet{api}, Kubernetes: nodes, Lock: nodes.Lock(lock), Configs: s.configs,
 		Images: func(config []byte, images cluster.Images) ([]byte, error) {
 			return machineconfig.WithImages(config, named(images))
 		},
@@ -230,6 +257,7 @@ func (s *site) convergeUntil(seen func(message string, fields map[string]any) bo
 
 func (s *site) create() {
 	s.t.Helper()
+	defer s.expectStruck()
 
 	result, err := s.runner().Converge(bounded(s.t), s.want)
 	if err != nil {

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"sync"
 	"testing"
@@ -23,30 +24,98 @@ type mortal struct {
 	calls int
 	At    int
 	late  bool
+	gone  bool
+	conns []net.Conn
 	kill  context.CancelCauseFunc
+}
+
+// die ends the process. To everybody else that is the end of its connections: it cuts them off, and nothing that it does
+// from then on reaches anybody, such as what a run does that was only cancelled.
+func (m *mortal) die() error {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+
+	m.gone = true
+
+	for _, conn := range m.conns {
+		_ = conn.Close()
+	}
+
+	m.kill(errKilled)
+
+	return errKilled
+}
+
+func (m *mortal) dead() bool {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+
+	return m.gone
 }
 
 // call is what a call comes to.
 func (m *mortal) call(do func() error) error {
 	m.Mu.Lock()
 	m.calls++
-	dies, dead := m.calls == m.At, m.At > 0 && m.calls > m.At
+	dies := m.calls == m.At
 	m.Mu.Unlock()
 
-	if dead || dies && !m.late {
-		m.kill(errKilled)
-
+	switch {
+	case m.dead():
 		return errKilled
+	case dies && !m.late:
+		return m.die()
 	}
 
 	err := do()
 	if dies {
-		m.kill(errKilled)
-
-		return errKilled
+		return m.die()
 	}
 
 	return err
+}
+
+func (m *mortal) Observe(ctx context.Context, s workload.Spec) (workload.Observation, error) {
+	if m.dead() {
+		return workload.Observation{}, errKilled
+	}
+
+	return m.Host.Observe(ctx, s)
+}
+
+func (m *mortal) ExternalEndpoint(ctx context.Context, s workload.Spec) (string, error) {
+	if m.dead() {
+		return "", errKilled
+	}
+
+	return m.Host.ExternalEndpoint(ctx, s)
+}
+
+// Dial makes connections to the machines and to their Kubernetes, which end with the process.
+func (m *mortal) Dial(s workload.Spec) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := m.Host.Dial(s)
+
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+
+		m.Mu.Lock()
+		defer m.Mu.Unlock()
+
+		if m.gone {
+			return nil, errors.Join(errKilled, conn.Close())
+		}
+
+		m.conns = append(m.conns, conn)
+
+		return conn, nil
+	}
+}
+
+func (m *mortal) Wipe(ctx context.Context, s workload.Spec, machine string) error {
+	return m.call(func() error { return m.Host.Wipe(ctx, s, machine) })
 }
 
 func (m *mortal) Check(ctx context.Context, s workload.Spec) (found []preflight.Finding, err error) {

@@ -1,0 +1,284 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// point is a call that changes a machine, in a run that nothing disturbs: the n-th of a method on a machine.
+type point struct {
+	machine, method string
+	n               int
+}
+
+func (p point) String() string { return fmt.Sprintf("%s %s %d", p.method, p.machine, p.n) }
+
+// points are the calls that changed machines since the record of calls begins. Which machine leads etcd is
+// nobody's to say, so that the first handing over stands for all.
+func (s *site) points() []point {
+	var points []point
+
+	seen := map[point]int{}
+
+	for _, c := range s.sim.Calls() {
+		if !c.Mutates() || c.Code != codes.OK || !c.Done {
+			continue
+		}
+
+		p := point{machine: c.Machine, method: c.Method}
+		if c.Method == "EtcdForfeitLeadership" {
+			p.machine = ""
+		}
+
+		seen[p]++
+
+		if p.machine != "" || seen[p] == 1 {
+			points = append(points, point{p.machine, p.method, seen[p]})
+		}
+	}
+
+	return points
+}
+
+// counter finds the call of a point among those that come.
+func (p point) counter() func(sim.Call) bool {
+	var calls atomic.Int64
+
+	return func(c sim.Call) bool {
+		return c.Method == p.method && (p.machine == "" || c.Machine == p.machine) && calls.Add(1) == int64(p.n)
+	}
+}
+
+// runs is what a process does with a runner.
+type runs func(context.Context, *lifecycle.Runner, cluster.Spec) error
+
+// disturbance is a way in which a run goes wrong at a point. A fault strikes the next run, and the end of
+// the process ends one of its own.
+type disturbance struct {
+	name    string
+	disturb func(s *site, at point, run runs)
+}
+
+// disturbances are an answer that says no, a connection that is cut, an answer that is lost, and the end of the
+// process before the call is served and after it.
+func disturbances() []disturbance {
+	fault := func(f sim.Fault) func(*site, point, runs) {
+		return func(s *site, at point, _ runs) { s.inject(at, f) }
+	}
+
+	return []disturbance{
+		{"unavailable", fault(sim.Fault{Code: codes.Unavailable, Message: "injected"})},
+		{"killed before", func(s *site, at point, run runs) { s.kill(at, false, run) }},
+		{"answer lost", fault(sim.Fault{DropResponse: true})},
+		{"killed after", func(s *site, at point, run runs) { s.kill(at, true, run) }},
+		{"cut", fault(sim.Fault{Cut: true})},
+	}
+}
+
+// inject makes the call of a point fail. The test fails when there is none until the next call of inject or
+// kill, or its end.
+func (s *site) inject(at point, fault sim.Fault) {
+	s.t.Helper()
+	s.expectStruck()
+
+	var struck atomic.Bool
+
+	is := at.counter()
+
+	s.sim.SetOnCall(func(c sim.Call) error {
+		if !is(c) {
+			return nil
+		}
+
+		struck.Store(true)
+
+		return s.strike(c, true, fault)
+	})
+
+	s.unstruck = func() {
+		if !struck.Load() {
+			s.t.Errorf("%s was never called, so that nothing was struck", at)
+		}
+	}
+}
+
+// expectStruck checks that the last point was struck.
+func (s *site) expectStruck() {
+	s.t.Helper()
+
+	if s.unstruck != nil {
+		s.unstruck()
+	}
+
+	s.unstruck = nil
+}
+
+// kill runs something in a process that is killed at the call of a point, before the machine serves it or
+// after that: then its connections are gone, no other call of it reaches anybody, and the Lease that it
+// holds stays as it is. What is left of it is not waited for.
+func (s *site) kill(at point, served bool, run runs) {
+	s.t.Helper()
+	s.expectStruck()
+
+	var (
+		p       = &process{conns: map[net.Conn]bool{}}
+		reached = make(chan struct{})
+		ended   = make(chan error, 1)
+		target  atomic.Int64
+	)
+
+	ctx, cancel := context.WithCancel(bounded(s.t))
+	is := at.counter()
+	strike := func() {
+		p.kill()
+		cancel()
+		close(reached)
+	}
+
+	s.sim.SetOnCall(func(c sim.Call) error {
+		switch {
+		case p.killed():
+			return status.Error(codes.Unavailable, "the process is gone")
+		case !is(c):
+			return nil
+		case served:
+			target.Store(int64(c.Seq))
+
+			return nil
+		default:
+			strike()
+
+			return status.Error(codes.Unavailable, "the process is gone")
+		}
+	})
+
+	after := func(c sim.Call) {
+		if served && int64(c.Seq) == target.Load() {
+			strike()
+		}
+	}
+	s.served.Store(&after)
+
+	doomed := s.runnerIn(p)
+	progress := doomed.Progress
+
+	doomed.Progress = func(message string, fields map[string]any) {
+		if !p.killed() {
+			progress(message, fields)
+		}
+	}
+
+	want := s.want // what is recorded later is none of its business
+	want.Machines, want.Removed = slices.Clone(want.Machines), slices.Clone(want.Removed)
+
+	go func() { ended <- run(ctx, doomed, want) }()
+
+	select {
+	case <-reached:
+	case err := <-ended:
+		s.t.Fatalf("the run ended before %s: %v", at, err)
+	}
+
+	s.served.Store(nil)
+	s.sim.SetOnCall(nil)
+	s.t.Cleanup(func() { <-ended })
+}
+
+// killedLock is how long the Lease of a process that was killed keeps others out.
+const killedLock = 2 * time.Second
+
+// process is one that can be killed: what it says from then on reaches nobody. A nil process lives on.
+type process struct {
+	mu    sync.Mutex
+	dead  bool
+	conns map[net.Conn]bool
+}
+
+var errKilled = errors.New("the process was killed")
+
+func (p *process) killed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.dead
+}
+
+func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.dead = true
+
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dialer makes the connections of the process.
+func (p *process) dialer(dial dialer) dialer {
+	if p == nil {
+		return dial
+	}
+
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if p.killed() {
+			return nil, errKilled
+		}
+
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+
+		p.mu.Lock()
+		defer p.mu.Unlock()
+
+		if p.dead {
+			_ = conn.Close()
+
+			return nil, errKilled
+		}
+
+		p.conns[conn] = true
+
+		return conn, nil
+	}
+}
+
+// A point that no call comes to is told, so that no test passes that disturbed nothing.
+func TestKill_needsItsPoint(t *testing.T) {
+	t.Parallel()
+
+	is := point{machine: "cp-1", method: "Reboot", n: 2}.counter()
+	calls := []sim.Call{{Machine: "cp-1", Method: "Get"}, {Machine: "cp-1", Method: "Reboot"}, {Machine: "cp-2", Method: "Reboot"}}
+
+	for _, c := range calls {
+		if is(c) {
+			t.Errorf("%s is taken for the second reboot of cp-1", c)
+		}
+	}
+
+	if !is(calls[1]) {
+		t.Error("the second reboot of cp-1 is not found")
+	}
+}
