@@ -633,6 +633,14 @@ func TestAlarmHoldsTheRollout(t *testing.T) {
 	if got := s.rebooted(); len(got) > 0 {
 		t.Errorf("rebooted %v in spite of the alarm", got)
 	}
+
+	if err := s.sim.Machine("cp-2").DisarmEtcdAlarms(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+
+	s.converge()
+	s.runsEverywhere(newerTalos)
+	s.schedulable()
 }
 
 // TestForeignCordonStays upgrades a worker whose node somebody cordoned: it stays so.

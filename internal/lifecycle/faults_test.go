@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -44,7 +45,8 @@ func TestCreateAndTeardown_survivesAFaultAtEveryChange(t *testing.T) {
 	}
 }
 
-// TestCreateAndTeardown_surviveReadsThatFail lets every tenth read fail in one way or the other.
+// TestCreateAndTeardown_surviveReadsThatFail lets one read of thirty fail in one way or the other, in no rhythm
+// that a step could keep.
 func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
 	t.Parallel()
 
@@ -57,7 +59,9 @@ func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
 			t.Parallel()
 
 			s := newSite(t, 2, 1, sim.Options{})
-			read := func(c sim.Call) bool { return !c.Mutates() && c.Seq%10 == 0 }
+			s.timeouts.Settle = impatience
+
+			read := func(c sim.Call) bool { return !c.Mutates() && (uint32(c.Seq)*2654435761)>>16%30 == 0 } //nolint:gosec // a hash
 
 			s.sim.SetOnCall(func(c sim.Call) error { return s.strike(c, read(c), fault) })
 			s.create()
@@ -74,18 +78,27 @@ func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
 // (make testeverycall): that takes an hour.
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
-// some are points spread over all of them, at most so many; all of them with everyCall.
+// some are points of all of them, at most so many, with one of each method among them; all with everyCall.
 func some(points []point, most int) []point {
 	if os.Getenv(everyCall) != "" || len(points) <= most {
 		return points
 	}
 
-	spread := make([]point, most)
-	for i := range spread {
-		spread[i] = points[i*len(points)/most]
+	var firsts, others []point
+
+	for _, p := range points {
+		if slices.ContainsFunc(firsts, func(f point) bool { return f.method == p.method }) {
+			others = append(others, p)
+		} else {
+			firsts = append(firsts, p)
+		}
 	}
 
-	return spread
+	for i, free := 0, most-len(firsts); i < free; i++ {
+		firsts = append(firsts, others[len(others)-1-i*len(others)/free])
+	}
+
+	return firsts
 }
 
 // inTurn are the ways in which the i-th of the points is disturbed: one of them, each in its turn, or all of them with

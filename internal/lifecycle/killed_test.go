@@ -89,11 +89,16 @@ func disturbances() []disturbance {
 	}
 }
 
+// impatience bounds the wait for what a call that was struck did or did not do.
+const impatience = 3 * time.Second
+
 // inject makes the call of a point fail. The test fails when there is none until the next call of inject or
 // kill, or its end.
 func (s *site) inject(at point, fault sim.Fault) {
 	s.t.Helper()
 	s.expectStruck()
+
+	s.timeouts.Settle = impatience
 
 	var struck atomic.Bool
 

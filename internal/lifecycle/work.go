@@ -237,11 +237,27 @@ func (w *work) news(ctx context.Context, interval time.Duration, watch *observer
 	case <-timer.C:
 		return nil
 	case end := <-w.ended:
-		return w.settle(end, watch)
+		return w.settleAll(end, watch)
 	case a := <-w.turnstile.acquired:
 		return w.turnstile.take(a)
 	case <-w.turnstile.lost:
 		return wait.Permanent(ErrLockLost)
+	}
+}
+
+// settleAll takes note of a step that ended, and of all others that have: the next observation
+// asks every machine, and is made once for all of them.
+func (w *work) settleAll(end outcome, watch *observer) error {
+	for {
+		if err := w.settle(end, watch); err != nil {
+			return err
+		}
+
+		select {
+		case end = <-w.ended:
+		default:
+			return nil
+		}
 	}
 }
 

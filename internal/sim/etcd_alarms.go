@@ -35,6 +35,20 @@ func (m *Machine) RaiseEtcdAlarm(ctx context.Context, alarm EtcdAlarm) error {
 	return nil
 }
 
+// DisarmEtcdAlarms ends the alarms of all members, as a client does through the machine.
+func (m *Machine) DisarmEtcdAlarms(ctx context.Context) error {
+	node, err := m.member()
+	if err == nil {
+		_, err = node.disarm(ctx)
+	}
+
+	if err != nil {
+		return fmt.Errorf("disarm etcd alarms through %s: %w", m.name, err)
+	}
+
+	return nil
+}
+
 // EtcdAlarmList lists the alarms of all members through the local one.
 func (a *api) EtcdAlarmList(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdAlarmListResponse, error) {
 	if err := a.b.onControlPlane("etcd alarm list"); err != nil {
