@@ -27,7 +27,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		have.Machines[m.Name] = s
 
 		switch {
-		case s.Access == Member && (s.Stage == StageRunning || want.Bootstrapped || !want.Founds()):
+		case s.Access == Member && (s.Stage == StageRunning || want.Bootstrapped || !want.OwnsBootstrap()):
 			settle(want, &have, m) // a boot that was seen comes to its end
 		case s.Access != Member:
 			leaveBehind(&have, m)
@@ -35,9 +35,9 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	}
 
 	lost, _ := quorumLost(want, recorded)
-	lives := (want.Bootstrapped || !want.Founds()) && len(lost) == 0
+	lives := (want.Bootstrapped || !want.OwnsBootstrap()) && len(lost) == 0
 
-	for _, m := range want.Beside {
+	for _, m := range want.OtherControlPlanes {
 		have.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance}
 
 		if lives {
@@ -73,7 +73,7 @@ func lostOnRecord(want Spec, recorded map[string]MachineState) bool {
 		return s.Access == Member && (s.Stage == StageRunning || restoredAnew(want, s))
 	}
 
-	return want.RestoreFrom != "" && want.Founds() && want.Bootstrapped && !slices.ContainsFunc(want.everyControlPlane(), runs)
+	return want.RestoreFrom != "" && want.OwnsBootstrap() && want.Bootstrapped && !slices.ContainsFunc(want.everyControlPlane(), runs)
 }
 
 // assumeLost is Assume for that: nobody answers for etcd and Kubernetes, and workers go on as

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// TestForecastIsWhatHappens compares what is foretold of a change with what is done, on
+// TestForecastIsWhatHappens compares what is forecast of a change with what is done, on
 // clusters of the model in which nothing is wrong and nothing goes wrong: upgrades,
 // reboots and removals are the same, however differently they interleave.
 func TestForecastIsWhatHappens(t *testing.T) {
@@ -40,10 +40,10 @@ func TestForecastIsWhatHappens(t *testing.T) {
 		watch.observe() // members that the spec does not own are asked the second time
 
 		steps, last := cluster.Forecast(run.want, watch.observe(), run.policy)
-		foretold := texts(steps)
+		forecast := texts(steps)
 
 		if !last.Done() {
-			t.Fatalf("seed %d: after everything that is foretold, there still is:\n%s\n%s", seed, render(last), run)
+			t.Fatalf("seed %d: after everything that is forecast, there still is:\n%s\n%s", seed, render(last), run)
 		}
 
 		if end := run.run(); end != "done" {
@@ -51,8 +51,8 @@ func TestForecastIsWhatHappens(t *testing.T) {
 		}
 
 		done := texts(slices.DeleteFunc(run.done, waitsOnly))
-		if !slices.Equal(foretold, done) {
-			t.Fatalf("seed %d: foretold\n%s\ndone\n%s\n%s", seed, strings.Join(foretold, "\n"), strings.Join(done, "\n"), run)
+		if !slices.Equal(forecast, done) {
+			t.Fatalf("seed %d: forecast\n%s\ndone\n%s\n%s", seed, strings.Join(forecast, "\n"), strings.Join(done, "\n"), run)
 		}
 	}
 

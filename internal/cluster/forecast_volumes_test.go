@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// TestForecastOfLostVolumes foretells, from what a state recorded, that volumes are replaced as long as etcd has a quorum without them, and
+// TestForecastOfLostVolumes forecasts, from what a state recorded, that volumes are replaced as long as etcd has a quorum without them, and
 // refuses what cannot come to an end, unless a snapshot is there.
 func TestForecastOfLostVolumes(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestForecastOfLostVolumes(t *testing.T) {
 			}
 		}
 
-		foretells(t, name, want, recorded, test.first, test.refused)
+		checkForecast(t, name, want, recorded, test.first, test.refused)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestForecastOfLostVolumesWhileGrowing(t *testing.T) {
 			if i < len(test.recorded) {
 				recorded[m.Name] = test.recorded[i]
 			} else if test.beside {
-				want.Beside = append(want.Beside, m)
+				want.OtherControlPlanes = append(want.OtherControlPlanes, m)
 
 				continue
 			}
@@ -89,12 +89,12 @@ func TestForecastOfLostVolumesWhileGrowing(t *testing.T) {
 			want.Machines = append(want.Machines, m)
 		}
 
-		foretells(t, name, want, recorded, test.first, test.refused)
+		checkForecast(t, name, want, recorded, test.first, test.refused)
 	}
 }
 
-// foretells is a forecast from what is recorded that begins with a step and comes to an end, or one that has no step and is refused.
-func foretells(t *testing.T, name string, want cluster.Spec, recorded map[string]cluster.MachineState, first, refused string) {
+// checkForecast is a forecast from what is recorded that begins with a step and comes to an end, or one that has no step and is refused.
+func checkForecast(t *testing.T, name string, want cluster.Spec, recorded map[string]cluster.MachineState, first, refused string) {
 	t.Helper()
 
 	steps, last := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())

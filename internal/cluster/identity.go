@@ -59,7 +59,7 @@ func Mismatches(want Spec, have Snapshot) []Mismatch {
 
 	names := namesByUUID(want, have)
 
-	for _, m := range slices.Concat(want.all(), want.Removed, want.Beside) {
+	for _, m := range slices.Concat(want.all(), want.Removed, want.OtherControlPlanes) {
 		s := have.Machines[m.Name]
 
 		switch {

@@ -216,7 +216,7 @@ func TestForecastOfPods(t *testing.T) {
 	steps, last := cluster.Forecast(want, cluster.Assume(want, map[string]cluster.MachineState{"cp-0": runs, "cp-1": runs, "cp-2": runs, "cp-3": runs}), cluster.DefaultPolicy())
 
 	got := texts(steps)
-	foretold := texts([]cluster.Step{
+	forecast := texts([]cluster.Step{
 		cluster.ApplyConfig{Machine: "worker-0", Role: cluster.Worker, Access: cluster.Maintenance, TalosVersion: "v1.13.0", Container: true},
 		cluster.Upgrade{Machine: "cp-1", Container: true, Replace: "memory 2Gi -> 4Gi", Evacuation: cluster.Evacuation{Drain: true}},
 		cluster.Uncordon{Machine: "cp-1", Node: "cp-1"},
@@ -225,7 +225,7 @@ func TestForecastOfPods(t *testing.T) {
 		cluster.DeleteNode{Machine: "cp-3", Node: "cp-3"},
 	})
 
-	if !slices.Equal(got, foretold) || !last.Done() {
-		t.Errorf("foretold %q, want %q; left:\n%s", got, foretold, render(last))
+	if !slices.Equal(got, forecast) || !last.Done() {
+		t.Errorf("forecast %q, want %q; left:\n%s", got, forecast, render(last))
 	}
 }

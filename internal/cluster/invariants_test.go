@@ -108,7 +108,7 @@ func configInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decisi
 // bootstrapInvariants is item 1 of what must never happen: a bootstrap needs
 // every control plane to be provably without etcd data.
 func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
-	bootstraps := slices.DeleteFunc(slices.Clone(d.Steps), func(s cluster.Step) bool { return !cluster.Founding(s) })
+	bootstraps := slices.DeleteFunc(slices.Clone(d.Steps), func(s cluster.Step) bool { return !cluster.BeginsEtcd(s) })
 	if len(bootstraps) == 0 {
 		return nil
 	}

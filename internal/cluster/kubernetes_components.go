@@ -96,7 +96,7 @@ func (u kubernetesUpgrade) version(m Machine, c Component) (version string, know
 }
 
 // runs reports whether Kubernetes shows a component with its image, or any where Talos
-// chooses it. kube-proxy runs elsewhere, and where nobody looked the configuration is taken at
+// chooses it. kube-proxy runs elsewhere, and where nobody asked the configuration is taken at
 // its word.
 func (u kubernetesUpgrade) runs(m Machine, c Component, image string) bool {
 	node, ok := u.have.NodeOf(m)

@@ -53,7 +53,7 @@ func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
 }
 
 // kubeletsSkewed names an API server that is older than what the kubelet of a worker is to
-// become. Where the control planes are the spec's own they went first, and those beside,
+// become. Where the control planes are the spec's own they went first, and those of other resources,
 // which may wait for this resource, are not waited for.
 func (u kubernetesUpgrade) kubeletsSkewed(m Machine) string {
 	to, known := ImageVersion(u.image(m, Kubelet))

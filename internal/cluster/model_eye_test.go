@@ -35,7 +35,7 @@ func (e *eye) observe() cluster.Snapshot {
 	have := cluster.Snapshot{Time: e.site.now, Machines: map[string]cluster.MachineState{}, Peers: map[string]cluster.MachineState{}}
 
 	for _, m := range e.machines() {
-		e.look(m)
+		e.ask(m)
 		have.Machines[m.Name] = e.states[m.Name]
 	}
 
@@ -77,8 +77,8 @@ func (e *eye) observe() cluster.Snapshot {
 	return have
 }
 
-// look asks one machine.
-func (e *eye) look(m cluster.Machine) {
+// ask asks one machine.
+func (e *eye) ask(m cluster.Machine) {
 	old := e.states[m.Name]
 	if old.Busy != "" {
 		return

@@ -147,7 +147,7 @@ func (s *site) tickKubernetes() (moved bool) {
 	return moved
 }
 
-// Patience with a component, in rounds.
+// How long a component is waited for, in rounds.
 const awaited = 12
 
 // upgradeComponent is the step as lifecycle carries it out: another image in the

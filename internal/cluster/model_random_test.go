@@ -168,7 +168,7 @@ func (t *trial) randomCluster() {
 		t.live(b)
 
 		if listed {
-			t.want.Beside = append(t.want.Beside, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: b.addr})
+			t.want.OtherControlPlanes = append(t.want.OtherControlPlanes, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: b.addr})
 			t.meant[name] = b
 		}
 	}

@@ -18,7 +18,7 @@ func PhaseOf(want Spec, have Snapshot) Phase {
 	settled := true
 
 	for _, m := range want.all() {
-		if Unsettled(want, have, m) != "" {
+		if NotReady(want, have, m) != "" {
 			settled = false
 
 			break
@@ -28,7 +28,7 @@ func PhaseOf(want Spec, have Snapshot) Phase {
 	switch {
 	case settled:
 		return Ready
-	case want.Founds() && len(have.Etcd.Members) > 0, !want.Founds() && anyMember(want, have):
+	case want.OwnsBootstrap() && len(have.Etcd.Members) > 0, !want.OwnsBootstrap() && anyMember(want, have):
 		return Joining
 	case anyMember(want, have):
 		return Bootstrapping

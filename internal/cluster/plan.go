@@ -52,12 +52,12 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	planMeta(want, have, d)
 	planRemovals(want, have, p, d)
 	planKubernetes(want, have, p, d)
-	holdUntilSettled(want, have, d)
+	holdUntilReady(want, have, d)
 }
 
-// holdUntilSettled lists what is still on its way. Machines that something else
+// holdUntilReady lists what is still on its way. Machines that something else
 // already holds, or that are about to act, are not named twice.
-func holdUntilSettled(want Spec, have Snapshot, d *Decision) {
+func holdUntilReady(want Spec, have Snapshot, d *Decision) {
 	if etcdExpected(want) && len(d.Steps) == 0 && !have.Etcd.Known {
 		d.hold("", "etcd does not answer yet%s", because(have.Etcd.Cause))
 	}
@@ -67,7 +67,7 @@ func holdUntilSettled(want Spec, have Snapshot, d *Decision) {
 			continue
 		}
 
-		if reason := Unsettled(want, have, m); reason != "" {
+		if reason := NotReady(want, have, m); reason != "" {
 			d.hold(m.Name, "%s", reason)
 		} else if at := have.Machines[m.Name].FoundAt; at != "" {
 			// It works. But the next run would look for it at the new address alone.
@@ -90,9 +90,9 @@ func (d *Decision) concerns(machine string) bool {
 
 func etcdExpected(want Spec) bool { return want.OwnsControlPlane() }
 
-// Unsettled says what a machine that answers still lacks to count as a working
+// NotReady says what a machine that answers still lacks to count as a working
 // part of its cluster; empty when it lacks nothing.
-func Unsettled(want Spec, have Snapshot, m Machine) string {
+func NotReady(want Spec, have Snapshot, m Machine) string {
 	s := have.Machines[m.Name]
 
 	switch {
@@ -111,15 +111,15 @@ func Unsettled(want Spec, have Snapshot, m Machine) string {
 	}
 
 	if m.Role == ControlPlane {
-		if reason := unsettledMember(have, m); reason != "" {
+		if reason := memberNotReady(have, m); reason != "" {
 			return reason
 		}
 	}
 
-	return unsettledNode(want, have, m)
+	return nodeNotReady(want, have, m)
 }
 
-func unsettledMember(have Snapshot, m Machine) string {
+func memberNotReady(have Snapshot, m Machine) string {
 	if !have.Etcd.Known {
 		return "waits for etcd" + because(have.Etcd.Cause)
 	}
@@ -136,11 +136,11 @@ func unsettledMember(have Snapshot, m Machine) string {
 	}
 }
 
-// unsettledNode asks for the Kubernetes node and for Talos's own readiness. With
+// nodeNotReady asks for the Kubernetes node and for Talos's own readiness. With
 // no CNI both wait for a network that somebody else brings: the node has to be
 // registered, and nodeReady is the one condition that may be unmet
 // (Talos 1.13 checks time, network, services, staticPods and nodeReady).
-func unsettledNode(want Spec, have Snapshot, m Machine) string {
+func nodeNotReady(want Spec, have Snapshot, m Machine) string {
 	s := have.Machines[m.Name]
 
 	if !have.Kubernetes.Reachable {

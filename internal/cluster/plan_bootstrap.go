@@ -6,7 +6,7 @@ import "slices"
 // none of the machines has any more. Only a restore can bring its data back, when
 // it is asked for; a second bootstrap would put an empty cluster in its place.
 func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
-	if !want.Bootstrapped || !want.Founds() || want.RestoreFrom != "" {
+	if !want.Bootstrapped || !want.OwnsBootstrap() || want.RestoreFrom != "" {
 		return
 	}
 
@@ -26,7 +26,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 // there, and who asks for it means to go back. An etcd that began as a restored snapshot,
 // other than the one on record, is what an interrupted run made.
 func refuseRestore(want Spec, have Snapshot, d *Decision) {
-	if want.RestoreFrom == "" || !want.Founds() {
+	if want.RestoreFrom == "" || !want.OwnsBootstrap() {
 		return
 	}
 
@@ -60,7 +60,7 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 // it says so itself, or this run saw it in maintenance mode. Those of other resources
 // count too, and nodes in Kubernetes prove an etcd that nobody listed.
 func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
-	if !want.Founds() || want.Bootstrapped && want.RestoreFrom == "" || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
+	if !want.OwnsBootstrap() || want.Bootstrapped && want.RestoreFrom == "" || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
 		return
 	}
 
@@ -91,11 +91,11 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 			return // it is held already, and nobody else's turn comes meanwhile
 		case readyForBootstrap(s):
 			if !d.concerns(m.Name) {
-				d.step(founding(want, m))
+				d.step(beginEtcd(want, m))
 			}
 
 			return
-		case s.BootstrapSent || have.Time.Sub(s.Since) <= p.BootPatience:
+		case s.BootstrapSent || have.Time.Sub(s.Since) <= p.BootTimeout:
 			d.holdOnce(m.Name, stageOf(s), "etcd is bootstrapped here once it is up")
 
 			return
@@ -105,7 +105,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 
 // AwaitsRestore reports whether etcd has yet to begin with the snapshot that is wanted.
 func AwaitsRestore(want Spec, have Snapshot) bool {
-	if want.RestoreFrom == "" || !want.Founds() || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
+	if want.RestoreFrom == "" || !want.OwnsBootstrap() || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
 		return false
 	}
 
@@ -117,8 +117,8 @@ func restoredAnew(want Spec, s MachineState) bool {
 	return s.BootstrapSent || !s.RestoredAt.IsZero() && !s.RestoredAt.Equal(want.RestoredAt)
 }
 
-// founding is the step with which etcd begins on a machine.
-func founding(want Spec, m Machine) Step {
+// beginEtcd is the step with which etcd begins on a machine.
+func beginEtcd(want Spec, m Machine) Step {
 	if want.RestoreFrom != "" {
 		return Restore{Machine: m.Name, From: want.RestoreFrom}
 	}

@@ -93,10 +93,10 @@ func evacuation(have Snapshot, m Machine, p Policy) Evacuation {
 	return e
 }
 
-// outOfService says why a machine does not do its part: it is unsettled, or talosop
+// outOfService says why a machine does not do its part: it is not ready, or talosop
 // cordoned its node. Empty when it does.
 func outOfService(want Spec, have Snapshot, m Machine) string {
-	if reason := Unsettled(want, have, m); reason != "" {
+	if reason := NotReady(want, have, m); reason != "" {
 		return reason
 	}
 
@@ -118,7 +118,7 @@ func planChanges(want Spec, have Snapshot, p Policy, d *Decision) {
 func planUncordons(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.all() {
 		node, ok := have.NodeOf(m)
-		if ok && node.Cordoned && !d.concerns(m.Name) && Unsettled(want, have, m) == "" {
+		if ok && node.Cordoned && !d.concerns(m.Name) && NotReady(want, have, m) == "" {
 			d.step(Uncordon{Machine: m.Name, Node: node.Name})
 		}
 	}
@@ -221,10 +221,10 @@ func (r rollout) inTransit(m Machine, change Step) string {
 	switch {
 	case s.inSequence():
 		return "it is " + string(s.Stage)
-	case upgrade && s.Stage == StageBooting && r.have.Time.Sub(s.Since) <= r.policy.BootPatience:
+	case upgrade && s.Stage == StageBooting && r.have.Time.Sub(s.Since) <= r.policy.BootTimeout:
 		return "it is booting"
-	case s.RebootedFrom != "" && Unsettled(r.want, r.have, m) != "":
-		return "it was rebooted and " + Unsettled(r.want, r.have, m)
+	case s.RebootedFrom != "" && NotReady(r.want, r.have, m) != "":
+		return "it was rebooted and " + NotReady(r.want, r.have, m)
 	default:
 		return ""
 	}
@@ -232,7 +232,7 @@ func (r rollout) inTransit(m Machine, change Step) string {
 
 // hasEtcd reports whether there is a cluster that a change could harm.
 func hasEtcd(want Spec, have Snapshot) bool {
-	return want.Bootstrapped || !want.Founds() || len(have.Etcd.Members) > 0 || len(have.Kubernetes.Nodes) > 0 ||
+	return want.Bootstrapped || !want.OwnsBootstrap() || len(have.Etcd.Members) > 0 || len(have.Kubernetes.Nodes) > 0 ||
 		slices.ContainsFunc(want.sorted(ControlPlane), func(m Machine) bool {
 			s := have.Machines[m.Name]
 
@@ -256,7 +256,7 @@ func (r rollout) turn() (turn, wait string) {
 	for _, m := range want.sorted(ControlPlane) {
 		change, later := r.changeOf(m)
 		changes := change != nil && later == ""
-		reason := Unsettled(want, have, m)
+		reason := NotReady(want, have, m)
 
 		switch {
 		case changes && reason != "" && have.Machines[m.Name].EtcdDown():

@@ -59,7 +59,7 @@ func Ends(want Spec, have Snapshot, p Policy) bool {
 
 	// Where nobody is known beside it, a machine with data is only the last one once
 	// nobody has answered for long enough.
-	if !have.Etcd.Known && othersGone(want, have) && (silent || empty || len(want.Beside) > 0) {
+	if !have.Etcd.Known && othersGone(want, have) && (silent || empty || len(want.OtherControlPlanes) > 0) {
 		return true
 	}
 
@@ -79,7 +79,7 @@ func othersInEtcd(want Spec, have Snapshot) bool {
 
 // othersGone is true when all other control planes are known and hold no data of etcd.
 func othersGone(want Spec, have Snapshot) bool {
-	return want.Beside != nil && !slices.ContainsFunc(want.Beside, func(m Machine) bool {
+	return want.OtherControlPlanes != nil && !slices.ContainsFunc(want.OtherControlPlanes, func(m Machine) bool {
 		s := have.Machines[m.Name]
 
 		return s.Access != Foreign && mayHoldEtcd(s) != ""

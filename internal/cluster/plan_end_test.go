@@ -61,7 +61,7 @@ func TestRemovalNeverTakesAVote(t *testing.T) {
 			continue
 		}
 
-		want := cluster.Spec{Joins: true, Bootstrapped: true, Removed: planes[:1], Beside: planes[1:]}
+		want := cluster.Spec{Joins: true, Bootstrapped: true, Removed: planes[:1], OtherControlPlanes: planes[1:]}
 
 		for _, step := range cluster.PlanRemoval(want, have, cluster.DefaultPolicy()).Steps {
 			if _, reset := step.(cluster.Reset); !reset {

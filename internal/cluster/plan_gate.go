@@ -64,8 +64,8 @@ func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
 			return other.Name + " " + memberMoved(have, other)
 		case s.goingDown() || s.RebootedFrom != "" && s.Access != Member:
 			return other.Name + " was rebooted and is not back" + because(s.Cause)
-		case s.RebootedFrom != "" && Unsettled(want, have, other) != "":
-			return other.Name + " was rebooted and " + Unsettled(want, have, other)
+		case s.RebootedFrom != "" && NotReady(want, have, other) != "":
+			return other.Name + " was rebooted and " + NotReady(want, have, other)
 		case s.Access == Member && s.inSequence():
 			return fmt.Sprintf("%s is %s", other.Name, s.Stage)
 		case (s.Access == Unreachable || s.Stage == StageBooting) && have.Time.Sub(s.Since) <= p.DeadAfter:

@@ -77,7 +77,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 // its API may just be away for a moment: a kubelet that is newer cannot go back. None runs
 // while etcd has yet to begin with a snapshot.
 func versionUnknown(want Spec, have Snapshot, p Policy) bool {
-	away := !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() && have.Time.Sub(have.Kubernetes.Since) <= p.BootPatience
+	away := !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() && have.Time.Sub(have.Kubernetes.Since) <= p.BootTimeout
 
 	return away && want.Bootstrapped && !AwaitsRestore(want, have) && want.Kubernetes.Version != "" && KubernetesRunning(want, have) == ""
 }

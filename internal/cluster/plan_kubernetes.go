@@ -16,7 +16,7 @@ import (
 // cluster, where waiting for other resources cannot last for ever: API servers are at most one
 // minor version apart, and no kubelet of a worker is newer than any of them, or more than three
 // minor versions older (Kubernetes version skew policy). With KubePrism the components of a
-// control plane may talk to any API server (Talos 1.13, secrets/root.go), and those beside may
+// control plane may talk to any API server (Talos 1.13, secrets/root.go), and those of other resources may
 // be of resources that wait for this one; so only the spec's own API servers all go before its
 // controller managers, schedulers and kubelets, as kubeadm goes from one control plane to the
 // next.
@@ -304,7 +304,7 @@ func (u kubernetesUpgrade) beyondCure(m Machine) string {
 	case s.Stage != StageRunning:
 		return fmt.Sprintf("is %s", s.Stage)
 	case m.Role == ControlPlane:
-		return unsettledMember(u.have, m)
+		return memberNotReady(u.have, m)
 	default:
 		return ""
 	}

@@ -89,7 +89,7 @@ func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 		case s.Access == Unreachable || s.Access == Unobserved:
 			return other.Name + " does not answer" + because(s.Cause)
 		case guarded && other.Role == ControlPlane:
-			if reason := Unsettled(want, have, other); reason != "" {
+			if reason := NotReady(want, have, other); reason != "" {
 				return other.Name + ": " + reason
 			}
 		}

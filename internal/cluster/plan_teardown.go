@@ -109,7 +109,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 		return fmt.Sprintf("answers as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
 	case m.hasOtherRole(s):
 		return fmt.Sprintf("answers as a %s, expected a %s", s.Role, m.Role)
-	case s.Access == Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.ResetPatience:
+	case s.Access == Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.ResetTimeout:
 		return "was reset and did not come back" + because(s.Cause)
 	case !m.Container && silentFor(have, m, p):
 		return "does not answer" + because(s.Cause)

@@ -64,7 +64,7 @@ func (r *rollout) findHops() {
 		}
 
 		if done := s.Upgraded.Version; done != "" {
-			if reason := Unsettled(r.want, r.have, m); reason != "" {
+			if reason := NotReady(r.want, r.have, m); reason != "" {
 				until := m.Name + " works with " + done + because(reason)
 				r.reach(done, false, until)
 				r.reach(done, true, until)
@@ -72,7 +72,7 @@ func (r *rollout) findHops() {
 		}
 
 		// Nobody knows whose reboot this is: an earlier run may have begun it.
-		if release, ok := nextRelease(m, s.TalosVersion); s.Stage == StageBooting && ok && release.Version != s.TalosVersion && r.have.Time.Sub(s.Since) <= r.policy.BootPatience {
+		if release, ok := nextRelease(m, s.TalosVersion); s.Stage == StageBooting && ok && release.Version != s.TalosVersion && r.have.Time.Sub(s.Since) <= r.policy.BootTimeout {
 			r.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
 		}
 

@@ -55,7 +55,7 @@ func ownerOf(want Spec, have Snapshot, member EtcdMember) (string, MachineState)
 		}
 	}
 
-	for _, m := range want.Beside {
+	for _, m := range want.OtherControlPlanes {
 		if found, ok := have.MemberOf(m); ok && found.ID == member.ID {
 			return m.Name, have.Machines[m.Name]
 		}

@@ -59,7 +59,7 @@ func MembersOnRecord(want Spec, recorded map[string]MachineState) RecordedMember
 // refuseLostQuorum refuses to go on when so many control planes have lost their data that
 // those which are left can never be a quorum of etcd again.
 func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
-	if !hasEtcd(want, have) || have.Etcd.Known || len(want.Beside) > 0 {
+	if !hasEtcd(want, have) || have.Etcd.Known || len(want.OtherControlPlanes) > 0 {
 		return
 	}
 
@@ -81,7 +81,7 @@ func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 // quorumLost names the control planes that have lost their data, and says of how many, when
 // those which are left can never be a quorum, and no snapshot is to take the place of what they had.
 func quorumLost(want Spec, machines map[string]MachineState) (lost []string, of int) {
-	if !want.Founds() || want.RestoreFrom != "" {
+	if !want.OwnsBootstrap() || want.RestoreFrom != "" {
 		return nil, 0
 	}
 
@@ -102,7 +102,7 @@ func quorumLost(want Spec, machines map[string]MachineState) (lost []string, of 
 
 // votersOnRecord are the control planes that etcd counts, as far as anybody knows who cannot
 // ask it: one that has yet to join has nothing that a quorum could miss. One that came up since
-// is no longer such: without etcd it would be booting (Talos 1.13). Those beside are not on
+// is no longer such: without etcd it would be booting (Talos 1.13). those of other resources are not on
 // record and count, and where no member is recorded at all, any control plane does.
 func votersOnRecord(want Spec, machines map[string]MachineState) []Machine {
 	all := want.everyControlPlane()
@@ -114,7 +114,7 @@ func votersOnRecord(want Spec, machines map[string]MachineState) []Machine {
 
 	return slices.DeleteFunc(all, func(m Machine) bool {
 		s := machines[m.Name]
-		beside := slices.ContainsFunc(want.Beside, func(b Machine) bool { return b.Name == m.Name })
+		beside := slices.ContainsFunc(want.OtherControlPlanes, func(b Machine) bool { return b.Name == m.Name })
 
 		return !recorded(m) && !beside && (s.Access != Member || s.Stage != StageRunning)
 	})

@@ -58,7 +58,7 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 		case "policy":
 			parsePolicy(t, policy, f[1:])
 		case "beside":
-			spec.Beside = append(spec.Beside, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
+			spec.OtherControlPlanes = append(spec.OtherControlPlanes, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
 		case "removed":
 			m := cluster.Machine{Name: f[1], Role: parseRole(t, f, 2), Address: f[3], NodeName: f[1], Container: defaults.Container}
 			parseSettings(t, &m, f[4:])

@@ -121,7 +121,7 @@ type MachineState struct {
 	// back as a member because the reset did not happen.
 	Resetting bool
 	// RestoredAt is when the etcd of this machine began as a restored snapshot, by the
-	// machine's clock; zero when it did not, or was not looked at.
+	// machine's clock; zero when it did not, or was not asked.
 	RestoredAt time.Time
 	// BootstrapSent is true once this run began to ask the machine to bootstrap
 	// etcd, whatever became of the call. No other machine is asked then.

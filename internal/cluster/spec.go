@@ -37,10 +37,10 @@ type Spec struct {
 	// Joins is true when the control planes of the spec join an etcd that something
 	// else begins: they never bootstrap one.
 	Joins bool
-	// Beside are the control planes of the cluster that other resources own, as far
+	// OtherControlPlanes are the control planes of the cluster that other resources own, as far
 	// as the user listed them; nil when nothing is known about them. They are asked
 	// who they are and what etcd says, and never changed.
-	Beside []Machine
+	OtherControlPlanes []Machine
 	// Removed are machines that the resource has given up: they are taken out of the
 	// cluster, reset, and their nodes deleted. UUID and NodeName are what was recorded.
 	Removed []Machine
@@ -197,8 +197,8 @@ func (s Spec) removed(role Role) []Machine { return s.ordered().order.givenUp[ro
 func (s Spec) all() []Machine { return s.ordered().order.all }
 
 // Known returns every machine that is observed: those that are wanted, those that are
-// given up, and the control planes beside.
-func (s Spec) Known() []Machine { return slices.Concat(s.Machines, s.Removed, s.Beside) }
+// given up, and the other control planes.
+func (s Spec) Known() []Machine { return slices.Concat(s.Machines, s.Removed, s.OtherControlPlanes) }
 
 func ofRole(machines []Machine, role Role) []Machine {
 	var out []Machine
@@ -219,12 +219,14 @@ func (s Spec) OwnsControlPlane() bool {
 	return slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Role == ControlPlane })
 }
 
-// Founds reports whether the spec is the one that bootstraps etcd, when the cluster
+// OwnsBootstrap reports whether the spec is the one that bootstraps etcd, when the cluster
 // never had one.
-func (s Spec) Founds() bool { return s.OwnsControlPlane() && !s.Joins }
+func (s Spec) OwnsBootstrap() bool { return s.OwnsControlPlane() && !s.Joins }
 
 // controlPlanes are all control planes that are known, the spec's own first.
-func (s Spec) controlPlanes() []Machine { return slices.Concat(s.sorted(ControlPlane), s.Beside) }
+func (s Spec) controlPlanes() []Machine {
+	return slices.Concat(s.sorted(ControlPlane), s.OtherControlPlanes)
+}
 
 // everyControlPlane are those, and the ones that are given up.
 func (s Spec) everyControlPlane() []Machine {
@@ -233,7 +235,7 @@ func (s Spec) everyControlPlane() []Machine {
 
 // Find returns the machine of that name among those that are known.
 func (s Spec) Find(name string) (m Machine, ok bool) {
-	for _, machines := range [][]Machine{s.Machines, s.Removed, s.Beside} {
+	for _, machines := range [][]Machine{s.Machines, s.Removed, s.OtherControlPlanes} {
 		for _, m := range machines {
 			if m.Name == name {
 				return m, true
@@ -244,17 +246,17 @@ func (s Spec) Find(name string) (m Machine, ok bool) {
 	return Machine{}, false
 }
 
-// Policy bounds the patience of the planner.
+// Policy bounds how long the planner waits.
 type Policy struct {
-	// BootPatience is how long the first control plane may take to come up before
+	// BootTimeout is how long the first control plane may take to come up before
 	// another one, known to hold no etcd data, is bootstrapped in its place.
-	BootPatience time.Duration
+	BootTimeout time.Duration
 	// DeadAfter is how long a machine may stay silent during a teardown before it
 	// counts as dead: it is reported, and the rest is finished without it.
 	DeadAfter time.Duration
-	// ResetPatience is how long a machine may take from its reset until it waits in
+	// ResetTimeout is how long a machine may take from its reset until it waits in
 	// maintenance mode. After that it counts as dead, like above.
-	ResetPatience time.Duration
+	ResetTimeout time.Duration
 	// KeepNodes leaves the Kubernetes Node objects alone in a teardown, because
 	// the whole cluster goes.
 	KeepNodes bool
@@ -292,12 +294,12 @@ const (
 	DrainSkip DrainTimeout = "skip"
 )
 
-// DefaultPolicy returns the patience used when the user says nothing: a machine
+// DefaultPolicy returns the policy used when the user says nothing: a machine
 // with slow firmware and a network install boots within ten minutes, also after a
 // reset, and a machine that reboots on its own answers again within two.
 func DefaultPolicy() Policy {
 	return Policy{
-		BootPatience: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetPatience: 10 * time.Minute,
+		BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 10 * time.Minute,
 		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
 	}
 }

@@ -114,8 +114,8 @@ func (s Restore) On() string { return s.Machine }
 
 func (s Restore) String() string { return fmt.Sprintf("restore etcd on %s from %s", s.Machine, s.From) }
 
-// Founding reports whether a step makes a control plane the first member of a new etcd.
-func Founding(step Step) bool {
+// BeginsEtcd reports whether a step makes a control plane the first member of a new etcd.
+func BeginsEtcd(step Step) bool {
 	switch step.(type) {
 	case Bootstrap, Restore:
 		return true

@@ -9,13 +9,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// TestBootstrapInFlightIsTheOnlyOne: the call takes longer than anybody's patience,
+// TestBootstrapInFlightIsTheOnlyOne: the call takes longer than anybody waits,
 // and no other control plane is asked meanwhile.
 func TestBootstrapInFlightIsTheOnlyOne(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 0, sim.Options{})
-	s.policy.BootPatience = time.Millisecond
+	s.policy.BootTimeout = time.Millisecond
 
 	observed := make(chan struct{})
 
@@ -55,7 +55,7 @@ func TestBootstrapWithoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 0, sim.Options{})
-	s.policy.BootPatience = time.Millisecond
+	s.policy.BootTimeout = time.Millisecond
 
 	var (
 		first atomic.Value // of string: the machine that was asked

@@ -234,7 +234,7 @@ func TestOthersFinishWithoutAMachineThatNeverBoots(t *testing.T) {
 			}
 
 			for _, m := range s.want.Machines {
-				if reason := cluster.Unsettled(s.want, result.Snapshot, m); m.Name != dead && reason != "" {
+				if reason := cluster.NotReady(s.want, result.Snapshot, m); m.Name != dead && reason != "" {
 					t.Errorf("%s %s", m.Name, reason)
 				}
 			}
@@ -245,7 +245,7 @@ func TestOthersFinishWithoutAMachineThatNeverBoots(t *testing.T) {
 // onlyMissing reports whether every machine but one is a working part of the cluster.
 func (s *site) onlyMissing(dead string, have cluster.Snapshot) bool {
 	for _, m := range s.want.Machines {
-		if m.Name != dead && cluster.Unsettled(s.want, have, m) != "" {
+		if m.Name != dead && cluster.NotReady(s.want, have, m) != "" {
 			return false
 		}
 	}
@@ -352,7 +352,7 @@ func TestConfigurationChangesOneControlPlaneAtATime(t *testing.T) {
 		}
 
 		if c.Method == "EtcdMemberList" {
-			running.Store(0) // a new look at the cluster
+			running.Store(0) // a new observation of the cluster
 		}
 
 		return nil

@@ -29,7 +29,7 @@ func (r *Runner) Examine(ctx context.Context, want cluster.Spec) cluster.Snapsho
 	etcd := o.listed(ctx, have)
 	have.Etcd = etcd
 
-	// Finds out who is beside, and asks them.
+	// Finds out the other control planes, and asks them.
 	o.addViews(&have)
 	o.askOnce(ctx, o.peers)
 

@@ -15,10 +15,10 @@ import (
 // was given on trial, before it goes back to the one before.
 const revertAfter = time.Minute
 
-// order is a step with the machine it is for, the machine that is asked where that is
+// stepRun is a step with the machine it is for, the machine that is asked where that is
 // another one, and the question that is asked right before a machine goes out of service:
 // may it still?
-type order struct {
+type stepRun struct {
 	step    cluster.Step
 	on, via cluster.Machine
 	confirm func(context.Context) error
@@ -31,7 +31,7 @@ type order struct {
 }
 
 // execute runs one step on its machine. Each step has one effect, and is safe to repeat.
-func (r *Runner) execute(ctx context.Context, o order) error {
+func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	m := o.on
 	machine := r.Fleet.Machine(m)
 
@@ -70,7 +70,7 @@ func (r *Runner) execute(ctx context.Context, o order) error {
 }
 
 // configure gives a machine its configuration, in the way that the step says.
-func (r *Runner) configure(ctx context.Context, o order, s cluster.ApplyConfig) error {
+func (r *Runner) configure(ctx context.Context, o stepRun, s cluster.ApplyConfig) error {
 	m := o.on
 
 	config, err := r.configOf(o, s)
@@ -133,7 +133,7 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 
 // upgrade installs another Talos: the image is there before the node is emptied. That of a
 // container is the host cluster's to pull, which does so once there is a pod that needs it.
-func (r *Runner) upgrade(ctx context.Context, o order, s cluster.Upgrade) error {
+func (r *Runner) upgrade(ctx context.Context, o stepRun, s cluster.Upgrade) error {
 	machine := r.Fleet.Machine(o.on)
 
 	if !s.Container {
@@ -148,7 +148,7 @@ func (r *Runner) upgrade(ctx context.Context, o order, s cluster.Upgrade) error 
 }
 
 // replaceVolumes gives a machine new volumes, unless its old ones can be used again by now.
-func (r *Runner) replaceVolumes(ctx context.Context, o order, s cluster.ReplaceVolumes) error {
+func (r *Runner) replaceVolumes(ctx context.Context, o stepRun, s cluster.ReplaceVolumes) error {
 	volumes, ok := r.Fleet.Machine(o.on).(Volumes)
 	if !ok {
 		return wait.Permanent(fmt.Errorf("%s is no pod and has no volumes to replace", s.Machine))
@@ -165,7 +165,7 @@ func (r *Runner) replaceVolumes(ctx context.Context, o order, s cluster.ReplaceV
 // and a control plane hands over the leadership of etcd. When anything before the effect
 // fails, or the machine refuses it, the node is given back as it was. After the effect
 // the planner gives it back, once the machine works again.
-func (r *Runner) disrupt(ctx context.Context, o order, e cluster.Evacuation, effect func(context.Context) error) error {
+func (r *Runner) disrupt(ctx context.Context, o stepRun, e cluster.Evacuation, effect func(context.Context) error) error {
 	if err := r.evacuate(ctx, o.on, e); err != nil {
 		return r.restore(ctx, e.Node, err)
 	}
@@ -212,7 +212,7 @@ func (r *Runner) restore(ctx context.Context, node string, cause error) error {
 		return cause
 	}
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastObservation)
 	defer cancel()
 
 	if err := r.Kubernetes.Uncordon(ctx, node); err != nil {
@@ -238,7 +238,7 @@ func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.S
 			continue
 		}
 
-		reason := cluster.Unsettled(want, have, m)
+		reason := cluster.NotReady(want, have, m)
 		if reason == "" {
 			err := r.Kubernetes.Uncordon(ctx, node.Name)
 			if err == nil {

@@ -14,7 +14,7 @@ import (
 // configOf is the configuration that a machine is given. Its images of Kubernetes are those
 // that a member has, since they only change in the order of an upgrade; where it names none, and
 // for a machine that joins, those of the version that the cluster runs.
-func (r *Runner) configOf(o order, s cluster.ApplyConfig) ([]byte, error) {
+func (r *Runner) configOf(o stepRun, s cluster.ApplyConfig) ([]byte, error) {
 	config, ok := r.Configs[o.on.Name]
 	if !ok {
 		return nil, wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", o.on.Name))
@@ -52,7 +52,7 @@ func (r *Runner) withImages(config []byte, images cluster.Images) ([]byte, error
 }
 
 // pullImages fetches what a machine runs itself, one image after the other.
-func (r *Runner) pullImages(ctx context.Context, o order, s cluster.PullImages) error {
+func (r *Runner) pullImages(ctx context.Context, o stepRun, s cluster.PullImages) error {
 	images := o.on.Images.At(o.version, s.Version)
 
 	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler, cluster.Kubelet} {
@@ -70,7 +70,7 @@ func (r *Runner) pullImages(ctx context.Context, o order, s cluster.PullImages) 
 
 // upgradeComponent gives a component its image and waits until it runs. What it waits for
 // does not depend on who set the image: after an interruption the same step waits on.
-func (r *Runner) upgradeComponent(ctx context.Context, o order, s cluster.UpgradeComponent) error {
+func (r *Runner) upgradeComponent(ctx context.Context, o stepRun, s cluster.UpgradeComponent) error {
 	effect := func(ctx context.Context) error { return r.setImage(ctx, o.on, s.Component, s.Image) }
 
 	if s.Component == cluster.KubeAPIServer && s.From != s.Image {
@@ -112,7 +112,7 @@ func (r *Runner) awaitOthers(ctx context.Context, have cluster.Snapshot, node st
 	return nil
 }
 
-func (r *Runner) changeComponent(ctx context.Context, o order, s cluster.UpgradeComponent, effect func(context.Context) error) error {
+func (r *Runner) changeComponent(ctx context.Context, o stepRun, s cluster.UpgradeComponent, effect func(context.Context) error) error {
 	if s.Node == "" {
 		return effect(ctx)
 	}
@@ -138,7 +138,7 @@ func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c cluster.Comp
 }
 
 // syncManifests brings the manifests that a control plane renders now to the cluster.
-func (r *Runner) syncManifests(ctx context.Context, o order, s cluster.SyncManifests) error {
+func (r *Runner) syncManifests(ctx context.Context, o stepRun, s cluster.SyncManifests) error {
 	manifests, err := r.Fleet.Machine(o.on).Manifests(ctx, o.images[cluster.KubeProxy])
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func (s *site) settled() {
 }
 
 // TestKubernetesUpgradeInTwoHops goes through two minor versions in one run: each hop is complete before the next, in the order of Talos's own
-// upgrade, and what was done is what was foretold.
+// upgrade, and what was done is what was forecast.
 func TestKubernetesUpgradeInTwoHops(t *testing.T) {
 	t.Parallel()
 
@@ -127,9 +127,9 @@ func TestKubernetesUpgradeInTwoHops(t *testing.T) {
 
 	polling := s.poll()
 
-	foretold, last := cluster.Forecast(s.want, s.runner().Observe(bounded(t), s.want), s.policy)
+	forecast, last := cluster.Forecast(s.want, s.runner().Observe(bounded(t), s.want), s.policy)
 	if !last.Done() {
-		t.Fatalf("after everything that is foretold, there is %v %v", last.Steps, last.Holds)
+		t.Fatalf("after everything that is forecast, there is %v %v", last.Steps, last.Holds)
 	}
 
 	result := s.converge()
@@ -140,7 +140,7 @@ func TestKubernetesUpgradeInTwoHops(t *testing.T) {
 		t.Errorf("of %d requests through the endpoint %d were not answered: %v", asked, len(failed), errors.Join(failed...))
 	}
 
-	if got, want := stepTexts(result.Done), stepTexts(foretold); !slices.Equal(sortedPulls(got), sortedPulls(want)) {
+	if got, want := stepTexts(result.Done), stepTexts(forecast); !slices.Equal(sortedPulls(got), sortedPulls(want)) {
 		t.Errorf("done:\n%s\nforetold:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 

@@ -11,9 +11,9 @@ import (
 // ErrLockLost means that another run took over the right to disrupt machines.
 var ErrLockLost = errors.New("another run took over the lock of this cluster")
 
-// turnstile is the lock as one run uses it: asked for when the first disruptive step is
+// leaseGate is the lock as one run uses it: asked for when the first disruptive step is
 // due, and kept until the run ends.
-type turnstile struct {
+type leaseGate struct {
 	lock     Lock
 	waiting  bool
 	acquired chan acquisition
@@ -28,14 +28,14 @@ type acquisition struct {
 	err     error
 }
 
-func newTurnstile(lock Lock) *turnstile {
-	return &turnstile{lock: lock, acquired: make(chan acquisition, 1)}
+func newLeaseGate(lock Lock) *leaseGate {
+	return &leaseGate{lock: lock, acquired: make(chan acquisition, 1)}
 }
 
 // open reports whether disruptive steps may begin. Otherwise it asks for the lock and
-// the run looks again, with a new observation, when it has it: others may have changed
+// the run decides again, with a new observation, when it has it: others may have changed
 // the cluster meanwhile.
-func (t *turnstile) open(ctx context.Context, tell func(string, map[string]any)) bool {
+func (t *leaseGate) open(ctx context.Context, tell func(string, map[string]any)) bool {
 	if t.lock == nil || t.release != nil {
 		return true
 	}
@@ -58,7 +58,7 @@ func (t *turnstile) open(ctx context.Context, tell func(string, map[string]any))
 }
 
 // take notes that the lock was acquired, or could not be.
-func (t *turnstile) take(a acquisition) error {
+func (t *leaseGate) take(a acquisition) error {
 	t.waiting = false
 
 	if a.err != nil {
@@ -71,7 +71,7 @@ func (t *turnstile) take(a acquisition) error {
 }
 
 // guarded confirms the lock before a disruptive step.
-func (t *turnstile) guarded(ctx context.Context) error {
+func (t *leaseGate) guarded(ctx context.Context) error {
 	if t.lock == nil || t.release == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (t *turnstile) guarded(ctx context.Context) error {
 }
 
 // giveBack lets others go first when nothing more is going to be disrupted for now.
-func (t *turnstile) giveBack() {
+func (t *leaseGate) giveBack() {
 	if t.release == nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (t *turnstile) giveBack() {
 }
 
 // close gives the lock back, or stops waiting for it.
-func (t *turnstile) close() {
+func (t *leaseGate) close() {
 	if t.waiting {
 		t.cancel()
 

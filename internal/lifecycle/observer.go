@@ -13,9 +13,9 @@ import (
 const (
 	// atOnce bounds how many machines are asked at the same time.
 	atOnce = 32
-	// patience is how long an observation waits for machines that were silent
+	// silentTimeout is how long an observation waits for machines that were silent
 	// before: a dead machine must not slow down the others.
-	patience = time.Second
+	silentTimeout = time.Second
 )
 
 // observer keeps the last known state of every machine of a run. The first
@@ -120,7 +120,7 @@ func (o *observer) askAll(ctx context.Context) {
 		<-answered
 	}
 
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(silentTimeout)
 	defer timer.Stop()
 
 	for _, answered := range silent {
@@ -132,7 +132,7 @@ func (o *observer) askAll(ctx context.Context) {
 	}
 }
 
-// machines are all that are asked: those of the run, and the control planes beside.
+// machines are all that are asked: those of the run, and the other control planes.
 func (o *observer) machines() []cluster.Machine {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -106,7 +106,7 @@ func (r *Runner) Observe(ctx context.Context, want cluster.Spec) cluster.Snapsho
 	return newObserver(r, want).observe(ctx)
 }
 
-// run is the loop: observe, decide, start what may start, wait for news.
+// run is the loop: observe, decide, start what may start, wait for the next event.
 func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster.Snapshot) cluster.Decision) (Result, error) {
 	return r.runWith(ctx, want, newObserver(r, want).withViews(), decide)
 }
@@ -119,7 +119,7 @@ func (r *Runner) runWith(
 
 	defer func() {
 		work.wait(watch)
-		work.turnstile.close()
+		work.gate.close()
 	}()
 
 	for {
@@ -150,21 +150,21 @@ func (r *Runner) runWith(
 		}
 
 		if decision.Yields && len(decision.Steps) == 0 && work.idle() {
-			work.turnstile.giveBack()
+			work.gate.giveBack()
 		}
 
 		if err := work.start(ctx, decision.Steps, watch, have); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
 
-		if err := work.news(ctx, r.interval(), watch); err != nil {
+		if err := work.nextEvent(ctx, r.interval(), watch); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
 	}
 }
 
 // giveUp ends a run that cannot go on: it lets the steps that are under way
-// finish, and takes one last look for the record.
+// finish, and observes once more for the record.
 func (r *Runner) giveUp(
 	ctx context.Context, want cluster.Spec, watch *observer, work *work, decision cluster.Decision, cause error,
 ) (Result, error) {
@@ -173,7 +173,7 @@ func (r *Runner) giveUp(
 
 	// The record of an interrupted run is worth a few seconds more than the
 	// context that was cancelled allows.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastObservation)
 	defer cancel()
 
 	have := watch.observe(last)
@@ -187,8 +187,8 @@ func (r *Runner) giveUp(
 	}
 }
 
-// lastLook bounds the observation after an interrupt.
-const lastLook = 15 * time.Second
+// lastObservation bounds the observation after an interrupt.
+const lastObservation = 15 * time.Second
 
 func (r *Runner) interval() time.Duration {
 	if r.Interval > 0 {

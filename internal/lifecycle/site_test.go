@@ -165,7 +165,7 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 
 			return fields, err
 		},
-		Timeouts: patient(s.timeouts),
+		Timeouts: generous(s.timeouts),
 		Dial:     p.dialer(s.dial),
 		Restores: s.snapshot != nil,
 	})
@@ -204,8 +204,8 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 	return runner
 }
 
-// patient lets a machine take its time over an answer, which it needs on a loaded machine.
-func patient(t talos.Timeouts) talos.Timeouts {
+// generous lets a machine take its time over an answer, which it needs on a loaded machine.
+func generous(t talos.Timeouts) talos.Timeouts {
 	t.Connect = cmp.Or(t.Connect, 30*time.Second)
 	t.Call = cmp.Or(t.Call, 30*time.Second)
 	t.Observe = cmp.Or(t.Observe, time.Minute)

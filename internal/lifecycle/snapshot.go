@@ -28,7 +28,7 @@ func risky(step cluster.Step, on cluster.Machine) bool {
 
 // take makes the snapshot, unless the run has one. Its error keeps the step from being
 // carried out.
-func (p *precaution) take(ctx context.Context, r *Runner, o order, watch *observer) error {
+func (p *precaution) take(ctx context.Context, r *Runner, o stepRun, watch *observer) error {
 	if r.Snapshots == nil || !risky(o.step, o.on) {
 		return nil
 	}

@@ -33,7 +33,7 @@ type work struct {
 	disrupted map[string]bool
 	// times counts how often a step succeeded.
 	times      map[cluster.Step]int
-	turnstile  *turnstile
+	gate       *leaseGate
 	precaution precaution
 	// fetched is set once the snapshot to restore is there.
 	fetched bool
@@ -66,7 +66,7 @@ func newWork(r *Runner, want cluster.Spec) *work {
 
 		disrupted: map[string]bool{},
 		times:     map[cluster.Step]int{},
-		turnstile: newTurnstile(r.Lock),
+		gate:      newLeaseGate(r.Lock),
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 			continue
 		}
 
-		if locked(step, have) && !w.turnstile.open(ctx, w.runner.tell) {
+		if locked(step, have) && !w.gate.open(ctx, w.runner.tell) {
 			continue
 		}
 
@@ -98,7 +98,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		watch.busy(name, step)
 		w.runner.tell("step started", map[string]any{"step": step.String()})
 
-		o := order{
+		o := stepRun{
 			step: step, on: watch.machine(name), images: state.Images, version: w.want.Kubernetes.Version, have: have,
 			confirm: func(context.Context) error { return nil },
 		}
@@ -119,9 +119,9 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 }
 
 // carryOut runs a step, under the lock where it needs one.
-func (w *work) carryOut(ctx context.Context, o order, watch *observer, have cluster.Snapshot) error {
+func (w *work) carryOut(ctx context.Context, o stepRun, watch *observer, have cluster.Snapshot) error {
 	if locked(o.step, have) {
-		if err := w.turnstile.guarded(ctx); err != nil {
+		if err := w.gate.guarded(ctx); err != nil {
 			return err
 		}
 	}
@@ -136,12 +136,12 @@ func (w *work) carryOut(ctx context.Context, o order, watch *observer, have clus
 // errUnconfirmed marks the error of a step that was called off before its effect.
 var errUnconfirmed = errors.New("called off")
 
-// confirm looks once more right before a machine goes out of service: the lock may have
+// confirm checks once more right before a machine goes out of service: the lock may have
 // been lost and other machines may have failed while this one was drained, or the run may
 // be about to end. have is the observation that the step was decided on.
 func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, have cluster.Snapshot) error {
 	if locked(step, have) {
-		if err := w.turnstile.guarded(ctx); err != nil {
+		if err := w.gate.guarded(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errUnconfirmed, err)
 		}
 	}
@@ -156,7 +156,7 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 		now.Etcd = have.Etcd
 	}
 
-	if reason := cluster.Objection(w.want, now, w.runner.Policy, step); reason != "" {
+	if reason := cluster.Preflight(w.want, now, w.runner.Policy, step); reason != "" {
 		return fmt.Errorf("%w: %s", errUnconfirmed, reason)
 	}
 
@@ -164,7 +164,7 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 }
 
 // newSnapshot is an observation of the run that was begun just now, or that it waits for:
-// the run looks once in an interval.
+// the run observes once in an interval.
 func (w *work) newSnapshot(ctx context.Context, watch *observer) (cluster.Snapshot, error) {
 	asked := time.Now().Add(-2 * w.runner.interval())
 
@@ -198,7 +198,7 @@ func (w *work) repeats(step cluster.Step, state cluster.MachineState) bool {
 }
 
 // mostTimes is how often a step may succeed in one run whose effect shows late, or not in
-// the machine: a few looks later it has to be there.
+// the machine: a few observations later it has to be there.
 const mostTimes = 10
 
 // purpose tells what a reboot was for; empty for steps that reboot nothing, or that
@@ -220,14 +220,14 @@ func purpose(step cluster.Step) string {
 // has to wait until they have booted.
 func (w *work) leave(step cluster.Step) {
 	if _, reset := step.(cluster.Reset); reset && len(w.want.Machines) == 0 && len(w.want.Removed) == 1 {
-		w.turnstile.giveBack()
+		w.gate.giveBack()
 	}
 }
 
-// news waits until a step ends, until it is time to observe again, or until the
+// nextEvent waits until a step ends, until it is time to observe again, or until the
 // context ends. The error is the one of a step that must not be repeated, or the
 // context's.
-func (w *work) news(ctx context.Context, interval time.Duration, watch *observer) error {
+func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *observer) error {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 
@@ -238,9 +238,9 @@ func (w *work) news(ctx context.Context, interval time.Duration, watch *observer
 		return nil
 	case end := <-w.ended:
 		return w.settleAll(end, watch)
-	case a := <-w.turnstile.acquired:
-		return w.turnstile.take(a)
-	case <-w.turnstile.lost:
+	case a := <-w.gate.acquired:
+		return w.gate.take(a)
+	case <-w.gate.lost:
 		return wait.Permanent(ErrLockLost)
 	}
 }

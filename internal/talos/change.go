@@ -73,21 +73,21 @@ func (s *session) ambiguous(err error) bool {
 	return unreachable(err) && (!s.alive() || errors.Is(err, context.DeadlineExceeded))
 }
 
-// settle looks for the effect of a change until it is there, or the time for it is
-// over. A look that has begun is not cut short by that, so that what it meets is the
-// machine and not the end of patience. The error carries the last reason.
-func (m *Machine) settle(ctx context.Context, look func(context.Context) error) error {
+// settle waits for the effect of a change until it is there, or the time for it is
+// over. A check that has begun is not cut short by that, so that what it meets is the
+// machine and not the end of the time. The error carries the last reason.
+func (m *Machine) settle(ctx context.Context, check func(context.Context) error) error {
 	limit := m.fleet.options.Timeouts.Settle
 
-	patience, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
+	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
 	defer cancel()
 
-	return wait.Until(patience, m.fleet.options.Timeouts.Poll, func(context.Context) error { return look(ctx) })
+	return wait.Until(waiting, m.fleet.options.Timeouts.Poll, func(context.Context) error { return check(ctx) })
 }
 
 // orSettled looks for the effect of a call on a member whose answer was lost; any other
 // outcome stays what it is.
-func (m *Machine) orSettled(ctx context.Context, s *session, err error, look func(context.Context, *session) error) error {
+func (m *Machine) orSettled(ctx context.Context, s *session, err error, check func(context.Context, *session) error) error {
 	if err == nil || !s.ambiguous(err) {
 		return err
 	}
@@ -102,7 +102,7 @@ func (m *Machine) orSettled(ctx context.Context, s *session, err error, look fun
 			return err
 		}
 
-		return look(ctx, s)
+		return check(ctx, s)
 	})
 	if lost != nil {
 		return fmt.Errorf("%w, and no trace of it: %w", err, lost)

@@ -253,7 +253,7 @@ func TestBootstrapOfAnEtcdThatGaveUp(t *testing.T) {
 func retried(t *testing.T, call func(context.Context) error) error {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
 	defer cancel()
 
 	return wait.Until(ctx, 5*time.Millisecond, call)

@@ -48,7 +48,7 @@ type Options struct {
 	// machine itself reports in either case. For the same reason the id of the boot is
 	// left out then.
 	TrustNodeNames bool
-	// Restores lets an observation look when the etcd of a control plane began as a restored
+	// Restores lets an observation find out when the etcd of a control plane began as a restored
 	// snapshot.
 	Restores bool
 	// Timeouts bound every call beside its context.
@@ -87,7 +87,7 @@ type Timeouts struct {
 	// maintenance mode after a configuration, the trace of a bootstrap whose
 	// answer was lost, the begin of a reset or of a reboot; 15 s.
 	Settle time.Duration
-	// Poll is the pause between two looks for an effect; 250 ms.
+	// Poll is the pause between two checks for an effect; 250 ms.
 	Poll time.Duration
 }
 
@@ -319,7 +319,7 @@ func (m *Machine) read(ctx context.Context, call func(context.Context, *session)
 		}
 
 		// The session may have lived through a reboot, or the machine may have
-		// changed its ways: the next call has to look again.
+		// changed its ways: the next call has to ask again.
 		m.drop(s)
 
 		if !reused || ctx.Err() != nil {

@@ -146,7 +146,7 @@ func (g *gatekeeper) signedByCA(chain []*x509.Certificate) error {
 	_, err := chain[0].Verify(opts)
 
 	// A wrong clock is no reason to call a machine foreign. Expiry is checked
-	// before the signature, so a second look at another time asks only for that.
+	// before the signature, so a second check at another time asks only for that.
 	var invalid x509.CertificateInvalidError
 	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
 		opts.CurrentTime = chain[0].NotBefore

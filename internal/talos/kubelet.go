@@ -26,11 +26,11 @@ const kubeletServiceID = "kubelet"
 func (m *Machine) AwaitKubelet(ctx context.Context, image string) error {
 	limit := m.fleet.options.Timeouts.Kubelet
 
-	patience, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
+	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
 	defer cancel()
 
-	// A look that has begun is not cut short, as in settle.
-	err := wait.Until(patience, m.fleet.options.Timeouts.Poll, func(context.Context) error {
+	// A check that has begun is not cut short, as in settle.
+	err := wait.Until(waiting, m.fleet.options.Timeouts.Poll, func(context.Context) error {
 		return m.read(ctx, func(ctx context.Context, s *session) error {
 			if err := s.expect(cluster.Member); err != nil {
 				return err
@@ -100,7 +100,7 @@ func (m *Machine) kubeletNews(ctx context.Context) string {
 	ctx, cancel := m.callContext(context.WithoutCancel(ctx))
 	defer cancel()
 
-	var news string
+	var state string
 
 	err := m.read(ctx, func(ctx context.Context, s *session) error {
 		service, err := s.service(ctx, kubeletServiceID)
@@ -108,11 +108,11 @@ func (m *Machine) kubeletNews(ctx context.Context) string {
 			return err
 		}
 
-		news = "its service is not known to Talos"
+		state = "its service is not known to Talos"
 
 		if events := service.GetEvents().GetEvents(); len(events) > 0 {
 			last := events[len(events)-1]
-			news = fmt.Sprintf("its service is %s: %s", last.GetState(), last.GetMsg())
+			state = fmt.Sprintf("its service is %s: %s", last.GetState(), last.GetMsg())
 		}
 
 		return nil
@@ -121,5 +121,5 @@ func (m *Machine) kubeletNews(ctx context.Context) string {
 		return fmt.Sprintf("what became of its service is unknown: %s", err)
 	}
 
-	return news
+	return state
 }

@@ -26,7 +26,7 @@ func TestManifestsFollowTheConfiguration(t *testing.T) {
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
 	m, api, config := waiting(t, simulator, o, o.fleet(t, nil))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
 	t.Cleanup(cancel)
 
 	rendered := func(image string) {

@@ -153,7 +153,7 @@ func (m *Machine) etcdCall(ctx context.Context, s *session, call func(context.Co
 	return s.etcdFailed(call(ctx))
 }
 
-// memberGone looks whether a member is in the list no more.
+// memberGone tells whether a member is in the list no more.
 func (m *Machine) memberGone(id string) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		members, err := bounded(ctx, m, s.etcdMembers)

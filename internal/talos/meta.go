@@ -89,11 +89,11 @@ func (m *Machine) writeMetaKey(ctx context.Context, s *session, key uint8, value
 	return final(s.failed(err))
 }
 
-// steadyLooks is how many looks in a row a machine has to answer, each on a new
+// steadyAnswers is how many times in a row a machine has to answer, each on a new
 // connection, before its network counts as working.
-const steadyLooks = 4
+const steadyAnswers = 4
 
-// keepsAnswering is nil once the machine answered several looks in a row.
+// keepsAnswering is nil once the machine answered several times in a row.
 func (m *Machine) keepsAnswering() func(context.Context) error {
 	answered := 0
 
@@ -109,7 +109,7 @@ func (m *Machine) keepsAnswering() func(context.Context) error {
 			return err
 		}
 
-		if answered++; answered < steadyLooks {
+		if answered++; answered < steadyAnswers {
 			return errors.New("it answers, and may still lose its addresses")
 		}
 

@@ -158,7 +158,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	return out, m.observeEtcd(ctx, s, &out)
 }
 
-// settled machines need no closer look.
+// settled machines need no closer inspection.
 func settled(have *cluster.MachineState) bool {
 	return have.Stage == cluster.StageRunning && have.Ready
 }

@@ -197,17 +197,17 @@ func TestObserveForeign(t *testing.T) {
 	observed(t, api, "joined the other cluster", waitsForBootstrap)
 	simulator.ForgetCalls()
 
-	stranger := ours.fleet(t, nil).Machine(wanted(m))
-	if got := stranger.Observe(t.Context()); got.Access != cluster.Foreign || !strings.Contains(got.Cause, "not signed by the Talos CA of this cluster") {
+	foreign := ours.fleet(t, nil).Machine(wanted(m))
+	if got := foreign.Observe(t.Context()); got.Access != cluster.Foreign || !strings.Contains(got.Cause, "not signed by the Talos CA of this cluster") {
 		t.Errorf("state %+v", got)
 	}
 
 	configuration := ours.config(t, machinetype.TypeControlPlane)
 	for what, err := range map[string]error{
-		"apply as to a new machine": stranger.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""),
-		"apply as to a member":      stranger.ApplyConfig(t.Context(), configuration, cluster.Member, ""),
-		"bootstrap":                 stranger.Bootstrap(t.Context()),
-		"reset":                     stranger.Reset(t.Context(), false),
+		"apply as to a new machine": foreign.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""),
+		"apply as to a member":      foreign.ApplyConfig(t.Context(), configuration, cluster.Member, ""),
+		"bootstrap":                 foreign.Bootstrap(t.Context()),
+		"reset":                     foreign.Reset(t.Context(), false),
 	} {
 		if !errors.Is(err, talos.ErrForeign) {
 			t.Errorf("%s: %v, want a foreign machine", what, err)
@@ -298,7 +298,7 @@ func TestObserveUnavailable(t *testing.T) {
 		}
 	}
 
-	// One call that fails is made good by a second look on another connection.
+	// One call that fails is made good by a second attempt on another connection.
 	m.SetFault(sim.Fault{Method: "Version", Cut: true})
 
 	if got := api.Observe(t.Context()); got.Access != cluster.Member {

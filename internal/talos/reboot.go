@@ -159,7 +159,7 @@ func idle(stage cluster.Stage) bool {
 	return stage == cluster.StageBooting || stage == cluster.StageRunning || stage == cluster.StageUnknown
 }
 
-// leftIdle looks whether the machine left the stage it was told to go down in. One
+// leftIdle tells whether the machine left the stage it was told to go down in. One
 // that stopped answering has left it, and so has one in another boot, where the one it
 // was in is known.
 func (m *Machine) leftIdle(boot string) func(context.Context) error {

@@ -138,7 +138,7 @@ func TestRebootOfAContainer(t *testing.T) {
 
 			select {
 			case <-m.Off():
-			case <-time.After(patience):
+			case <-time.After(longTimeout):
 				t.Fatal("it goes on")
 			}
 

@@ -129,12 +129,12 @@ func (p *pace) send(stream machineapi.MachineService_EtcdRecoverClient, from io.
 func (m *Machine) awaitRestored(ctx context.Context, boot string) error {
 	limit := m.fleet.options.Timeouts.Restore
 
-	patience, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
+	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
 	defer cancel()
 
 	var refusal error
 
-	err := wait.Until(patience, m.fleet.options.Timeouts.Poll, func(ctx context.Context) error {
+	err := wait.Until(waiting, m.fleet.options.Timeouts.Poll, func(ctx context.Context) error {
 		s, etcd, err := m.etcdOf(ctx, boot)
 		if err != nil {
 			return err

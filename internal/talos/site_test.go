@@ -91,7 +91,7 @@ func (o owner) credentials(t *testing.T) talos.Credentials {
 	return talos.Credentials{CA: o.bundle.Certs.OS.Crt, Cert: cert.Crt, Key: cert.Key}
 }
 
-// fleet is patient with calls, because the tests share the machine, and looks for
+// fleet is generous with calls, because the tests share the machine, and looks for
 // effects often.
 func (o owner) fleet(t *testing.T, change func(*talos.Options)) *talos.Fleet {
 	t.Helper()
@@ -111,8 +111,8 @@ func (o owner) fleet(t *testing.T, change func(*talos.Options)) *talos.Fleet {
 	return f
 }
 
-// patience is for what has to come, on a machine that is busy with other tests, too.
-const patience = 5 * time.Minute
+// longTimeout is for what has to come, on a machine that is busy with other tests, too.
+const longTimeout = 5 * time.Minute
 
 var patiently = talos.Timeouts{
 	Connect: time.Minute, Call: time.Minute, Observe: 2 * time.Minute, Change: time.Minute,
@@ -122,7 +122,7 @@ var patiently = talos.Timeouts{
 // shortly makes effects that never come known quickly. Effects that come may take longer than that.
 func shortly(o *talos.Options) { o.Timeouts.Settle = 500 * time.Millisecond }
 
-// shortlyUnless is shortly where an effect never comes, and patience where it does.
+// shortlyUnless is shortly where an effect never comes, and longTimeout where it does.
 func shortlyUnless(comes bool) func(*talos.Options) {
 	if comes {
 		return nil
@@ -166,7 +166,7 @@ func member(t *testing.T, simulator *sim.Simulator, o owner, f *talos.Fleet, kin
 func observed(t *testing.T, api *talos.Machine, what string, condition func(cluster.MachineState) bool) cluster.MachineState {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
 	defer cancel()
 
 	var state cluster.MachineState

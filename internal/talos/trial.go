@@ -53,7 +53,7 @@ func (m *Machine) tryConfig(ctx context.Context, config []byte, uuid string, rev
 	return m.orSettled(ctx, s, final(err), m.runsWith(config))
 }
 
-// runsWith looks whether a configuration is the active one.
+// runsWith tells whether a configuration is the active one.
 func (m *Machine) runsWith(config []byte) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		active, err := bounded(ctx, m, s.activeConfig)

@@ -58,7 +58,7 @@ func withFile(t *testing.T, config []byte) []byte {
 func runsWith(t *testing.T, api *talos.Machine, config []byte) {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
 	defer cancel()
 
 	must(t, wait.Until(ctx, 5*time.Millisecond, func(ctx context.Context) error {

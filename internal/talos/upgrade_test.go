@@ -351,11 +351,11 @@ func TestUpgradeIsCalledOff(t *testing.T) {
 
 	_, m, api := upgradable(t, "v1.13.0", nil)
 	boots := m.Boots()
-	objection := errors.New("another control plane went away")
+	refusal := errors.New("another control plane went away")
 
-	err := api.Upgrade(t.Context(), newer, m.UUID(), func(context.Context) error { return objection })
-	if !errors.Is(err, objection) || m.Boots() != boots || m.Stage() != sim.StageRunning {
-		t.Fatalf("error %v after %d boots in stage %s, want the objection and no reboot", err, m.Boots()-boots, m.Stage())
+	err := api.Upgrade(t.Context(), newer, m.UUID(), func(context.Context) error { return refusal })
+	if !errors.Is(err, refusal) || m.Boots() != boots || m.Stage() != sim.StageRunning {
+		t.Fatalf("error %v after %d boots in stage %s, want the refusal and no reboot", err, m.Boots()-boots, m.Stage())
 	}
 
 	must(t, api.Upgrade(t.Context(), newer, m.UUID(), confirmed))

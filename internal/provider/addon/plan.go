@@ -329,7 +329,7 @@ func (r *addonResource) pin(ctx context.Context, source chart.Source) (chart.Pin
 func (p *chartProblem) warning(m addonModel) diag.Diagnostic {
 	_, next := p.place(m)
 
-	return tf.Unsettled(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), tf.Report{
+	return tf.NotReady(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), tf.Report{
 		Attempted: "look whether chart " + m.chartText() + " is still the one that is installed", Cause: CauseLines(p.cause.Error()),
 		Now: []string{"the chart is taken to be the same"}, Next: next,
 	}.String())

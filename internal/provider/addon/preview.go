@@ -207,7 +207,7 @@ func (p *preview) observe(ctx context.Context, cluster machines.ReleaseKeeper, f
 
 // exists warns of a release that the create is refused for.
 func (p *preview) exists(err error) diag.Diagnostic {
-	return tf.Unsettled(fmt.Sprintf("Addon %s exists already", p.Spec.Name), tf.Report{
+	return tf.NotReady(fmt.Sprintf("Addon %s exists already", p.Spec.Name), tf.Report{
 		Cause: CauseLines(p.Spec.Secrets.Redact(err.Error())),
 		Next:  "The apply fails unless the release goes before, as that of a resource that is replaced does. " + nextAfter(err),
 	}.String())
@@ -215,7 +215,7 @@ func (p *preview) exists(err error) diag.Diagnostic {
 
 // takenOver warns of a release that the create finds to be just what it would make.
 func (p *preview) takenOver() diag.Diagnostic {
-	return tf.Unsettled(fmt.Sprintf("Addon %s is taken over", p.Spec.Name), tf.Report{
+	return tf.NotReady(fmt.Sprintf("Addon %s is taken over", p.Spec.Name), tf.Report{
 		Cause: []string{"a release of this name exists that talosop made of the same inputs, as an apply does that is killed before it stores its state"},
 		Now:   []string{"unless it goes before, as that of a resource that is replaced does, the apply takes it over as it is and changes nothing in the cluster"},
 		Next:  "If another resource or another state manages it, remove this one: destroying one of them removes the release for both.",
@@ -247,7 +247,7 @@ func (p *preview) ask(ctx context.Context, cluster machines.ReleaseKeeper) ([]di
 
 // unasked is a cluster that could not be asked.
 func (p *preview) unasked() diag.Diagnostic {
-	return tf.Unsettled(fmt.Sprintf("The cluster of addon %s could not be asked", p.Spec.Name), tf.Report{
+	return tf.NotReady(fmt.Sprintf("The cluster of addon %s could not be asked", p.Spec.Name), tf.Report{
 		Cause: CauseLines(p.Spec.Secrets.Redact(p.Trouble.Error())), Now: []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
 	}.String())
 }
@@ -310,11 +310,11 @@ func (p *preview) refused(err error) diag.Diagnostic {
 		return tf.Invalid(path.Root("patches"), "patches", "found patches that do not fit what "+chart+" renders: "+text,
 			"allowed are patches of objects that there are", "correct the patch or its target")
 	case errors.Is(err, release.ErrOwned):
-		return tf.Unsettled(fmt.Sprintf("Objects of addon %s belong to somebody else", p.Spec.Name), tf.Report{
+		return tf.NotReady(fmt.Sprintf("Objects of addon %s belong to somebody else", p.Spec.Name), tf.Report{
 			Cause: CauseLines(text), Next: "The apply fails as long as they do. " + nextAfter(err),
 		}.String())
 	default:
-		return tf.Unsettled(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), tf.Report{
+		return tf.NotReady(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), tf.Report{
 			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.Spec.Name),
 			Cause:     CauseLines(p.Spec.Secrets.Redact(err.Error())), Next: "The apply tries again, and fails when the cause is still there.",
 		}.String())
@@ -335,7 +335,7 @@ func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
 
 	what.Next = "The apply tries again. " + next
 
-	return tf.Unsettled(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), what.String())
+	return tf.NotReady(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), what.String())
 }
 
 // countOf is such as "2 objects added, 1 changed, 1 removed".

@@ -138,7 +138,7 @@ func (r *etcdBackupScheduleResource) warnAccess(ctx context.Context, plan etcdBa
 	case errors.Is(err, kubernetes.ErrNoAnswer), served:
 		return nil
 	case err != nil:
-		return diag.Diagnostics{tf.Unsettled("It could not be asked whether Talos lets pods use its API", err.Error())}
+		return diag.Diagnostics{tf.NotReady("It could not be asked whether Talos lets pods use its API", err.Error())}
 	default:
 		return diag.Diagnostics{tf.Announced("Talos does not let pods use its API yet",
 			"The apply fails unless that changes before, in the same apply for instance. "+s.allow())}

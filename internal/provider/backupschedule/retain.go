@@ -69,7 +69,7 @@ func notCounted(s schedule.Spec, m etcdBackupScheduleModel, err error) diag.Diag
 	from := storepkg.PlaceOf(m.S3, types.ObjectNull(nil))
 	cause, next := from.Trouble(err)
 
-	return tf.Unsettled("The bucket of a schedule could not be read", tf.Report{
+	return tf.NotReady("The bucket of a schedule could not be read", tf.Report{
 		Attempted: fmt.Sprintf("look in %s for snapshots of schedule %q that retain lets go", from, s.Name),
 		Cause:     cause, Now: []string{"no snapshot is deleted"},
 		Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list and delete there; or remove retain, " +
@@ -111,7 +111,7 @@ func (r *etcdBackupScheduleResource) thinOut(ctx context.Context, s schedule.Spe
 	plan.Kept = types.Int64Value(int64(left))
 
 	if err != nil {
-		return diag.Diagnostics{tf.Unsettled("Not all snapshots were deleted that retain lets go", tf.Report{
+		return diag.Diagnostics{tf.NotReady("Not all snapshots were deleted that retain lets go", tf.Report{
 			Attempted: fmt.Sprintf("delete %s", tf.Describe(expired)), Cause: strings.Split(err.Error(), "\n"),
 			Next: "The next plan shows those that are left in `expired`.",
 		}.String())}

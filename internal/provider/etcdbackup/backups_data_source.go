@@ -156,5 +156,5 @@ func unreadable(backups []judged) diag.Diagnostics {
 		lines = append(lines[:tf.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return diag.Diagnostics{tf.Unsettled("Backups of etcd are damaged", "These snapshots are not restored, and latest passes them over:\n  - "+strings.Join(lines, "\n  - "))}
+	return diag.Diagnostics{tf.NotReady("Backups of etcd are damaged", "These snapshots are not restored, and latest passes them over:\n  - "+strings.Join(lines, "\n  - "))}
 }

@@ -213,7 +213,7 @@ func (r *EtcdBackupResource) look(ctx context.Context, state EtcdBackupModel, fr
 func notLooked(state EtcdBackupModel, from storepkg.Place, err error) diag.Diagnostic {
 	cause, next := from.Trouble(err)
 
-	return tf.Unsettled("A backup could not be looked at", tf.Report{
+	return tf.NotReady("A backup could not be looked at", tf.Report{
 		Attempted: fmt.Sprintf("look whether %s holds %s", from, state.Key.ValueString()),
 		Cause:     cause,
 		Now:       []string{"the backup is taken to be there, as it was"},
@@ -227,7 +227,7 @@ func drifted(state EtcdBackupModel, from storepkg.Place, status string) diag.Dia
 		cause = "the object there has another size or checksum than the one that was stored"
 	}
 
-	return tf.Unsettled("A backup is "+status, tf.Report{
+	return tf.NotReady("A backup is "+status, tf.Report{
 		Attempted: fmt.Sprintf("look whether %s holds %s", from, state.Key.ValueString()),
 		Cause:     []string{cause},
 		Next:      "The next apply takes a new snapshot. What is in the store stays as it is.",

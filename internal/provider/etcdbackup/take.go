@@ -142,7 +142,7 @@ func (r *EtcdBackupResource) ready(ctx context.Context, t *Taking) (leave func()
 			next += " Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket abort them."
 		}
 
-		diags.Append(tf.Unsettled("Half stored backups were not looked for", tf.Report{
+		diags.Append(tf.NotReady("Half stored backups were not looked for", tf.Report{
 			Attempted: "remove what interrupted runs left half stored in " + t.At.String(), Cause: cause, Next: next,
 		}.String()))
 	}
@@ -351,7 +351,7 @@ func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic
 // notWell warns of members that did not give the snapshot that another one gave: one whose
 // database is damaged may be seen nowhere else.
 func notWell(problems []error) diag.Diagnostic {
-	return tf.Unsettled("A member of etcd is not well", tf.Report{
+	return tf.NotReady("A member of etcd is not well", tf.Report{
 		Attempted: "take a snapshot from a member of etcd", Cause: strings.Split(errors.Join(problems...).Error(), "\n"),
 		Now:  []string{"the snapshot was taken, and is verified"},
 		Next: "Look after the members that are named; talosop_cluster_health tells more.",
@@ -362,7 +362,7 @@ func notWell(problems []error) diag.Diagnostic {
 func notRetained(at storepkg.Place, err error) diag.Diagnostic {
 	cause, next := at.Trouble(err)
 
-	return tf.Unsettled("Old backups were not removed", tf.Report{
+	return tf.NotReady("Old backups were not removed", tf.Report{
 		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
 		Now: []string{"the new snapshot is stored"}, Next: strings.TrimSpace(next + " The next snapshot tries again."),
 	}.String())

@@ -96,7 +96,7 @@ func (e examined) partly(silent []string, instead string) diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Unsettled("Parts of the cluster do not answer", tf.Report{
+	return diag.Diagnostics{tf.NotReady("Parts of the cluster do not answer", tf.Report{
 		Attempted: fmt.Sprintf("look at cluster %q", e.Name),
 		Cause:     silent,
 		Next:      "Nothing was changed, and nothing waits for an answer. " + instead,

@@ -159,7 +159,7 @@ func (c *ConfiguredEphemeral) Close(ctx context.Context, req ephemeral.CloseRequ
 // Fill closes a tunnel.
 func (m *ProviderData) Fill(address string) diag.Diagnostics {
 	if err := m.tunnels.Close(address); err != nil {
-		return diag.Diagnostics{tf.Unsettled("A local port stays open", tf.Report{
+		return diag.Diagnostics{tf.NotReady("A local port stays open", tf.Report{
 			Attempted: "close " + address + ", which led to the cluster", Cause: []string{err.Error()}, Next: "It ends with the process of the provider.",
 		}.String())}
 	}

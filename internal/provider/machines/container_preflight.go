@@ -160,7 +160,7 @@ func (m *ProviderData) tryOut(ctx context.Context, p Pool) diag.Diagnostics {
 
 // hostUnknown warns that a plan could not look at the host.
 func hostUnknown(p Pool, err error) diag.Diagnostic {
-	return tf.Unsettled("The host cluster was not looked at", tf.Report{
+	return tf.NotReady("The host cluster was not looked at", tf.Report{
 		Attempted: "look whether the machines of the " + p.Object + " can be made", Cause: []string{err.Error()},
 		Next: "The apply looks again before it makes anything.",
 	}.String())

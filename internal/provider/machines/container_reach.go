@@ -66,7 +66,7 @@ func (m *ProviderData) forewarnAway(p Pool) diag.Diagnostics {
 
 // hostUnread warns that a refresh did not get to the host.
 func hostUnread(p Pool, away *hostAwayError) diag.Diagnostic {
-	return tf.Unsettled("The host cluster was not read", tf.Report{
+	return tf.NotReady("The host cluster was not read", tf.Report{
 		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
 		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
 		Next: "See that `host` of the resource or of the provider leads to the host cluster whenever Terraform runs: an apply that changes machines, and a " +

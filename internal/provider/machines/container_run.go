@@ -193,7 +193,7 @@ func (r run) workersLeft() diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Unsettled("Workers are left on the host cluster", fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
+	return diag.Diagnostics{tf.NotReady("Workers are left on the host cluster", fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
 		"still in namespace %s, where nothing talks to them, and so the namespace stays, too. To remove them: kubectl delete "+
 		"statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", tf.Describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
 }
@@ -308,7 +308,7 @@ func (h *HostReport) leftAlone() diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Unsettled("Volumes of machines differ, and are left as they are", "No apply puts this right, because the host cluster does not let the "+
+	return diag.Diagnostics{tf.NotReady("Volumes of machines differ, and are left as they are", "No apply puts this right, because the host cluster does not let the "+
 		"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted lets every "+
 		"apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
 }

@@ -267,12 +267,12 @@ func oddities(p Pool, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics
 	}
 
 	if len(cordoned) > 0 {
-		diags.Append(tf.Unsettled("Nodes are cordoned by others", "These nodes take no new pods, and it was not talosop that made them so. They are left "+
+		diags.Append(tf.NotReady("Nodes are cordoned by others", "These nodes take no new pods, and it was not talosop that made them so. They are left "+
 			"as they are; `kubectl uncordon` gives them back.\n  - "+strings.Join(cordoned, "\n  - ")))
 	}
 
 	if strangers := unknownMembers(p, want, have); len(strangers) > 0 {
-		diags.Append(tf.Unsettled("etcd has members that are not listed here", "They count for the majority that etcd needs, and this resource does not touch "+
+		diags.Append(tf.NotReady("etcd has members that are not listed here", "They count for the majority that etcd needs, and this resource does not touch "+
 			"them. That is as it should be for control planes of other resources, such as talosop_machine, and of those that somebody else keeps. When the machine "+
 			"of a member is gone for good, `talosctl etcd remove-member` removes it; make sure first that nothing else owns it.\n  - "+strings.Join(strangers, "\n  - ")))
 	}

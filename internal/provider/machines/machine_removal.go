@@ -24,7 +24,7 @@ func (m *ProviderData) takeOut(ctx context.Context, p Pool, recorded RecordedPoo
 	defer s.Close()
 
 	want := s.want
-	want.Machines, want.Removed, want.Beside = nil, want.Machines, p.single.beside
+	want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.single.beside
 
 	result, err := s.runner.Remove(ctx, want)
 
@@ -42,7 +42,7 @@ func (r run) leftBehind() diag.Diagnostics {
 		machines = append(machines, hold.String())
 	}
 
-	return diag.Diagnostics{tf.Unsettled("Machines were not reset", "These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
+	return diag.Diagnostics{tf.NotReady("Machines were not reset", "These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
 		"configuration and secrets. Wipe their disks before they are switched on again.\n  - "+strings.Join(machines, "\n  - "))}
 }
 

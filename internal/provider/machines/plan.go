@@ -50,7 +50,7 @@ func planCreate(p Pool, policy cluster.Policy) (forecast, diag.Diagnostics) {
 
 	if !p.unnamed && !p.restore.Unknown {
 		want := p.Spec(RecordedPool{}, Rendered{})
-		want.Beside = p.foreseenBeside()
+		want.OtherControlPlanes = p.foreseenBeside()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
 		f.operations = tf.TextList(append(p.hostCreation(), linesOf(steps)...))
 	}
@@ -209,7 +209,7 @@ func (r *RecordedPool) outlook(p, prior Pool, files Rendered, policy cluster.Pol
 	diags := append(r.foreseeReboots(p, prior, files), r.foreseePods(p, prior)...)
 
 	want := p.Spec(*r, files)
-	want.Beside = p.foreseenBeside()
+	want.OtherControlPlanes = p.foreseenBeside()
 	steps, last := cluster.Forecast(want, r.assume(want), p.Policy(policy))
 
 	return steps, last, diags

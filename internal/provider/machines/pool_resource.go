@@ -138,17 +138,17 @@ func (m *ProviderData) refresh(
 	unreachable, foreign, bereft := silence(want, have)
 
 	if len(unreachable) > 0 {
-		diags.Append(tf.Unsettled("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
+		diags.Append(tf.NotReady("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
 			"from that for the plan.\n  - "+strings.Join(unreachable, "\n  - ")))
 	}
 
 	if len(bereft) > 0 {
-		diags.Append(tf.Unsettled("Volumes of machines are lost", "The host cluster can never use the volumes of these machines again. The next apply gives them "+
+		diags.Append(tf.NotReady("Volumes of machines are lost", "The host cluster can never use the volumes of these machines again. The next apply gives them "+
 			"new ones, one machine after the other and as far as etcd does not need what is lost, and they join anew.\n  - "+strings.Join(bereft, "\n  - ")))
 	}
 
 	if len(foreign) > 0 {
-		diags.Append(tf.Unsettled("Machines answer as somebody else", "At these addresses something else answers than the machines that are meant. What "+
+		diags.Append(tf.NotReady("Machines answer as somebody else", "At these addresses something else answers than the machines that are meant. What "+
 			"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware of a machine was "+
 			"exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
 	}
@@ -230,7 +230,7 @@ func (m *ProviderData) remaining(ctx context.Context, p Pool, done run, state Li
 	}
 
 	want := done.want
-	want.Bootstrapped, want.Beside = bootstrapped(recorded.phase), p.foreseenBeside()
+	want.Bootstrapped, want.OtherControlPlanes = bootstrapped(recorded.phase), p.foreseenBeside()
 	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
 	want.Kubernetes.Manifests = recorded.manifests
 	want.RestoreFrom, want.RestoredAt = p.restore.asked(recorded.restored.From.ValueString()), recorded.restored.when()
@@ -353,7 +353,7 @@ func (m *ProviderData) Remove(ctx context.Context, kind string, state LifeModel,
 	if state.OnDestroy.ValueString() == onDestroyPreserve {
 		m.unclaim(p)
 
-		return diag.Diagnostics{tf.Unsettled("Machines keep running",
+		return diag.Diagnostics{tf.NotReady("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they are. To bring them back "+
 				"under talosop, %s.", kind, state.ID.ValueString(), tf.Describe(p.names()), p.Settings.Name, p.wayBack()))}
 	}

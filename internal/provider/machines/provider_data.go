@@ -300,8 +300,8 @@ func (m *ProviderData) converge(ctx context.Context, p Pool, recorded RecordedPo
 	defer s.Close()
 
 	// What other control planes hold is asked before etcd begins, and not at any other time.
-	if p.single != nil && s.want.Founds() {
-		s.want.Beside = p.single.beside
+	if p.single != nil && s.want.OwnsBootstrap() {
+		s.want.OtherControlPlanes = p.single.beside
 	}
 
 	if taken := m.Hosts.Claim(s.route, recorded.Machines == nil); taken != "" {

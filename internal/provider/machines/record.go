@@ -50,7 +50,7 @@ func (r run) sawEtcd() bool {
 	}
 
 	return slices.ContainsFunc(r.result.Done, func(s cluster.Step) bool {
-		return cluster.Founding(s)
+		return cluster.BeginsEtcd(s)
 	})
 }
 

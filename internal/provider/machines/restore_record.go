@@ -75,7 +75,7 @@ func (r run) doubtRestore() diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Unsettled("A snapshot does not say of which cluster it is",
+	return diag.Diagnostics{tf.NotReady("A snapshot does not say of which cluster it is",
 		fmt.Sprintf("Etcd of cluster %q began with %s. It has no mark of a cluster in its name and no record beside it, as one that `talosctl etcd snapshot` "+
 			"wrote: talosop cannot tell whether it is of this cluster. If it was taken of one with other secrets, Kubernetes can read none of its Secrets, "+
 			"and the tokens in it are not valid.", r.want.Name, r.want.RestoreFrom))}

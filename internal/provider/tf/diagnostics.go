@@ -74,8 +74,8 @@ func Incomplete(object string, r Report) diag.Diagnostic {
 	return diag.NewWarningDiagnostic("Incomplete "+object, r.String())
 }
 
-// Unsettled warns of something that was observed and changes nothing.
-func Unsettled(summary, detail string) diag.Diagnostic {
+// NotReady warns of something that was observed and changes nothing.
+func NotReady(summary, detail string) diag.Diagnostic {
 	return diag.NewWarningDiagnostic(summary, detail)
 }
 

@@ -2,11 +2,11 @@ package cluster
 
 import "slices"
 
-// Objection says why a step that was decided on an earlier observation must not take its
+// Preflight says why a step that was decided on an earlier observation must not take its
 // machine out of service any more; empty when it still may. Between the decision and the
 // effect lie the pull of an image, a drain and an installer, and what was well may be
 // gone by then. have is an observation made after all of that.
-func Objection(want Spec, have Snapshot, p Policy, step Step) string {
+func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 	if !Disruptive(step) {
 		return ""
 	}
