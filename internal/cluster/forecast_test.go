@@ -13,10 +13,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// TestForecastIsWhatHappens compares what is forecast of a change with what is done, on
+// TestForecast_isWhatHappens compares what is forecast of a change with what is done, on
 // clusters of the model in which nothing is wrong and nothing goes wrong: upgrades,
 // reboots and removals are the same, however differently they interleave.
-func TestForecastIsWhatHappens(t *testing.T) {
+func TestForecast_isWhatHappens(t *testing.T) {
 	const (
 		clusters = 1000
 		enough   = clusters / 8
@@ -69,11 +69,11 @@ func waitsOnly(step cluster.Step) bool {
 	return ok && up.From == up.Image
 }
 
-// TestForecastEndsInReady runs every plan on the planner's own model, from what a state
+// TestForecast_endsInReady runs every plan on the planner's own model, from what a state
 // recorded, be it in the middle of a boot: wherever no machine is silent or strange, the
 // steps lead to a cluster that needs nothing more, and no machine goes through anything
 // twice.
-func TestForecastEndsInReady(t *testing.T) {
+func TestForecast_endsInReady(t *testing.T) {
 	const clusters = 2500
 
 	for seed := range uint64(clusters) {
@@ -286,9 +286,9 @@ func texts(steps []cluster.Step) []string {
 	return out
 }
 
-// TestForecastOfARestore: what a state recorded of an etcd that is gone, its members and nodes,
+// TestForecast_ofARestore: what a state recorded of an etcd that is gone, its members and nodes,
 // is in the way of nothing, and an interrupted run goes on where it stopped.
-func TestForecastOfARestore(t *testing.T) {
+func TestForecast_ofARestore(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{

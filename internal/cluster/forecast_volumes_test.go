@@ -8,9 +8,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// TestForecastOfLostVolumes forecasts, from what a state recorded, that volumes are replaced as long as etcd has a quorum without them, and
+// TestForecast_ofLostVolumes forecasts, from what a state recorded, that volumes are replaced as long as etcd has a quorum without them, and
 // refuses what cannot come to an end, unless a snapshot is there.
-func TestForecastOfLostVolumes(t *testing.T) {
+func TestForecast_ofLostVolumes(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -47,8 +47,8 @@ func TestForecastOfLostVolumes(t *testing.T) {
 	}
 }
 
-// TestForecastOfLostVolumesWhileGrowing counts the members that etcd has, and not the machines that are to join it.
-func TestForecastOfLostVolumesWhileGrowing(t *testing.T) {
+// TestForecast_ofLostVolumesWhileGrowing counts the members that etcd has, and not the machines that are to join it.
+func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 	t.Parallel()
 
 	works := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0"}

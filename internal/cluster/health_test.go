@@ -289,7 +289,7 @@ func TestHealth(t *testing.T) {
 }
 
 // The conditions are the same ones whatever happens: checks look them up by name.
-func TestHealthHasEveryCondition(t *testing.T) {
+func TestHealth_hasEveryCondition(t *testing.T) {
 	t.Parallel()
 
 	want := []string{
@@ -310,7 +310,7 @@ func TestHealthHasEveryCondition(t *testing.T) {
 }
 
 // What differs from one reading of the same cluster to the next is in no attribute.
-func TestHealthIsStable(t *testing.T) {
+func TestHealth_isStable(t *testing.T) {
 	t.Parallel()
 
 	first, second := newWatched(), newWatched()
@@ -333,7 +333,7 @@ func TestHealthIsStable(t *testing.T) {
 	}
 }
 
-func TestHealthKnowsSinceWhen(t *testing.T) {
+func TestHealth_knowsSinceWhen(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestImportsNothingThatActs keeps the decisions pure: the package may import the
+// TestCluster_importsNothingThatActs keeps the decisions pure: the package may import the
 // standard library but for what reaches a network, a clock of its own, or a disk.
-func TestImportsNothingThatActs(t *testing.T) {
+func TestCluster_importsNothingThatActs(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)

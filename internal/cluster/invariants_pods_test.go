@@ -10,9 +10,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// TestInvariantsOnRandomPods checks what must never happen on clusters of pods in any mix of
+// TestPlan_keepsInvariantsOnRandomPods checks what must never happen on clusters of pods in any mix of
 // states, those among them that no cluster gets into.
-func TestInvariantsOnRandomPods(t *testing.T) {
+func TestPlan_keepsInvariantsOnRandomPods(t *testing.T) {
 	counted := map[string]int{}
 
 	for seed := range uint64(randomClusters) {
@@ -196,8 +196,8 @@ func podTeardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.D
 	return broken
 }
 
-// TestForecastOfPods is what a plan shows, which knows the configuration and the state alone.
-func TestForecastOfPods(t *testing.T) {
+// TestForecast_ofPods is what a plan shows, which knows the configuration and the state alone.
+func TestForecast_ofPods(t *testing.T) {
 	machine := func(name string, role cluster.Role) cluster.Machine {
 		return cluster.Machine{Name: name, Role: role, Address: name + ".x", NodeName: name, ConfigDigest: "new", TalosVersion: "v1.13.0", Installer: "talos:v1.13.0", Container: true}
 	}

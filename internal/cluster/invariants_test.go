@@ -15,9 +15,9 @@ import (
 
 const randomClusters = 10_000
 
-// TestInvariantsOnRandomClusters checks, on clusters of 1 to 50 machines in any
+// TestPlan_keepsInvariantsOnRandomClusters checks, on clusters of 1 to 50 machines in any
 // mix of states, what must never happen.
-func TestInvariantsOnRandomClusters(t *testing.T) {
+func TestPlan_keepsInvariantsOnRandomClusters(t *testing.T) {
 	upgraded := 0
 
 	for seed := range uint64(randomClusters) {

@@ -42,7 +42,7 @@ func TestForecastRemoval(t *testing.T) {
 
 // A control plane is never reset before it left an etcd that others are in, nor while
 // nobody can say who is in it.
-func TestRemovalNeverTakesAVote(t *testing.T) {
+func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 	t.Parallel()
 
 	var resets int
@@ -93,7 +93,7 @@ func TestRemovalNeverTakesAVote(t *testing.T) {
 }
 
 // What must not reach all machines of a cluster at once is told from what may.
-func TestStepsThatGoOneByOne(t *testing.T) {
+func TestOneByOne(t *testing.T) {
 	t.Parallel()
 
 	for _, step := range []cluster.Step{

@@ -70,8 +70,8 @@ runs w-1 kubelet=my.reg:5000/k8s/kubelet:v1.34.2-slim
 runs `+api+` cp-1`)
 }
 
-// TestImagesAreKept is that registry, repository and suffix stay at every version on the way.
-func TestImagesAreKept(t *testing.T) {
+// TestImages_areKept is that registry, repository and suffix stay at every version on the way.
+func TestImages_areKept(t *testing.T) {
 	want, have := workersOf(t, "v1.36.3")
 
 	steps, last := cluster.Forecast(want, have, cluster.DefaultPolicy())
@@ -99,9 +99,9 @@ func TestImagesAreKept(t *testing.T) {
 	}
 }
 
-// TestYieldsToTheAPIServers is that a run which waits for the API servers of another resource
+// TestPlan_yieldsToTheAPIServers is that a run which waits for the API servers of another resource
 // lets that one have the lock, and one that waits for its own machines does not.
-func TestYieldsToTheAPIServers(t *testing.T) {
+func TestPlan_yieldsToTheAPIServers(t *testing.T) {
 	want, have := workersOf(t, "v1.34.2")
 	if d := cluster.Plan(want, have, cluster.DefaultPolicy()); !d.Yields || len(d.Steps) > 0 || len(d.Holds) != 2 {
 		t.Errorf("yields=%v\n%s", d.Yields, render(d))

@@ -12,15 +12,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-var trials = flag.Int("trials", 3000, "the number of trials of TestRollouts")
+var trials = flag.Int("trials", 3000, "the number of trials of TestPlan_rollsOutOnRandomClusters")
 
-var oneSeed = flag.Int64("seed", -1, "run this trial of TestRollouts only, and print it")
+var oneSeed = flag.Int64("seed", -1, "run this trial of TestPlan_rollsOutOnRandomClusters only, and print it")
 
-// TestRollouts carries out the plans of random clusters and changes on a model of the
+// TestPlan_rollsOutOnRandomClusters carries out the plans of random clusters and changes on a model of the
 // machines, where steps fail, machines never come back, and runs are killed. Every trial
 // ends at the desired state, in a refusal or in holds that the model bears out, and no
 // step on the way breaks what section 3 of the design says must never happen.
-func TestRollouts(t *testing.T) {
+func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 	if *oneSeed >= 0 {
 		run := newTrial(uint64(*oneSeed))
 		end := run.run()
@@ -46,7 +46,7 @@ func TestRollouts(t *testing.T) {
 		}
 
 		if len(run.broken) > 0 {
-			t.Errorf("seed %d (go test -run TestRollouts -seed %d):\n%s\n%s", seed, seed, strings.Join(run.broken, "\n"), run)
+			t.Errorf("seed %d (go test -run TestPlan_rollsOutOnRandomClusters -seed %d):\n%s\n%s", seed, seed, strings.Join(run.broken, "\n"), run)
 
 			if failed++; failed == 3 {
 				return

@@ -7,7 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// The lines about Kubernetes in a scenario file (see TestScenarios):
+// The lines about Kubernetes in a scenario file (see TestPlan_scenarios):
 //
 //	-- spec --                                    -- snapshot --
 //	kubernetes v1.36.3 via=v1.35.4                runs v1.34.2 cp-1 cp-2 w-1

@@ -44,7 +44,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //
 // -- decision --, -- teardown -- and -- removal -- hold the lines of the answer, -- forecast --
 // the steps of the model run and what is left after them, -- phase -- the phase.
-func TestScenarios(t *testing.T) {
+func TestPlan_scenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
@@ -159,8 +159,8 @@ func renderForecast(steps []cluster.Step, last cluster.Decision) string {
 	return b.String()
 }
 
-// TestScenarioFilesEndWithNewline keeps the files diffable.
-func TestScenarioFilesEndWithNewline(t *testing.T) {
+// TestScenarioFiles_endWithNewline keeps the files diffable.
+func TestScenarioFiles_endWithNewline(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txtar")
 	for _, file := range files {
 		data, err := os.ReadFile(file)

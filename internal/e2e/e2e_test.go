@@ -72,8 +72,8 @@ func TestAccSimulated(t *testing.T) {
 	}
 }
 
-// TestAccWithoutReset runs create on machines that cannot reset: everything but the destroy, and the cluster stays.
-func TestAccWithoutReset(t *testing.T) {
+// TestAccSimulated_withoutReset runs create on machines that cannot reset: everything but the destroy, and the cluster stays.
+func TestAccSimulated_withoutReset(t *testing.T) {
 	t.Parallel()
 
 	s := simulated(t, "", 1, 1)

@@ -40,10 +40,10 @@ func standIn(t *testing.T, controlPlanes, workers int) (site, *sim.Simulator) {
 // everyCall is the setting with which nothing is left out (make testeverycall).
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
-// TestAccKilledAtEveryChange kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every such
+// TestAccCreateAndDestroy_killedAtEveryChange kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every such
 // call of a create and of a destroy, before the machine carries it out or after, in turn (both in make testeverycall). Applying again
 // ends in the same cluster, with one etcd and an empty plan; destroying again ends with blank machines.
-func TestAccKilledAtEveryChange(t *testing.T) {
+func TestAccCreateAndDestroy_killedAtEveryChange(t *testing.T) {
 	const changes = 4 // three configurations and a bootstrap; the destroy has three resets
 
 	clis := clitest.All(t)

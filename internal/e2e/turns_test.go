@@ -79,9 +79,9 @@ func (s site) stack(simulator *sim.Simulator, version string, machines, others [
 		fmt.Sprintf(sharedMachines, "those", "talosop.other", entries(others), version)
 }
 
-// TestAccMachinesTakeTurns upgrades a cluster of single machines from two applies at the same time, each with two provider processes and
+// TestAccMachines_takeTurns upgrades a cluster of single machines from two applies at the same time, each with two provider processes and
 // ten resources at once: machines go out of service one after the other all the same.
-func TestAccMachinesTakeTurns(t *testing.T) {
+func TestAccMachines_takeTurns(t *testing.T) {
 	t.Parallel()
 
 	s, simulator := standIn(t, 3, 3)
@@ -178,11 +178,11 @@ func guard(simulator *sim.Simulator) (violations func() []string) {
 	}
 }
 
-// TestAccChangesKilled kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every kind of
+// TestAccChanges_killed kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every kind of
 // change: at the first call before the machine carries it out, and at the last one after (at all of them in both ways in make
 // testeverycall), under one CLI after the other. Applying again ends where an undisturbed apply does, and no machine is rebooted more
 // often than the change asks for.
-func TestAccChangesKilled(t *testing.T) {
+func TestAccChanges_killed(t *testing.T) {
 	clis := clitest.All(t)
 	turn := 0
 

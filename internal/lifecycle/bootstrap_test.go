@@ -9,9 +9,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// TestBootstrapInFlightIsTheOnlyOne: the call takes longer than anybody waits,
+// TestBootstrap_inFlightIsTheOnlyOne: the call takes longer than anybody waits,
 // and no other control plane is asked meanwhile.
-func TestBootstrapInFlightIsTheOnlyOne(t *testing.T) {
+func TestBootstrap_inFlightIsTheOnlyOne(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 0, sim.Options{})
@@ -49,9 +49,9 @@ func TestBootstrapInFlightIsTheOnlyOne(t *testing.T) {
 	}
 }
 
-// TestBootstrapWithoutAnAnswerIsNotGivenToAnother: the machine accepts the call and
+// TestBootstrap_withoutAnAnswerIsNotGivenToAnother: the machine accepts the call and
 // is never heard of again.
-func TestBootstrapWithoutAnAnswerIsNotGivenToAnother(t *testing.T) {
+func TestBootstrap_withoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 0, sim.Options{})

@@ -148,9 +148,9 @@ func (s *site) schedulable() {
 	}
 }
 
-// TestAnotherImageIsInstalledOnce upgrades machines to the Talos that they run, from another
+// TestUpgrade_installsAnotherImageOnce upgrades machines to the Talos that they run, from another
 // image: nothing that they say tells them apart from what they were.
-func TestAnotherImageIsInstalledOnce(t *testing.T) {
+func TestUpgrade_installsAnotherImageOnce(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})
@@ -170,7 +170,7 @@ func TestAnotherImageIsInstalledOnce(t *testing.T) {
 	}
 }
 
-func TestUpgradeRollsMachineByMachine(t *testing.T) {
+func TestUpgrade_rollsMachineByMachine(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 2, sim.Options{})
@@ -220,7 +220,7 @@ func texts(steps []cluster.Step) []string {
 	return out
 }
 
-func TestUpgradeInSeveralHops(t *testing.T) {
+func TestUpgrade_inSeveralHops(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{TalosVersion: "v1.11.0"})
@@ -268,7 +268,7 @@ func (s *site) createAs(version string) {
 	s.create()
 }
 
-func TestRolledBackUpgradeStopsTheRollout(t *testing.T) {
+func TestUpgrade_rolledBackStopsTheRollout(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})
@@ -295,7 +295,7 @@ func TestRolledBackUpgradeStopsTheRollout(t *testing.T) {
 	}
 }
 
-func TestRefusedInstallerLeavesTheNodeAsItWas(t *testing.T) {
+func TestUpgrade_refusedInstallerLeavesTheNodeAsItWas(t *testing.T) {
 	t.Parallel()
 
 	for name, image := range map[string]sim.Image{"missing": {Missing: true}, "fails": {InstallFails: true}} {
@@ -322,7 +322,7 @@ func TestRefusedInstallerLeavesTheNodeAsItWas(t *testing.T) {
 	}
 }
 
-func TestConfigurationThatNeedsARebootRolls(t *testing.T) {
+func TestConfiguration_thatNeedsARebootRolls(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 2, sim.Options{})
@@ -337,7 +337,7 @@ func TestConfigurationThatNeedsARebootRolls(t *testing.T) {
 	}
 }
 
-func TestConfigurationOnTrial(t *testing.T) {
+func TestConfiguration_onTrial(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 1, sim.Options{})
@@ -360,7 +360,7 @@ func TestConfigurationOnTrial(t *testing.T) {
 	}
 }
 
-func TestScaleUpAndDown(t *testing.T) {
+func TestScale_upAndDown(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 0, sim.Options{})
@@ -393,7 +393,7 @@ func (s *site) hasMembers(n int) {
 	}
 }
 
-func TestDeadControlPlaneIsRemovedThroughASurvivor(t *testing.T) {
+func TestRemoval_ofADeadControlPlaneGoesThroughASurvivor(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 0, sim.Options{})
@@ -414,7 +414,7 @@ func TestDeadControlPlaneIsRemovedThroughASurvivor(t *testing.T) {
 	}
 }
 
-func TestWipedControlPlaneJoinsAgain(t *testing.T) {
+func TestJoin_ofAWipedControlPlane(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 0, sim.Options{})
@@ -574,9 +574,9 @@ func (s *site) settles() {
 	}
 }
 
-// TestRunsSideBySideTakeTurns upgrades every machine in a run of its own, all at the same
+// TestLock_runsSideBySideTakeTurns upgrades every machine in a run of its own, all at the same
 // time, as for_each over machines does: they are disrupted one after the other.
-func TestRunsSideBySideTakeTurns(t *testing.T) {
+func TestLock_runsSideBySideTakeTurns(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 2, sim.Options{})
@@ -602,9 +602,9 @@ func TestRunsSideBySideTakeTurns(t *testing.T) {
 	s.schedulable()
 }
 
-// TestAlarmHoldsTheRollout: an alarm of etcd keeps every machine in service, the error
+// TestRollout_isHeldByAnAlarm: an alarm of etcd keeps every machine in service, the error
 // names it, and without it the same run goes through.
-func TestAlarmHoldsTheRollout(t *testing.T) {
+func TestRollout_isHeldByAnAlarm(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})
@@ -643,8 +643,8 @@ func TestAlarmHoldsTheRollout(t *testing.T) {
 	s.schedulable()
 }
 
-// TestForeignCordonStays upgrades a worker whose node somebody cordoned: it stays so.
-func TestForeignCordonStays(t *testing.T) {
+// TestRollout_leavesAForeignCordon upgrades a worker whose node somebody cordoned: it stays so.
+func TestRollout_leavesAForeignCordon(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 2, sim.Options{})
@@ -685,9 +685,9 @@ func (s *site) cordonByHand(node string) {
 	}
 }
 
-// TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes switches a control plane off while the
+// TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes switches a control plane off while the
 // installer of another one runs: that one is not rebooted, and its node is given back.
-func TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
+func TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	t.Parallel()
 
 	// An observation counts as new for two intervals, which an installer takes longer than.
@@ -730,9 +730,9 @@ func TestUpgradeIsCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	s.schedulable()
 }
 
-// TestSnapshotComesBeforeTheRisk: before the first control plane goes out of service there
+// TestSnapshot_comesBeforeTheRisk: before the first control plane goes out of service there
 // is one snapshot of etcd, from another one; where it cannot be kept nothing goes.
-func TestSnapshotComesBeforeTheRisk(t *testing.T) {
+func TestSnapshot_comesBeforeTheRisk(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})

@@ -23,7 +23,7 @@ import (
 // would spend.
 var sharedBundle = sync.OnceValues(pki.Generate)
 
-func TestCreateEndsInAUsableCluster(t *testing.T) {
+func TestCreate_endsInAUsableCluster(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 5, sim.Options{})
@@ -64,12 +64,12 @@ func TestCreateEndsInAUsableCluster(t *testing.T) {
 	}
 }
 
-func TestCreateOfOneMachine(t *testing.T) {
+func TestCreate_ofOneMachine(t *testing.T) {
 	t.Parallel()
 	newSite(t, 1, 0, sim.Options{}).create()
 }
 
-func TestTeardownOrder(t *testing.T) {
+func TestTeardown_order(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 2, sim.Options{})
@@ -87,7 +87,7 @@ func TestTeardownOrder(t *testing.T) {
 	}
 }
 
-func TestTeardownOfAPoolRemovesItsNodes(t *testing.T) {
+func TestTeardown_ofAPoolRemovesItsNodes(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 2, sim.Options{})
@@ -114,7 +114,7 @@ func TestTeardownOfAPoolRemovesItsNodes(t *testing.T) {
 	}
 }
 
-func TestTeardownFinishesTheSurvivors(t *testing.T) {
+func TestTeardown_finishesTheSurvivors(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})
@@ -151,7 +151,7 @@ func TestTeardownFinishesTheSurvivors(t *testing.T) {
 	s.isBlank()
 }
 
-func TestMachineOfAnotherClusterIsRefused(t *testing.T) {
+func TestIdentity_refusesAMachineOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 1, sim.Options{})
@@ -181,7 +181,7 @@ func TestMachineOfAnotherClusterIsRefused(t *testing.T) {
 	}
 }
 
-func TestOtherHardwareIsRefused(t *testing.T) {
+func TestIdentity_refusesOtherHardware(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 0, sim.Options{})
@@ -197,9 +197,9 @@ func TestOtherHardwareIsRefused(t *testing.T) {
 	}
 }
 
-// TestOthersFinishWithoutAMachineThatNeverBoots: the message names the machine,
+// TestCreate_finishesOthersWithoutAMachineThatNeverBoots: the message names the machine,
 // everything else becomes a cluster.
-func TestOthersFinishWithoutAMachineThatNeverBoots(t *testing.T) {
+func TestCreate_finishesOthersWithoutAMachineThatNeverBoots(t *testing.T) {
 	t.Parallel()
 
 	for _, dead := range []string{"cp-3", "w-2"} {
@@ -253,9 +253,9 @@ func (s *site) onlyMissing(dead string, have cluster.Snapshot) bool {
 	return true
 }
 
-// TestSlowMachineHoldsUpNobodyElse: etcd begins while a machine that has its
+// TestCreate_slowMachineHoldsUpNobodyElse: etcd begins while a machine that has its
 // configuration does not say a word, and that machine joins when it does.
-func TestSlowMachineHoldsUpNobodyElse(t *testing.T) {
+func TestCreate_slowMachineHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})
@@ -284,7 +284,7 @@ func TestSlowMachineHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-func TestUnavailableForAWhile(t *testing.T) {
+func TestCreate_unavailableForAWhile(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 1, sim.Options{})
@@ -293,7 +293,7 @@ func TestUnavailableForAWhile(t *testing.T) {
 	s.create()
 }
 
-func TestRejectedConfigurationEndsTheRun(t *testing.T) {
+func TestConfiguration_rejectedEndsTheRun(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 0, sim.Options{})
@@ -305,7 +305,7 @@ func TestRejectedConfigurationEndsTheRun(t *testing.T) {
 	}
 }
 
-func TestInterruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
+func TestRunner_interruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 0, sim.Options{})
@@ -332,7 +332,7 @@ func TestInterruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 	s.create()
 }
 
-func TestConfigurationChangesOneControlPlaneAtATime(t *testing.T) {
+func TestConfiguration_changesOneControlPlaneAtATime(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})

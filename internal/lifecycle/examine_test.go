@@ -10,7 +10,7 @@ import (
 
 // One control plane is enough to know them all, and nothing is changed. A machine that is
 // gone is waited for once.
-func TestExamineFindsTheOtherControlPlanes(t *testing.T) {
+func TestExamine_findsTheOtherControlPlanes(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})
@@ -44,7 +44,7 @@ func TestExamineFindsTheOtherControlPlanes(t *testing.T) {
 
 // Without Kubernetes it is not asked, and a control plane that knows no leader is not
 // asked who the members are.
-func TestExamineWithoutAQuorum(t *testing.T) {
+func TestExamine_withoutAQuorum(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 0, sim.Options{})

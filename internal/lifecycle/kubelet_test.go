@@ -17,9 +17,9 @@ const slimKubelets = `
 machine: {kubelet: {image: "ghcr.io/siderolabs/kubelet:v1.35.4-slim"}}
 `
 
-// TestKubeletsOfTheSameVersion: nothing in the cluster tells the images apart, and yet a kubelet that does not come up with the other one stops the change at its
+// TestKubernetesUpgrade_ofKubeletsOfTheSameVersion: nothing in the cluster tells the images apart, and yet a kubelet that does not come up with the other one stops the change at its
 // machine, in the run that set the image and in the next one.
-func TestKubeletsOfTheSameVersion(t *testing.T) {
+func TestKubernetesUpgrade_ofKubeletsOfTheSameVersion(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 2, sim.Options{})

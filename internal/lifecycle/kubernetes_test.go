@@ -109,9 +109,9 @@ func (s *site) settled() {
 	}
 }
 
-// TestKubernetesUpgradeInTwoHops goes through two minor versions in one run: each hop is complete before the next, in the order of Talos's own
+// TestKubernetesUpgrade_inTwoHops goes through two minor versions in one run: each hop is complete before the next, in the order of Talos's own
 // upgrade, and what was done is what was forecast.
-func TestKubernetesUpgradeInTwoHops(t *testing.T) {
+func TestKubernetesUpgrade_inTwoHops(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 2, sim.Options{})
@@ -220,8 +220,8 @@ func sortedPulls(steps []string) []string {
 	return out
 }
 
-// TestKubernetesUpgradeKeepsImages upgrades components from repositories of the user's own, with a suffix: nothing but their versions changes.
-func TestKubernetesUpgradeKeepsImages(t *testing.T) {
+// TestKubernetesUpgrade_keepsImages upgrades components from repositories of the user's own, with a suffix: nothing but their versions changes.
+func TestKubernetesUpgrade_keepsImages(t *testing.T) {
 	t.Parallel()
 
 	own := func(version string) string {
@@ -280,8 +280,8 @@ func (s *site) kubernetesWith(version, all, planes string) {
 	}
 }
 
-// TestKubernetesUpgradeHoldsForAMachineThatIsDown changes nothing while a machine is down, says so, and goes on when it is back.
-func TestKubernetesUpgradeHoldsForAMachineThatIsDown(t *testing.T) {
+// TestKubernetesUpgrade_holdsForAMachineThatIsDown changes nothing while a machine is down, says so, and goes on when it is back.
+func TestKubernetesUpgrade_holdsForAMachineThatIsDown(t *testing.T) {
 	t.Parallel()
 
 	s := kubernetesSite(t, 3, 1, "v1.35.4")
@@ -315,8 +315,8 @@ func TestKubernetesUpgradeHoldsForAMachineThatIsDown(t *testing.T) {
 	s.runsKubernetes("v1.36.3")
 }
 
-// TestKubernetesUpgradeWithoutTheEndpoint takes the virtual IP away half way: the upgrade goes on through the control planes' own addresses.
-func TestKubernetesUpgradeWithoutTheEndpoint(t *testing.T) {
+// TestKubernetesUpgrade_withoutTheEndpoint takes the virtual IP away half way: the upgrade goes on through the control planes' own addresses.
+func TestKubernetesUpgrade_withoutTheEndpoint(t *testing.T) {
 	t.Parallel()
 
 	s := kubernetesSite(t, 3, 1, "v1.35.4")
@@ -344,8 +344,8 @@ func TestKubernetesUpgradeWithoutTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestKubernetesOfAVersionThatIsNotThere changes nothing when an image of the new version is nowhere to be had.
-func TestKubernetesOfAVersionThatIsNotThere(t *testing.T) {
+// TestKubernetesUpgrade_toAVersionThatIsNotThere changes nothing when an image of the new version is nowhere to be had.
+func TestKubernetesUpgrade_toAVersionThatIsNotThere(t *testing.T) {
 	t.Parallel()
 
 	s := kubernetesSite(t, 1, 1, "v1.35.4")
@@ -364,9 +364,9 @@ func TestKubernetesOfAVersionThatIsNotThere(t *testing.T) {
 	s.runsKubernetes("v1.35.4")
 }
 
-// TestBrokenComponentStopsTheUpgrade: a component that does not come up in the new version stops the upgrade at its machine. The error names the pod, the node and
+// TestKubernetesUpgrade_isStoppedByABrokenComponent: a component that does not come up in the new version stops the upgrade at its machine. The error names the pod, the node and
 // the last event, and the version can be set back.
-func TestBrokenComponentStopsTheUpgrade(t *testing.T) {
+func TestKubernetesUpgrade_isStoppedByABrokenComponent(t *testing.T) {
 	t.Parallel()
 
 	s := kubernetesSite(t, 3, 1, "v1.35.4")
@@ -403,8 +403,8 @@ func TestBrokenComponentStopsTheUpgrade(t *testing.T) {
 	s.settled()
 }
 
-// TestKubernetesUpgradesSurviveFailures fails, cuts and stops an upgrade at its calls: the end is the same.
-func TestKubernetesUpgradesSurviveFailures(t *testing.T) {
+// TestKubernetesUpgrade_survivesFailures fails, cuts and stops an upgrade at its calls: the end is the same.
+func TestKubernetesUpgrade_survivesFailures(t *testing.T) {
 	t.Parallel()
 
 	upgrade := func(s *site) { s.kubernetes("v1.36.3") }
@@ -436,8 +436,8 @@ func TestKubernetesUpgradesSurviveFailures(t *testing.T) {
 	}
 }
 
-// TestMachineJoinsDuringAnUpgrade lets a worker join with the version that the cluster runs, and upgrades it with the others.
-func TestMachineJoinsDuringAnUpgrade(t *testing.T) {
+// TestJoin_duringAKubernetesUpgrade lets a worker join with the version that the cluster runs, and upgrades it with the others.
+func TestJoin_duringAKubernetesUpgrade(t *testing.T) {
 	t.Parallel()
 
 	s := kubernetesSite(t, 1, 1, "v1.35.4")

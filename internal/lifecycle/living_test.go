@@ -121,10 +121,10 @@ func (w *writer) lost() []string {
 	return slices.DeleteFunc(slices.Clone(w.acked), func(name string) bool { return have[name] })
 }
 
-// TestScaleWhileAClientWrites takes etcd from five real members to three, to one, and
+// TestScale_whileAClientWrites takes etcd from five real members to three, to one, and
 // back to three while a client writes: nothing acknowledged is lost, and every member
 // leaves while the others hold the quorum of what remains.
-func TestScaleWhileAClientWrites(t *testing.T) {
+func TestScale_whileAClientWrites(t *testing.T) {
 	assets := os.Getenv("TALOSOP_TEST_ASSETS")
 	if assets == "" && os.Getenv("TALOSOP_REQUIRE_ASSETS") == "1" {
 		t.Fatal("TALOSOP_TEST_ASSETS must name a folder that has kube-apiserver and etcd")
@@ -160,8 +160,8 @@ func TestScaleWhileAClientWrites(t *testing.T) {
 	t.Logf("%d writes were acknowledged", len(w.acked))
 }
 
-// TestWorkersKeepTheirBudget upgrades fifty workers of which a fifth may be away.
-func TestWorkersKeepTheirBudget(t *testing.T) {
+// TestRollout_keepsTheBudgetOfWorkers upgrades fifty workers of which a fifth may be away.
+func TestRollout_keepsTheBudgetOfWorkers(t *testing.T) {
 	t.Parallel()
 
 	const workers, share = 50, 20
@@ -228,9 +228,9 @@ func (s *site) mostAway() (most func() int) {
 	}
 }
 
-// TestMovedMachineKeepsItsPlace gives a control plane another address: it is found again
+// TestIdentity_movedMachineKeepsItsPlace gives a control plane another address: it is found again
 // by its UUID, nothing is reset, and etcd keeps its members.
-func TestMovedMachineKeepsItsPlace(t *testing.T) {
+func TestIdentity_movedMachineKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})
@@ -259,9 +259,9 @@ func TestMovedMachineKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestCancelledDrainGivesTheNodeBack interrupts a run while a PodDisruptionBudget holds up
+// TestDrain_cancelledGivesTheNodeBack interrupts a run while a PodDisruptionBudget holds up
 // a drain: the node is schedulable again, and the machine was not touched.
-func TestCancelledDrainGivesTheNodeBack(t *testing.T) {
+func TestDrain_cancelledGivesTheNodeBack(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 2, sim.Options{})

@@ -44,7 +44,7 @@ func (s *site) hasMeta() {
 	}
 }
 
-func TestMetaIsWrittenAndRepaired(t *testing.T) {
+func TestMeta_isWrittenAndRepaired(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 2, sim.Options{})
@@ -81,9 +81,9 @@ func TestMetaIsWrittenAndRepaired(t *testing.T) {
 	}
 }
 
-// TestNetworksChangeOneByOne: never is a network written while another machine's
+// TestMeta_networksChangeOneByOne: never is a network written while another machine's
 // write, or what follows from it, is under way.
-func TestNetworksChangeOneByOne(t *testing.T) {
+func TestMeta_networksChangeOneByOne(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})
@@ -108,8 +108,8 @@ func TestNetworksChangeOneByOne(t *testing.T) {
 	}
 }
 
-// TestNetworkThatIsWrongCostsOneMachine: the others keep what works.
-func TestNetworkThatIsWrongCostsOneMachine(t *testing.T) {
+// TestMeta_wrongNetworkCostsOneMachine: the others keep what works.
+func TestMeta_wrongNetworkCostsOneMachine(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 0, sim.Options{})
@@ -149,8 +149,8 @@ func TestNetworkThatIsWrongCostsOneMachine(t *testing.T) {
 	}
 }
 
-// TestFailAtEveryMetaWrite fails each write once, and loses its answer once.
-func TestFailAtEveryMetaWrite(t *testing.T) {
+// TestMeta_survivesFailuresAtEveryWrite fails each write once, and loses its answer once.
+func TestMeta_survivesFailuresAtEveryWrite(t *testing.T) {
 	t.Parallel()
 
 	for _, fault := range []sim.Fault{{Code: codes.Unavailable, Message: "injected"}, {Cut: true}, {DropResponse: true}} {

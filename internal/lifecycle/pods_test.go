@@ -378,8 +378,8 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestPodThatDoesNotStart mends a pod of which nothing runs by making it of what is wanted now.
-func TestPodThatDoesNotStart(t *testing.T) {
+// TestPods_oneThatDoesNotStart mends a pod of which nothing runs by making it of what is wanted now.
+func TestPods_oneThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 
 	s := newPodSite(t, 3, 1)
@@ -397,8 +397,8 @@ func TestPodThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// TestPodWhoseVolumesAreLost gives a control plane new volumes, and lets it join anew.
-func TestPodWhoseVolumesAreLost(t *testing.T) {
+// TestPods_oneWhoseVolumesAreLost gives a control plane new volumes, and lets it join anew.
+func TestPods_oneWhoseVolumesAreLost(t *testing.T) {
 	t.Parallel()
 
 	s := newPodSite(t, 3, 0)
@@ -414,8 +414,8 @@ func TestPodWhoseVolumesAreLost(t *testing.T) {
 	}
 }
 
-// TestVolumesOfMetal are nobody's to replace.
-func TestVolumesOfMetal(t *testing.T) {
+// TestVolumes_ofMetalAreNobodys are nobody's to replace.
+func TestVolumes_ofMetalAreNobodys(t *testing.T) {
 	t.Parallel()
 
 	var metal lifecycle.Machine = (*talos.Machine)(nil)

@@ -132,8 +132,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestNothingIsTouchedBeforeTheSnapshotIsThere: a snapshot that cannot be had ends the run first.
-func TestNothingIsTouchedBeforeTheSnapshotIsThere(t *testing.T) {
+// TestRestore_touchesNothingBeforeTheSnapshotIsThere: a snapshot that cannot be had ends the run first.
+func TestRestore_touchesNothingBeforeTheSnapshotIsThere(t *testing.T) {
 	t.Parallel()
 
 	s := lost(t, sim.Options{})
@@ -148,9 +148,9 @@ func TestNothingIsTouchedBeforeTheSnapshotIsThere(t *testing.T) {
 	}
 }
 
-// TestTeardownFetchesNothing: a create that was to restore a snapshot and never got there is
+// TestTeardown_fetchesNoSnapshot: a create that was to restore a snapshot and never got there is
 // destroyed without it.
-func TestTeardownFetchesNothing(t *testing.T) {
+func TestTeardown_fetchesNoSnapshot(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 0, sim.Options{})
@@ -169,8 +169,8 @@ func TestTeardownFetchesNothing(t *testing.T) {
 	s.isBlank()
 }
 
-// TestRestoreWaitsForEveryControlPlane: one that is silent may hold the data.
-func TestRestoreWaitsForEveryControlPlane(t *testing.T) {
+// TestRestore_waitsForEveryControlPlane: one that is silent may hold the data.
+func TestRestore_waitsForEveryControlPlane(t *testing.T) {
 	t.Parallel()
 
 	s := lost(t, sim.Options{})

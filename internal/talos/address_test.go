@@ -14,7 +14,7 @@ import (
 
 // A machine that is not at its new address yet is found at the former one, and calls
 // that change it go there.
-func TestFormerAddress(t *testing.T) {
+func TestObserve_atAFormerAddress(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -47,7 +47,7 @@ func TestFormerAddress(t *testing.T) {
 }
 
 // Nothing but the known machine counts at a former address, and nothing is sent there.
-func TestFormerAddressOfAnother(t *testing.T) {
+func TestObserve_atAFormerAddressOfAnother(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -100,7 +100,7 @@ func at(now, before *sim.Machine, uuid string) cluster.Machine {
 }
 
 // A machine that never was at another address than its own is looked for once.
-func TestFormerAddressThatIsTheSame(t *testing.T) {
+func TestObserve_atAFormerAddressThatIsTheSame(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-func TestApplyConfigReturnsWhenMaintenanceIsOver(t *testing.T) {
+func TestApplyConfig_returnsWhenMaintenanceIsOver(t *testing.T) {
 	t.Parallel()
 
 	for _, version := range []string{"v1.13.0", "v1.12.6"} {
@@ -40,7 +40,7 @@ func TestApplyConfigReturnsWhenMaintenanceIsOver(t *testing.T) {
 	}
 }
 
-func TestApplyConfigAfterALostAnswer(t *testing.T) {
+func TestApplyConfig_afterALostAnswer(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -67,7 +67,7 @@ func TestApplyConfigAfterALostAnswer(t *testing.T) {
 	}
 }
 
-func TestApplyConfigErrors(t *testing.T) {
+func TestApplyConfig_errors(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -139,7 +139,7 @@ func TestApplyConfigErrors(t *testing.T) {
 	}
 }
 
-func TestApplyConfigToAMember(t *testing.T) {
+func TestApplyConfig_toAMember(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -165,7 +165,7 @@ func TestApplyConfigToAMember(t *testing.T) {
 	}
 }
 
-func TestBootstrapOnce(t *testing.T) {
+func TestBootstrap_once(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -231,7 +231,7 @@ func TestBootstrapOnce(t *testing.T) {
 
 // Nobody bootstraps a control plane for half an hour: its etcd fails, and takes the
 // bootstrap all the same.
-func TestBootstrapOfAnEtcdThatGaveUp(t *testing.T) {
+func TestBootstrap_ofAnEtcdThatGaveUp(t *testing.T) {
 	t.Parallel()
 
 	delays := sim.TestDelays()
@@ -259,7 +259,7 @@ func retried(t *testing.T, call func(context.Context) error) error {
 	return wait.Until(ctx, 5*time.Millisecond, call)
 }
 
-func TestBootstrapIsReported(t *testing.T) {
+func TestBootstrap_isReported(t *testing.T) {
 	t.Parallel()
 
 	slow := sim.TestDelays()
@@ -282,7 +282,7 @@ func TestBootstrapIsReported(t *testing.T) {
 	}
 }
 
-func TestBootstrapOfAWorker(t *testing.T) {
+func TestBootstrap_ofAWorker(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -354,7 +354,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-func TestResetRefuses(t *testing.T) {
+func TestReset_refuses(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -388,7 +388,7 @@ func TestResetRefuses(t *testing.T) {
 
 // Early in a boot a machine does not know its hardware yet. Nothing is sent to it,
 // and it is asked again.
-func TestAMachineWithoutAUUIDIsAskedAgain(t *testing.T) {
+func TestReset_asksAMachineWithoutAUUIDAgain(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -407,7 +407,7 @@ func TestAMachineWithoutAUUIDIsAskedAgain(t *testing.T) {
 }
 
 // A container has no partitions to name, and ends instead of rebooting.
-func TestResetOfAContainer(t *testing.T) {
+func TestReset_ofAContainer(t *testing.T) {
 	t.Parallel()
 
 	api := waitingContainer(t)
@@ -416,7 +416,7 @@ func TestResetOfAContainer(t *testing.T) {
 	observed(t, api, "ended", func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
 }
 
-func TestChangesEndWithTheirContext(t *testing.T) {
+func TestChanges_endWithTheirContext(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

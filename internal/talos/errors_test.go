@@ -50,7 +50,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestCallErrorReadsWell(t *testing.T) {
+func TestCallError_readsWell(t *testing.T) {
 	t.Parallel()
 
 	err := fmt.Errorf("bootstrap: %w", callError(status.Error(codes.FailedPrecondition, "time is not in sync yet")))
@@ -63,7 +63,7 @@ func TestCallErrorReadsWell(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreHidden(t *testing.T) {
+func TestCredentials_areHidden(t *testing.T) {
 	t.Parallel()
 
 	c := newTestCA(t).credentials(t)
@@ -77,7 +77,7 @@ func TestCredentialsAreHidden(t *testing.T) {
 	}
 }
 
-func TestNewFleetRefusesBadCredentials(t *testing.T) {
+func TestNewFleet_refusesBadCredentials(t *testing.T) {
 	t.Parallel()
 
 	good := newTestCA(t).credentials(t)

@@ -247,7 +247,7 @@ func isClass(err, class error) bool {
 
 // A second bootstrap that met a first one has stopped etcd: Talos answers with a
 // plain error, and repeating makes it no better.
-func TestBootstrapThatStoppedEtcd(t *testing.T) {
+func TestBootstrap_thatStoppedEtcd(t *testing.T) {
 	t.Parallel()
 
 	api := &talosAPI{etcd: "Preparing", events: noise(1), bootstrap: status.Error(codes.Unknown, "etcd data directory is not empty")}

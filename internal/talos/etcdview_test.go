@@ -123,7 +123,7 @@ func TestEtcdRefusals(t *testing.T) {
 	}
 }
 
-func TestUpgradesInSteps(t *testing.T) {
+func TestLifecycleUpgrade_inSteps(t *testing.T) {
 	t.Parallel()
 
 	for tag, want := range map[string]bool{

@@ -184,7 +184,7 @@ func listen(t *testing.T, accept func(net.Conn)) int {
 }
 
 // A server that finished TLS and never says a word of HTTP/2 is not connected to.
-func TestSilentAfterHandshake(t *testing.T) {
+func TestObserve_silentAfterHandshake(t *testing.T) {
 	t.Parallel()
 
 	ca := newTestCA(t)
@@ -217,7 +217,7 @@ func TestSilentAfterHandshake(t *testing.T) {
 }
 
 // What was learned about a peer must not be used on another connection.
-func TestSessionNeverReconnects(t *testing.T) {
+func TestSession_neverReconnects(t *testing.T) {
 	t.Parallel()
 
 	ca := newTestCA(t)
@@ -249,7 +249,7 @@ func TestSessionNeverReconnects(t *testing.T) {
 }
 
 // A reader dials again when its session did not survive a restart, and only then.
-func TestReadDialsAgain(t *testing.T) {
+func TestSession_readDialsAgain(t *testing.T) {
 	t.Parallel()
 
 	ca := newTestCA(t)

@@ -38,9 +38,9 @@ func started(t *testing.T, api *talos.Machine) time.Time {
 	return service.Metadata().Created()
 }
 
-// TestAwaitKubeletOfTheSameVersion: the node looks the same before and after, so only the
+// TestAwaitKubelet_ofTheSameVersion: the node looks the same before and after, so only the
 // machine itself can tell.
-func TestAwaitKubeletOfTheSameVersion(t *testing.T) {
+func TestAwaitKubelet_ofTheSameVersion(t *testing.T) {
 	t.Parallel()
 
 	for _, version := range []string{"v1.13.0", "v1.12.6"} {
@@ -73,8 +73,8 @@ func TestAwaitKubeletOfTheSameVersion(t *testing.T) {
 	}
 }
 
-// TestAwaitKubeletThatDoesNotStart: the error says what Talos says.
-func TestAwaitKubeletThatDoesNotStart(t *testing.T) {
+// TestAwaitKubelet_thatDoesNotStart: the error says what Talos says.
+func TestAwaitKubelet_thatDoesNotStart(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

@@ -16,9 +16,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// TestManifestsFollowTheConfiguration: an image that was applied is either in the manifests,
+// TestManifests_followTheConfiguration: an image that was applied is either in the manifests,
 // or they say that it is not yet.
-func TestManifestsFollowTheConfiguration(t *testing.T) {
+func TestManifests_followTheConfiguration(t *testing.T) {
 	t.Parallel()
 
 	const before, after = "registry.k8s.io/kube-proxy:v1.34.1", "registry.k8s.io/kube-proxy:v1.34.2"
@@ -72,8 +72,8 @@ func TestManifestsFollowTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestResourcesTakeNoWrites: Talos denies them, which a COSI client takes for a conflict.
-func TestResourcesTakeNoWrites(t *testing.T) {
+// TestResources_takeNoWrites: Talos denies them, which a COSI client takes for a conflict.
+func TestResources_takeNoWrites(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

@@ -181,7 +181,7 @@ func TestManifests(t *testing.T) {
 
 // Talos's objects have integers and no null (k8s.io's unstructured ones); what arrives has to
 // be the same JSON.
-func TestManifestsAreJSON(t *testing.T) {
+func TestManifests_areJSON(t *testing.T) {
 	t.Parallel()
 
 	whole := map[string]any{
@@ -243,7 +243,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-func TestResourcesOfNoMember(t *testing.T) {
+func TestResources_ofNoMember(t *testing.T) {
 	t.Parallel()
 
 	g := serveTLS(t, maintenance(t, nil))

@@ -82,7 +82,7 @@ func viewOf(t *testing.T, api *talos.Machine) cluster.EtcdView {
 	return view
 }
 
-func TestEtcdViewsAgree(t *testing.T) {
+func TestEtcdView_ofAllAgree(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -151,7 +151,7 @@ func TestForfeitLeadership(t *testing.T) {
 	})
 }
 
-func TestASingleMemberKeepsWhatItIs(t *testing.T) {
+func TestEtcd_singleMemberKeepsWhatItIs(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -215,7 +215,7 @@ func TestRemoveMember(t *testing.T) {
 	})
 }
 
-func TestRemoveMemberErrors(t *testing.T) {
+func TestRemoveMember_errors(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -240,7 +240,7 @@ func TestRemoveMemberErrors(t *testing.T) {
 	}
 }
 
-func TestWorkersHaveNoEtcd(t *testing.T) {
+func TestEtcd_workersHaveNone(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

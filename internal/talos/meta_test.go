@@ -66,7 +66,7 @@ func callsOf(simulator *sim.Simulator, detail string) []string {
 	return found
 }
 
-func TestWriteMetaErrors(t *testing.T) {
+func TestWriteMeta_errors(t *testing.T) {
 	t.Parallel()
 
 	const private = "sesame"
@@ -136,7 +136,7 @@ func TestWriteMetaErrors(t *testing.T) {
 	}
 }
 
-func TestWriteMetaInMaintenance(t *testing.T) {
+func TestWriteMeta_inMaintenance(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -148,8 +148,8 @@ func TestWriteMetaInMaintenance(t *testing.T) {
 	}
 }
 
-// TestWriteMetaOfNetwork: a machine whose network was changed has to stay reachable.
-func TestWriteMetaOfNetwork(t *testing.T) {
+// TestWriteMeta_ofNetwork: a machine whose network was changed has to stay reachable.
+func TestWriteMeta_ofNetwork(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -177,9 +177,9 @@ func TestWriteMetaOfNetwork(t *testing.T) {
 	}
 }
 
-// TestWriteMetaUUIDOverride: a machine that was given another UUID is still the one
+// TestWriteMeta_ofUUIDOverride: a machine that was given another UUID is still the one
 // that was meant.
-func TestWriteMetaUUIDOverride(t *testing.T) {
+func TestWriteMeta_ofUUIDOverride(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

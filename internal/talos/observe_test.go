@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-func TestObserveMaintenance(t *testing.T) {
+func TestObserve_maintenance(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -52,7 +52,7 @@ func TestObserveMaintenance(t *testing.T) {
 	}
 }
 
-func TestObserveFollowsAMachine(t *testing.T) {
+func TestObserve_followsAMachine(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -119,7 +119,7 @@ func TestObserveFollowsAMachine(t *testing.T) {
 }
 
 // The images are read from the configuration that is active, and by no call of their own.
-func TestObserveImages(t *testing.T) {
+func TestObserve_images(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -161,7 +161,7 @@ func TestObserveImages(t *testing.T) {
 	}
 }
 
-func TestObserveWorker(t *testing.T) {
+func TestObserve_worker(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -188,7 +188,7 @@ func TestObserveWorker(t *testing.T) {
 	}
 }
 
-func TestObserveForeign(t *testing.T) {
+func TestObserve_foreign(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -252,7 +252,7 @@ func TestFingerprint(t *testing.T) {
 	must(t, right.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""))
 }
 
-func TestObserveAfterReboot(t *testing.T) {
+func TestObserve_afterReboot(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -272,7 +272,7 @@ func TestObserveAfterReboot(t *testing.T) {
 	}
 }
 
-func TestObserveUnavailable(t *testing.T) {
+func TestObserve_unavailable(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -306,7 +306,7 @@ func TestObserveUnavailable(t *testing.T) {
 	}
 }
 
-func TestObserveIsBoundedAndCancelled(t *testing.T) {
+func TestObserve_isBoundedAndCancelled(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

@@ -7,7 +7,7 @@ import (
 )
 
 // What this side takes for itself, such as a store that is slow, is not the machine's.
-func TestPaceCountsTheOtherSideOnly(t *testing.T) {
+func TestPace_countsTheOtherSideOnly(t *testing.T) {
 	t.Parallel()
 
 	m := &Machine{fleet: &Fleet{options: Options{Timeouts: Timeouts{Stall: time.Hour}}}}

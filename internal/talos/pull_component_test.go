@@ -63,9 +63,9 @@ func (a *imagesAPI) machine(t *testing.T) *Machine {
 	})
 }
 
-// TestPullComponentInto: an image that is fetched into another store than the component
+// TestPullComponent_intoTheStoreOfTheComponent: an image that is fetched into another store than the component
 // runs from is of no use, and nothing says so.
-func TestPullComponentInto(t *testing.T) {
+func TestPullComponent_intoTheStoreOfTheComponent(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]map[cluster.Component]string{
@@ -112,7 +112,7 @@ func TestPullComponentInto(t *testing.T) {
 	}
 }
 
-func TestPullComponentRefused(t *testing.T) {
+func TestPullComponent_refused(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

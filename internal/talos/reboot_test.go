@@ -68,7 +68,7 @@ func TestReboot(t *testing.T) {
 
 // A machine on its way down is left to it, and one that is busy otherwise is not
 // disturbed.
-func TestRebootMeetsAnotherSequence(t *testing.T) {
+func TestReboot_meetsAnotherSequence(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -102,7 +102,7 @@ func TestRebootMeetsAnotherSequence(t *testing.T) {
 	}
 }
 
-func TestContainersCannotUpgrade(t *testing.T) {
+func TestUpgrade_ofAContainerIsRefused(t *testing.T) {
 	t.Parallel()
 
 	err := waitingContainer(t).Upgrade(t.Context(), newer, "", confirmed)
@@ -113,7 +113,7 @@ func TestContainersCannotUpgrade(t *testing.T) {
 
 // A container ends, and whoever runs it starts it again: with the configuration that was staged,
 // and with the data and the address that it had.
-func TestRebootOfAContainer(t *testing.T) {
+func TestReboot_ofAContainer(t *testing.T) {
 	t.Parallel()
 
 	for name, staged := range map[string]bool{"with a staged configuration": true, "with the one it has": false} {
@@ -154,7 +154,7 @@ func TestRebootOfAContainer(t *testing.T) {
 }
 
 // A Talos that reboots for no configuration, as from 1.14 on, leaves it to whoever runs the container.
-func TestRebootOfAContainerThatDoesNotTakeIt(t *testing.T) {
+func TestReboot_ofAContainerThatDoesNotTakeIt(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -172,7 +172,7 @@ func TestRebootOfAContainerThatDoesNotTakeIt(t *testing.T) {
 }
 
 // Nothing is sent to a machine with another hardware UUID than the one that was meant.
-func TestChangesCompareTheUUID(t *testing.T) {
+func TestChanges_compareTheUUID(t *testing.T) {
 	t.Parallel()
 
 	const another = "11111111-2222-3333-4444-555555555555"

@@ -63,7 +63,7 @@ func TestRedactText(t *testing.T) {
 }
 
 // The text must not come back by unwrapping, and the class must not be lost.
-func TestRedactedKeepsTheClassOnly(t *testing.T) {
+func TestRedact_keepsTheClassOnly(t *testing.T) {
 	t.Parallel()
 
 	raw := status.Error(codes.InvalidArgument, "token abcdef.0123456789abcdef is not valid")
@@ -85,7 +85,7 @@ func TestRedactedKeepsTheClassOnly(t *testing.T) {
 
 // A configuration that is cut short or no YAML at all leaves what it holds unknown;
 // nothing of it may be needed.
-func TestRedactTextWithBrokenConfig(t *testing.T) {
+func TestRedactText_withBrokenConfig(t *testing.T) {
 	t.Parallel()
 
 	for _, config := range []string{"", "{", secretConfig[:80], "\x00\xff", "a: &a [*a]"} {

@@ -58,7 +58,7 @@ func restoring(api *talos.Machine, snapshot []byte) func(context.Context) error 
 	return func(ctx context.Context) error { return api.Restore(ctx, bytes.NewReader(snapshot)) }
 }
 
-func TestRestoreOnce(t *testing.T) {
+func TestRestore_once(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -141,7 +141,7 @@ func TestRestoreOnce(t *testing.T) {
 }
 
 // Nothing is bootstrapped unless the whole snapshot was sent.
-func TestRestoreThatCannotReadTheSnapshot(t *testing.T) {
+func TestRestore_thatCannotReadTheSnapshot(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -163,7 +163,7 @@ func TestRestoreThatCannotReadTheSnapshot(t *testing.T) {
 }
 
 // A machine that stops taking data is not waited for as long as the network would.
-func TestRestoreOnASilentMachine(t *testing.T) {
+func TestRestore_onASilentMachine(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -181,7 +181,7 @@ func TestRestoreOnASilentMachine(t *testing.T) {
 }
 
 // Talos tells what is wrong with a snapshot after it answered.
-func TestRestoreOfABrokenSnapshot(t *testing.T) {
+func TestRestore_ofABrokenSnapshot(t *testing.T) {
 	t.Parallel()
 
 	t.Run("its data is left", func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestRestoreOfABrokenSnapshot(t *testing.T) {
 }
 
 // A machine that restarts while it restores is not waited for.
-func TestRestoreThatIsInterruptedByAReboot(t *testing.T) {
+func TestRestore_thatIsInterruptedByAReboot(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -260,7 +260,7 @@ func TestRestoreThatIsInterruptedByAReboot(t *testing.T) {
 	observed(t, api, "became ready", settled)
 }
 
-func TestRestoreOfWhatCannotBe(t *testing.T) {
+func TestRestore_ofWhatCannotBe(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -294,7 +294,7 @@ func TestRestoreOfWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestEtcdSnapshotThatBreaksOff(t *testing.T) {
+func TestEtcdSnapshot_thatBreaksOff(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

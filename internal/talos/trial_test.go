@@ -71,7 +71,7 @@ func runsWith(t *testing.T, api *talos.Machine, config []byte) {
 	}))
 }
 
-func TestTryConfigReverts(t *testing.T) {
+func TestTryConfig_reverts(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -95,7 +95,7 @@ func TestTryConfigReverts(t *testing.T) {
 	}
 }
 
-func TestTryConfigIsKept(t *testing.T) {
+func TestTryConfig_isKept(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -118,7 +118,7 @@ func TestTryConfigIsKept(t *testing.T) {
 	runsWith(t, api, after)
 }
 
-func TestTryConfigErrors(t *testing.T) {
+func TestTryConfig_errors(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -174,7 +174,7 @@ func TestStageConfig(t *testing.T) {
 }
 
 // What a machine would reboot for is asked once its configuration is not the wanted one.
-func TestObserveRebootFor(t *testing.T) {
+func TestObserve_rebootFor(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

@@ -90,7 +90,7 @@ func TestUpgrade(t *testing.T) {
 }
 
 // A run that ends anywhere in an upgrade is made good by the same call.
-func TestUpgradeAgain(t *testing.T) {
+func TestUpgrade_again(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -146,7 +146,7 @@ func TestUpgradeAgain(t *testing.T) {
 	}
 }
 
-func TestUpgradeThatTalosRefuses(t *testing.T) {
+func TestUpgrade_thatTalosRefuses(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -196,7 +196,7 @@ func TestUpgradeThatTalosRefuses(t *testing.T) {
 
 // An installer is given the configuration of its machine and may quote it. Where that
 // cannot be read, so that nothing can be hidden, nothing is shown.
-func TestUpgradeShowsNoOutputUnseen(t *testing.T) {
+func TestUpgrade_showsNoOutputUnseen(t *testing.T) {
 	t.Parallel()
 
 	simulator, m, api := upgradable(t, "v1.13.0", nil)
@@ -220,7 +220,7 @@ func TestUpgradeShowsNoOutputUnseen(t *testing.T) {
 	}
 }
 
-func TestUpgradeWithoutARegistry(t *testing.T) {
+func TestUpgrade_withoutARegistry(t *testing.T) {
 	t.Parallel()
 
 	for version, image := range map[string]string{"v1.13.0": newer, "v1.12.6": newer112} {
@@ -239,7 +239,7 @@ func TestUpgradeWithoutARegistry(t *testing.T) {
 }
 
 // Before Talos 1.13 the machine itself refuses what etcd would not survive.
-func TestUpgradeOfOneOfTwo(t *testing.T) {
+func TestUpgrade_ofOneOfTwo(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{TalosVersion: "v1.12.6"})
@@ -282,7 +282,7 @@ func TestPullImage(t *testing.T) {
 	}
 }
 
-func TestPullImageThatTakesTooLong(t *testing.T) {
+func TestPullImage_thatTakesTooLong(t *testing.T) {
 	t.Parallel()
 
 	_, m, api := upgradable(t, "v1.13.0", func(o *talos.Options) { o.Timeouts.Pull = 100 * time.Millisecond })
@@ -294,7 +294,7 @@ func TestPullImageThatTakesTooLong(t *testing.T) {
 }
 
 // Nothing that is pulled ahead helps an older Talos.
-func TestPullImageBefore113(t *testing.T) {
+func TestPullImage_before113(t *testing.T) {
 	t.Parallel()
 
 	simulator, _, api := upgradable(t, "v1.12.6", nil)
@@ -344,9 +344,9 @@ func TestPullComponent(t *testing.T) {
 // confirmed lets an upgrade go on.
 func confirmed(context.Context) error { return nil }
 
-// TestUpgradeIsCalledOff: what speaks against it after the installer ran keeps the machine
+// TestUpgrade_isCalledOff: what speaks against it after the installer ran keeps the machine
 // up, and the same upgrade succeeds later.
-func TestUpgradeIsCalledOff(t *testing.T) {
+func TestUpgrade_isCalledOff(t *testing.T) {
 	t.Parallel()
 
 	_, m, api := upgradable(t, "v1.13.0", nil)
