@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,6 +165,29 @@ func TestUnknownInSchedules(t *testing.T) {
 
 	if planned := d.plan(t, full()); len(planned.diagnostics) > 0 || text(t, planned.Value, "id") != "prod/backups/nightly" {
 		t.Errorf("the plan for a cluster that does not answer: %s of %s", show(planned.diagnostics), text(t, planned.Value, "id"))
+	}
+}
+
+// A prefix that is not known yet may make other keys: a plan must not promise those of state.
+func TestScheduleKeyPrefix_isUnknownWithThePrefix(t *testing.T) {
+	t.Parallel()
+
+	d := drive(t, scheduleResource, nil)
+
+	made, err := tftypes.Transform(d.plan(t, baseSchedule()).value, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if !v.IsKnown() {
+			return tftypes.NewValue(v.Type(), nil), nil
+		}
+
+		return v, nil
+	})
+	must(t, err)
+
+	d.state = made
+	planned := d.plan(t, with(baseSchedule(), unknownValue{}, "s3", "prefix"))
+
+	if len(planned.diagnostics) > 0 || attributeOf(t, planned.value, "key_prefix").IsKnown() {
+		t.Errorf("key_prefix is planned as %s: %s", attributeOf(t, planned.value, "key_prefix"), show(planned.diagnostics))
 	}
 }
 

@@ -1,4 +1,4 @@
-# The id says where the secrets and the control planes are, and which schedule it is; everything else is read from the objects in the cluster.
+# The id says where the secrets and the control planes are, and which schedule it is. The next apply makes its objects what the configuration says.
 import {
   to = talosop_etcd_backup_schedule.nightly
   id = jsonencode({

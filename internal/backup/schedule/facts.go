@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
@@ -151,95 +150,11 @@ func Altered(secret map[string]any) string {
 	return ""
 }
 
-// SpecOf reads the schedule of a CronJob that this package rendered, as the API has it. What is in
-// the Secret is not in it but for the certificates; mark is that of the cluster. The error says
-// what about it no Spec can have.
-func SpecOf(cronJob, secret map[string]any, cluster, mark string) (Spec, error) {
-	c, err := typed[batchv1.CronJob](cronJob)
-	if err != nil {
-		return Spec{}, err
-	}
+// ExpressionOf is the cron expression of a CronJob, as the API has it.
+func ExpressionOf(cronJob map[string]any) string {
+	expression, _ := nested(cronJob, "spec")["schedule"].(string)
 
-	pod := c.Spec.JobTemplate.Spec.Template.Spec
-	if len(pod.Containers) != 1 {
-		return Spec{}, fmt.Errorf("it has %d containers instead of one", len(pod.Containers))
-	}
-
-	s := Spec{
-		Namespace: c.Namespace, Name: c.Name, Cluster: cluster, Mark: mark,
-		Schedule: c.Spec.Schedule, TimeZone: deref(c.Spec.TimeZone), Suspend: deref(c.Spec.Suspend),
-		Successful: int64(deref(c.Spec.SuccessfulJobsHistoryLimit)), Failed: int64(deref(c.Spec.FailedJobsHistoryLimit)),
-		StartingDeadline: time.Duration(deref(c.Spec.StartingDeadlineSeconds)) * time.Second,
-		RunTimeout:       time.Duration(deref(c.Spec.JobTemplate.Spec.ActiveDeadlineSeconds)) * time.Second,
-		Image:            imageOf(pod), NodeSelector: pod.NodeSelector, Tolerations: pod.Tolerations, Resources: pod.Containers[0].Resources,
-	}
-
-	encoded, _ := nested(secret, "data")[caKey].(string)
-
-	ca, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		return Spec{}, fmt.Errorf("read the certificates of its Secret: %w", err)
-	}
-
-	s.Bucket.CA = string(ca)
-
-	return s, s.readEnvironment(pod.Containers[0].Env)
-}
-
-func (s *Spec) readEnvironment(variables []corev1.EnvVar) error {
-	values := map[string]string{}
-	for _, v := range variables {
-		values[v.Name] = v.Value
-	}
-
-	s.Bucket.Name, s.Bucket.Region, s.Bucket.Endpoint = values["BUCKET"], values["AWS_REGION"], values["CUSTOM_S3_ENDPOINT"]
-	s.Bucket.PathStyle = values["USE_PATH_STYLE"] != ""
-	s.Recipient, s.Compress = values["AGE_X25519_PUBLIC_KEY"], values["ENABLE_COMPRESSION"] == "true"
-
-	// The prefix is what the folder has before its own names.
-	own := s.Folder()
-
-	switch folder := values["S3_PREFIX"]; {
-	case folder == own:
-	case strings.HasSuffix(folder, "/"+own):
-		s.Bucket.Prefix = strings.TrimSuffix(folder, "/"+own)
-	default:
-		return fmt.Errorf("its snapshots go to %s and not to a folder %s", folder, own)
-	}
-
-	if found := values["CLUSTER_NAME"]; found != s.stem() {
-		return fmt.Errorf("its snapshots are named %s and not %s: it is of another cluster", found, s.stem())
-	}
-
-	return nil
-}
-
-func imageOf(pod corev1.PodSpec) Image {
-	// A tag has no slash, and a registry may have a port.
-	reference, digest, _ := strings.Cut(pod.Containers[0].Image, "@")
-
-	i := Image{Repository: reference}
-	if at := strings.LastIndex(reference, ":"); at > strings.LastIndex(reference, "/") {
-		i.Repository, i.Tag = reference[:at], reference[at+1:]
-	}
-
-	if digest != "" {
-		i.Tag += "@" + digest
-	}
-
-	if len(pod.ImagePullSecrets) > 0 {
-		i.PullSecret = pod.ImagePullSecrets[0].Name
-	}
-
-	return i
-}
-
-func deref[T any](p *T) (value T) {
-	if p != nil {
-		value = *p
-	}
-
-	return value
+	return expression
 }
 
 func typed[T any](o map[string]any) (out T, err error) {

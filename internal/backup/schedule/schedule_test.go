@@ -11,7 +11,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -73,7 +72,7 @@ func variables(t *testing.T, s schedule.Spec) map[string]string {
 }
 
 // The environment is what talos-backup reads.
-func TestEnvironment(t *testing.T) {
+func TestCronJob_environmentIsThatOfTalosBackup(t *testing.T) {
 	t.Parallel()
 
 	secret := "Secret nightly-s3"
@@ -105,7 +104,7 @@ func TestEnvironment(t *testing.T) {
 
 // Path style is asked for in the words of each version of talos-backup; the old ones cannot
 // compress.
-func TestVersionsOfTheImage(t *testing.T) {
+func TestImage_versions(t *testing.T) {
 	t.Parallel()
 
 	for tag, old := range map[string]bool{
@@ -127,7 +126,7 @@ func TestVersionsOfTheImage(t *testing.T) {
 
 // Pods conform to the PodSecurity profile "restricted" (Kubernetes 1.36, Pod Security Standards),
 // have no token of Kubernetes, and mount what Talos gives where its clients look.
-func TestPodIsRestricted(t *testing.T) {
+func TestCronJob_podIsRestricted(t *testing.T) {
 	t.Parallel()
 
 	job := cronJob(t, nightly()).Spec.JobTemplate.Spec
@@ -159,7 +158,7 @@ func TestPodIsRestricted(t *testing.T) {
 }
 
 // Credentials are in the Secret alone, never in what is compared or shown.
-func TestCredentialsAreInTheSecretAlone(t *testing.T) {
+func TestSecret_aloneHasCredentials(t *testing.T) {
 	t.Parallel()
 
 	s := nightly()
@@ -205,29 +204,7 @@ func encode(t *testing.T, v any) string {
 	return string(text)
 }
 
-// What is rendered reads back as it was.
-func TestSpecReadsBack(t *testing.T) {
-	t.Parallel()
-
-	bare := nightly()
-	bare.Bucket = schedule.Bucket{Name: "b", Region: "us-east-1"}
-	bare.Image = schedule.Image{Repository: schedule.DefaultRepository, Tag: "v1@sha256:00"}
-	bare.Recipient, bare.Compress, bare.Suspend, bare.StartingDeadline = "", false, true, 0
-	bare.Resources, bare.NodeSelector, bare.Tolerations = corev1.ResourceRequirements{}, nil, nil
-
-	for _, s := range []schedule.Spec{nightly(), bare} {
-		got, err := schedule.SpecOf(s.CronJob(), s.Secret(schedule.Credentials{}), "prod", mark)
-		if err != nil || !equality.Semantic.DeepEqual(got, s) {
-			t.Errorf("it reads back as\n%+v, %v\nwant\n%+v", got, err, s)
-		}
-	}
-
-	if _, err := schedule.SpecOf(nightly().CronJob(), nil, "prod", "fedcba9876543210"); err == nil {
-		t.Error("the schedule of another cluster is read as one of this")
-	}
-}
-
-func TestKeys(t *testing.T) {
+func TestTimeOf_keysOfTheScheduleAlone(t *testing.T) {
 	t.Parallel()
 
 	s := nightly()
@@ -252,7 +229,7 @@ func TestKeys(t *testing.T) {
 }
 
 // Retention takes the oldest snapshots of this schedule, and never the newest.
-func TestExpired(t *testing.T) {
+func TestExpired_isOldestFirst(t *testing.T) {
 	t.Parallel()
 
 	s := nightly()
@@ -297,7 +274,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-func TestNextRun(t *testing.T) {
+func TestNextRun_inItsTimeZone(t *testing.T) {
 	t.Parallel()
 
 	s := nightly()
@@ -335,7 +312,7 @@ func TestNextRun(t *testing.T) {
 }
 
 // A run on demand is what kubectl makes of a CronJob.
-func TestJobNow(t *testing.T) {
+func TestJobNow_isWhatKubectlMakes(t *testing.T) {
 	t.Parallel()
 
 	s := nightly()
@@ -363,7 +340,7 @@ func TestJobNow(t *testing.T) {
 	}
 }
 
-func TestFacts(t *testing.T) {
+func TestFactsOf_jobs(t *testing.T) {
 	t.Parallel()
 
 	live := nightly().CronJob()

@@ -4,24 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -52,7 +44,8 @@ func readScheduleImport(id string) (scheduleImport, error) {
 	return request, nil
 }
 
-// ImportState reads a schedule from its objects. Its access key is not read: it is write-only.
+// ImportState takes over the objects of a schedule. What they are made with is not read: the next apply makes them
+// what the configuration says, as does a create that finds objects of a former one.
 func (r *etcdBackupScheduleResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	request, err := readScheduleImport(req.ID)
 	if err != nil {
@@ -100,7 +93,7 @@ func (r *etcdBackupScheduleResource) ImportState(ctx context.Context, req resour
 		return
 	}
 
-	if err := r.readSchedule(ctx, &model, bundle, settings.Name); err != nil {
+	if err := r.readSchedule(ctx, &model); err != nil {
 		resp.Diagnostics.Append(notImported(fmt.Sprintf("read schedule %q", request.Name), err))
 
 		return
@@ -130,8 +123,8 @@ func importedSchedule(ctx context.Context, request scheduleImport) etcdBackupSch
 	}
 }
 
-// readSchedule fills a model from the objects in its cluster.
-func (r *etcdBackupScheduleResource) readSchedule(ctx context.Context, m *etcdBackupScheduleModel, bundle *pki.Bundle, name string) error {
+// readSchedule finds the CronJob of a schedule and puts what is imported of it into the model.
+func (r *etcdBackupScheduleResource) readSchedule(ctx context.Context, m *etcdBackupScheduleModel) error {
 	s, closing, diags := r.scheduler(ctx, *m)
 	if diags.HasError() {
 		return errors.New(diags.Errors()[0].Detail())
@@ -139,171 +132,22 @@ func (r *etcdBackupScheduleResource) readSchedule(ctx context.Context, m *etcdBa
 
 	defer closing()
 
-	cronJob, err := s.API.GetObject(ctx, kubernetes.ReferenceTo(s.Spec.CronJob()))
-	if err == nil && cronJob == nil {
-		err = fmt.Errorf("there is no %s", kubernetes.ReferenceTo(s.Spec.CronJob()))
-	}
+	ref := kubernetes.ReferenceTo(s.Spec.CronJob())
+	cronJob, err := s.API.GetObject(ctx, ref)
 
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case cronJob == nil:
+		return fmt.Errorf("there is no %s", ref)
+	case !schedule.Owned(cronJob, s.Spec.Name):
+		return fmt.Errorf("there is a %s %w", ref, errForeign)
 	}
 
-	if !schedule.Owned(cronJob, s.Spec.Name) {
-		return errors.New("its CronJob was not made by talosop")
-	}
-
-	secret, err := s.API.GetObject(ctx, kubernetes.ReferenceTo(s.Spec.Secret(schedule.Credentials{})))
-	if err != nil {
-		return err
-	}
-
-	if s.Spec, err = schedule.SpecOf(cronJob, secret, name, bundle.Mark()); err != nil {
-		return err
-	}
-
-	if err := m.take(ctx, s.Spec); err != nil {
-		return err
-	}
-
-	seen, err := s.observe(ctx)
-
-	m.Kept, m.Expired = types.Int64Null(), tf.TextList(nil)
-	m.Fill(s.Spec, seen)
-
-	return err
-}
-
-// take puts a schedule that was read into the model, leaving out what is the default.
-func (m *etcdBackupScheduleModel) take(ctx context.Context, s schedule.Spec) error {
-	m.Schedule, m.TimeZone, m.Suspend = types.StringValue(s.Schedule), tf.TextOrNull(s.TimeZone), tf.TrueOrNull(s.Suspend)
-	m.StartingDeadline = durationOrNull(s.StartingDeadline, 0)
-	m.RunTimeout = durationOrNull(s.RunTimeout, time.Hour)
-
-	if s.Compress {
-		m.Compression = types.StringValue(etcdbackup.CompressionZstd)
-	}
-
-	if len(s.NodeSelector) > 0 {
-		m.NodeSelector = textMapOf(s.NodeSelector)
-	}
-
-	image, history, resources := map[string]attr.Value{}, map[string]attr.Value{}, map[string]attr.Value{}
-	said(image, "repository", types.StringValue(s.Image.Repository), s.Image.Repository == schedule.DefaultRepository)
-	said(image, "tag", types.StringValue(s.Image.Tag), s.Image.Tag == schedule.DefaultTag)
-	said(image, "pull_secret", types.StringValue(s.Image.PullSecret), s.Image.PullSecret == "")
-	said(history, "successful", types.Int64Value(s.Successful), s.Successful == defaultHistory)
-	said(history, "failed", types.Int64Value(s.Failed), s.Failed == defaultHistory)
-	said(resources, "requests", quantityMap(s.Resources.Requests), len(s.Resources.Requests) == 0)
-	said(resources, "limits", quantityMap(s.Resources.Limits), len(s.Resources.Limits) == 0)
-
-	var diags diag.Diagnostics
-
-	for name, object := range map[string]struct {
-		To     *types.Object
-		values map[string]attr.Value
-	}{
-		"s3": {&m.S3, bucketSaid(s.Bucket)}, "encryption": {&m.Encryption, encryptionSaid(s.Recipient)}, "image": {&m.Image, image},
-		"history": {&m.History, history}, "resources": {&m.Resources, resources},
-	} {
-		if len(object.values) > 0 {
-			var more diag.Diagnostics
-
-			*object.To, more = completed(ctx, scheduleType(ctx, name), object.values)
-			diags.Append(more...)
-		}
-	}
-
-	if !slices.Equal(s.Tolerations, defaultTolerations()) {
-		diags.Append(m.takeTolerations(ctx, s)...)
-	}
-
-	if diags.HasError() {
-		return errors.New(diags.Errors()[0].Detail())
-	}
+	s.Spec.Schedule = schedule.ExpressionOf(cronJob)
+	m.Schedule, m.Kept = types.StringValue(s.Spec.Schedule), types.Int64Null()
+	m.Fill(s.Spec, scheduleSeen{})
+	m.Expired = tf.TextList(nil)
 
 	return nil
-}
-
-// said keeps a value that is not the default.
-func said(values map[string]attr.Value, name string, value attr.Value, isDefault bool) {
-	if !isDefault {
-		values[name] = value
-	}
-}
-
-func bucketSaid(b schedule.Bucket) map[string]attr.Value {
-	bucket := map[string]attr.Value{
-		"bucket": types.StringValue(b.Name), "endpoint": tf.TextOrNull(b.Endpoint), "prefix": tf.TextOrNull(b.Prefix), "ca": tf.TextOrNull(b.CA),
-	}
-	said(bucket, "region", tf.TextOrNull(b.Region), b.Endpoint != "" && b.Region == schedule.DefaultRegion)
-	said(bucket, "path_style", types.BoolValue(b.PathStyle), b.PathStyle == (b.Endpoint != ""))
-
-	return bucket
-}
-
-func encryptionSaid(recipient string) map[string]attr.Value {
-	if recipient == "" {
-		return map[string]attr.Value{"disabled": types.BoolValue(true)}
-	}
-
-	return map[string]attr.Value{"recipients": tf.TextList([]string{recipient})}
-}
-
-func (m *etcdBackupScheduleModel) takeTolerations(ctx context.Context, s schedule.Spec) (diags diag.Diagnostics) {
-	tolerations := []tf.TolerationModel{}
-
-	for _, t := range s.Tolerations {
-		tolerations = append(tolerations, tf.TolerationModel{
-			Key: tf.TextOrNull(t.Key), Operator: tf.TextOrNull(string(t.Operator)), Value: tf.TextOrNull(t.Value), Effect: tf.TextOrNull(string(t.Effect)),
-			Seconds: types.Int64PointerValue(t.TolerationSeconds),
-		})
-	}
-
-	m.Tolerations, diags = types.ListValueFrom(ctx, m.Tolerations.ElementType(ctx), tolerations)
-
-	return diags
-}
-
-// completed is an object with null for what is not said.
-func completed(ctx context.Context, of types.ObjectType, values map[string]attr.Value) (types.Object, diag.Diagnostics) {
-	all := map[string]attr.Value{}
-
-	for name, t := range of.AttrTypes {
-		null, err := t.ValueFromTerraform(ctx, tftypes.NewValue(t.TerraformType(ctx), nil))
-		if err != nil {
-			return types.ObjectNull(of.AttrTypes), diag.Diagnostics{diag.NewErrorDiagnostic("Unable to import "+scheduleObject, err.Error())}
-		}
-
-		all[name] = null
-	}
-
-	maps.Copy(all, values)
-
-	return types.ObjectValue(of.AttrTypes, all)
-}
-
-func quantityMap(list corev1.ResourceList) types.Map {
-	texts := map[string]string{}
-	for name, quantity := range list {
-		texts[string(name)] = quantity.String()
-	}
-
-	return textMapOf(texts)
-}
-
-func durationOrNull(d, fallback time.Duration) tf.Duration {
-	if d == fallback {
-		return tf.Duration{GoDuration: timetypes.NewGoDurationNull()}
-	}
-
-	return tf.Duration{GoDuration: timetypes.NewGoDurationValue(d)}
-}
-
-func textMapOf(m map[string]string) types.Map {
-	values := map[string]attr.Value{}
-	for key, text := range m {
-		values[key] = types.StringValue(text)
-	}
-
-	return types.MapValueMust(types.StringType, values)
 }

@@ -2,28 +2,18 @@ package backupschedule
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// accessTimeout is how long a plan waits for a cluster to say whether Talos lets pods use its
-// API.
-const accessTimeout = 5 * time.Second
-
-// ModifyPlan decides by configuration and state alone; what it asks the cluster is a warning.
+// ModifyPlan decides by configuration and state alone.
 func (r *etcdBackupScheduleResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	var plan, state etcdBackupScheduleModel
 
@@ -37,7 +27,6 @@ func (r *etcdBackupScheduleResource) ModifyPlan(ctx context.Context, req resourc
 		plan.scheduleSeenModel = unseenSchedule()
 		plan.forecast(ctx)
 
-		resp.Diagnostics.Append(r.warnAccess(ctx, plan)...)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 
 		return
@@ -69,7 +58,6 @@ func (r *etcdBackupScheduleResource) ModifyPlan(ctx context.Context, req resourc
 	}
 
 	plan.scheduleSeenModel = unseenSchedule()
-	plan.ID, plan.KeyPrefix = state.ID, state.KeyPrefix
 	plan.forecast(ctx)
 
 	if plan.Retain.IsNull() {
@@ -107,40 +95,4 @@ func (m *etcdBackupScheduleModel) forecast(ctx context.Context) {
 // where names the bucket.
 func (m etcdBackupScheduleModel) where() string {
 	return store.PlaceOf(m.S3, types.ObjectNull(nil)).String()
-}
-
-// warnAccess warns of a create that Talos would let take no snapshot. A cluster that does not
-// answer yet is no matter.
-func (r *etcdBackupScheduleResource) warnAccess(ctx context.Context, plan etcdBackupScheduleModel) diag.Diagnostics {
-	spec, unknown, _ := plan.Spec(ctx)
-	if r.ProviderData == nil || unknown || spec.Mark == "" || plan.Cluster.IsUnknown() {
-		return nil
-	}
-
-	// A phase that is not known yet is that of a cluster that is being made or changed.
-	if handle, _ := machines.HandleFrom(ctx, plan.Cluster); handle.Phase.IsUnknown() || handle.Endpoint.IsUnknown() {
-		return nil
-	}
-
-	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
-	defer cancel()
-
-	s, closing, diags := r.scheduler(ctx, plan)
-	if diags.HasError() {
-		return diags
-	}
-
-	defer closing()
-
-	served, err := s.API.ServesKind(ctx, schedule.TalosAPI, schedule.TalosKind)
-
-	switch {
-	case errors.Is(err, kubernetes.ErrNoAnswer), served:
-		return nil
-	case err != nil:
-		return diag.Diagnostics{tf.NotReady("It could not be asked whether Talos lets pods use its API", err.Error())}
-	default:
-		return diag.Diagnostics{tf.Announced("Talos does not let pods use its API yet",
-			"The apply fails unless that changes before, in the same apply for instance. "+s.allow())}
-	}
 }

@@ -185,6 +185,10 @@ func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.Read
 		return
 	}
 
+	if state.S3.IsNull() {
+		return // it was imported, and the next apply makes it what the configuration says
+	}
+
 	ctx, cancel := state.deadline(ctx, tf.OpRead, &resp.Diagnostics)
 	defer cancel()
 
