@@ -54,9 +54,9 @@ type Entry struct {
 	// Record is nil when there is none: whoever stored the snapshot was killed before it
 	// was recorded, or somebody removed it. The snapshot is whole nevertheless.
 	Record *Record
-	// Doubt is an ErrRecord when there is a record that says nothing reliable, and why not when
+	// RecordErr is an ErrRecord when there is a record that says nothing reliable, and why not when
 	// it could not be read; Record is nil.
-	Doubt error
+	RecordErr error
 }
 
 // recordsAtOnce are how many records are read side by side: a bucket far away gives some ten
@@ -96,7 +96,7 @@ func (a Archive) List(ctx context.Context) ([]Entry, error) {
 			}
 
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
-				entry.Doubt = err
+				entry.RecordErr = err
 			}
 
 			return nil

@@ -54,7 +54,7 @@ func sealings(t testing.TB) map[string]struct {
 	}
 }
 
-func TestTakeAndFetch(t *testing.T) {
+func TestTake_opensAsItWasTaken(t *testing.T) {
 	t.Parallel()
 
 	facts := backup.Facts{Member: "cp-2", TalosVersion: "v1.13.0", KubernetesVersion: "v1.36.3"}
@@ -110,7 +110,7 @@ func same(t *testing.T, snapshot *backup.Snapshot) {
 	}
 }
 
-func TestKeysThatAreNone(t *testing.T) {
+func TestKeys_refusesWhatIsNone(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)
@@ -126,7 +126,7 @@ func TestKeysThatAreNone(t *testing.T) {
 
 // What the stream of a member may look like when it is no snapshot, and what may happen to
 // it on the way.
-func TestTakeStoresNothingThatIsNotSound(t *testing.T) {
+func TestTake_storesNothingThatIsNotSound(t *testing.T) {
 	t.Parallel()
 
 	broken := errors.New("the member went away")
@@ -173,7 +173,7 @@ func TestTakeStoresNothingThatIsNotSound(t *testing.T) {
 	}
 }
 
-func TestRetain(t *testing.T) {
+func TestRetain_removesWhatTheRetentionLetsGo(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)
@@ -212,7 +212,7 @@ func TestRetain(t *testing.T) {
 }
 
 // A run that was killed before it recorded its snapshot leaves one that is listed and can go.
-func TestASnapshotWithoutARecordIsListed(t *testing.T) {
+func TestList_ofASnapshotWithoutARecord(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)
@@ -228,7 +228,7 @@ func TestASnapshotWithoutARecordIsListed(t *testing.T) {
 	}
 }
 
-func TestArchiveRefusesNamesThatJoinClusters(t *testing.T) {
+func TestArchive_refusesNamesThatJoinClusters(t *testing.T) {
 	t.Parallel()
 
 	for _, change := range []func(*backup.Archive){
@@ -250,7 +250,7 @@ func TestArchiveRefusesNamesThatJoinClusters(t *testing.T) {
 	}
 }
 
-func TestConfirm(t *testing.T) {
+func TestConfirm_comparesWithTheRecord(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store.Store) {
 		a := backup.Archive{Store: s, Cluster: "prod", Mark: ours, Scratch: t.TempDir()}
@@ -278,7 +278,7 @@ func TestConfirm(t *testing.T) {
 }
 
 // Another cluster of the same name may be storing its snapshot at this moment.
-func TestSweepLeavesOtherClustersAlone(t *testing.T) {
+func TestSweep_leavesOtherClustersAlone(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)

@@ -89,7 +89,7 @@ func zstdCommand(t *testing.T) {
 
 // What was stored of a real member opens with the command lines of age and zstd, and
 // etcdutl agrees with what was recorded.
-func TestTheGuidesStepsOpenABackup(t *testing.T) {
+func TestGuide_stepsOpenABackup(t *testing.T) {
 	t.Parallel()
 	clitest.Asset(t, "age")
 	clitest.Asset(t, "etcdutl")
@@ -163,7 +163,7 @@ func agrees(t *testing.T, status []byte, database backup.Database, revision int6
 }
 
 // A passphrase is asked for on the terminal, which script(1) is here.
-func TestTheGuidesStepsOpenABackupWithAPassphrase(t *testing.T) {
+func TestGuide_stepsOpenABackupWithAPassphrase(t *testing.T) {
 	t.Parallel()
 	clitest.Asset(t, "age")
 
@@ -208,7 +208,7 @@ func TestTheGuidesStepsOpenABackupWithAPassphrase(t *testing.T) {
 }
 
 // From the stream of a member to an opened snapshot.
-func TestSnapshotOfARealMember(t *testing.T) {
+func TestSnapshot_ofARealMember(t *testing.T) {
 	t.Parallel()
 
 	m, revision := filled(t)

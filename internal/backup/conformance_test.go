@@ -46,7 +46,7 @@ func content(size int) []byte {
 	return data
 }
 
-func TestStoreKeepsWhatItWasGiven(t *testing.T) {
+func TestStore_keepsWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store.Store) {
 		for _, size := range []int{0, 1, 8*mib - 1, 8 * mib, 8*mib + 1, 20 * mib} {
@@ -101,7 +101,7 @@ func read(t *testing.T, s store.Store, key string, part store.Range) []byte {
 	return data
 }
 
-func TestStoreReplacesNothing(t *testing.T) {
+func TestStore_replacesNothing(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store.Store) {
 		for _, size := range []int{100, 17 * mib} {
@@ -144,7 +144,7 @@ func begunBefore(limit time.Time) func(string, time.Time) bool {
 	return func(_ string, begun time.Time) bool { return begun.Before(limit) }
 }
 
-func TestStoreKeepsNothingOfABodyThatFails(t *testing.T) {
+func TestStore_keepsNothingOfABodyThatFails(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store.Store) {
 		broken := errors.New("the member went away")
@@ -160,7 +160,7 @@ func TestStoreKeepsNothingOfABodyThatFails(t *testing.T) {
 	})
 }
 
-func TestStoreKeepsNothingOfACancelledCall(t *testing.T) {
+func TestStore_keepsNothingOfACancelledCall(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store.Store) {
 		for _, size := range []int{0, 9 * mib, 30 * mib} {
@@ -180,7 +180,7 @@ type reader func([]byte) (int, error)
 
 func (r reader) Read(p []byte) (int, error) { return r(p) }
 
-func TestStoreSaysWhatIsMissing(t *testing.T) {
+func TestStore_saysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store.Store) {
 		if _, err := s.Head(t.Context(), "prod/none"); !errors.Is(err, store.ErrNotFound) {
@@ -199,7 +199,7 @@ func TestStoreSaysWhatIsMissing(t *testing.T) {
 	})
 }
 
-func TestStoreListsAndDeletes(t *testing.T) {
+func TestStore_listsAndDeletes(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store.Store) {
 		keys := []string{"x/prod/etcd-1", "x/prod/etcd-2", "x/prod/other", "x/prod2/etcd-1", "y"}
@@ -237,7 +237,7 @@ func TestStoreListsAndDeletes(t *testing.T) {
 }
 
 // A disk has a folder of its own that only root reads, and others keep theirs beside ours.
-func TestFoldersOfOthersAreNotLookedAt(t *testing.T) {
+func TestStoreList_skipsFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 
 	if os.Getuid() == 0 {
@@ -280,7 +280,7 @@ func TestFoldersOfOthersAreNotLookedAt(t *testing.T) {
 }
 
 // What can be written through a link must be found again, and so must what is left.
-func TestALinkedFolderIsListed(t *testing.T) {
+func TestStoreList_ofALinkedFolder(t *testing.T) {
 	t.Parallel()
 
 	s := file.Store{Path: t.TempDir()}

@@ -48,7 +48,7 @@ func Inspect(ctx context.Context, path string) (_ Database, err error) {
 
 	defer func() { err = errors.Join(err, file.Close()) }()
 
-	s, err := newSurvey("")
+	s, err := newScan("")
 	if err != nil {
 		return Database{}, err
 	}

@@ -124,7 +124,7 @@ func written(tb testing.TB, data []byte) string {
 	return path
 }
 
-func TestInspect(t *testing.T) {
+func TestInspect_readsWhatTheDatabaseHolds(t *testing.T) {
 	t.Parallel()
 
 	snapshot := whole(t)
@@ -147,7 +147,7 @@ func TestInspect(t *testing.T) {
 }
 
 // Databases of all shapes, with pages that were free and are used again, as bbolt sees them.
-func TestInspectAgreesWithBbolt(t *testing.T) {
+func TestInspect_agreesWithBbolt(t *testing.T) {
 	t.Parallel()
 
 	random := rand.New(rand.NewPCG(3, 4))
@@ -248,7 +248,7 @@ func reference(t *testing.T, database []byte) uint32 {
 
 // Databases whose sum is right and whose pages are not: the member was damaged, not the
 // stream. Offsets are those of bbolt's page header: id 0, flags 8, count 10, overflow 12.
-func TestInspectRefusesDamagedPages(t *testing.T) {
+func TestInspect_refusesDamagedPages(t *testing.T) {
 	t.Parallel()
 
 	snapshot := whole(t)
@@ -285,7 +285,7 @@ func TestInspectRefusesDamagedPages(t *testing.T) {
 	}
 }
 
-func TestInspectRefusesWhatIsNoDatabaseOfEtcd(t *testing.T) {
+func TestInspect_refusesWhatIsNoDatabaseOfEtcd(t *testing.T) {
 	t.Parallel()
 
 	snapshot := whole(t)

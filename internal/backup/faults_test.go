@@ -22,7 +22,7 @@ import (
 
 // What a server or the network does once is repeated, also where the request had worked and
 // only its answer was lost.
-func TestS3BearsPassingFaults(t *testing.T) {
+func TestS3_survivesTransientFaults(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -58,7 +58,7 @@ func TestS3BearsPassingFaults(t *testing.T) {
 }
 
 // A server that fails for good, at each request of an upload in turn.
-func TestS3KeepsNothingWhereTheServerFails(t *testing.T) {
+func TestS3_keepsNothingWhereTheServerFails(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -87,7 +87,7 @@ func TestS3KeepsNothingWhereTheServerFails(t *testing.T) {
 }
 
 // A server that takes requests and does not answer holds nobody beyond the deadline.
-func TestS3KeepsNothingWhereTheServerStalls(t *testing.T) {
+func TestS3_keepsNothingWhereTheServerStalls(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -116,7 +116,7 @@ func TestS3KeepsNothingWhereTheServerStalls(t *testing.T) {
 }
 
 // A server that stops reading holds nobody until the deadline: another connection is tried.
-func TestS3GivesUpAServerThatDoesNotRead(t *testing.T) {
+func TestS3_givesUpAServerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 
 	var puts, connections atomic.Int32
@@ -159,7 +159,7 @@ func TestS3GivesUpAServerThatDoesNotRead(t *testing.T) {
 }
 
 // A completion that worked without an answer, and a user who stopped waiting for one.
-func TestS3KeepsNothingOfACompletionThatWasCancelled(t *testing.T) {
+func TestS3_keepsNothingOfACancelledCompletion(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -184,7 +184,7 @@ func TestS3KeepsNothingOfACompletionThatWasCancelled(t *testing.T) {
 
 // A completion that worked, whose answer was lost and whose repetition finds no upload any
 // more, and a server that then cannot say what it holds.
-func TestS3KeepsNothingOfACompletionThatNobodyKnowsOf(t *testing.T) {
+func TestS3_keepsNothingOfACompletionWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -216,7 +216,7 @@ func TestS3KeepsNothingOfACompletionThatNobodyKnowsOf(t *testing.T) {
 }
 
 // A killed run cannot clean up; the next one does.
-func TestSweep(t *testing.T) {
+func TestSweep_removesWhatKilledRunsLeft(t *testing.T) {
 	t.Parallel()
 
 	t.Run("s3", func(t *testing.T) {
@@ -285,7 +285,7 @@ func sweeps(t *testing.T, s store.Store) {
 	}
 }
 
-func TestS3RefusesAnObjectThatIsNotWhatWasSent(t *testing.T) {
+func TestS3_refusesAnObjectThatIsNotWhatWasSent(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)

@@ -20,8 +20,8 @@ type Snapshot struct {
 	Database Database
 	// Record is nil when the snapshot has none.
 	Record *Record
-	// Doubt is why the record, if there is one, could not be read: a store.ErrDenied.
-	Doubt error
+	// RecordErr is why the record, if there is one, could not be read: a store.ErrDenied.
+	RecordErr error
 
 	file *scratch
 	size int64
@@ -67,7 +67,7 @@ func (a Archive) Fetch(ctx context.Context, key string, keys Keys) (_ *Snapshot,
 	}
 
 	if !errors.Is(unrecorded, store.ErrNotFound) {
-		snapshot.Doubt = unrecorded
+		snapshot.RecordErr = unrecorded
 	}
 
 	return snapshot, nil
@@ -94,7 +94,7 @@ func (a Archive) admit(key string, record *Record) error {
 // open reads a stored snapshot into a file without a name and compares it with its record,
 // if there is one.
 func (r *Record) open(ctx context.Context, stored io.Reader, keys Keys, folder string) (_ *Snapshot, err error) {
-	pages, err := newSurvey(folder)
+	pages, err := newScan(folder)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-func TestPassphrase(t *testing.T) {
+func TestPassphrase_opensWhatItSealed(t *testing.T) {
 	t.Parallel()
 
 	a, _ := archive(t)
@@ -49,7 +49,7 @@ func TestPassphrase(t *testing.T) {
 }
 
 // What `talosctl etcd snapshot` wrote has no record and another name.
-func TestFetchOpensASnapshotOfTalosctl(t *testing.T) {
+func TestFetch_opensASnapshotOfTalosctl(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)
@@ -74,7 +74,7 @@ func TestFetchOpensASnapshotOfTalosctl(t *testing.T) {
 
 // To who may not list the bucket AWS says of a missing record what it says of one that may not
 // be read. The snapshot itself it gives.
-func TestFetchNeedsNoRightToTheRecord(t *testing.T) {
+func TestFetch_needsNoRightToTheRecord(t *testing.T) {
 	t.Parallel()
 
 	denied := func(w http.ResponseWriter) {
@@ -94,7 +94,7 @@ func TestFetchNeedsNoRightToTheRecord(t *testing.T) {
 	a := backup.Archive{Store: s, Mark: ours, Scratch: t.TempDir()}
 
 	snapshot, err := a.Fetch(t.Context(), "db.snapshot", backup.Keys{})
-	if err != nil || snapshot.Record != nil || !errors.Is(snapshot.Doubt, store.ErrDenied) {
+	if err != nil || snapshot.Record != nil || !errors.Is(snapshot.RecordErr, store.ErrDenied) {
 		t.Fatalf("fetched %+v (%v)", snapshot, err)
 	}
 
@@ -107,7 +107,7 @@ func TestFetchNeedsNoRightToTheRecord(t *testing.T) {
 
 // A database that was copied from a member's disk has no sum, and may have been written to
 // meanwhile.
-func TestFetchRefusesACopyOfADatabase(t *testing.T) {
+func TestFetch_refusesACopyOfADatabase(t *testing.T) {
 	t.Parallel()
 
 	database := written(t, whole(t)[:len(whole(t))-sha256.Size])
@@ -119,7 +119,7 @@ func TestFetchRefusesACopyOfADatabase(t *testing.T) {
 }
 
 // A stored snapshot that was copied to another folder with its record is opened with it.
-func TestFetchFileReadsTheRecordBesideIt(t *testing.T) {
+func TestFetchFile_readsTheRecordBesideIt(t *testing.T) {
 	t.Parallel()
 
 	for extension, sealing := range sealings(t) {
@@ -149,7 +149,7 @@ func TestFetchFileReadsTheRecordBesideIt(t *testing.T) {
 }
 
 // The secrets of etcd's database are of use with the cluster's own keys alone.
-func TestASnapshotOfAnotherClusterIsNotFetched(t *testing.T) {
+func TestFetch_refusesASnapshotOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)

@@ -109,7 +109,7 @@ func placesOfDatabase(data []byte) map[string]int {
 
 // Each part of what is stored, with and without its record: refused whatever byte of it is
 // another one, and wherever it ends.
-func TestFetchRefusesEveryFlippedByte(t *testing.T) {
+func TestFetch_refusesEveryFlippedByte(t *testing.T) {
 	t.Parallel()
 
 	for _, extension := range []string{".db", ".db.zst", ".db.age", ".db.zst.age"} {
@@ -154,7 +154,7 @@ func TestFetchRefusesEveryFlippedByte(t *testing.T) {
 }
 
 // What etcd streamed has a sum over every byte.
-func TestFetchRefusesEveryFlippedPage(t *testing.T) {
+func TestFetch_refusesEveryFlippedPage(t *testing.T) {
 	t.Parallel()
 
 	s := newStored(t, ".db")
@@ -172,7 +172,7 @@ func TestFetchRefusesEveryFlippedPage(t *testing.T) {
 }
 
 // A record that is not as it was written says nothing. Without it the snapshot opens.
-func TestFetchRefusesEveryFlippedByteOfTheRecord(t *testing.T) {
+func TestFetch_refusesEveryFlippedByteOfTheRecord(t *testing.T) {
 	t.Parallel()
 
 	s := newStored(t, ".db")
@@ -193,7 +193,7 @@ func TestFetchRefusesEveryFlippedByteOfTheRecord(t *testing.T) {
 		}
 
 		entries, err := s.List(t.Context())
-		if err != nil || len(entries) != 1 || entries[0].Record != nil || !errors.Is(entries[0].Doubt, backup.ErrRecord) {
+		if err != nil || len(entries) != 1 || entries[0].Record != nil || !errors.Is(entries[0].RecordErr, backup.ErrRecord) {
 			t.Errorf("%s %d of %d bytes: listed %+v (%v)", what, at, len(record), entries, err)
 		}
 	}

@@ -24,8 +24,8 @@ type Folder struct {
 
 // Keep writes what take streams to a new file and returns its path, such as
 // prod-etcd-20260102T150405Z.snapshot in the folder. The file appears under that name once
-// it is whole, verified and on the disk; otherwise nothing is left. Trouble with the folder
-// is permanent (wait.IsPermanent), trouble with the stream is not.
+// it is whole, verified and on the disk; otherwise nothing is left. An error of the folder
+// is permanent (wait.IsPermanent), one of the stream is not.
 func (f Folder) Keep(ctx context.Context, at time.Time, take func(context.Context, io.Writer) error) (string, error) {
 	var (
 		name   = fmt.Sprintf("%s-etcd-%s.snapshot", f.Cluster, at.UTC().Format("20060102T150405Z"))

@@ -39,7 +39,7 @@ func inPieces(data []byte, size int) func(context.Context, io.Writer) error {
 	}
 }
 
-func TestKeep(t *testing.T) {
+func TestKeep_writesAWholeFile(t *testing.T) {
 	t.Parallel()
 
 	for _, size := range []int{1, 31, 32, 33, 4096, 5000} {
@@ -79,7 +79,7 @@ func left(t *testing.T, path string, want int) {
 	}
 }
 
-func TestNothingIsKeptThatIsNotWhole(t *testing.T) {
+func TestKeep_leavesNothingThatIsNotWhole(t *testing.T) {
 	t.Parallel()
 
 	flipped := func(at int) []byte {
@@ -106,7 +106,7 @@ func TestNothingIsKeptThatIsNotWhole(t *testing.T) {
 	}
 }
 
-func TestTroubleWithTheStreamLeavesNothing(t *testing.T) {
+func TestKeep_leavesNothingWhenTheStreamFails(t *testing.T) {
 	t.Parallel()
 
 	folder := backup.Folder{Path: t.TempDir(), Cluster: "prod"}

@@ -162,7 +162,7 @@ func (s scene) again(t *testing.T, what string) {
 
 // A run that is killed at any point leaves nothing half done that is listed, and what it
 // leaves is gone after the next.
-func TestTakeKilledAtEachPoint(t *testing.T) {
+func TestTake_killedAtEachPoint(t *testing.T) {
 	t.Parallel()
 
 	to := t.TempDir()
@@ -187,7 +187,7 @@ func TestTakeKilledAtEachPoint(t *testing.T) {
 
 // The requests of an upload in parts, of the secrets and of the record: killed before the
 // server saw one, and after it did what was asked.
-func TestTakeKilledAtEachRequest(t *testing.T) {
+func TestTake_killedAtEachRequest(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -258,7 +258,7 @@ func (s scene) killAtRequest(t *testing.T, b *bucketServer, request int, f fault
 	return true
 }
 
-func TestFetchKilledAtEachPoint(t *testing.T) {
+func TestFetch_killedAtEachPoint(t *testing.T) {
 	t.Parallel()
 
 	to := t.TempDir()

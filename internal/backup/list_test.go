@@ -33,7 +33,7 @@ func (s sealedOff) Open(ctx context.Context, key string, part store.Range) (io.R
 }
 
 // A record that is too large, or that may not be read, says nothing of the other snapshots.
-func TestOneBadRecordDoesNotEndTheListing(t *testing.T) {
+func TestList_goesOnAfterABadRecord(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)
@@ -56,13 +56,13 @@ func TestOneBadRecordDoesNotEndTheListing(t *testing.T) {
 	a.Store = sealedOff{s, keys[1] + ".json"}
 
 	entries, err := a.List(t.Context())
-	if err != nil || len(entries) != 3 || entries[2].Record == nil || entries[2].Doubt != nil {
+	if err != nil || len(entries) != 3 || entries[2].Record == nil || entries[2].RecordErr != nil {
 		t.Fatalf("listed %+v (%v)", entries, err)
 	}
 
 	for i, want := range []error{backup.ErrRecord, errDenied} {
-		if entries[i].Record != nil || !errors.Is(entries[i].Doubt, want) || errors.Is(entries[i].Doubt, backup.ErrRecord) != (i == 0) {
-			t.Errorf("%s: %+v, %v, want %v", entries[i].Key, entries[i].Record, entries[i].Doubt, want)
+		if entries[i].Record != nil || !errors.Is(entries[i].RecordErr, want) || errors.Is(entries[i].RecordErr, backup.ErrRecord) != (i == 0) {
+			t.Errorf("%s: %+v, %v, want %v", entries[i].Key, entries[i].Record, entries[i].RecordErr, want)
 		}
 	}
 
@@ -96,7 +96,7 @@ func (s together) Open(ctx context.Context, key string, part store.Range) (io.Re
 	}
 }
 
-func TestRecordsAreReadSideBySide(t *testing.T) {
+func TestList_readsRecordsSideBySide(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)

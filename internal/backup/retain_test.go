@@ -21,7 +21,7 @@ func key(mark string, age time.Duration, suffix string) string {
 	return fmt.Sprintf("x/prod/etcd-snapshot-%s-%s-%s.db", taken.Add(-age).Format("2006-01-02T15-04-05Z"), mark, suffix)
 }
 
-func TestExpired(t *testing.T) {
+func TestExpired_isOldestFirst(t *testing.T) {
 	t.Parallel()
 
 	day := 24 * time.Hour
@@ -62,7 +62,7 @@ func TestExpired(t *testing.T) {
 }
 
 // The clock of an earlier run may have been ahead, and two snapshots may be of one second.
-func TestTheOneJustTakenNeverGoes(t *testing.T) {
+func TestExpired_neverHasTheOneJustTaken(t *testing.T) {
 	t.Parallel()
 
 	ahead, now, before := key(ours, -time.Hour, "aaaaaa"), key(ours, 0, "aaaaaa"), key(ours, time.Hour, "aaaaaa")
@@ -86,7 +86,7 @@ func TestTheOneJustTakenNeverGoes(t *testing.T) {
 	}
 }
 
-func TestRetainKeepsWhatWasJustTaken(t *testing.T) {
+func TestRetain_keepsWhatWasJustTaken(t *testing.T) {
 	t.Parallel()
 
 	a, _ := archive(t)
@@ -113,7 +113,7 @@ func TestRetainKeepsWhatWasJustTaken(t *testing.T) {
 
 // On random stores: what goes is ours, old enough, older than all of ours that stay, and
 // enough stay.
-func TestExpiredAlways(t *testing.T) {
+func TestExpired_ofRandomSnapshots(t *testing.T) {
 	t.Parallel()
 
 	random := rand.New(rand.NewPCG(1, 2))
@@ -182,7 +182,7 @@ func randomStore(random *rand.Rand) []store.Object {
 	return objects
 }
 
-func TestParseKey(t *testing.T) {
+func TestParseKey_readsNamesOfThisPackageAlone(t *testing.T) {
 	t.Parallel()
 
 	name, ok := backup.ParseKey("x/prod/etcd-snapshot-2026-01-02T15-04-05Z-0123456789ab-abc234.db.zst.age")

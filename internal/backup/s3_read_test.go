@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-func TestS3ReadsOnAfterACut(t *testing.T) {
+func TestS3Open_readsOnAfterACut(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -63,7 +63,7 @@ func TestS3ReadsOnAfterACut(t *testing.T) {
 
 // A connection that is there and brings nothing is given up for another one, and in the end
 // for good.
-func TestS3ReadsOnAfterAStall(t *testing.T) {
+func TestS3Open_readsOnAfterAStall(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -105,7 +105,7 @@ func answering(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)
 }
 
 // A server in trouble gives a byte and ends the connection. It is not hammered.
-func TestS3GivesAServerInTroubleTime(t *testing.T) {
+func TestS3Open_givesAFailingServerTime(t *testing.T) {
 	t.Parallel()
 
 	var (
@@ -149,7 +149,7 @@ func TestS3GivesAServerInTroubleTime(t *testing.T) {
 }
 
 // Bytes of two objects must not be joined.
-func TestS3DoesNotReadOnInAnotherObject(t *testing.T) {
+func TestS3Open_doesNotReadOnInAnotherObject(t *testing.T) {
 	t.Parallel()
 
 	s := answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -179,7 +179,7 @@ func TestS3DoesNotReadOnInAnotherObject(t *testing.T) {
 }
 
 // An answer without a length has no end that can be missed.
-func TestS3ReadsNothingOfUnknownLength(t *testing.T) {
+func TestS3Open_readsNothingOfUnknownLength(t *testing.T) {
 	t.Parallel()
 
 	s := answering(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -32,7 +32,7 @@ func (f forgetful) WriteHeader(code int) {
 	f.ResponseWriter.WriteHeader(code)
 }
 
-func TestS3AsksForTheBytesWhereTheServerHasNoSums(t *testing.T) {
+func TestS3Put_readsBackWhereTheServerHasNoSums(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -75,7 +75,7 @@ func TestS3AsksForTheBytesWhereTheServerHasNoSums(t *testing.T) {
 	untouched(t, s, 2)
 }
 
-func TestS3AsksForTheCallersEncryptionAndLock(t *testing.T) {
+func TestS3Put_asksForEncryptionAndLock(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -107,7 +107,7 @@ func TestS3AsksForTheCallersEncryptionAndLock(t *testing.T) {
 
 // Each body has a sum in the head of its request, which is signed. The body itself is, where
 // nothing else protects it.
-func TestS3SendsSumsWithBodies(t *testing.T) {
+func TestS3Put_sendsSumsWithBodies(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -150,7 +150,7 @@ func TestS3SendsSumsWithBodies(t *testing.T) {
 
 func carriesBody(r *http.Request) bool { return isPut(r) || isPart(r) }
 
-func TestS3Refuses(t *testing.T) {
+func TestS3_refusesIncompleteConfigurations(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -212,7 +212,7 @@ func tokenService(t *testing.T, asked *sync.Map) *httptest.Server {
 	return service
 }
 
-func TestS3Credentials(t *testing.T) {
+func TestS3_credentials(t *testing.T) {
 	b := newBucketServer(t)
 
 	shared := filepath.Join(t.TempDir(), "credentials")

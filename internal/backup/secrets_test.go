@@ -19,7 +19,7 @@ import (
 
 const bundle = "cluster:\n  id: secret-of-the-cluster\n"
 
-func TestSecretsAreStoredBesideTheSnapshot(t *testing.T) {
+func TestSecrets_areStoredBesideTheSnapshot(t *testing.T) {
 	t.Parallel()
 
 	identity, err := age.GenerateX25519Identity()
@@ -70,7 +70,7 @@ func TestSecretsAreStoredBesideTheSnapshot(t *testing.T) {
 
 // The record of a copied snapshot speaks of the copy: who imports that and removes it must not
 // remove the original.
-func TestTheRecordOfACopyIsOfTheCopy(t *testing.T) {
+func TestRecorded_ofACopyIsOfTheCopy(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)
@@ -118,7 +118,7 @@ func TestTheRecordOfACopyIsOfTheCopy(t *testing.T) {
 	}
 }
 
-func TestSecretsNeedEncryption(t *testing.T) {
+func TestSecrets_needEncryption(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)
@@ -136,7 +136,7 @@ func TestSecretsNeedEncryption(t *testing.T) {
 	untouched(t, s, 0)
 }
 
-func TestRetentionTakesSecretsAlong(t *testing.T) {
+func TestRetain_removesSecretsToo(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)
@@ -173,7 +173,7 @@ func (r refusing) Put(ctx context.Context, key string, body io.Reader) (store.Ob
 }
 
 // The store fails at each object of a snapshot in turn.
-func TestTakeLeavesNoPartOfASnapshot(t *testing.T) {
+func TestTake_leavesNoPartOfASnapshot(t *testing.T) {
 	t.Parallel()
 
 	sealing := sealings(t)[".db.age"]
@@ -192,7 +192,7 @@ func TestTakeLeavesNoPartOfASnapshot(t *testing.T) {
 }
 
 // A snapshot whose secrets are those of another run does not rebuild its cluster.
-func TestSecretsRefuseEveryFlippedByte(t *testing.T) {
+func TestSecrets_refuseEveryFlippedByte(t *testing.T) {
 	t.Parallel()
 
 	a, s := archive(t)

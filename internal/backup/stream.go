@@ -91,7 +91,7 @@ type streamed struct {
 // stream writes a sealed snapshot to a store, and returns once both the stream and the
 // database in it are verified. The sealing is finished only
 // then; what was written before does not open.
-func stream(ctx context.Context, s *survey, sealing Sealing, source Source, to io.Writer) (streamed, error) {
+func stream(ctx context.Context, s *scan, sealing Sealing, source Source, to io.Writer) (streamed, error) {
 	v := newVerifier()
 
 	// What is stored as it is has been hashed by the verifier already.

@@ -62,7 +62,7 @@ func (a Archive) Take(ctx context.Context, r Request) (Record, error) {
 
 // stored is the record of a snapshot that was stored, as yet alone.
 func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
-	pages, err := newSurvey(a.Scratch)
+	pages, err := newScan(a.Scratch)
 	if err != nil {
 		return Record{}, err
 	}

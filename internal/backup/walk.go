@@ -12,7 +12,7 @@ import (
 // walk goes through the trees of a database by the notes of its pages, in the order of their
 // keys: pages are what they say to be, in order, and used once.
 type walk struct {
-	ctx   context.Context //nolint:containedctx // it lives for one call of survey.database
+	ctx   context.Context //nolint:containedctx // it lives for one call of scan.database
 	notes io.ReaderAt
 	index []int64
 	size  int      // of a page in bytes

@@ -33,7 +33,7 @@ func digest(t *testing.T, text string) string {
 	return value
 }
 
-func TestWhatTheDigestIgnores(t *testing.T) {
+func TestDigest_ignoresHowValuesAreWritten(t *testing.T) {
 	const base = "version: v1alpha1\nmachine:\n  type: worker\n  time: {bootTimeout: 1m0s}\n  sysctls: {a: \"1\", b: \"2\"}\ncluster:\n  controlPlane: {endpoint: https://x:6443}\n---\napiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n---\napiVersion: v9\nkind: Future\nlist: [1, {a: b, c: d}]\n"
 
 	for name, same := range map[string]string{
@@ -75,7 +75,7 @@ func TestWhatTheDigestIgnores(t *testing.T) {
 	}
 }
 
-func TestDigestRefuses(t *testing.T) {
+func TestDigest_refusesWhatIsNoConfiguration(t *testing.T) {
 	for text, want := range map[string]string{"": "no configuration documents", "# x\n---\n": "no configuration documents", "a: [": "not YAML"} {
 		if _, err := Digest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q gives %v, want %q", text, err, want)
@@ -83,7 +83,7 @@ func TestDigestRefuses(t *testing.T) {
 	}
 }
 
-func TestDiffShowsNoSecrets(t *testing.T) {
+func TestDiff_showsNoSecrets(t *testing.T) {
 	const secret = "hunter2hunter2"
 
 	data, err := os.ReadFile("testdata/talosctl/v1.13-controlplane.yaml")
@@ -171,7 +171,7 @@ anything: `+secret+`
 	}
 }
 
-func TestDiffIsOrdered(t *testing.T) {
+func TestDiff_isOrdered(t *testing.T) {
 	before := "machine:\n  type: worker\n  certSANs: [" + strings.Repeat("a, ", 11) + "a]\n---\napiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n---\napiVersion: v9\nkind: Empty\n"
 	after := strings.Replace(strings.ReplaceAll(before, "a, ", "b, "), "stable", "off", 1)
 	after = strings.Replace(after, "kind: Empty", "kind: Other", 1)
@@ -193,7 +193,7 @@ func TestDiffIsOrdered(t *testing.T) {
 	}
 }
 
-func TestNeedsReboot(t *testing.T) {
+func TestNeedsReboot_asTalosDecides(t *testing.T) {
 	for _, test := range []struct {
 		name, patch string
 		want        []string

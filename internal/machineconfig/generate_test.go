@@ -60,7 +60,7 @@ func generated(tb testing.TB, c Cluster, m Machine) Config {
 }
 
 // A cluster made with talosctl and described to the provider must not be changed by it.
-func TestSameConfigurationAsTalosctl(t *testing.T) {
+func TestGenerate_asTalosctlDoes(t *testing.T) {
 	for _, contract := range []string{"v1.11", "v1.13"} {
 		for _, role := range []Role{ControlPlane, Worker} {
 			t.Run(contract+" "+string(role), func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestGeneratedFiftyTimesItIsTheSameBytes(t *testing.T) {
+func TestGenerate_isDeterministic(t *testing.T) {
 	for _, contract := range []string{"v1.11", "v1.13"} {
 		first := generated(t, everything(contract), everyMachine(ControlPlane))
 
@@ -190,7 +190,7 @@ func TestGeneratedFiftyTimesItIsTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestMachinesOfOneGeneratorDoNotInfluenceEachOther(t *testing.T) {
+func TestGenerator_keepsMachinesApart(t *testing.T) {
 	for _, contract := range contracts {
 		generator, err := NewGenerator(everything(contract), testBundle(t))
 		if err != nil {
@@ -230,7 +230,7 @@ func TestMachinesOfOneGeneratorDoNotInfluenceEachOther(t *testing.T) {
 }
 
 // machinery loads what it made, unless it has a document of an unknown kind.
-func TestMachinesCanLoadIt(t *testing.T) {
+func TestGenerate_isLoadedByTalos(t *testing.T) {
 	for _, contract := range contracts {
 		m := everyMachine(Worker)
 		m.Patches = m.Patches[:1]
@@ -246,7 +246,7 @@ func TestMachinesCanLoadIt(t *testing.T) {
 	}
 }
 
-func TestWorkersHoldNoPrivateKeys(t *testing.T) {
+func TestGenerate_givesWorkersNoPrivateKeys(t *testing.T) {
 	for _, contract := range contracts {
 		worker := string(generated(t, everything(contract), everyMachine(Worker)).Bytes)
 
@@ -263,7 +263,7 @@ func TestWorkersHoldNoPrivateKeys(t *testing.T) {
 	}
 }
 
-func TestConfigurationsDoNotPrint(t *testing.T) {
+func TestConfig_doesNotPrint(t *testing.T) {
 	c, m := everything("v1.13"), everyMachine(ControlPlane)
 	config := generated(t, c, m)
 	pointer := &config

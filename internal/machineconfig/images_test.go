@@ -91,7 +91,7 @@ func onlyImagesDiffer(t *testing.T, before, after []byte) {
 }
 
 // Every configuration of the tests, generated or by talosctl, gets other images and nothing else.
-func TestWithImagesTouchesNothingElse(t *testing.T) {
+func TestWithImages_changesNothingElse(t *testing.T) {
 	var files []string
 
 	for _, folder := range []string{"golden", "talosctl"} {
@@ -153,7 +153,7 @@ func TestWithImagesTouchesNothingElse(t *testing.T) {
 
 // A member keeps its images while it gets a configuration for another version, and machines see the very bytes that they
 // would have been given otherwise.
-func TestWithImagesWritesWhatGenerateWrites(t *testing.T) {
+func TestWithImages_writesWhatGenerateWrites(t *testing.T) {
 	for _, contract := range contracts {
 		for _, role := range []Role{ControlPlane, Worker} {
 			older, newer := everything(contract), everything(contract)
@@ -174,7 +174,7 @@ func TestWithImagesWritesWhatGenerateWrites(t *testing.T) {
 	}
 }
 
-func TestWithImagesOfUnusualConfigurations(t *testing.T) {
+func TestWithImages_ofUnusualConfigurations(t *testing.T) {
 	const future = "apiVersion: v9\nkind: Future\nlist: [1,   {a: b}] # kept\n"
 
 	kubelet, all := only(otherImages, "kubelet"), otherImages
@@ -234,7 +234,7 @@ func TestWithImagesOfUnusualConfigurations(t *testing.T) {
 }
 
 // What is not given stays, and nothing to do is no work.
-func TestWithImagesThatChangeNothing(t *testing.T) {
+func TestWithImages_thatChangeNothing(t *testing.T) {
 	const (
 		worker = "# a comment\nmachine: {type: worker, kubelet: {image: \"kubelet:v1\"}}\ncluster: {apiServer: {image: a}}\n"
 		none   = "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: a\n"
@@ -275,7 +275,7 @@ func TestWithImagesThatChangeNothing(t *testing.T) {
 	}
 }
 
-func TestImagesRefuse(t *testing.T) {
+func TestImages_refuseWhatIsNone(t *testing.T) {
 	const secret = "hunter2hunter2"
 
 	for text, want := range map[string]string{
@@ -292,7 +292,7 @@ func TestImagesRefuse(t *testing.T) {
 }
 
 // What the YAML library would write as another text is not written at all.
-func TestWithImagesReadsWhatItWrote(t *testing.T) {
+func TestWithImages_readsWhatItWrote(t *testing.T) {
 	_, err := WithImages([]byte("machine: \n 00:\n"), map[string]string{"kubelet": "\n 0"})
 	if !errors.Is(err, errNotSame) {
 		t.Errorf("%v, want %v", err, errNotSame)
@@ -301,7 +301,7 @@ func TestWithImagesReadsWhatItWrote(t *testing.T) {
 
 // Without an image in the configuration, a machine takes the default of the Talos that it runs, which this build does
 // not know.
-func TestImagesThatAreNotWritten(t *testing.T) {
+func TestImages_thatAreNotWritten(t *testing.T) {
 	got := imagesOf(t, []byte("machine: {type: controlplane, kubelet: {}}\ncluster: {apiServer: {image: a}, proxy: {image: \"\"}, scheduler: {image: ~}}\n"))
 	if diff := cmp.Diff(map[string]string{"kube-apiserver": "a"}, got); diff != "" {
 		t.Error(diff)
@@ -309,7 +309,7 @@ func TestImagesThatAreNotWritten(t *testing.T) {
 }
 
 // Images and the sections that only had them are no part of a digest; what is beside them is.
-func TestDigestIgnoresImagesOfKubernetes(t *testing.T) {
+func TestDigest_ignoresImagesOfKubernetes(t *testing.T) {
 	const base = "machine: {type: controlplane, token: a}\ncluster: {clusterName: x}\n"
 
 	for name, same := range map[string]string{

@@ -26,7 +26,7 @@ func kubernetesOf(t *testing.T, texts ...string) []KubernetesVersion {
 }
 
 // No minor version of Kubernetes is skipped, and every step is one that go-kubernetes knows.
-func TestKubernetesPathsPassEveryMinor(t *testing.T) {
+func TestKubernetesPath_passesEveryMinor(t *testing.T) {
 	for _, test := range []struct {
 		from, to string
 		chosen   []string
@@ -62,7 +62,7 @@ func TestKubernetesPathsPassEveryMinor(t *testing.T) {
 }
 
 // Releases may be those of a way that leads further.
-func TestKubernetesPathEnds(t *testing.T) {
+func TestKubernetesPath_ends(t *testing.T) {
 	v := kubernetesOf(t, "v1.33.0", "v1.35.0", "v1.37.0")
 
 	got := KubernetesPath(v[0], v[1], KubernetesReleases(v[2], nil))
@@ -72,7 +72,7 @@ func TestKubernetesPathEnds(t *testing.T) {
 }
 
 // A version that somebody mistyped is refused like any other that is too new, and costs no more.
-func TestKubernetesReleasesEnd(t *testing.T) {
+func TestKubernetesReleases_end(t *testing.T) {
 	to := kubernetesOf(t, "v1.18446744073709551615.0")[0]
 	if releases := KubernetesReleases(to, nil); len(releases) > 100 || releases[0].String() != "v1.28.0" {
 		t.Errorf("%d releases: %v", len(releases), releases)
@@ -90,7 +90,7 @@ func TestKubernetesReleasesEnd(t *testing.T) {
 	}
 }
 
-func TestUpgradesOfKubernetesThatAreRefused(t *testing.T) {
+func TestKubernetesUpgrade_refused(t *testing.T) {
 	const found = `kubernetes_version: found `
 
 	for _, test := range []struct {

@@ -49,7 +49,7 @@ func changesBy(t *testing.T, contract string, patches ...string) []string {
 	return lines
 }
 
-func TestPatches(t *testing.T) {
+func TestPatches_areMergedInOrder(t *testing.T) {
 	for _, test := range []struct {
 		name, contract string
 		patches        []string
@@ -287,7 +287,7 @@ func TestRegistryCertificates(t *testing.T) {
 	}
 }
 
-func TestUnknownDocuments(t *testing.T) {
+func TestPatches_ofUnknownDocuments(t *testing.T) {
 	const first = "# a comment\napiVersion: v1beta1\nkind: FutureConfig\nname: x\nmap: {a: 1, b: {c: 2}}\nlist: [1]   # kept\n"
 
 	t.Run("untouched", func(t *testing.T) {
@@ -335,7 +335,7 @@ func TestUnknownDocuments(t *testing.T) {
 	}
 }
 
-func TestBadPatches(t *testing.T) {
+func TestPatches_refused(t *testing.T) {
 	const secret = "hunter2hunter2"
 
 	for _, test := range []struct {
@@ -407,7 +407,7 @@ func TestBadPatches(t *testing.T) {
 	}
 }
 
-func TestValidatePatchByItself(t *testing.T) {
+func TestValidatePatch_withoutAConfiguration(t *testing.T) {
 	if err := errors.Join(ValidatePatch("machine: {}", "v1.13"), ValidatePatch("", "v1.13"), ValidatePatch("- {op: remove, path: /machine/x}", "v1.11")); err != nil {
 		t.Error(err)
 	}
@@ -428,7 +428,7 @@ func TestValidatePatchByItself(t *testing.T) {
 	}
 }
 
-func TestTheScopeOfABadPatchIsNamed(t *testing.T) {
+func TestBlame_namesTheScopeOfABadPatch(t *testing.T) {
 	m := testMachine(Worker)
 	m.PoolPatches = []string{"machine: {sysctls: {a: b}}", "cluster: {etcd: {subnet: 10.0.0.0/8}}"}
 	m.Patches = []string{"machine: {sysctls: {c: d}}"}

@@ -32,7 +32,7 @@ func textsOf(versions []TalosVersion) string {
 }
 
 // No minor version is skipped, whatever lies between, and every step is one that the installer takes.
-func TestPathsPassEveryMinor(t *testing.T) {
+func TestPath_passesEveryMinor(t *testing.T) {
 	for _, test := range []struct {
 		from, to string
 		chosen   []string
@@ -65,7 +65,7 @@ func TestPathsPassEveryMinor(t *testing.T) {
 	}
 }
 
-func TestStepsThatTheInstallerRefuses(t *testing.T) {
+func TestUpgrade_refusedByTheInstaller(t *testing.T) {
 	for _, test := range []struct{ from, to, want string }{
 		{"v1.10.9", "v1.13.0", "too old to upgrade to Talos 1.13.0"},
 		{"v1.13.0", "v1.11.6", "too new to downgrade to Talos 1.11.6"},
@@ -81,7 +81,7 @@ func TestStepsThatTheInstallerRefuses(t *testing.T) {
 	}
 }
 
-func TestDowngradesThatEtcdDoesNotSurvive(t *testing.T) {
+func TestDowngrade_thatEtcdDoesNotSurvive(t *testing.T) {
 	for _, test := range []struct {
 		from, to string
 		want     bool

@@ -309,7 +309,7 @@ func TestPartialSettings(t *testing.T) {
 	}
 }
 
-func TestCheckNeedsNoSecrets(t *testing.T) {
+func TestCheck_needsNoSecrets(t *testing.T) {
 	c, m := everything("v1.13"), everyMachine(ControlPlane)
 	if err := Check(c, m); err != nil {
 		t.Error(err)

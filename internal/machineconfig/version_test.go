@@ -73,7 +73,7 @@ func TestKubernetesSupportedByTalos(t *testing.T) {
 	}
 }
 
-func TestContractsMustNotBeNewerThanMachines(t *testing.T) {
+func TestContract_mustNotBeNewerThanMachines(t *testing.T) {
 	for _, test := range []struct {
 		contract, talos string
 		want            []string

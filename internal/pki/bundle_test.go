@@ -42,7 +42,7 @@ func testBundle(tb testing.TB) *Bundle {
 	return bundle
 }
 
-func TestTheFileOfTalosctlRoundTripsByteForByte(t *testing.T) {
+func TestParse_fileOfTalosctlRoundTrips(t *testing.T) {
 	file := testFile(t)
 
 	for range 3 {
@@ -62,7 +62,7 @@ func TestTheFileOfTalosctlRoundTripsByteForByte(t *testing.T) {
 	}
 }
 
-func TestCommentsAndOrderAreNormalisedAtTheFirstPass(t *testing.T) {
+func TestParse_normalisesCommentsAndOrder(t *testing.T) {
 	parts := strings.SplitAfter(string(testFile(t)), "\ntrustdinfo:")
 	head, tail, _ := strings.Cut(parts[0], "\ntrustdinfo:")
 	reordered := "# kept in the vault\ntrustdinfo:" + parts[1] + head + tail + "\n"
@@ -82,7 +82,7 @@ func TestCommentsAndOrderAreNormalisedAtTheFirstPass(t *testing.T) {
 	}
 }
 
-func TestGenerate(t *testing.T) {
+func TestGenerate_isWhole(t *testing.T) {
 	before := time.Now()
 
 	bundle, err := Generate()
@@ -122,7 +122,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParse_refusesWhatIsNoBundle(t *testing.T) {
 	file := string(testFile(t))
 
 	// line replaces what follows a key, wherever it is first.
@@ -174,7 +174,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestParseReportsAllProblemsAtOnce(t *testing.T) {
+func TestParse_reportsAllProblemsAtOnce(t *testing.T) {
 	_, err := Parse([]byte("cluster: {id: x}\nsecrets: {bootstraptoken: a.b}\ncerts: {}\n"))
 	for _, want := range []string{
 		"cluster.secret is missing", "trustdinfo.token is missing", "secretboxencryptionsecret (or aescbcencryptionsecret) is missing",
@@ -216,7 +216,7 @@ func assertNoSecrets(t *testing.T, text string) {
 	}
 }
 
-func TestSecretsNeverPrint(t *testing.T) {
+func TestBundle_neverPrints(t *testing.T) {
 	bundle := testBundle(t)
 
 	talos, err := bundle.TalosClient([]string{"os:admin"}, time.Hour)
@@ -259,7 +259,7 @@ func TestSecretsNeverPrint(t *testing.T) {
 	}
 }
 
-func TestAuthorities(t *testing.T) {
+func TestAuthorities_areThoseOfTheBundle(t *testing.T) {
 	authorities := testBundle(t).Authorities()
 
 	var names []string

@@ -50,7 +50,7 @@ func verify(t *testing.T, c Credentials) *x509.Certificate {
 	return certificate
 }
 
-func TestTalosClient(t *testing.T) {
+func TestTalosClient_hasItsRoles(t *testing.T) {
 	bundle, err := Generate()
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestTalosClient(t *testing.T) {
 	}
 }
 
-func TestKubernetesClient(t *testing.T) {
+func TestKubernetesClient_hasItsGroups(t *testing.T) {
 	credentials, err := testBundle(t).KubernetesClient("jane", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestKubernetesClient(t *testing.T) {
 	}
 }
 
-func TestLifetimesStayWithinThoseOfTheAuthority(t *testing.T) {
+func TestMint_staysWithinTheAuthority(t *testing.T) {
 	bundle := testBundle(t)
 
 	credentials, err := bundle.TalosClient([]string{"os:admin"}, 100*365*24*time.Hour)
@@ -114,7 +114,7 @@ func TestLifetimesStayWithinThoseOfTheAuthority(t *testing.T) {
 	}
 }
 
-func TestMintingRefuses(t *testing.T) {
+func TestMint_refuses(t *testing.T) {
 	bundle := testBundle(t)
 
 	for _, test := range []struct {
@@ -153,7 +153,7 @@ func at(t *testing.T, now time.Time) *Bundle {
 	return bundle
 }
 
-func TestTalosconfig(t *testing.T) {
+func TestTalosconfig_isOneTalosctlUses(t *testing.T) {
 	file, err := testBundle(t).Talosconfig(TalosconfigInput{
 		Context: "prod", Endpoints: []string{"10.0.0.11", "10.0.0.12"}, Nodes: []string{"10.0.0.11"}, Roles: []string{"os:reader"}, TTL: time.Hour,
 	})
@@ -188,7 +188,7 @@ func TestTalosconfig(t *testing.T) {
 	}
 }
 
-func TestKubeconfigIsOneKubectlUses(t *testing.T) {
+func TestKubeconfig_isOneKubectlUses(t *testing.T) {
 	file, err := testBundle(t).Kubeconfig(KubeconfigInput{
 		Cluster: "prod", Server: "https://10.0.0.10:6443", User: "admin", Groups: []string{"system:masters"}, TTL: time.Hour,
 	})

@@ -22,7 +22,7 @@ func configuration(t *testing.T, name string) string {
 	return string(data)
 }
 
-func TestSecretsOfAControlPlaneMachineAreThoseOfTheBundle(t *testing.T) {
+func TestFromMachineConfig_ofAControlPlane(t *testing.T) {
 	for _, test := range []struct{ name, config string }{
 		{"one document", configuration(t, "v1.11-controlplane.yaml")},
 		{"several documents, comments", configuration(t, "v1.13-controlplane.yaml")},
@@ -47,7 +47,7 @@ func TestSecretsOfAControlPlaneMachineAreThoseOfTheBundle(t *testing.T) {
 	}
 }
 
-func TestFromMachineConfigRefuses(t *testing.T) {
+func TestFromMachineConfig_refusesWhatHasNoSecrets(t *testing.T) {
 	controlPlane := configuration(t, "v1.11-controlplane.yaml")
 
 	// without drops a line and, when it opens a section, what is indented deeper.

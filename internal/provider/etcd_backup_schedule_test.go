@@ -174,7 +174,7 @@ func TestScheduleKeyPrefix_isUnknownWithThePrefix(t *testing.T) {
 
 	d := drive(t, scheduleResource, nil)
 
-	made, err := tftypes.Transform(d.plan(t, baseSchedule()).value, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+	made, err := tftypes.Transform(d.plan(t, baseSchedule()).Value, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if !v.IsKnown() {
 			return tftypes.NewValue(v.Type(), nil), nil
 		}
@@ -186,8 +186,8 @@ func TestScheduleKeyPrefix_isUnknownWithThePrefix(t *testing.T) {
 	d.state = made
 	planned := d.plan(t, with(baseSchedule(), unknownValue{}, "s3", "prefix"))
 
-	if len(planned.diagnostics) > 0 || attributeOf(t, planned.value, "key_prefix").IsKnown() {
-		t.Errorf("key_prefix is planned as %s: %s", attributeOf(t, planned.value, "key_prefix"), show(planned.diagnostics))
+	if len(planned.diagnostics) > 0 || attributeOf(t, planned.Value, "key_prefix").IsKnown() {
+		t.Errorf("key_prefix is planned as %s: %s", attributeOf(t, planned.Value, "key_prefix"), show(planned.diagnostics))
 	}
 }
 

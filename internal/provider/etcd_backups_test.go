@@ -222,17 +222,17 @@ func TestWhatARecordThatIsNotReadSays(t *testing.T) {
 	t.Parallel()
 
 	for _, test := range []struct {
-		Doubt            error
+		RecordErr        error
 		refused, Damaged bool
 	}{
 		{fmt.Errorf("read it: %w", backup.ErrRecord), true, true},
 		{fmt.Errorf("read it: %w", store.ErrDenied), false, false},
 		{context.DeadlineExceeded, true, false},
 	} {
-		j := etcdbackup.Judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, Doubt: test.Doubt}}, machines.HandleModel{})[0]
+		j := etcdbackup.Judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, RecordErr: test.RecordErr}}, machines.HandleModel{})[0]
 
 		if (j.Reason != "") != test.refused || j.Damaged != test.Damaged {
-			t.Errorf("%v: refused because %q, damaged %t", test.Doubt, j.Reason, j.Damaged)
+			t.Errorf("%v: refused because %q, damaged %t", test.RecordErr, j.Reason, j.Damaged)
 		}
 	}
 }

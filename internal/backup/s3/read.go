@@ -155,7 +155,7 @@ func (r *reading) again(cut error) error {
 	_ = r.body.Close() // the connection is broken, which is known
 	r.came = 0
 
-	// A server that is in trouble needs some time.
+	// A server that fails needs some time.
 	pause := time.NewTimer(firstPause << (r.cuts - 1))
 	defer pause.Stop()
 

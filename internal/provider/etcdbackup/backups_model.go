@@ -127,10 +127,10 @@ func Judge(entries []backup.Entry, handle machines.HandleModel) []judged {
 		j := judged{Entry: e}
 
 		switch {
-		case errors.Is(e.Doubt, backup.ErrRecord):
-			j.Reason, j.Damaged = e.Doubt.Error(), true
-		case e.Doubt != nil && !backup.Unrecorded(e.Doubt):
-			j.Reason = e.Doubt.Error() // for now
+		case errors.Is(e.RecordErr, backup.ErrRecord):
+			j.Reason, j.Damaged = e.RecordErr.Error(), true
+		case e.RecordErr != nil && !backup.Unrecorded(e.RecordErr):
+			j.Reason = e.RecordErr.Error() // for now
 		case e.Record == nil: // or one that may not be read, which restores without it
 		case e.Record.Size != e.Size:
 			j.Reason, j.Damaged = fmt.Sprintf("it has %d bytes, and %d were stored", e.Size, e.Record.Size), true

@@ -69,9 +69,9 @@ func (r *restoring) Fetch(ctx context.Context) error {
 		return wait.Permanent(r.because(err))
 	}
 
-	if r.fetched.Doubt != nil {
+	if r.fetched.RecordErr != nil {
 		tflog.Warn(ctx, "the record of the snapshot may not be read, if there is one: it was verified by its own sums", map[string]any{
-			"error": r.fetched.Doubt.Error(),
+			"error": r.fetched.RecordErr.Error(),
 		})
 	}
 

@@ -10,15 +10,15 @@ import (
 	"io"
 )
 
-// survey is an io.Writer that follows a database page by page as it comes. What the check of
+// scan is an io.Writer that follows a database page by page as it comes. What the check of
 // the whole needs of a page goes to a file of notes, some percent of the database, so that
 // no copy of a database is needed to check it and memory does not grow with it: 8 bytes for
-// each page apart. It doubts everything. bbolt's own Tx.Check trusts what it follows: a
-// damaged page ends the process from a goroutine of bbolt's, where no caller can recover.
+// each page apart. bbolt's own Tx.Check trusts what it follows: a damaged page ends the process
+// from a goroutine of bbolt's, where no caller can recover.
 //
 // Whether a page is in use is known only at the end, and pages that are free still have what
 // they had. So each page that says to be one is noted, and may be wrong without harm.
-type survey struct {
+type scan struct {
 	file   *scratch
 	notes  *bufio.Writer
 	end    int64   // of the notes
@@ -43,21 +43,21 @@ type span struct {
 	length int
 }
 
-func newSurvey(folder string) (*survey, error) {
+func newScan(folder string) (*scan, error) {
 	file, err := unnamed(folder)
 	if err != nil {
 		return nil, err
 	}
 
-	return &survey{file: file, notes: bufio.NewWriterSize(file, 64<<10)}, nil
+	return &scan{file: file, notes: bufio.NewWriterSize(file, 64<<10)}, nil
 }
 
 // Close removes the notes.
-func (s *survey) Close() error { return s.file.Close() }
+func (s *scan) Close() error { return s.file.Close() }
 
 // Write follows the database. It fails when the notes cannot be written, and not for what is
 // wrong with the database: a stream that is not whole is no damaged database.
-func (s *survey) Write(p []byte) (int, error) {
+func (s *scan) Write(p []byte) (int, error) {
 	n := len(p)
 	s.length += int64(n)
 
@@ -89,7 +89,7 @@ func (s *survey) Write(p []byte) (int, error) {
 }
 
 // page takes the next page into account.
-func (s *survey) page(data []byte) {
+func (s *scan) page(data []byte) {
 	id := uint64(len(s.index))
 	s.index = append(s.index, 0)
 
@@ -115,7 +115,7 @@ func (s *survey) page(data []byte) {
 }
 
 // overflow gives a page to those before it that go on in it.
-func (s *survey) overflow(data []byte) {
+func (s *scan) overflow(data []byte) {
 	waiting := s.spans[:0]
 
 	for _, span := range s.spans {
@@ -143,7 +143,7 @@ const (
 )
 
 // note writes down a page.
-func (s *survey) note(id uint64, data []byte) {
+func (s *scan) note(id uint64, data []byte) {
 	kind, body := noted(data, s.body[:0])
 	if kind == leafNote {
 		s.body = body
@@ -266,7 +266,7 @@ func decodedSummary(data []byte) summary {
 
 // database is what the database holds whose last byte was written, with or without the sum
 // at the end of a snapshot. What is wrong with it is ErrDamaged.
-func (s *survey) database(ctx context.Context) (Database, error) {
+func (s *scan) database(ctx context.Context) (Database, error) {
 	if s.failed == nil {
 		s.failed = s.notes.Flush()
 	}
@@ -304,4 +304,4 @@ func (s *survey) database(ctx context.Context) (Database, error) {
 	return w.found, w.rest(newer.freelist)
 }
 
-var _ io.Writer = (*survey)(nil)
+var _ io.Writer = (*scan)(nil)
