@@ -126,7 +126,7 @@ func (a authority) client(t *testing.T, endpoint string, fallbacks ...string) *k
 
 	c, err := kubernetes.New(kubernetes.Options{
 		Endpoint: endpoint, Fallbacks: fallbacks, CA: a.pem(), Cert: cert, Key: key,
-		Connect: 20 * time.Second, Attempt: 20 * time.Second, Call: time.Minute,
+		Connect: 20 * time.Second, Attempt: 20 * time.Second, Call: time.Minute, Poll: soon,
 	})
 	if err != nil {
 		t.Fatal(err)

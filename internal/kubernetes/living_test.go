@@ -28,6 +28,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
+// soon is how often tests look again.
+const soon = 100 * time.Millisecond
+
 // living is a cluster of one simulated control plane. Its Kubernetes API is the
 // stand-in or, with assets, a real kube-apiserver on a real etcd.
 type living struct {
@@ -102,7 +105,7 @@ func newLivingOf(t *testing.T, assets string, bundle *pki.Bundle) *living {
 	admin, err := bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
 	check(t, err)
 
-	l := &living{machine: m, options: kubernetes.Options{Endpoint: endpoint, CA: admin.CA, Cert: admin.Certificate, Key: admin.Key}}
+	l := &living{machine: m, options: kubernetes.Options{Endpoint: endpoint, CA: admin.CA, Cert: admin.Certificate, Key: admin.Key, Poll: soon}}
 
 	l.api, err = clientgo.NewForConfig(l.config())
 	check(t, err)

@@ -163,7 +163,7 @@ func testLockHasOneHolder(t *testing.T, l *living) {
 	)
 
 	for i := range 6 {
-		lock := l.lock(t, fmt.Sprintf("run-%d", i), time.Minute)
+		lock := l.lock(t, fmt.Sprintf("run-%d", i), 15*time.Second)
 
 		runs.Go(func() {
 			lost, release, err := lock.Acquire(within(t, time.Minute), nil)
@@ -347,7 +347,7 @@ func TestLockOfAnAPIThatIsGone(t *testing.T) {
 	lock := ca.client(t, "https://"+closedPort(t)).Lock(kubernetes.LockOptions{Cluster: t.Name()})
 
 	for range 2 { // the second time shows that the queue was left
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("no time left"))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("no time left"))
 		defer cancel()
 
 		_, _, err := lock.Acquire(ctx, nil)

@@ -148,7 +148,7 @@ func TestSyncManifestsWithoutAnAnswer(t *testing.T) {
 			t.Parallel()
 
 			ca := newAuthority(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 
 			err := ca.client(t, ca.apiServer(t, halfBroken).URL).SyncManifests(ctx, manifestsOf(t, configMap("ours", "a", "1")), talos)

@@ -245,7 +245,7 @@ func testSyncWaits(t *testing.T, l *living) {
 	// Nobody has this image, so the workload does not get ready, and neither does it when it
 	// is not changed any more.
 	for _, talos := range []string{ssaTalos, ssaTalos, oldTalos, oldTalos} {
-		l.options.Await = 3 * time.Second
+		l.options.Await = 2 * time.Second
 		err := l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, strings.ReplaceAll(workload, "app:1", "app:"+talos)), talos)
 
 		if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "Deployment kube-system/workload: not available: 1 of 1 pods") {

@@ -3,7 +3,6 @@ package release
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 const (
@@ -152,17 +150,15 @@ func (r *run) define(ctx context.Context, a *attempt) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, definitionsBound, fmt.Errorf("not within %s", definitionsBound))
 	defer cancel()
 
-	for _, d := range a.crds {
-		if d.Kind != definitionKind {
-			continue
-		}
+	var names []string
 
-		if err := wait.Until(ctx, r.cluster.pause(), func(ctx context.Context) error { return r.established(ctx, d) }); err != nil {
-			return fmt.Errorf("wait for %s %s to be established: %w", d.Kind, d.Name, err)
+	for _, d := range a.crds {
+		if d.Kind == definitionKind {
+			names = append(names, d.Name)
 		}
 	}
 
-	return nil
+	return r.cluster.API.AwaitEstablished(ctx, names)
 }
 
 // defines is whether the definitions of the chart are managed.
@@ -219,60 +215,4 @@ func (s Spec) elsewhere(live map[string]any) (owner Name, is bool) {
 	owner, owned := ownerOf(live)
 
 	return owner, owned && owner != s.Name && !s.Options.TakeOwnership
-}
-
-// established is nil once the API serves the kind of a definition in all of its versions.
-func (r *run) established(ctx context.Context, d diff.Object) error {
-	live, err := r.cluster.API.GetObject(ctx, referenceTo(d))
-	if err != nil {
-		return err
-	}
-
-	if live == nil {
-		return errors.New("it is gone")
-	}
-
-	if err := isEstablished(live); err != nil {
-		return err
-	}
-
-	group, _, _ := unstructured.NestedString(live, "spec", "group")
-	kind, _, _ := unstructured.NestedString(live, "spec", "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(live, "spec", "versions")
-
-	for _, version := range versions {
-		v, _ := version.(map[string]any)
-		if v["served"] != true {
-			continue
-		}
-
-		apiVersion := fmt.Sprintf("%s/%v", group, v["name"])
-		if serves, err := r.cluster.API.ServesKind(ctx, apiVersion, kind); err != nil || !serves {
-			return errors.Join(fmt.Errorf("the API does not serve %s %s yet", apiVersion, kind), err)
-		}
-	}
-
-	return nil
-}
-
-// isEstablished is nil once the API has accepted a definition (apiextensions.k8s.io/v1,
-// CustomResourceDefinitionCondition).
-func isEstablished(definition map[string]any) error {
-	conditions, _, err := unstructured.NestedSlice(definition, "status", "conditions")
-	if err != nil {
-		return err
-	}
-
-	for _, condition := range conditions {
-		c, _ := condition.(map[string]any)
-
-		switch {
-		case c["type"] == "NamesAccepted" && c["status"] == "False":
-			return fmt.Errorf("its names are not accepted: %v", c["message"])
-		case c["type"] == "Established" && c["status"] == "True":
-			return nil
-		}
-	}
-
-	return errors.New("the API has not taken note of it yet")
 }

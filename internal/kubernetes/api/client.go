@@ -17,6 +17,8 @@ import (
 
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // defaultPort of the Kubernetes API on a control plane (Talos 1.13,
@@ -51,6 +53,9 @@ type Options struct {
 	// Steady is how long the container of an API server that cannot be asked on its node's own
 	// address has to run, without a restart, before that counts as running; 1 min by default.
 	Steady time.Duration
+	// Poll is how often what takes its time is asked for: a component that starts, a node that is drained, manifests
+	// that are reconciled; 1 s by default. It begins with a twentieth of that, for what is there at once.
+	Poll time.Duration
 	// Progress is told what is worth knowing and no error: what a drain left behind when
 	// its policy was to go on all the same, and a lock that could not be given back. nil
 	// is allowed; it may be called by several goroutines.
@@ -185,6 +190,10 @@ func (o Options) withDefaults() Options {
 		o.Await = 5 * time.Minute
 	}
 
+	if o.Poll == 0 {
+		o.Poll = time.Second
+	}
+
 	if o.Port == "" {
 		o.Port = defaultPort
 	}
@@ -273,6 +282,13 @@ func (c *Client) Close() {
 	for _, s := range c.order() {
 		s.http.CloseIdleConnections()
 	}
+}
+
+// Until is [wait.Until] as often as the options say.
+func (c *Client) Until(ctx context.Context, condition func(context.Context) error) error {
+	const earlier = 20
+
+	return wait.Backoff(ctx, c.Options.Poll/earlier, c.Options.Poll, condition)
 }
 
 // WithoutURL is an error whose text does not have the request that net/http puts in front of a reason: the

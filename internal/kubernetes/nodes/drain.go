@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// drainPause is how often a drain looks what is left of a node.
-	drainPause = time.Second
 	// forceBound is how long pods that were deleted may take to end, unless the policy
 	// gives less; those with the usual grace period of 30 s do.
 	forceBound = time.Minute
@@ -75,7 +73,7 @@ func (d *draining) run(ctx context.Context, policy cluster.DrainPolicy) error {
 		defer cancel()
 	}
 
-	err := wait.Until(bounded, drainPause, func(ctx context.Context) error { return d.round(ctx, d.evict) })
+	err := d.api.Until(bounded, func(ctx context.Context) error { return d.round(ctx, d.evict) })
 	if !errors.Is(err, errDrainTime) {
 		return err
 	}
@@ -164,7 +162,7 @@ func (d *draining) force(ctx context.Context, timeout time.Duration) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, min(timeout, forceBound), errDrainTime)
 	defer cancel()
 
-	err := wait.Until(bounded, drainPause, func(ctx context.Context) error { return d.round(ctx, d.remove) })
+	err := d.api.Until(bounded, func(ctx context.Context) error { return d.round(ctx, d.remove) })
 	if !errors.Is(err, errDrainTime) {
 		return err
 	}

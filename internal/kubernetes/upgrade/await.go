@@ -13,15 +13,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-const (
-	// awaitPause is how often a component is looked at.
-	awaitPause = time.Second
-	// postmortem bounds the look for the last event after a wait that was in vain.
-	postmortem = 5 * time.Second
-)
+// postmortem bounds the look for the last event after a wait that was in vain.
+const postmortem = 5 * time.Second
 
 // AwaitComponent waits until a component of Kubernetes runs on a node with an image, which
 // is the full reference that the machine's configuration has, for [api.Options.Await].
@@ -45,15 +40,15 @@ func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component clu
 	a := &awaited{upgrade: u, node: node, component: component, image: image}
 	a.version, _ = cluster.ImageVersion(image)
 
-	look := a.kubelet
+	observe := a.kubelet
 	if component.StaticPod() {
-		look = a.staticPod
+		observe = a.staticPod
 	}
 
 	bounded, cancel := context.WithTimeoutCause(ctx, u.api.Options.Await, fmt.Errorf("not within %s", u.api.Options.Await))
 	defer cancel()
 
-	err := wait.Until(bounded, awaitPause, look)
+	err := u.api.Until(bounded, observe)
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return a.failed(err, "")
 	}

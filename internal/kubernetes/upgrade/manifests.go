@@ -25,14 +25,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-const (
-	// syncPause is between two attempts to sync manifests, and between two looks at what
-	// was changed (Talos 1.13, syncManifestsSSA).
-	syncPause = 2 * time.Second
-	// syncBound is how long an API that does not answer is asked again to take manifests
-	// (go-kubernetes 0.2.41, ssa Manager.Apply).
-	syncBound = 3 * time.Minute
-)
+// syncBound is how long an API that does not answer is asked again to take manifests
+// (go-kubernetes 0.2.41, ssa Manager.Apply).
+const syncBound = 3 * time.Minute
 
 // SyncManifests brings the bootstrap manifests of Talos, decoded JSON objects, to the
 // cluster and waits for what it changed to be reconciled, for [api.Options.Await], and for the
@@ -85,7 +80,7 @@ func (u *Upgrade) syncManifests(ctx context.Context, objects []map[string]any, a
 	bounded, cancel := context.WithTimeoutCause(ctx, syncBound+u.api.Options.Await, fmt.Errorf("not within %s", syncBound+u.api.Options.Await))
 	defer cancel()
 
-	err := wait.Until(bounded, syncPause, func(ctx context.Context) error {
+	err := u.api.Until(bounded, func(ctx context.Context) error {
 		requests := u.api.Library(ctx)
 
 		some, err := apply(ctx, requests, manifestsOf(objects))
@@ -253,7 +248,7 @@ func (u *Upgrade) updateManifests(
 func (u *Upgrade) reconciled(ctx context.Context, objects object.ObjMetadataSet) error {
 	end := time.Now().Add(u.api.Options.Await)
 
-	return wait.Until(ctx, syncPause, func(ctx context.Context) error {
+	return u.api.Until(ctx, func(ctx context.Context) error {
 		requests := u.api.Library(ctx)
 
 		manager, err := u.manager(ctx, requests)
@@ -262,7 +257,7 @@ func (u *Upgrade) reconciled(ctx context.Context, objects object.ObjMetadataSet)
 		}
 		defer manager.Close()
 
-		err = manager.Wait(ctx, objects, ssa.WaitOptions{Interval: syncPause, Timeout: time.Until(end), FailFast: true})
+		err = manager.Wait(ctx, objects, ssa.WaitOptions{Interval: u.api.Options.Poll, Timeout: time.Until(end), FailFast: true})
 
 		switch {
 		case err == nil:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // rolledOut waits until the pods of workloads are of their present templates and available,
@@ -28,7 +27,7 @@ func (u *Upgrade) rolledOut(ctx context.Context, workloads []workload) error {
 
 	seen := progress{}
 
-	err := wait.Until(bounded, syncPause, func(ctx context.Context) error {
+	err := u.api.Until(bounded, func(ctx context.Context) error {
 		found, nearer, err := u.behind(ctx, workloads, seen)
 		if nearer {
 			idle.Reset(u.api.Options.Await)

@@ -90,7 +90,7 @@ func revisionOf(revision int64, hash string) *appsv1.ControllerRevision {
 // clientOf is a client of an API that has objects.
 func clientOf(given ...runtime.Object) (*Upgrade, *fake.Clientset) {
 	kube := fake.NewClientset(given...)
-	c := &api.Client{Interface: kube, Options: api.Options{Call: 10 * time.Second, Attempt: 5 * time.Second, Await: 5 * time.Minute}}
+	c := &api.Client{Interface: kube, Options: api.Options{Call: 10 * time.Second, Attempt: 5 * time.Second, Await: 5 * time.Minute, Poll: time.Second}}
 
 	return New(c, nodes.New(c), diagnose.New(c, objects.New(c))), kube
 }
@@ -189,7 +189,7 @@ func TestRolloutWithoutProgress(t *testing.T) {
 					}
 				}
 
-				if took := time.Since(began); took < test.until+client.api.Options.Await || took > test.until+client.api.Options.Await+2*syncPause {
+				if took := time.Since(began); took < test.until+client.api.Options.Await || took > test.until+client.api.Options.Await+2*client.api.Options.Poll {
 					t.Errorf("it took %s, want %s after the last progress", took, client.api.Options.Await)
 				}
 			})
