@@ -10,7 +10,7 @@ import (
 
 const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
 
-func TestInstallerReferencesAreReadBack(t *testing.T) {
+func TestInstaller_referencesAreReadBack(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		installer Installer
@@ -50,7 +50,7 @@ func TestInstallerReferencesAreReadBack(t *testing.T) {
 	}
 }
 
-func TestInstallerRefuses(t *testing.T) {
+func TestInstaller_refuses(t *testing.T) {
 	for _, test := range []struct {
 		installer Installer
 		want      string
@@ -117,7 +117,7 @@ func TestParseReference(t *testing.T) {
 	}
 }
 
-func TestOtherInstallers(t *testing.T) {
+func TestInstaller_ofOthers(t *testing.T) {
 	for text, want := range map[string]Installer{
 		"factory.talos.dev/installer/" + schematic + ":v1.9.0":            {Version: "v1.9.0", Schematic: schematic, Platform: "metal"},
 		"factory.talos.dev/installer-secureboot/" + schematic + ":v1.9.0": {Version: "v1.9.0", Schematic: schematic, Platform: "metal", SecureBoot: true},
@@ -148,7 +148,7 @@ func TestOtherInstallers(t *testing.T) {
 	}
 }
 
-func TestWithTag(t *testing.T) {
+func TestReference_withTag(t *testing.T) {
 	reference, err := ParseReference("r.local:5000/installer:v1.12.0@sha256:" + strings.Repeat("a", 64))
 	if err != nil {
 		t.Fatal(err)

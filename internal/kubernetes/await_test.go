@@ -179,7 +179,7 @@ func TestAwaitComponent(t *testing.T) {
 	}
 }
 
-func TestAwaitComponentNothingToAsk(t *testing.T) {
+func TestAwaitComponent_nothingToAsk(t *testing.T) {
 	t.Parallel()
 
 	u := newUpgrading()
@@ -197,7 +197,7 @@ func TestAwaitComponentNothingToAsk(t *testing.T) {
 	check(t, client.AwaitComponent(within(t, time.Minute), "nowhere", cluster.KubeProxy, "registry.k8s.io/kube-proxy:v1.36.3"))
 }
 
-func TestAwaitComponentSaysWhatIsMissing(t *testing.T) {
+func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 
 	event := func(namespace, kind, name, text string, at int) corev1.Event {
@@ -316,7 +316,7 @@ func TestAwaitComponentSaysWhatIsMissing(t *testing.T) {
 
 // The machine's own address may be out of reach from here; then the pod's status is what
 // there is.
-func TestAwaitComponentOutOfReach(t *testing.T) {
+func TestAwaitComponent_outOfReach(t *testing.T) {
 	t.Parallel()
 
 	u := newUpgrading()
@@ -366,7 +366,7 @@ func TestAwaitComponentOutOfReach(t *testing.T) {
 }
 
 // A server that refused connections for a while is asked for its version when it answers.
-func TestAwaitComponentWhileTheServerStarts(t *testing.T) {
+func TestAwaitComponent_whileTheServerStarts(t *testing.T) {
 	t.Parallel()
 
 	u := newUpgrading()
@@ -400,7 +400,7 @@ func TestAwaitComponentWhileTheServerStarts(t *testing.T) {
 
 // The endpoint may be an address that goes away with the machine that holds it, although the
 // options name no other.
-func TestAwaitComponentSurvivesTheEndpoint(t *testing.T) {
+func TestAwaitComponent_survivesTheEndpoint(t *testing.T) {
 	t.Parallel()
 
 	u := newUpgrading()
@@ -450,7 +450,7 @@ func readyWorker() []corev1.Node {
 }
 
 // Without a pod network no node is ready, and no kubelet is waited for because of that.
-func TestAwaitComponentWithoutANetwork(t *testing.T) {
+func TestAwaitComponent_withoutANetwork(t *testing.T) {
 	t.Parallel()
 
 	u := newUpgrading()
@@ -473,7 +473,7 @@ func TestAwaitComponentWithoutANetwork(t *testing.T) {
 	}
 }
 
-func TestAwaitComponentInterrupted(t *testing.T) {
+func TestAwaitComponent_interrupted(t *testing.T) {
 	t.Parallel()
 
 	u := newUpgrading()
@@ -506,7 +506,7 @@ func (l *living) hasty(t *testing.T) *kubernetes.Client {
 }
 
 // A cluster as Talos makes it, with its own port and pods.
-func TestAwaitComponentOnClusters(t *testing.T) {
+func TestAwaitComponent_onClusters(t *testing.T) {
 	t.Parallel()
 	onClusters(t, func(t *testing.T, l *living) {
 		t.Helper()

@@ -239,7 +239,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-func TestObserveAsksTheControlPlanes(t *testing.T) {
+func TestObserve_asksTheControlPlanes(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -274,7 +274,7 @@ func TestObserveAsksTheControlPlanes(t *testing.T) {
 	}
 }
 
-func TestObserveStaysWithTheServerThatAnswered(t *testing.T) {
+func TestObserve_staysWithTheServerThatAnswered(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -308,7 +308,7 @@ func TestObserveStaysWithTheServerThatAnswered(t *testing.T) {
 
 // A server that accepts and never answers costs its share of the time, no more, and
 // the reasons of all servers are told.
-func TestObserveIsBounded(t *testing.T) {
+func TestObserve_isBounded(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -390,7 +390,7 @@ func deletedLate(t *testing.T, times int32) http.HandlerFunc {
 	}
 }
 
-func TestReadyAndVersion(t *testing.T) {
+func TestReady_andVersion(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -418,7 +418,7 @@ func TestReadyAndVersion(t *testing.T) {
 	}
 }
 
-func TestNewRejects(t *testing.T) {
+func TestNew_rejects(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -448,7 +448,7 @@ func TestNewRejects(t *testing.T) {
 	}
 }
 
-func TestOptionsHideCredentials(t *testing.T) {
+func TestOptions_hideCredentials(t *testing.T) {
 	t.Parallel()
 
 	o := kubernetes.Options{Endpoint: "https://10.0.0.10:6443", Key: []byte("very private"), Cert: []byte("very private")}

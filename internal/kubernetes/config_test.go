@@ -32,7 +32,7 @@ func library(t *testing.T, ctx context.Context, c *kubernetes.Client) clientgo.I
 
 // A library gets an answer as long as one server gives one, however large it is, and has no
 // credentials in its hands.
-func TestConfigAsksEverywhere(t *testing.T) {
+func TestConfig_asksEveryServer(t *testing.T) {
 	t.Parallel()
 
 	a := newAuthority(t)
@@ -67,7 +67,7 @@ func TestConfigAsksEverywhere(t *testing.T) {
 }
 
 // What the servers say is passed on as it is; what none of them says is ErrNoAnswer.
-func TestConfigPassesOnWhatServersSay(t *testing.T) {
+func TestConfig_passesOnWhatServersSay(t *testing.T) {
 	t.Parallel()
 
 	a := newAuthority(t)
@@ -131,7 +131,7 @@ func TestConfigPassesOnWhatServersSay(t *testing.T) {
 }
 
 // What may have been made by a server is not asked of another one.
-func TestConfigMakesNothingTwice(t *testing.T) {
+func TestConfig_makesNothingTwice(t *testing.T) {
 	t.Parallel()
 
 	a := newAuthority(t)
@@ -156,7 +156,7 @@ func TestConfigMakesNothingTwice(t *testing.T) {
 
 // Requests end with the context of the configuration, whatever they were given: the one under way,
 // a watch, and those that come later.
-func TestConfigEndsWithItsContext(t *testing.T) {
+func TestConfig_endsWithItsContext(t *testing.T) {
 	t.Parallel()
 
 	a := newAuthority(t)

@@ -21,7 +21,7 @@ const (
 )
 
 // A cordon is taken back by whoever made it, and by nobody else.
-func TestCordonAndUncordon(t *testing.T) {
+func TestCordon_andUncordon(t *testing.T) {
 	t.Parallel()
 	onClusters(t, testCordonAndUncordon)
 }
@@ -121,7 +121,7 @@ func testCordonAndUncordon(t *testing.T, l *living) {
 }
 
 // Between reading a node and writing it, somebody cordons it: that cordon is theirs.
-func TestCordonThatLostARace(t *testing.T) {
+func TestCordon_thatLostARace(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -150,7 +150,7 @@ func TestCordonThatLostARace(t *testing.T) {
 }
 
 // An API that does not answer is the caller's to wait for.
-func TestCordonReportsAnAPIThatIsGone(t *testing.T) {
+func TestCordon_reportsAnAPIThatIsGone(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)

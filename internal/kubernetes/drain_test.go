@@ -272,7 +272,7 @@ func blocked(w http.ResponseWriter, _ *http.Request) {
 }
 
 // Not parallel: it looks at the goroutines of the whole process.
-func TestDrainEndsWithItsContext(t *testing.T) {
+func TestDrain_endsWithItsContext(t *testing.T) {
 	ca := newAuthority(t)
 	asked := make(chan struct{})
 	once := sync.OnceFunc(func() { close(asked) })
@@ -306,14 +306,14 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 	var stacks bytes.Buffer
 	check(t, pprof.Lookup("goroutine").WriteTo(&stacks, 2))
 
-	for _, code := range []string{"kubernetes.(*Client)", "kubernetes.(*draining)", "kubectl/pkg/drain"} {
+	for _, code := range []string{"nodes.(*Nodes)", "nodes.(*draining)", "api.(*Failover)", "kubectl/pkg/drain"} {
 		if strings.Contains(stacks.String(), code) {
 			t.Errorf("a goroutine is left in %s", code)
 		}
 	}
 }
 
-func TestDrainLeavesOutWhatIsOverdue(t *testing.T) {
+func TestDrain_leavesOutWhatIsOverdue(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -337,7 +337,7 @@ func TestDrainLeavesOutWhatIsOverdue(t *testing.T) {
 }
 
 // A pod of the same name is not the pod that was to be evicted.
-func TestDrainEvictsThePodItSaw(t *testing.T) {
+func TestDrain_evictsThePodItSaw(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -362,7 +362,7 @@ func TestDrainEvictsThePodItSaw(t *testing.T) {
 }
 
 // Whether pods are left is not known when the API is gone, so nothing is final.
-func TestDrainOfAnAPIThatIsGone(t *testing.T) {
+func TestDrain_ofAnAPIThatIsGone(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)

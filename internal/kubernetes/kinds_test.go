@@ -15,7 +15,7 @@ import (
 
 // Hundreds of objects of a version cost one request for where their kinds are, also when they are
 // asked for at once.
-func TestKindsAreAskedForOnce(t *testing.T) {
+func TestKinds_areAskedForOnce(t *testing.T) {
 	t.Parallel()
 
 	var discoveries, others atomic.Int32

@@ -9,7 +9,7 @@ import (
 )
 
 // The environment says nothing about the way to a cluster, the file does.
-func TestKubeconfigConfig(t *testing.T) {
+func TestKubeconfigConfig_reachesTheServer(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://proxy.example")
 
 	for proxy, want := range map[string]string{"": "", "http://other.example": "http://other.example"} {

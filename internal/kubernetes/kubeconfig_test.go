@@ -131,7 +131,7 @@ func serves(t *testing.T, c *kubernetes.Client, name string) {
 }
 
 // The ways to a server and of showing who one is that need no real one.
-func TestKubeconfigWays(t *testing.T) {
+func TestKubeconfig_ways(t *testing.T) {
 	t.Parallel()
 
 	a := newAuthority(t)
@@ -231,7 +231,7 @@ func proxyAuth(r *http.Request) (user, password string, ok bool) {
 }
 
 // A file, and those that it names, are found where they are.
-func TestKubeconfigFiles(t *testing.T) {
+func TestKubeconfig_files(t *testing.T) {
 	a := newAuthority(t)
 	cert, key := a.issue(t)
 	server := a.apiServer(t, nodeList("n"))
@@ -270,7 +270,7 @@ func TestKubeconfigFiles(t *testing.T) {
 }
 
 // A plugin that waits for ever holds nothing up.
-func TestKubeconfigPluginHangs(t *testing.T) {
+func TestKubeconfig_pluginHangs(t *testing.T) {
 	t.Parallel()
 
 	a := newAuthority(t)
@@ -305,7 +305,7 @@ func TestKubeconfigPluginHangs(t *testing.T) {
 }
 
 // What is wrong with a file is said, and nothing that is secret.
-func TestKubeconfigErrors(t *testing.T) {
+func TestKubeconfig_errors(t *testing.T) {
 	t.Parallel()
 
 	a := newAuthority(t)

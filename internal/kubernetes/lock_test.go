@@ -285,7 +285,7 @@ func testLockDeleted(t *testing.T, l *living) {
 // The only control plane reboots for longer than the lock lasts. Nobody could take the
 // lock meanwhile, so the holder still has it, and whoever waits does not get it only
 // because time went by.
-func TestLockOutlivesAnAPIThatIsGone(t *testing.T) {
+func TestLock_outlivesAnAPIThatIsGone(t *testing.T) {
 	t.Parallel()
 
 	l := newLiving(t, "")
@@ -340,7 +340,7 @@ func TestLockOutlivesAnAPIThatIsGone(t *testing.T) {
 	check(t, <-acquired)
 }
 
-func TestLockOfAnAPIThatIsGone(t *testing.T) {
+func TestLock_ofAnAPIThatIsGone(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -358,7 +358,7 @@ func TestLockOfAnAPIThatIsGone(t *testing.T) {
 }
 
 // Runs of one process queue up without the API, in the order they came.
-func TestLockQueuesWithinTheProcess(t *testing.T) {
+func TestLock_queuesWithinTheProcess(t *testing.T) {
 	t.Parallel()
 
 	// The queue is that of the cluster's CA, so this CA is of this test alone.

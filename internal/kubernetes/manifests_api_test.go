@@ -140,7 +140,7 @@ func testSyncInterrupted(t *testing.T, l *living) {
 
 // An API that gives no answer is neither an object that is refused, nor a reason to write to
 // the standard error of the process.
-func TestSyncManifestsWithoutAnAnswer(t *testing.T) {
+func TestSyncManifests_withoutAnAnswer(t *testing.T) {
 	t.Parallel()
 
 	for name, talos := range map[string]string{"apply": ssaTalos, "update": oldTalos} {
@@ -191,13 +191,13 @@ func halfBroken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestSyncManifestsPrintsNothing(t *testing.T) {
+func TestSyncManifests_printsNothing(t *testing.T) {
 	t.Parallel()
 
 	program, err := os.Executable()
 	check(t, err)
 
-	command := exec.CommandContext(within(t, time.Minute), program, "-test.run=^TestSyncManifestsWithoutAnAnswer$")
+	command := exec.CommandContext(within(t, time.Minute), program, "-test.run=^TestSyncManifests_withoutAnAnswer$")
 
 	var printed strings.Builder
 

@@ -44,9 +44,9 @@ func TestObjects(t *testing.T) {
 	c := l.client(t)
 
 	for name, test := range map[string]func(*testing.T, *living, *kubernetes.Client){
-		"differences": testDifferences, "deletion": testDeletion, "kinds": testKinds, "contents": testContents, "troubles": testTroubles,
+		"differences": testDifferences, "deletion": testDeletion, "kinds": testKinds, "contents": testContents, "jobs": testJob,
 		"no answer": testNoAnswer, "charts": testChartObjects, "changed charts": testChangedChartObjects, "incomparable": testIncomparable,
-		"custom": testCustomObjects, "definitions": testDefinitions, "any kind": testAnyKind, "troubles unseen": testTroublesUnseen,
+		"custom": testCustomObjects, "definitions": testDefinitions, "any kind": testAnyKind, "unread": testNotReadyUnread,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -242,14 +242,14 @@ func testContents(t *testing.T, l *living, c *kubernetes.Client) {
 	}
 }
 
-// The troubles of a Job are those of its pods, as the kubelet would report them: with what
+// A Job is not ready because of its pods, as the kubelet would report them: with what
 // the container wrote last.
-func testTroubles(t *testing.T, l *living, c *kubernetes.Client) {
+func testJob(t *testing.T, l *living, c *kubernetes.Client) {
 	t.Helper()
 
-	ns := l.namespace(t, "troubles")
+	ns := l.namespace(t, "jobs")
 
-	if lines, err := diagnosed(c.Job(t.Context(), ns, "run")); err != nil || len(lines) != 1 || lines[0] != "Job troubles/run: it has no pod; last event about Job run: none" {
+	if lines, err := diagnosed(c.Job(t.Context(), ns, "run")); err != nil || len(lines) != 1 || lines[0] != "Job jobs/run: it has no pod; last event about Job run: none" {
 		t.Errorf("a Job without pods: %q, %v", lines, err)
 	}
 
@@ -304,7 +304,7 @@ func testTroubles(t *testing.T, l *living, c *kubernetes.Client) {
 	}
 
 	if len(lines) != 2 {
-		t.Errorf("troubles are\n%s", all)
+		t.Errorf("not ready are\n%s", all)
 	}
 }
 

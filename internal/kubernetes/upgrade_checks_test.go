@@ -111,7 +111,7 @@ apiserver_requested_deprecated_apis_total{group="x",removed_release="1.36",resou
 }
 
 // Without the API of the cluster the machines are still asked.
-func TestUpgradeChecksWithoutTheAPI(t *testing.T) {
+func TestUpgradeChecks_withoutTheAPI(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -119,7 +119,7 @@ func TestUpgradeChecksWithoutTheAPI(t *testing.T) {
 
 	found, err := ca.client(t, "https://"+closedPort(t)).UpgradeChecks(within(t, time.Minute), [][2]string{{"1.24.0", "1.25.0"}}, []string{"cp-1"}, nil,
 		func(context.Context, string) (state.State, error) { return machine, nil })
-	for _, want := range []string{"list the control planes: ", "look for objects of the APIs that Kubernetes 1.25 removes: "} {
+	for _, want := range []string{"list the control planes: ", "list objects of the APIs that Kubernetes 1.25 removes: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
@@ -134,7 +134,7 @@ func TestUpgradeChecksWithoutTheAPI(t *testing.T) {
 }
 
 // The objects of an API that is removed are named, but not all of them.
-func TestUpgradeChecksNamesObjects(t *testing.T) {
+func TestUpgradeChecks_namesObjects(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -179,7 +179,7 @@ func TestUpgradeChecksNamesObjects(t *testing.T) {
 
 // A real API server serves none of the APIs that were removed before it, and the metric as
 // it was looked up.
-func TestUpgradeChecksOnAnAPIServer(t *testing.T) {
+func TestUpgradeChecks_onAnAPIServer(t *testing.T) {
 	t.Parallel()
 
 	l := newLiving(t, assets(t))

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -34,7 +36,7 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-func TestUntilReturnsAtOnceWhenMet(t *testing.T) {
+func TestUntil_returnsAtOnceWhenMet(t *testing.T) {
 	t.Parallel()
 
 	calls := 0
@@ -50,7 +52,30 @@ func TestUntilReturnsAtOnceWhenMet(t *testing.T) {
 	}
 }
 
-func TestUntilRepeats(t *testing.T) {
+// What is there at once is seen at once, and what takes its time is asked for less often.
+func TestBackoff_doublesUpToTheLongest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			began = time.Now()
+			at    []time.Duration
+		)
+
+		err := wait.Backoff(t.Context(), 20*time.Millisecond, 100*time.Millisecond, func(context.Context) error {
+			if at = append(at, time.Since(began)/time.Millisecond); len(at) < 6 {
+				return errNotYet
+			}
+
+			return nil
+		})
+
+		if want := []time.Duration{0, 20, 60, 140, 240, 340}; err != nil || !slices.Equal(at, want) {
+			t.Errorf("err = %v after calls at %d ms, want %d", err, at, want)
+		}
+	})
+}
+
+func TestUntil_repeats(t *testing.T) {
 	t.Parallel()
 
 	calls := 0
@@ -67,7 +92,7 @@ func TestUntilRepeats(t *testing.T) {
 	}
 }
 
-func TestUntilStopsAtPermanent(t *testing.T) {
+func TestUntil_stopsAtPermanent(t *testing.T) {
 	t.Parallel()
 
 	refused := errors.New("configuration refused")
@@ -85,7 +110,7 @@ func TestUntilStopsAtPermanent(t *testing.T) {
 	}
 }
 
-func TestUntilKeepsTheLastReason(t *testing.T) {
+func TestUntil_keepsTheLastReason(t *testing.T) {
 	t.Parallel()
 
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -110,7 +135,7 @@ func TestUntilKeepsTheLastReason(t *testing.T) {
 
 // A condition that was cut off by the deadline reports the deadline; the reason that
 // helps is the one before.
-func TestUntilForgetsTheReasonOfTheCallThatWasCutOff(t *testing.T) {
+func TestUntil_forgetsTheReasonOfTheCallThatWasCutOff(t *testing.T) {
 	t.Parallel()
 
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -131,7 +156,7 @@ func TestUntilForgetsTheReasonOfTheCallThatWasCutOff(t *testing.T) {
 	}
 }
 
-func TestUntilReportsAContextThatEndedBefore(t *testing.T) {
+func TestUntil_reportsAContextThatEndedBefore(t *testing.T) {
 	t.Parallel()
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +168,7 @@ func TestUntilReportsAContextThatEndedBefore(t *testing.T) {
 	}
 }
 
-func TestUntilEndsPromptlyInAPause(t *testing.T) {
+func TestUntil_endsPromptlyInAPause(t *testing.T) {
 	t.Parallel()
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -55,7 +55,7 @@ func (k Kubeconfig) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, k.String(
 // NewFromKubeconfig prepares a client of the one server that a kubeconfig names, with all the ways
 // to authenticate that client-go has, and through its proxy-url. Of the options, Endpoint,
 // Fallbacks, CA, Cert, Key and Port are not used; control planes that the cluster names itself are
-// not asked. Neither KUBECONFIG nor proxies of the environment are looked at; a plugin that makes
+// not asked. Neither KUBECONFIG nor proxies of the environment are read; a plugin that makes
 // credentials has the environment of the process and no terminal.
 //
 // Files are read and checked, the server is not asked. No error has credentials in it. Contexts
@@ -91,7 +91,7 @@ func newFromKubeconfig(k Kubeconfig, o Options) (*Client, error) {
 		return nil, err
 	}
 
-	way, err := authenticated(config, o)
+	connections, err := authenticated(config, o)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func newFromKubeconfig(k Kubeconfig, o Options) (*Client, error) {
 		o.Attempt, o.Call = max(o.Attempt, pluginBound), max(o.Call, pluginBound)
 	}
 
-	s := &Server{URL: strings.TrimSuffix(base.String(), "/"), http: way}
+	s := &Server{URL: strings.TrimSuffix(base.String(), "/"), http: connections}
 	c := &Client{Options: o.withoutCredentials(), given: []*Server{s}}
 	c.Cluster = fmt.Sprintf("%x", sha256.Sum256(append([]byte(s.URL+"\n"), checked.CAData...)))
 
@@ -240,12 +240,12 @@ func (a authenticating) CloseIdleConnections() { a.connections.CloseIdleConnecti
 // ask a service on the way.
 const pluginBound = 30 * time.Second
 
-// hurried returns when the context of a request ends. A plugin is run without one (client-go 0.36,
+// interruptible returns when the context of a request ends. A plugin is run without one (client-go 0.36,
 // plugin/pkg/client/auth/exec refreshCredsLocked), and one that waits for ever would be waited for.
-type hurried struct{ http.RoundTripper }
+type interruptible struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (h hurried) RoundTrip(r *http.Request) (*http.Response, error) {
+func (i interruptible) RoundTrip(r *http.Request) (*http.Response, error) {
 	type outcome struct {
 		response *http.Response
 		err      error
@@ -254,7 +254,7 @@ func (h hurried) RoundTrip(r *http.Request) (*http.Response, error) {
 	done, abandoned := make(chan outcome), r.Context().Done()
 
 	go func() {
-		response, err := h.RoundTripper.RoundTrip(r)
+		response, err := i.RoundTripper.RoundTrip(r)
 
 		select {
 		case done <- outcome{response, err}:
@@ -297,14 +297,14 @@ func authenticated(config *rest.Config, o Options) (transport, error) {
 	// A plugin's certificate ends with the connections it was shown on.
 	connections.DialContext = means.DialHolder.Dial
 
-	way, err := clienttransport.HTTPWrappersForConfig(means, connections)
+	wrapped, err := clienttransport.HTTPWrappersForConfig(means, connections)
 	if err != nil {
 		return nil, err
 	}
 
 	if config.ExecProvider != nil {
-		way = hurried{way}
+		wrapped = interruptible{wrapped}
 	}
 
-	return authenticating{way, connections}, nil
+	return authenticating{wrapped, connections}, nil
 }

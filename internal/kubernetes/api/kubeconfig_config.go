@@ -46,14 +46,14 @@ func (k Kubeconfig) config() (*rest.Config, error) {
 // Authenticate adds the credentials of a [Kubeconfig.Config] to what goes over connections. A request ends with its
 // context also while a plugin makes credentials for it.
 func Authenticate(config *rest.Config, connections http.RoundTripper) (http.RoundTripper, error) {
-	way, err := rest.HTTPWrappersForConfig(config, connections)
+	wrapped, err := rest.HTTPWrappersForConfig(config, connections)
 	if err != nil {
 		return nil, err
 	}
 
 	if config.ExecProvider != nil {
-		way = hurried{way}
+		wrapped = interruptible{wrapped}
 	}
 
-	return way, nil
+	return wrapped, nil
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestFactsOfAKubeconfig(t *testing.T) {
+func TestFacts_ofAKubeconfig(t *testing.T) {
 	t.Parallel()
 
 	const file = `{"apiVersion": "v1", "kind": "Config", "current-context": "a",

@@ -50,7 +50,7 @@ type NotReady struct {
 // NotReady diagnoses the objects that are not ready: Deployments, StatefulSets, DaemonSets, ReplicaSets and
 // Jobs with the pod that is nearest to the cause, its last event and, where a container ended or does not get
 // ready, the last lines of its log; without such a pod, with the last event about who makes the pods, such as
-// a quota that is used up. Other kinds that are looked at are Pods, PersistentVolumeClaims, Services of type
+// a quota that is used up. Other kinds that are diagnosed are Pods, PersistentVolumeClaims, Services of type
 // LoadBalancer, APIServices and CustomResourceDefinitions; all others are taken for ready. An object that is
 // not there, and one that cannot be read, is not ready.
 //
@@ -97,7 +97,7 @@ func (d *Diagnosis) object(ctx context.Context, ref objects.Reference) *NotReady
 
 	switch {
 	case err != nil:
-		return &NotReady{Object: ref, Reason: "it cannot be looked at: " + api.OneLine(err)}
+		return &NotReady{Object: ref, Reason: "it cannot be read: " + api.OneLine(err)}
 	case object == nil:
 		return &NotReady{Object: ref, Reason: "it does not exist"}
 	}
@@ -106,7 +106,7 @@ func (d *Diagnosis) object(ctx context.Context, ref objects.Reference) *NotReady
 
 	switch {
 	case err != nil:
-		return &NotReady{Object: ref, Reason: "it cannot be read: " + api.OneLine(err)}
+		return &NotReady{Object: ref, Reason: "its status cannot be read: " + api.OneLine(err)}
 	case is.pod != nil:
 		problem := problemOf(is.pod)
 		if problem.weight == fine {

@@ -22,7 +22,7 @@ const deploymentKind, podKind, replicaSetKind, jobKind = "Deployment", "Pod", "R
 type statusFound struct {
 	// reason why it is not ready, empty for an object that is.
 	reason string
-	// pods are the ones to look at, nil for an object that makes none.
+	// pods are the ones to blame, nil for an object that makes none.
 	pods *metav1.LabelSelector
 	// pod is the object itself.
 	pod *corev1.Pod

@@ -56,7 +56,7 @@ func (o *Objects) CompareObject(ctx context.Context, object map[string]any) (liv
 	}
 }
 
-// compareAttempts is how often an object is looked at that changes meanwhile.
+// compareAttempts is how often an object is compared that changes meanwhile.
 const compareAttempts = 3
 
 // become asks what an object would be after it was changed to what is given.

@@ -26,7 +26,7 @@ type kinds struct {
 
 // served is what is known of one version of a group.
 type served struct {
-	// turn has room for the one who looks: whoever wants to know the same meanwhile waits for
+	// turn has room for the one who asks: whoever wants to know the same meanwhile waits for
 	// the answer that is under try.
 	turn chan struct{}
 	by   map[string]kind
@@ -128,7 +128,7 @@ func (a *attempt) discover(version schema.GroupVersion) (map[string]kind, error)
 }
 
 // on makes a request for an object where the API serves its kind. A kind that moved, because its
-// definition was made anew, is looked for once more.
+// definition was made anew, is asked for once more.
 func (a *attempt) on(ctx context.Context, ref Reference, request func(dynamic.ResourceInterface) error) error {
 	err := a.once(ctx, ref, request)
 	if !NotServed(err) {

@@ -101,7 +101,7 @@ func (o *Objects) GetObject(ctx context.Context, ref Reference) (map[string]any,
 }
 
 // CreateObject makes an object of which there must be none. Nothing is repeated: whoever calls it
-// looks first after an error whether it is there.
+// asks first after an error whether it is there.
 func (o *Objects) CreateObject(ctx context.Context, object map[string]any) (map[string]any, error) {
 	ref, try := ReferenceTo(object), &attempt{o, o.api.Library(ctx)}
 

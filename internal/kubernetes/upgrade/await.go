@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
 )
 
-// postmortem bounds the look for the last event after a wait that was in vain.
-const postmortem = 5 * time.Second
+// lastEventTimeout bounds the request for the last event after a wait that was in vain.
+const lastEventTimeout = 5 * time.Second
 
 // AwaitComponent waits until a component of Kubernetes runs on a node with an image, which
 // is the full reference that the machine's configuration has, for [api.Options.Await].
@@ -232,9 +232,9 @@ func (a *awaited) isVersion(told string) bool {
 }
 
 // lastEvent is the last one about the pod, or about the node of a kubelet. It has time of
-// its own, since it is looked for when that of ctx may be up.
+// its own, since it is asked for when that of ctx may be up.
 func (a *awaited) lastEvent(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastEventTimeout)
 	defer cancel()
 
 	if a.component.StaticPod() {

@@ -24,7 +24,7 @@ const (
 	checkedAtOnce = 32
 )
 
-// UpgradeChecks looks for what an upgrade of Kubernetes would run into. hops are the steps of
+// UpgradeChecks finds what an upgrade of Kubernetes would run into. hops are the steps of
 // one minor version that it takes, each from one version to another; controlPlanes and
 // workers name the machines, and of returns the resources of Talos on one of them. It changes
 // nothing.
@@ -127,7 +127,7 @@ func stepsOf(hops [][2]string) ([]step, error) {
 
 func silent(string, ...any) {}
 
-// settingsOf looks at the components of one machine.
+// settingsOf checks the components of one machine.
 func settingsOf(
 	ctx context.Context, steps []step, node string, controlPlane bool, of func(ctx context.Context, node string) (state.State, error),
 ) (Obstacles, error) {
@@ -182,7 +182,7 @@ func settings(removed upgrade.ComponentRemovedItemsError, s step) Obstacles {
 	return found
 }
 
-// removedResources looks for objects of resources that are removed. go-kubernetes knows
+// removedResources lists objects of resources that are removed. go-kubernetes knows
 // which these are and counts the objects; their names are read here.
 func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, u.api.Options.Call, fmt.Errorf("no answer within %s", u.api.Options.Call))
@@ -197,19 +197,19 @@ func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles
 
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return found, fmt.Errorf("look for objects of removed APIs: %w", err)
+		return found, fmt.Errorf("list objects of removed APIs: %w", err)
 	}
 
 	for _, s := range steps {
 		checks, err := upgrade.NewChecksWithStateProvider(s.path, nil, config, nil, nil, silent)
 		if err != nil {
-			return found, fmt.Errorf("look for objects of removed APIs: %w", err)
+			return found, fmt.Errorf("list objects of removed APIs: %w", err)
 		}
 
 		var removed upgrade.ComponentRemovedItemsError
 
 		if err := checks.Run(ctx); err != nil && !errors.As(err, &removed) {
-			errs = append(errs, fmt.Errorf("look for objects of the APIs that Kubernetes %s removes: %w", s.to, err))
+			errs = append(errs, fmt.Errorf("list objects of the APIs that Kubernetes %s removes: %w", s.to, api.WithoutURL(err)))
 
 			continue
 		}
@@ -236,7 +236,7 @@ func namesOf(ctx context.Context, objects dynamic.Interface, resource string) ([
 
 	list, err := objects.Resource(*gvr).List(ctx, metav1.ListOptions{Limit: namedObjects})
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", resource, err)
+		return nil, fmt.Errorf("list %s: %w", resource, api.WithoutURL(err))
 	}
 
 	var names []string
@@ -259,7 +259,7 @@ func (u *Upgrade) apiServers(ctx context.Context) ([]*api.Server, error) {
 	list, err := u.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: api.ControlPlaneLabel})
 	if err != nil {
 		// There is nobody to ask.
-		return nil, fmt.Errorf("list the control planes: %w", err)
+		return nil, fmt.Errorf("list the control planes: %w", api.WithoutURL(err))
 	}
 
 	u.api.Learn(list.Items)

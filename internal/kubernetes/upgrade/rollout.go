@@ -102,7 +102,7 @@ func (u *Upgrade) behind(ctx context.Context, workloads []workload, seen progres
 // examine says for each workload what is the matter with one of its pods. It has time of its
 // own, since that of ctx may be up.
 func (u *Upgrade) examine(ctx context.Context, behind []*rollout) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastEventTimeout)
 	defer cancel()
 
 	var out strings.Builder

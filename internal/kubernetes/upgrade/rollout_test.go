@@ -107,7 +107,7 @@ func inTime(api *fake.Clientset, status func(since time.Duration) (*appsv1.Daemo
 }
 
 // A DaemonSet that replaces one pod after the other takes longer than what one pod may take.
-func TestRolloutOfManyNodes(t *testing.T) {
+func TestRollout_ofManyNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, api := clientOf(nodeThat("cp-1", true))
@@ -125,7 +125,7 @@ func TestRolloutOfManyNodes(t *testing.T) {
 	})
 }
 
-func TestRolloutWithoutProgress(t *testing.T) {
+func TestRollout_withoutProgress(t *testing.T) {
 	t.Parallel()
 
 	waiting := proxyPod("cp-1", "new", false)
@@ -198,7 +198,7 @@ func TestRolloutWithoutProgress(t *testing.T) {
 }
 
 // An API that is gone for a while is no verdict, and its last words are in the error.
-func TestRolloutWithoutAnAPI(t *testing.T) {
+func TestRollout_withoutAnAPI(t *testing.T) {
 	t.Parallel()
 
 	gone := errors.New("no route to host")
@@ -230,7 +230,7 @@ func TestRolloutWithoutAnAPI(t *testing.T) {
 	}
 }
 
-func TestRolloutIsInterrupted(t *testing.T) {
+func TestRollout_isInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := clientOf(nodeThat("cp-1", true), proxySet(3, 1, 2))
@@ -246,7 +246,7 @@ func TestRolloutIsInterrupted(t *testing.T) {
 
 // What a DaemonSet misses on nodes that are not ready is not waited for; what it misses on
 // another one is.
-func TestRolloutBesideNodesThatAreNotReady(t *testing.T) {
+func TestRollout_besideNodesThatAreNotReady(t *testing.T) {
 	t.Parallel()
 
 	const missing = "not ready, which can hold it up: dead"
@@ -299,7 +299,7 @@ func TestRolloutBesideNodesThatAreNotReady(t *testing.T) {
 	}
 }
 
-func TestRolloutCounts(t *testing.T) {
+func TestRollout_counts(t *testing.T) {
 	t.Parallel()
 
 	whenReplaced := proxySet(3, 0, 3)

@@ -67,7 +67,7 @@ type epoch struct {
 // distance is how many changes of pods are still to come.
 func (r *rollout) distance() int32 { return r.outdated + r.unavailable + r.left }
 
-// rollout looks at a workload. What cannot run where no node is ready is not missing: a
+// rollout reads how far a workload is. What cannot run where no node is ready is not missing: a
 // cluster that has no pod network yet is not held up by that. Nor is what a DaemonSet should
 // have on nodes that are not ready.
 func (u *Upgrade) rollout(ctx context.Context, w workload) (*rollout, error) {

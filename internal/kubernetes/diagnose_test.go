@@ -22,8 +22,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
 )
 
-// troubled is a namespace whose objects have the statuses that the test gives them.
-type troubled struct {
+// failingObjects is a namespace whose objects have the statuses that the test gives them.
+type failingObjects struct {
 	t  *testing.T
 	l  *living
 	h  helm
@@ -31,7 +31,7 @@ type troubled struct {
 }
 
 // object makes an object with a status.
-func (w troubled) object(text string) kubernetes.Reference {
+func (w failingObjects) object(text string) kubernetes.Reference {
 	w.t.Helper()
 
 	o := parsed(w.t, strings.ReplaceAll(text, "NS", w.ns))
@@ -57,7 +57,7 @@ func (w troubled) object(text string) kubernetes.Reference {
 	return kubernetes.ReferenceTo(o)
 }
 
-func (w troubled) event(kind, name, message string) {
+func (w failingObjects) event(kind, name, message string) {
 	w.t.Helper()
 
 	_, err := w.l.api.CoreV1().Events(w.ns).Create(w.t.Context(), &corev1.Event{
@@ -68,7 +68,7 @@ func (w troubled) event(kind, name, message string) {
 }
 
 // kubelet makes a node whose kubelet answers with logs: what was asked, and then lines.
-func (w troubled) kubelet(node string, lines ...string) {
+func (w failingObjects) kubelet(node string, lines ...string) {
 	w.t.Helper()
 
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -97,19 +97,19 @@ const (
 	// template has an image that the simulated nodes never run; they have the last word about the
 	// statuses of Deployments and DaemonSets.
 	template = `selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {nodeSelector: {%[2]s}, containers: [{name: main, image: "Not an image"}]}}`
-	// troubledPod belongs to the workload of its label.
-	troubledPod = `{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: NS, labels: {app: %s}}, status: %s, spec: {nodeName: %s,
+	// failingPod belongs to the workload of its label.
+	failingPod = `{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: NS, labels: {app: %s}}, status: %s, spec: {nodeName: %s,
 		containers: [{name: main, image: example.org/app, env: [{name: KEY, valueFrom: {secretKeyRef: {name: access, key: key}}}]}, {name: side, image: example.org/side}]}}`
 )
 
 // Each object that is not ready has one text, with what is nearest to the cause.
-func TestTroubles(t *testing.T) {
+func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 	t.Parallel()
 
 	l := newLiving(t, assets(t))
 	c := l.client(t)
 
-	w := troubled{t, l, l.helm(t), l.namespace(t, "workloads")}
+	w := failingObjects{t, l, l.helm(t), l.namespace(t, "workloads")}
 	_, err := l.api.CoreV1().ServiceAccounts(w.ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	check(t, err)
 
@@ -124,8 +124,8 @@ func TestTroubles(t *testing.T) {
 	}
 
 	crashes := workload("Deployment", "crashes", ", replicas: 2", "replicas: 2, updatedReplicas: 2, availableReplicas: 0")
-	w.object(fmt.Sprintf(troubledPod, "late", "crashes", "{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: no room}]}", "null"))
-	w.object(fmt.Sprintf(troubledPod, "loops", "crashes", `{phase: Running, containerStatuses: [
+	w.object(fmt.Sprintf(failingPod, "late", "crashes", "{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: no room}]}", "null"))
+	w.object(fmt.Sprintf(failingPod, "loops", "crashes", `{phase: Running, containerStatuses: [
 		{name: main, image: a, imageID: b, ready: true, restartCount: 0, state: {running: {}}},
 		{name: side, image: a, imageID: b, ready: false, restartCount: 7, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 3, reason: Error}}}]}`, "logs"))
 	w.event("Pod", "loops", "Back-off restarting, with key-of-the-bucket")
@@ -138,7 +138,7 @@ func TestTroubles(t *testing.T) {
 	w.event("ReplicaSet", "quota-new", "pods are forbidden: exceeded quota")
 
 	stateful := workload("StatefulSet", "stateful", ", serviceName: x, replicas: 3", "replicas: 1, readyReplicas: 1, availableReplicas: 1")
-	w.object(fmt.Sprintf(troubledPod, "stateful-0", "stateful", `{phase: Running, conditions: [{type: Ready, status: 'False', reason: ContainersNotReady}], containerStatuses: [
+	w.object(fmt.Sprintf(failingPod, "stateful-0", "stateful", `{phase: Running, conditions: [{type: Ready, status: 'False', reason: ContainersNotReady}], containerStatuses: [
 		{name: main, image: a, imageID: b, ready: false, restartCount: 0, state: {running: {}}}]}`, "logs"))
 
 	set := workload("DaemonSet", "set", "", "currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, desiredNumberScheduled: 2")
@@ -146,7 +146,7 @@ func TestTroubles(t *testing.T) {
 
 	job := w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}},
 		status: {startTime: "2026-01-01T00:00:00Z", conditions: [{type: FailureTarget, status: 'True', reason: BackoffLimitExceeded}, {type: Failed, status: 'True', reason: BackoffLimitExceeded, message: too often}]}}`)
-	pod := w.object(fmt.Sprintf(troubledPod, "pulls", "none", `{phase: Pending, initContainerStatuses: [{name: fetch, image: a, imageID: b, ready: false, restartCount: 0, state: {waiting: {reason: ErrImagePull, message: no such image}}}]}`, "logs"))
+	pod := w.object(fmt.Sprintf(failingPod, "pulls", "none", `{phase: Pending, initContainerStatuses: [{name: fetch, image: a, imageID: b, ready: false, restartCount: 0, state: {waiting: {reason: ErrImagePull, message: no such image}}}]}`, "logs"))
 	claim := kind("v1", "PersistentVolumeClaim", "claim", "accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}", "phase: Pending")
 	w.event("PersistentVolumeClaim", "claim", "no StorageClass")
 
@@ -189,7 +189,7 @@ func TestTroubles(t *testing.T) {
 	}
 
 	if len(lines) != len(wants) {
-		t.Fatalf("troubles are\n%s", strings.Join(lines, "\n"))
+		t.Fatalf("not ready are\n%s", strings.Join(lines, "\n"))
 	}
 
 	for i, texts := range wants {
@@ -205,8 +205,8 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// What cannot be looked at is said.
-func testTroublesUnseen(t *testing.T, l *living, _ *kubernetes.Client) {
+// What cannot be read is said.
+func testNotReadyUnread(t *testing.T, l *living, _ *kubernetes.Client) {
 	t.Helper()
 
 	options := l.options
@@ -218,8 +218,8 @@ func testTroublesUnseen(t *testing.T, l *living, _ *kubernetes.Client) {
 	t.Cleanup(c.Close)
 
 	lines, _ := diagnosed(c.NotReady(t.Context(), []kubernetes.Reference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "b"}}), nil)
-	if len(lines) != 1 || !strings.HasPrefix(lines[0], "Deployment a/b: it cannot be looked at: ") || !strings.Contains(lines[0], "the network is cut") {
-		t.Errorf("troubles that nobody sees are %q", lines)
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "Deployment a/b: it cannot be read: ") || !strings.Contains(lines[0], "the network is cut") {
+		t.Errorf("what cannot be read is %q", lines)
 	}
 }
 
