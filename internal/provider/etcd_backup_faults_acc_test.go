@@ -170,7 +170,7 @@ func testBackupUnreachable(t *testing.T, b *backups) {
 			t.Errorf("%s: the plan is not empty", name)
 		}
 
-		if said := show(append(read.diagnostics, planned.diagnostics...)); !strings.Contains(said, "A backup could not be looked at") {
+		if said := show(append(read.diagnostics, planned.diagnostics...)); !strings.Contains(said, "Unable to observe etcd backup") {
 			t.Errorf("%s: it says %s", name, said)
 		}
 	}

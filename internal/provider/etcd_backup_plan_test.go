@@ -279,7 +279,7 @@ func (d *driven) planValue(t *testing.T, config tftypes.Value) outcome {
 
 // Snapshots come from members that are well, from the leader last, and from one without room
 // when there is no other.
-func TestGivers(t *testing.T) {
+func TestSources_followersFirst(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{Machines: []cluster.Machine{
@@ -306,14 +306,14 @@ func TestGivers(t *testing.T) {
 		},
 	}
 
-	givers, problems := etcdbackup.GiversIn(want, have)
+	sources, problems := etcdbackup.SourcesIn(want, have)
 
-	expected := []etcdbackup.Giver{
+	expected := []etcdbackup.Source{
 		{Name: "cp-2", Address: "10.0.0.12", TalosVersion: "v1.13.1"}, {Name: "cp-3", Address: "10.0.1.13", TalosVersion: "v1.13.2"},
 		{Name: "cp-1", Address: "10.0.0.11", TalosVersion: "v1.13.0", Leader: true}, {Name: "cp-4", Address: "10.0.1.14", Full: true},
 	}
-	if !slices.Equal(givers, expected) {
-		t.Errorf("givers are %+v", givers)
+	if !slices.Equal(sources, expected) {
+		t.Errorf("sources are %+v", sources)
 	}
 
 	if len(problems) != 2 || !strings.Contains(problems[0].Error(), "cp-4: it is not healthy: raised the alarm NOSPACE") || !strings.Contains(problems[1].Error(), "learner") {
@@ -322,11 +322,11 @@ func TestGivers(t *testing.T) {
 
 	have.Etcd.Views["4"] = view("4", "CORRUPT on 4", "NOSPACE on 4")
 
-	if givers, _ := etcdbackup.GiversIn(want, have); !slices.Equal(givers, expected[:3]) {
-		t.Errorf("with a corrupt one givers are %+v", givers)
+	if sources, _ := etcdbackup.SourcesIn(want, have); !slices.Equal(sources, expected[:3]) {
+		t.Errorf("with a corrupt one sources are %+v", sources)
 	}
 
-	if givers, problems := etcdbackup.GiversIn(want, cluster.Snapshot{}); len(givers) != 0 || len(problems) != 1 {
-		t.Errorf("without an answer there are %v, and the problems %v", givers, problems)
+	if sources, problems := etcdbackup.SourcesIn(want, cluster.Snapshot{}); len(sources) != 0 || len(problems) != 1 {
+		t.Errorf("without an answer there are %v, and the problems %v", sources, problems)
 	}
 }

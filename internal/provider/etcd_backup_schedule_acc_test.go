@@ -235,7 +235,7 @@ func (s *scheduleSite) isThinnedOut(t *testing.T, w *clitest.Workspace, bucket *
 	// A bucket that cannot be read is a warning, and nothing goes.
 	putObject(t, bucket, prefix+"2026-01-06T03:00:00Z.snap.age")
 	w.Setenv("TF_VAR_key", "wrong")
-	says(t, w.MustRun("apply", "-auto-approve"), "The bucket of a schedule could not be read")
+	says(t, w.MustRun("apply", "-auto-approve"), "Unable to list snapshots of a schedule")
 	keptAre(t, bucket, prefix, "2026-01-03", "2026-01-04", "2026-01-05", "2026-01-06")
 	w.Setenv("TF_VAR_key", storetest.SecretKey)
 	w.MustRun("apply", "-auto-approve")

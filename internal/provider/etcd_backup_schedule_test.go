@@ -306,7 +306,7 @@ func (s *scheduleSite) testSilence(t *testing.T) {
 	unanswered := d.state
 	read := d.refresh(t)
 
-	if read.failed() || !strings.Contains(show(read.diagnostics), "A schedule could not be looked at") || !d.state.Equal(unanswered) {
+	if read.failed() || !strings.Contains(show(read.diagnostics), "Unable to observe etcd backup schedule") || !d.state.Equal(unanswered) {
 		t.Errorf("a silent cluster: %s", show(read.diagnostics))
 	}
 

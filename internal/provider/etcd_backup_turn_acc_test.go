@@ -96,7 +96,7 @@ func testBackupSwept(t *testing.T, b *backups) {
 
 		b.ForgetCalls()
 
-		_, _, err = taking.From(ctx, etcdbackup.Giver{Name: "cp-1", Address: b.controlPlane[0].Address().String()}, backup.Facts{})
+		_, _, err = taking.From(ctx, etcdbackup.Source{Name: "cp-1", Address: b.controlPlane[0].Address().String()}, backup.Facts{})
 		taking.Close()
 
 		entries, more := taking.Archive.List(t.Context())

@@ -14,7 +14,7 @@ import (
 )
 
 // Whose credentials are used, and whose role is assumed with them.
-func TestStoreCredentials(t *testing.T) {
+func TestStore_credentials(t *testing.T) {
 	t.Parallel()
 
 	role := func(arn string) s3.Role { return s3.Role{ARN: arn} }
@@ -116,7 +116,7 @@ func TestStoreKeysAreWriteOnly(t *testing.T) {
 }
 
 // What a server refuses is told with what to do, and without the ids of its requests.
-func TestTroubleWithBuckets(t *testing.T) {
+func TestStoreDiagnosis_ofBuckets(t *testing.T) {
 	t.Parallel()
 
 	at := store.Place{Bucket: s3.Config{Bucket: "prod-backup", Endpoint: "https://s3.example.org"}}
@@ -127,14 +127,14 @@ func TestTroubleWithBuckets(t *testing.T) {
 	} {
 		answer := fmt.Errorf("RequestID: 1, HostID: 2, %w", &smithy.GenericAPIError{Code: code, Message: "no"})
 		err := fmt.Errorf("cp-1: list prod/: %w", &smithy.OperationError{ServiceID: "S3", OperationName: "List", Err: answer})
-		cause, next := at.Trouble(errors.Join(errors.New("cp-2: no answer"), err))
+		cause, next := at.Diagnosis(errors.Join(errors.New("cp-2: no answer"), err))
 
 		if text := strings.Join(cause, "|"); text != "cp-2: no answer|cp-1: list prod/: "+code+": no" || !strings.Contains(next, remedy) || (remedy == "") != (next == "") {
 			t.Errorf("%s: %s, %q", code, text, next)
 		}
 	}
 
-	if _, next := at.Trouble(store.ErrNoRegion); !strings.Contains(next, "Set region") {
+	if _, next := at.Diagnosis(store.ErrNoRegion); !strings.Contains(next, "Set region") {
 		t.Errorf("without a region: %s", next)
 	}
 }

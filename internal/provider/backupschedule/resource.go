@@ -168,7 +168,7 @@ func (r *etcdBackupScheduleResource) settle(
 
 	seen, err := s.observe(ctx)
 	if plan.Fill(s.Spec, seen); err != nil {
-		diags.Append(tf.NotReady("The schedule could not be read back", tf.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
+		diags.Append(tf.NotReady("Unable to observe etcd backup schedule", tf.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
 	}
 
 	plan.Drift, plan.Expired = tf.TextList(nil), tf.TextList(nil)
@@ -209,8 +209,8 @@ func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.Read
 	}
 
 	if err != nil {
-		resp.Diagnostics.Append(tf.NotReady("A schedule could not be looked at", tf.Report{
-			Attempted: fmt.Sprintf("look at %s", s), Cause: strings.Split(err.Error(), "\n"),
+		resp.Diagnostics.Append(tf.NotReady("Unable to observe etcd backup schedule", tf.Report{
+			Attempted: fmt.Sprintf("observe %s", s), Cause: strings.Split(err.Error(), "\n"),
 			Now:  []string{"the schedule is taken to be as it was last seen"},
 			Next: "Nothing follows from that for the plan.",
 		}.String()))
@@ -229,14 +229,14 @@ func (s *Scheduler) warn(seen scheduleSeen) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if seen.refused != "" {
-		diags.Append(tf.NotReady("No snapshot can be taken by a schedule", tf.Report{
-			Attempted: fmt.Sprintf("look at %s", s), Cause: []string{seen.refused}, Next: s.allow(),
+		diags.Append(tf.NotReady("Talos denies access to an etcd backup schedule", tf.Report{
+			Attempted: fmt.Sprintf("observe %s", s), Cause: []string{seen.refused}, Next: s.allow(),
 		}.String()))
 	}
 
 	if len(seen.drift) > 0 {
-		diags.Append(tf.NotReady("A schedule is not as it was made", tf.Report{
-			Attempted: fmt.Sprintf("look at %s", s), Cause: seen.drift, Next: "The next apply puts it right.",
+		diags.Append(tf.NotReady("Etcd backup schedule has drifted", tf.Report{
+			Attempted: fmt.Sprintf("observe %s", s), Cause: seen.drift, Next: "The next apply puts it right.",
 		}.String()))
 	}
 
@@ -283,7 +283,7 @@ func (r *etcdBackupScheduleResource) Delete(ctx context.Context, req resource.De
 		resp.Diagnostics.Append(ScheduleFailed("delete", s, err,
 			"Apply again. When the cluster is gone for good, take the resource out of state (`terraform state rm`): nothing else is left of it."))
 	case len(stays) > 0:
-		resp.Diagnostics.Append(tf.NotReady("The namespace of a schedule stays", tf.Report{
+		resp.Diagnostics.Append(tf.NotReady("Namespace of an etcd backup schedule is kept", tf.Report{
 			Attempted: "remove the namespace " + s.Spec.Namespace + ", which was made for schedules", Cause: stays,
 			Now: []string{"the schedule itself is removed"}, Next: "The last schedule in it takes it along once it holds nothing else.",
 		}.String()))

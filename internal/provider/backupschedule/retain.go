@@ -67,10 +67,10 @@ func (r *etcdBackupScheduleResource) count(ctx context.Context, s schedule.Spec,
 
 func notCounted(s schedule.Spec, m etcdBackupScheduleModel, err error) diag.Diagnostic {
 	from := storepkg.PlaceOf(m.S3, types.ObjectNull(nil))
-	cause, next := from.Trouble(err)
+	cause, next := from.Diagnosis(err)
 
-	return tf.NotReady("The bucket of a schedule could not be read", tf.Report{
-		Attempted: fmt.Sprintf("look in %s for snapshots of schedule %q that retain lets go", from, s.Name),
+	return tf.NotReady("Unable to list snapshots of a schedule", tf.Report{
+		Attempted: fmt.Sprintf("list in %s the snapshots of schedule %q that retain lets go", from, s.Name),
 		Cause:     cause, Now: []string{"no snapshot is deleted"},
 		Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list and delete there; or remove retain, " +
 			"and give the bucket a lifecycle rule."),
@@ -111,7 +111,7 @@ func (r *etcdBackupScheduleResource) thinOut(ctx context.Context, s schedule.Spe
 	plan.Kept = types.Int64Value(int64(left))
 
 	if err != nil {
-		return diag.Diagnostics{tf.NotReady("Not all snapshots were deleted that retain lets go", tf.Report{
+		return diag.Diagnostics{tf.NotReady("Unable to delete expired snapshots", tf.Report{
 			Attempted: fmt.Sprintf("delete %s", tf.Describe(expired)), Cause: strings.Split(err.Error(), "\n"),
 			Next: "The next plan shows those that are left in `expired`.",
 		}.String())}

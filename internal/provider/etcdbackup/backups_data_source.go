@@ -117,7 +117,7 @@ func unlisted(cluster string, at store.Place, err error) diag.Diagnostic {
 		fallback = "Correct path in file."
 	}
 
-	cause, next := at.Trouble(err)
+	cause, next := at.Diagnosis(err)
 
 	return tf.Unable("list", "backups of etcd", tf.Report{
 		Attempted: fmt.Sprintf("list the snapshots of cluster %q in %s", cluster, at), Cause: cause, Next: cmp.Or(next, fallback),

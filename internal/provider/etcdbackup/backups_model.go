@@ -28,8 +28,8 @@ type EtcdBackupsModel struct {
 	Backups types.List   `tfsdk:"backups"`
 }
 
-// listPatience is how long a store may take unless timeout says otherwise.
-const listPatience = time.Minute
+// defaultListTimeout is how long a store may take unless timeout says otherwise.
+const defaultListTimeout = time.Minute
 
 func etcdBackupsAttributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
@@ -103,7 +103,7 @@ var storedType = func() types.ObjectType {
 // Patience is how long the store may take.
 func (m EtcdBackupsModel) Patience() (time.Duration, diag.Diagnostics) {
 	if m.Timeout.IsNull() {
-		return listPatience, nil
+		return defaultListTimeout, nil
 	}
 
 	return m.Timeout.ValueGoDuration()

@@ -18,33 +18,33 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
-// Giver is a member of etcd that can give a snapshot.
-type Giver struct {
+// Source is a member of etcd that can give a snapshot.
+type Source struct {
 	Name, Address, TalosVersion string
 	Leader                      bool
 	// Full is true when the database of the member has no room left.
 	Full bool
 }
 
-// givers are the healthy members, followers first: reading the whole database costs the one
+// sources are the healthy members, followers first: reading the whole database costs the one
 // that gives it. Those without room come last: they can be read, and a backup is what should
 // be there before anything is done about it. The problems are those of all members that are
 // not healthy.
-func (t *Taking) givers(ctx context.Context, p machines.Pool) ([]Giver, []error) {
+func (t *Taking) sources(ctx context.Context, p machines.Pool) ([]Source, []error) {
 	want := machines.ControlPlanesOf(p)
 	have := (&lifecycle.Runner{Fleet: machines.Fleet{Fleet: t.machine}}).Examine(ctx, want)
 
-	return GiversIn(want, have)
+	return SourcesIn(want, have)
 }
 
-func GiversIn(want cluster.Spec, have cluster.Snapshot) ([]Giver, []error) {
+func SourcesIn(want cluster.Spec, have cluster.Snapshot) ([]Source, []error) {
 	health := cluster.EtcdHealthOf(want, have)
 	if len(health.Members) == 0 {
 		return nil, []error{errors.New("nobody lists the members of etcd: " + health.Cause)}
 	}
 
 	var (
-		givers   []Giver
+		sources  []Source
 		problems []error
 	)
 
@@ -57,7 +57,7 @@ func GiversIn(want cluster.Spec, have cluster.Snapshot) ([]Giver, []error) {
 			}
 		}
 
-		g := Giver{
+		g := Source{
 			Name: member.Name, Address: member.Host(), Leader: member.Leader, TalosVersion: have.Peers[member.ID].TalosVersion, Full: len(member.Errors) > 0,
 		}
 
@@ -67,10 +67,10 @@ func GiversIn(want cluster.Spec, have cluster.Snapshot) ([]Giver, []error) {
 			}
 		}
 
-		givers = append(givers, g)
+		sources = append(sources, g)
 	}
 
-	rank := func(g Giver) int {
+	rank := func(g Source) int {
 		switch {
 		case g.Full:
 			return 2
@@ -81,9 +81,9 @@ func GiversIn(want cluster.Spec, have cluster.Snapshot) ([]Giver, []error) {
 		}
 	}
 
-	slices.SortStableFunc(givers, func(a, b Giver) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(sources, func(a, b Source) int { return cmp.Compare(rank(a), rank(b)) })
 
-	return givers, problems
+	return sources, problems
 }
 
 // onlyFull is whether nothing is wrong with a member but that its database has no room left.

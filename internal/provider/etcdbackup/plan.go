@@ -23,8 +23,8 @@ const (
 	// ownKeyKey is whether the last apply had an access key of the resource's own, which is
 	// write-only: it is not there when the resource is read or destroyed.
 	ownKeyKey = "own_key"
-	// lookedKey is whether the last refresh could look at the store.
-	lookedKey = "looked"
+	// observedKey is whether the last refresh could look at the store.
+	observedKey = "looked"
 	// importedKey is whether the resource was imported, and not applied since.
 	importedKey = "imported"
 )
@@ -87,18 +87,18 @@ func (r *EtcdBackupResource) ModifyPlan(ctx context.Context, req resource.Modify
 		return
 	}
 
-	resp.Diagnostics.Append(r.forewarnDelete(plan, given)...)
+	resp.Diagnostics.Append(r.warnDelete(plan, given)...)
 
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
 
-	resp.Diagnostics.Append(plan.forewarnClearText(state)...)
+	resp.Diagnostics.Append(plan.warnClearText(state)...)
 
 	if !req.State.Raw.IsNull() {
 		found := tf.Verdict{}
-		if req.Plan.Raw.Equal(req.State.Raw) && !tf.Remembers(ctx, req.Private, lookedKey, &resp.Diagnostics) {
-			found, diags = r.lookFromPlan(ctx, state, given)
+		if req.Plan.Raw.Equal(req.State.Raw) && !tf.Remembers(ctx, req.Private, observedKey, &resp.Diagnostics) {
+			found, diags = r.observeFromPlan(ctx, state, given)
 			resp.Diagnostics.Append(diags...)
 		}
 
@@ -106,7 +106,7 @@ func (r *EtcdBackupResource) ModifyPlan(ctx context.Context, req resource.Modify
 		plan.planUpdate(ctx, state, imported, found)
 	} else {
 		plan.storedModel = unknownStored()
-		plan.foresee()
+		plan.forecast()
 	}
 
 	if !resp.Diagnostics.HasError() {
@@ -125,7 +125,7 @@ func (m *EtcdBackupModel) planUpdate(ctx context.Context, state EtcdBackupModel,
 		m.storedModel = unknownStored()
 
 		if !v.Perhaps {
-			m.foresee()
+			m.forecast()
 		}
 
 		return
@@ -146,8 +146,8 @@ func (m *EtcdBackupModel) planUpdate(ctx context.Context, state EtcdBackupModel,
 	}
 }
 
-// foresee fills in what is known of a snapshot before it is taken.
-func (m *EtcdBackupModel) foresee() {
+// forecast fills in what is known of a snapshot before it is taken.
+func (m *EtcdBackupModel) forecast() {
 	m.Status = types.StringValue(statusStored)
 
 	if m.Schedule.IsNull() {
@@ -165,9 +165,9 @@ func (m *EtcdBackupModel) foresee() {
 	}
 }
 
-// lookFromPlan looks at the store with credentials that only a configuration has, for a
+// observeFromPlan looks at the store with credentials that only a configuration has, for a
 // refresh that could not. Trouble is a warning: it says nothing about the snapshot.
-func (r *EtcdBackupResource) lookFromPlan(ctx context.Context, state EtcdBackupModel, given storepkg.Place) (tf.Verdict, diag.Diagnostics) {
+func (r *EtcdBackupResource) observeFromPlan(ctx context.Context, state EtcdBackupModel, given storepkg.Place) (tf.Verdict, diag.Diagnostics) {
 	if r.ProviderData == nil || given.Unknown || !given.OwnKey() {
 		return tf.Verdict{}, nil
 	}
@@ -175,7 +175,7 @@ func (r *EtcdBackupResource) lookFromPlan(ctx context.Context, state EtcdBackupM
 	ctx, cancel := context.WithTimeout(ctx, r.Glance)
 	defer cancel()
 
-	status, err := r.look(ctx, state, given)
+	status, err := r.observe(ctx, state, given)
 
 	switch {
 	case err != nil:
@@ -187,8 +187,8 @@ func (r *EtcdBackupResource) lookFromPlan(ctx context.Context, state EtcdBackupM
 	}
 }
 
-// look asks a store for the snapshot, and gives its status.
-func (r *EtcdBackupResource) look(ctx context.Context, state EtcdBackupModel, from storepkg.Place) (string, error) {
+// observe asks a store for the snapshot, and gives its status.
+func (r *EtcdBackupResource) observe(ctx context.Context, state EtcdBackupModel, from storepkg.Place) (string, error) {
 	o, _ := state.owner(ctx)
 
 	ctx, opened, err := from.Open(ctx, r.Stores)
@@ -211,10 +211,10 @@ func (r *EtcdBackupResource) look(ctx context.Context, state EtcdBackupModel, fr
 }
 
 func notLooked(state EtcdBackupModel, from storepkg.Place, err error) diag.Diagnostic {
-	cause, next := from.Trouble(err)
+	cause, next := from.Diagnosis(err)
 
-	return tf.NotReady("A backup could not be looked at", tf.Report{
-		Attempted: fmt.Sprintf("look whether %s holds %s", from, state.Key.ValueString()),
+	return tf.NotReady("Unable to observe etcd backup", tf.Report{
+		Attempted: fmt.Sprintf("check whether %s holds %s", from, state.Key.ValueString()),
 		Cause:     cause,
 		Now:       []string{"the backup is taken to be there, as it was"},
 		Next:      "Nothing was changed. " + cmp.Or(next, "Plan again when the store can be reached."),
@@ -228,7 +228,7 @@ func drifted(state EtcdBackupModel, from storepkg.Place, status string) diag.Dia
 	}
 
 	return tf.NotReady("A backup is "+status, tf.Report{
-		Attempted: fmt.Sprintf("look whether %s holds %s", from, state.Key.ValueString()),
+		Attempted: fmt.Sprintf("check whether %s holds %s", from, state.Key.ValueString()),
 		Cause:     []string{cause},
 		Next:      "The next apply takes a new snapshot. What is in the store stays as it is.",
 	}.String())
@@ -245,9 +245,9 @@ func (m EtcdBackupModel) announceDelete() diag.Diagnostics {
 			m.Key.ValueString(), m.place()))}
 }
 
-// forewarnClearText warns of snapshots that anybody can read, when they become that. state is
+// warnClearText warns of snapshots that anybody can read, when they become that. state is
 // empty for a new resource.
-func (m EtcdBackupModel) forewarnClearText(state EtcdBackupModel) diag.Diagnostics {
+func (m EtcdBackupModel) warnClearText(state EtcdBackupModel) diag.Diagnostics {
 	if !m.Encryption.IsNull() || !state.ID.IsNull() && state.Encryption.IsNull() {
 		return nil
 	}
@@ -261,8 +261,8 @@ func (m EtcdBackupModel) forewarnClearText(state EtcdBackupModel) diag.Diagnosti
 		who+" reads them", "Give recipients of age, or a passphrase")}
 }
 
-// forewarnDelete warns of a destroy that would have no credentials.
-func (r *EtcdBackupResource) forewarnDelete(plan EtcdBackupModel, given storepkg.Place) diag.Diagnostics {
+// warnDelete warns of a destroy that would have no credentials.
+func (r *EtcdBackupResource) warnDelete(plan EtcdBackupModel, given storepkg.Place) diag.Diagnostics {
 	if r.ProviderData == nil || !plan.DeleteOnDestroy.ValueBool() || !given.OwnKey() || r.Stores.Given() || r.Stores.Unknown {
 		return nil
 	}

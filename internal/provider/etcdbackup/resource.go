@@ -95,10 +95,10 @@ func (r *EtcdBackupResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 
-	looked := false
+	observed := false
 
 	if !r.Stores.Unknown && (!own || r.Stores.Given()) {
-		looked = r.refreshStatus(ctx, &state, &resp.Diagnostics)
+		observed = r.refreshStatus(ctx, &state, &resp.Diagnostics)
 	}
 
 	switch {
@@ -109,14 +109,14 @@ func (r *EtcdBackupResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, lookedKey, tf.PrivateTruth(looked))...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, observedKey, tf.PrivateTruth(observed))...)
 }
 
 // refreshStatus looks at the store, and says whether that was possible.
 func (r *EtcdBackupResource) refreshStatus(ctx context.Context, state *EtcdBackupModel, diags *diag.Diagnostics) bool {
 	from := state.place()
 
-	status, err := r.look(ctx, *state, from)
+	status, err := r.observe(ctx, *state, from)
 	if err != nil {
 		diags.Append(notLooked(*state, from, err))
 
@@ -186,7 +186,7 @@ func (r *EtcdBackupResource) Delete(ctx context.Context, req resource.DeleteRequ
 
 	if err := r.Remove(ctx, state); err != nil {
 		from := state.place()
-		cause, remedy := from.Trouble(err)
+		cause, remedy := from.Diagnosis(err)
 
 		next := "Destroying again is safe. To leave the snapshot where it is, set delete_on_destroy = false and apply before."
 		if own && !r.Stores.Given() {

@@ -135,14 +135,14 @@ func (r *EtcdBackupResource) ready(ctx context.Context, t *Taking) (leave func()
 
 	removed, err := t.Archive.Sweep(ctx, before)
 	if err != nil && ctx.Err() == nil {
-		cause, _ := t.At.Trouble(err)
+		cause, _ := t.At.Diagnosis(err)
 		next := "The snapshot was taken all the same."
 
 		if t.At.Bucket.Bucket != "" {
 			next += " Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket abort them."
 		}
 
-		diags.Append(tf.NotReady("Half stored backups were not looked for", tf.Report{
+		diags.Append(tf.NotReady("Unable to list incomplete backups", tf.Report{
 			Attempted: "remove what interrupted runs left half stored in " + t.At.String(), Cause: cause, Next: next,
 		}.String()))
 	}
@@ -158,7 +158,7 @@ func (r *EtcdBackupResource) ready(ctx context.Context, t *Taking) (leave func()
 // The problems are those of members, also of such that another one stood in for.
 func (r *EtcdBackupResource) fromMembers(ctx context.Context, p machines.Pool, t *Taking) (*backup.Record, []error) {
 	looking, cancel := context.WithTimeout(ctx, machines.LookLimit)
-	givers, problems := t.givers(looking, p)
+	sources, problems := t.sources(looking, p)
 
 	facts := backup.Facts{KubernetesVersion: t.handle.KubernetesVersion.ValueString()}
 	if version, err := t.API.Version(looking); err == nil {
@@ -167,7 +167,7 @@ func (r *EtcdBackupResource) fromMembers(ctx context.Context, p machines.Pool, t
 
 	cancel()
 
-	for _, g := range givers {
+	for _, g := range sources {
 		facts.Member, facts.TalosVersion = g.Name, g.TalosVersion
 
 		record, blame, err := t.From(ctx, g, facts)
@@ -187,7 +187,7 @@ func (r *EtcdBackupResource) fromMembers(ctx context.Context, p machines.Pool, t
 
 // From takes the snapshot from one member. blame is whether the member is the reason for an
 // error, so that another one may do better.
-func (t *Taking) From(ctx context.Context, g Giver, facts backup.Facts) (record backup.Record, blame bool, err error) {
+func (t *Taking) From(ctx context.Context, g Source, facts backup.Facts) (record backup.Record, blame bool, err error) {
 	request := backup.Request{At: time.Now(), Facts: facts, Sealing: t.sealing}
 
 	if t.Secrets {
@@ -199,7 +199,7 @@ func (t *Taking) From(ctx context.Context, g Giver, facts backup.Facts) (record 
 	machine := t.machine.Machine(cluster.Machine{Name: g.Address, Role: cluster.ControlPlane, Address: g.Address})
 
 	request.Source = func(ctx context.Context, to io.Writer) error {
-		w := &witness{Writer: to}
+		w := &writeProbe{Writer: to}
 		err := machine.EtcdSnapshot(ctx, w)
 		blame = err != nil && w.err == nil && ctx.Err() == nil
 
@@ -227,14 +227,14 @@ func vanished(err error) bool {
 	return errors.Is(err, store.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
-// witness remembers whether writing failed, which is not the fault of whoever was read.
-type witness struct {
+// writeProbe remembers whether writing failed, which is not the fault of whoever was read.
+type writeProbe struct {
 	io.Writer
 
 	err error
 }
 
-func (w *witness) Write(data []byte) (int, error) {
+func (w *writeProbe) Write(data []byte) (int, error) {
 	n, err := w.Writer.Write(data)
 	if err != nil {
 		w.err = err
@@ -287,7 +287,7 @@ func (r *EtcdBackupResource) takesNow(ctx context.Context, plan, state, given Et
 	// The plan may have looked at the store. Here it may take its time: a folder reads the whole file for it.
 	from := given.place()
 
-	status, err := r.look(ctx, state, from)
+	status, err := r.observe(ctx, state, from)
 	if err != nil {
 		return false, diag.Diagnostics{notTaken(ctx, from, err)}
 	}
@@ -332,7 +332,7 @@ func (r *EtcdBackupResource) keep(ctx context.Context, plan *EtcdBackupModel, st
 
 // notTaken is the error of a snapshot that was not taken.
 func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic {
-	cause, next := to.Trouble(err)
+	cause, next := to.Diagnosis(err)
 
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -360,7 +360,7 @@ func notWell(problems []error) diag.Diagnostic {
 
 // notRetained warns of a retention that could not be carried out after a snapshot was taken.
 func notRetained(at storepkg.Place, err error) diag.Diagnostic {
-	cause, next := at.Trouble(err)
+	cause, next := at.Diagnosis(err)
 
 	return tf.NotReady("Old backups were not removed", tf.Report{
 		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
@@ -370,7 +370,7 @@ func notRetained(at storepkg.Place, err error) diag.Diagnostic {
 
 // unretained is the error of a changed retention that could not be carried out.
 func unretained(at storepkg.Place, err error) diag.Diagnostic {
-	cause, next := at.Trouble(err)
+	cause, next := at.Diagnosis(err)
 
 	return tf.Unable("change", "backup of etcd", tf.Report{
 		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,

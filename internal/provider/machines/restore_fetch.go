@@ -127,7 +127,7 @@ func (r restoration) Trouble(err error) (cause, remedy string) {
 	from := storepkg.PlaceOf(r.S3, r.File)
 
 	if from.Bucket.Bucket != "" {
-		lines, remedy := from.Trouble(err)
+		lines, remedy := from.Diagnosis(err)
 
 		return strings.Join(lines, "; "), remedy
 	}

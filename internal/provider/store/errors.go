@@ -14,11 +14,11 @@ import (
 // ErrNoRegion is a bucket of AWS in a region that nobody names.
 var ErrNoRegion = errors.New("there is no region: s3 has none, and neither have the environment and the profile")
 
-// Trouble is what a store could not do, for people: the causes, a line for each, and what to do,
+// Diagnosis is what a store could not do, for people: the causes, a line for each, and what to do,
 // which is empty where the store says nothing of it.
-func (p Place) Trouble(err error) (cause []string, next string) {
+func (p Place) Diagnosis(err error) (cause []string, next string) {
 	if p.Bucket.Bucket == "" {
-		return p.folderTrouble(err)
+		return p.folderDiagnosis(err)
 	}
 
 	var api smithy.APIError
@@ -73,7 +73,7 @@ func withoutTrace(err error) string {
 	return text
 }
 
-func (p Place) folderTrouble(err error) (cause []string, next string) {
+func (p Place) folderDiagnosis(err error) (cause []string, next string) {
 	cause = strings.Split(err.Error(), "\n")
 	info, unseen := os.Stat(p.Folder)
 
