@@ -22,7 +22,7 @@ func Each(t *testing.T, f func(t *testing.T, cli CLI)) {
 	}
 }
 
-// All returns the CLIs of this machine: tofu when it was built, terraform when it is on the PATH. It skips the test without TF_ACC, and
+// All returns the CLIs of this machine: tofu when it was built, terraform when it is on the PATH or was built. It skips the test without TF_ACC, and
 // when there is no CLI at all; with TALOSOP_REQUIRE_ASSETS a missing tofu fails it.
 func All(tb testing.TB) []CLI {
 	tb.Helper()
@@ -36,7 +36,12 @@ func All(tb testing.TB) []CLI {
 		clis = append(clis, CLI{Name: "tofu", Path: path})
 	}
 
-	if path, err := exec.LookPath("terraform"); err == nil {
+	path, err := exec.LookPath("terraform")
+	if err != nil {
+		path = find("terraform")
+	}
+
+	if path != "" {
 		clis = append(clis, CLI{Name: "terraform", Path: path})
 	}
 

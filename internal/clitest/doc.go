@@ -21,6 +21,6 @@
 //	result := apply.Wait()
 //
 // The tests of this kind run when TF_ACC is set, like all acceptance tests. Programs are looked up in the folder that
-// TALOSOP_TEST_ASSETS names (tools/testbed/build fills it) and terraform on the PATH. A test whose program is missing skips, or fails
+// TALOSOP_TEST_ASSETS names (tools/testbed/build fills it), terraform on the PATH before. A test whose program is missing skips, or fails
 // when TALOSOP_REQUIRE_ASSETS is set, so that CI cannot pass by running nothing.
 package clitest

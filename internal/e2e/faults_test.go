@@ -37,11 +37,11 @@ func standIn(t *testing.T, controlPlanes, workers int) (site, *sim.Simulator) {
 	}, simulator
 }
 
-// everyCall is the setting with which nothing is left out (make testeverycall).
+// everyCall is the setting with which nothing is left out (make test-all).
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
 // TestAccCreateAndDestroy_killedAtEveryChange kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every such
-// call of a create and of a destroy, before the machine carries it out or after, in turn (both in make testeverycall). Applying again
+// call of a create and of a destroy, before the machine carries it out or after, in turn (both in make test-all). Applying again
 // ends in the same cluster, with one etcd and an empty plan; destroying again ends with blank machines.
 func TestAccCreateAndDestroy_killedAtEveryChange(t *testing.T) {
 	const changes = 4 // three configurations and a bootstrap; the destroy has three resets

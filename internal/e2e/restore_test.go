@@ -189,7 +189,7 @@ resource "talosop_control_plane" "this" {
 
 // TestAccRestore_killed kills the provider process with SIGKILL when the n-th call that changes a machine arrives while a cluster is restored
 // whose control planes were all wiped: before the machine has the snapshot and after it began with it every day, at every call and both
-// before and after it in make testeverycall. Applying again ends with one etcd that began with the snapshot.
+// before and after it in make test-all. Applying again ends with one etcd that began with the snapshot.
 func TestAccRestore_killed(t *testing.T) {
 	const (
 		first = 3 // of three configurations, an upload and a bootstrap

@@ -180,7 +180,7 @@ func guard(simulator *sim.Simulator) (violations func() []string) {
 
 // TestAccChanges_killed kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every kind of
 // change: at the first call before the machine carries it out, and at the last one after (at all of them in both ways in make
-// testeverycall), under one CLI after the other. Applying again ends where an undisturbed apply does, and no machine is rebooted more
+// test-all), under one CLI after the other. Applying again ends where an undisturbed apply does, and no machine is rebooted more
 // often than the change asks for.
 func TestAccChanges_killed(t *testing.T) {
 	clis := clitest.All(t)

@@ -75,7 +75,7 @@ func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
 }
 
 // everyCall is the setting with which every point of every change goes wrong in every way
-// (make testeverycall): that takes an hour.
+// (make test-all): that takes an hour.
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
 // some are points of all of them, at most so many, with one of each method among them; all with everyCall.

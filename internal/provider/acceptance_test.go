@@ -24,7 +24,7 @@ import (
 // Acceptance tests run the provider in this process under a real CLI, against
 // simulated machines.
 
-// everyCall is the setting with which tests that take one CLI of this machine take every one (make testeverycall).
+// everyCall is the setting with which tests that take one CLI of this machine take every one (make test-all).
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
 // inOneCLI runs a test under one CLI, for what is the provider's alone: always the same one for a test, and half of the tests under each.

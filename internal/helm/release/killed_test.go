@@ -21,7 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// everyCall takes every call where other runs take some (make testeverycall).
+// everyCall takes every call where other runs take some (make test-all).
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
 // stride is how far apart the changing calls are at which an everyday run kills.
