@@ -75,9 +75,9 @@ func digested[M any, P machinespkg.Model[M]](t *testing.T, r resource.Resource, 
 		t.Fatal(diags)
 	}
 
-	files, diags := p.RenderForPlan()
-	if diags.HasError() {
-		t.Fatal(diags)
+	files, found := p.RenderForPlan()
+	if found.HasError() {
+		t.Fatal(found)
 	}
 
 	for name, digest := range files.Digests {

@@ -1,10 +1,11 @@
 package provider
 
 import (
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // What a refresh records of a host cluster is what a plan reads, whatever other drift is beside it.

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // What another resource of the same apply may bring is no error of the plan, and one of the apply when it does not come.

@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -67,7 +69,10 @@ func (p *talosopProvider) ValidateConfig(ctx context.Context, req provider.Valid
 	}
 
 	if !config.Host.IsNull() && !config.Host.IsUnknown() {
-		machines.ValidateConnection(path.Root("host"), tf.Fields{Reader: &tf.Reader{}, Attributes: config.Host}, &resp.Diagnostics)
+		var found finding.List
+
+		machines.ValidateConnection(finding.Root("host"), tf.Fields{Reader: &tf.Reader{}, Attributes: config.Host}, &found)
+		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 	}
 }
 

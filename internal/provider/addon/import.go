@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -288,7 +289,7 @@ func whole(value any) any {
 // of it: it renders to the same objects.
 func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from machines.ReleaseKeeper, have release.Observation) diag.Diagnostics {
 	doubt := func(reason string) diag.Diagnostics {
-		return diag.Diagnostics{tf.NotReady(fmt.Sprintf("The chart of addon %s is taken on trust", m.Release()), tf.Report{
+		return diag.Diagnostics{tf.Warn(fmt.Sprintf("The chart of addon %s is taken on trust", m.Release()), finding.Report{
 			Attempted: fmt.Sprintf("compare chart %s with what is installed", m.chartText()), Cause: strings.Split(reason, "\n"),
 			Now:  []string{"the release is imported; chart_digest is null"},
 			Next: "As long as the configuration names the installed version, nothing follows from that. The next upgrade takes the chart as it is then.",
@@ -329,7 +330,7 @@ func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from ma
 const importAgain = "Correct the cause and import again."
 
 func addonNotImported(attempted string, err error, next string) diag.Diagnostic {
-	return tf.Unable("import", addonObject, tf.Report{
+	return tf.Unable("import", addonObject, finding.Report{
 		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and nothing was changed"},
 		Next: next,
 	})

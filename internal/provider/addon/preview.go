@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -91,7 +92,7 @@ func (p *preview) diagnose(ctx context.Context, from *machines.ProviderData) dia
 	case err != nil:
 		diags.Append(p.refused(err))
 	case len(changes) > 0:
-		diags.Append(tf.Announced(fmt.Sprintf("Addon %s: %s", p.Spec.Name, countOf(changes)), p.detail(changes)))
+		diags.Append(tf.Warn(fmt.Sprintf("Addon %s: %s", p.Spec.Name, countOf(changes)), p.detail(changes)))
 	}
 
 	return diags
@@ -207,7 +208,7 @@ func (p *preview) observe(ctx context.Context, cluster machines.ReleaseKeeper, f
 
 // exists warns of a release that the create is refused for.
 func (p *preview) exists(err error) diag.Diagnostic {
-	return tf.NotReady(fmt.Sprintf("Addon %s exists already", p.Spec.Name), tf.Report{
+	return tf.Warn(fmt.Sprintf("Addon %s exists already", p.Spec.Name), finding.Report{
 		Cause: CauseLines(p.Spec.Secrets.Redact(err.Error())),
 		Next:  "The apply fails unless the release goes before, as that of a resource that is replaced does. " + nextAfter(err),
 	}.String())
@@ -215,7 +216,7 @@ func (p *preview) exists(err error) diag.Diagnostic {
 
 // takenOver warns of a release that the create finds to be just what it would make.
 func (p *preview) takenOver() diag.Diagnostic {
-	return tf.NotReady(fmt.Sprintf("Addon %s is taken over", p.Spec.Name), tf.Report{
+	return tf.Warn(fmt.Sprintf("Addon %s is taken over", p.Spec.Name), finding.Report{
 		Cause: []string{"a release of this name exists that talosop made of the same inputs, as an apply does that is killed before it stores its state"},
 		Now:   []string{"unless it goes before, as that of a resource that is replaced does, the apply takes it over as it is and changes nothing in the cluster"},
 		Next:  "If another resource or another state manages it, remove this one: destroying one of them removes the release for both.",
@@ -247,7 +248,7 @@ func (p *preview) ask(ctx context.Context, cluster machines.ReleaseKeeper) ([]di
 
 // unasked is a cluster that could not be asked.
 func (p *preview) unasked() diag.Diagnostic {
-	return tf.NotReady(fmt.Sprintf("The cluster of addon %s could not be asked", p.Spec.Name), tf.Report{
+	return tf.Warn(fmt.Sprintf("The cluster of addon %s could not be asked", p.Spec.Name), finding.Report{
 		Cause: CauseLines(p.Spec.Secrets.Redact(p.Trouble.Error())), Now: []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
 	}.String())
 }
@@ -310,11 +311,11 @@ func (p *preview) refused(err error) diag.Diagnostic {
 		return tf.Invalid(path.Root("patches"), "patches", "found patches that do not fit what "+chart+" renders: "+text,
 			"allowed are patches of objects that there are", "correct the patch or its target")
 	case errors.Is(err, release.ErrOwned):
-		return tf.NotReady(fmt.Sprintf("Objects of addon %s belong to somebody else", p.Spec.Name), tf.Report{
+		return tf.Warn(fmt.Sprintf("Objects of addon %s belong to somebody else", p.Spec.Name), finding.Report{
 			Cause: CauseLines(text), Next: "The apply fails as long as they do. " + nextAfter(err),
 		}.String())
 	default:
-		return tf.NotReady(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), tf.Report{
+		return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
 			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.Spec.Name),
 			Cause:     CauseLines(p.Spec.Secrets.Redact(err.Error())), Next: "The apply tries again, and fails when the cause is still there.",
 		}.String())
@@ -324,7 +325,7 @@ func (p *preview) refused(err error) diag.Diagnostic {
 // forecast is a chart that the apply will not get, or that could not be asked for now.
 func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
 	at, next := p.place(m)
-	what := tf.Report{
+	what := finding.Report{
 		Attempted: fmt.Sprintf("find chart %s of addon %s", m.chartText(), m.Release()), Cause: CauseLines(p.cause.Error()),
 		Now: []string{"nothing was changed"}, Next: next,
 	}
@@ -335,7 +336,7 @@ func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
 
 	what.Next = "The apply tries again. " + next
 
-	return tf.NotReady(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), what.String())
+	return tf.Warn(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), what.String())
 }
 
 // countOf is such as "2 objects added, 1 changed, 1 removed".
@@ -358,7 +359,7 @@ func countOf(changes []diff.Change) string {
 
 		noun := ""
 		if len(parts) == 0 {
-			noun = tf.Verb(make([]string, n), " object", " objects")
+			noun = finding.Verb(make([]string, n), " object", " objects")
 		}
 
 		parts = append(parts, fmt.Sprintf("%d%s %s", n, noun, kind.Text))

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -37,7 +38,7 @@ func (m addonModel) chartText() string {
 
 // addonNotBegun is an apply that could not even begin.
 func addonNotBegun(m addonModel, err error) diag.Diagnostic {
-	return tf.Unable("apply", addonObject, tf.Report{
+	return tf.Unable("apply", addonObject, finding.Report{
 		Attempted: "prepare work on release " + m.Release().String(), Cause: CauseLines(err.Error()),
 		Now: []string{"nothing was changed"}, Next: "Correct the cause and apply again.",
 	})
@@ -45,7 +46,7 @@ func addonNotBegun(m addonModel, err error) diag.Diagnostic {
 
 // addonTwice is a release that two resources want.
 func addonTwice(m addonModel) diag.Diagnostic {
-	return tf.UnableAt(path.Root("name"), "create", addonObject, tf.Report{
+	return tf.UnableAt(path.Root("name"), "create", addonObject, finding.Report{
 		Attempted: "install release " + m.Release().String(),
 		Cause:     []string{"another talosop_addon of this configuration has made the release of this name in this cluster"},
 		Now:       []string{"the release is as the other resource made it"},
@@ -55,7 +56,7 @@ func addonTwice(m addonModel) diag.Diagnostic {
 
 // addonReplanned is a chart that is not the one of the plan.
 func addonReplanned(m addonModel, chart *release.Package) diag.Diagnostic {
-	return tf.UnableAt(path.Root("version"), "upgrade", addonObject, tf.Report{
+	return tf.UnableAt(path.Root("version"), "upgrade", addonObject, finding.Report{
 		Attempted: "fetch chart " + m.chartText() + " for release " + m.Release().String(),
 		Cause:     []string{fmt.Sprintf("it is %s %s by now, and was %s %s", chart.Name, chart.Version, m.ChartName.ValueString(), m.ChartVersion.ValueString())},
 		Now:       []string{"nothing was changed"}, Next: "Plan again with the version that is there.",
@@ -91,8 +92,8 @@ func addonReached(r *addonRun, verb string, outcome release.Outcome, err error) 
 	return tf.Incomplete(fmt.Sprintf("%s %s", addonObject, r.Spec.Name), what)
 }
 
-func addonReport(verb string, r *addonRun, outcome release.Outcome, err error) tf.Report {
-	what := tf.Report{
+func addonReport(verb string, r *addonRun, outcome release.Outcome, err error) finding.Report {
+	what := finding.Report{
 		Attempted: fmt.Sprintf("%s release %s with chart %s %s", verb, r.Spec.Name, r.chart.Name, r.chart.Version),
 		Cause:     CauseLines(addonCause(err)), Next: nextAfter(err),
 	}
@@ -197,7 +198,7 @@ func attributeOfFailure(err error) (at path.Path, known bool) {
 
 // addonKept is a destroy of a release that its replacement has taken over before.
 func addonKept(m addonModel) diag.Diagnostic {
-	return tf.NotReady(fmt.Sprintf("Addon %s stays installed", m.Release()), tf.Report{
+	return tf.Warn(fmt.Sprintf("Addon %s stays installed", m.Release()), finding.Report{
 		Attempted: "uninstall release " + m.Release().String(),
 		Cause:     []string{"another talosop_addon, such as a replacement with create_before_destroy, took the release over in this run"},
 		Now:       []string{"the release is as it was, and belongs to the other resource alone"},
@@ -207,7 +208,7 @@ func addonKept(m addonModel) diag.Diagnostic {
 
 // addonForgotten is a destroy that the cluster took no part in.
 func addonForgotten(m addonModel, err error) diag.Diagnostic {
-	return tf.NotReady(fmt.Sprintf("Addon %s was forgotten", m.Release()), tf.Report{
+	return tf.Warn(fmt.Sprintf("Addon %s was forgotten", m.Release()), finding.Report{
 		Attempted: "uninstall release " + m.Release().String(), Cause: CauseLines(err.Error()),
 		Now:  []string{"the resource is out of state, because on_unreachable is \"forget\"; if the cluster still exists, the release does, too"},
 		Next: "If it comes back, uninstall it with `helm uninstall " + m.Name.ValueString() + " -n " + m.Release().Namespace + "`, or import it.",
@@ -216,7 +217,7 @@ func addonForgotten(m addonModel, err error) diag.Diagnostic {
 
 // addonNotRemoved is a destroy that did not finish.
 func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
-	what := tf.Report{
+	what := finding.Report{
 		Attempted: "uninstall release " + m.Release().String(), Cause: CauseLines(addonCause(err)),
 		Next: "Correct the cause and apply again: what is gone already is left alone.",
 	}
@@ -239,7 +240,7 @@ func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
 func (p *chartProblem) diagnostic(m addonModel) diag.Diagnostic {
 	at, next := p.place(m)
 
-	return tf.UnableAt(at, "fetch", "chart", tf.Report{
+	return tf.UnableAt(at, "fetch", "chart", finding.Report{
 		Attempted: fmt.Sprintf("fetch chart %s for release %s", m.chartText(), m.Release()), Cause: CauseLines(p.cause.Error()),
 		Now: []string{"nothing was changed in the cluster"}, Next: next,
 	})

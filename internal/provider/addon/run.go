@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -105,7 +106,7 @@ func (r *addonResource) begin(ctx context.Context, plan, given addonModel) (*add
 func (m addonModel) mask(ctx context.Context) context.Context {
 	source, _ := m.source(m.Registry)
 
-	return maskTexts(ctx, tf.NonEmpty(source.Password, source.ClientKey))
+	return maskTexts(ctx, finding.NonEmpty(source.Password, source.ClientKey))
 }
 
 // maskTexts hides texts, but for those that are too short to be told from anything else.
@@ -191,13 +192,13 @@ func (r *addonRun) besides(outcome release.Outcome) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if steps := len(outcome.Done); steps > 1 {
-		diags.Append(tf.NotReady(fmt.Sprintf("Addon %s took more than one step", r.Spec.Name), tf.Report{
+		diags.Append(tf.Warn(fmt.Sprintf("Addon %s took more than one step", r.Spec.Name), finding.Report{
 			Now: r.redacted(outcome.Done), Next: "Nothing has to be done. `helm history " + r.Spec.Name.Name + " -n " + r.Spec.Namespace + "` shows the revisions.",
 		}.String()))
 	}
 
 	if len(outcome.Notices) > 0 {
-		diags.Append(tf.NotReady(fmt.Sprintf("Addon %s is deployed, with something left to look at", r.Spec.Name), tf.Report{
+		diags.Append(tf.Warn(fmt.Sprintf("Addon %s is deployed, with something left to look at", r.Spec.Name), finding.Report{
 			Cause: r.redacted(outcome.Notices), Next: "Look at what is named. The next apply that changes the addon tries again.",
 		}.String()))
 	}

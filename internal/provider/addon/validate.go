@@ -14,6 +14,7 @@ import (
 	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -85,7 +86,7 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 	}
 
 	if server, err := url.Parse(handle.Endpoint.ValueString()); known(handle.Endpoint) && (err != nil || server.Scheme != "https" || server.Host == "") {
-		diags.Append(tf.Invalid(at, "cluster.endpoint", "found "+tf.Quote(handle.Endpoint.ValueString()), "allowed is an https URL, such as "+
+		diags.Append(tf.Invalid(at, "cluster.endpoint", "found "+finding.Quote(handle.Endpoint.ValueString()), "allowed is an https URL, such as "+
 			"https://10.0.0.10:6443", "give the URL of the Kubernetes API"))
 	}
 
@@ -132,12 +133,12 @@ func (m addonModel) validateNames() diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if name := m.Name.ValueString(); known(m.Name) && (!releaseName.MatchString(name) || len(name) > longestRelease) {
-		diags.Append(tf.Invalid(frameworkpath.Root("name"), "name", "found "+tf.Quote(name),
+		diags.Append(tf.Invalid(frameworkpath.Root("name"), "name", "found "+finding.Quote(name),
 			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits, hyphens and dots, with a letter or a digit at the ends", longestRelease), "choose such a name"))
 	}
 
 	if namespace := m.Namespace.ValueString(); known(m.Namespace) && (!tf.Label.MatchString(namespace) || len(namespace) > 63) {
-		diags.Append(tf.Invalid(frameworkpath.Root("namespace"), "namespace", "found "+tf.Quote(namespace),
+		diags.Append(tf.Invalid(frameworkpath.Root("namespace"), "namespace", "found "+finding.Quote(namespace),
 			"allowed are 1 to 63 lower-case letters, digits and hyphens, and no hyphen at the ends", "choose such a name"))
 	}
 
@@ -157,17 +158,17 @@ func (m addonModel) validateChart() diag.Diagnostics {
 	case strings.TrimSpace(chart) == "":
 		return diag.Diagnostics{tf.Invalid(at, "chart", "found an empty one", "allowed is the name of a chart, an oci:// reference, a URL or a path", "name the chart")}
 	case !m.Repository.IsNull() && isURL:
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+tf.Quote(chart)+" beside repository", "allowed is the name of a chart in it, or a URL without repository",
+		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+finding.Quote(chart)+" beside repository", "allowed is the name of a chart in it, or a URL without repository",
 			"remove repository, or the URL from chart")}
 	case !m.Repository.IsNull() && pathChart(chart):
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found the path "+tf.Quote(chart)+" beside repository", "allowed is the name of a chart in it, or a path without "+
+		return diag.Diagnostics{tf.Invalid(at, "chart", "found the path "+finding.Quote(chart)+" beside repository", "allowed is the name of a chart in it, or a path without "+
 			"repository", "remove repository to take the chart from the path")}
 	case !m.Repository.IsNull():
 		return m.validateURL(frameworkpath.Root("repository"), "repository", repository)
 	case isURL:
 		return m.validateURL(at, "chart", chart)
 	case !pathChart(chart):
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+tf.Quote(chart)+" without repository", "allowed is a name with repository, an oci:// reference, an https:// "+
+		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+finding.Quote(chart)+" without repository", "allowed is a name with repository, an oci:// reference, an https:// "+
 			"URL, or a path that begins with ./, ../ or /", "give the repository; or, for a folder, write ./"+chart)}
 	default:
 		return nil
@@ -179,14 +180,14 @@ func (m addonModel) validateURL(at frameworkpath.Path, what, text string) diag.D
 
 	switch {
 	case err != nil || parsed.Host == "" || !slices.Contains([]string{"https", "http", "oci"}, parsed.Scheme):
-		return diag.Diagnostics{tf.Invalid(at, what, "found "+tf.Quote(text), "allowed is a URL that begins with https:// or oci://", "copy it from the page of the chart")}
+		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text), "allowed is a URL that begins with https:// or oci://", "copy it from the page of the chart")}
 	case parsed.User != nil:
 		return diag.Diagnostics{tf.Invalid(at, what, "found a URL with credentials in it", "allowed is one without, because URLs are shown and stored",
 			"give them as registry.username and registry.password")}
 	case parsed.Scheme == "http":
-		return diag.Diagnostics{tf.Doubtful(at, m.called(what), "found "+tf.Quote(text), "Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
+		return diag.Diagnostics{tf.Doubtful(at, m.called(what), "found "+finding.Quote(text), "Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
 	case parsed.Scheme == "oci" && strings.Contains(path.Base(parsed.Path), ":"):
-		return diag.Diagnostics{tf.Invalid(at, what, "found "+tf.Quote(text)+" with a tag", "allowed is a reference without one", "give the tag as version")}
+		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text)+" with a tag", "allowed is a reference without one", "give the tag as version")}
 	default:
 		return nil
 	}
@@ -204,23 +205,23 @@ func (m addonModel) validateVersion() diag.Diagnostics {
 			return nil
 		}
 
-		return diag.Diagnostics{tf.Doubtful(at, m.called("version"), "found "+tf.Quote(m.Version.ValueString())+" for a chart on this computer",
+		return diag.Diagnostics{tf.Doubtful(at, m.called("version"), "found "+finding.Quote(m.Version.ValueString())+" for a chart on this computer",
 			"A chart on this computer has one version, and this one counts for nothing", "Remove version")}
 	}
 
 	if m.Version.IsNull() {
-		return diag.Diagnostics{tf.Doubtful(frameworkpath.Root("chart"), m.called("version"), "found none for chart "+tf.Quote(m.chartText()),
+		return diag.Diagnostics{tf.Doubtful(frameworkpath.Root("chart"), m.called("version"), "found none for chart "+finding.Quote(m.chartText()),
 			"Every plan takes the newest version that there is, so that an addon may be upgraded when nobody meant to", "Pin a version")}
 	}
 
 	if _, err := semver.NewConstraint(m.Version.ValueString()); err != nil {
-		return diag.Diagnostics{tf.Invalid(at, "version", "found "+tf.Quote(m.Version.ValueString()), "allowed is a version such as 1.18.2, or a range such as ~1.18 or "+
+		return diag.Diagnostics{tf.Invalid(at, "version", "found "+finding.Quote(m.Version.ValueString()), "allowed is a version such as 1.18.2, or a range such as ~1.18 or "+
 			">= 1.2, < 2", "write it as the repository lists it")}
 	}
 
 	if m.Devel.ValueBool() {
 		if _, err := semver.NewVersion(m.Version.ValueString()); err == nil {
-			return diag.Diagnostics{tf.Doubtful(frameworkpath.Root("devel"), m.called("devel"), "found it with the exact version "+tf.Quote(m.Version.ValueString()),
+			return diag.Diagnostics{tf.Doubtful(frameworkpath.Root("devel"), m.called("devel"), "found it with the exact version "+finding.Quote(m.Version.ValueString()),
 				"An exact version is what it is, and devel counts for nothing", "Remove devel")}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -70,7 +71,7 @@ func longerThan(name string, v tf.Duration, least time.Duration) diag.Diagnostic
 		return nil // its type speaks of what is no duration
 	}
 
-	return diag.Diagnostics{tf.Invalid(frameworkpath.Root(name), name, "found "+tf.Quote(v.ValueString()), fmt.Sprintf("allowed is %s or more", least), "write such as 10m")}
+	return diag.Diagnostics{tf.Invalid(frameworkpath.Root(name), name, "found "+finding.Quote(v.ValueString()), fmt.Sprintf("allowed is %s or more", least), "write such as 10m")}
 }
 
 func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
@@ -81,7 +82,7 @@ func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
 
 		for name, v := range map[string]types.String{"kind": ignored.Kind, "name": ignored.Name, "namespace": ignored.Namespace} {
 			if _, err := path.Match(v.ValueString(), ""); err != nil {
-				diags.Append(tf.Invalid(at, "ignore_drift", fmt.Sprintf("found %s %s in ignore_drift[%d]", name, tf.Quote(v.ValueString()), i), "allowed is a name, or a pattern such as web-*", "close the bracket"))
+				diags.Append(tf.Invalid(at, "ignore_drift", fmt.Sprintf("found %s %s in ignore_drift[%d]", name, finding.Quote(v.ValueString()), i), "allowed is a name, or a pattern such as web-*", "close the bracket"))
 			}
 		}
 
@@ -143,7 +144,7 @@ func mistakeIn(err error) string {
 		text = fmt.Sprintf(", line %d", mistake.Line)
 	}
 
-	return text + tf.Prefixed(", ", mistake.Name) + ": " + mistake.Reason
+	return text + finding.Prefixed(", ", mistake.Name) + ": " + mistake.Reason
 }
 
 func (m addonModel) validateDocuments(name string, list types.List, given func(string) values.Given) diag.Diagnostics {
@@ -174,7 +175,7 @@ func (m addonModel) validateSettings(ctx context.Context, name string, list type
 		at, one := frameworkpath.Root(name).AtListIndex(i), fmt.Sprintf("%s[%d]", name, i)
 
 		if known(s.Type) && !slices.Contains(settingTypes, s.Type.ValueString()) {
-			diags.Append(tf.Invalid(at, name, fmt.Sprintf("found type %s in %s", tf.Quote(s.Type.ValueString()), one),
+			diags.Append(tf.Invalid(at, name, fmt.Sprintf("found type %s in %s", finding.Quote(s.Type.ValueString()), one),
 				"allowed are "+strings.Join(settingTypes, ", "), "leave it out for auto, which reads numbers as numbers"))
 
 			continue

@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -103,7 +104,7 @@ func (r *etcdBackupScheduleResource) ImportState(ctx context.Context, req resour
 }
 
 func notImported(attempted string, err error) diag.Diagnostic {
-	return tf.Unable("import", scheduleObject, tf.Report{
+	return tf.Unable("import", scheduleObject, finding.Report{
 		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported"},
 		Next: "Give a JSON object such as " + importOfSchedule + ", with namespace where it is not " + defaultScheduleNamespace + ".",
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -52,9 +53,9 @@ func (r *etcdBackupScheduleResource) ModifyPlan(ctx context.Context, req resourc
 	}
 
 	if len(expired) > 0 && !plan.Retain.IsNull() {
-		resp.Diagnostics.Append(tf.Announced("Snapshots will be deleted",
+		resp.Diagnostics.Append(tf.Warn("Snapshots will be deleted",
 			fmt.Sprintf("retain of schedule %q lets %d of %d go from %s, the oldest first: %s.",
-				state.Name.ValueString(), len(expired), state.Kept.ValueInt64(), plan.where(), tf.Describe(expired))))
+				state.Name.ValueString(), len(expired), state.Kept.ValueInt64(), plan.where(), finding.Describe(expired))))
 	}
 
 	plan.scheduleSeenModel = unseenSchedule()

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
@@ -154,7 +155,7 @@ func (r *etcdBackupScheduleResource) settle(
 
 	if wish := plan.RunNow; !wish.IsNull() && !wish.Equal(ran) {
 		if err := s.runNow(ctx, wish.ValueString()); err != nil {
-			diags.Append(tf.Unable("run", scheduleObject, tf.Report{
+			diags.Append(tf.Unable("run", scheduleObject, finding.Report{
 				Attempted: fmt.Sprintf("take a snapshot of cluster %q now, as run_now wants", s.Spec.Cluster), Cause: strings.Split(err.Error(), "\n"),
 				Now:  []string{"the schedule itself is as configured"},
 				Next: "Correct the cause and apply again: the run is tried anew.",
@@ -168,7 +169,7 @@ func (r *etcdBackupScheduleResource) settle(
 
 	seen, err := s.observe(ctx)
 	if plan.Fill(s.Spec, seen); err != nil {
-		diags.Append(tf.NotReady("Unable to observe etcd backup schedule", tf.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
+		diags.Append(tf.Warn("Unable to observe etcd backup schedule", finding.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
 	}
 
 	plan.Drift, plan.Expired = tf.TextList(nil), tf.TextList(nil)
@@ -209,7 +210,7 @@ func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.Read
 	}
 
 	if err != nil {
-		resp.Diagnostics.Append(tf.NotReady("Unable to observe etcd backup schedule", tf.Report{
+		resp.Diagnostics.Append(tf.Warn("Unable to observe etcd backup schedule", finding.Report{
 			Attempted: fmt.Sprintf("observe %s", s), Cause: strings.Split(err.Error(), "\n"),
 			Now:  []string{"the schedule is taken to be as it was last seen"},
 			Next: "Nothing follows from that for the plan.",
@@ -229,13 +230,13 @@ func (s *Scheduler) warn(seen scheduleSeen) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if seen.refused != "" {
-		diags.Append(tf.NotReady("Talos denies access to an etcd backup schedule", tf.Report{
+		diags.Append(tf.Warn("Talos denies access to an etcd backup schedule", finding.Report{
 			Attempted: fmt.Sprintf("observe %s", s), Cause: []string{seen.refused}, Next: s.allow(),
 		}.String()))
 	}
 
 	if len(seen.drift) > 0 {
-		diags.Append(tf.NotReady("Etcd backup schedule has drifted", tf.Report{
+		diags.Append(tf.Warn("Etcd backup schedule has drifted", finding.Report{
 			Attempted: fmt.Sprintf("observe %s", s), Cause: seen.drift, Next: "The next apply puts it right.",
 		}.String()))
 	}
@@ -283,7 +284,7 @@ func (r *etcdBackupScheduleResource) Delete(ctx context.Context, req resource.De
 		resp.Diagnostics.Append(ScheduleFailed("delete", s, err,
 			"Apply again. When the cluster is gone for good, take the resource out of state (`terraform state rm`): nothing else is left of it."))
 	case len(stays) > 0:
-		resp.Diagnostics.Append(tf.NotReady("Namespace of an etcd backup schedule is kept", tf.Report{
+		resp.Diagnostics.Append(tf.Warn("Namespace of an etcd backup schedule is kept", finding.Report{
 			Attempted: "remove the namespace " + s.Spec.Namespace + ", which was made for schedules", Cause: stays,
 			Now: []string{"the schedule itself is removed"}, Next: "The last schedule in it takes it along once it holds nothing else.",
 		}.String()))
@@ -305,7 +306,7 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 
 	c, err := r.ClientsOf(ctx, p, machines.RecordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
-		return nil, nil, append(diags, tf.Unable("reach", "cluster", tf.Report{Cause: []string{err.Error()}}))
+		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	return &Scheduler{API: c.API, Spec: spec, Timeout: talosTimeout, gracePeriod: talosGracePeriod, Pause: cmp.Or(r.Interval, schedulePause)}, c.Close, diags
@@ -313,7 +314,7 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 
 // ScheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.
 func ScheduleFailed(verb string, s *Scheduler, err error, next string) diag.Diagnostic {
-	what := tf.Report{Attempted: verb + " " + s.String(), Cause: strings.Split(err.Error(), "\n"), Next: next}
+	what := finding.Report{Attempted: verb + " " + s.String(), Cause: strings.Split(err.Error(), "\n"), Next: next}
 
 	if errors.Is(err, ErrTalosAccess) {
 		what.Next = s.allow() + "\nThen apply again."

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -69,7 +70,7 @@ func notCounted(s schedule.Spec, m etcdBackupScheduleModel, err error) diag.Diag
 	from := storepkg.PlaceOf(m.S3, types.ObjectNull(nil))
 	cause, next := from.Diagnosis(err)
 
-	return tf.NotReady("Unable to list snapshots of a schedule", tf.Report{
+	return tf.Warn("Unable to list snapshots of a schedule", finding.Report{
 		Attempted: fmt.Sprintf("list in %s the snapshots of schedule %q that retain lets go", from, s.Name),
 		Cause:     cause, Now: []string{"no snapshot is deleted"},
 		Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list and delete there; or remove retain, " +
@@ -111,8 +112,8 @@ func (r *etcdBackupScheduleResource) thinOut(ctx context.Context, s schedule.Spe
 	plan.Kept = types.Int64Value(int64(left))
 
 	if err != nil {
-		return diag.Diagnostics{tf.NotReady("Unable to delete expired snapshots", tf.Report{
-			Attempted: fmt.Sprintf("delete %s", tf.Describe(expired)), Cause: strings.Split(err.Error(), "\n"),
+		return diag.Diagnostics{tf.Warn("Unable to delete expired snapshots", finding.Report{
+			Attempted: fmt.Sprintf("delete %s", finding.Describe(expired)), Cause: strings.Split(err.Error(), "\n"),
 			Next: "The next plan shows those that are left in `expired`.",
 		}.String())}
 	}

@@ -14,6 +14,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -60,7 +61,7 @@ func (m etcdBackupScheduleModel) validateNames(ctx context.Context) diag.Diagnos
 			continue
 		}
 
-		diags.Append(tf.Invalid(path.Root(name.attribute), name.attribute, "found "+tf.Quote(text),
+		diags.Append(tf.Invalid(path.Root(name.attribute), name.attribute, "found "+finding.Quote(text),
 			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits and hyphens, and no hyphen at the ends", name.longest), "choose such a name"))
 	}
 
@@ -72,7 +73,7 @@ func (m etcdBackupScheduleModel) validateNames(ctx context.Context) diag.Diagnos
 
 	// It is a folder of the bucket, and part of the name of a file in the pod.
 	if name := handle.Name.ValueString(); !handle.Name.IsUnknown() && (strings.Contains(name, "/") || strings.Trim(name, ".") == "") {
-		diags.Append(tf.Invalid(at.AtName("name"), "name", "found "+tf.Quote(name), "allowed is a name without slashes: it is a folder in the bucket",
+		diags.Append(tf.Invalid(at.AtName("name"), "name", "found "+finding.Quote(name), "allowed is a name without slashes: it is a folder in the bucket",
 			"use the name that the cluster has"))
 	}
 
@@ -90,7 +91,7 @@ func (m etcdBackupScheduleModel) validateTimes() diag.Diagnostics {
 
 	if text := m.TimeZone.ValueString(); !m.TimeZone.IsNull() && !m.TimeZone.IsUnknown() {
 		if err := schedule.CheckTimeZone(text); err != nil {
-			diags.Append(tf.Invalid(path.Root("time_zone"), "time_zone", "found "+tf.Quote(text), "allowed is a name of the IANA database, such as Europe/Berlin "+
+			diags.Append(tf.Invalid(path.Root("time_zone"), "time_zone", "found "+finding.Quote(text), "allowed is a name of the IANA database, such as Europe/Berlin "+
 				"or Etc/UTC",
 				"leave it out for that of the kube-controller-manager, as a rule UTC"))
 		}
@@ -113,7 +114,7 @@ func atLeast(name string, v tf.Duration, least time.Duration) diag.Diagnostics {
 		return nil // its type speaks of what is no duration
 	}
 
-	return diag.Diagnostics{tf.Invalid(path.Root(name), name, "found "+tf.Quote(v.ValueString()), fmt.Sprintf("allowed are whole seconds, %s or more", least),
+	return diag.Diagnostics{tf.Invalid(path.Root(name), name, "found "+finding.Quote(v.ValueString()), fmt.Sprintf("allowed are whole seconds, %s or more", least),
 		"write such as 10m")}
 }
 
@@ -179,14 +180,14 @@ func (m etcdBackupScheduleModel) validateImage() diag.Diagnostics {
 	image, at := tf.Fields{Reader: &tf.Reader{}, Attributes: m.Image}, path.Root("image")
 
 	if text, ok := image.Value("repository"); ok && !repositories.MatchString(text) {
-		diags.Append(tf.Invalid(at.AtName("repository"), "repository", "found "+tf.Quote(text), "allowed is a registry with a repository, such as "+
+		diags.Append(tf.Invalid(at.AtName("repository"), "repository", "found "+finding.Quote(text), "allowed is a registry with a repository, such as "+
 			"registry.example.org/talos-backup",
 			"leave out what begins with https://, and give the tag as tag"))
 	}
 
 	tag, ok := image.Value("tag")
 	if ok && !tags.MatchString(tag) {
-		diags.Append(tf.Invalid(at.AtName("tag"), "tag", "found "+tf.Quote(tag), "allowed is a tag such as "+schedule.DefaultTag+", with @sha256:… behind it "+
+		diags.Append(tf.Invalid(at.AtName("tag"), "tag", "found "+finding.Quote(tag), "allowed is a tag such as "+schedule.DefaultTag+", with @sha256:… behind it "+
 			"for a digest",
 			"copy it from the registry"))
 	}
@@ -214,7 +215,7 @@ func (m etcdBackupScheduleModel) validatePod() diag.Diagnostics {
 
 		for key, text := range (&tf.Reader{}).TextMap(quantities) {
 			if _, err := apiresource.ParseQuantity(text); err != nil && text != "" {
-				diags.Append(tf.Invalid(path.Root("resources").AtName(name).AtMapKey(key), "quantity", "found "+tf.Quote(text), "allowed is a number with a unit, "+
+				diags.Append(tf.Invalid(path.Root("resources").AtName(name).AtMapKey(key), "quantity", "found "+finding.Quote(text), "allowed is a number with a unit, "+
 					"such as 64Mi or 100m",
 					"write it as Kubernetes does"))
 			}

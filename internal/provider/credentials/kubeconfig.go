@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -129,7 +130,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 
 	credentials, err := bundle.KubernetesClient(user, groups, lifetime)
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("make", "kubeconfig", tf.Report{Cause: []string{err.Error()}}))
+		resp.Diagnostics.Append(tf.Unable("make", "kubeconfig", finding.Report{Cause: []string{err.Error()}}))
 
 		return
 	}
@@ -143,7 +144,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	}
 
 	if err := config.Fill(credentials, handle, way, user); err != nil {
-		resp.Diagnostics.Append(tf.Unable("make", "kubeconfig", tf.Report{Cause: []string{err.Error()}}))
+		resp.Diagnostics.Append(tf.Unable("make", "kubeconfig", finding.Report{Cause: []string{err.Error()}}))
 
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -141,7 +142,7 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 	}
 
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("make", "talosconfig", tf.Report{Cause: []string{err.Error()}}))
+		resp.Diagnostics.Append(tf.Unable("make", "talosconfig", finding.Report{Cause: []string{err.Error()}}))
 
 		return
 	}
@@ -183,7 +184,7 @@ func lifetimeOf(ttl timetypes.GoDuration, diags *diag.Diagnostics) time.Duration
 	diags.Append(more...)
 
 	if !more.HasError() && lifetime <= 0 {
-		diags.Append(tf.Invalid(path.Root("ttl"), "ttl", "found "+tf.Quote(ttl.ValueString()), "allowed is a duration of more than nothing, such as 30m or 8h",
+		diags.Append(tf.Invalid(path.Root("ttl"), "ttl", "found "+finding.Quote(ttl.ValueString()), "allowed is a duration of more than nothing, such as 30m or 8h",
 			"give the credentials a lifetime"))
 	}
 

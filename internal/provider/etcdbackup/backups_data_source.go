@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -119,7 +120,7 @@ func unlisted(cluster string, at store.Place, err error) diag.Diagnostic {
 
 	cause, next := at.Diagnosis(err)
 
-	return tf.Unable("list", "backups of etcd", tf.Report{
+	return tf.Unable("list", "backups of etcd", finding.Report{
 		Attempted: fmt.Sprintf("list the snapshots of cluster %q in %s", cluster, at), Cause: cause, Next: cmp.Or(next, fallback),
 	})
 }
@@ -134,7 +135,7 @@ func missingFolder(at store.Place) diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Doubtful(path.Root("file").AtName("path"), "path", "found "+tf.Quote(at.Folder)+", and there is no such folder",
+	return diag.Diagnostics{tf.Doubtful(path.Root("file").AtName("path"), "path", "found "+finding.Quote(at.Folder)+", and there is no such folder",
 		"The list is empty", "Correct path, unless the first backup is yet to make the folder")}
 }
 
@@ -152,9 +153,9 @@ func unreadable(backups []judged) diag.Diagnostics {
 		return nil
 	}
 
-	if more := len(lines) - tf.MostSteps; more > 0 {
-		lines = append(lines[:tf.MostSteps], fmt.Sprintf("%d more", more))
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return diag.Diagnostics{tf.NotReady("Backups of etcd are damaged", "These snapshots are not restored, and latest passes them over:\n  - "+strings.Join(lines, "\n  - "))}
+	return diag.Diagnostics{tf.Warn("Backups of etcd are damaged", "These snapshots are not restored, and latest passes them over:\n  - "+strings.Join(lines, "\n  - "))}
 }

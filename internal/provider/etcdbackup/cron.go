@@ -13,6 +13,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -42,7 +43,7 @@ func (t timetable) after(at time.Time) time.Time { return t.Next(at.UTC()) }
 // InvalidTimetable is the error about a schedule, wherever one is given. zone says how its time
 // zone is.
 func InvalidTimetable(at path.Path, schedule string, err error, zone string) diag.Diagnostic {
-	return tf.Invalid(at, "schedule", "found "+tf.Quote(schedule)+": "+err.Error(),
+	return tf.Invalid(at, "schedule", "found "+finding.Quote(schedule)+": "+err.Error(),
 		"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week), or @hourly, @daily, @weekly, @monthly, @every 6h",
 		`write "0 3 * * *" for every night at three, `+zone)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -283,7 +284,7 @@ func (r *EtcdBackupResource) adoptBackup(ctx context.Context, m *EtcdBackupModel
 }
 
 func backupNotImported(attempted string, err error, next string) diag.Diagnostic {
-	return tf.Unable("import", "backup of etcd", tf.Report{
+	return tf.Unable("import", "backup of etcd", finding.Report{
 		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and nothing was changed"}, Next: next,
 	})
 }

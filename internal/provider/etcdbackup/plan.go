@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -213,7 +214,7 @@ func (r *EtcdBackupResource) observe(ctx context.Context, state EtcdBackupModel,
 func notLooked(state EtcdBackupModel, from storepkg.Place, err error) diag.Diagnostic {
 	cause, next := from.Diagnosis(err)
 
-	return tf.NotReady("Unable to observe etcd backup", tf.Report{
+	return tf.Warn("Unable to observe etcd backup", finding.Report{
 		Attempted: fmt.Sprintf("check whether %s holds %s", from, state.Key.ValueString()),
 		Cause:     cause,
 		Now:       []string{"the backup is taken to be there, as it was"},
@@ -227,7 +228,7 @@ func drifted(state EtcdBackupModel, from storepkg.Place, status string) diag.Dia
 		cause = "the object there has another size or checksum than the one that was stored"
 	}
 
-	return tf.NotReady("A backup is "+status, tf.Report{
+	return tf.Warn("A backup is "+status, finding.Report{
 		Attempted: fmt.Sprintf("check whether %s holds %s", from, state.Key.ValueString()),
 		Cause:     []string{cause},
 		Next:      "The next apply takes a new snapshot. What is in the store stays as it is.",
@@ -240,7 +241,7 @@ func (m EtcdBackupModel) announceDelete() diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Announced("A backup is deleted",
+	return diag.Diagnostics{tf.Warn("A backup is deleted",
 		fmt.Sprintf("delete_on_destroy is true: the snapshot %s is deleted from %s, with what is stored beside it. Earlier snapshots stay.",
 			m.Key.ValueString(), m.place()))}
 }

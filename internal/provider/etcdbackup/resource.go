@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -193,7 +194,7 @@ func (r *EtcdBackupResource) Delete(ctx context.Context, req resource.DeleteRequ
 			next = "The access key of the resource is write-only, and not there when it is destroyed. Give the credentials in s3 of the provider. " + next
 		}
 
-		resp.Diagnostics.Append(tf.Unable("delete", "backup", tf.Report{
+		resp.Diagnostics.Append(tf.Unable("delete", "backup", finding.Report{
 			Attempted: "delete " + state.Key.ValueString() + " from " + from.String(), Cause: cause,
 			Now: []string{"the snapshot may still be there"}, Next: strings.TrimSpace(remedy + " " + next),
 		}))

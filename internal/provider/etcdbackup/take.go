@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -142,7 +143,7 @@ func (r *EtcdBackupResource) ready(ctx context.Context, t *Taking) (leave func()
 			next += " Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket abort them."
 		}
 
-		diags.Append(tf.NotReady("Unable to list incomplete backups", tf.Report{
+		diags.Append(tf.Warn("Unable to list incomplete backups", finding.Report{
 			Attempted: "remove what interrupted runs left half stored in " + t.At.String(), Cause: cause, Next: next,
 		}.String()))
 	}
@@ -341,7 +342,7 @@ func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic
 		cause = append(cause, "the operation was cancelled")
 	}
 
-	return tf.Unable("take", "backup of etcd", tf.Report{
+	return tf.Unable("take", "backup of etcd", finding.Report{
 		Attempted: "store a snapshot in " + to.String(), Cause: cause,
 		Now:  []string{"no new snapshot is stored, and earlier ones were not touched"},
 		Next: strings.TrimSpace(next + " Applying again is safe."),
@@ -351,7 +352,7 @@ func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic
 // notWell warns of members that did not give the snapshot that another one gave: one whose
 // database is damaged may be seen nowhere else.
 func notWell(problems []error) diag.Diagnostic {
-	return tf.NotReady("A member of etcd is not well", tf.Report{
+	return tf.Warn("A member of etcd is not well", finding.Report{
 		Attempted: "take a snapshot from a member of etcd", Cause: strings.Split(errors.Join(problems...).Error(), "\n"),
 		Now:  []string{"the snapshot was taken, and is verified"},
 		Next: "Look after the members that are named; talosop_cluster_health tells more.",
@@ -362,7 +363,7 @@ func notWell(problems []error) diag.Diagnostic {
 func notRetained(at storepkg.Place, err error) diag.Diagnostic {
 	cause, next := at.Diagnosis(err)
 
-	return tf.NotReady("Old backups were not removed", tf.Report{
+	return tf.Warn("Old backups were not removed", finding.Report{
 		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
 		Now: []string{"the new snapshot is stored"}, Next: strings.TrimSpace(next + " The next snapshot tries again."),
 	}.String())
@@ -372,7 +373,7 @@ func notRetained(at storepkg.Place, err error) diag.Diagnostic {
 func unretained(at storepkg.Place, err error) diag.Diagnostic {
 	cause, next := at.Diagnosis(err)
 
-	return tf.Unable("change", "backup of etcd", tf.Report{
+	return tf.Unable("change", "backup of etcd", finding.Report{
 		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
 		Now: []string{"the newest snapshot was not touched"}, Next: strings.TrimSpace(next + " Applying again is safe."),
 	})

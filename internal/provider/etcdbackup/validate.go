@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -41,7 +42,7 @@ func (m EtcdBackupModel) validateCluster(ctx context.Context) diag.Diagnostics {
 	}
 
 	if name := handle.Name.ValueString(); name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
-		diags.Append(tf.Invalid(at.AtName("name"), "name", "found "+tf.Quote(name), "allowed is a name without slashes: it is a folder in the place of the backups",
+		diags.Append(tf.Invalid(at.AtName("name"), "name", "found "+finding.Quote(name), "allowed is a name without slashes: it is a folder in the place of the backups",
 			"use the name that the cluster has"))
 	}
 
@@ -126,7 +127,7 @@ func (m EtcdBackupModel) ValidateRetain(ctx context.Context) diag.Diagnostics {
 
 	if !retain.MinAge.IsNull() && !retain.MinAge.IsUnknown() {
 		if age, more := retain.MinAge.ValueGoDuration(); !more.HasError() && age < 0 {
-			diags.Append(tf.Invalid(at.AtName("min_age"), "min_age", "found "+tf.Quote(retain.MinAge.ValueString()), "allowed is a duration of 0s or more, such as 168h",
+			diags.Append(tf.Invalid(at.AtName("min_age"), "min_age", "found "+finding.Quote(retain.MinAge.ValueString()), "allowed is a duration of 0s or more, such as 168h",
 				"leave it out for none"))
 		}
 	}

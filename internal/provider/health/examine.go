@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -59,7 +60,7 @@ func examine(ctx context.Context, m *machines.ProviderData, value types.Object, 
 			at = at.AtName("endpoint")
 		}
 
-		return examined{}, append(diags, tf.UnableAt(at, "read", "cluster", tf.Report{Cause: []string{err.Error()}}))
+		return examined{}, append(diags, tf.UnableAt(at, "read", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	defer c.Close()
@@ -83,7 +84,7 @@ func limitOf(timeout timetypes.GoDuration, diags *diag.Diagnostics) time.Duratio
 	diags.Append(more...)
 
 	if !more.HasError() && limit <= 0 {
-		diags.Append(tf.Invalid(path.Root("timeout"), "timeout", "found "+tf.Quote(timeout.ValueString()),
+		diags.Append(tf.Invalid(path.Root("timeout"), "timeout", "found "+finding.Quote(timeout.ValueString()),
 			"allowed is a duration of more than nothing, such as 10s or 1m", "write the time that the answers may take"))
 	}
 
@@ -96,7 +97,7 @@ func (e examined) partly(silent []string, instead string) diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.NotReady("Parts of the cluster do not answer", tf.Report{
+	return diag.Diagnostics{tf.Warn("Parts of the cluster do not answer", finding.Report{
 		Attempted: fmt.Sprintf("look at cluster %q", e.Name),
 		Cause:     silent,
 		Next:      "Nothing was changed, and nothing waits for an answer. " + instead,

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -49,7 +50,7 @@ func (d *MachineInfoDataSource) Read(ctx context.Context, req datasource.ReadReq
 
 	host, err := tf.CanonicalHost(address)
 	if err != nil {
-		resp.Diagnostics.Append(tf.Invalid(path.Root("address"), "address", "found "+tf.Quote(address),
+		resp.Diagnostics.Append(tf.Invalid(path.Root("address"), "address", "found "+finding.Quote(address),
 			"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
 
 		return
@@ -71,7 +72,7 @@ func (d *MachineInfoDataSource) Read(ctx context.Context, req datasource.ReadReq
 
 	info, err := talos.Inspect(ctx, host, options)
 	if err != nil {
-		resp.Diagnostics.Append(tf.UnableAt(path.Root("address"), "read", "machine", tf.Report{
+		resp.Diagnostics.Append(tf.UnableAt(path.Root("address"), "read", "machine", finding.Report{
 			Attempted: "ask the machine at " + address + " about itself", Cause: []string{err.Error()},
 			Next: "Machines that belong to a cluster only answer with its handle in cluster; all others have to be in maintenance mode.",
 		}))
@@ -105,7 +106,7 @@ func (d *MachineInfoDataSource) OptionsFor(
 
 	credentials, err := bundle.TalosClient([]string{machines.AdminRole}, machines.CredentialsTTL)
 	if err != nil {
-		return options, leave, append(diags, tf.Unable("read", "machine", tf.Report{Cause: []string{err.Error()}}))
+		return options, leave, append(diags, tf.Unable("read", "machine", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
@@ -115,7 +116,7 @@ func (d *MachineInfoDataSource) OptionsFor(
 
 	way, err := d.RouteTo(ctx, p, machines.RecordedPool{}, bundle)
 	if err != nil {
-		return options, leave, append(diags, tf.UnableAt(path.Root("cluster"), "read", "machine", tf.Report{Cause: []string{err.Error()}}))
+		return options, leave, append(diags, tf.UnableAt(path.Root("cluster"), "read", "machine", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	options.Dial = d.Along(way).Talos.Dial

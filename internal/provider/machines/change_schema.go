@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -295,7 +296,7 @@ func (budgetValidator) ValidateString(_ context.Context, req validator.StringReq
 	}
 
 	if _, ok := readBudget(req.ConfigValue.ValueString()); !ok || req.ConfigValue.ValueString() == "" {
-		resp.Diagnostics.Append(tf.Invalid(req.Path, "max_unavailable", "found "+tf.Quote(req.ConfigValue.ValueString()),
+		resp.Diagnostics.Append(tf.Invalid(req.Path, "max_unavailable", "found "+finding.Quote(req.ConfigValue.ValueString()),
 			`allowed is a number of at least 1, or a share from "1%" to "100%"`, "leave it out to change one worker at a time"))
 	}
 }
@@ -315,7 +316,7 @@ func (durationValidator) ValidateString(_ context.Context, req validator.StringR
 	}
 
 	if d, err := time.ParseDuration(req.ConfigValue.ValueString()); err != nil || d <= 0 {
-		resp.Diagnostics.Append(tf.Invalid(req.Path, "duration", "found "+tf.Quote(req.ConfigValue.ValueString()),
+		resp.Diagnostics.Append(tf.Invalid(req.Path, "duration", "found "+finding.Quote(req.ConfigValue.ValueString()),
 			"allowed is a number with a unit, such as 90s, 10m or 1h30m", "write the time that one node gets"))
 	}
 }

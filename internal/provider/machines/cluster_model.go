@@ -5,10 +5,10 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -74,7 +74,7 @@ func (m ClusterModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
 
 	p, diags := poolOf(ctx, m.handle(ctx), m.Host, groups...)
 	m.schedule(&p)
-	p.declared.resource, p.declared.modeAt = true, path.Root("mode")
+	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
 	m.change(ctx, &p)
 
 	diags = append(diags, m.restore(ctx, &p)...)
@@ -91,7 +91,7 @@ func (m ClusterModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
 func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*Group {
 	var groups []*Group
 
-	at, versionAt := path.Root("control_plane"), path.Root("talos_version")
+	at, versionAt := finding.Root("control_plane"), finding.Root("talos_version")
 
 	if plane, ok := tf.Object[machinesModel](ctx, r, m.ControlPlane); ok {
 		groups = append(groups, &Group{machinesModel: plane, Role: cluster.ControlPlane, At: at, TalosVersion: m.TalosVersion, versionAt: versionAt})
@@ -100,7 +100,7 @@ func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*Group {
 	pools := tf.Objects[workersModel](ctx, r, m.Workers)
 
 	for _, name := range sortedNames(pools) {
-		at := path.Root("workers").AtMapKey(name)
+		at := finding.Root("workers").AtMapKey(name)
 		g := &Group{
 			machinesModel: pools[name].machinesModel, Role: cluster.Worker, At: at, Prefix: name + PoolSeparator,
 			Pool: name, maxUnavailable: pools[name].MaxUnavailable, TalosVersion: m.TalosVersion, versionAt: versionAt,

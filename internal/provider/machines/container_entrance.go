@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -46,7 +47,7 @@ func (m *ProviderData) EntranceTo(ctx context.Context, handle HandleModel, bundl
 
 	way, err := m.RouteTo(ctx, p, RecordedPool{}, bundle)
 	if err != nil {
-		return nil, append(diags, tf.Unable("reach", "cluster", tf.Report{Cause: []string{err.Error()}}))
+		return nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	// An endpoint that the user chose is one that the user reaches; and so are names of the host in the host.
@@ -85,7 +86,7 @@ func (m *ProviderData) TalosEntranceTo(ctx context.Context, handle HandleModel, 
 
 	way, err := m.RouteTo(ctx, p, RecordedPool{}, bundle)
 	if err != nil {
-		return nil, append(diags, tf.Unable("reach", "machines", tf.Report{Cause: []string{err.Error()}}))
+		return nil, append(diags, tf.Unable("reach", "machines", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	targets := withPort(p.Endpoints, "50000")
@@ -99,7 +100,7 @@ func (m *ProviderData) dig(ctx context.Context, way route, name, first string, o
 	if err != nil {
 		way.Leave()
 
-		return nil, diag.Diagnostics{tf.Unable("reach", "cluster", tf.Report{Cause: []string{err.Error()}})}
+		return nil, diag.Diagnostics{tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}})}
 	}
 
 	m.tunnels.keep(opened)
@@ -159,7 +160,7 @@ func (c *ConfiguredEphemeral) Close(ctx context.Context, req ephemeral.CloseRequ
 // Fill closes a tunnel.
 func (m *ProviderData) Fill(address string) diag.Diagnostics {
 	if err := m.tunnels.Close(address); err != nil {
-		return diag.Diagnostics{tf.NotReady("A local port stays open", tf.Report{
+		return diag.Diagnostics{tf.Warn("A local port stays open", finding.Report{
 			Attempted: "close " + address + ", which led to the cluster", Cause: []string{err.Error()}, Next: "It ends with the process of the provider.",
 		}.String())}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -81,7 +81,7 @@ func (s *session) findPeers(ctx context.Context, recorded RecordedPool, seen wor
 
 		if found = peersOf(names, now); len(found) < len(names) {
 			return fmt.Errorf("make what the machines need on the host cluster: %d of the control planes %s have a Service with an address for their peers; "+
-				"somebody removes it, or the host gives none", len(found), tf.Describe(names))
+				"somebody removes it, or the host gives none", len(found), finding.Describe(names))
 		}
 	}
 

@@ -4,15 +4,13 @@ import (
 	"context"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // What would keep machines from being made on a host cluster is found before anything is: by a plan, as far as it knows the
@@ -55,16 +53,16 @@ func checkHost(ctx context.Context, on Host, wanted workload.Spec) error {
 }
 
 // findingDiagnostics shows findings at the attributes that they are about.
-func findingDiagnostics(p Pool, findings []preflight.Finding) diag.Diagnostics {
-	var diags diag.Diagnostics
+func findingDiagnostics(p Pool, findings []preflight.Finding) finding.List {
+	var diags finding.List
 
 	for _, f := range findings {
 		at := p.findingPath(f.Attribute)
 
 		if f.Warning {
-			diags.Append(tf.Doubtful(at, "host cluster", f.Found, f.Help, ""))
+			diags.Append(finding.Doubtful(at, "host cluster", f.Found, f.Help, ""))
 		} else {
-			diags.Append(tf.Refused(at, "Unsuitable host cluster", f.Found, f.Help, "Nothing was made"))
+			diags.Append(finding.Refused(at, "Unsuitable host cluster", f.Found, f.Help, "Nothing was made"))
 		}
 	}
 
@@ -72,12 +70,12 @@ func findingDiagnostics(p Pool, findings []preflight.Finding) diag.Diagnostics {
 }
 
 // foreseen shows findings of a plan. What another resource of the same apply may put right must not keep anybody from planning it.
-func foreseen(p Pool, findings []preflight.Finding) diag.Diagnostics {
-	var diags diag.Diagnostics
+func foreseen(p Pool, findings []preflight.Finding) finding.List {
+	var diags finding.List
 
 	for _, f := range findings {
 		if f.Pending && !f.Warning {
-			diags.Append(tf.Doubtful(p.findingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
+			diags.Append(finding.Doubtful(p.findingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
 				"where another resource of this configuration puts it right, name that resource in depends_on", "Otherwise: "+f.Help))
 		} else {
 			diags.Append(findingDiagnostics(p, []preflight.Finding{f})...)
@@ -89,17 +87,17 @@ func foreseen(p Pool, findings []preflight.Finding) diag.Diagnostics {
 
 // findingPath is where an attribute below host is said. Of resources that join a cluster it is in the handle, which
 // is none of their own attributes.
-func (p Pool) findingPath(attribute string) path.Path {
-	at := path.Root("host")
+func (p Pool) findingPath(attribute string) finding.Path {
+	at := finding.Root("host")
 	if p.inHandle {
-		at = path.Root("cluster").AtName("host")
+		at = finding.Root("cluster").AtName("host")
 	}
 
 	switch {
 	case attribute == "pod_cidrs", attribute == "service_cidrs":
-		return path.Root(attribute)
+		return finding.Root(attribute)
 	case p.inHandle && strings.HasPrefix(attribute, "pod"):
-		return path.Root("pod")
+		return finding.Root("pod")
 	case attribute == "":
 		return at
 	}
@@ -113,7 +111,7 @@ func (p Pool) findingPath(attribute string) path.Path {
 
 // preview looks at plan time whether the machines that are to be made can be, and read again. A host that does not answer is no more
 // than a warning: it may be there by the time of the apply.
-func (m *ProviderData) preview(ctx context.Context, p Pool, makes bool) diag.Diagnostics {
+func (m *ProviderData) preview(ctx context.Context, p Pool, makes bool) finding.List {
 	if p.Host == nil || !makes {
 		return nil
 	}
@@ -128,7 +126,7 @@ func (m *ProviderData) preview(ctx context.Context, p Pool, makes bool) diag.Dia
 }
 
 // tryOut asks the host.
-func (m *ProviderData) tryOut(ctx context.Context, p Pool) diag.Diagnostics {
+func (m *ProviderData) tryOut(ctx context.Context, p Pool) finding.List {
 	mark := ""
 
 	if !p.sealed {
@@ -145,22 +143,22 @@ func (m *ProviderData) tryOut(ctx context.Context, p Pool) diag.Diagnostics {
 
 	way, err := m.routeAs(ctx, p, RecordedPool{}, mark)
 	if err != nil {
-		return diag.Diagnostics{hostUnknown(p, err)}
+		return finding.List{hostUnknown(p, err)}
 	}
 
 	defer way.Leave()
 
 	found, err := way.Host.Check(ctx, way.Spec)
 	if err != nil {
-		return diag.Diagnostics{hostUnknown(p, err)}
+		return finding.List{hostUnknown(p, err)}
 	}
 
 	return foreseen(p, found)
 }
 
 // hostUnknown warns that a plan could not look at the host.
-func hostUnknown(p Pool, err error) diag.Diagnostic {
-	return tf.NotReady("The host cluster was not looked at", tf.Report{
+func hostUnknown(p Pool, err error) finding.Finding {
+	return finding.Warn("The host cluster was not looked at", finding.Report{
 		Attempted: "look whether the machines of the " + p.Object + " can be made", Cause: []string{err.Error()},
 		Next: "The apply looks again before it makes anything.",
 	}.String())

@@ -8,17 +8,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -52,21 +50,21 @@ func (e *hostAwayError) Unwrap() error { return e.error }
 
 // forewarnAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only operations that
 // have a configuration, which reads and destroys have not, get there.
-func (m *ProviderData) forewarnAway(p Pool) diag.Diagnostics {
+func (m *ProviderData) forewarnAway(p Pool) finding.List {
 	own := p.Host.connection
 	if len(own.Content) == 0 || own.Path != "" || own.inCluster || m.Host.Given() || m.Host.Unknown {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Doubtful(path.Root("host").AtName("kubeconfig"), "way to the host cluster",
+	return finding.List{finding.Doubtful(finding.Root("host").AtName("kubeconfig"), "way to the host cluster",
 		"nothing leads to the host cluster but this kubeconfig, which is write-only and in no state",
 		"A refresh will not see the machines, and a destroy will fail",
 		"Give the kubeconfig in the host block of the provider, or set kubeconfig_path or in_cluster")}
 }
 
 // hostUnread warns that a refresh did not get to the host.
-func hostUnread(p Pool, away *hostAwayError) diag.Diagnostic {
-	return tf.NotReady("The host cluster was not read", tf.Report{
+func hostUnread(p Pool, away *hostAwayError) finding.Finding {
+	return finding.Warn("The host cluster was not read", finding.Report{
 		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
 		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
 		Next: "See that `host` of the resource or of the provider leads to the host cluster whenever Terraform runs: an apply that changes machines, and a " +

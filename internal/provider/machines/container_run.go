@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -188,14 +188,14 @@ func (s *session) clearHost(ctx context.Context) (left *workload.WorkersLeftErro
 }
 
 // workersLeft warns of workers that have no cluster any more.
-func (r run) workersLeft() diag.Diagnostics {
+func (r run) workersLeft() finding.List {
 	if r.workers == nil {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.NotReady("Workers are left on the host cluster", fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
+	return finding.List{finding.Warn("Workers are left on the host cluster", fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
 		"still in namespace %s, where nothing talks to them, and so the namespace stays, too. To remove them: kubectl delete "+
-		"statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", tf.Describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
+		"statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", finding.Describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
 }
 
 // HostReport is what a refresh finds out about machines in containers from their host cluster.
@@ -291,7 +291,7 @@ func (h *HostReport) in(observed, prior types.Map) types.Map {
 }
 
 // leftAlone warns of what differs and stays as it is.
-func (h *HostReport) leftAlone() diag.Diagnostics {
+func (h *HostReport) leftAlone() finding.List {
 	if h == nil {
 		return nil
 	}
@@ -308,7 +308,7 @@ func (h *HostReport) leftAlone() diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.NotReady("Volumes of machines differ, and are left as they are", "No apply puts this right, because the host cluster does not let the "+
+	return finding.List{finding.Warn("Volumes of machines differ, and are left as they are", "No apply puts this right, because the host cluster does not let the "+
 		"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted lets every "+
 		"apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 type ControlPlaneModel struct {
@@ -32,7 +32,7 @@ func (m ControlPlaneModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
 	p, diags := m.poolModel.Pool(ctx, m.handle(ctx), m.Host, &Group{Role: cluster.ControlPlane})
 
 	m.schedule(&p)
-	p.declared.resource, p.declared.modeAt = true, path.Root("mode")
+	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
 	p.Object = "control plane"
 
 	return p, append(diags, m.restore(ctx, &p)...)

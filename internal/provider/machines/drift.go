@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -254,9 +254,9 @@ func withDrift(observed types.Map, drift map[string][]string) types.Map {
 
 // oddities warns of what is not as talosop left it and what no plan puts right, because
 // somebody may have meant it.
-func oddities(p Pool, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+func oddities(p Pool, want cluster.Spec, have cluster.Snapshot) finding.List {
 	var (
-		diags    diag.Diagnostics
+		diags    finding.List
 		cordoned []string
 	)
 
@@ -267,12 +267,12 @@ func oddities(p Pool, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics
 	}
 
 	if len(cordoned) > 0 {
-		diags.Append(tf.NotReady("Nodes are cordoned by others", "These nodes take no new pods, and it was not talosop that made them so. They are left "+
+		diags.Append(finding.Warn("Nodes are cordoned by others", "These nodes take no new pods, and it was not talosop that made them so. They are left "+
 			"as they are; `kubectl uncordon` gives them back.\n  - "+strings.Join(cordoned, "\n  - ")))
 	}
 
 	if strangers := unknownMembers(p, want, have); len(strangers) > 0 {
-		diags.Append(tf.NotReady("etcd has members that are not listed here", "They count for the majority that etcd needs, and this resource does not touch "+
+		diags.Append(finding.Warn("etcd has members that are not listed here", "They count for the majority that etcd needs, and this resource does not touch "+
 			"them. That is as it should be for control planes of other resources, such as talosop_machine, and of those that somebody else keeps. When the machine "+
 			"of a member is gone for good, `talosctl etcd remove-member` removes it; make sure first that nothing else owns it.\n  - "+strings.Join(strangers, "\n  - ")))
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -98,7 +98,7 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 func TestOdditiesAreReported(t *testing.T) {
 	t.Parallel()
 
-	planes := Pool{groups: []*Group{{Role: cluster.ControlPlane, At: path.Empty()}}}
+	planes := Pool{groups: []*Group{{Role: cluster.ControlPlane, At: finding.Path{}}}}
 	one := Pool{groups: planes.groups, inHandle: true}
 
 	for name, test := range map[string]struct {
@@ -123,7 +123,7 @@ func TestOdditiesAreReported(t *testing.T) {
 		test.change(&have)
 
 		diags := oddities(test.Pool, want, have)
-		if diags.HasError() || (len(diags) > 0) != (test.says != "") || len(diags) > 0 && !strings.Contains(diags[0].Detail(), test.says) {
+		if diags.HasError() || (len(diags) > 0) != (test.says != "") || len(diags) > 0 && !strings.Contains(diags[0].Detail, test.says) {
 			t.Errorf("%s: %v", name, diags)
 		}
 	}

@@ -3,10 +3,10 @@ package machines
 import (
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // Group is machines of a pool that have their role and settings in common: all of a
@@ -16,7 +16,7 @@ type Group struct {
 
 	Role cluster.Role
 	// At is the attribute that holds the group; empty when the resource itself does.
-	At path.Path
+	At finding.Path
 	// Prefix begins the names of the machines: that of workers of talosop_cluster is
 	// the name of their pool and a slash, which no name written by a user has in it.
 	Prefix string
@@ -26,7 +26,7 @@ type Group struct {
 	maxUnavailable types.String
 	// TalosVersion is the version the machines run, and versionAt where it was given.
 	TalosVersion types.String
-	versionAt    path.Path
+	versionAt    finding.Path
 }
 
 // PoolSeparator stands between the name of a pool and the key of a machine.

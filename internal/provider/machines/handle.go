@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -284,7 +285,7 @@ func EndpointsOf(handle HandleModel, diags *diag.Diagnostics) []string {
 	for i, address := range given {
 		host, err := tf.CanonicalHost(address)
 		if err != nil {
-			diags.Append(tf.Invalid(path.Root("cluster").AtName("talos_endpoints").AtListIndex(i), "address", "found "+tf.Quote(address),
+			diags.Append(tf.Invalid(path.Root("cluster").AtName("talos_endpoints").AtListIndex(i), "address", "found "+finding.Quote(address),
 				"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
 
 			continue

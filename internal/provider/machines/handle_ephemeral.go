@@ -2,6 +2,7 @@ package machines
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 

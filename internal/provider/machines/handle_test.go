@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 

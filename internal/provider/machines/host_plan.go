@@ -7,22 +7,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // What an apply does on the host cluster of machines in containers, from configuration and state alone: what machines
 // share is made and changed before the first step, what one machine needs belongs to its own steps.
 
 // refuseUnreachable refuses a plan that nothing says the host cluster of, neither the provider nor the resource.
-func (m *ProviderData) refuseUnreachable(p Pool) diag.Diagnostics {
+func (m *ProviderData) refuseUnreachable(p Pool) finding.List {
 	if p.Host == nil || p.Host.missing {
 		return nil
 	}
@@ -31,7 +29,7 @@ func (m *ProviderData) refuseUnreachable(p Pool) diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Invalid(path.Root("host"), "host", "nothing says how the host cluster is reached", "allowed is one of kubeconfig_path, kubeconfig and in_cluster",
+	return finding.List{finding.Invalid(finding.Root("host"), "host", "nothing says how the host cluster is reached", "allowed is one of kubeconfig_path, kubeconfig and in_cluster",
 		"set it in the host of the provider, or in that of the resource")}
 }
 
@@ -165,7 +163,7 @@ func (p Pool) growth(prior Pool, recorded RecordedPool) []string {
 
 	var lines []string
 	for _, what := range order {
-		lines = append(lines, fmt.Sprintf("grow volumes of %s: %s", tf.Describe(machines[what]), what))
+		lines = append(lines, fmt.Sprintf("grow volumes of %s: %s", finding.Describe(machines[what]), what))
 	}
 
 	return lines
@@ -182,12 +180,12 @@ func (p Pool) keptMachines(prior Pool, recorded RecordedPool) []string {
 }
 
 // refuseHostChanges refuses what cannot be done to the volumes of machines that are there.
-func refuseHostChanges(p, prior Pool, recorded RecordedPool) diag.Diagnostics {
+func refuseHostChanges(p, prior Pool, recorded RecordedPool) finding.List {
 	if p.Host == nil || prior.Host == nil || p.Unknown || prior.Unknown {
 		return nil
 	}
 
-	var diags diag.Diagnostics
+	var diags finding.List
 
 	for _, g := range p.groups {
 		kept := slices.DeleteFunc(p.keptMachines(prior, recorded), func(name string) bool { return p.Machines[name].Group != g })
@@ -202,22 +200,25 @@ func refuseHostChanges(p, prior Pool, recorded RecordedPool) diag.Diagnostics {
 	return diags
 }
 
-// storagePath is where the storage of a group is said.
-func (g *Group) storagePath() path.Path {
+// podPath is where the pods of a group are described.
+func (g *Group) podPath() finding.Path {
 	if g.Pod.IsNull() {
-		return path.Root("host").AtName("pod").AtName("storage")
+		return finding.Root("host").AtName("pod")
 	}
 
-	return g.At.AtName("pod").AtName("storage")
+	return g.At.AtName("pod")
 }
 
-func refuseStorage(at path.Path, machines []string, now, before workload.Storage) diag.Diagnostics {
-	var diags diag.Diagnostics
+// storagePath is where the storage of a group is said.
+func (g *Group) storagePath() finding.Path { return g.podPath().AtName("storage") }
+
+func refuseStorage(at finding.Path, machines []string, now, before workload.Storage) finding.List {
+	var diags finding.List
 
 	const pools = "To have it otherwise, make another pool of workers with it, or replace the resource"
 
 	refuse := func(name, found, reason, remedy string) {
-		diags.Append(tf.Refused(at.AtName(name), "Unsupported change of storage", fmt.Sprintf("%s %s %s", tf.MachinesNamed(machines), tf.Verb(machines, "has", "have"), found), reason, remedy, pools))
+		diags.Append(finding.Refused(at.AtName(name), "Unsupported change of storage", fmt.Sprintf("%s %s %s", finding.MachinesNamed(machines), finding.Verb(machines, "has", "have"), found), reason, remedy, pools))
 	}
 
 	switch {
@@ -230,7 +231,7 @@ func refuseStorage(at path.Path, machines []string, now, before workload.Storage
 	}
 
 	if now.Class != before.Class {
-		remedy := "Set class to " + tf.Quote(before.Class)
+		remedy := "Set class to " + finding.Quote(before.Class)
 		if before.Class == "" {
 			remedy = "Leave class out: which class they have is not known, and it stays the same one without it"
 		}
@@ -253,19 +254,19 @@ func classText(class string) string {
 		return "the default class of the host cluster"
 	}
 
-	return "class " + tf.Quote(class)
+	return "class " + finding.Quote(class)
 }
 
 // foreseePods notes for every machine that runs what its pod has to be replaced for. What the pod is made of is what was recorded;
 // the run itself asks the host cluster.
-func (r *RecordedPool) foreseePods(p, prior Pool) diag.Diagnostics {
+func (r *RecordedPool) foreseePods(p, prior Pool) finding.List {
 	if p.Host == nil {
 		return nil
 	}
 
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
-		return diag.Diagnostics{tf.InvalidSecrets(p.secretsPath(), err)}
+		return finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
 	}
 
 	r.Replace = map[string]string{}
@@ -278,7 +279,7 @@ func (r *RecordedPool) foreseePods(p, prior Pool) diag.Diagnostics {
 
 		digest, err := workload.PodDigest(spec, name)
 		if err != nil {
-			return diag.Diagnostics{tf.Unable("plan", p.Object, tf.Report{Cause: []string{err.Error()}})}
+			return finding.List{finding.Unable("plan", p.Object, finding.Report{Cause: []string{err.Error()}})}
 		}
 
 		// A refresh that found a pod to be of something else says of what, and records no digest.

@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -27,7 +26,7 @@ const longestHostName = 52
 type declared struct {
 	mode types.String
 	// modeAt is where the mode is said.
-	modeAt   path.Path
+	modeAt   finding.Path
 	Host     types.Object
 	endpoint types.String
 	// resource is true where the resource itself makes the cluster.
@@ -61,12 +60,12 @@ func (p Pool) unplaced() Pool {
 }
 
 // validateMode checks that what is said belongs to what the machines run on.
-func (p Pool) validateMode(g declared) diag.Diagnostics {
+func (p Pool) validateMode(g declared) finding.List {
 	switch {
 	case g.mode.IsUnknown():
 		return nil
 	case p.single != nil && g.mode.ValueString() == ContainerMode:
-		return diag.Diagnostics{tf.Invalid(g.modeAt, "mode", `found a cluster of mode "container"`, "a single machine is for metal: those in containers are made by their number",
+		return finding.List{finding.Invalid(g.modeAt, "mode", `found a cluster of mode "container"`, "a single machine is for metal: those in containers are made by their number",
 			"use replicas of talosop_control_plane or talosop_worker")}
 	case p.single != nil:
 		return nil
@@ -78,20 +77,20 @@ func (p Pool) validateMode(g declared) diag.Diagnostics {
 }
 
 // validateMetal refuses what is for containers.
-func (p Pool) validateMetal(g declared) diag.Diagnostics {
-	var diags diag.Diagnostics
+func (p Pool) validateMetal(g declared) finding.List {
+	var diags finding.List
 
-	refuse := func(at path.Path, name string, v attr.Value) {
+	refuse := func(at finding.Path, name string, v attr.Value) {
 		if !v.IsNull() {
-			diags.Append(tf.Invalid(at.AtName(name), name, "found it in a cluster of mode "+tf.Quote(metalMode), "it is for machines in containers",
-				"remove it, or make a cluster of mode "+tf.Quote(ContainerMode)))
+			diags.Append(finding.Invalid(at.AtName(name), name, "found it in a cluster of mode "+finding.Quote(metalMode), "it is for machines in containers",
+				"remove it, or make a cluster of mode "+finding.Quote(ContainerMode)))
 		}
 	}
 
-	refuse(path.Empty(), "host", g.Host)
+	refuse(finding.Path{}, "host", g.Host)
 
 	if g.resource && g.endpoint.IsNull() {
-		diags.Append(tf.Invalid(path.Root("endpoint"), "endpoint", "found none", "allowed is the URL of the Kubernetes API: a load balancer, a virtual IP or a DNS name in front of "+
+		diags.Append(finding.Invalid(finding.Root("endpoint"), "endpoint", "found none", "allowed is the URL of the Kubernetes API: a load balancer, a virtual IP or a DNS name in front of "+
 			"the control planes, or the address of a single one", "write one such as https://10.0.0.10:6443"))
 	}
 
@@ -105,19 +104,19 @@ func (p Pool) validateMetal(g declared) diag.Diagnostics {
 }
 
 // validateContainers checks machines in containers and their host.
-func (p Pool) validateContainers(g declared) diag.Diagnostics {
-	var diags diag.Diagnostics
+func (p Pool) validateContainers(g declared) finding.List {
+	var diags finding.List
 
 	if g.resource && g.Host.IsNull() {
-		diags.Append(tf.Invalid(path.Root("host"), "host", "found none", "machines in containers are pods of a host cluster", "set host with the namespace at least"))
+		diags.Append(finding.Invalid(finding.Root("host"), "host", "found none", "machines in containers are pods of a host cluster", "set host with the namespace at least"))
 	}
 
 	if p.inHandle && p.Host != nil && p.Host.missing {
-		diags.Append(tf.Invalid(path.Root("cluster").AtName("host"), "host", "found none in the handle of a cluster of mode "+tf.Quote(ContainerMode),
+		diags.Append(finding.Invalid(finding.Root("cluster").AtName("host"), "host", "found none in the handle of a cluster of mode "+finding.Quote(ContainerMode),
 			"machines in containers are pods of a host cluster", "use the handle that the resource of the control plane exports, or write host with the namespace"))
 	}
 
-	diags.Append(validateHost(path.Root("host"), g.Host)...)
+	diags.Append(validateHost(finding.Root("host"), g.Host)...)
 	diags.Append(p.validateNames()...)
 
 	for _, of := range p.groups {
@@ -131,8 +130,8 @@ func (p Pool) validateContainers(g declared) diag.Diagnostics {
 }
 
 // refuseMetal refuses what is for physical and virtual machines.
-func (g *Group) refuseMetal() diag.Diagnostics {
-	var diags diag.Diagnostics
+func (g *Group) refuseMetal() finding.List {
+	var diags finding.List
 
 	for name, v := range map[string]attr.Value{"machines": g.Machines, "install": g.Install, "schematic": g.Schematic, "platform": g.Platform} {
 		if v.IsNull() {
@@ -144,53 +143,53 @@ func (g *Group) refuseMetal() diag.Diagnostics {
 			remedy = "say how many there are in replicas"
 		}
 
-		diags.Append(tf.Invalid(g.At.AtName(name), name, "found it in a cluster of mode "+tf.Quote(ContainerMode),
+		diags.Append(finding.Invalid(g.At.AtName(name), name, "found it in a cluster of mode "+finding.Quote(ContainerMode),
 			"it is for physical and virtual machines: containers are made by talosop, and nothing is installed in them", remedy))
 	}
 
-	slices.SortFunc(diags, func(a, b diag.Diagnostic) int { return strings.Compare(a.Summary(), b.Summary()) })
+	slices.SortFunc(diags, func(a, b finding.Finding) int { return strings.Compare(a.Summary, b.Summary) })
 
 	return diags
 }
 
 // validateReplicas checks how many machines there are.
-func (g *Group) validateReplicas() diag.Diagnostics {
+func (g *Group) validateReplicas() finding.List {
 	at := g.At.AtName("replicas")
 	count, known := g.count()
 
 	switch {
 	case g.Replicas.IsNull():
-		return diag.Diagnostics{tf.Invalid(at, "replicas", "found none", "machines in containers are made by their number", "say how many there are")}
+		return finding.List{finding.Invalid(at, "replicas", "found none", "machines in containers are made by their number", "say how many there are")}
 	case !known || g.Role != cluster.ControlPlane:
 		return nil
 	case count == 0:
-		return diag.Diagnostics{tf.Invalid(at, "replicas", "found 0", "a cluster has one control plane or more, and its data with it",
+		return finding.List{finding.Invalid(at, "replicas", "found 0", "a cluster has one control plane or more, and its data with it",
 			"use 1, 3 or 5; to give the cluster up, destroy the resource")}
 	case count%2 == 0:
-		return diag.Diagnostics{evenNumber(at, count)}
+		return finding.List{evenNumber(at, count)}
 	default:
 		return nil
 	}
 }
 
 // validateNames checks what machines are called on the host.
-func (p Pool) validateNames() diag.Diagnostics {
-	var diags diag.Diagnostics
+func (p Pool) validateNames() finding.List {
+	var diags finding.List
 
 	const allowed = "in containers allowed are lower-case letters, digits and dashes, beginning with a letter and ending with a letter or digit: the objects on the host " +
 		"cluster have it in their names"
 
 	name := p.Settings.Name
 	if name != "" && len(validation.IsDNS1035Label(name)) > 0 {
-		diags.Append(tf.Invalid(p.clusterPath("name"), "name", "found "+tf.Quote(name), allowed, "choose such a name"))
+		diags.Append(finding.Invalid(p.clusterPath("name"), "name", "found "+finding.Quote(name), allowed, "choose such a name"))
 
 		return diags
 	}
 
 	for _, g := range p.groups {
 		of, at := g.hostPool(), g.At
-		if g.At.Equal(path.Empty()) {
-			at = path.Root("name")
+		if g.At.Equal(finding.Path{}) {
+			at = finding.Root("name")
 		}
 
 		longest := workload.Spec{Cluster: name}.HostName(workload.Machine{Pool: of, Ordinal: max(int(g.Replicas.ValueInt64())-1, 0)})
@@ -198,11 +197,11 @@ func (p Pool) validateNames() diag.Diagnostics {
 		switch {
 		case of == "" || g.Role == cluster.ControlPlane && len(longest) <= longestHostName:
 		case g.Role == cluster.Worker && of == controlPlanePool:
-			diags.Append(tf.Invalid(at, "name of a pool", "found "+tf.Quote(of), "in containers the name "+controlPlanePool+" is taken by the control planes", "choose another one"))
+			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of), "in containers the name "+controlPlanePool+" is taken by the control planes", "choose another one"))
 		case len(validation.IsDNS1123Label(of)) > 0:
-			diags.Append(tf.Invalid(at, "name of a pool", "found "+tf.Quote(of), allowed, "choose such a name"))
+			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of), allowed, "choose such a name"))
 		case len(longest) > longestHostName:
-			diags.Append(tf.Invalid(p.clusterPath("name"), "name", fmt.Sprintf("found %s, with which a machine is called %s on the host cluster", tf.Quote(name), longest),
+			diags.Append(finding.Invalid(p.clusterPath("name"), "name", fmt.Sprintf("found %s, with which a machine is called %s on the host cluster", finding.Quote(name), longest),
 				fmt.Sprintf("allowed are %d characters for names of machines", longestHostName), "choose a shorter name of the cluster or the pool"))
 
 			return diags
@@ -213,8 +212,8 @@ func (p Pool) validateNames() diag.Diagnostics {
 }
 
 // validateHost checks `host` of a resource as far as it is known.
-func validateHost(at path.Path, host types.Object) diag.Diagnostics {
-	var diags diag.Diagnostics
+func validateHost(at finding.Path, host types.Object) finding.List {
+	var diags finding.List
 
 	if host.IsNull() || host.IsUnknown() {
 		return nil
@@ -225,12 +224,12 @@ func validateHost(at path.Path, host types.Object) diag.Diagnostics {
 	ValidateConnection(at, h, &diags)
 
 	if namespace, ok := h.Value("namespace"); ok && len(validation.IsDNS1123Label(namespace)) > 0 {
-		diags.Append(tf.Invalid(at.AtName("namespace"), "namespace", "found "+tf.Quote(namespace), "allowed are up to 63 lower-case letters, digits and dashes, beginning and ending with a "+
+		diags.Append(finding.Invalid(at.AtName("namespace"), "namespace", "found "+finding.Quote(namespace), "allowed are up to 63 lower-case letters, digits and dashes, beginning and ending with a "+
 			"letter or digit", "choose such a name"))
 	}
 
 	if domain, ok := h.Value("dns_domain"); ok && len(validation.IsDNS1123Subdomain(domain)) > 0 {
-		diags.Append(tf.Invalid(at.AtName("dns_domain"), "dns_domain", "found "+tf.Quote(domain), "allowed is a DNS name in lower case", "leave it out for "+defaultHostDomain))
+		diags.Append(finding.Invalid(at.AtName("dns_domain"), "dns_domain", "found "+finding.Quote(domain), "allowed is a DNS name in lower case", "leave it out for "+defaultHostDomain))
 	}
 
 	if image, ok := h.Value("image"); ok {
@@ -248,7 +247,7 @@ func validateHost(at path.Path, host types.Object) diag.Diagnostics {
 }
 
 // ValidateConnection checks how a host cluster is reached. Nothing of a kubeconfig is shown.
-func ValidateConnection(at path.Path, h tf.Fields, diags *diag.Diagnostics) {
+func ValidateConnection(at finding.Path, h tf.Fields, diags *finding.List) {
 	in, _ := h.Attributes.Attributes()["in_cluster"].(types.Bool)
 
 	var ways []string
@@ -258,7 +257,7 @@ func ValidateConnection(at path.Path, h tf.Fields, diags *diag.Diagnostics) {
 
 		switch {
 		case ok && strings.TrimSpace(text) == "":
-			diags.Append(tf.Invalid(at.AtName(name), name, "found an empty value", "allowed is a kubeconfig, or nothing", "leave it out where the provider has one"))
+			diags.Append(finding.Invalid(at.AtName(name), name, "found an empty value", "allowed is a kubeconfig, or nothing", "leave it out where the provider has one"))
 		case !h.Absent(name):
 			ways = append(ways, name)
 		}
@@ -273,42 +272,42 @@ func ValidateConnection(at path.Path, h tf.Fields, diags *diag.Diagnostics) {
 	}
 
 	if len(ways) > 1 {
-		diags.Append(tf.Invalid(at.AtName(ways[1]), ways[1], "found it together with "+ways[0], "allowed is one way to the host cluster", "remove one of them"))
+		diags.Append(finding.Invalid(at.AtName(ways[1]), ways[1], "found it together with "+ways[0], "allowed is one way to the host cluster", "remove one of them"))
 	}
 
 	if in.ValueBool() && !h.Absent("context") {
-		diags.Append(tf.Invalid(at.AtName("context"), "context", "found it together with in_cluster", "it is the context of a kubeconfig", "remove one of them"))
+		diags.Append(finding.Invalid(at.AtName("context"), "context", "found it together with in_cluster", "it is the context of a kubeconfig", "remove one of them"))
 	}
 }
 
-func validateKubeconfig(at path.Path, h tf.Fields, text string, diags *diag.Diagnostics) {
+func validateKubeconfig(at finding.Path, h tf.Fields, text string, diags *finding.List) {
 	named, _ := h.Value("context")
 	if v, ok := h.Attributes.Attributes()["context"].(types.String); ok && v.IsUnknown() {
 		return
 	}
 
 	if _, err := (kubernetes.Kubeconfig{Content: []byte(text), Context: named}).Facts(); err != nil {
-		diags.Append(tf.Invalid(at, "kubeconfig", err.Error(), "allowed is a kubeconfig, in YAML or JSON, that reaches the host cluster", `write file("kubeconfig") for the content of a file`))
+		diags.Append(finding.Invalid(at, "kubeconfig", err.Error(), "allowed is a kubeconfig, in YAML or JSON, that reaches the host cluster", `write file("kubeconfig") for the content of a file`))
 	}
 }
 
 var imageRepository = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$`)
 
-func validateHostImage(at path.Path, image string, diags *diag.Diagnostics) {
+func validateHostImage(at finding.Path, image string, diags *finding.List) {
 	last := image[strings.LastIndexByte(image, '/')+1:]
 
 	switch {
 	case strings.Contains(last, "@"):
-		diags.Append(tf.Invalid(at, "image", "found "+tf.Quote(image)+", with a digest", "allowed is an image without one: its tag is talos_version, which a digest would hide", "remove what begins with @"))
+		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image)+", with a digest", "allowed is an image without one: its tag is talos_version, which a digest would hide", "remove what begins with @"))
 	case strings.Contains(last, ":"):
-		diags.Append(tf.Invalid(at, "image", "found "+tf.Quote(image)+", with a tag", "allowed is an image without one: its tag is talos_version", "remove what begins with the last colon"))
+		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image)+", with a tag", "allowed is an image without one: its tag is talos_version", "remove what begins with the last colon"))
 	case !imageRepository.MatchString(image):
-		diags.Append(tf.Invalid(at, "image", "found "+tf.Quote(image), "allowed is the name of an image with its registry, such as "+defaultHostImage, "write it as container runtimes do"))
+		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image), "allowed is the name of an image with its registry, such as "+defaultHostImage, "write it as container runtimes do"))
 	}
 }
 
 // validateMarks checks labels and annotations. own tells that talosop has some of its own in the same place.
-func validateMarks(at path.Path, h tf.Fields, own bool, diags *diag.Diagnostics) {
+func validateMarks(at finding.Path, h tf.Fields, own bool, diags *finding.List) {
 	for _, name := range []string{"labels", "annotations"} {
 		marks, _ := h.Attributes.Attributes()[name].(types.Map)
 
@@ -318,29 +317,29 @@ func validateMarks(at path.Path, h tf.Fields, own bool, diags *diag.Diagnostics)
 
 			switch {
 			case len(validation.IsQualifiedName(key)) > 0:
-				diags.Append(tf.Invalid(at, name, "found "+tf.Quote(key)+placed(at), "allowed are names such as team or example.org/team", "correct the name"))
+				diags.Append(finding.Invalid(at, name, "found "+finding.Quote(key)+placed(at), "allowed are names such as team or example.org/team", "correct the name"))
 			case own && (strings.HasPrefix(key, "talosop.dev/") || name == "labels" && (key == workload.LabelManagedBy || key == workload.LabelName)):
-				diags.Append(tf.Invalid(at, name, "found "+tf.Quote(key)+placed(at), "talosop has it itself, and finds its objects by it", "choose another name"))
+				diags.Append(finding.Invalid(at, name, "found "+finding.Quote(key)+placed(at), "talosop has it itself, and finds its objects by it", "choose another name"))
 			case name == "labels" && !text.IsUnknown() && len(validation.IsValidLabelValue(text.ValueString())) > 0:
-				diags.Append(tf.Invalid(at, name, "found "+tf.Quote(text.ValueString())+placed(at), "allowed are up to 63 letters, digits, dots, dashes and underscores", "correct the value, or make it an annotation"))
+				diags.Append(finding.Invalid(at, name, "found "+finding.Quote(text.ValueString())+placed(at), "allowed are up to 63 letters, digits, dots, dashes and underscores", "correct the value, or make it an annotation"))
 			}
 		}
 	}
 }
 
-func validateService(at path.Path, service tf.Fields, diags *diag.Diagnostics) {
+func validateService(at finding.Path, service tf.Fields, diags *finding.List) {
 	validateMarks(at, service, true, diags)
 
 	typ, _ := service.Attributes.Attributes()["type"].(types.String)
 	if !service.Absent("load_balancer_class") && !typ.IsUnknown() && typ.ValueString() != serviceLoadBalancer {
-		diags.Append(tf.Invalid(at.AtName("load_balancer_class"), "load_balancer_class", "found it without a load balancer", "it is for type "+serviceLoadBalancer,
+		diags.Append(finding.Invalid(at.AtName("load_balancer_class"), "load_balancer_class", "found it without a load balancer", "it is for type "+serviceLoadBalancer,
 			`set type = "`+serviceLoadBalancer+`", or remove it`))
 	}
 }
 
 // validatePod checks `pod` of a group or of a host as far as it is known.
-func validatePod(at path.Path, pod types.Object) diag.Diagnostics {
-	var diags diag.Diagnostics
+func validatePod(at finding.Path, pod types.Object) finding.List {
+	var diags finding.List
 
 	if pod.IsNull() || pod.IsUnknown() {
 		return nil
@@ -367,7 +366,7 @@ func validatePod(at path.Path, pod types.Object) diag.Diagnostics {
 
 	if text, ok := storage.Value("class"); ok && len(validation.IsDNS1123Subdomain(text)) > 0 {
 		at := at.AtName("storage").AtName("class")
-		diags.Append(tf.Invalid(at, "class", "found "+tf.Quote(text)+placed(at), "allowed is the name of a storage class", "leave it out for the default of the host cluster"))
+		diags.Append(finding.Invalid(at, "class", "found "+finding.Quote(text)+placed(at), "allowed is the name of a storage class", "leave it out for the default of the host cluster"))
 	}
 
 	validateMarks(at, p, true, &diags)
@@ -377,16 +376,16 @@ func validatePod(at path.Path, pod types.Object) diag.Diagnostics {
 }
 
 // placed says where a value is that others of its kind are beside: CLIs show the line, and not which pool it is in.
-func placed(at path.Path) string { return " in " + at.String() }
+func placed(at finding.Path) string { return " in " + at.String() }
 
 // checkQuantity refuses what is no quantity above zero.
-func checkQuantity(at path.Path, what, text, example string, diags *diag.Diagnostics) {
+func checkQuantity(at finding.Path, what, text, example string, diags *finding.List) {
 	if q, err := resource.ParseQuantity(text); err != nil || q.Sign() <= 0 {
-		diags.Append(tf.Invalid(at, what, "found "+tf.Quote(text)+placed(at), "allowed is a quantity of Kubernetes above zero, such as "+example, "write a number with a unit"))
+		diags.Append(finding.Invalid(at, what, "found "+finding.Quote(text)+placed(at), "allowed is a quantity of Kubernetes above zero, such as "+example, "write a number with a unit"))
 	}
 }
 
-func validateTolerations(at path.Path, p tf.Fields, diags *diag.Diagnostics) {
+func validateTolerations(at finding.Path, p tf.Fields, diags *finding.List) {
 	list, _ := p.Attributes.Attributes()["tolerations"].(types.List)
 
 	for i, element := range list.Elements() {
@@ -403,11 +402,11 @@ func validateTolerations(at path.Path, p tf.Fields, diags *diag.Diagnostics) {
 		switch {
 		case unknown:
 		case operator == "Exists" && !t.Absent("value"):
-			diags.Append(tf.Invalid(at.AtName("value"), "value", `found it with operator "Exists"`+placed(at), "it is for operator Equal", "remove one of them"))
+			diags.Append(finding.Invalid(at.AtName("value"), "value", `found it with operator "Exists"`+placed(at), "it is for operator Equal", "remove one of them"))
 		case operator != "Exists" && t.Absent("key"):
-			diags.Append(tf.Invalid(at.AtName("key"), "key", "found none"+placed(at), "allowed is that with operator Exists only", "write the key of the taint"))
+			diags.Append(finding.Invalid(at.AtName("key"), "key", "found none"+placed(at), "allowed is that with operator Exists only", "write the key of the taint"))
 		case effect != "NoExecute" && !t.Absent("toleration_seconds"):
-			diags.Append(tf.Invalid(at.AtName("toleration_seconds"), "toleration_seconds", "found it without effect NoExecute"+placed(at), "pods are only evicted by that effect", `set effect = "NoExecute", or remove it`))
+			diags.Append(finding.Invalid(at.AtName("toleration_seconds"), "toleration_seconds", "found it without effect NoExecute"+placed(at), "pods are only evicted by that effect", `set effect = "NoExecute", or remove it`))
 		}
 	}
 }

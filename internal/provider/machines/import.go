@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -157,7 +158,7 @@ func (r ImportRequest) checkCluster() error {
 }
 
 func importFailed(attempted string, err error, next string) diag.Diagnostics {
-	return diag.Diagnostics{tf.Unable("import", "machines", tf.Report{
+	return diag.Diagnostics{tf.Unable("import", "machines", finding.Report{
 		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and no machine was changed"}, Next: next,
 	})}
 }
@@ -324,7 +325,7 @@ func (m *ProviderData) adopt(ctx context.Context, model *LifeModel, read func(co
 
 	want, have, err := m.observe(ctx, p, recorded, exam)
 	if err != nil {
-		return append(diags, openFailed(p, "import", err)...)
+		return append(diags, tf.Diagnostics(openFailed(p, "import", err))...)
 	}
 
 	phase := cluster.PhaseOf(want, have)

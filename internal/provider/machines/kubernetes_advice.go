@@ -5,12 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // What a plan says of Kubernetes by configuration and state alone, beside the version: images
@@ -25,7 +22,7 @@ type ahead struct {
 
 // refuseAhead refuses images that patches name by a newer minor version than kube-apiserver
 // gets, or kubelets than the version of the cluster. What machines have already is left to them.
-func (p Pool) refuseAhead(recorded RecordedPool, files Rendered) diag.Diagnostics {
+func (p Pool) refuseAhead(recorded RecordedPool, files Rendered) finding.List {
 	var order []ahead
 
 	machines := map[ahead][]string{}
@@ -49,12 +46,12 @@ func (p Pool) refuseAhead(recorded RecordedPool, files Rendered) diag.Diagnostic
 		}
 	}
 
-	var diags diag.Diagnostics
+	var diags finding.List
 
 	for _, problem := range order {
 		names := machines[problem]
-		diags.Append(tf.Invalid(p.machinePath(names[0]), "image of "+string(problem.component),
-			fmt.Sprintf("found %s for %s of %s", tf.Quote(problem.image), problem.component, tf.MachinesNamed(names)),
+		diags.Append(finding.Invalid(p.machinePath(names[0]), "image of "+string(problem.component),
+			fmt.Sprintf("found %s for %s of %s", finding.Quote(problem.image), problem.component, finding.MachinesNamed(names)),
 			fmt.Sprintf("allowed is the minor version of %s or an older one: %s", problem.limit, problem.because),
 			"Change the patch that names this image, or the version of the others with it"))
 	}
@@ -87,7 +84,7 @@ func laterMinor(version, other string) bool {
 
 // forewarnKubernetes warns of what an upgrade of Kubernetes does and meets, by what state
 // knows. path is its way and steps are those of the plan.
-func (p Pool) forewarnKubernetes(way kubernetesPath, recorded RecordedPool, steps []cluster.Step) diag.Diagnostics {
+func (p Pool) forewarnKubernetes(way kubernetesPath, recorded RecordedPool, steps []cluster.Step) finding.List {
 	diags := p.forewarnUnready(recorded, len(way.hops()) > 0 || touchesKubernetes(steps))
 	diags.Append(forewarnTakenBack(way, steps)...)
 	diags.Append(recorded.forewarnRunning(steps)...)
@@ -109,7 +106,7 @@ func touchesKubernetes(steps []cluster.Step) bool {
 }
 
 // forewarnUnready names the machines that hold an upgrade of Kubernetes.
-func (p Pool) forewarnUnready(recorded RecordedPool, upgrade bool) diag.Diagnostics {
+func (p Pool) forewarnUnready(recorded RecordedPool, upgrade bool) finding.List {
 	var unready []string
 
 	for _, m := range p.members(recorded) {
@@ -122,13 +119,13 @@ func (p Pool) forewarnUnready(recorded RecordedPool, upgrade bool) diag.Diagnost
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Announced("Machines that are not ready hold the upgrade of Kubernetes",
+	return finding.List{finding.Warn("Machines that are not ready hold the upgrade of Kubernetes",
 		fmt.Sprintf("When they were last seen these were not ready: %s. The upgrade waits for every machine of the resource to answer and to be Ready, until its time "+
-			"is out (see timeouts). Bring them back first; one that is gone for good is taken out of the configuration.", tf.Describe(unready)))}
+			"is out (see timeouts). Bring them back first; one that is gone for good is taken out of the configuration.", finding.Describe(unready)))}
 }
 
 // forewarnTakenBack names what an apply brings to an older version, and why.
-func forewarnTakenBack(way kubernetesPath, steps []cluster.Step) diag.Diagnostics {
+func forewarnTakenBack(way kubernetesPath, steps []cluster.Step) finding.List {
 	var (
 		lines  []string
 		minors bool
@@ -154,16 +151,16 @@ func forewarnTakenBack(way kubernetesPath, steps []cluster.Step) diag.Diagnostic
 		why = fmt.Sprintf("kubernetes_version is %s, and these are newer: what an upgrade began and did not finish, or somebody changed, is undone.", way.To)
 	}
 
-	if more := len(lines) - tf.MostSteps; more > 0 {
-		lines = append(lines[:tf.MostSteps], fmt.Sprintf("%d more", more))
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return diag.Diagnostics{tf.Announced("Kubernetes will be taken back", why+"\n  - "+strings.Join(lines, "\n  - "))}
+	return finding.List{finding.Warn("Kubernetes will be taken back", why+"\n  - "+strings.Join(lines, "\n  - "))}
 }
 
 // forewarnRunning names components that run in another version than their images have, and
 // that an apply waits for.
-func (r RecordedPool) forewarnRunning(steps []cluster.Step) diag.Diagnostics {
+func (r RecordedPool) forewarnRunning(steps []cluster.Step) finding.List {
 	var lines []string
 
 	for _, step := range steps {
@@ -177,17 +174,17 @@ func (r RecordedPool) forewarnRunning(steps []cluster.Step) diag.Diagnostics {
 		return nil
 	}
 
-	if more := len(lines) - tf.MostSteps; more > 0 {
-		lines = append(lines[:tf.MostSteps], fmt.Sprintf("%d more", more))
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return diag.Diagnostics{tf.Announced("Kubernetes runs otherwise than its images say",
+	return finding.List{finding.Warn("Kubernetes runs otherwise than its images say",
 		"The apply waits until these run with the images that their machines have, and says what keeps them from it.\n  - "+strings.Join(lines, "\n  - "))}
 }
 
 // forewarnNotPassed names releases of kubernetes_upgrade_via that an upgrade does not pass.
-func (p Pool) forewarnNotPassed(way kubernetesPath) diag.Diagnostics {
-	var diags diag.Diagnostics
+func (p Pool) forewarnNotPassed(way kubernetesPath) finding.List {
+	var diags finding.List
 
 	hops := way.hops()
 	if len(hops) == 0 {
@@ -196,7 +193,7 @@ func (p Pool) forewarnNotPassed(way kubernetesPath) diag.Diagnostics {
 
 	for i, v := range p.changes.kubernetesVia {
 		if !slices.ContainsFunc(hops, func(hop machineconfig.KubernetesVersion) bool { return hop.EQ(v.Version) }) {
-			diags.Append(tf.Doubtful(path.Root("kubernetes_upgrade_via").AtListIndex(i), "kubernetes_upgrade_via", "found "+v.String(),
+			diags.Append(finding.Doubtful(finding.Root("kubernetes_upgrade_via").AtListIndex(i), "kubernetes_upgrade_via", "found "+v.String(),
 				fmt.Sprintf("The upgrade from %s to %s does not pass it", way.lowest, way.To), "Leave it out, or name one of a minor version in between"))
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/state"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -56,7 +56,7 @@ type Impediments struct {
 
 // forewarnRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
 // for nodes that would be left behind. What does not answer in time is told, and stops nothing.
-func (m *ProviderData) forewarnRemovals(ctx context.Context, p Pool, u UpgradeOf) diag.Diagnostics {
+func (m *ProviderData) forewarnRemovals(ctx context.Context, p Pool, u UpgradeOf) finding.List {
 	if m.Removals == nil || len(u.minors()) == 0 || len(u.Machines) == 0 {
 		return nil
 	}
@@ -66,10 +66,10 @@ func (m *ProviderData) forewarnRemovals(ctx context.Context, p Pool, u UpgradeOf
 
 	found, err := m.Removals(ctx, m, p, u)
 
-	var diags diag.Diagnostics
+	var diags finding.List
 
 	if err != nil {
-		diags.Append(tf.Announced("Not everything was asked for what the upgrade removes", "What an upgrade of Kubernetes removes and the cluster uses is told as far "+
+		diags.Append(finding.Warn("Not everything was asked for what the upgrade removes", "What an upgrade of Kubernetes removes and the cluster uses is told as far "+
 			"as the cluster answers the plan within seconds. The apply goes on all the same.\n  - "+strings.Join(strings.Split(err.Error(), "\n"), "\n  - ")))
 	}
 
@@ -85,22 +85,22 @@ func (m *ProviderData) forewarnRemovals(ctx context.Context, p Pool, u UpgradeOf
 		return diags
 	}
 
-	if more := len(lines) - tf.MostSteps; more > 0 {
-		lines = append(lines[:tf.MostSteps], fmt.Sprintf("%d more", more))
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return append(diags, tf.Announced("The upgrade of Kubernetes removes what is in use",
+	return append(diags, finding.Warn("The upgrade of Kubernetes removes what is in use",
 		fmt.Sprintf("On the way from %s to %s these are removed. The apply goes on all the same: change them before it, or make sure that nothing needs them any more."+
 			"\n  - %s", u.Path.lowest, u.Path.To, strings.Join(lines, "\n  - "))))
 }
 
 // forewarnBehind names nodes of other resources that have to be upgraded before an upgrade
 // comes to its end.
-func forewarnBehind(u UpgradeOf, nodes []cluster.Node) diag.Diagnostics {
+func forewarnBehind(u UpgradeOf, nodes []cluster.Node) finding.List {
 	var lines []string
 
 	for i, node := range nodes {
-		if i == tf.MostSteps {
+		if i == finding.MostSteps {
 			lines = append(lines, fmt.Sprintf("%d more", len(nodes)-i))
 
 			break
@@ -113,7 +113,7 @@ func forewarnBehind(u UpgradeOf, nodes []cluster.Node) diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Announced("Kubelets of other resources are too old for the wanted Kubernetes",
+	return finding.List{finding.Warn("Kubelets of other resources are too old for the wanted Kubernetes",
 		fmt.Sprintf("kube-apiserver %s supports no kubelet that is more than three minor versions older. Where their resource waits for this one, go to a version in "+
 			"between first.\n  - %s", u.Path.To, strings.Join(lines, "\n  - ")))}
 }

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // kubernetesPath is the way of a resource from the Kubernetes that its machines run to the
@@ -129,7 +127,7 @@ func (r RecordedPool) kubernetesOn(machine string, wanted cluster.Images, to mac
 // by what state knows to run on them. What an upgrade began and could not finish may be
 // taken back: something of the control plane still runs the version before then. Talos is
 // upgraded first, so that the wanted one counts.
-func refuseKubernetesVersion(p Pool, recorded RecordedPool, files Rendered) diag.Diagnostics {
+func refuseKubernetesVersion(p Pool, recorded RecordedPool, files Rendered) finding.List {
 	path, known := p.kubernetesPath(recorded, files)
 	if !known {
 		return nil
@@ -148,16 +146,16 @@ func refuseKubernetesVersion(p Pool, recorded RecordedPool, files Rendered) diag
 
 	problems = append(problems, p.imagesThatStay(path, recorded, files)...)
 
-	var diags diag.Diagnostics
+	var diags finding.List
 
-	for _, problem := range tf.Flatten(errors.Join(problems...)) {
+	for _, problem := range finding.Flatten(errors.Join(problems...)) {
 		var field *machineconfig.FieldError
 		if errors.Is(problem, machineconfig.ErrPatchDowngrade) && p.changes.allowDowngrade || !errors.As(problem, &field) {
 			continue
 		}
 
 		// Many machines have the same problem, which is appended once.
-		diags.Append(tf.Refused(p.clusterPath("kubernetes_version"), "Unsupported change of kubernetes_version",
+		diags.Append(finding.Refused(p.clusterPath("kubernetes_version"), "Unsupported change of kubernetes_version",
 			fmt.Sprintf("%s, and kubernetes_version is %s", path.running(), field.Found), "Allowed is "+field.Allowed, field.Fix, path.wayOut(problem)))
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -136,7 +137,7 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*Group, diag.Diagnostics)
 			Machines: machines, Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
 			ConfigPatches: types.ListNull(types.StringType),
 		}),
-		Role: m.roleOf(), At: path.Empty(), TalosVersion: m.TalosVersion, versionAt: path.Root("talos_version"),
+		Role: m.roleOf(), At: finding.Path{}, TalosVersion: m.TalosVersion, versionAt: finding.Root("talos_version"),
 	}, diags
 }
 
@@ -215,14 +216,14 @@ func (m OneMachineModel) checkEndpoints(handle HandleModel) diag.Diagnostics {
 	switch {
 	case m.Bootstrap.ValueBool() && !listed:
 		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints",
-			"found no "+tf.Quote(m.Address.ValueString())+" in it, which is the control plane that is to begin etcd",
+			"found no "+finding.Quote(m.Address.ValueString())+" in it, which is the control plane that is to begin etcd",
 			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins",
 			"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, leave bootstrap out")}
 	case len(endpoints) > 0 && !listed && handle.Phase.IsNull():
 		// A handle that a resource made lists the control planes of that resource; one that
 		// was written by hand has to know them all, or one that begins etcd anew after a loss
 		// would not ask this one.
-		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints", "found no "+tf.Quote(m.Address.ValueString())+" in it, which is a control plane",
+		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints", "found no "+finding.Quote(m.Address.ValueString())+" in it, which is a control plane",
 			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins, and before it ends",
 			"list the addresses of all control planes of the cluster, this one included")}
 	case len(endpoints) == 0:

@@ -4,11 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // takeOut removes the one machine of a pool from its cluster: in order while the cluster
@@ -32,7 +30,7 @@ func (m *ProviderData) takeOut(ctx context.Context, p Pool, recorded RecordedPoo
 }
 
 // leftBehind warns of machines that are out of their cluster and could not be reset.
-func (r run) leftBehind() diag.Diagnostics {
+func (r run) leftBehind() finding.List {
 	if r.err != nil || len(r.result.Left) == 0 {
 		return nil
 	}
@@ -42,7 +40,7 @@ func (r run) leftBehind() diag.Diagnostics {
 		machines = append(machines, hold.String())
 	}
 
-	return diag.Diagnostics{tf.NotReady("Machines were not reset", "These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
+	return finding.List{finding.Warn("Machines were not reset", "These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
 		"configuration and secrets. Wipe their disks before they are switched on again.\n  - "+strings.Join(machines, "\n  - "))}
 }
 
@@ -51,7 +49,7 @@ func (r run) leftBehind() diag.Diagnostics {
 func lockOf(p Pool, bundle *pki.Bundle, api *kubernetes.Client) *kubernetes.Lock {
 	name := p.Object
 	if p.single != nil {
-		name += " " + tf.Describe(p.names())
+		name += " " + finding.Describe(p.names())
 	}
 
 	return api.Lock(kubernetes.LockOptions{Cluster: bundle.Authorities()[0].Fingerprint, Name: name})

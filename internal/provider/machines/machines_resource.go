@@ -62,7 +62,7 @@ func (r *machinesResource[M, P]) ValidateConfig(ctx context.Context, req resourc
 
 	p, diags := P(&config).Pool(ctx)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(p.validate()...)
+	resp.Diagnostics.Append(tf.Diagnostics(p.validate())...)
 }
 
 func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
@@ -72,7 +72,7 @@ func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.Mo
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
 		if !resp.Diagnostics.HasError() {
-			resp.Diagnostics.Append(planDestroy(ctx, r.kind, P(&state).life(), P(&state).Pool, cluster.DefaultPolicy())...)
+			resp.Diagnostics.Append(tf.Diagnostics(planDestroy(ctx, r.kind, P(&state).life(), P(&state).Pool, cluster.DefaultPolicy()))...)
 		}
 
 		return
@@ -94,11 +94,11 @@ func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.Mo
 		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req.Config)...)
 	}
 
-	resp.Diagnostics.Append(refuseLocked(ctx, P(&plan).Pool, P(&state).life(), req.Config)...)
+	resp.Diagnostics.Append(tf.Diagnostics(refuseLocked(ctx, P(&plan).Pool, P(&state).life(), req.Config))...)
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 
 	if req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(guardReplace(ctx, req.Private, r.kind, P(&plan).life().ID)...)
+		resp.Diagnostics.Append(tf.Diagnostics(guardReplace(ctx, req.Private, r.kind, P(&plan).life().ID))...)
 	}
 
 	if !resp.Diagnostics.HasError() {
@@ -112,8 +112,8 @@ func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config
 
 	p, diags := P(plan).Pool(ctx)
 
-	f, more := planCreate(p, cluster.DefaultPolicy())
-	diags.Append(more...)
+	f, found := planCreate(p, cluster.DefaultPolicy())
+	diags.Append(tf.Diagnostics(found)...)
 	r.foresee(plan, f)
 
 	if !diags.HasError() {
@@ -136,11 +136,11 @@ func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state,
 		f, _ := planCreate(p, cluster.DefaultPolicy())
 		r.foresee(plan, f)
 
-		return append(diags, forewarnRemoval(ctx, P(&state).life(), prior, cluster.DefaultPolicy())...)
+		return append(diags, tf.Diagnostics(forewarnRemoval(ctx, P(&state).life(), prior, cluster.DefaultPolicy()))...)
 	}
 
-	f, more := planUpdate(ctx, p, prior, P(&state).life(), change, cluster.DefaultPolicy())
-	diags.Append(more...)
+	f, found := planUpdate(ctx, p, prior, P(&state).life(), change, cluster.DefaultPolicy())
+	diags.Append(tf.Diagnostics(found)...)
 	r.foresee(plan, f)
 
 	if !diags.HasError() {
@@ -157,14 +157,14 @@ func (r *machinesResource[M, P]) advise(ctx context.Context, p Pool, f forecast,
 	}
 
 	diags := p.reach(ctx, given)
-	diags.Append(r.refuseUnreachable(p)...)
+	diags.Append(tf.Diagnostics(r.refuseUnreachable(p))...)
 
 	if !diags.HasError() {
-		diags.Append(r.preview(ctx, p, f.makes)...)
+		diags.Append(tf.Diagnostics(r.preview(ctx, p, f.makes))...)
 	}
 
 	if !diags.HasError() {
-		diags.Append(r.forewarnRemovals(ctx, p, f.upgrade)...)
+		diags.Append(tf.Diagnostics(r.forewarnRemovals(ctx, p, f.upgrade))...)
 	}
 
 	return diags
@@ -196,8 +196,8 @@ func (r *machinesResource[M, P]) Create(ctx context.Context, req resource.Create
 	}
 
 	done := r.converge(tf.MaskSecrets(ctx, p.Secrets), p, RecordedPool{})
-	diags, begun := life.settleCreate(p, done)
-	resp.Diagnostics.Append(diags...)
+	found, begun := life.settleCreate(p, done)
+	resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
 	if !begun {
 		return
@@ -226,7 +226,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 		return
 	}
 
-	resp.Diagnostics.Append(r.refresh(tf.MaskSecrets(ctx, p.Secrets), &life, p, P(&state).seenMeta)...)
+	resp.Diagnostics.Append(tf.Diagnostics(r.refresh(tf.MaskSecrets(ctx, p.Secrets), &life, p, P(&state).seenMeta))...)
 	P(&state).setLife(life)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
@@ -258,8 +258,8 @@ func (r *machinesResource[M, P]) Update(ctx context.Context, req resource.Update
 	result := plan
 
 	if !P(&plan).life().idle() {
-		done, diags := r.update(tf.MaskSecrets(ctx, p.Secrets), p, prior, P(&state).life())
-		resp.Diagnostics.Append(diags...)
+		done, found := r.update(tf.MaskSecrets(ctx, p.Secrets), p, prior, P(&state).life())
+		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
 		if done.err != nil {
 			// What was not finished stays a difference between state and configuration.
@@ -291,5 +291,5 @@ func (r *machinesResource[M, P]) Delete(ctx context.Context, req resource.Delete
 		return
 	}
 
-	resp.Diagnostics.Append(r.Remove(tf.MaskSecrets(ctx, p.Secrets), r.kind, life, p)...)
+	resp.Diagnostics.Append(tf.Diagnostics(r.Remove(tf.MaskSecrets(ctx, p.Secrets), r.kind, life, p))...)
 }

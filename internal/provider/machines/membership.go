@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -27,7 +26,7 @@ const ReplacedSuffix = " (replaced)"
 // the place of prior, and notes it in the record: who leaves, who moves, and who goes by
 // another name. It is the same at plan time and in the apply. The diagnostics are about
 // changes that cannot be told apart.
-func (r *RecordedPool) compare(p, prior Pool) diag.Diagnostics {
+func (r *RecordedPool) compare(p, prior Pool) finding.List {
 	r.moved, r.renamed, r.replaced = map[string]string{}, map[string]string{}, map[string]string{}
 
 	r.containers = p.Host != nil
@@ -36,7 +35,7 @@ func (r *RecordedPool) compare(p, prior Pool) diag.Diagnostics {
 		return nil
 	}
 
-	var diags diag.Diagnostics
+	var diags finding.List
 
 	for _, name := range sortedNames(p.Machines) {
 		if before, existed := prior.Machines[name]; existed {
@@ -141,7 +140,7 @@ func (r *RecordedPool) freeName(name string) string {
 }
 
 // dismiss decides what becomes of a machine whose name is gone.
-func (r *RecordedPool) dismiss(name string, p, prior Pool) diag.Diagnostics {
+func (r *RecordedPool) dismiss(name string, p, prior Pool) finding.List {
 	before := prior.Machines[name]
 
 	known, recorded := r.Machines[name]
@@ -158,7 +157,7 @@ func (r *RecordedPool) dismiss(name string, p, prior Pool) diag.Diagnostics {
 
 	now := p.Machines[successor]
 	if _, listed := prior.Machines[successor]; listed || now.Group.Role != before.Group.Role {
-		return diag.Diagnostics{tf.Refused(p.machinePath(successor), "Unsupported exchange of machines",
+		return finding.List{finding.Refused(p.machinePath(successor), "Unsupported exchange of machines",
 			fmt.Sprintf("machine %s has the address or the hardware of %s (%s %s), which is not listed any more", successor, name, before.Group.Role, before.Address),
 			"Talos cannot change the role of a machine in place, and a name that is taken cannot be given to another machine at once",
 			fmt.Sprintf("Take %s out first and apply, which resets it, and add the machine again afterwards", name))}
@@ -234,7 +233,7 @@ func sameAddress(a, b string) bool {
 // knows: those of every control plane that is in it, and those that hardware which is
 // gone has no vote for. Removing many machines at once is no reason: they leave one by
 // one.
-func refuseLostQuorum(p, prior Pool, recorded RecordedPool) diag.Diagnostics {
+func refuseLostQuorum(p, prior Pool, recorded RecordedPool) finding.List {
 	members := cluster.MembersOnRecord(p.Spec(recorded, Rendered{}), recorded.Machines)
 	if len(members.Leaving) == 0 || !bootstrapped(recorded.phase) || !prior.takesCluster() {
 		return nil
@@ -244,13 +243,13 @@ func refuseLostQuorum(p, prior Pool, recorded RecordedPool) diag.Diagnostics {
 
 	switch {
 	case members.LosesAll():
-		return diag.Diagnostics{tf.Refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster", tf.MachinesNamed(members.Leaving)),
+		return finding.List{finding.Refused(at, "Unsupported removal of machines",
+			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster", finding.MachinesNamed(members.Leaving)),
 			"The data of etcd would go with the last one",
 			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource", members.Leaving[0]))}
 	case members.LosesQuorum():
-		return diag.Diagnostics{tf.Refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left", members.Count, tf.Describe(members.Lost)),
+		return finding.List{finding.Refused(at, "Unsupported removal of machines",
+			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left", members.Count, finding.Describe(members.Lost)),
 			"Members are removed and added by the others, which have to be more than half of all",
 			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a majority is lost for good, "+
 				"restore etcd from a snapshot")}
@@ -283,7 +282,7 @@ func (p Pool) addressTaken(m cluster.Machine) bool {
 }
 
 // controlPlanePath is where the control planes are listed.
-func (p Pool) controlPlanePath() path.Path {
+func (p Pool) controlPlanePath() finding.Path {
 	for _, g := range p.groups {
 		if g.Role == cluster.ControlPlane {
 			if p.Host != nil {
@@ -294,7 +293,7 @@ func (p Pool) controlPlanePath() path.Path {
 		}
 	}
 
-	return path.Root("machines")
+	return finding.Root("machines")
 }
 
 // finished reports whether a machine that was removed waits in maintenance mode, or is gone

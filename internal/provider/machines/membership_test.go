@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
@@ -21,8 +21,8 @@ const other = "4c4c4544-0042-3510-8053-000000000000"
 // listing is a pool of workers and control planes (cp-…) by name: an address, and after
 // a blank a UUID.
 func listing(machines map[string]string) Pool {
-	planes := &Group{Role: cluster.ControlPlane, At: path.Root("control_plane")}
-	workers := &Group{Role: cluster.Worker, At: path.Root("workers").AtMapKey("batch"), Prefix: "batch/", Pool: "batch"}
+	planes := &Group{Role: cluster.ControlPlane, At: finding.Root("control_plane")}
+	workers := &Group{Role: cluster.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/", Pool: "batch"}
 	p := Pool{groups: []*Group{planes, workers}, Machines: map[string]PoolMachine{}}
 
 	for name, text := range machines {
@@ -123,7 +123,7 @@ func TestWhatBecomesOfMachines(t *testing.T) {
 			t.Errorf("%s: moved are %v, renamed %v", name, r.moved, r.renamed)
 		}
 
-		if diags.HasError() != (test.says != "") || diags.HasError() && !strings.Contains(diags.Errors()[0].Detail(), test.says) {
+		if diags.HasError() != (test.says != "") || diags.HasError() && !strings.Contains(diags.Errors()[0].Detail, test.says) {
 			t.Errorf("%s: %v", name, diags)
 		}
 
@@ -314,7 +314,7 @@ func TestRemovalsThatCannotWork(t *testing.T) {
 		r.compare(p, prior)
 
 		diags := refuseLostQuorum(p, prior, r)
-		if diags.HasError() != (test.says != "") || diags.HasError() && !strings.Contains(diags[0].Detail(), test.says) {
+		if diags.HasError() != (test.says != "") || diags.HasError() && !strings.Contains(diags[0].Detail, test.says) {
 			t.Errorf("%s: %v, want %q", name, diags, test.says)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -34,7 +36,7 @@ func (modeValidator) ValidateString(_ context.Context, req validator.StringReque
 	switch mode := req.ConfigValue.ValueString(); mode {
 	case metalMode, ContainerMode:
 	default:
-		resp.Diagnostics.Append(tf.Invalid(req.Path, "mode", "found "+tf.Quote(mode), `allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
+		resp.Diagnostics.Append(tf.Invalid(req.Path, "mode", "found "+finding.Quote(mode), `allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
 			"choose one of them"))
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -52,7 +52,7 @@ type RecordedPool struct {
 
 // Recorded reads what state knows. The receiver is a model of state, and p the pool
 // in it; a model of a resource that does not exist yet knows nothing.
-func (m LifeModel) Recorded(ctx context.Context, p Pool) (RecordedPool, diag.Diagnostics) {
+func (m LifeModel) Recorded(ctx context.Context, p Pool) (RecordedPool, finding.List) {
 	r := &tf.Reader{}
 	out := RecordedPool{
 		phase: m.recordedPhase(), Machines: map[string]cluster.MachineState{},
@@ -112,7 +112,7 @@ func (m LifeModel) Recorded(ctx context.Context, p Pool) (RecordedPool, diag.Dia
 		}
 	}
 
-	return out, r.Diags
+	return out, tf.Findings(r.Diags)
 }
 
 // StageGone is told of a container that its host cluster does not have any more.

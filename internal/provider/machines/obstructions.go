@@ -6,11 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // obstructions tells what keeps an apply from its end, by the decision that a forecast
@@ -19,28 +16,28 @@ import (
 // What the change itself brings about is an error. What already is so without it is a
 // warning: the apply ends with the same words, and all the same stores how the resource
 // treats its machines, which may be the way out.
-func obstructions(ctx context.Context, p, prior Pool, state LifeModel, last cluster.Decision, policy cluster.Policy) diag.Diagnostics {
+func obstructions(ctx context.Context, p, prior Pool, state LifeModel, last cluster.Decision, policy cluster.Policy) finding.List {
 	var (
-		diags   diag.Diagnostics
+		diags   finding.List
 		waiting []string
 	)
 
 	if len(last.Steps) > 0 {
-		return diag.Diagnostics{tf.Endless(p.Object)}
+		return finding.List{finding.Endless(p.Object)}
 	}
 
 	known := refusedAlready(ctx, prior, state, last, policy)
 
 	for _, r := range last.Refusals {
 		if slices.Contains(known, r) {
-			diags.Append(tf.Announced("The apply will be refused", tf.Sentences(reasonOf(r), "That is so without this change, too", r.Remedy)))
+			diags.Append(finding.Warn("The apply will be refused", finding.Sentences(reasonOf(r), "That is so without this change, too", r.Remedy)))
 		} else {
-			diags.Append(tf.Refused(p.changedAt(prior, r.Machine), "Unsupported change of machines", reasonOf(r), "Nothing would be sent to any machine", r.Remedy))
+			diags.Append(finding.Refused(p.changedAt(prior, r.Machine), "Unsupported change of machines", reasonOf(r), "Nothing would be sent to any machine", r.Remedy))
 		}
 	}
 
 	for i, h := range last.Holds {
-		if i == tf.MostSteps {
+		if i == finding.MostSteps {
 			waiting = append(waiting, fmt.Sprintf("%d more", len(last.Holds)-i))
 
 			break
@@ -50,7 +47,7 @@ func obstructions(ctx context.Context, p, prior Pool, state LifeModel, last clus
 	}
 
 	if len(waiting) > 0 {
-		diags.Append(tf.Announced("The apply will have to wait", "By what state knows, it will not come to its end before something else happens to the machines. "+
+		diags.Append(finding.Warn("The apply will have to wait", "By what state knows, it will not come to its end before something else happens to the machines. "+
 			"It waits for that until its time is out (see timeouts).\n  - "+strings.Join(waiting, "\n  - ")))
 	}
 
@@ -87,13 +84,13 @@ func reasonOf(r cluster.Refusal) string {
 		return r.Reason
 	}
 
-	return tf.MachinesNamed([]string{r.Machine}) + ": " + r.Reason
+	return finding.MachinesNamed([]string{r.Machine}) + ": " + r.Reason
 }
 
 // PlaceOf is the attribute of a machine; the resource itself for what is no machine of it.
-func (p Pool) placeOf(machine string) path.Path {
+func (p Pool) placeOf(machine string) finding.Path {
 	if _, listed := p.Machines[machine]; !listed {
-		return path.Empty()
+		return finding.Path{}
 	}
 
 	return p.machinePath(machine)

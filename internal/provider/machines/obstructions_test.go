@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // What a forecast ends with is told, whatever it is.
@@ -26,8 +25,8 @@ func TestObstructionsAreTold(t *testing.T) {
 		switch {
 		case test.want == "" && len(diags) > 0, test.want != "" && len(diags) != 1:
 			t.Errorf("%s: %v", name, diags)
-		case test.want != "" && (diags[0].Severity() != diag.SeverityWarning || !strings.Contains(diags[0].Detail(), test.want)):
-			t.Errorf("%s: %s %s", name, diags[0].Severity(), diags[0].Detail())
+		case test.want != "" && (diags[0].Severity != finding.Warning || !strings.Contains(diags[0].Detail, test.want)):
+			t.Errorf("%s: %s %s", name, diags[0].Severity, diags[0].Detail)
 		}
 	}
 }

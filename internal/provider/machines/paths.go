@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/path"
-
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // problems finds the attributes of an error of internal/machineconfig, about a
@@ -33,7 +31,7 @@ func (p Pool) problemsIn(g *Group, machine string, err error) error {
 
 	var problems []error
 	for _, f := range fields {
-		problems = append(problems, &tf.FieldError{At: p.locate(f, g, machine), Field: f})
+		problems = append(problems, &finding.FieldError{At: p.locate(f, g, machine), Field: f})
 	}
 
 	return errors.Join(problems...)
@@ -41,7 +39,7 @@ func (p Pool) problemsIn(g *Group, machine string, err error) error {
 
 // locate finds the attribute that holds a setting. machine is the machine the
 // setting was read for; settings of the cluster have none.
-func (p Pool) locate(field *machineconfig.FieldError, g *Group, machine string) path.Path {
+func (p Pool) locate(field *machineconfig.FieldError, g *Group, machine string) finding.Path {
 	steps := field.Steps()
 	if len(steps) == 0 {
 		return p.machinePath(machine)
@@ -51,58 +49,58 @@ func (p Pool) locate(field *machineconfig.FieldError, g *Group, machine string) 
 	case "machine":
 		return p.locateMachine(steps[1:], machine)
 	case "pool":
-		return tf.Along(g.At.AtName("config_patches"), steps[min(2, len(steps)):])
+		return finding.Along(g.At.AtName("config_patches"), steps[min(2, len(steps)):])
 	case "talos_version":
 		return g.versionAt
 	case "patches":
 		if p.inHandle {
-			return tf.Along(path.Root("cluster").AtName("config_patches"), steps[1:])
+			return finding.Along(finding.Root("cluster").AtName("config_patches"), steps[1:])
 		}
 
-		return tf.Along(path.Root("cluster_config_patches"), steps[1:])
+		return finding.Along(finding.Root("cluster_config_patches"), steps[1:])
 	case "talos_version_contract":
 		steps[0] = "version_contract"
 	}
 
 	if p.inHandle {
-		return tf.Along(path.Root("cluster"), steps)
+		return finding.Along(finding.Root("cluster"), steps)
 	}
 
-	return tf.Along(path.Empty(), steps)
+	return finding.Along(finding.Path{}, steps)
 }
 
 // locateMachine finds a setting of one machine. Install settings that the machine
 // does not have itself are those of its group.
-func (p Pool) locateMachine(steps []any, machine string) path.Path {
+func (p Pool) locateMachine(steps []any, machine string) finding.Path {
 	at := p.machinePath(machine)
 
 	switch {
 	case len(steps) == 0:
 		return at
 	case p.Host != nil && steps[0] == "patches":
-		return tf.Along(p.Machines[machine].Group.At.AtName("replica_config_patches").AtMapKey(p.Machines[machine].key), steps[1:])
+		return finding.Along(p.Machines[machine].Group.At.AtName("replica_config_patches").AtMapKey(p.Machines[machine].key), steps[1:])
 	case p.Host != nil:
 		return at // nothing else is said of single machines
 	case steps[0] == "patches":
-		return tf.Along(at.AtName("config_patches"), steps[1:])
+		return finding.Along(at.AtName("config_patches"), steps[1:])
 	case steps[0] == "install" && !p.Machines[machine].ownInstall:
-		return tf.Along(p.Machines[machine].Group.At, steps)
+		return finding.Along(p.Machines[machine].Group.At, steps)
 	default:
-		return tf.Along(at, steps)
+		return finding.Along(at, steps)
 	}
 }
 
-func (p Pool) machinePath(machine string) path.Path {
+func (p Pool) machinePath(machine string) finding.Path {
 	if p.single != nil {
-		return path.Empty()
+		return finding.Path{}
 	}
 
 	if machine == "" && p.Host != nil {
-		return path.Root("replicas")
+		return finding.Root("replicas")
 	}
 
 	if machine == "" {
-		return path.Root("machines")
+		return finding.Root("machines")
 	}
 
 	m := p.Machines[machine]

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -36,7 +37,7 @@ type forecast struct {
 // planCreate forecasts a create: every machine is taken to wait in maintenance
 // mode. It only needs to know which machines there are, so that the plan names
 // the operations even while the secrets are still to be generated.
-func planCreate(p Pool, policy cluster.Policy) (forecast, diag.Diagnostics) {
+func planCreate(p Pool, policy cluster.Policy) (forecast, finding.List) {
 	files := p.filesOfCreate()
 
 	f := forecast{
@@ -97,7 +98,7 @@ func (p Pool) replaces(prior Pool) bool {
 
 // planUpdate forecasts an update, and refuses what cannot be done. prior is the pool of
 // the state.
-func planUpdate(ctx context.Context, p, prior Pool, state LifeModel, e edit, policy cluster.Policy) (forecast, diag.Diagnostics) {
+func planUpdate(ctx context.Context, p, prior Pool, state LifeModel, e edit, policy cluster.Policy) (forecast, finding.List) {
 	recorded, diags := state.Recorded(ctx, prior)
 	p, prior = p.WithPeers(recorded), prior.WithPeers(recorded)
 	resume := recorded.phase != cluster.Ready
@@ -205,7 +206,7 @@ func (p Pool) members(recorded RecordedPool) []cluster.Machine {
 // outlook is what an apply would do to the machines of a pool, and what would be left to
 // do or to wait for after that. prior is the pool of the state, which the record has been
 // compared with, and files is the configurations that are wanted.
-func (r *RecordedPool) outlook(p, prior Pool, files Rendered, policy cluster.Policy) ([]cluster.Step, cluster.Decision, diag.Diagnostics) {
+func (r *RecordedPool) outlook(p, prior Pool, files Rendered, policy cluster.Policy) ([]cluster.Step, cluster.Decision, finding.List) {
 	diags := append(r.foreseeReboots(p, prior, files), r.foreseePods(p, prior)...)
 
 	want := p.Spec(*r, files)
@@ -217,14 +218,14 @@ func (r *RecordedPool) outlook(p, prior Pool, files Rendered, policy cluster.Pol
 
 // planDestroy warns of what a destroy will do to machines, unless the resource is
 // protected.
-func planDestroy(ctx context.Context, kind string, life LifeModel, read func(context.Context) (Pool, diag.Diagnostics), policy cluster.Policy) diag.Diagnostics {
+func planDestroy(ctx context.Context, kind string, life LifeModel, read func(context.Context) (Pool, diag.Diagnostics), policy cluster.Policy) finding.List {
 	diags := life.guardDestroy(kind)
 	if diags.HasError() {
 		return diags
 	}
 
 	p, more := read(ctx)
-	diags.Append(more...)
+	diags.Append(tf.Findings(more)...)
 
 	if diags.HasError() {
 		return diags
@@ -234,7 +235,7 @@ func planDestroy(ctx context.Context, kind string, life LifeModel, read func(con
 }
 
 // forewarnRemoval warns of what becomes of the machines of state when it goes.
-func forewarnRemoval(ctx context.Context, life LifeModel, p Pool, policy cluster.Policy) diag.Diagnostics {
+func forewarnRemoval(ctx context.Context, life LifeModel, p Pool, policy cluster.Policy) finding.List {
 	if life.OnDestroy.ValueString() == onDestroyPreserve {
 		return nil
 	}
@@ -265,10 +266,10 @@ func forewarnRemoval(ctx context.Context, life LifeModel, p Pool, policy cluster
 }
 
 // RenderForPlan makes the configurations that a plan compares with what runs.
-func (p Pool) RenderForPlan() (Rendered, diag.Diagnostics) {
+func (p Pool) RenderForPlan() (Rendered, finding.List) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
-		return Rendered{}, diag.Diagnostics{tf.InvalidSecrets(p.secretsPath(), err)}
+		return Rendered{}, finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
 	}
 
 	files, err := p.render(bundle)
@@ -298,8 +299,8 @@ func (m *LifeModel) apply(f forecast) {
 func (m LifeModel) idle() bool { return !m.Observed.IsUnknown() && !m.Phase.IsUnknown() }
 
 // refuseChanges names every change that cannot be made, or not in one go.
-func refuseChanges(p, prior Pool, recorded RecordedPool) diag.Diagnostics {
-	var diags diag.Diagnostics
+func refuseChanges(p, prior Pool, recorded RecordedPool) finding.List {
+	var diags finding.List
 
 	diags.Append(refuseTalosVersion(p, recorded)...)
 	diags.Append(refuseContract(p, prior, recorded)...)
@@ -330,18 +331,18 @@ func (r RecordedPool) running(where func(cluster.MachineState) bool) []string {
 }
 
 // fieldDiagnostics shows the mistakes of a rendering at their attributes.
-func fieldDiagnostics(p Pool, err error) diag.Diagnostics {
-	var diags diag.Diagnostics
+func fieldDiagnostics(p Pool, err error) finding.List {
+	var diags finding.List
 
-	for _, e := range tf.Flatten(err) {
-		var problem *tf.FieldError
+	for _, e := range finding.Flatten(err) {
+		var problem *finding.FieldError
 		if errors.As(e, &problem) {
-			diags.Append(tf.InvalidField(problem))
+			diags.Append(finding.InvalidField(problem))
 
 			continue
 		}
 
-		diags.Append(tf.Unable("render", "configuration of the "+p.Object, tf.Report{Cause: []string{e.Error()}}))
+		diags.Append(finding.Unable("render", "configuration of the "+p.Object, finding.Report{Cause: []string{e.Error()}}))
 	}
 
 	return diags

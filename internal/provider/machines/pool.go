@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -78,7 +78,7 @@ type PoolMachine struct {
 // Pool reads the machines and settings of a model. own is what it says of the host cluster, and g what is known
 // of its one group beside the model.
 func (m poolModel) Pool(ctx context.Context, handle HandleModel, own types.Object, g *Group) (Pool, diag.Diagnostics) {
-	g.machinesModel, g.At, g.TalosVersion, g.versionAt = m.machinesModel, path.Empty(), m.TalosVersion, path.Root("talos_version")
+	g.machinesModel, g.At, g.TalosVersion, g.versionAt = m.machinesModel, finding.Path{}, m.TalosVersion, finding.Root("talos_version")
 
 	p, diags := poolOf(ctx, handle, own, g)
 	m.change(ctx, &p)
@@ -97,7 +97,7 @@ func poolOf(ctx context.Context, handle HandleModel, own types.Object, groups ..
 		Endpoints: (&tf.Reader{}).Texts(handle.TalosEndpoints),
 		Machines:  map[string]PoolMachine{},
 		Host:      HostOf(named, settings, handle, own, groups),
-		declared:  declared{mode: handle.Mode, modeAt: path.Root("cluster").AtName("mode"), Host: own, endpoint: handle.Endpoint},
+		declared:  declared{mode: handle.Mode, modeAt: finding.Root("cluster").AtName("mode"), Host: own, endpoint: handle.Endpoint},
 	}
 	p.Settings.Container = p.Host != nil
 

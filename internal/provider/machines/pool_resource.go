@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -41,29 +42,30 @@ func (m LifeModel) protection() []byte {
 }
 
 // guardDestroy refuses to plan the removal of a protected resource.
-func (m LifeModel) guardDestroy(kind string) diag.Diagnostics {
+func (m LifeModel) guardDestroy(kind string) finding.List {
 	if !m.DeletionProtection.ValueBool() {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Protected(kind, m.ID.ValueString(), "destroyed")}
+	return finding.List{finding.Protected(kind, m.ID.ValueString(), "destroyed")}
 }
 
 // guardReplace refuses to plan the replacement of a protected resource. Of a
 // replacement ModifyPlan only sees the create leg: there is no state, but the
 // private state of the object that goes.
-func guardReplace(ctx context.Context, private tf.PrivateState, kind string, id types.String) diag.Diagnostics {
-	marker, diags := private.GetKey(ctx, protectionKey)
+func guardReplace(ctx context.Context, private tf.PrivateState, kind string, id types.String) finding.List {
+	marker, problems := private.GetKey(ctx, protectionKey)
+	diags := tf.Findings(problems)
 
 	var on bool
 	if len(marker) > 0 {
 		if err := json.Unmarshal(marker, &on); err != nil {
-			diags.Append(tf.Bug("the private state has a deletion_protection of " + string(marker)))
+			diags.Append(finding.Bug("the private state has a deletion_protection of " + string(marker)))
 		}
 	}
 
 	if on {
-		diags.Append(tf.Protected(kind, id.ValueString(), "replaced, and its machines reset"))
+		diags.Append(finding.Protected(kind, id.ValueString(), "replaced, and its machines reset"))
 	}
 
 	return diags
@@ -71,7 +73,7 @@ func guardReplace(ctx context.Context, private tf.PrivateState, kind string, id 
 
 // settleCreate puts the outcome of a create into the planned model. begun is false
 // when no machine was touched: then there is nothing to store.
-func (m *LifeModel) settleCreate(p Pool, done run) (diags diag.Diagnostics, begun bool) {
+func (m *LifeModel) settleCreate(p Pool, done run) (diags finding.List, begun bool) {
 	m.Phase = types.StringValue(string(done.phase("")))
 	m.Observed = done.observed(types.MapNull(ObservedType()))
 	m.manifests = done.manifests(types.StringNull())
@@ -83,9 +85,9 @@ func (m *LifeModel) settleCreate(p Pool, done run) (diags diag.Diagnostics, begu
 	case done.want.Machines == nil:
 		return openFailed(p, "create", done.err), false
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
-		return diag.Diagnostics{done.unrestorable().diagnostic(p)}, false
+		return finding.List{done.unrestorable().diagnostic(p)}, false
 	case !done.result.Touched:
-		return diag.Diagnostics{tf.Unable("create", p.Object, done.report(p, "create "+p.Object, nothingStored))}, false
+		return finding.List{finding.Unable("create", p.Object, done.report(p, "create "+p.Object, nothingStored))}, false
 	}
 
 	what := done.report(p, "create "+p.Object, applyAgain)
@@ -94,12 +96,12 @@ func (m *LifeModel) settleCreate(p Pool, done run) (diags diag.Diagnostics, begu
 		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines and begin anew. To go on " +
 			"instead, `untaint` it and apply again."
 
-		return append(diag.Diagnostics{tf.Unable("create", p.Object, what)}, done.doubtRestore()...), true
+		return append(finding.List{finding.Unable("create", p.Object, what)}, done.doubtRestore()...), true
 	}
 
 	what.Next = applyAgain + " Run `terraform apply` (or `tofu apply`)."
 
-	return append(diag.Diagnostics{tf.Incomplete("create of "+p.Object, what)}, done.doubtRestore()...), true
+	return append(finding.List{finding.Incomplete("create of "+p.Object, what)}, done.doubtRestore()...), true
 }
 
 // refresh observes the machines and puts what it saw into the model of state. A
@@ -107,7 +109,7 @@ func (m *LifeModel) settleCreate(p Pool, done run) (diags diag.Diagnostics, begu
 // What META holds is left to seen.
 func (m *ProviderData) refresh(
 	ctx context.Context, model *LifeModel, p Pool, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
-) diag.Diagnostics {
+) finding.List {
 	recorded, diags := model.Recorded(ctx, p)
 
 	diags.Append(recorded.compare(p, p)...)
@@ -127,7 +129,7 @@ func (m *ProviderData) refresh(
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
 	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places)), model.Observed)
-	diags.Append(seen(ctx, want, have)...)
+	diags.Append(tf.Findings(seen(ctx, want, have))...)
 	diags.Append(oddities(p, want, have)...)
 	diags.Append(exam.onHost.leftAlone()...)
 
@@ -138,17 +140,17 @@ func (m *ProviderData) refresh(
 	unreachable, foreign, bereft := silence(want, have)
 
 	if len(unreachable) > 0 {
-		diags.Append(tf.NotReady("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
+		diags.Append(finding.Warn("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
 			"from that for the plan.\n  - "+strings.Join(unreachable, "\n  - ")))
 	}
 
 	if len(bereft) > 0 {
-		diags.Append(tf.NotReady("Volumes of machines are lost", "The host cluster can never use the volumes of these machines again. The next apply gives them "+
+		diags.Append(finding.Warn("Volumes of machines are lost", "The host cluster can never use the volumes of these machines again. The next apply gives them "+
 			"new ones, one machine after the other and as far as etcd does not need what is lost, and they join anew.\n  - "+strings.Join(bereft, "\n  - ")))
 	}
 
 	if len(foreign) > 0 {
-		diags.Append(tf.NotReady("Machines answer as somebody else", "At these addresses something else answers than the machines that are meant. What "+
+		diags.Append(finding.Warn("Machines answer as somebody else", "At these addresses something else answers than the machines that are meant. What "+
 			"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware of a machine was "+
 			"exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
 	}
@@ -184,7 +186,7 @@ func lost(want cluster.Spec, have cluster.Snapshot, recorded RecordedPool) bool 
 
 // update goes on with the machines of a pool that state knows. prior is the pool of
 // the state.
-func (m *ProviderData) update(ctx context.Context, p, prior Pool, state LifeModel) (run, diag.Diagnostics) {
+func (m *ProviderData) update(ctx context.Context, p, prior Pool, state LifeModel) (run, finding.List) {
 	recorded, diags := state.Recorded(ctx, prior)
 	diags.Append(recorded.compare(p, prior)...)
 
@@ -209,7 +211,7 @@ func (m *ProviderData) update(ctx context.Context, p, prior Pool, state LifeMode
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
 		diags.Append(done.unrestorable().diagnostic(p))
 	default:
-		diags.Append(tf.Unable("update", p.Object, done.report(p, "update "+p.Object, applyAgain)))
+		diags.Append(finding.Unable("update", p.Object, done.report(p, "update "+p.Object, applyAgain)))
 	}
 
 	diags.Append(done.doubtRestore()...)
@@ -219,7 +221,7 @@ func (m *ProviderData) update(ctx context.Context, p, prior Pool, state LifeMode
 
 // remaining is what the next apply has to do after an update that did not finish, by what
 // the run saw last: the list that its plan will have.
-func (m *ProviderData) remaining(ctx context.Context, p Pool, done run, state LifeModel) (types.List, diag.Diagnostics) {
+func (m *ProviderData) remaining(ctx context.Context, p Pool, done run, state LifeModel) (types.List, finding.List) {
 	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 	state.Observed = done.observed(state.Observed)
 	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
@@ -344,7 +346,7 @@ func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
 }
 
 // Remove takes the machines of a resource out of service, as on_destroy says.
-func (m *ProviderData) Remove(ctx context.Context, kind string, state LifeModel, p Pool) diag.Diagnostics {
+func (m *ProviderData) Remove(ctx context.Context, kind string, state LifeModel, p Pool) finding.List {
 	// Checked at plan time as well; a tainted resource is only seen here.
 	if diags := state.guardDestroy(kind); diags.HasError() {
 		return diags
@@ -353,9 +355,9 @@ func (m *ProviderData) Remove(ctx context.Context, kind string, state LifeModel,
 	if state.OnDestroy.ValueString() == onDestroyPreserve {
 		m.unclaim(p)
 
-		return diag.Diagnostics{tf.NotReady("Machines keep running",
+		return finding.List{finding.Warn("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they are. To bring them back "+
-				"under talosop, %s.", kind, state.ID.ValueString(), tf.Describe(p.names()), p.Settings.Name, p.wayBack()))}
+				"under talosop, %s.", kind, state.ID.ValueString(), finding.Describe(p.names()), p.Settings.Name, p.wayBack()))}
 	}
 
 	recorded, diags := state.Recorded(ctx, p)
@@ -372,7 +374,7 @@ func (m *ProviderData) Remove(ctx context.Context, kind string, state LifeModel,
 	case done.want.Machines == nil:
 		diags.Append(openFailed(p, "destroy", done.err)...)
 	default:
-		diags.Append(tf.Unable("destroy", p.Object, done.report(p, "reset the machines of the "+p.Object, destroyAgain+
+		diags.Append(finding.Unable("destroy", p.Object, done.report(p, "reset the machines of the "+p.Object, destroyAgain+
 			" Nothing was sent to machines that do not answer as the ones meant. To give up machines that are gone for good, or exchanged, set "+
 			"on_destroy = \"preserve\" and apply, which stores it even though the machines are missing; then destroy again.")))
 	}

@@ -111,7 +111,7 @@ func (m *ProviderData) Open(ctx context.Context, p Pool, recorded RecordedPool, 
 
 	c, err := m.withConfigurations(files).lookingFor(want).ClientsOf(ctx, p, recorded, bundle, kubernetes.Options{
 		StaticPods: !m.Talos.TrustNodeNames || p.ownsControlPlane(), Poll: m.Interval,
-		Progress:   func(message string) { tflog.Info(ctx, message) },
+		Progress: func(message string) { tflog.Info(ctx, message) },
 	})
 	if err != nil {
 		return nil, err

@@ -5,17 +5,15 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // foreseeReboots notes for every machine that will be given another configuration what
 // it has to reboot for. What a machine runs is what state stands for, and what the last
 // refresh saw to differ from that; the run itself asks the machine.
-func (r *RecordedPool) foreseeReboots(p, prior Pool, files Rendered) diag.Diagnostics {
+func (r *RecordedPool) foreseeReboots(p, prior Pool, files Rendered) finding.List {
 	changed := r.reconfigured(files)
 	if len(changed) == 0 || prior.Unknown || prior.sealed {
 		return nil
@@ -27,7 +25,7 @@ func (r *RecordedPool) foreseeReboots(p, prior Pool, files Rendered) diag.Diagno
 		return nil
 	}
 
-	var out diag.Diagnostics
+	var out finding.List
 
 	for _, name := range changed {
 		before, existed := old.configs[cmp.Or(r.renamed[name], name)]
@@ -37,7 +35,7 @@ func (r *RecordedPool) foreseeReboots(p, prior Pool, files Rendered) diag.Diagno
 
 		fields, err := rebootFor(before, files.configs[name], r.drift[cmp.Or(r.renamed[name], name)])
 		if err != nil {
-			out.Append(tf.UnableAt(p.machinePath(name), "compare", "configurations", tf.Report{Cause: []string{name + ": " + err.Error()}}))
+			out.Append(finding.UnableAt(p.machinePath(name), "compare", "configurations", finding.Report{Cause: []string{name + ": " + err.Error()}}))
 
 			continue
 		}

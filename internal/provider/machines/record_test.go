@@ -401,7 +401,7 @@ func TestMachinesLeftBehindAreNamed(t *testing.T) {
 	left := []cluster.Hold{{Machine: "cp-3", Reason: "does not answer"}}
 
 	got := run{result: lifecycle.Result{Left: left}}.leftBehind()
-	if len(got) != 1 || !strings.Contains(got[0].Detail(), "cp-3: does not answer") || !strings.Contains(got[0].Detail(), "Wipe their disks") {
+	if len(got) != 1 || !strings.Contains(got[0].Detail, "cp-3: does not answer") || !strings.Contains(got[0].Detail, "Wipe their disks") {
 		t.Errorf("told is %v", got)
 	}
 

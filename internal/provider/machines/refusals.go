@@ -5,21 +5,18 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-func refuseContract(p, prior Pool, recorded RecordedPool) diag.Diagnostics {
+func refuseContract(p, prior Pool, recorded RecordedPool) finding.List {
 	contract, old := p.Settings.Contract, prior.Settings.Contract
 	if contract == "" || contract == old || len(recorded.running(func(cluster.MachineState) bool { return true })) == 0 {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Refused(p.clusterPath("version_contract"), "Unsupported change of version_contract",
+	return finding.List{finding.Refused(p.clusterPath("version_contract"), "Unsupported change of version_contract",
 		fmt.Sprintf("version_contract would change from %s to %s", old, contract),
 		"The contract is pinned when the cluster is created; another one rewrites the configuration of every machine, which this version "+
 			"of the provider does not do",
@@ -27,21 +24,21 @@ func refuseContract(p, prior Pool, recorded RecordedPool) diag.Diagnostics {
 }
 
 // refuseNewSecrets compares what bundles say, not how they are written.
-func refuseNewSecrets(p, prior Pool) diag.Diagnostics {
+func refuseNewSecrets(p, prior Pool) finding.List {
 	if p.Secrets == "" || prior.Secrets == "" || p.Secrets == prior.Secrets {
 		return nil
 	}
 
 	planned, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
-		return diag.Diagnostics{tf.InvalidSecrets(p.secretsPath(), err)}
+		return finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
 	}
 
 	if sameBundle(planned, prior.Secrets) {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Refused(p.secretsPath(), "Unsupported change of secrets",
+	return finding.List{finding.Refused(p.secretsPath(), "Unsupported change of secrets",
 		"the secrets of the cluster would change, and its machines only trust the old ones",
 		"Nothing can be sent to the machines with the new secrets",
 		"Give the old secrets back. To make the cluster anew with other secrets, replace the resource as well (-replace)")}
@@ -60,18 +57,18 @@ func sameBundle(bundle *pki.Bundle, other string) bool {
 }
 
 // clusterPath finds a setting of the cluster, on the resource or in its handle.
-func (p Pool) clusterPath(name string) path.Path {
+func (p Pool) clusterPath(name string) finding.Path {
 	if p.inHandle {
-		return path.Root("cluster").AtName(name)
+		return finding.Root("cluster").AtName(name)
 	}
 
-	return path.Root(name)
+	return finding.Root(name)
 }
 
-func (p Pool) secretsPath() path.Path { return p.clusterPath("secrets") }
+func (p Pool) secretsPath() finding.Path { return p.clusterPath("secrets") }
 
 // changedAt is the attribute of a machine in a container that a plan changes; the machine itself where none of them is changed.
-func (p Pool) changedAt(prior Pool, machine string) path.Path {
+func (p Pool) changedAt(prior Pool, machine string) finding.Path {
 	now, listed := p.Machines[machine]
 	before, existed := prior.Machines[machine]
 
@@ -83,7 +80,7 @@ func (p Pool) changedAt(prior Pool, machine string) path.Path {
 	case imageName(now.image) != imageName(before.image):
 		return p.findingPath("image")
 	case !reflect.DeepEqual(now.Pod, before.Pod):
-		return now.Group.storagePath().ParentPath()
+		return now.Group.podPath()
 	default:
 		return p.placeOf(machine)
 	}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -95,7 +95,7 @@ func (p *Pool) addReplicas(ctx context.Context, named, settings *tf.Reader, g *G
 			Group: g, key: strconv.Itoa(n), ordinal: n, Address: address, image: image, Pod: pod,
 			config: machineconfig.Machine{
 				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.nameOf(p.Settings.Name, identity),
-				CertSANs:    tf.NonEmpty(address),
+				CertSANs:    finding.NonEmpty(address),
 				PoolPatches: settings.Texts(g.ConfigPatches), Patches: g.patchesOf(settings, n),
 			},
 		}
@@ -131,8 +131,8 @@ func (r run) hold(g *Group, state, plan types.Int64) types.Int64 {
 }
 
 // refuseReplicaPatches refuses patches of machines that there are not.
-func (g *Group) refuseReplicaPatches() diag.Diagnostics {
-	var diags diag.Diagnostics
+func (g *Group) refuseReplicaPatches() finding.List {
+	var diags finding.List
 
 	count, known := g.count()
 
@@ -142,10 +142,10 @@ func (g *Group) refuseReplicaPatches() diag.Diagnostics {
 
 		switch {
 		case err != nil || n < 0 || strconv.Itoa(n) != key:
-			diags.Append(tf.Invalid(at, "replica_config_patches", "found patches for "+tf.Quote(key), "allowed are the numbers of the machines, from 0 on",
+			diags.Append(finding.Invalid(at, "replica_config_patches", "found patches for "+finding.Quote(key), "allowed are the numbers of the machines, from 0 on",
 				`write "0" for the first machine`))
 		case known && n >= count:
-			diags.Append(tf.Invalid(at, "replica_config_patches", "found patches for machine "+key, "allowed are the numbers of the "+strconv.Itoa(count)+" machines, from 0 on",
+			diags.Append(finding.Invalid(at, "replica_config_patches", "found patches for machine "+key, "allowed are the numbers of the "+strconv.Itoa(count)+" machines, from 0 on",
 				"remove them, or raise replicas"))
 		}
 	}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 const (
@@ -20,14 +18,14 @@ const (
 )
 
 // report tells how a run ended that did not finish.
-func (r run) report(p Pool, attempted, next string) tf.Report {
+func (r run) report(p Pool, attempted, next string) finding.Report {
 	of := " of cluster"
 	if p.Object == wholeCluster {
 		of = "" // it is in attempted already
 	}
 
-	return tf.Report{
-		Attempted: fmt.Sprintf("%s%s %q: %s", attempted, of, p.Settings.Name, tf.Describe(p.names())),
+	return finding.Report{
+		Attempted: fmt.Sprintf("%s%s %q: %s", attempted, of, p.Settings.Name, finding.Describe(p.names())),
 		Cause:     r.causes(),
 		Now:       r.standing(),
 		Next:      next,
@@ -77,7 +75,7 @@ func (r run) standing() []string {
 	done := linesOf(r.result.Done)
 
 	for i, line := range done {
-		if i == tf.MostSteps {
+		if i == finding.MostSteps {
 			lines = append(lines, fmt.Sprintf("done: %d more steps", len(done)-i))
 
 			break
@@ -100,7 +98,7 @@ func (r run) standing() []string {
 	}
 
 	for _, state := range states {
-		lines = append(lines, tf.Describe(alike[state])+": "+state)
+		lines = append(lines, finding.Describe(alike[state])+": "+state)
 	}
 
 	return lines
@@ -130,7 +128,7 @@ func linesOf(steps []cluster.Step) []string {
 			machines = append(machines, next.Machine)
 		}
 
-		pull.Machine = tf.Describe(machines)
+		pull.Machine = finding.Describe(machines)
 		lines = append(lines, pull.String())
 	}
 
@@ -174,8 +172,8 @@ func goneHost(verb string) string {
 
 // openFailed tells why an operation could not even begin: a mistake in settings,
 // at its attribute, or secrets that cannot be read.
-func openFailed(p Pool, verb string, err error) diag.Diagnostics {
-	var problem *tf.FieldError
+func openFailed(p Pool, verb string, err error) finding.List {
+	var problem *finding.FieldError
 	if errors.As(err, &problem) {
 		return fieldDiagnostics(p, err)
 	}
@@ -187,11 +185,11 @@ func openFailed(p Pool, verb string, err error) diag.Diagnostics {
 
 	var silent *hostSilentError
 	if errors.As(err, &silent) {
-		return diag.Diagnostics{tf.Unable(verb, p.Object, tf.Report{
+		return finding.List{finding.Unable(verb, p.Object, finding.Report{
 			Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was sent to the host cluster or to a machine, and nothing follows about them"},
 			Next: "See that the host cluster answers, and that `host` of the resource or of the provider leads to it; then do it again." + goneHost(verb),
 		})}
 	}
 
-	return diag.Diagnostics{tf.Unable(verb, p.Object, tf.Report{Cause: []string{err.Error()}, Next: nothingStored})}
+	return finding.List{finding.Unable(verb, p.Object, finding.Report{Cause: []string{err.Error()}, Next: nothingStored})}
 }

@@ -10,16 +10,14 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -43,7 +41,7 @@ func (r *restoring) Fetch(ctx context.Context) error {
 	}
 
 	keys := r.Pool.restore.keys()
-	if masks := tf.NonEmpty(append(keys.Identities, keys.Passphrase)...); len(masks) > 0 {
+	if masks := finding.NonEmpty(append(keys.Identities, keys.Passphrase)...); len(masks) > 0 {
 		ctx = tflog.MaskLogStrings(ctx, masks...)
 	}
 
@@ -103,7 +101,7 @@ func (r *restoring) Close() error {
 
 // restoreError is why a snapshot cannot be restored, at the attribute that it is about.
 type restoreError struct {
-	At     path.Path
+	At     finding.Path
 	From   string
 	cause  error
 	remedy string
@@ -113,8 +111,8 @@ func (e *restoreError) Error() string { return fmt.Sprintf("fetch %s: %s", e.Fro
 func (e *restoreError) Unwrap() error { return e.cause }
 
 // diagnostic is the error as the user sees it.
-func (e *restoreError) diagnostic(p Pool) diag.Diagnostic {
-	return tf.UnableAt(e.At, "restore", "etcd", tf.Report{
+func (e *restoreError) diagnostic(p Pool) finding.Finding {
+	return finding.UnableAt(e.At, "restore", "etcd", finding.Report{
 		Attempted: fmt.Sprintf("fetch and verify %s, with which etcd of cluster %q is to begin", e.From, p.Settings.Name),
 		Cause:     []string{e.cause.Error()},
 		Now:       []string{"nothing was sent to any machine"},

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -27,7 +27,7 @@ type restoration struct {
 }
 
 // restorePath is the attribute.
-func restorePath() path.Path { return path.Root("bootstrap").AtName("restore_from") }
+func restorePath() finding.Path { return finding.Root("bootstrap").AtName("restore_from") }
 
 // restore puts the snapshot that etcd is to begin with into a pool.
 func (m settingsModel) restore(ctx context.Context, p *Pool) diag.Diagnostics {
@@ -67,7 +67,7 @@ func (m restoreModel) Name(r *tf.Reader) string {
 }
 
 // keyPath is the attribute that names the snapshot.
-func (m restoreModel) keyPath() path.Path {
+func (m restoreModel) keyPath() finding.Path {
 	if m.S3.IsNull() {
 		return restorePath().AtName("file").AtName("path")
 	}
@@ -96,7 +96,7 @@ func (p *Pool) unlock(ctx context.Context, config tfsdk.Config) diag.Diagnostics
 
 	var from types.Object
 
-	diags.Append(config.GetAttribute(ctx, restorePath(), &from)...)
+	diags.Append(config.GetAttribute(ctx, tf.Path(restorePath()), &from)...)
 
 	r := &tf.Reader{}
 	if model, ok := tf.Object[restoreModel](ctx, r, from); ok {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -57,12 +57,12 @@ func (r run) foundRestored() bool {
 
 // tellOfRestore says what a run took for the snapshot that it was to restore, where it did not
 // restore it itself: only when etcd began can be seen, and not with which snapshot.
-func (r run) tellOfRestore() diag.Diagnostics {
+func (r run) tellOfRestore() finding.List {
 	if r.want.RestoreFrom == "" || r.restores() || !r.foundRestored() {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Announced("Etcd had begun with a snapshot before",
+	return finding.List{finding.Warn("Etcd had begun with a snapshot before",
 		fmt.Sprintf("The etcd of cluster %q began with a snapshot at %s, before this run, which takes it for %s: that is what an earlier run leaves that was interrupted. "+
 			"If it was another snapshot, what is in the cluster is not what restored_from says.",
 			r.want.Name, restoredAt(r.result.Snapshot).ValueString(), r.want.RestoreFrom))}
@@ -70,12 +70,12 @@ func (r run) tellOfRestore() diag.Diagnostics {
 
 // doubtRestore warns of a restored snapshot that may be of another cluster, however the run
 // ended: one with other secrets is what may have ended it.
-func (r run) doubtRestore() diag.Diagnostics {
+func (r run) doubtRestore() finding.List {
 	if !r.anonymous || !r.restores() {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.NotReady("A snapshot does not say of which cluster it is",
+	return finding.List{finding.Warn("A snapshot does not say of which cluster it is",
 		fmt.Sprintf("Etcd of cluster %q began with %s. It has no mark of a cluster in its name and no record beside it, as one that `talosctl etcd snapshot` "+
 			"wrote: talosop cannot tell whether it is of this cluster. If it was taken of one with other secrets, Kubernetes can read none of its Secrets, "+
 			"and the tokens in it are not valid.", r.want.Name, r.want.RestoreFrom))}

@@ -6,13 +6,13 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -120,7 +120,7 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 // talosEndpoints lists the addresses of control planes in the order of their names, of those in containers in the order
 // of their numbers.
 func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel) types.List {
-	g := &Group{machinesModel: planes, Role: cluster.ControlPlane, At: path.Empty()}
+	g := &Group{machinesModel: planes, Role: cluster.ControlPlane, At: finding.Path{}}
 	if !inContainers(m.Mode, []*Group{g}) {
 		return talosEndpoints(ctx, planes.Machines)
 	}

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // obstacle is why machines cannot be brought from the Talos they run to the wanted one.
@@ -17,8 +15,8 @@ type obstacle struct{ found, Reason, remedy string }
 
 // refuseTalosVersion refuses versions of Talos that machines cannot be brought to, by
 // what state knows to run on them.
-func refuseTalosVersion(p Pool, recorded RecordedPool) diag.Diagnostics {
-	var diags diag.Diagnostics
+func refuseTalosVersion(p Pool, recorded RecordedPool) finding.List {
+	var diags finding.List
 
 	if p.changes.Unknown {
 		return nil
@@ -44,8 +42,8 @@ func refuseTalosVersion(p Pool, recorded RecordedPool) diag.Diagnostics {
 
 		for _, problem := range order {
 			names := machines[problem]
-			diags.Append(tf.Refused(g.versionAt, "Unsupported change of talos_version",
-				fmt.Sprintf("%s %s %s", tf.MachinesNamed(names), tf.Verb(names, "runs", "run"), problem.found), problem.Reason, problem.remedy))
+			diags.Append(finding.Refused(g.versionAt, "Unsupported change of talos_version",
+				fmt.Sprintf("%s %s %s", finding.MachinesNamed(names), finding.Verb(names, "runs", "run"), problem.found), problem.Reason, problem.remedy))
 		}
 	}
 

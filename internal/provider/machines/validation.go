@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -23,8 +21,8 @@ const newestTalos = "v1.13"
 
 // validate checks everything that can be checked without a machine and as far as
 // it is known. All mistakes are reported at once.
-func (p Pool) validate() diag.Diagnostics {
-	var diags diag.Diagnostics
+func (p Pool) validate() finding.List {
+	var diags finding.List
 
 	if p.declared.senseless() {
 		return nil // which the attribute itself says; nothing else can be told without it
@@ -51,26 +49,26 @@ func (p Pool) validate() diag.Diagnostics {
 
 	if p.Secrets != "" {
 		if _, err := pki.Parse([]byte(p.Secrets)); err != nil {
-			diags.Append(tf.InvalidSecrets(p.secretsPath(), err))
+			diags.Append(finding.InvalidSecrets(p.secretsPath(), err))
 		}
 	}
 
 	return diags
 }
 
-func (g *Group) validateImage() diag.Diagnostics {
-	var diags diag.Diagnostics
+func (g *Group) validateImage() finding.List {
+	var diags finding.List
 
 	if id := g.Schematic.ValueString(); id != "" {
 		if err := image.CheckSchematic(id); err != nil {
-			diags.Append(tf.Invalid(g.At.AtName("schematic"), "schematic", "found "+tf.Quote(id), "allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
+			diags.Append(finding.Invalid(g.At.AtName("schematic"), "schematic", "found "+finding.Quote(id), "allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
 				"upload the schematic to the factory and copy the id it answers"))
 		}
 	}
 
 	if platform := g.Platform.ValueString(); platform != "" {
 		if _, err := (image.Installer{Version: defaultTalosVersion, Platform: platform}).Reference(); err != nil {
-			diags.Append(tf.Invalid(g.At.AtName("platform"), "platform", "found "+tf.Quote(platform), "allowed are the names Talos uses, such as metal, nocloud or aws",
+			diags.Append(finding.Invalid(g.At.AtName("platform"), "platform", "found "+finding.Quote(platform), "allowed are the names Talos uses, such as metal, nocloud or aws",
 				"leave it out for physical and most virtual machines"))
 		}
 	}
@@ -79,8 +77,8 @@ func (g *Group) validateImage() diag.Diagnostics {
 }
 
 // validateCount checks how many machines there are.
-func (g *Group) validateCount() diag.Diagnostics {
-	var diags diag.Diagnostics
+func (g *Group) validateCount() finding.List {
+	var diags finding.List
 
 	if g.Machines.IsUnknown() {
 		return nil
@@ -90,7 +88,7 @@ func (g *Group) validateCount() diag.Diagnostics {
 
 	switch {
 	case count == 0:
-		diags.Append(tf.Invalid(g.At.AtName("machines"), "machines", "found no machine", "allowed is one or more",
+		diags.Append(finding.Invalid(g.At.AtName("machines"), "machines", "found no machine", "allowed is one or more",
 			fmt.Sprintf("add the %s machines, each under a name of your choice", g.Role)))
 	case g.Role == cluster.ControlPlane && count%2 == 0:
 		diags.Append(evenNumber(g.At.AtName("machines"), count))
@@ -100,14 +98,14 @@ func (g *Group) validateCount() diag.Diagnostics {
 }
 
 // evenNumber warns of a number of control planes that is not odd.
-func evenNumber(at path.Path, count int) diag.Diagnostic {
-	return tf.Doubtful(at, "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
+func evenNumber(at finding.Path, count int) finding.Finding {
+	return finding.Doubtful(at, "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
 		fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1), "Use 1, 3 or 5")
 }
 
 // validateMachines checks the machines against each other, control planes first.
-func validateMachines(p Pool) diag.Diagnostics {
-	var diags diag.Diagnostics
+func validateMachines(p Pool) finding.List {
+	var diags finding.List
 
 	addresses, uuids := map[string]string{}, map[string]string{}
 
@@ -125,7 +123,7 @@ func validateMachines(p Pool) diag.Diagnostics {
 
 		if uuid := strings.ToLower(machine.uuid); uuid != "" {
 			if other, taken := uuids[uuid]; taken {
-				diags.Append(tf.Invalid(p.machinePath(name).AtName("uuid"), "machine", fmt.Sprintf("found %s with the uuid of %s", name, other),
+				diags.Append(finding.Invalid(p.machinePath(name).AtName("uuid"), "machine", fmt.Sprintf("found %s with the uuid of %s", name, other),
 					"allowed is each machine once", "remove one of them, or correct the uuid"))
 			}
 
@@ -138,16 +136,16 @@ func validateMachines(p Pool) diag.Diagnostics {
 
 // validateAddress checks one address, and that no other machine has it. IP
 // addresses are compared by value, since IPv6 has many spellings for one.
-func (p Pool) validateAddress(name, address string, seen map[string]string) diag.Diagnostics {
+func (p Pool) validateAddress(name, address string, seen map[string]string) finding.List {
 	at := p.machinePath(name).AtName("address")
 
 	host, err := tf.CanonicalHost(address)
 	if err != nil {
-		return diag.Diagnostics{tf.Invalid(at, "address", "found "+tf.Quote(address), "allowed is an IP address or a host name, without scheme, port or brackets", err.Error())}
+		return finding.List{finding.Invalid(at, "address", "found "+finding.Quote(address), "allowed is an IP address or a host name, without scheme, port or brackets", err.Error())}
 	}
 
 	if other, taken := seen[host]; taken {
-		return diag.Diagnostics{tf.Invalid(at, "machine", fmt.Sprintf("found %s with the address of %s, %s", name, other, address),
+		return finding.List{finding.Invalid(at, "machine", fmt.Sprintf("found %s with the address of %s, %s", name, other, address),
 			"allowed is each machine once", "remove one of them, or correct the address")}
 	}
 
@@ -161,7 +159,7 @@ func (p Pool) validateAddress(name, address string, seen map[string]string) diag
 	for _, endpoint := range p.Endpoints {
 
 		if other, err := tf.CanonicalHost(endpoint); err == nil && other == host {
-			return diag.Diagnostics{tf.Invalid(at, "machine", fmt.Sprintf("found %s with the address of a control plane of the cluster, %s", name, address),
+			return finding.List{finding.Invalid(at, "machine", fmt.Sprintf("found %s with the address of a control plane of the cluster, %s", name, address),
 				"allowed is each machine once", "remove it here, or correct the address")}
 		}
 	}
@@ -170,8 +168,8 @@ func (p Pool) validateAddress(name, address string, seen map[string]string) diag
 }
 
 // validateVersions checks the versions against each other.
-func validateVersions(p Pool) diag.Diagnostics {
-	var diags diag.Diagnostics
+func validateVersions(p Pool) finding.List {
+	var diags finding.List
 
 	for _, g := range p.groups {
 		diags.Append(p.validateVersionsOf(g)...)
@@ -180,7 +178,7 @@ func validateVersions(p Pool) diag.Diagnostics {
 	return diags
 }
 
-func (p Pool) validateVersionsOf(g *Group) diag.Diagnostics {
+func (p Pool) validateVersionsOf(g *Group) finding.List {
 	version := g.TalosVersion.ValueString()
 	if version == "" {
 		return nil
@@ -191,10 +189,10 @@ func (p Pool) validateVersionsOf(g *Group) diag.Diagnostics {
 		return fieldDiagnostics(p, p.problemsIn(g, "", err))
 	}
 
-	var diags diag.Diagnostics
+	var diags finding.List
 
 	if !talos.Known() {
-		diags.Append(tf.Doubtful(g.versionAt, "talos_version", fmt.Sprintf("found %s", talos),
+		diags.Append(finding.Doubtful(g.versionAt, "talos_version", fmt.Sprintf("found %s", talos),
 			"This version of the provider knows Talos up to "+newestTalos+", and cannot tell what a newer one supports: it is treated like that",
 			"Read the release notes of Talos, and use a newer release of this provider when there is one"))
 	}
@@ -227,7 +225,7 @@ func (p Pool) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 
 		if installs, ok := machineconfig.ReadTalosVersion(reference.Tag); ok && !installs.EQ(talos.Version) {
 			problems = append(problems, p.problems(name, &machineconfig.FieldError{
-				Field: "machine.install.image", Found: tf.Quote(reference.Tag) + " as the version of the installer image",
+				Field: "machine.install.image", Found: finding.Quote(reference.Tag) + " as the version of the installer image",
 				Allowed: "talos_version, " + talos.String(), Fix: "change both together, or leave the image out",
 			}))
 		}
@@ -238,7 +236,7 @@ func (p Pool) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 
 // validateConfigurations checks the settings: as a whole when they are known, by
 // rendering the configurations, else piece by piece.
-func validateConfigurations(p Pool) diag.Diagnostics {
+func validateConfigurations(p Pool) finding.List {
 	if !p.Unknown && len(p.Machines) > 0 {
 		return fieldDiagnostics(p, errors.Join(p.check(), p.checkMeta()))
 	}

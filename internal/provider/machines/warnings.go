@@ -5,19 +5,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // What a plan warns of: one warning for each class of what an apply does to machines
 // that are in service, with the machines in it.
 
 // forewarn warns of the steps of a plan that take machines out of service.
-func forewarn(p Pool, steps []cluster.Step) diag.Diagnostics {
+func forewarn(p Pool, steps []cluster.Step) finding.List {
 	var (
-		diags                    diag.Diagnostics
+		diags                    finding.List
 		drained, rebooted, wiped []string
 		emptied, expelled        []string
 		begun                    string
@@ -49,26 +47,26 @@ func forewarn(p Pool, steps []cluster.Step) diag.Diagnostics {
 	}
 
 	if len(drained)+len(rebooted) > 0 {
-		diags.Append(tf.Announced("Machines will "+p.reboot(), disruptionOf(drained, rebooted)))
+		diags.Append(finding.Warn("Machines will "+p.reboot(), disruptionOf(drained, rebooted)))
 	}
 
 	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(slices.Concat(drained, rebooted), alone) {
-		diags.Append(tf.Announced("The API of the cluster will be away",
+		diags.Append(finding.Warn("The API of the cluster will be away",
 			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it %ss. Pods on workers keep running.", alone, p.reboot())))
 	}
 
 	if begun != "" {
-		diags.Append(tf.Announced("Etcd will begin with a snapshot", goingBack(begun)))
+		diags.Append(finding.Warn("Etcd will begin with a snapshot", goingBack(begun)))
 	}
 
 	if len(wiped) > 0 {
-		diags.Append(tf.Announced("Machines will be "+p.wiped(), p.removalOf(wiped, emptied)))
+		diags.Append(finding.Warn("Machines will be "+p.wiped(), p.removalOf(wiped, emptied)))
 	}
 
 	if len(expelled) > 0 {
-		diags.Append(tf.Announced("Members of etcd will be removed",
+		diags.Append(finding.Warn("Members of etcd will be removed",
 			fmt.Sprintf("%s %s a member of etcd whose data is gone with the machine or its configuration. The other control planes remove it.",
-				tf.Describe(expelled), tf.Verb(expelled, "has", "each have"))))
+				finding.Describe(expelled), finding.Verb(expelled, "has", "each have"))))
 	}
 
 	return diags
@@ -103,7 +101,7 @@ func (p Pool) wiped() string {
 
 // forewarnImages names the images of Kubernetes that differ from what was applied last and
 // are put right.
-func (r RecordedPool) forewarnImages(steps []cluster.Step) diag.Diagnostics {
+func (r RecordedPool) forewarnImages(steps []cluster.Step) finding.List {
 	var lines []string
 
 	for _, step := range steps {
@@ -122,11 +120,11 @@ func (r RecordedPool) forewarnImages(steps []cluster.Step) diag.Diagnostics {
 		return nil
 	}
 
-	if more := len(lines) - tf.MostSteps; more > 0 {
-		lines = append(lines[:tf.MostSteps], fmt.Sprintf("%d more", more))
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return diag.Diagnostics{tf.Announced("Images of Kubernetes will be put right",
+	return finding.List{finding.Warn("Images of Kubernetes will be put right",
 		"They are not those that were applied last:\n  - "+strings.Join(lines, "\n  - "))}
 }
 
@@ -141,15 +139,15 @@ func (p Pool) removalOf(wiped, emptied []string) string {
 		how = ""
 	}
 
-	end := "reset to maintenance mode with " + tf.Verb(wiped, "its", "their") + " state wiped"
+	end := "reset to maintenance mode with " + finding.Verb(wiped, "its", "their") + " state wiped"
 	if p.Host != nil {
-		end = "deleted with " + tf.Verb(wiped, "its", "their") + " volumes"
+		end = "deleted with " + finding.Verb(wiped, "its", "their") + " volumes"
 	}
 
 	text := fmt.Sprintf("%s will be taken out of the cluster: %s%s, and %s removed from Kubernetes.",
-		tf.Describe(wiped), how, end, tf.Verb(wiped, "its node", "their nodes"))
+		finding.Describe(wiped), how, end, finding.Verb(wiped, "its node", "their nodes"))
 	if len(abrupt) > 0 {
-		text += fmt.Sprintf(" Without a drain: %s.", tf.Describe(abrupt))
+		text += fmt.Sprintf(" Without a drain: %s.", finding.Describe(abrupt))
 	}
 
 	return text
@@ -172,11 +170,11 @@ func disruptionOf(drained, rebooted []string) string {
 	var parts []string
 
 	if len(drained) > 0 {
-		parts = append(parts, fmt.Sprintf("Each is drained first and uncordoned afterwards: %s.", tf.Describe(drained)))
+		parts = append(parts, fmt.Sprintf("Each is drained first and uncordoned afterwards: %s.", finding.Describe(drained)))
 	}
 
 	if len(rebooted) > 0 {
-		parts = append(parts, fmt.Sprintf("Without a drain: %s.", tf.Describe(rebooted)))
+		parts = append(parts, fmt.Sprintf("Without a drain: %s.", finding.Describe(rebooted)))
 	}
 
 	parts = append(parts, "Control planes go one at a time, workers as max_unavailable of their pool allows; `operations` has the order.")
@@ -207,7 +205,7 @@ func (p Pool) onlyControlPlane() string {
 }
 
 // forewarnDestroy lists what a destroy does to machines.
-func forewarnDestroy(p Pool, steps []cluster.Step) diag.Diagnostics {
+func forewarnDestroy(p Pool, steps []cluster.Step) finding.List {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -215,7 +213,7 @@ func forewarnDestroy(p Pool, steps []cluster.Step) diag.Diagnostics {
 	var lines []string
 
 	for i, step := range steps {
-		if i == tf.MostSteps {
+		if i == finding.MostSteps {
 			lines = append(lines, fmt.Sprintf("%d more steps", len(steps)-i))
 
 			break
@@ -225,11 +223,11 @@ func forewarnDestroy(p Pool, steps []cluster.Step) diag.Diagnostics {
 	}
 
 	names := p.names()
-	what := fmt.Sprintf("%s%s will leave cluster %q", tf.Verb(names, "Machine ", "Machines "), tf.Describe(names), p.Settings.Name)
+	what := fmt.Sprintf("%s%s will leave cluster %q", finding.Verb(names, "Machine ", "Machines "), finding.Describe(names), p.Settings.Name)
 
 	if p.takesCluster() {
 		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.Settings.Name)
 	}
 
-	return diag.Diagnostics{tf.Announced("Machines will be "+p.wiped(), what+". By what state knows:\n  - "+strings.Join(lines, "\n  - "))}
+	return finding.List{finding.Warn("Machines will be "+p.wiped(), what+". By what state knows:\n  - "+strings.Join(lines, "\n  - "))}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -80,7 +81,7 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 func (r *secretsResource) Create(ctx context.Context, _ resource.CreateRequest, resp *resource.CreateResponse) {
 	bundle, err := r.generate()
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("generate", "secrets", tf.Report{Cause: []string{err.Error()}, Now: []string{"nothing was stored"}}))
+		resp.Diagnostics.Append(tf.Unable("generate", "secrets", finding.Report{Cause: []string{err.Error()}, Now: []string{"nothing was stored"}}))
 
 		return
 	}
@@ -102,7 +103,7 @@ func (r *secretsResource) Read(ctx context.Context, req resource.ReadRequest, re
 
 	bundle, err := pki.Parse([]byte(state.Bundle.ValueString()))
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("read", "secrets", tf.Report{
+		resp.Diagnostics.Append(tf.Unable("read", "secrets", finding.Report{
 			Cause: []string{err.Error()},
 			Now:   []string{"the bundle in state is kept as it is"},
 			Next:  "Restore the state from a copy, or import the secrets again from a file.",
@@ -125,7 +126,7 @@ func (r *secretsResource) Delete(context.Context, resource.DeleteRequest, *resou
 func (r *secretsResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	bundle, err := machines.ReadBundleFile(req.ID)
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("import", "secrets", tf.Report{
+		resp.Diagnostics.Append(tf.Unable("import", "secrets", finding.Report{
 			Attempted: "read the file named by the import id",
 			Cause:     strings.Split(err.Error(), "\n"),
 			Next:      "Give the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane machine.",

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // ErrNoRegion is a bucket of AWS in a region that nobody names.
@@ -58,7 +59,7 @@ func (p Place) remedy(code string) string {
 func withoutTrace(err error) string {
 	text := err.Error()
 
-	for _, e := range tf.Flatten(err) {
+	for _, e := range finding.Flatten(err) {
 		var (
 			operation *smithy.OperationError
 			api       smithy.APIError

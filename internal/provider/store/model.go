@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -76,7 +77,7 @@ func (p Place) String() string {
 		return filepath.Join(p.Folder, p.key)
 	}
 
-	name := "s3://" + strings.Join(tf.NonEmpty(p.Bucket.Bucket, p.Prefix, p.key), "/")
+	name := "s3://" + strings.Join(finding.NonEmpty(p.Bucket.Bucket, p.Prefix, p.key), "/")
 	if p.Bucket.Endpoint != "" {
 		name += " at " + p.Bucket.Endpoint
 	}
@@ -157,7 +158,7 @@ func (c StoreCredentials) Under(own s3.Credentials) s3.Credentials {
 
 // MaskCredentials hides credentials from logs.
 func MaskCredentials(ctx context.Context, c s3.Credentials) context.Context {
-	if masks := tf.NonEmpty(c.SecretAccessKey, c.SessionToken, c.Role.ExternalID); len(masks) > 0 {
+	if masks := finding.NonEmpty(c.SecretAccessKey, c.SessionToken, c.Role.ExternalID); len(masks) > 0 {
 		ctx = tflog.MaskLogStrings(ctx, masks...)
 	}
 

@@ -5,6 +5,7 @@ import (
 
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 

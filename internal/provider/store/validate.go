@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -80,7 +82,7 @@ func (c storeChecks) Name() {
 	}
 
 	if !pattern.MatchString(name) {
-		c.Diags.Append(tf.Invalid(c.At.AtName("bucket"), "bucket", "found "+tf.Quote(name), allowed,
+		c.Diags.Append(tf.Invalid(c.At.AtName("bucket"), "bucket", "found "+finding.Quote(name), allowed,
 			"write the name alone, and what comes behind it in the keys as prefix"))
 	}
 }
@@ -121,11 +123,11 @@ func (c storeChecks) keys(name string) {
 
 	switch segments := strings.Split(text, "/"); {
 	case strings.HasPrefix(text, "s3://"):
-		c.Diags.Append(tf.Invalid(at, name, "found the URL "+tf.Quote(text), allowed, "leave out s3:// and the bucket"))
+		c.Diags.Append(tf.Invalid(at, name, "found the URL "+finding.Quote(text), allowed, "leave out s3:// and the bucket"))
 	case slices.Contains(segments, ""):
-		c.Diags.Append(tf.Invalid(at, name, "found "+tf.Quote(text), allowed, "remove the slashes at its ends, or the attribute for no "+name))
+		c.Diags.Append(tf.Invalid(at, name, "found "+finding.Quote(text), allowed, "remove the slashes at its ends, or the attribute for no "+name))
 	case slices.Contains(segments, ".") || slices.Contains(segments, ".."):
-		c.Diags.Append(tf.Invalid(at, name, "found "+tf.Quote(text)+" with a dot segment", allowed, "write the whole path"))
+		c.Diags.Append(tf.Invalid(at, name, "found "+finding.Quote(text)+" with a dot segment", allowed, "write the whole path"))
 	case strings.ContainsFunc(text, unicode.IsControl) || len(text) > 800:
 		c.Diags.Append(tf.Invalid(at, name, "found control characters, or more than 800 bytes", allowed, "choose a plain name"))
 	}
@@ -173,7 +175,7 @@ func checkPEM(text string) error {
 func (c storeChecks) encryption() {
 	algorithm, ok := c.Bucket.Value("sse")
 	if ok && !slices.Contains([]string{"AES256", "aws:kms", "aws:kms:dsse"}, algorithm) {
-		c.Diags.Append(tf.Invalid(c.At.AtName("sse"), "sse", "found "+tf.Quote(algorithm), "allowed are AES256, aws:kms and aws:kms:dsse",
+		c.Diags.Append(tf.Invalid(c.At.AtName("sse"), "sse", "found "+finding.Quote(algorithm), "allowed are AES256, aws:kms and aws:kms:dsse",
 			"leave it out for what the bucket does by default"))
 	}
 
@@ -188,7 +190,7 @@ func (c storeChecks) lock() {
 	at := c.At.AtName("object_lock")
 
 	if mode, ok := lock.Value("mode"); ok && mode != "GOVERNANCE" && mode != "COMPLIANCE" {
-		c.Diags.Append(tf.Invalid(at.AtName("mode"), "mode", "found "+tf.Quote(mode), "allowed are GOVERNANCE and COMPLIANCE",
+		c.Diags.Append(tf.Invalid(at.AtName("mode"), "mode", "found "+finding.Quote(mode), "allowed are GOVERNANCE and COMPLIANCE",
 			"choose GOVERNANCE unless nobody at all may delete a snapshot early"))
 	}
 
@@ -229,7 +231,7 @@ func ValidateCredentials(at path.Path, c tf.Fields, diags *diag.Diagnostics) {
 	role := c.Nested("role")
 
 	if arn, ok := role.Value("arn"); ok && !roleARNs.MatchString(arn) {
-		diags.Append(tf.Invalid(at.AtName("role").AtName("arn"), "arn", "found "+tf.Quote(arn), "allowed is an ARN such as arn:aws:iam::123456789012:role/backups",
+		diags.Append(tf.Invalid(at.AtName("role").AtName("arn"), "arn", "found "+finding.Quote(arn), "allowed is an ARN such as arn:aws:iam::123456789012:role/backups",
 			"copy it from the role"))
 	}
 

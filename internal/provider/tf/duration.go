@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // DurationType is GoDurationType, but for how it speaks of mistakes.
@@ -74,7 +76,7 @@ func (d Duration) ValidateAttribute(_ context.Context, req xattr.ValidateAttribu
 	}
 
 	if _, err := time.ParseDuration(d.ValueString()); err != nil {
-		resp.Diagnostics.Append(Invalid(req.Path, "duration", "found "+Quote(d.ValueString()), "allowed is a duration such as 90s, 1h30m or 168h",
+		resp.Diagnostics.Append(Invalid(req.Path, "duration", "found "+finding.Quote(d.ValueString()), "allowed is a duration such as 90s, 1h30m or 168h",
 			"write it in hours, minutes and seconds: there is no unit for days, and 7 of them are 168h"))
 	}
 }

@@ -2,69 +2,8 @@ package tf
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"strings"
 )
-
-// Describe names machines in a sentence.
-func Describe(names []string) string {
-	switch len(names) {
-	case 0:
-		return "no machine"
-	case 1:
-		return names[0]
-	default:
-		return fmt.Sprintf("%s and %s", strings.Join(names[:len(names)-1], ", "), names[len(names)-1])
-	}
-}
-
-func Verb(subjects []string, one, many string) string {
-	if len(subjects) == 1 {
-		return one
-	}
-
-	return many
-}
-
-// MachinesNamed names machines at the beginning of a sentence.
-func MachinesNamed(names []string) string {
-	return Verb(names, "machine ", "machines ") + Describe(names)
-}
-
-// MostSteps is how many finished steps a report lists.
-const MostSteps = 20
-
-// Flatten lists the errors that were joined.
-func Flatten(err error) []error {
-	if err == nil {
-		return nil
-	}
-
-	var joined interface{ Unwrap() []error }
-	if !errors.As(err, &joined) {
-		return []error{err}
-	}
-
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, Flatten(e)...)
-	}
-
-	return all
-}
-
-func NonEmpty(parts ...string) []string {
-	var out []string
-
-	for _, part := range parts {
-		if part != "" {
-			out = append(out, part)
-		}
-	}
-
-	return out
-}
 
 func DigestOf(texts ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", texts)))

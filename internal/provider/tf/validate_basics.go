@@ -2,12 +2,9 @@ package tf
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 )
-
-func Quote(s string) string { return fmt.Sprintf("%q", s) }
 
 // CanonicalHost gives the same text for all spellings of one host.
 func CanonicalHost(host string) (string, error) {

@@ -1,14 +1,12 @@
-package tf
+package finding
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework/path"
-
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // FieldError is a mistake in a setting, with the attribute it is in.
 type FieldError struct {
-	At    path.Path
+	At    Path
 	Field *machineconfig.FieldError
 }
 
@@ -17,7 +15,7 @@ func (e *FieldError) Error() string { return e.At.String() + ": " + e.Field.Erro
 func (e *FieldError) Unwrap() error { return e.Field }
 
 // Along extends a path by the steps of a field.
-func Along(at path.Path, steps []any) path.Path {
+func Along(at Path, steps []any) Path {
 	for _, step := range steps {
 		switch step := step.(type) {
 		case string:
