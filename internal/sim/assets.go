@@ -2,9 +2,7 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -54,23 +52,6 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 	return &realParts{
 		sim: s, etcd: etcd, kubernetes: kubernetes, dir: dir, nursery: newNursery(), next: netip.AddrFrom4(first),
 	}, nil
-}
-
-func findProgram(folder string, names ...string) (string, error) {
-	for _, name := range names {
-		path := filepath.Join(folder, name)
-
-		info, err := os.Stat(path)
-		if err == nil && info.Mode().IsRegular() {
-			return path, nil
-		}
-
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("find %s: %w", name, err)
-		}
-	}
-
-	return "", fmt.Errorf("folder %s has no %s", folder, names[0])
 }
 
 // kubeProgram is a kube-apiserver of one version.
@@ -168,39 +149,6 @@ func (p *realParts) end() error {
 
 	if err := os.RemoveAll(p.dir); err != nil {
 		return fmt.Errorf("remove scratch folder: %w", err)
-	}
-
-	return nil
-}
-
-// writePair writes a certificate and its key as name.crt and name.key.
-func writePair(dir, name string, issuer *authority, l leaf) error {
-	l.ecdsa = true
-	l.validity = 365 * certValidity
-
-	cert, err := issuer.issue(l)
-	if err != nil {
-		return err
-	}
-
-	certPEM, keyPEM, err := pemPair(cert)
-	if err != nil {
-		return err
-	}
-
-	return errors.Join(writeFile(dir, name+".crt", certPEM), writeFile(dir, name+".key", keyPEM))
-}
-
-// writeFile replaces a file at once, as a program may be watching it.
-func writeFile(dir, name string, content []byte) error {
-	path := filepath.Join(dir, name)
-
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-
-	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
 	}
 
 	return nil

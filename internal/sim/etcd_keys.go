@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // PutEtcdKeys writes keys into the etcd of the machine, real or not; etcd must have a
@@ -90,25 +89,13 @@ func (m *realMember) keys(ctx context.Context, prefix string) (map[string]string
 	return values, nil
 }
 
-// plainKey is a key of the stand-in's that is no object of Kubernetes.
-type plainKey struct {
-	version int
-	value   []byte
-}
-
 func (m *modelMember) put(_ context.Context, values map[string]string) error {
 	store, err := m.serve()
 	if err != nil {
 		return err
 	}
 
-	store.mu.Lock()
-	defer store.mu.Unlock()
-
-	for key, value := range values {
-		store.version++
-		store.plain[key] = plainKey{version: store.version, value: []byte(value)}
-	}
+	store.put(values)
 
 	return nil
 }
@@ -119,18 +106,7 @@ func (m *modelMember) keys(_ context.Context, prefix string) (map[string]string,
 		return nil, err
 	}
 
-	store.mu.Lock()
-	defer store.mu.Unlock()
-
-	values := map[string]string{}
-
-	for key, kept := range store.plain {
-		if strings.HasPrefix(key, prefix) {
-			values[key] = string(kept.value)
-		}
-	}
-
-	return values, nil
+	return store.keys(prefix), nil
 }
 
 // serve is the data of a member that can be asked.

@@ -144,11 +144,6 @@ func (b *boot) recoverEtcd(skipHashCheck bool) (etcdNode, error) {
 	return node, err
 }
 
-// errPanicked is how etcd's code ends on a database whose pages are not what it takes for
-// granted. Talos runs that code in machined, which is process 1, and it panics in a goroutine
-// of its own (bbolt 1.4, Tx.Check): the machine goes down.
-var errPanicked = errors.New("panic")
-
 // ruinedMember is the data directory that a failed restoration left: the copy of a database
 // and no log. An etcd on it runs and never serves (etcd 3.6, tried).
 type ruinedMember struct{ etcdNode }

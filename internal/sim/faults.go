@@ -3,135 +3,20 @@ package sim
 import (
 	"context"
 	"errors"
-	"strings"
-	"sync"
-	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/api/common"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
-// Fault makes calls to one machine go wrong. Which calls: those of Method, from the
-// From-th on (counted from 1 since the fault was set), Count of them or for the time
-// For. What happens: Latency first, then at most one of Cut, Crash, EndEarly, Code before the
-// call is served, or in the middle of it with After; DropResponse after it was served.
-type Fault struct {
-	// Method is an RPC name such as "Bootstrap"; "" or "*" is every call.
-	Method string
-	// From is the first matching call that is hit; 0 means 1.
-	From int
-	// Count is how many calls are hit; 0 means one, negative means all that follow.
-	Count int
-	// For, when set, hits every matching call in this time after the first hit
-	// instead of Count calls: a machine that is unavailable for a while.
-	For time.Duration
-	// After lets it happen in the middle of a stream of bytes, such as EtcdSnapshot and
-	// EtcdRecover: with the message in which that many have come together. A stream that has
-	// fewer is not hit.
-	After int
-
-	// Latency delays the call.
-	Latency time.Duration
-	// Code and Message are answered instead of serving the call.
-	Code    codes.Code
-	Message string
-	// Cut closes the connection instead of serving the call.
-	Cut bool
-	// Crash switches the machine off instead of serving the call; see Machine.PowerOn.
-	Crash bool
-	// EndEarly ends a stream of bytes half way as if it was complete, as Talos does when
-	// etcd fails under a snapshot (Talos 1.13, EtcdSnapshot). It needs After.
-	EndEarly bool
-	// DropResponse serves the call and then closes the connection, so that the
-	// effect happened and the client cannot know.
-	DropResponse bool
-}
-
-// armedFault is a Fault with its counters.
-type armedFault struct {
-	Fault
-
-	seen  int
-	since time.Time
-}
-
-// faultTable holds the faults of all machines; key is the machine's name.
-type faultTable struct {
-	mu     sync.Mutex
-	faults map[string][]*armedFault
-}
-
 // SetFault adds a fault to the machine. Faults do not survive ClearFaults, but do
 // survive reboots.
 func (m *Machine) SetFault(f Fault) {
-	t := &m.sim.faults
-
-	t.mu.Lock()
-	defer t.mu.Unlock()
-
-	if t.faults == nil {
-		t.faults = map[string][]*armedFault{}
-	}
-
-	t.faults[m.name] = append(t.faults[m.name], &armedFault{Fault: f})
+	m.sim.faults.set(m.name, f)
 }
 
 // ClearFaults removes the machine's faults.
 func (m *Machine) ClearFaults() {
-	m.sim.faults.mu.Lock()
-	defer m.sim.faults.mu.Unlock()
-
-	delete(m.sim.faults.faults, m.name)
-}
-
-// hit returns the fault that applies to this call, if any. The first in order of
-// SetFault wins; every matching fault counts the call.
-func (t *faultTable) hit(c Call) (Fault, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-
-	var (
-		found Fault
-		ok    bool
-	)
-
-	for _, f := range t.faults[c.Machine] {
-		if f.counts(c) && !ok {
-			found, ok = f.Fault, true
-		}
-	}
-
-	return found, ok
-}
-
-// counts advances the fault's counter for a call and says whether it is hit.
-func (f *armedFault) counts(c Call) bool {
-	if f.Method != "" && f.Method != "*" && !strings.EqualFold(f.Method, c.Method) {
-		return false
-	}
-
-	f.seen++
-
-	from, count := max(f.From, 1), f.Count
-	if f.seen < from {
-		return false
-	}
-
-	if f.For > 0 {
-		if f.since.IsZero() {
-			f.since = c.Time
-		}
-
-		return c.Time.Sub(f.since) < f.For
-	}
-
-	if count == 0 {
-		count = 1
-	}
-
-	return count < 0 || f.seen < from+count
+	m.sim.faults.clear(m.name)
 }
 
 // strike applies the part of a fault that comes before the call is served. A nil
@@ -167,59 +52,3 @@ func (b *boot) strike(ctx context.Context, f Fault) error {
 
 // errEndEarly ends the handler of a stream that is to end early.
 var errEndEarly = errors.New("the stream ends early")
-
-// struckStream is the stream of a call that a fault hits in the middle.
-type struckStream struct {
-	grpc.ServerStream
-
-	left   int // bytes until then
-	strike func() error
-}
-
-// SendMsg implements grpc.ServerStream.
-func (s *struckStream) SendMsg(msg any) error {
-	if err := s.count(msg); err != nil {
-		return err
-	}
-
-	return s.ServerStream.SendMsg(msg)
-}
-
-// RecvMsg implements grpc.ServerStream.
-func (s *struckStream) RecvMsg(msg any) error {
-	if err := s.ServerStream.RecvMsg(msg); err != nil {
-		return err
-	}
-
-	return s.count(msg)
-}
-
-func (s *struckStream) count(msg any) error {
-	data, ok := msg.(*common.Data)
-	if !ok || s.left <= 0 {
-		return nil
-	}
-
-	if s.left -= len(data.GetBytes()); s.left > 0 {
-		return nil
-	}
-
-	return s.strike()
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}

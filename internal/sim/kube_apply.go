@@ -89,7 +89,7 @@ func writeApplyError(w http.ResponseWriter, t target, err error) {
 
 // applied merges an applied configuration into an object, which is nil when there is none.
 func applied(r *http.Request, t target, body []byte, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	gvk := schema.GroupVersionKind{Group: t.kind.group, Version: t.kind.version, Kind: t.kind.name}
+	gvk := schema.GroupVersionKind{Group: t.kind.group, Version: t.kind.version, Kind: t.kind.title}
 
 	manager, err := managedfields.NewDefaultFieldManager(
 		typeConverter(), scheme.Scheme, noDefaults{}, scheme.Scheme, gvk, gvk.GroupVersion(), t.subresource, nil)

@@ -141,7 +141,7 @@ func resources(group, version string) metav1.APIResourceList {
 		}
 
 		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: k.resource, SingularName: strings.ToLower(k.name), Kind: k.name, Namespaced: k.namespaced,
+			Name: k.resource, SingularName: strings.ToLower(k.title), Kind: k.title, Namespaced: k.namespaced,
 			Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 		})
 	}
@@ -175,7 +175,7 @@ func writeList(w http.ResponseWriter, r *http.Request, k kind, items []*unstruct
 	}
 
 	writeJSON(w, http.StatusOK, map[string]any{
-		"apiVersion": k.apiVersion(), "kind": k.name + "List",
+		"apiVersion": k.apiVersion(), "kind": k.title + "List",
 		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version)}, "items": objects,
 	})
 }
@@ -184,7 +184,7 @@ func writeList(w http.ResponseWriter, r *http.Request, k kind, items []*unstruct
 func initialEventsEnd(k kind, version int) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetAPIVersion(k.apiVersion())
-	obj.SetKind(k.name)
+	obj.SetKind(k.title)
 	obj.SetResourceVersion(strconv.Itoa(version))
 	obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 

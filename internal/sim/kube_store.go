@@ -22,8 +22,8 @@ import (
 
 // kind is a resource type the stand-in serves.
 type kind struct {
-	group, version, resource, name string
-	namespaced                     bool
+	group, version, resource, title string
+	namespaced                      bool
 }
 
 func (k kind) apiVersion() string {
@@ -164,7 +164,7 @@ func (s *objectStore) create(k kind, obj *unstructured.Unstructured) (*unstructu
 
 	obj = obj.DeepCopy()
 	obj.SetAPIVersion(k.apiVersion())
-	obj.SetKind(k.name)
+	obj.SetKind(k.title)
 	keepStringData(obj)
 	obj.SetUID(types.UID(uuid.NewString()))
 	obj.SetCreationTimestamp(metav1.Now())
@@ -203,7 +203,7 @@ func (s *objectStore) update(
 	}
 
 	obj.SetAPIVersion(k.apiVersion())
-	obj.SetKind(k.name)
+	obj.SetKind(k.title)
 	obj.SetName(name)
 	obj.SetNamespace(namespace)
 	obj.SetUID(old.GetUID())
@@ -334,4 +334,39 @@ func (f objectFields) Get(field string) string {
 	}
 
 	return string(encoded)
+}
+
+// next is closed with the next change of any object.
+func (s *objectStore) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.changed
+}
+
+// put writes keys that are no objects.
+func (s *objectStore) put(values map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for key, value := range values {
+		s.version++
+		s.plain[key] = plainKey{version: s.version, value: []byte(value)}
+	}
+}
+
+// keys reads those that are no objects, by their prefix.
+func (s *objectStore) keys(prefix string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	values := map[string]string{}
+
+	for key, kept := range s.plain {
+		if strings.HasPrefix(key, prefix) {
+			values[key] = string(kept.value)
+		}
+	}
+
+	return values
 }

@@ -77,10 +77,7 @@ func changesOf(server apiServer) <-chan struct{} {
 		return nil
 	}
 
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-
-	return s.store.changed
+	return s.store.next()
 }
 
 // awaitChange returns when something may have changed: images change without a sign.

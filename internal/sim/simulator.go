@@ -19,7 +19,7 @@ type Simulator struct {
 	work       sync.WaitGroup
 	addrs      *addressBlock
 	standIns   standIns
-	calls      callLog
+	calls      *callLog
 	faults     faultTable
 	registries *registries
 	catalog    state.CoreState // resource definitions and namespaces, the same for every machine
@@ -65,7 +65,7 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		endpoints: endpoints{
 			holders: map[netip.AddrPort]*boot{}, dropped: map[netip.AddrPort]bool{}, balancers: map[netip.AddrPort]*forwarder{},
 		},
-		calls: callLog{onCall: opts.OnCall, observe: opts.Observe},
+		calls: newCallLog(opts.OnCall, opts.Observe),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 

@@ -1,0 +1,41 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+func findProgram(folder string, names ...string) (string, error) {
+	for _, name := range names {
+		path := filepath.Join(folder, name)
+
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().IsRegular() {
+			return path, nil
+		}
+
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("find %s: %w", name, err)
+		}
+	}
+
+	return "", fmt.Errorf("folder %s has no %s", folder, names[0])
+}
+
+// writeFile replaces a file at once, as a program may be watching it.
+func writeFile(dir, name string, content []byte) error {
+	path := filepath.Join(dir, name)
+
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+
+	return nil
+}
