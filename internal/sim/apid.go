@@ -19,6 +19,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -88,7 +91,7 @@ func (b *boot) serveMaintenance(ctx context.Context) error {
 		}
 	})
 
-	return b.serve(until, Maintenance, conf)
+	return b.serve(until, fault.Maintenance, conf)
 }
 
 // serveConfigured waits until the machine can have a certificate: workers get theirs
@@ -98,10 +101,10 @@ func (b *boot) serveConfigured(ctx context.Context) error {
 		return err
 	}
 
-	var issuer *authority
+	var issuer *certs.Authority
 
 	if b.controlPlane() {
-		ca, err := loadAuthority(b.osAuthority())
+		ca, err := certs.LoadAuthority(b.osAuthority())
 		if err != nil {
 			return fmt.Errorf("load Talos CA: %w", err)
 		}
@@ -116,7 +119,7 @@ func (b *boot) serveConfigured(ctx context.Context) error {
 		return err
 	}
 
-	return b.serve(ctx, Configured, conf)
+	return b.serve(ctx, fault.Configured, conf)
 }
 
 // renew re-issues the certificate after a change of the configuration, without a
@@ -142,7 +145,7 @@ func (a *apid) renew(b *boot) error {
 }
 
 // serve listens until ctx ends, then stops as apid does.
-func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error {
+func (b *boot) serve(ctx context.Context, p fault.Personality, conf *tls.Config) error {
 	b.server.tls.Store(conf)
 
 	listener, err := b.listen(ctx)
@@ -170,7 +173,7 @@ func (b *boot) serve(ctx context.Context, p Personality, conf *tls.Config) error
 		close(b.apiServed)
 	}
 
-	if p == Configured {
+	if p == fault.Configured {
 		close(b.ownServed)
 	}
 	b.mu.Unlock()
@@ -227,7 +230,7 @@ func (b *boot) listen(ctx context.Context) (net.Listener, error) {
 			return l, nil
 		}
 
-		if pause(ctx, rebindPause) != nil {
+		if timing.Pause(ctx, rebindPause) != nil {
 			return nil, fmt.Errorf("listen on %s: %w", b.m.Endpoint(), err)
 		}
 	}
@@ -235,7 +238,7 @@ func (b *boot) listen(ctx context.Context) (net.Listener, error) {
 
 // newServer registers the services Talos registers, behind recording, faults, roles
 // and routing. Streams end with their context.
-func (b *boot) newServer(streams context.Context, p Personality, conf *tls.Config) *grpc.Server {
+func (b *boot) newServer(streams context.Context, p fault.Personality, conf *tls.Config) *grpc.Server {
 	chain := &interceptors{b: b, personality: p, streams: streams}
 	srv := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(conf)),

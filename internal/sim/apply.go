@@ -18,6 +18,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/role"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -269,7 +270,7 @@ func (b *boot) tryConfig(timeout time.Duration) {
 	b.spawn(func(context.Context) {
 		defer cancel()
 
-		if pause(ctx, timeout) != nil {
+		if timing.Pause(ctx, timeout) != nil {
 			return
 		}
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/blang/semver/v4"
 	talosx509 "github.com/siderolabs/crypto/x509"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
 // realParts are the programs and the scratch folder of a site with real etcd and
@@ -21,7 +23,7 @@ type realParts struct {
 	etcd       string
 	kubernetes kubePrograms
 	dir        string
-	nursery    *nursery
+	nursery    *process.Nursery
 
 	mu   sync.Mutex
 	next netip.Addr // for servers behind the machines' listeners
@@ -30,7 +32,7 @@ type realParts struct {
 // findAssets looks the programs up in a folder. etcd built from its module is called
 // "server".
 func findAssets(s *Simulator, folder string) (*realParts, error) {
-	etcd, err := findProgram(folder, "etcd", "server")
+	etcd, err := process.FindProgram(folder, "etcd", "server")
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 	first[3] = firstHidden
 
 	return &realParts{
-		sim: s, etcd: etcd, kubernetes: kubernetes, dir: dir, nursery: newNursery(), next: netip.AddrFrom4(first),
+		sim: s, etcd: etcd, kubernetes: kubernetes, dir: dir, nursery: process.NewNursery(), next: netip.AddrFrom4(first),
 	}, nil
 }
 
@@ -66,7 +68,7 @@ type kubePrograms []*kubeProgram
 // findKubernetes looks for kube-apiservers in a folder and in the folders in it, and asks
 // each for its version.
 func findKubernetes(ctx context.Context, folder string) (kubePrograms, error) {
-	if _, err := findProgram(folder, "kube-apiserver"); err != nil {
+	if _, err := process.FindProgram(folder, "kube-apiserver"); err != nil {
 		return nil, err
 	}
 
@@ -145,7 +147,7 @@ func (p *realParts) hiddenAddress() (netip.Addr, error) {
 }
 
 func (p *realParts) end() error {
-	p.nursery.close()
+	p.nursery.Close()
 
 	if err := os.RemoveAll(p.dir); err != nil {
 		return fmt.Errorf("remove scratch folder: %w", err)
@@ -155,10 +157,10 @@ func (p *realParts) end() error {
 }
 
 // etcdAuthority is the etcd CA of the boot's configuration.
-func (b *boot) etcdAuthority() (*authority, *talosx509.PEMEncodedCertificateAndKey, error) {
+func (b *boot) etcdAuthority() (*certs.Authority, *talosx509.PEMEncodedCertificateAndKey, error) {
 	pair := b.config().Cluster().Etcd().CA()
 
-	ca, err := loadAuthority(pair)
+	ca, err := certs.LoadAuthority(pair)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load etcd CA: %w", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // outcome is how a boot ends.
@@ -49,9 +51,9 @@ type boot struct {
 	apply     applyState
 	lifecycle sync.Mutex  // held by the installation that a LifecycleService call runs
 	rendering sync.Mutex  // serializes what follows from the configuration
-	changed   bell        // the active configuration changed
-	rendered  bell        // what the kubelet is to run with changed
-	manifests bell        // the bootstrap manifests were rendered
+	changed   timing.Bell // the active configuration changed
+	rendered  timing.Bell // what the kubelet is to run with changed
+	manifests timing.Bell // the bootstrap manifests were rendered
 	confirmed atomic.Bool // the machine was running and ready once
 	ephemeral atomic.Bool // EPHEMERAL is mounted
 	synced    atomic.Bool // the time is
@@ -59,7 +61,7 @@ type boot struct {
 	// Guarded by sim.mu.
 	crashed bool // the power was cut
 	cluster *cluster
-	trust   *authority // signs workers' certificates; set while trustd runs
+	trust   *certs.Authority // signs workers' certificates; set while trustd runs
 	etcdUp  bool
 	kubeUp  *kubeClient // set while the machine's kube-apiserver answers
 	images  imageStores // of the containerd instance in memory
@@ -304,7 +306,7 @@ func (b *boot) setActive(cfg config.Provider) error {
 	wasComplete, nowComplete := b.booting, complete(cfg)
 	b.active, b.booting = cfg, nowComplete
 	b.mu.Unlock()
-	b.changed.ring()
+	b.changed.Ring()
 	b.followTime()
 
 	if err := b.publishConfig(); err != nil {

@@ -10,21 +10,23 @@ import (
 
 	talosx509 "github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
 // maintenanceTLS is the configuration of a machine nobody owns yet: a certificate of
 // an authority made for this boot, and no question about the client's.
 func (b *boot) maintenanceTLS() (*tls.Config, error) {
-	ca, err := selfSigned("talos")
+	ca, err := certs.SelfSigned("talos")
 	if err != nil {
 		return nil, err
 	}
 
-	cert, err := ca.issue(leaf{
-		commonName: constants.MaintenanceServiceCommonName,
-		ips:        []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		dns:        hostnames(b.hostname()),
-		usage:      []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	cert, err := ca.Issue(certs.Leaf{
+		CommonName: constants.MaintenanceServiceCommonName,
+		Ips:        []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		DNS:        hostnames(b.hostname()),
+		Usage:      []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func hostnames(name string) []string {
 }
 
 // configuredTLS is the configuration of a machine that belongs to a cluster.
-func (b *boot) configuredTLS(issuer *authority) (*tls.Config, error) {
+func (b *boot) configuredTLS(issuer *certs.Authority) (*tls.Config, error) {
 	cfg := b.config()
 	security := cfg.Machine().Security()
 
@@ -57,8 +59,8 @@ func (b *boot) configuredTLS(issuer *authority) (*tls.Config, error) {
 		}
 	}
 
-	cert, err := issuer.issue(leaf{
-		commonName: b.hostname(), ips: ips, dns: names, usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	cert, err := issuer.Issue(certs.Leaf{
+		CommonName: b.hostname(), Ips: ips, DNS: names, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	if err != nil {
 		return nil, err
@@ -109,9 +111,9 @@ func (b *boot) osAuthority() *talosx509.PEMEncodedCertificateAndKey {
 
 // issuer is who signs the machine's API certificate: itself on a control-plane machine,
 // trustd of one on a worker. Nil while there is none.
-func (b *boot) issuer() *authority {
+func (b *boot) issuer() *certs.Authority {
 	if b.controlPlane() {
-		ca, err := loadAuthority(b.osAuthority())
+		ca, err := certs.LoadAuthority(b.osAuthority())
 		if err != nil {
 			return nil
 		}
@@ -131,19 +133,19 @@ func (b *boot) issuer() *authority {
 }
 
 // writePair writes a certificate and its key as name.crt and name.key.
-func writePair(dir, name string, issuer *authority, l leaf) error {
-	l.ecdsa = true
-	l.validity = 365 * certValidity
+func writePair(dir, name string, issuer *certs.Authority, l certs.Leaf) error {
+	l.Ecdsa = true
+	l.Validity = 365 * certs.CertValidity
 
-	cert, err := issuer.issue(l)
+	cert, err := issuer.Issue(l)
 	if err != nil {
 		return err
 	}
 
-	certPEM, keyPEM, err := pemPair(cert)
+	certPEM, keyPEM, err := certs.PemPair(cert)
 	if err != nil {
 		return err
 	}
 
-	return errors.Join(writeFile(dir, name+".crt", certPEM), writeFile(dir, name+".key", keyPEM))
+	return errors.Join(process.WriteFile(dir, name+".crt", certPEM), process.WriteFile(dir, name+".key", keyPEM))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // kubeletConfig is what a kubelet is started with.
@@ -16,7 +17,7 @@ type kubeletConfig struct {
 // machined's controllers do: a moment after it.
 func (b *boot) runControllers(ctx context.Context) {
 	for {
-		changed := b.changed.next()
+		changed := b.changed.Next()
 		b.render()
 
 		select {
@@ -25,7 +26,7 @@ func (b *boot) runControllers(ctx context.Context) {
 		case <-changed:
 		}
 
-		if pause(ctx, b.m.delays.Render) != nil {
+		if timing.Pause(ctx, b.m.delays.Render) != nil {
 			return
 		}
 	}
@@ -95,14 +96,14 @@ func (b *boot) publishKubelet() {
 	b.mu.Unlock()
 
 	if changed {
-		b.rendered.ring()
+		b.rendered.Ring()
 	}
 }
 
 // kubeletWanted is what the kubelet is to run with, and a channel that is closed when
 // that changes.
 func (b *boot) kubeletWanted() (kubeletConfig, <-chan struct{}) {
-	changed := b.rendered.next()
+	changed := b.rendered.Next()
 
 	b.mu.Lock()
 	defer b.mu.Unlock()

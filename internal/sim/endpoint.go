@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"net"
 	"net/netip"
 	"net/url"
@@ -16,7 +18,7 @@ import (
 type endpoints struct {
 	holders   map[netip.AddrPort]*boot // of virtual IPs
 	dropped   map[netip.AddrPort]bool
-	balancers map[netip.AddrPort]*forwarder // nil while dropped
+	balancers map[netip.AddrPort]*process.Forwarder // nil while dropped
 }
 
 // Endpoint returns a Kubernetes endpoint URL on a loopback address of its own, which is a
@@ -57,7 +59,7 @@ func (s *Simulator) balance(at netip.AddrPort) error {
 		return fmt.Errorf("listen at endpoint: %w", err)
 	}
 
-	f := forward(l, func() (net.Conn, error) { return s.dialAnyServer(at) })
+	f := process.Forward(l, func() (net.Conn, error) { return s.dialAnyServer(at) })
 
 	s.update(func() { s.endpoints.balancers[at] = f })
 
@@ -82,7 +84,7 @@ func (s *Simulator) dialAnyServer(at netip.AddrPort) (net.Conn, error) {
 	var errs []error
 
 	for _, target := range targets {
-		conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(s.ctx, "tcp4", target)
+		conn, err := (&net.Dialer{Timeout: process.DialTimeout}).DialContext(s.ctx, "tcp4", target)
 		if err == nil {
 			return conn, nil
 		}
@@ -105,7 +107,7 @@ func (s *Simulator) DropEndpoint(endpoint string) error {
 		return err
 	}
 
-	var balancer *forwarder
+	var balancer *process.Forwarder
 
 	s.update(func() {
 		s.endpoints.dropped[at] = true
@@ -118,7 +120,7 @@ func (s *Simulator) DropEndpoint(endpoint string) error {
 	})
 
 	if balancer != nil {
-		balancer.stop()
+		balancer.Stop()
 	}
 
 	return s.await(s.ctx, func() bool { return s.endpoints.holders[at] == nil })
@@ -134,7 +136,7 @@ func (s *Simulator) RestoreEndpoint(endpoint string) error {
 	balanced := false
 
 	s.update(func() {
-		var balancer *forwarder
+		var balancer *process.Forwarder
 		if balancer, balanced = s.endpoints.balancers[at]; balancer != nil {
 			balanced = false // it was not dropped
 		}
@@ -183,15 +185,15 @@ func endpointOf(endpoint string) (netip.AddrPort, error) {
 // stopBalancers closes the load balancers with the site.
 func (s *Simulator) stopBalancers() {
 	s.mu.Lock()
-	var all []*forwarder
+	var all []*process.Forwarder
 	for _, f := range s.endpoints.balancers {
 		all = append(all, f)
 	}
 	s.endpoints.balancers = nil
 	s.mu.Unlock()
 
-	for _, f := range slices.DeleteFunc(all, func(f *forwarder) bool { return f == nil }) {
-		f.stop()
+	for _, f := range slices.DeleteFunc(all, func(f *process.Forwarder) bool { return f == nil }) {
+		f.Stop()
 	}
 }
 
@@ -221,7 +223,7 @@ func (b *boot) holdEndpoint(ctx context.Context) {
 		b.serveEndpoint(ctx, vip, run)
 		b.sim.update(func() { delete(b.sim.endpoints.holders, vip) })
 
-		_ = pause(ctx, rebindPause) // others come first; ends with ctx, as the loop does
+		_ = timing.Pause(ctx, rebindPause) // others come first; ends with ctx, as the loop does
 	}
 }
 
@@ -266,7 +268,7 @@ func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
 
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", vip.String())
 		if err != nil {
-			if pause(ctx, rebindPause) != nil {
+			if timing.Pause(ctx, rebindPause) != nil {
 				return
 			}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	etcdres "github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -222,7 +223,7 @@ func (b *boot) leaveMembers(ctx context.Context, node etcdNode) error {
 			return fmt.Errorf("failed to leave cluster: failed to remove member %d: %w", node.id(), err)
 		}
 
-		if err := pause(ctx, leaveRetry); err != nil {
+		if err := timing.Pause(ctx, leaveRetry); err != nil {
 			return err
 		}
 	}

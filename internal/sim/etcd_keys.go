@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"maps"
 	"slices"
 )
@@ -95,7 +96,7 @@ func (m *modelMember) put(_ context.Context, values map[string]string) error {
 		return err
 	}
 
-	store.put(values)
+	store.Put(values)
 
 	return nil
 }
@@ -106,11 +107,11 @@ func (m *modelMember) keys(_ context.Context, prefix string) (map[string]string,
 		return nil, err
 	}
 
-	return store.keys(prefix), nil
+	return store.Keys(prefix), nil
 }
 
 // serve is the data of a member that can be asked.
-func (m *modelMember) serve() (*objectStore, error) {
+func (m *modelMember) serve() (*objects.Store, error) {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"google.golang.org/grpc/status"
 )
 
@@ -20,7 +21,7 @@ type modelEtcd struct{ sim *Simulator }
 
 // modelCluster is one etcd cluster. All of it but the content of store is guarded by sim.mu.
 type modelCluster struct {
-	store   *objectStore
+	store   *objects.Store
 	members []*modelMember
 	leader  *modelMember
 	term    uint64
@@ -367,7 +368,7 @@ func (m *modelMember) snapshot(_ context.Context, w io.Writer) error {
 		return etcdRefused(m.host)
 	}
 
-	if err := store.writeTo(w); err != nil {
+	if err := store.WriteSnapshot(w); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"math/rand/v2"
 	"time"
 )
@@ -11,11 +12,11 @@ import (
 func (e *modelEtcd) restore(b *boot, snapshot string, skipHashCheck bool) (etcdNode, error) {
 	m := e.newMember(b)
 
-	if err := m.c.store.read(snapshot); err != nil {
+	if err := m.c.store.ReadSnapshot(snapshot); err != nil {
 		return nil, fmt.Errorf("error verifying snapshot: %w", err)
 	}
 
-	if err := checkSum(snapshot, skipHashCheck); err != nil {
+	if err := objects.CheckSum(snapshot, skipHashCheck); err != nil {
 		return &ruinedMember{m}, fmt.Errorf("error recovering from the snapshot: %w", err)
 	}
 
@@ -36,7 +37,7 @@ func (m *modelMember) raftSnapshots() (map[string]time.Time, error) {
 
 // newMember is the first of a new cluster.
 func (e *modelEtcd) newMember(b *boot) *modelMember {
-	c := &modelCluster{store: newObjectStore()}
+	c := &modelCluster{store: objects.NewStore()}
 	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: b.hostname(), started: true}
 	m.sim.update(func() {
 		m.settle(b)

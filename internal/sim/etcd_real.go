@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
 // realEtcd runs an etcd process per control-plane machine on the machine's own
@@ -48,7 +50,7 @@ type realMember struct {
 	client   *etcdClient // of host
 	listed   string      // the peer URL that the cluster lists, once it is known
 	memberID uint64
-	proc     *child
+	proc     *process.Child
 }
 
 func (e *realEtcd) newMember(b *boot, g *realGroup) (*realMember, error) {
@@ -98,17 +100,17 @@ func (m *realMember) move(b *boot) error {
 	}
 
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	server := leaf{
-		commonName: m.name, ips: []net.IP{b.m.Address().AsSlice(), peer.AsSlice(), net.IPv4(127, 0, 0, 1)},
-		dns: []string{"localhost", m.name}, usage: both,
+	server := certs.Leaf{
+		CommonName: m.name, Ips: []net.IP{b.m.Address().AsSlice(), peer.AsSlice(), net.IPv4(127, 0, 0, 1)},
+		DNS: []string{"localhost", m.name}, Usage: both,
 	}
 
 	// etcd's JSON gateway is a client of its own server, hence both usages.
 	err = errors.Join(
-		writeFile(m.dir, "ca.crt", pair.Crt),
+		process.WriteFile(m.dir, "ca.crt", pair.Crt),
 		writePair(m.dir, "server", ca, server),
 		writePair(m.dir, "peer", ca, server),
-		writePair(m.dir, "admin", ca, leaf{commonName: "talos", usage: both[1:]}),
+		writePair(m.dir, "admin", ca, certs.Leaf{CommonName: "talos", Usage: both[1:]}),
 	)
 	if err != nil {
 		return err
@@ -279,7 +281,7 @@ func (m *realMember) run(ctx context.Context) error {
 	host, _ := m.at()
 	clientURL := "https://" + host + ":2379"
 
-	proc, err := m.backend.parts.nursery.start("etcd of "+m.name, m.backend.parts.etcd, file("etcd.log"),
+	proc, err := m.backend.parts.nursery.Start("etcd of "+m.name, m.backend.parts.etcd, file("etcd.log"),
 		"--name="+m.name, "--data-dir="+file("data"),
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL,
 		"--listen-peer-urls="+m.peerURL(), "--initial-advertise-peer-urls="+m.peerURL(),
@@ -298,7 +300,7 @@ func (m *realMember) run(ctx context.Context) error {
 	m.proc = proc
 	m.mu.Unlock()
 
-	err = proc.awaitServing(ctx, func(ctx context.Context) error {
+	err = proc.AwaitServing(ctx, func(ctx context.Context) error {
 		st, err := m.status(ctx)
 		if err == nil {
 			m.mu.Lock()
@@ -322,7 +324,7 @@ func (m *realMember) halt() {
 	m.mu.Unlock()
 
 	if proc != nil {
-		proc.stop()
+		proc.Stop()
 		m.api().close()
 	}
 }

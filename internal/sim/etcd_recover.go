@@ -11,6 +11,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -136,7 +137,7 @@ func (b *boot) recoverEtcd(skipHashCheck bool) (etcdNode, error) {
 	switch {
 	case err == nil:
 		b.m.dropSnapshotFile()
-	case errors.Is(err, errPanicked):
+	case errors.Is(err, objects.ErrPanicked):
 		b.sim.logf("%s: kernel panic: machined ended: %v", b.m.name, err)
 		b.m.crash()
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // tookSnapshot is a snapshot of the machine's etcd.
@@ -366,7 +367,7 @@ func TestSnapshotFileLivesOnEphemeral(t *testing.T) {
 	cluster.awaitEtcd(m, "Failed", "no such file or directory")
 
 	check(t, upload(t.Context(), cluster.secure(m), snapshot))
-	m.SetFault(sim.Fault{Method: "EtcdRecover", After: len(snapshot) / 2, Cut: true})
+	m.SetFault(fault.Fault{Method: "EtcdRecover", After: len(snapshot) / 2, Cut: true})
 
 	if err := upload(t.Context(), cluster.secure(m), snapshot); status.Code(err) != codes.Unavailable {
 		t.Errorf("an upload that was cut: %v", err)
@@ -420,13 +421,13 @@ func TestFaultsStrikeInTheMiddleOfSnapshots(t *testing.T) {
 	whole := tookSnapshot(t, cluster.secure(m))
 
 	for name, test := range map[string]struct {
-		fault sim.Fault
+		fault fault.Fault
 		code  codes.Code
 	}{
-		"cut":        {sim.Fault{Cut: true}, codes.Unavailable},
-		"error":      {sim.Fault{Code: codes.Internal}, codes.Internal},
-		"ends early": {sim.Fault{EndEarly: true}, codes.OK},
-		"dies":       {sim.Fault{Crash: true}, codes.Unavailable},
+		"cut":        {fault.Fault{Cut: true}, codes.Unavailable},
+		"error":      {fault.Fault{Code: codes.Internal}, codes.Internal},
+		"ends early": {fault.Fault{EndEarly: true}, codes.OK},
+		"dies":       {fault.Fault{Crash: true}, codes.Unavailable},
 	} {
 		test.fault.Method, test.fault.After = "EtcdSnapshot", len(whole)/2
 		m.SetFault(test.fault)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
 // restore runs etcd's own etcdutl, whose package Talos uses, with what Talos gives it: the
@@ -58,7 +60,7 @@ func (m *realMember) dataDir() string { return filepath.Join(m.dir, "data") }
 // etcdutl runs etcd's tool for files. What it says of an error is returned as Talos would
 // say it, with the machine's own name of the snapshot.
 func (e *realEtcd) etcdutl(ctx context.Context, snapshot string, args ...string) error {
-	path, err := findProgram(e.parts.sim.opts.Assets, "etcdutl")
+	path, err := process.FindProgram(e.parts.sim.opts.Assets, "etcdutl")
 	if err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func (e *realEtcd) etcdutl(ctx context.Context, snapshot string, args ...string)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !told:
-		return fmt.Errorf("%w: etcdutl %s: %w: %.200s", errPanicked, args[1], err, said)
+		return fmt.Errorf("%w: etcdutl %s: %w: %.200s", objects.ErrPanicked, args[1], err, said)
 	}
 
 	return errors.New(strings.ReplaceAll(strings.TrimSpace(reason), snapshot, constants.EtcdRecoverySnapshotPath))

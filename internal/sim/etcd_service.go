@@ -9,6 +9,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	etcdres "github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // etcdService is the etcd system service of one boot.
@@ -99,7 +100,7 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest)
 
 	if fresh && bootstrap == nil {
 		b.spawn(func(context.Context) { b.promoteEtcd(ctx, node) })
-	} else if pause(ctx, start) != nil {
+	} else if timing.Pause(ctx, start) != nil {
 		return nil
 	}
 
@@ -117,7 +118,7 @@ func (b *boot) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest
 	if bootstrap != nil {
 		// The process is on its way now. If it is stopped, it has written its data
 		// all the same: that is how a second Bootstrap ends etcd for good.
-		waited := pause(ctx, b.m.delays.EtcdStart/2)
+		waited := timing.Pause(ctx, b.m.delays.EtcdStart/2)
 
 		if b.ctx.Err() != nil {
 			return nil, false, b.ctx.Err()
@@ -187,7 +188,7 @@ func (b *boot) joinEtcd(ctx context.Context) (etcdNode, error) {
 		if !asked {
 			asked = true
 
-			if err := pause(ctx, b.m.delays.EtcdJoin); err != nil {
+			if err := timing.Pause(ctx, b.m.delays.EtcdJoin); err != nil {
 				return nil, err
 			}
 		}
@@ -206,7 +207,7 @@ func (b *boot) joinEtcd(ctx context.Context) (etcdNode, error) {
 			return node, nil
 		}
 
-		if err := pause(ctx, joinRetry); err != nil {
+		if err := timing.Pause(ctx, joinRetry); err != nil {
 			return nil, err
 		}
 	}
@@ -243,7 +244,7 @@ func (b *boot) awaitMember(ctx context.Context) (etcdNode, error) {
 
 // promoteEtcd turns the machine's learner into a voter once it has caught up.
 func (b *boot) promoteEtcd(ctx context.Context, node etcdNode) {
-	if pause(ctx, b.m.delays.EtcdPromote) != nil {
+	if timing.Pause(ctx, b.m.delays.EtcdPromote) != nil {
 		return
 	}
 
@@ -259,7 +260,7 @@ func (b *boot) promoteEtcd(ctx context.Context, node etcdNode) {
 			return
 		}
 
-		if pause(ctx, promoteRetry) != nil {
+		if timing.Pause(ctx, promoteRetry) != nil {
 			return
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 func newMaintenanceMachine(t *testing.T, opts sim.Options) (*sim.Simulator, *sim.Machine, *client.Client) {
@@ -31,18 +32,18 @@ func newMaintenanceMachine(t *testing.T, opts sim.Options) (*sim.Simulator, *sim
 
 func TestFaultsHitTheCallsTheyName(t *testing.T) {
 	for name, test := range map[string]struct {
-		fault sim.Fault
+		fault fault.Fault
 		want  []codes.Code
 	}{
-		"first call once":  {sim.Fault{Method: "Version", Code: codes.Internal}, []codes.Code{codes.Internal, codes.OK, codes.OK}},
-		"second call":      {sim.Fault{Method: "version", From: 2, Code: codes.Internal}, []codes.Code{codes.OK, codes.Internal, codes.OK}},
-		"two calls":        {sim.Fault{Count: 2, Code: codes.Aborted}, []codes.Code{codes.Aborted, codes.Aborted, codes.OK}},
-		"all that follow":  {sim.Fault{Method: "*", From: 2, Count: -1, Code: codes.Aborted}, []codes.Code{codes.OK, codes.Aborted, codes.Aborted}},
-		"another method":   {sim.Fault{Method: "Bootstrap", Code: codes.Internal}, []codes.Code{codes.OK, codes.OK, codes.OK}},
-		"for a while":      {sim.Fault{For: time.Hour, Code: codes.Unavailable}, []codes.Code{codes.Unavailable, codes.Unavailable, codes.Unavailable}},
-		"latency only":     {sim.Fault{Latency: time.Millisecond}, []codes.Code{codes.OK, codes.OK, codes.OK}},
-		"connection cut":   {sim.Fault{Cut: true}, []codes.Code{codes.Unavailable, codes.OK, codes.OK}},
-		"response dropped": {sim.Fault{DropResponse: true}, []codes.Code{codes.Unavailable, codes.OK, codes.OK}},
+		"first call once":  {fault.Fault{Method: "Version", Code: codes.Internal}, []codes.Code{codes.Internal, codes.OK, codes.OK}},
+		"second call":      {fault.Fault{Method: "version", From: 2, Code: codes.Internal}, []codes.Code{codes.OK, codes.Internal, codes.OK}},
+		"two calls":        {fault.Fault{Count: 2, Code: codes.Aborted}, []codes.Code{codes.Aborted, codes.Aborted, codes.OK}},
+		"all that follow":  {fault.Fault{Method: "*", From: 2, Count: -1, Code: codes.Aborted}, []codes.Code{codes.OK, codes.Aborted, codes.Aborted}},
+		"another method":   {fault.Fault{Method: "Bootstrap", Code: codes.Internal}, []codes.Code{codes.OK, codes.OK, codes.OK}},
+		"for a while":      {fault.Fault{For: time.Hour, Code: codes.Unavailable}, []codes.Code{codes.Unavailable, codes.Unavailable, codes.Unavailable}},
+		"latency only":     {fault.Fault{Latency: time.Millisecond}, []codes.Code{codes.OK, codes.OK, codes.OK}},
+		"connection cut":   {fault.Fault{Cut: true}, []codes.Code{codes.Unavailable, codes.OK, codes.OK}},
+		"response dropped": {fault.Fault{DropResponse: true}, []codes.Code{codes.Unavailable, codes.OK, codes.OK}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, talos := newMaintenanceMachine(t, sim.Options{})
@@ -65,7 +66,7 @@ func TestFaultsHitTheCallsTheyName(t *testing.T) {
 func TestDroppedResponseOfApplyHasItsEffect(t *testing.T) {
 	simulator, m, talos := newMaintenanceMachine(t, sim.Options{})
 	cluster := newTestCluster(t, simulator)
-	m.SetFault(sim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+	m.SetFault(fault.Fault{Method: "ApplyConfiguration", DropResponse: true})
 
 	_, err := talos.ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{
 		Data: cluster.config(machinetype.TypeControlPlane), Mode: machine.ApplyConfigurationRequest_AUTO,
@@ -82,7 +83,7 @@ func TestCrashAndHangKeepTheMachineAway(t *testing.T) {
 	simulator, m, talos := newMaintenanceMachine(t, sim.Options{})
 	cluster := newTestCluster(t, simulator)
 
-	m.SetFault(sim.Fault{Method: "Version", Crash: true})
+	m.SetFault(fault.Fault{Method: "Version", Crash: true})
 
 	if _, err := talos.Version(within(t, time.Minute)); status.Code(err) != codes.Unavailable {
 		t.Errorf("version of a crashing machine: %v", err)
@@ -114,7 +115,7 @@ func TestPowerOnWhileACrashGoesOn(t *testing.T) {
 	m := addMachines(t, simulator, "cp", 1)[0]
 
 	for boots := range 20 {
-		m.SetFault(sim.Fault{Method: "Version", Crash: true})
+		m.SetFault(fault.Fault{Method: "Version", Crash: true})
 
 		if _, err := insecure(t, m).Version(within(t, time.Minute)); status.Code(err) != codes.Unavailable {
 			t.Errorf("version of a crashing machine: %v", err)
@@ -166,7 +167,7 @@ func TestPowerOffWaitsForNoHandshake(t *testing.T) {
 
 func TestOnCallDecidesBeforeACallIsServed(t *testing.T) {
 	simulator, m, talos := newMaintenanceMachine(t, sim.Options{})
-	simulator.SetOnCall(func(c sim.Call) error {
+	simulator.SetOnCall(func(c fault.Call) error {
 		if c.Mutates() {
 			return status.Error(codes.Aborted, "not today")
 		}
@@ -216,7 +217,7 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 		stacks = stacks[:runtime.Stack(stacks, true)]
 
 		for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-			if strings.Contains(stack, "internal/sim.(*") {
+			if strings.Contains(stack, "internal/sim") {
 				return errors.New(stack)
 			}
 		}

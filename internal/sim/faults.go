@@ -4,25 +4,27 @@ import (
 	"context"
 	"errors"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
 // SetFault adds a fault to the machine. Faults do not survive ClearFaults, but do
 // survive reboots.
-func (m *Machine) SetFault(f Fault) {
-	m.sim.faults.set(m.name, f)
+func (m *Machine) SetFault(f fault.Fault) {
+	m.sim.faults.Set(m.name, f)
 }
 
 // ClearFaults removes the machine's faults.
 func (m *Machine) ClearFaults() {
-	m.sim.faults.clear(m.name)
+	m.sim.faults.Clear(m.name)
 }
 
 // strike applies the part of a fault that comes before the call is served. A nil
 // error means that the call is to be served.
-func (b *boot) strike(ctx context.Context, f Fault) error {
-	if err := pause(ctx, f.Latency); err != nil {
+func (b *boot) strike(ctx context.Context, f fault.Fault) error {
+	if err := timing.Pause(ctx, f.Latency); err != nil {
 		return status.FromContextError(err).Err()
 	}
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 	"path/filepath"
 )
 
@@ -20,7 +21,7 @@ func (m *Machine) InstallCNI() {
 }
 
 // Guest is a program that runs beside the machines of a site.
-type Guest struct{ child *child }
+type Guest struct{ child *process.Child }
 
 // StartGuest runs a program that does not outlive the site's process, with its output in a
 // file of the site's scratch folder. It needs Options.Assets. Stop it before the site is
@@ -31,7 +32,7 @@ func (s *Simulator) StartGuest(name, path string, args ...string) (*Guest, error
 		return nil, errors.New("start " + name + ": the site has no real parts")
 	}
 
-	child, err := etcd.parts.nursery.start(name, path, filepath.Join(etcd.parts.dir, name+".log"), args...)
+	child, err := etcd.parts.nursery.Start(name, path, filepath.Join(etcd.parts.dir, name+".log"), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +41,10 @@ func (s *Simulator) StartGuest(name, path string, args ...string) (*Guest, error
 }
 
 // Stop ends the program and returns when it is gone.
-func (g *Guest) Stop() { g.child.stop() }
+func (g *Guest) Stop() { g.child.Stop() }
 
 // Gone is closed when the program has ended.
-func (g *Guest) Gone() <-chan struct{} { return g.child.gone }
+func (g *Guest) Gone() <-chan struct{} { return g.child.Gone }
 
 // Log is the file that the program writes to.
-func (g *Guest) Log() string { return g.child.log }
+func (g *Guest) Log() string { return g.child.Log }

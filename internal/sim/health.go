@@ -9,6 +9,7 @@ import (
 	"time"
 
 	clusterapi "github.com/siderolabs/talos/pkg/machinery/api/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
@@ -87,7 +88,7 @@ func (h *healthRun) wait(ctx context.Context, stream clusterapi.ClusterService_H
 			return err
 		}
 
-		if err := pause(ctx, healthPoll); err != nil {
+		if err := timing.Pause(ctx, healthPoll); err != nil {
 			return status.Error(codes.DeadlineExceeded, failure.Error())
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // imageSpace is one namespace of one containerd instance of a machine.
@@ -151,7 +152,7 @@ func (b *boot) pullForService(ctx context.Context, image string) error {
 			return err
 		}
 
-		if err := pause(ctx, crashPause); err != nil {
+		if err := timing.Pause(ctx, crashPause); err != nil {
 			return err
 		}
 	}
@@ -191,7 +192,7 @@ func (b *boot) fetchImage(
 
 	progress(0, stored.size())
 
-	if err := pause(ctx, delay); err != nil {
+	if err := timing.Pause(ctx, delay); err != nil {
 		return "", fmt.Errorf("failed to pull image %q: %w", tagged, err)
 	}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // errInstaller is the installer exiting with an error.
@@ -53,7 +54,7 @@ func (b *boot) runInstaller(ctx context.Context, key string, printf func(format 
 
 	printf("all pre-flight checks successful")
 
-	if err := pause(ctx, b.m.delays.Upgrade); err != nil {
+	if err := timing.Pause(ctx, b.m.delays.Upgrade); err != nil {
 		return 0, fmt.Errorf("task exited with error: %w", err)
 	}
 

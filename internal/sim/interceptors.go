@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	faultpkg "github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -18,7 +19,7 @@ import (
 // are recorded, and faults strike, on the machine that serves them.
 type interceptors struct {
 	b           *boot
-	personality Personality
+	personality faultpkg.Personality
 	streams     context.Context //nolint:containedctx // the time that streams have
 }
 
@@ -38,7 +39,7 @@ func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 
 	var resp any
 
-	err := i.serve(ctx, &call, info.FullMethod, func(Fault) (err error) {
+	err := i.serve(ctx, &call, info.FullMethod, func(faultpkg.Fault) (err error) {
 		resp, err = next(ctx, req)
 
 		return err
@@ -76,13 +77,13 @@ func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerS
 	call := i.newCall(info.FullMethod)
 	ctx = context.WithValue(ctx, callKey{}, &call)
 
-	return i.serve(ctx, &call, info.FullMethod, func(f Fault) error {
+	return i.serve(ctx, &call, info.FullMethod, func(f faultpkg.Fault) error {
 		stream := &contextStream{ServerStream: ss, ctx: ctx}
 		if f.After == 0 {
 			return next(srv, stream)
 		}
 
-		err := next(srv, &struckStream{ServerStream: stream, left: f.After, strike: func() error { return i.b.strike(ctx, f) }})
+		err := next(srv, &faultpkg.StruckStream{ServerStream: stream, Left: f.After, Strike: func() error { return i.b.strike(ctx, f) }})
 		if errors.Is(err, errEndEarly) {
 			return nil
 		}
@@ -93,21 +94,21 @@ func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerS
 
 // serve records a call, lets faults strike, authorizes and runs the handler, which is told of
 // a fault that is to strike in the middle.
-func (i *interceptors) serve(ctx context.Context, call *Call, fullMethod string, handler func(Fault) error) (err error) {
-	recorded, err := i.b.sim.calls.begin(*call)
+func (i *interceptors) serve(ctx context.Context, call *faultpkg.Call, fullMethod string, handler func(faultpkg.Fault) error) (err error) {
+	recorded, err := i.b.sim.calls.Begin(*call)
 	call.Seq, call.Time = recorded.Seq, recorded.Time
 
 	defer func() {
 		finished := *call
 		finished.Code = codes.Unknown
-		i.b.sim.calls.end(finished, err)
+		i.b.sim.calls.End(finished, err)
 	}()
 
 	if err != nil {
 		return err
 	}
 
-	fault, hit := i.b.sim.faults.hit(*call)
+	fault, hit := i.b.sim.faults.Hit(*call)
 	if hit && fault.After == 0 {
 		if err := i.b.strike(ctx, fault); err != nil {
 			return err
@@ -137,8 +138,8 @@ func (i *interceptors) serve(ctx context.Context, call *Call, fullMethod string,
 	return err
 }
 
-func (i *interceptors) newCall(fullMethod string) Call {
-	return Call{
+func (i *interceptors) newCall(fullMethod string) faultpkg.Call {
+	return faultpkg.Call{
 		Machine:     i.b.m.name,
 		Service:     strings.TrimPrefix(path.Dir(fullMethod), "/"),
 		Method:      path.Base(fullMethod),
@@ -212,7 +213,7 @@ func (i *interceptors) unknownService(fullMethod string) error {
 // legacyMaintenance says whether this listener is the small maintenance server that
 // Talos had before 1.13.
 func (i *interceptors) legacyMaintenance() bool {
-	return i.personality == Maintenance && i.b.before113()
+	return i.personality == faultpkg.Maintenance && i.b.before113()
 }
 
 // legacyServed are the MachineService methods of that server; of these, all but

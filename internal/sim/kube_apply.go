@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,10 +35,10 @@ func (noDefaults) Default(runtime.Object) {}
 func (s *standIn) serveApply(w http.ResponseWriter, r *http.Request, t target, body []byte) {
 	dryRun := r.URL.Query().Get("dryRun") != ""
 
-	old, err := s.store.get(t.kind, t.namespace, t.name)
+	old, err := s.store.Get(t.kind, t.namespace, t.name)
 	found := err == nil
 
-	if err != nil && !errors.Is(err, errObjectNotFound) {
+	if err != nil && !errors.Is(err, objects.ErrNotFound) {
 		writeError(w, t, err)
 
 		return
@@ -59,9 +60,9 @@ func (s *standIn) serveApply(w http.ResponseWriter, r *http.Request, t target, b
 		}
 	case !found:
 		code = http.StatusCreated
-		next, err = s.store.create(t.kind, next)
+		next, err = s.store.Create(t.kind, next)
 	default:
-		next, err = s.store.update(t.kind, t.namespace, t.name, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		next, err = s.store.Update(t.kind, t.namespace, t.name, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			return next, nil
 		})
 	}
@@ -89,7 +90,7 @@ func writeApplyError(w http.ResponseWriter, t target, err error) {
 
 // applied merges an applied configuration into an object, which is nil when there is none.
 func applied(r *http.Request, t target, body []byte, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	gvk := schema.GroupVersionKind{Group: t.kind.group, Version: t.kind.version, Kind: t.kind.title}
+	gvk := schema.GroupVersionKind{Group: t.kind.Group, Version: t.kind.Version, Kind: t.kind.Title}
 
 	manager, err := managedfields.NewDefaultFieldManager(
 		typeConverter(), scheme.Scheme, noDefaults{}, scheme.Scheme, gvk, gvk.GroupVersion(), t.subresource, nil)
@@ -117,7 +118,7 @@ func applied(r *http.Request, t target, body []byte, old *unstructured.Unstructu
 
 	patch.SetName(t.name)
 
-	if t.kind.namespaced {
+	if t.kind.Namespaced {
 		patch.SetNamespace(t.namespace)
 	}
 

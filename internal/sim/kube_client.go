@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -254,7 +255,7 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 
 func awaitReady(ctx context.Context, server apiServer) error {
 	for server.ready(ctx) != nil {
-		if err := pause(ctx, joinRetry); err != nil {
+		if err := timing.Pause(ctx, joinRetry); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	objectspkg "github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/version"
@@ -34,27 +35,27 @@ func writeStatus(w http.ResponseWriter, code int, reason, message string) {
 
 // writeError answers with the status a kube-apiserver has for it.
 func writeError(w http.ResponseWriter, t target, err error) {
-	what := t.kind.resource
-	if t.kind.group != "" {
-		what += "." + t.kind.group
+	what := t.kind.Resource
+	if t.kind.Group != "" {
+		what += "." + t.kind.Group
 	}
 
 	message := fmt.Sprintf("%s %q %s", what, t.name, err)
 	code, reason := http.StatusBadRequest, metav1.StatusReasonBadRequest
 
 	switch {
-	case errors.Is(err, errObjectNotFound):
+	case errors.Is(err, objectspkg.ErrNotFound):
 		code, reason = http.StatusNotFound, metav1.StatusReasonNotFound
-	case errors.Is(err, errObjectExists):
+	case errors.Is(err, objectspkg.ErrExists):
 		code, reason = http.StatusConflict, metav1.StatusReasonAlreadyExists
-	case errors.Is(err, errObjectConflict):
+	case errors.Is(err, objectspkg.ErrConflict):
 		code, reason = http.StatusConflict, metav1.StatusReasonConflict
 		message = fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", what, t.name, err)
 	}
 
 	writeJSON(w, code, metav1.Status{
 		TypeMeta: statusMeta, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message, //nolint:gosec // an HTTP code
-		Details: &metav1.StatusDetails{Name: t.name, Group: t.kind.group, Kind: t.kind.resource},
+		Details: &metav1.StatusDetails{Name: t.name, Group: t.kind.Group, Kind: t.kind.Resource},
 	})
 }
 
@@ -115,14 +116,14 @@ func (s *standIn) serveDiscovery(w http.ResponseWriter, r *http.Request) bool {
 func groups() []metav1.APIGroup {
 	var list []metav1.APIGroup
 
-	for _, k := range kinds {
-		if k.group == "" || slices.ContainsFunc(list, func(g metav1.APIGroup) bool { return g.Name == k.group }) {
+	for _, k := range objectspkg.Kinds {
+		if k.Group == "" || slices.ContainsFunc(list, func(g metav1.APIGroup) bool { return g.Name == k.Group }) {
 			continue
 		}
 
-		gv := metav1.GroupVersionForDiscovery{GroupVersion: k.apiVersion(), Version: k.version}
+		gv := metav1.GroupVersionForDiscovery{GroupVersion: k.APIVersion(), Version: k.Version}
 		list = append(list, metav1.APIGroup{
-			Name: k.group, Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv,
+			Name: k.Group, Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv,
 		})
 	}
 
@@ -132,16 +133,16 @@ func groups() []metav1.APIGroup {
 func resources(group, version string) metav1.APIResourceList {
 	list := metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
-		GroupVersion: kind{group: group, version: version}.apiVersion(),
+		GroupVersion: objectspkg.Kind{Group: group, Version: version}.APIVersion(),
 	}
 
-	for _, k := range kinds {
-		if k.group != group || k.version != version {
+	for _, k := range objectspkg.Kinds {
+		if k.Group != group || k.Version != version {
 			continue
 		}
 
 		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: k.resource, SingularName: strings.ToLower(k.title), Kind: k.title, Namespaced: k.namespaced,
+			Name: k.Resource, SingularName: strings.ToLower(k.Title), Kind: k.Title, Namespaced: k.Namespaced,
 			Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 		})
 	}
@@ -152,7 +153,7 @@ func resources(group, version string) metav1.APIResourceList {
 // wantsTable says whether the client (kubectl get) asks for a table.
 func wantsTable(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "as=Table") }
 
-func writeObject(w http.ResponseWriter, r *http.Request, k kind, obj *unstructured.Unstructured) {
+func writeObject(w http.ResponseWriter, r *http.Request, k objectspkg.Kind, obj *unstructured.Unstructured) {
 	if wantsTable(r) {
 		writeJSON(w, http.StatusOK, table(k, []*unstructured.Unstructured{obj}, obj.GetResourceVersion()))
 
@@ -162,7 +163,7 @@ func writeObject(w http.ResponseWriter, r *http.Request, k kind, obj *unstructur
 	writeJSON(w, http.StatusOK, obj.Object)
 }
 
-func writeList(w http.ResponseWriter, r *http.Request, k kind, items []*unstructured.Unstructured, version int) {
+func writeList(w http.ResponseWriter, r *http.Request, k objectspkg.Kind, items []*unstructured.Unstructured, version int) {
 	if wantsTable(r) {
 		writeJSON(w, http.StatusOK, table(k, items, strconv.Itoa(version)))
 
@@ -175,16 +176,16 @@ func writeList(w http.ResponseWriter, r *http.Request, k kind, items []*unstruct
 	}
 
 	writeJSON(w, http.StatusOK, map[string]any{
-		"apiVersion": k.apiVersion(), "kind": k.title + "List",
+		"apiVersion": k.APIVersion(), "kind": k.Title + "List",
 		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version)}, "items": objects,
 	})
 }
 
 // initialEventsEnd tells informers that they have seen everything there was.
-func initialEventsEnd(k kind, version int) *unstructured.Unstructured {
+func initialEventsEnd(k objectspkg.Kind, version int) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
-	obj.SetAPIVersion(k.apiVersion())
-	obj.SetKind(k.title)
+	obj.SetAPIVersion(k.APIVersion())
+	obj.SetKind(k.Title)
 	obj.SetResourceVersion(strconv.Itoa(version))
 	obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 
@@ -192,7 +193,7 @@ func initialEventsEnd(k kind, version int) *unstructured.Unstructured {
 }
 
 // serveWatch streams changes after the given version, or everything and what follows.
-func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, sel selector) {
+func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, sel objectspkg.Selector) {
 	flusher, ok := w.(http.Flusher)
 	if !ok {
 		writeStatus(w, http.StatusInternalServerError, "InternalError", "streaming is not possible")
@@ -219,7 +220,7 @@ func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, s
 	if err != nil || version == 0 || initial {
 		var items []*unstructured.Unstructured
 
-		items, version = s.store.list(t.kind, t.namespace, sel)
+		items, version = s.store.List(t.kind, t.namespace, sel)
 		for _, item := range items {
 			if !send("ADDED", item) {
 				return
@@ -237,19 +238,19 @@ func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, s
 
 // followChanges sends what changes after a version, until the client goes.
 func (s *standIn) followChanges(
-	ctx context.Context, t target, sel selector, version int, send func(string, *unstructured.Unstructured) bool, flusher http.Flusher,
+	ctx context.Context, t target, sel objectspkg.Selector, version int, send func(string, *unstructured.Unstructured) bool, flusher http.Flusher,
 ) {
 	for {
-		changes, changed := s.store.since(t.kind, version)
+		changes, changed := s.store.Since(t.kind, version)
 
 		for _, c := range changes {
-			version = c.version
+			version = c.Version
 
-			if (t.namespace != "" && c.object.GetNamespace() != t.namespace) || !sel.matches(c.object) {
+			if (t.namespace != "" && c.Object.GetNamespace() != t.namespace) || !sel.Matches(c.Object) {
 				continue
 			}
 
-			if !send(c.event, c.object) {
+			if !send(c.Event, c.Object) {
 				return
 			}
 		}

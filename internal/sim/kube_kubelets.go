@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,7 @@ func startKubelets(c *cluster, client kubernetes.Interface) *kubelets {
 			for ctx.Err() == nil {
 				follow(ctx)
 
-				_ = pause(ctx, healthPeriod) // ends with ctx, as the loop does
+				_ = timing.Pause(ctx, healthPeriod) // ends with ctx, as the loop does
 			}
 		})
 	}
@@ -96,7 +97,7 @@ func (k *kubelets) end(ctx context.Context, pod *corev1.Pod) {
 			return
 		}
 
-		_ = pause(ctx, kubeletRetry) // ends with ctx, as the loop does
+		_ = timing.Pause(ctx, kubeletRetry) // ends with ctx, as the loop does
 	}
 }
 

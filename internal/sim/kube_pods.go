@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,9 +22,9 @@ import (
 const usualGracePeriod = 30
 
 // kindOf finds a kind by its resource.
-func kindOf(resource string) kind {
-	for _, k := range kinds {
-		if k.resource == resource {
+func kindOf(resource string) objects.Kind {
+	for _, k := range objects.Kinds {
+		if k.Resource == resource {
 			return k
 		}
 	}
@@ -93,7 +94,7 @@ func (s *standIn) spendBudget(w http.ResponseWriter, pod *corev1.Pod) bool {
 
 	budget := budgets[0]
 
-	_, err = s.store.update(kindOf("poddisruptionbudgets"), budget.Namespace, budget.Name,
+	_, err = s.store.Update(kindOf("poddisruptionbudgets"), budget.Namespace, budget.Name,
 		func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			allowed, _, err := unstructured.NestedInt64(old.Object, "status", "disruptionsAllowed")
 			if err != nil {
@@ -124,7 +125,7 @@ func (s *standIn) spendBudget(w http.ResponseWriter, pod *corev1.Pod) bool {
 }
 
 func (s *standIn) budgetsOf(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
-	items, _ := s.store.list(kindOf("poddisruptionbudgets"), pod.Namespace, selector{})
+	items, _ := s.store.List(kindOf("poddisruptionbudgets"), pod.Namespace, objects.Selector{})
 
 	var found []*policyv1.PodDisruptionBudget
 
@@ -148,7 +149,7 @@ func (s *standIn) budgetsOf(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, e
 }
 
 func (s *standIn) pod(t target) (*corev1.Pod, error) {
-	obj, err := s.store.get(t.kind, t.namespace, t.name)
+	obj, err := s.store.Get(t.kind, t.namespace, t.name)
 	if err != nil {
 		return nil, err
 	}
@@ -170,21 +171,21 @@ func (s *standIn) deletePod(t target, options metav1.DeleteOptions) error {
 	}
 
 	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != pod.UID {
-		return errObjectConflict
+		return objects.ErrConflict
 	}
 
 	grace := gracePeriod(pod, options)
 	if grace == 0 {
-		return s.store.remove(t.kind, t.namespace, t.name)
+		return s.store.Remove(t.kind, t.namespace, t.name)
 	}
 
 	if !pod.DeletionTimestamp.IsZero() {
 		return nil
 	}
 
-	_, err = s.store.update(t.kind, t.namespace, t.name, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	_, err = s.store.Update(t.kind, t.namespace, t.name, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		if obj.GetUID() != pod.UID {
-			return nil, errObjectConflict
+			return nil, objects.ErrConflict
 		}
 
 		end := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second))
@@ -203,18 +204,18 @@ func (s *standIn) runKubelets(ctx context.Context) {
 	seen := 0
 
 	for {
-		changes, changed := s.store.since(kindOf("pods"), seen)
+		changes, changed := s.store.Since(kindOf("pods"), seen)
 
 		for _, c := range changes {
-			seen = c.version
+			seen = c.Version
 
-			if c.object.GetDeletionTimestamp() == nil || ending[c.object.GetUID()] {
+			if c.Object.GetDeletionTimestamp() == nil || ending[c.Object.GetUID()] {
 				continue
 			}
 
-			ending[c.object.GetUID()] = true
+			ending[c.Object.GetUID()] = true
 
-			s.work.Go(func() { s.endPod(ctx, c.object) })
+			s.work.Go(func() { s.endPod(ctx, c.Object) })
 		}
 
 		select {
@@ -238,7 +239,7 @@ func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
 		return // somebody deleted it by force
 	}
 
-	if err := s.store.remove(t.kind, t.namespace, t.name); err != nil && !errors.Is(err, errObjectNotFound) {
+	if err := s.store.Remove(t.kind, t.namespace, t.name); err != nil && !errors.Is(err, objects.ErrNotFound) {
 		s.sim.logf("remove pod %s/%s: %v", t.namespace, t.name, err)
 	}
 
@@ -264,12 +265,12 @@ func gracePeriod(pod *corev1.Pod, options metav1.DeleteOptions) int64 {
 // collectPods removes the pods of kube-system on a node that was deleted, as the pod
 // garbage collector does.
 func (s *standIn) collectPods(node string) {
-	pods, _ := s.store.list(kindOf("pods"), metav1.NamespaceSystem, selector{
-		labels: labels.Everything(), fields: fields.OneTermEqualSelector("spec.nodeName", node),
+	pods, _ := s.store.List(kindOf("pods"), metav1.NamespaceSystem, objects.Selector{
+		Labels: labels.Everything(), Fields: fields.OneTermEqualSelector("spec.nodeName", node),
 	})
 
 	for _, pod := range pods {
 		// Somebody else may have deleted it in between, which is as good.
-		_ = s.store.remove(kindOf("pods"), pod.GetNamespace(), pod.GetName())
+		_ = s.store.Remove(kindOf("pods"), pod.GetNamespace(), pod.GetName())
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -60,7 +62,7 @@ func (p *apiProcess) run(ctx context.Context) {
 			p.kube.parts.sim.logf("kube-apiserver v%s: %v", p.program.version, err)
 		}
 
-		_ = pause(ctx, healthPeriod) // ends with ctx, as the loop does
+		_ = timing.Pause(ctx, healthPeriod) // ends with ctx, as the loop does
 	}
 }
 
@@ -69,7 +71,7 @@ func (p *apiProcess) serve(ctx context.Context) error {
 	k, version := p.kube, "v"+p.program.version.String()
 	args := append(slices.Clone(k.args), "--bind-address="+p.addr.Addr().String(), fmt.Sprintf("--secure-port=%d", p.addr.Port()))
 
-	proc, err := k.parts.nursery.start("kube-apiserver "+version, p.program.path, filepath.Join(k.dir, version+".log"), args...)
+	proc, err := k.parts.nursery.Start("kube-apiserver "+version, p.program.path, filepath.Join(k.dir, version+".log"), args...)
 	if err != nil {
 		return err
 	}
@@ -77,9 +79,9 @@ func (p *apiProcess) serve(ctx context.Context) error {
 	k.parts.sim.logf("kube-apiserver %s starts on %s", version, p.addr)
 
 	defer k.parts.sim.logf("kube-apiserver %s stopped", version)
-	defer proc.stop()
+	defer proc.Stop()
 
-	if err := proc.awaitServing(ctx, p.ready); err != nil {
+	if err := proc.AwaitServing(ctx, p.ready); err != nil {
 		return err
 	}
 
@@ -92,8 +94,8 @@ func (p *apiProcess) serve(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-proc.gone:
-		return fmt.Errorf("it ended, see %s", proc.log)
+	case <-proc.Gone:
+		return fmt.Errorf("it ended, see %s", proc.Log)
 	}
 }
 
@@ -138,15 +140,15 @@ func (s *realServer) also(l net.Listener) func() {
 		}
 	}
 
-	dialer := &net.Dialer{Timeout: dialTimeout}
-	f := forward(l, func() (net.Conn, error) { return dialer.DialContext(k.ctx, "tcp4", s.process.addr.String()) })
+	dialer := &net.Dialer{Timeout: process.DialTimeout}
+	f := process.Forward(l, func() (net.Conn, error) { return dialer.DialContext(k.ctx, "tcp4", s.process.addr.String()) })
 
 	// A kube-apiserver that gets a signal lets requests under way finish.
 	return func() {
 		ctx, cancel := context.WithTimeout(k.ctx, drainTime)
 		defer cancel()
 
-		f.drain(ctx)
+		f.Drain(ctx)
 	}
 }
 

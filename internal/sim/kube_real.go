@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	processpkg "github.com/talosop/terraform-provider-talosop/internal/sim/process"
 	"k8s.io/client-go/rest"
 )
 
@@ -25,10 +27,10 @@ type realKube struct {
 	parts   *realParts
 	cluster *cluster
 	dir     string
-	ca      *authority
+	ca      *certs.Authority
 	admin   *rest.Config // all but the address
 	args    []string     // that every process has; secrets and keys are the same for all
-	etcd    *forwarder
+	etcd    *processpkg.Forwarder
 	cancel  context.CancelFunc
 	ctx     context.Context //nolint:containedctx // the lifetime of the processes
 	work    sync.WaitGroup
@@ -62,7 +64,7 @@ func (p *realParts) newRealKube(ctx context.Context, b *boot, group any) (kubeBa
 		return nil, fmt.Errorf("listen for kube-apiserver's etcd: %w", err)
 	}
 
-	k.etcd = forward(l, g.dial)
+	k.etcd = processpkg.Forward(l, g.dial)
 	k.args = k.commonArgs(b)
 	k.ctx, k.cancel = context.WithCancel(p.sim.ctx)
 
@@ -75,7 +77,7 @@ func (g *realGroup) dial() (net.Conn, error) {
 	members := slices.Clone(g.members)
 	g.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), processpkg.DialTimeout)
 	defer cancel()
 
 	for _, m := range members {
@@ -93,12 +95,12 @@ func (g *realGroup) dial() (net.Conn, error) {
 func (k *realKube) writePKI(b *boot) error {
 	cluster := b.config().Cluster()
 
-	ca, err := loadAuthority(cluster.IssuingCA())
+	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
 		return fmt.Errorf("load Kubernetes CA: %w", err)
 	}
 
-	aggregator, err := loadAuthority(cluster.AggregatorCA())
+	aggregator, err := certs.LoadAuthority(cluster.AggregatorCA())
 	if err != nil {
 		return fmt.Errorf("load aggregator CA: %w", err)
 	}
@@ -119,13 +121,13 @@ func (k *realKube) writePKI(b *boot) error {
 	k.name(b)
 
 	err = errors.Join(
-		writeFile(k.dir, "ca.crt", append(trusted, '\n')),
-		writeFile(k.dir, "aggregator-ca.crt", cluster.AggregatorCA().Crt),
-		writeFile(k.dir, "etcd-ca.crt", etcdPair.Crt),
-		writeFile(k.dir, "service-account.key", cluster.ServiceAccount().Key),
-		writePair(k.dir, "front-proxy", aggregator, leaf{commonName: "front-proxy-client", usage: clients}),
-		writePair(k.dir, "etcd-client", etcd, leaf{commonName: "kube-apiserver", usage: clients}),
-		writePair(k.dir, "admin", ca, leaf{commonName: "talossim", organization: []string{"system:masters"}, usage: clients}),
+		processpkg.WriteFile(k.dir, "ca.crt", append(trusted, '\n')),
+		processpkg.WriteFile(k.dir, "aggregator-ca.crt", cluster.AggregatorCA().Crt),
+		processpkg.WriteFile(k.dir, "etcd-ca.crt", etcdPair.Crt),
+		processpkg.WriteFile(k.dir, "service-account.key", cluster.ServiceAccount().Key),
+		writePair(k.dir, "front-proxy", aggregator, certs.Leaf{CommonName: "front-proxy-client", Usage: clients}),
+		writePair(k.dir, "etcd-client", etcd, certs.Leaf{CommonName: "kube-apiserver", Usage: clients}),
+		writePair(k.dir, "admin", ca, certs.Leaf{CommonName: "talossim", Organization: []string{"system:masters"}, Usage: clients}),
 		k.writeServing(),
 	)
 	if err != nil {
@@ -162,9 +164,9 @@ func (k *realKube) name(b *boot) {
 }
 
 func (k *realKube) writeServing() error {
-	return writePair(k.dir, "apiserver", k.ca, leaf{
-		commonName: "kube-apiserver", organization: []string{"kube-master"}, ips: k.ips, dns: k.dns,
-		usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	return writePair(k.dir, "apiserver", k.ca, certs.Leaf{
+		CommonName: "kube-apiserver", Organization: []string{"kube-master"}, Ips: k.ips, DNS: k.dns,
+		Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 }
 
@@ -199,7 +201,7 @@ func (k *realKube) commonArgs(b *boot) []string {
 		"--service-account-signing-key-file=" + file("service-account.key"),
 		"--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
 		"--service-cluster-ip-range=" + strings.Join(cluster.Network().ServiceCIDRs(), ","),
-		"--etcd-servers=https://" + k.etcd.listener.Addr().String(),
+		"--etcd-servers=https://" + k.etcd.Listener.Addr().String(),
 		"--etcd-cafile=" + file("etcd-ca.crt"),
 		"--etcd-certfile=" + file("etcd-client.crt"),
 		"--etcd-keyfile=" + file("etcd-client.key"),
@@ -290,7 +292,7 @@ func (k *realKube) cover(ip net.IP) error {
 func (k *realKube) close() error {
 	k.cancel()
 	k.work.Wait()
-	k.etcd.stop()
+	k.etcd.Stop()
 
 	if err := os.RemoveAll(k.dir); err != nil {
 		return fmt.Errorf("remove kube-apiserver folder: %w", err)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ import (
 
 // target is what a request path names.
 type target struct {
-	kind        kind
+	kind        objects.Kind
 	namespace   string
 	name        string
 	subresource string
@@ -50,8 +51,8 @@ func parsePath(path string) (target, bool) {
 		t.namespace, parts = parts[1], parts[2:]
 	}
 
-	for _, k := range kinds {
-		if k.group == group && k.version == version && k.resource == parts[0] {
+	for _, k := range objects.Kinds {
+		if k.Group == group && k.Version == version && k.Resource == parts[0] {
 			t.kind = k
 
 			if len(parts) > 1 {
@@ -62,7 +63,7 @@ func parsePath(path string) (target, bool) {
 				t.subresource = parts[2]
 			}
 
-			return t, k.namespaced || t.namespace == ""
+			return t, k.Namespaced || t.namespace == ""
 		}
 	}
 
@@ -93,7 +94,7 @@ func (s *standIn) serveResource(w http.ResponseWriter, r *http.Request) {
 
 func (s *standIn) serveGet(w http.ResponseWriter, r *http.Request, t target) {
 	if t.name != "" {
-		obj, err := s.store.get(t.kind, t.namespace, t.name)
+		obj, err := s.store.Get(t.kind, t.namespace, t.name)
 		if err != nil {
 			writeError(w, t, err)
 
@@ -107,7 +108,7 @@ func (s *standIn) serveGet(w http.ResponseWriter, r *http.Request, t target) {
 
 	query := r.URL.Query()
 
-	sel, err := parseSelector(query.Get("labelSelector"), query.Get("fieldSelector"))
+	sel, err := objects.ParseSelector(query.Get("labelSelector"), query.Get("fieldSelector"))
 	if err != nil {
 		writeStatus(w, http.StatusBadRequest, "BadRequest", err.Error())
 
@@ -120,12 +121,12 @@ func (s *standIn) serveGet(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 
-	items, version := s.store.list(t.kind, t.namespace, sel)
+	items, version := s.store.List(t.kind, t.namespace, sel)
 	writeList(w, r, t.kind, items, version)
 }
 
 func (s *standIn) servePost(w http.ResponseWriter, r *http.Request, t target) {
-	if t.kind.resource == "pods" && t.subresource == "eviction" {
+	if t.kind.Resource == "pods" && t.subresource == "eviction" {
 		s.serveEviction(w, r, t)
 
 		return
@@ -138,17 +139,17 @@ func (s *standIn) servePost(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 
-	if t.kind.namespaced {
+	if t.kind.Namespaced {
 		obj.SetNamespace(t.namespace)
 	}
 
-	if t.kind.resource == "poddisruptionbudgets" {
+	if t.kind.Resource == "poddisruptionbudgets" {
 		delete(obj.Object, "status") // it is the disruption controller's
 	}
 
 	t.name = obj.GetName()
 
-	created, err := s.store.create(t.kind, obj)
+	created, err := s.store.Create(t.kind, obj)
 	if err != nil {
 		writeError(w, t, err)
 
@@ -176,7 +177,7 @@ func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 
-	updated, err := s.store.update(t.kind, t.namespace, t.name, func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	updated, err := s.store.Update(t.kind, t.namespace, t.name, func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		next, err := mergeBody(r.Method, contentType, body, old, t.kind)
 		if err != nil {
 			return nil, err
@@ -196,8 +197,8 @@ func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 
 // confine keeps status out of writes to the object and everything else out of writes
 // to the status.
-func confine(old, next *unstructured.Unstructured, k kind, status bool) *unstructured.Unstructured {
-	if !slices.Contains([]string{"nodes", "pods", "poddisruptionbudgets", "daemonsets", "deployments"}, k.resource) {
+func confine(old, next *unstructured.Unstructured, k objects.Kind, status bool) *unstructured.Unstructured {
+	if !slices.Contains([]string{"nodes", "pods", "poddisruptionbudgets", "daemonsets", "deployments"}, k.Resource) {
 		return next
 	}
 
@@ -219,7 +220,7 @@ func confine(old, next *unstructured.Unstructured, k kind, status bool) *unstruc
 }
 
 // mergeBody applies a PUT body or a patch of one of the kinds that merge into the object.
-func mergeBody(method, contentType string, body []byte, old *unstructured.Unstructured, k kind) (*unstructured.Unstructured, error) {
+func mergeBody(method, contentType string, body []byte, old *unstructured.Unstructured, k objects.Kind) (*unstructured.Unstructured, error) {
 	if method == http.MethodPut {
 		return decodeObject(body)
 	}
@@ -259,8 +260,8 @@ func mergeBody(method, contentType string, body []byte, old *unstructured.Unstru
 }
 
 // strategicMerge knows the merge keys of nodes and pods; other kinds merge as JSON does.
-func strategicMerge(before, patch []byte, k kind) ([]byte, error) {
-	switch k.resource {
+func strategicMerge(before, patch []byte, k objects.Kind) ([]byte, error) {
+	switch k.Resource {
 	case "nodes":
 		return strategicpatch.StrategicMergePatch(before, patch, corev1.Node{})
 	case "pods":
@@ -272,10 +273,10 @@ func strategicMerge(before, patch []byte, k kind) ([]byte, error) {
 
 func (s *standIn) serveDelete(w http.ResponseWriter, r *http.Request, t target) {
 	if t.name == "" {
-		items, _ := s.store.list(t.kind, t.namespace, selector{})
+		items, _ := s.store.List(t.kind, t.namespace, objects.Selector{})
 		for _, obj := range items {
 			// Somebody else may have deleted it in between, which is as good.
-			_ = s.store.remove(t.kind, obj.GetNamespace(), obj.GetName())
+			_ = s.store.Remove(t.kind, obj.GetNamespace(), obj.GetName())
 		}
 
 		writeJSON(w, http.StatusOK, metav1.Status{TypeMeta: statusMeta, Status: metav1.StatusSuccess})
@@ -293,12 +294,12 @@ func (s *standIn) serveDelete(w http.ResponseWriter, r *http.Request, t target) 
 }
 
 func (s *standIn) remove(r *http.Request, t target) error {
-	if t.kind.resource == "nodes" {
+	if t.kind.Resource == "nodes" {
 		defer s.collectPods(t.name)
 	}
 
-	if t.kind.resource != "pods" {
-		return s.store.remove(t.kind, t.namespace, t.name)
+	if t.kind.Resource != "pods" {
+		return s.store.Remove(t.kind, t.namespace, t.name)
 	}
 
 	options := metav1.DeleteOptions{}

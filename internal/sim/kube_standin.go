@@ -13,6 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -22,7 +25,7 @@ import (
 type standIn struct {
 	sim     *Simulator
 	cluster *cluster
-	store   *objectStore
+	store   *objects.Store
 	healthy func() bool // of etcd
 	tls     *tls.Config
 	clients *x509.CertPool
@@ -34,17 +37,17 @@ type standIn struct {
 func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 	cluster := b.config().Cluster()
 
-	ca, err := loadAuthority(cluster.IssuingCA())
+	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
 		return nil, fmt.Errorf("load Kubernetes CA: %w", err)
 	}
 
 	s := &standIn{
-		sim: b.sim, cluster: b.joined(), store: newObjectStore(), clients: x509.NewCertPool(),
+		sim: b.sim, cluster: b.joined(), store: objects.NewStore(), clients: x509.NewCertPool(),
 		healthy: func() bool { return true },
 	}
 
-	s.clients.AddCert(ca.cert)
+	s.clients.AddCert(ca.Cert)
 
 	for _, accepted := range cluster.AcceptedCAs() {
 		s.clients.AppendCertsFromPEM(accepted.Crt)
@@ -69,9 +72,9 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 	}
 
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
-		if _, err := s.store.create(kinds[1], &unstructured.Unstructured{Object: map[string]any{
+		if _, err := s.store.Create(objects.Kinds[1], &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": name}, "status": map[string]any{"phase": "Active"},
-		}}); err != nil && !errors.Is(err, errObjectExists) {
+		}}); err != nil && !errors.Is(err, objects.ErrExists) {
 			return nil, fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}
@@ -85,8 +88,8 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 
 // certificates issues server certificates for the address a connection came in on,
 // besides the names that are configured for all machines and those of the one at that address.
-func certificates(sim *Simulator, ca *authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	issued := newOnceMap[string, *tls.Certificate]()
+func certificates(sim *Simulator, ca *certs.Authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	issued := timing.NewOnceMap[string, *tls.Certificate]()
 
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		host, _, err := net.SplitHostPort(hello.Conn.LocalAddr().String())
@@ -94,13 +97,13 @@ func certificates(sim *Simulator, ca *authority, sans []string) func(*tls.Client
 			return nil, fmt.Errorf("find local address: %w", err)
 		}
 
-		return issued.get(host, func() (*tls.Certificate, error) {
+		return issued.Get(host, func() (*tls.Certificate, error) {
 			names, ips := servingNames(slices.Concat(sans, sim.sansAt(host)))
 
-			cert, err := ca.issue(leaf{
-				commonName: "kube-apiserver", organization: []string{"kube-master"}, dns: names,
-				ips: append(ips, net.ParseIP(host)), usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-				ecdsa: true, validity: 365 * 24 * time.Hour,
+			cert, err := ca.Issue(certs.Leaf{
+				CommonName: "kube-apiserver", Organization: []string{"kube-master"}, DNS: names,
+				Ips: append(ips, net.ParseIP(host)), Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+				Ecdsa: true, Validity: 365 * 24 * time.Hour,
 			})
 
 			return &cert, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,7 @@ const nodeRolePrefix = "node-role.kubernetes.io/"
 
 // table is the form in which kubectl asks for what it prints. Nodes have the columns
 // of a kube-apiserver, everything else name and age.
-func table(k kind, items []*unstructured.Unstructured, version string) metav1.Table {
+func table(k objects.Kind, items []*unstructured.Unstructured, version string) metav1.Table {
 	t := metav1.Table{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},
 		ListMeta: metav1.ListMeta{ResourceVersion: version},
@@ -25,7 +26,7 @@ func table(k kind, items []*unstructured.Unstructured, version string) metav1.Ta
 		},
 	}
 
-	if k.resource == "nodes" {
+	if k.Resource == "nodes" {
 		t.ColumnDefinitions = append(t.ColumnDefinitions,
 			metav1.TableColumnDefinition{Name: "Status", Type: "string"},
 			metav1.TableColumnDefinition{Name: "Roles", Type: "string"},
@@ -42,7 +43,7 @@ func table(k kind, items []*unstructured.Unstructured, version string) metav1.Ta
 		age := duration.HumanDuration(time.Since(item.GetCreationTimestamp().Time))
 		cells := []any{item.GetName(), age}
 
-		if k.resource == "nodes" {
+		if k.Resource == "nodes" {
 			cells = nodeCells(item, age)
 		}
 

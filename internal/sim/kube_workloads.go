@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // After controllers looked, they pause for so many times as long, up to a limit: large
@@ -49,7 +50,7 @@ func (c *cluster) runWorkloads(ctx context.Context) {
 			c.sim.logf("kube-controller-manager: %v", err)
 		}
 
-		if pause(ctx, min(workloadShare*time.Since(began), workloadPause)) != nil {
+		if timing.Pause(ctx, min(workloadShare*time.Since(began), workloadPause)) != nil {
 			return
 		}
 
@@ -77,7 +78,7 @@ func changesOf(server apiServer) <-chan struct{} {
 		return nil
 	}
 
-	return s.store.next()
+	return s.store.Next()
 }
 
 // awaitChange returns when something may have changed: images change without a sign.

@@ -16,6 +16,7 @@ import (
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/role"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -62,22 +63,22 @@ func (a *api) Kubeconfig(_ *emptypb.Empty, stream machine.MachineService_Kubecon
 func (b *boot) adminKubeconfig() ([]byte, error) {
 	cluster := b.config().Cluster()
 
-	ca, err := loadAuthority(cluster.IssuingCA())
+	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
 		return nil, fmt.Errorf("load Kubernetes CA: %w", err)
 	}
 
 	admin := cluster.AdminKubeconfig()
 
-	cert, err := ca.issue(leaf{
-		commonName: admin.CommonName(), organization: []string{admin.CertOrganization()},
-		usage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, validity: admin.CertLifetime(), ecdsa: true,
+	cert, err := ca.Issue(certs.Leaf{
+		CommonName: admin.CommonName(), Organization: []string{admin.CertOrganization()},
+		Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, Validity: admin.CertLifetime(), Ecdsa: true,
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	certPEM, keyPEM, err := pemPair(cert)
+	certPEM, keyPEM, err := certs.PemPair(cert)
 	if err != nil {
 		return nil, err
 	}

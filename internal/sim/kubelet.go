@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,7 @@ func (b *boot) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
 
 // keepNode does for the node what a kubelet of a version does until ctx ends.
 func (b *boot) keepNode(ctx context.Context, version string, first bool) {
-	if b.enrol(ctx) != nil || pause(ctx, b.m.delays.NodeRegister) != nil {
+	if b.enrol(ctx) != nil || timing.Pause(ctx, b.m.delays.NodeRegister) != nil {
 		return
 	}
 
@@ -83,7 +84,7 @@ func (b *boot) keepNode(ctx context.Context, version string, first bool) {
 	registered := b.reportNode(ctx, version, ready && !first)
 	b.sim.update(func() {}) // who waits for the kubelet looks again
 
-	if registered && ready && first && pause(ctx, b.m.delays.NodeReady) == nil {
+	if registered && ready && first && timing.Pause(ctx, b.m.delays.NodeReady) == nil {
 		b.reportNode(ctx, version, true)
 	}
 
@@ -110,7 +111,7 @@ func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-ch
 		}
 	})
 
-	if pause(ctx, delay) != nil || b.awaitTime(ctx, "kubelet") != nil {
+	if timing.Pause(ctx, delay) != nil || b.awaitTime(ctx, "kubelet") != nil {
 		return false
 	}
 
@@ -130,7 +131,7 @@ func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-ch
 		b.services.set("kubelet", serviceWaiting,
 			`Error running Containerd(kubelet), going to restart forever: task "kubelet" failed: exit code 1`)
 
-		if pause(ctx, crashPause) != nil {
+		if timing.Pause(ctx, crashPause) != nil {
 			return false
 		}
 	}
@@ -184,7 +185,7 @@ func (b *boot) reportNode(ctx context.Context, version string, ready bool) bool 
 			return true
 		}
 
-		if pause(ctx, kubeletRetry) != nil {
+		if timing.Pause(ctx, kubeletRetry) != nil {
 			return false
 		}
 	}
@@ -312,7 +313,7 @@ func setCondition(node *corev1.Node, condition corev1.NodeCondition) {
 func (b *boot) loseNode() {
 	ctx := b.sim.ctx
 
-	if pause(ctx, b.m.delays.NodeLost) != nil {
+	if timing.Pause(ctx, b.m.delays.NodeLost) != nil {
 		return
 	}
 
@@ -320,7 +321,7 @@ func (b *boot) loseNode() {
 	for err := b.reportLost(ctx); err != nil; err = b.reportLost(ctx) {
 		b.sim.logf("%s: mark node lost: %v", b.m.name, err)
 
-		if pause(ctx, kubeletRetry) != nil {
+		if timing.Pause(ctx, kubeletRetry) != nil {
 			return
 		}
 	}
@@ -371,7 +372,7 @@ func (b *boot) cordonAndDrain(ctx context.Context) error {
 			return nil
 		}
 
-		if pause(limited, kubeletRetry) != nil {
+		if timing.Pause(limited, kubeletRetry) != nil {
 			return fmt.Errorf("wait for node %s to be cordoned: %w", b.nodeName, errors.Join(limited.Err(), err))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // install writes Talos to the disk of a metal machine that has none, or carries out a
@@ -67,7 +69,7 @@ func (b *boot) installConfigured(ctx context.Context) error {
 		}
 	}
 
-	if err := pause(ctx, b.m.delays.Install); err != nil {
+	if err := timing.Pause(ctx, b.m.delays.Install); err != nil {
 		return err
 	}
 
@@ -113,7 +115,7 @@ func (b *boot) mountEphemeral(ctx context.Context) error {
 		return nil
 	}
 
-	if err := pause(ctx, b.m.delays.Boot); err != nil {
+	if err := timing.Pause(ctx, b.m.delays.Boot); err != nil {
 		return err
 	}
 
@@ -127,7 +129,7 @@ func (b *boot) startServices(ctx context.Context) error {
 	b.services.set("kubelet", serviceStarting, "Starting service")
 
 	if b.controlPlane() {
-		ca, err := loadAuthority(b.osAuthority())
+		ca, err := certs.LoadAuthority(b.osAuthority())
 		if err != nil {
 			return fmt.Errorf("load Talos CA: %w", err)
 		}
@@ -140,7 +142,7 @@ func (b *boot) startServices(ctx context.Context) error {
 		b.etcd.start(b, nil)
 	}
 
-	if err := pause(ctx, b.m.delays.Boot); err != nil {
+	if err := timing.Pause(ctx, b.m.delays.Boot); err != nil {
 		return err
 	}
 
@@ -188,7 +190,7 @@ func (b *boot) stopServices(ctx context.Context) error {
 	b.etcd.stop()
 	b.services.stop("kubelet", "etcd", "trustd", "cri")
 
-	return pause(ctx, b.m.delays.Shutdown)
+	return timing.Pause(ctx, b.m.delays.Shutdown)
 }
 
 // reboot ends the boot from a sequence's last phase.

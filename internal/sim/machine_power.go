@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"net/netip"
 )
 
@@ -160,7 +161,7 @@ func (m *Machine) run(ctx context.Context, p *power) {
 			return
 		}
 
-		if pause(ctx, m.delays.Reboot) != nil {
+		if timing.Pause(ctx, m.delays.Reboot) != nil {
 			return
 		}
 	}

@@ -91,7 +91,7 @@ func (b *boot) replaceManifests(manifests map[string][]k8s.SingleManifest) error
 		modify(b, k8s.NewManifest(k8s.ControlPlaneNamespaceName, id), func(r *k8s.Manifest) { r.TypedSpec().Items = manifests[id] })
 	}
 
-	defer b.manifests.ring()
+	defer b.manifests.Ring()
 
 	for _, old := range list.Items {
 		if _, wanted := manifests[old.Metadata().ID()]; !wanted {

@@ -10,6 +10,7 @@ import (
 	"github.com/siderolabs/go-kubernetes/kubernetes/ssa/object"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +25,10 @@ import (
 // the manifests change, and never updates any (Talos 1.13, k8s/manifest_apply.go).
 func (b *boot) applyManifests(ctx context.Context) {
 	for {
-		changed := b.manifests.next()
+		changed := b.manifests.Next()
 
 		if err := b.createManifests(ctx); err != nil {
-			if pause(ctx, kubeletRetry) != nil {
+			if timing.Pause(ctx, kubeletRetry) != nil {
 				return
 			}
 

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/google/uuid"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +91,7 @@ func (b *boot) runMirrorPod(ctx context.Context, id string) {
 		if err := b.mirror(ctx, k, id, next); err != nil {
 			b.sim.logf("%s: %v", b.m.name, err)
 
-			_ = pause(ctx, kubeletRetry) // ends with ctx, as the loop does
+			_ = timing.Pause(ctx, kubeletRetry) // ends with ctx, as the loop does
 
 			continue
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"net/netip"
 	"runtime"
 	"time"
@@ -159,9 +160,9 @@ type Options struct {
 	// version of Kubernetes.
 	Assets string
 	// OnCall is asked before every call is served; see Simulator.SetOnCall.
-	OnCall func(Call) error
+	OnCall func(fault.Call) error
 	// Observe is told about every finished call, in the order of finishing.
-	Observe func(Call)
+	Observe func(fault.Call)
 	// Log receives what machines do (stages, etcd, children), one line at a time.
 	Log func(format string, args ...any)
 }

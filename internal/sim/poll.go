@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"k8s.io/client-go/rest"
 )
 
@@ -42,7 +43,7 @@ func Poll(ctx context.Context, config *rest.Config, every, timeout time.Duration
 
 		for ctx.Err() == nil {
 			p.ask(ctx)
-			_ = pause(ctx, every) // ends with ctx, as the loop does
+			_ = timing.Pause(ctx, every) // ends with ctx, as the loop does
 		}
 	}()
 

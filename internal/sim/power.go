@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -207,7 +208,7 @@ func (b *boot) wipe(r *sequenceRun, req *machine.ResetRequest, labels []string) 
 	}
 
 	return r.phase(phase, task, func(ctx context.Context) error {
-		if err := pause(ctx, b.m.delays.Reset); err != nil {
+		if err := timing.Pause(ctx, b.m.delays.Reset); err != nil {
 			return err
 		}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/siderolabs/talos/pkg/machinery/role"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -96,8 +97,8 @@ const roleMetadata = "talos-role"
 // withRoles puts the peer's roles into the context: os:reader for anyone in
 // maintenance mode, the certificate's organizations otherwise. A peer with
 // os:impersonator (another apid) may state the roles of whom it speaks for.
-func withRoles(ctx context.Context, p Personality) context.Context {
-	if p == Maintenance {
+func withRoles(ctx context.Context, p fault.Personality) context.Context {
+	if p == fault.Maintenance {
 		return context.WithValue(ctx, rolesKey{}, role.MakeSet(role.Reader))
 	}
 

@@ -17,6 +17,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/role"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -38,7 +40,7 @@ var manyServices = []string{
 // one says that it goes to a single machine whose answer is passed on as it is.
 func (i *interceptors) route(ctx context.Context, fullMethod string) (targets []string, one bool, err error) {
 	md, ok := metadata.FromIncomingContext(ctx)
-	if i.personality == Maintenance || !ok || len(md["proxyfrom"]) > 0 {
+	if i.personality == fault.Maintenance || !ok || len(md["proxyfrom"]) > 0 {
 		return nil, false, nil
 	}
 
@@ -84,20 +86,20 @@ func (b *boot) isLocal(target string) bool {
 // dialTarget connects to another machine as apid does, with a certificate that may
 // speak for others.
 func (b *boot) dialTarget(ctx context.Context, target string) (context.Context, *grpc.ClientConn, error) {
-	ca, err := loadAuthority(b.osAuthority())
+	ca, err := certs.LoadAuthority(b.osAuthority())
 	if err != nil {
 		return ctx, nil, err
 	}
 
-	cert, err := ca.issue(leaf{
-		organization: []string{string(role.Impersonator)}, usage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	cert, err := ca.Issue(certs.Leaf{
+		Organization: []string{string(role.Impersonator)}, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return ctx, nil, err
 	}
 
 	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
+	roots.AddCert(ca.Cert)
 
 	backoffs := backoff.DefaultConfig
 	backoffs.MaxDelay = 15 * time.Second

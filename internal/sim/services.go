@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
@@ -323,7 +324,7 @@ func (a *api) ServiceRestart(ctx context.Context, req *machine.ServiceRestartReq
 
 	a.b.services.stop(req.GetId())
 
-	if err := pause(ctx, time.Millisecond); err != nil {
+	if err := timing.Pause(ctx, time.Millisecond); err != nil {
 		return nil, err
 	}
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/uuid"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
 // Simulator is one site of machines. All methods may be called from any goroutine.
@@ -19,8 +21,8 @@ type Simulator struct {
 	work       sync.WaitGroup
 	addrs      *addressBlock
 	standIns   standIns
-	calls      *callLog
-	faults     faultTable
+	calls      *fault.Log
+	faults     fault.Table
 	registries *registries
 	catalog    state.CoreState // resource definitions and namespaces, the same for every machine
 	backends   backends
@@ -63,9 +65,9 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		clusters:   map[string]*cluster{},
 		kernel:     uuid.NewString(),
 		endpoints: endpoints{
-			holders: map[netip.AddrPort]*boot{}, dropped: map[netip.AddrPort]bool{}, balancers: map[netip.AddrPort]*forwarder{},
+			holders: map[netip.AddrPort]*boot{}, dropped: map[netip.AddrPort]bool{}, balancers: map[netip.AddrPort]*process.Forwarder{},
 		},
-		calls: newCallLog(opts.OnCall, opts.Observe),
+		calls: fault.NewLog(opts.OnCall, opts.Observe),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -35,7 +36,7 @@ func (b *boot) runPodStatus(ctx context.Context, id string) {
 			b.publishPodStatus(id, podReport{})
 		}
 
-		if pause(ctx, b.m.delays.StaticPod) != nil {
+		if timing.Pause(ctx, b.m.delays.StaticPod) != nil {
 			return
 		}
 

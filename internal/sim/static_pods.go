@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -100,7 +101,7 @@ func (b *boot) runStaticPod(ctx context.Context, id string) {
 
 			// A changed pod runs on until the kubelet notices; a stopped kubelet does not.
 			if b.sim.await(life, func() bool { return b.kubeletRun > 0 && b.staticPodRun(id).hash != hash }) == nil {
-				_ = pause(life, b.m.delays.StaticPod) // ends with life, which is over then anyway
+				_ = timing.Pause(life, b.m.delays.StaticPod) // ends with life, which is over then anyway
 			}
 		})
 		b.runContainer(life, id, pod, first)
@@ -133,7 +134,7 @@ func (b *boot) runContainer(ctx context.Context, id string, pod *corev1.Pod, fir
 			reason: "BackOff", message: fmt.Sprintf("Back-off restarting failed container %s in pod %s_kube-system(%s)", id, b.mirrorName(id), podHash(pod)),
 		}})
 
-		_ = pause(ctx, crashPause) // ends with ctx, as the loop does
+		_ = timing.Pause(ctx, crashPause) // ends with ctx, as the loop does
 	}
 }
 
@@ -162,7 +163,7 @@ func (b *boot) runProcess(ctx context.Context, id, version string, running func(
 		delay = b.m.delays.APIServer
 	}
 
-	if pause(crash, delay) != nil {
+	if timing.Pause(crash, delay) != nil {
 		return errComponentBroken
 	}
 
@@ -200,7 +201,7 @@ func (b *boot) pullForPod(ctx context.Context, id string, pod *corev1.Pod, first
 			event: &podEvent{reason: "Failed", message: fmt.Sprintf("Failed to pull image %q: %s", image, err)},
 		})
 
-		if err := pause(ctx, crashPause); err != nil {
+		if err := timing.Pause(ctx, crashPause); err != nil {
 			return err
 		}
 	}

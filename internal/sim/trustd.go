@@ -1,9 +1,12 @@
 package sim
 
-import "context"
+import (
+	"context"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+)
 
 // runTrustd is the control-plane service that signs workers' API certificates.
-func (b *boot) runTrustd(ctx context.Context, ca *authority) {
+func (b *boot) runTrustd(ctx context.Context, ca *certs.Authority) {
 	if b.awaitTime(ctx, "trustd") != nil {
 		return
 	}
@@ -15,7 +18,7 @@ func (b *boot) runTrustd(ctx context.Context, ca *authority) {
 // trustFor is who signs the API certificate of a machine: a trustd that has the same machine
 // token. Others answer "invalid token" (Talos 1.13, trustd/main.go and
 // grpc/middleware/auth/basic/token.go). sim.mu is held.
-func (c *cluster) trustFor(b *boot) *authority {
+func (c *cluster) trustFor(b *boot) *certs.Authority {
 	token := b.config().Machine().Security().Token()
 
 	for _, other := range c.boots {

@@ -1,4 +1,4 @@
-package sim
+package process
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-func findProgram(folder string, names ...string) (string, error) {
+func FindProgram(folder string, names ...string) (string, error) {
 	for _, name := range names {
 		path := filepath.Join(folder, name)
 
@@ -25,8 +25,8 @@ func findProgram(folder string, names ...string) (string, error) {
 	return "", fmt.Errorf("folder %s has no %s", folder, names[0])
 }
 
-// writeFile replaces a file at once, as a program may be watching it.
-func writeFile(dir, name string, content []byte) error {
+// WriteFile replaces a file at once, as a program may be watching it.
+func WriteFile(dir, name string, content []byte) error {
 	path := filepath.Join(dir, name)
 
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {

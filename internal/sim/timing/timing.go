@@ -1,12 +1,12 @@
-package sim
+package timing
 
 import (
 	"context"
 	"time"
 )
 
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d, or until ctx ends.
+func Pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}

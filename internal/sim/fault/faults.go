@@ -1,4 +1,4 @@
-package sim
+package fault
 
 import (
 	"strings"
@@ -44,8 +44,8 @@ type Fault struct {
 	DropResponse bool
 }
 
-// armedFault is a Fault with its counters.
-type armedFault struct {
+// armed is a Fault with its counters.
+type armed struct {
 	Fault
 
 	seen  int
@@ -53,7 +53,7 @@ type armedFault struct {
 }
 
 // counts advances the fault's counter for a call and says whether it is hit.
-func (f *armedFault) counts(c Call) bool {
+func (f *armed) counts(c Call) bool {
 	if f.Method != "" && f.Method != "*" && !strings.EqualFold(f.Method, c.Method) {
 		return false
 	}
@@ -80,15 +80,15 @@ func (f *armedFault) counts(c Call) bool {
 	return count < 0 || f.seen < from+count
 }
 
-// faultTable holds the faults of all machines; key is the machine's name.
-type faultTable struct {
+// Table holds the faults of all machines; key is the machine's name.
+type Table struct {
 	mu     sync.Mutex
-	faults map[string][]*armedFault
+	faults map[string][]*armed
 }
 
 // hit returns the fault that applies to this call, if any. The first in order of
 // SetFault wins; every matching fault counts the call.
-func (t *faultTable) hit(c Call) (Fault, bool) {
+func (t *Table) Hit(c Call) (Fault, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -107,19 +107,19 @@ func (t *faultTable) hit(c Call) (Fault, bool) {
 }
 
 // set adds a fault to a machine.
-func (t *faultTable) set(machine string, f Fault) {
+func (t *Table) Set(machine string, f Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
 	if t.faults == nil {
-		t.faults = map[string][]*armedFault{}
+		t.faults = map[string][]*armed{}
 	}
 
-	t.faults[machine] = append(t.faults[machine], &armedFault{Fault: f})
+	t.faults[machine] = append(t.faults[machine], &armed{Fault: f})
 }
 
 // clear removes the faults of a machine.
-func (t *faultTable) clear(machine string) {
+func (t *Table) Clear(machine string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 

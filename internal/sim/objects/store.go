@@ -1,4 +1,4 @@
-package sim
+package objects
 
 import (
 	"encoding/base64"
@@ -20,22 +20,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// kind is a resource type the stand-in serves.
-type kind struct {
-	group, version, resource, title string
-	namespaced                      bool
+// Kind is a resource type the stand-in serves.
+type Kind struct {
+	Group, Version, Resource, Title string
+	Namespaced                      bool
 }
 
-func (k kind) apiVersion() string {
-	if k.group == "" {
-		return k.version
+func (k Kind) APIVersion() string {
+	if k.Group == "" {
+		return k.Version
 	}
 
-	return k.group + "/" + k.version
+	return k.Group + "/" + k.Version
 }
 
-// kinds are the types that clients of a cluster without workloads touch.
-var kinds = []kind{
+// Kinds are the types that clients of a cluster without workloads touch.
+var Kinds = []Kind{
 	{"", "v1", "nodes", "Node", false},
 	{"", "v1", "namespaces", "Namespace", false},
 	{"", "v1", "configmaps", "ConfigMap", true},
@@ -59,68 +59,68 @@ var kinds = []kind{
 }
 
 var (
-	errObjectNotFound = errors.New("not found")
-	errObjectExists   = errors.New("already exists")
-	errObjectConflict = errors.New(
+	ErrNotFound = errors.New("not found")
+	ErrExists   = errors.New("already exists")
+	ErrConflict = errors.New(
 		"the object has been modified; please apply your changes to the latest version and try again")
 )
 
-// change is one change of an object, for watches.
-type change struct {
-	version int
-	kind    kind
-	event   string // ADDED, MODIFIED, DELETED
-	object  *unstructured.Unstructured
+// Change is one change of an object, for watches.
+type Change struct {
+	Version int
+	kind    Kind
+	Event   string // ADDED, MODIFIED, DELETED
+	Object  *unstructured.Unstructured
 }
 
 // keptChanges is how far back a watch may start.
 const keptChanges = 1000
 
-// objectStore holds Kubernetes objects, and keys of tests; it is what the stand-ins have
+// Store holds Kubernetes objects, and keys of tests; it is what the stand-ins have
 // instead of etcd's keys.
-type objectStore struct {
+type Store struct {
 	mu      sync.Mutex
 	version int
 	objects map[string]*unstructured.Unstructured
 	plain   map[string]plainKey
-	changes []change
+	changes []Change
 	changed chan struct{}
 }
 
-func newObjectStore() *objectStore {
-	return &objectStore{objects: map[string]*unstructured.Unstructured{}, plain: map[string]plainKey{}, changed: make(chan struct{})}
+func NewStore() *Store {
+	return &Store{objects: map[string]*unstructured.Unstructured{}, plain: map[string]plainKey{}, changed: make(chan struct{})}
 }
 
-func objectKey(k kind, namespace, name string) string {
-	return strings.Join([]string{k.group, k.resource, namespace, name}, "/")
+func objectKey(k Kind, namespace, name string) string {
+	return strings.Join([]string{k.Group, k.Resource, namespace, name}, "/")
 }
 
-func (s *objectStore) get(k kind, namespace, name string) (*unstructured.Unstructured, error) {
+func (s *Store) Get(k Kind, namespace, name string) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	obj := s.objects[objectKey(k, namespace, name)]
 	if obj == nil {
-		return nil, errObjectNotFound
+		return nil, ErrNotFound
 	}
 
 	return obj.DeepCopy(), nil
 }
 
 // list returns the selected objects, sorted by namespace and name, and the store's version.
-func (s *objectStore) list(k kind, namespace string, sel selector) ([]*unstructured.Unstructured, int) {
+func (s *Store) List(k Kind, namespace string, sel Selector) ([]*unstructured.Unstructured, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	prefix := objectKey(k, namespace, "")
 	if namespace == "" {
-		prefix = strings.Join([]string{k.group, k.resource, ""}, "/")
+		prefix = strings.Join([]string{k.Group, k.Resource, ""}, "/")
 	}
 
 	var keys []string
 
 	for key, obj := range s.objects {
-		if strings.HasPrefix(key, prefix) && sel.matches(obj) {
+		if strings.HasPrefix(key, prefix) && sel.Matches(obj) {
 			keys = append(keys, key)
 		}
 	}
@@ -149,7 +149,7 @@ func keepStringData(obj *unstructured.Unstructured) {
 	}
 }
 
-func (s *objectStore) create(k kind, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (s *Store) Create(k Kind, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -159,12 +159,12 @@ func (s *objectStore) create(k kind, obj *unstructured.Unstructured) (*unstructu
 
 	key := objectKey(k, obj.GetNamespace(), obj.GetName())
 	if s.objects[key] != nil {
-		return nil, errObjectExists
+		return nil, ErrExists
 	}
 
 	obj = obj.DeepCopy()
-	obj.SetAPIVersion(k.apiVersion())
-	obj.SetKind(k.title)
+	obj.SetAPIVersion(k.APIVersion())
+	obj.SetKind(k.Title)
 	keepStringData(obj)
 	obj.SetUID(types.UID(uuid.NewString()))
 	obj.SetCreationTimestamp(metav1.Now())
@@ -176,8 +176,8 @@ func (s *objectStore) create(k kind, obj *unstructured.Unstructured) (*unstructu
 
 // update replaces an object through change, which gets a copy of the current one. A
 // resource version that is set and is not the current one is a conflict.
-func (s *objectStore) update(
-	k kind, namespace, name string, change func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
+func (s *Store) Update(
+	k Kind, namespace, name string, change func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
 ) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *objectStore) update(
 
 	old := s.objects[key]
 	if old == nil {
-		return nil, errObjectNotFound
+		return nil, ErrNotFound
 	}
 
 	obj, err := change(old.DeepCopy())
@@ -195,15 +195,15 @@ func (s *objectStore) update(
 	}
 
 	if v := obj.GetResourceVersion(); v != "" && v != old.GetResourceVersion() {
-		return nil, errObjectConflict
+		return nil, ErrConflict
 	}
 
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
-		return nil, errObjectConflict
+		return nil, ErrConflict
 	}
 
-	obj.SetAPIVersion(k.apiVersion())
-	obj.SetKind(k.title)
+	obj.SetAPIVersion(k.APIVersion())
+	obj.SetKind(k.Title)
 	obj.SetName(name)
 	obj.SetNamespace(namespace)
 	obj.SetUID(old.GetUID())
@@ -233,7 +233,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(content(a), content(b))
 }
 
-func (s *objectStore) remove(k kind, namespace, name string) error {
+func (s *Store) Remove(k Kind, namespace, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -241,7 +241,7 @@ func (s *objectStore) remove(k kind, namespace, name string) error {
 
 	obj := s.objects[key]
 	if obj == nil {
-		return errObjectNotFound
+		return ErrNotFound
 	}
 
 	s.store(k, key, "DELETED", obj.DeepCopy())
@@ -251,11 +251,11 @@ func (s *objectStore) remove(k kind, namespace, name string) error {
 }
 
 // store writes an object under the next version and wakes watches. mu is held.
-func (s *objectStore) store(k kind, key, event string, obj *unstructured.Unstructured) {
+func (s *Store) store(k Kind, key, event string, obj *unstructured.Unstructured) {
 	s.version++
 	obj.SetResourceVersion(strconv.Itoa(s.version))
 	s.objects[key] = obj
-	s.changes = append(s.changes, change{version: s.version, kind: k, event: event, object: obj})
+	s.changes = append(s.changes, Change{Version: s.version, kind: k, Event: event, Object: obj})
 
 	if over := len(s.changes) - keptChanges; over > 0 {
 		s.changes = slices.Clone(s.changes[over:])
@@ -266,14 +266,14 @@ func (s *objectStore) store(k kind, key, event string, obj *unstructured.Unstruc
 }
 
 // since returns the changes of a kind after a version, and a channel for the next ones.
-func (s *objectStore) since(k kind, version int) ([]change, <-chan struct{}) {
+func (s *Store) Since(k Kind, version int) ([]Change, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	var found []change
+	var found []Change
 
 	for _, c := range s.changes {
-		if c.kind == k && c.version > version {
+		if c.kind == k && c.Version > version {
 			found = append(found, c)
 		}
 	}
@@ -281,32 +281,32 @@ func (s *objectStore) since(k kind, version int) ([]change, <-chan struct{}) {
 	return found, s.changed
 }
 
-// selector is the label and field selection of a list or watch.
-type selector struct {
-	labels labels.Selector
-	fields fields.Selector
+// Selector is the label and field selection of a list or watch.
+type Selector struct {
+	Labels labels.Selector
+	Fields fields.Selector
 }
 
-func parseSelector(label, field string) (selector, error) {
+func ParseSelector(label, field string) (Selector, error) {
 	l, err := labels.Parse(label)
 	if err != nil {
-		return selector{}, fmt.Errorf("parse label selector: %w", err)
+		return Selector{}, fmt.Errorf("parse label selector: %w", err)
 	}
 
 	f, err := fields.ParseSelector(field)
 	if err != nil {
-		return selector{}, fmt.Errorf("parse field selector: %w", err)
+		return Selector{}, fmt.Errorf("parse field selector: %w", err)
 	}
 
-	return selector{labels: l, fields: f}, nil
+	return Selector{Labels: l, Fields: f}, nil
 }
 
-func (s selector) matches(obj *unstructured.Unstructured) bool {
-	if s.labels == nil {
+func (s Selector) Matches(obj *unstructured.Unstructured) bool {
+	if s.Labels == nil {
 		return true
 	}
 
-	return s.labels.Matches(labels.Set(obj.GetLabels())) && s.fields.Matches(fieldsOf(obj))
+	return s.Labels.Matches(labels.Set(obj.GetLabels())) && s.Fields.Matches(fieldsOf(obj))
 }
 
 // fieldsOf looks selected fields up in the object itself.
@@ -337,7 +337,7 @@ func (f objectFields) Get(field string) string {
 }
 
 // next is closed with the next change of any object.
-func (s *objectStore) next() <-chan struct{} {
+func (s *Store) Next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -345,7 +345,7 @@ func (s *objectStore) next() <-chan struct{} {
 }
 
 // put writes keys that are no objects.
-func (s *objectStore) put(values map[string]string) {
+func (s *Store) Put(values map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -356,7 +356,7 @@ func (s *objectStore) put(values map[string]string) {
 }
 
 // keys reads those that are no objects, by their prefix.
-func (s *objectStore) keys(prefix string) map[string]string {
+func (s *Store) Keys(prefix string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

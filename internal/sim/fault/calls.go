@@ -1,4 +1,4 @@
-package sim
+package fault
 
 import (
 	"slices"
@@ -74,8 +74,8 @@ var mutatingMethods = []string{
 	"ServiceStart", "ServiceStop", "ServiceRestart", "ImagePull", "Pull", "Import", "Remove", "BlockDeviceWipe",
 }
 
-// callLog is the site's record of calls.
-type callLog struct {
+// Log is the site's record of calls.
+type Log struct {
 	mu      sync.Mutex
 	entries []Call
 	dropped int
@@ -84,7 +84,7 @@ type callLog struct {
 }
 
 // begin records an arriving call and asks the hook whether it may be served.
-func (l *callLog) begin(c Call) (Call, error) {
+func (l *Log) Begin(c Call) (Call, error) {
 	l.mu.Lock()
 	c.Seq = l.dropped + len(l.entries) + 1
 	c.Time = time.Now()
@@ -100,7 +100,7 @@ func (l *callLog) begin(c Call) (Call, error) {
 	return c, hook(c)
 }
 
-func (l *callLog) end(c Call, err error) {
+func (l *Log) End(c Call, err error) {
 	c.Done = true
 	c.Duration = time.Since(c.Time)
 	c.Code = status.Code(err)
@@ -121,14 +121,14 @@ func (l *callLog) end(c Call, err error) {
 	}
 }
 
-// newCallLog makes a record that asks a hook before each call, and tells an observer after
+// NewLog makes a record that asks a hook before each call, and tells an observer after
 // it; either may be nil.
-func newCallLog(onCall func(Call) error, observe func(Call)) *callLog {
-	return &callLog{onCall: onCall, observe: observe}
+func NewLog(onCall func(Call) error, observe func(Call)) *Log {
+	return &Log{onCall: onCall, observe: observe}
 }
 
 // all returns what was recorded, in order of arrival.
-func (l *callLog) all() []Call {
+func (l *Log) All() []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -136,7 +136,7 @@ func (l *callLog) all() []Call {
 }
 
 // forget empties the record; numbering goes on.
-func (l *callLog) forget() {
+func (l *Log) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -145,7 +145,7 @@ func (l *callLog) forget() {
 }
 
 // ask replaces the hook that is asked before each call.
-func (l *callLog) ask(hook func(Call) error) {
+func (l *Log) Ask(hook func(Call) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 

@@ -1,20 +1,20 @@
-package sim
+package fault
 
 import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"google.golang.org/grpc"
 )
 
-// struckStream is the stream of a call that a fault hits in the middle.
-type struckStream struct {
+// StruckStream is the stream of a call that a fault hits in the middle.
+type StruckStream struct {
 	grpc.ServerStream
 
-	left   int // bytes until then
-	strike func() error
+	Left   int // bytes until then
+	Strike func() error
 }
 
 // SendMsg implements grpc.ServerStream.
-func (s *struckStream) SendMsg(msg any) error {
+func (s *StruckStream) SendMsg(msg any) error {
 	if err := s.count(msg); err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (s *struckStream) SendMsg(msg any) error {
 }
 
 // RecvMsg implements grpc.ServerStream.
-func (s *struckStream) RecvMsg(msg any) error {
+func (s *StruckStream) RecvMsg(msg any) error {
 	if err := s.ServerStream.RecvMsg(msg); err != nil {
 		return err
 	}
@@ -31,15 +31,15 @@ func (s *struckStream) RecvMsg(msg any) error {
 	return s.count(msg)
 }
 
-func (s *struckStream) count(msg any) error {
+func (s *StruckStream) count(msg any) error {
 	data, ok := msg.(*common.Data)
-	if !ok || s.left <= 0 {
+	if !ok || s.Left <= 0 {
 		return nil
 	}
 
-	if s.left -= len(data.GetBytes()); s.left > 0 {
+	if s.Left -= len(data.GetBytes()); s.Left > 0 {
 		return nil
 	}
 
-	return s.strike()
+	return s.Strike()
 }

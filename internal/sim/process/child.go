@@ -1,9 +1,10 @@
-package sim
+package process
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"os"
 	"os/exec"
 	"runtime"
@@ -14,15 +15,15 @@ import (
 // stopGrace is how long a child may take to end after SIGTERM.
 const stopGrace = time.Second
 
-// nursery starts children. On Linux a child dies with the thread that started it
+// Nursery starts children. On Linux a child dies with the thread that started it
 // (Pdeathsig), so all are started by one thread that lives as long as the site.
-type nursery struct {
+type Nursery struct {
 	starts chan func()
 	done   chan struct{}
 }
 
-func newNursery() *nursery {
-	n := &nursery{starts: make(chan func()), done: make(chan struct{})}
+func NewNursery() *Nursery {
+	n := &Nursery{starts: make(chan func()), done: make(chan struct{})}
 
 	go func() {
 		defer close(n.done)
@@ -39,28 +40,28 @@ func newNursery() *nursery {
 }
 
 // close ends the thread; every child must have been stopped before.
-func (n *nursery) close() {
+func (n *Nursery) Close() {
 	close(n.starts)
 	<-n.done
 }
 
-// child is a running program.
-type child struct {
+// Child is a running program.
+type Child struct {
 	name string
-	log  string
+	Log  string
 	end  context.CancelFunc // asks with SIGTERM, and after stopGrace no longer asks
-	gone chan struct{}      // closed when the program has ended
+	Gone chan struct{}      // closed when the program has ended
 }
 
 // start runs a program with its output in a file.
-func (n *nursery) start(name, path, logFile string, args ...string) (*child, error) {
+func (n *Nursery) Start(name, path, logFile string, args ...string) (*Child, error) {
 	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open log of %s: %w", name, err)
 	}
 
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &child{name: name, log: logFile, end: cancel, gone: make(chan struct{})}
+	c := &Child{name: name, Log: logFile, end: cancel, Gone: make(chan struct{})}
 
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -78,7 +79,7 @@ func (n *nursery) start(name, path, logFile string, args ...string) (*child, err
 	}
 
 	go func() {
-		defer close(c.gone)
+		defer close(c.Gone)
 		defer cancel()
 
 		// How a child ends is in its log; what it leaves undone shows in its API.
@@ -90,13 +91,13 @@ func (n *nursery) start(name, path, logFile string, args ...string) (*child, err
 }
 
 // stop asks the program to end, kills it after a while, and returns when it is gone.
-func (c *child) stop() {
+func (c *Child) Stop() {
 	c.end()
-	<-c.gone
+	<-c.Gone
 }
 
 // awaitServing repeats probe until it succeeds, the program ends or ctx does.
-func (c *child) awaitServing(ctx context.Context, probe func(context.Context) error) error {
+func (c *Child) AwaitServing(ctx context.Context, probe func(context.Context) error) error {
 	for {
 		err := probe(ctx)
 		if err == nil {
@@ -104,14 +105,14 @@ func (c *child) awaitServing(ctx context.Context, probe func(context.Context) er
 		}
 
 		select {
-		case <-c.gone:
-			return fmt.Errorf("%s ended before it served, see %s: %w", c.name, c.log, err)
+		case <-c.Gone:
+			return fmt.Errorf("%s ended before it served, see %s: %w", c.name, c.Log, err)
 		case <-ctx.Done():
 			return ctx.Err()
 		default:
 		}
 
-		if err := pause(ctx, probePeriod); err != nil {
+		if err := timing.Pause(ctx, probePeriod); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package sim
+package certs
 
 import (
 	"crypto"
@@ -19,14 +19,14 @@ import (
 	talosx509 "github.com/siderolabs/crypto/x509"
 )
 
-// authority is a certificate authority with its key.
-type authority struct {
-	cert *x509.Certificate
+// Authority is a certificate authority with its key.
+type Authority struct {
+	Cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// loadAuthority parses a CA of a machine configuration.
-func loadAuthority(pair *talosx509.PEMEncodedCertificateAndKey) (*authority, error) {
+// LoadAuthority parses a CA of a machine configuration.
+func LoadAuthority(pair *talosx509.PEMEncodedCertificateAndKey) (*Authority, error) {
 	if pair == nil || len(pair.Crt) == 0 || len(pair.Key) == 0 {
 		return nil, errors.New("certificate authority has no key")
 	}
@@ -46,11 +46,11 @@ func loadAuthority(pair *talosx509.PEMEncodedCertificateAndKey) (*authority, err
 		return nil, fmt.Errorf("CA key of type %T cannot sign", key)
 	}
 
-	return &authority{cert: cert, key: signer}, nil
+	return &Authority{Cert: cert, key: signer}, nil
 }
 
-// selfSigned makes an authority that lives only in memory.
-func selfSigned(organization string) (*authority, error) {
+// SelfSigned makes an authority that lives only in memory.
+func SelfSigned(organization string) (*Authority, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate CA key: %w", err)
@@ -61,7 +61,7 @@ func selfSigned(organization string) (*authority, error) {
 		SerialNumber:          serial(),
 		Subject:               pkix.Name{Organization: []string{organization}},
 		NotBefore:             now.Add(-time.Minute),
-		NotAfter:              now.Add(certValidity),
+		NotAfter:              now.Add(CertValidity),
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
@@ -77,7 +77,7 @@ func selfSigned(organization string) (*authority, error) {
 		return nil, fmt.Errorf("parse CA certificate: %w", err)
 	}
 
-	return &authority{cert: cert, key: private}, nil
+	return &Authority{Cert: cert, key: private}, nil
 }
 
 func serial() *big.Int {
@@ -89,43 +89,43 @@ func serial() *big.Int {
 	return n
 }
 
-// leaf describes a certificate to issue.
-type leaf struct {
-	commonName   string
-	organization []string
-	ips          []net.IP
-	dns          []string
-	usage        []x509.ExtKeyUsage
-	validity     time.Duration
-	ecdsa        bool // for peers that do not know Ed25519
+// Leaf describes a certificate to issue.
+type Leaf struct {
+	CommonName   string
+	Organization []string
+	Ips          []net.IP
+	DNS          []string
+	Usage        []x509.ExtKeyUsage
+	Validity     time.Duration
+	Ecdsa        bool // for peers that do not know Ed25519
 }
 
 // issue signs a certificate with a new key.
-func (a *authority) issue(l leaf) (tls.Certificate, error) {
-	key, err := newKey(l.ecdsa)
+func (a *Authority) Issue(l Leaf) (tls.Certificate, error) {
+	key, err := newKey(l.Ecdsa)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 
-	if l.validity == 0 {
-		l.validity = certValidity
+	if l.Validity == 0 {
+		l.Validity = CertValidity
 	}
 
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: serial(),
-		Subject:      pkix.Name{CommonName: l.commonName, Organization: l.organization},
+		Subject:      pkix.Name{CommonName: l.CommonName, Organization: l.Organization},
 		NotBefore:    now.Add(-time.Minute),
-		NotAfter:     now.Add(l.validity),
-		IPAddresses:  l.ips,
-		DNSNames:     l.dns,
+		NotAfter:     now.Add(l.Validity),
+		IPAddresses:  l.Ips,
+		DNSNames:     l.DNS,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  l.usage,
+		ExtKeyUsage:  l.Usage,
 	}
 
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, key.Public(), a.key)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("sign certificate %q: %w", l.commonName, err)
+		return tls.Certificate{}, fmt.Errorf("sign certificate %q: %w", l.CommonName, err)
 	}
 
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
@@ -149,8 +149,8 @@ func newKey(useECDSA bool) (crypto.Signer, error) {
 	return key, nil
 }
 
-// pemPair encodes a certificate and its key.
-func pemPair(c tls.Certificate) (cert, key []byte, err error) {
+// PemPair encodes a certificate and its key.
+func PemPair(c tls.Certificate) (cert, key []byte, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode key: %w", err)
@@ -160,5 +160,5 @@ func pemPair(c tls.Certificate) (cert, key []byte, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// certValidity of a server certificate, as Talos issues them.
-const certValidity = 24 * time.Hour
+// CertValidity of a server certificate, as Talos issues them.
+const CertValidity = 24 * time.Hour

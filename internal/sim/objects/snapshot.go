@@ -1,4 +1,4 @@
-package sim
+package objects
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ var (
 )
 
 // writeTo writes what is stored as a database of etcd's form and its SHA-256.
-func (s *objectStore) writeTo(w io.Writer) (err error) {
+func (s *Store) WriteSnapshot(w io.Writer) (err error) {
 	file, err := os.CreateTemp("", "talossim-snapshot-*")
 	if err != nil {
 		return fmt.Errorf("make snapshot: %w", err)
@@ -71,7 +71,7 @@ func (s *objectStore) writeTo(w io.Writer) (err error) {
 }
 
 // fill writes every key at the revision of its last change.
-func (s *objectStore) fill(tx *bolt.Tx) error {
+func (s *Store) fill(tx *bolt.Tx) error {
 	meta, err := tx.CreateBucket(metaBucket)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *objectStore) fill(tx *bolt.Tx) error {
 }
 
 // read takes over what a snapshot holds.
-func (s *objectStore) read(snapshot string) (err error) {
+func (s *Store) ReadSnapshot(snapshot string) (err error) {
 	db, err := bolt.Open(snapshot, 0o400, &bolt.Options{ReadOnly: true})
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *objectStore) read(snapshot string) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if damage := recover(); damage != nil {
-			err = fmt.Errorf("%w: %v", errPanicked, damage)
+			err = fmt.Errorf("%w: %v", ErrPanicked, damage)
 		}
 
 		err = errors.Join(err, db.Close())
@@ -142,7 +142,7 @@ func (s *objectStore) read(snapshot string) (err error) {
 }
 
 // take stores one key of a database.
-func (s *objectStore) take(revision, kv []byte) error {
+func (s *Store) take(revision, kv []byte) error {
 	version := int(binary.BigEndian.Uint64(revision)) //nolint:gosec // written by putRevision
 	fields := map[protowire.Number][]byte{}
 
@@ -188,8 +188,8 @@ func (s *objectStore) take(revision, kv []byte) error {
 	return nil
 }
 
-// checkSum compares the sum at the end of a snapshot (etcd 3.6, etcdutl, copyAndVerifyDB).
-func checkSum(snapshot string, skip bool) error {
+// CheckSum compares the sum at the end of a snapshot (etcd 3.6, etcdutl, copyAndVerifyDB).
+func CheckSum(snapshot string, skip bool) error {
 	if skip {
 		return nil
 	}
@@ -232,7 +232,7 @@ const (
 	kvValue = 5
 )
 
-// errPanicked is how etcd's code ends on a database whose pages are not what it takes for
+// ErrPanicked is how etcd's code ends on a database whose pages are not what it takes for
 // granted. Talos runs that code in machined, which is process 1, and it panics in a goroutine
 // of its own (bbolt 1.4, Tx.Check): the machine goes down.
-var errPanicked = errors.New("panic")
+var ErrPanicked = errors.New("panic")

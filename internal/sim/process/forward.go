@@ -1,7 +1,8 @@
-package sim
+package process
 
 import (
 	"context"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"io"
 	"maps"
 	"net"
@@ -12,16 +13,16 @@ import (
 )
 
 const (
-	// dialTimeout bounds the connection to the server behind a forwarder.
-	dialTimeout = 5 * time.Second
+	// DialTimeout bounds the connection to the server behind a forwarder.
+	DialTimeout = 5 * time.Second
 	// quietTime without a byte says that no request is under way on a connection.
 	quietTime = 250 * time.Millisecond
 )
 
-// forwarder passes TCP connections on to another server, bytes untouched, so that TLS
+// Forwarder passes TCP connections on to another server, bytes untouched, so that TLS
 // is between the client and that server.
-type forwarder struct {
-	listener net.Listener
+type Forwarder struct {
+	Listener net.Listener
 	dial     func() (net.Conn, error)
 
 	mu     sync.Mutex
@@ -30,16 +31,16 @@ type forwarder struct {
 	work   sync.WaitGroup
 }
 
-func forward(l net.Listener, dial func() (net.Conn, error)) *forwarder {
-	f := &forwarder{listener: l, dial: dial, conns: map[net.Conn]*atomic.Int64{}}
+func Forward(l net.Listener, dial func() (net.Conn, error)) *Forwarder {
+	f := &Forwarder{Listener: l, dial: dial, conns: map[net.Conn]*atomic.Int64{}}
 	f.work.Go(f.accept)
 
 	return f
 }
 
-func (f *forwarder) accept() {
+func (f *Forwarder) accept() {
 	for {
-		conn, err := f.listener.Accept()
+		conn, err := f.Listener.Accept()
 		if err != nil {
 			return
 		}
@@ -54,7 +55,7 @@ func (f *forwarder) accept() {
 }
 
 // track remembers a connection so that stop can cut it.
-func (f *forwarder) track(conn net.Conn, used *atomic.Int64) bool {
+func (f *Forwarder) track(conn net.Conn, used *atomic.Int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -70,7 +71,7 @@ func (f *forwarder) track(conn net.Conn, used *atomic.Int64) bool {
 	return true
 }
 
-func (f *forwarder) drop(conn net.Conn) {
+func (f *Forwarder) drop(conn net.Conn) {
 	f.mu.Lock()
 	delete(f.conns, conn)
 	f.mu.Unlock()
@@ -78,7 +79,7 @@ func (f *forwarder) drop(conn net.Conn) {
 	_ = conn.Close() // it may be closed already
 }
 
-func (f *forwarder) pass(client net.Conn, used *atomic.Int64) {
+func (f *Forwarder) pass(client net.Conn, used *atomic.Int64) {
 	defer f.drop(client)
 
 	server, err := f.dial()
@@ -119,20 +120,20 @@ func (r usedReader) Read(p []byte) (int, error) {
 // drain closes the listener and cuts each connection in a quiet moment, as a server does
 // that lets requests under way finish. It stops the forwarder with the end of ctx at the
 // latest.
-func (f *forwarder) drain(ctx context.Context) {
-	defer f.stop()
+func (f *Forwarder) Drain(ctx context.Context) {
+	defer f.Stop()
 
-	_ = f.listener.Close() // nothing can be done about an error
+	_ = f.Listener.Close() // nothing can be done about an error
 
 	for f.cutQuiet() > 0 {
-		if pause(ctx, quietTime/10) != nil {
+		if timing.Pause(ctx, quietTime/10) != nil {
 			return
 		}
 	}
 }
 
 // cutQuiet cuts connections that are not in use and counts the others.
-func (f *forwarder) cutQuiet() int {
+func (f *Forwarder) cutQuiet() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -152,8 +153,8 @@ func (f *forwarder) cutQuiet() int {
 }
 
 // stop closes the listener, cuts every connection and waits until all is quiet.
-func (f *forwarder) stop() {
-	_ = f.listener.Close() // nothing can be done about an error
+func (f *Forwarder) Stop() {
+	_ = f.Listener.Close() // nothing can be done about an error
 
 	f.mu.Lock()
 	f.closed = true

@@ -1,15 +1,15 @@
-package sim
+package timing
 
 import "sync"
 
-// bell tells goroutines that something changed. The zero value is ready.
-type bell struct {
+// Bell tells goroutines that something changed. The zero value is ready.
+type Bell struct {
 	mu   sync.Mutex
 	rung chan struct{}
 }
 
 // next is closed when the bell rings for the first time after the call.
-func (b *bell) next() <-chan struct{} {
+func (b *Bell) Next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -20,7 +20,7 @@ func (b *bell) next() <-chan struct{} {
 	return b.rung
 }
 
-func (b *bell) ring() {
+func (b *Bell) Ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
