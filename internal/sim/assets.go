@@ -167,3 +167,10 @@ func (b *boot) etcdAuthority() (*certs.Authority, *talosx509.PEMEncodedCertifica
 
 	return ca, pair, nil
 }
+
+// newEtcd makes the part that runs etcd.
+func (p *realParts) newEtcd() *realEtcd {
+	return &realEtcd{
+		world: p.sim.world, program: p.etcd, folder: p.sim.opts.Assets, dir: p.dir, nursery: p.nursery, peers: &p.sim.standIns,
+	}
+}

@@ -4,86 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	etcdres "github.com/siderolabs/talos/pkg/machinery/resources/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-)
-
-// etcdBackend makes etcd members: in this process, or as real etcd processes.
-type etcdBackend interface {
-	// create makes the data directory of the first member of a new etcd cluster.
-	create(b *boot) (etcdNode, error)
-	// restore is create with the data of a snapshot file. After an error there may be a
-	// node all the same: what was left in the data directory.
-	restore(b *boot, snapshot string, skipHashCheck bool) (etcdNode, error)
-	// join adds the machine to via's etcd cluster as a learner and makes its data
-	// directory. A stale member of the same name is removed first, as Talos does.
-	join(ctx context.Context, b *boot, via etcdNode) (etcdNode, error)
-	// close stops everything the backend started and removes its files.
-	close() error
-}
-
-// etcdNode is the etcd data directory of one machine and, between run and halt, the
-// process on it. Errors carry etcd's own texts.
-type etcdNode interface {
-	// move tells the member, while it does not run, which address its machine has now.
-	move(b *boot) error
-	run(ctx context.Context) error
-	halt()
-	// wipe halts and deletes the data. The cluster still lists the member.
-	wipe()
-	id() uint64
-	// group is equal for members of the same etcd cluster.
-	group() any
-	// healthy is a linearizable read: it fails without quorum and on learners.
-	healthy(ctx context.Context) error
-	members(ctx context.Context) ([]*machine.EtcdMember, error)
-	status(ctx context.Context) (*machine.EtcdMemberStatus, error)
-	remove(ctx context.Context, id uint64) error
-	// promote asks another member to make this learner a voter.
-	promote(ctx context.Context, via etcdNode) error
-	// advertise makes the cluster list the member's peer URL as it is now.
-	advertise(ctx context.Context) error
-	// moveLeader hands leadership over; it returns "" when this is not the leader.
-	moveLeader(ctx context.Context) (string, error)
-	snapshot(ctx context.Context, w io.Writer) error
-	// raftSnapshots are the files below member/snap, by name, and when they were made.
-	raftSnapshots() (map[string]time.Time, error)
-	// put writes keys; keys reads those with a prefix.
-	put(ctx context.Context, values map[string]string) error
-	keys(ctx context.Context, prefix string) (map[string]string, error)
-	// alarms are those of all members; disarm ends them and returns what it ended.
-	alarms(ctx context.Context) ([]*machine.EtcdMemberAlarm, error)
-	disarm(ctx context.Context) ([]*machine.EtcdMemberAlarm, error)
-	// raise raises an alarm of this member.
-	raise(ctx context.Context, alarm EtcdAlarm) error
-	defragment(ctx context.Context) error
-}
-
-// etcd's texts that callers tell apart.
-var (
-	errMemberNotFound  = errors.New("etcdserver: member not found")
-	errUnhealthy       = errors.New("etcdserver: unhealthy cluster")
-	errNotEnough       = errors.New("etcdserver: re-configuration failed due to not enough started members")
-	errTooManyLearners = errors.New("etcdserver: too many learner members in cluster")
-	errNotReady        = errors.New("etcdserver: can only promote a learner member which is in sync with leader")
-	errNoLeader        = errors.New("etcdserver: no leader")
-	errTimedOut        = errors.New("etcdserver: request timed out")
-	errLearner         = errors.New("etcdserver: rpc not supported for learner")
-	errStopped         = errors.New("etcdserver: server stopped")
-	errNoSpace         = errors.New("etcdserver: mvcc: database space exceeded")
-	errCorrupt         = errors.New("etcdserver: corrupt cluster")
-	errBadTransferee   = errors.New("etcdserver: bad leader transferee")
-	errPeerExists      = errors.New("etcdserver: Peer URLs already exists")
-	// errTransferTimedOut is one that clients never see: their request ends with it.
-	errTransferTimedOut = errors.New("etcdserver: request timed out, leader transfer took too long")
 )
 
 // errDataExists ends a bootstrap on a machine that has etcd data.
@@ -103,9 +28,6 @@ const (
 	// realCordon is the least time to keep trying with a real kube-apiserver.
 	realCordon = 20 * time.Second
 )
-
-// memberID is a member's id as it is written everywhere.
-func memberID(id uint64) string { return etcdres.FormatMemberID(id) }
 
 func (b *boot) etcdNode() etcdNode {
 	b.sim.mu.Lock()
@@ -158,12 +80,6 @@ func (b *boot) anyMember(ctx context.Context) (etcdNode, error) {
 	}
 
 	return nil, etcdRefused(b.m.Address().String())
-}
-
-// etcdRefused is the error of a client whose etcd does not listen.
-func etcdRefused(addr string) error {
-	return status.Errorf(codes.Unavailable,
-		`connection error: desc = "transport: Error while dialing: dial tcp %s:2379: connect: connection refused"`, addr)
 }
 
 // leaveForReset is the task of a graceful reset: a machine whose etcd has no data, or whose

@@ -3,20 +3,9 @@ package sim
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/protobuf/types/known/emptypb"
-)
-
-// EtcdAlarm is a kind of alarm that an etcd member raises.
-type EtcdAlarm = machine.EtcdMemberAlarm_AlarmType
-
-// The alarms of etcd. With EtcdNoSpace the whole cluster refuses writes, with
-// EtcdCorrupt reads as well, until the alarm is disarmed.
-const (
-	EtcdNoSpace = machine.EtcdMemberAlarm_NOSPACE
-	EtcdCorrupt = machine.EtcdMemberAlarm_CORRUPT
 )
 
 // RaiseEtcdAlarm lets the machine's etcd member raise an alarm, real members included.
@@ -106,98 +95,3 @@ func (a *api) EtcdDefragment(ctx context.Context, _ *emptypb.Empty) (*machine.Et
 
 	return &machine.EtcdDefragmentResponse{Messages: []*machine.EtcdDefragment{{}}}, nil
 }
-
-// alarmed says whether any member raised the alarm; sim.mu is held.
-func (c *modelCluster) alarmed(kind EtcdAlarm) bool {
-	return slices.ContainsFunc(c.alarms, func(a *machine.EtcdMemberAlarm) bool { return a.GetAlarm() == kind })
-}
-
-func (m *modelMember) alarms(context.Context) ([]*machine.EtcdMemberAlarm, error) {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
-
-	if err := m.serving(); err != nil {
-		return nil, err
-	}
-
-	return slices.Clone(m.c.alarms), nil
-}
-
-func (m *modelMember) disarm(context.Context) ([]*machine.EtcdMemberAlarm, error) {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
-
-	if err := m.serving(); err != nil {
-		return nil, err
-	}
-
-	ended := m.c.alarms
-	m.c.alarms = nil
-	m.sim.notify()
-
-	return ended, nil
-}
-
-func (m *modelMember) raise(_ context.Context, kind EtcdAlarm) error {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
-
-	if err := m.serving(); err != nil {
-		return err
-	}
-
-	raised := &machine.EtcdMemberAlarm{MemberId: m.memberID, Alarm: kind}
-	if !slices.ContainsFunc(m.c.alarms, func(a *machine.EtcdMemberAlarm) bool { return a.GetMemberId() == m.memberID && a.GetAlarm() == kind }) {
-		m.c.alarms = append(m.c.alarms, raised)
-	}
-
-	m.sim.notify()
-
-	return nil
-}
-
-func (m *modelMember) defragment(context.Context) error {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
-
-	if !m.running {
-		return etcdRefused(m.host)
-	}
-
-	m.compact = true
-
-	return nil
-}
-
-func (m *realMember) alarms(ctx context.Context) ([]*machine.EtcdMemberAlarm, error) {
-	return m.api().alarm(ctx, "GET", nil)
-}
-
-// disarm ends the alarms one by one, as etcd's client does.
-func (m *realMember) disarm(ctx context.Context) ([]*machine.EtcdMemberAlarm, error) {
-	raised, err := m.alarms(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	var ended []*machine.EtcdMemberAlarm
-
-	for _, alarm := range raised {
-		one, err := m.api().alarm(ctx, "DEACTIVATE", alarm)
-		if err != nil {
-			return nil, err
-		}
-
-		ended = append(ended, one...)
-	}
-
-	return ended, nil
-}
-
-func (m *realMember) raise(ctx context.Context, alarm EtcdAlarm) error {
-	_, err := m.api().alarm(ctx, "ACTIVATE", &machine.EtcdMemberAlarm{MemberId: m.id(), Alarm: alarm})
-
-	return err
-}
-
-func (m *realMember) defragment(ctx context.Context) error { return m.api().defragment(ctx) }

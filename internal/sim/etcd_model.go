@@ -17,9 +17,9 @@ import (
 
 // modelEtcd is the etcd stand-in: membership, leadership and quorum. Its keys are the objects
 // of the Kubernetes stand-in and what tests put.
-type modelEtcd struct{ sim *Simulator }
+type modelEtcd struct{ world *world }
 
-// modelCluster is one etcd cluster. All of it but the content of store is guarded by sim.mu.
+// modelCluster is one etcd cluster. All of it but the content of store is guarded by the world.
 type modelCluster struct {
 	store   *objects.Store
 	members []*modelMember
@@ -31,7 +31,7 @@ type modelCluster struct {
 
 // modelMember is one member; it implements etcdNode.
 type modelMember struct {
-	sim       *Simulator
+	world     *world
 	c         *modelCluster
 	memberID  uint64
 	name      string
@@ -46,21 +46,21 @@ type modelMember struct {
 	restored  time.Time
 }
 
-func (e *modelEtcd) create(b *boot) (etcdNode, error) {
-	return e.newMember(b), nil
+func (e *modelEtcd) create(h etcdHost) (etcdNode, error) {
+	return e.newMember(h), nil
 }
 
 // join follows addMember of Talos and the checks of etcd for a learner.
-func (e *modelEtcd) join(_ context.Context, b *boot, via etcdNode) (etcdNode, error) {
+func (e *modelEtcd) join(_ context.Context, h etcdHost, via etcdNode) (etcdNode, error) {
 	other, ok := via.(*modelMember)
 	if !ok {
 		return nil, fmt.Errorf("join etcd through %T", via)
 	}
 
-	name := b.hostname()
+	name := h.hostname
 
-	e.sim.mu.Lock()
-	defer e.sim.mu.Unlock()
+	e.world.Lock()
+	defer e.world.Unlock()
 
 	c := other.c
 
@@ -87,8 +87,8 @@ func (e *modelEtcd) join(_ context.Context, b *boot, via etcdNode) (etcdNode, er
 		}
 	}
 
-	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: name, learner: true}
-	m.settle(b)
+	m := &modelMember{world: e.world, c: c, memberID: rand.Uint64(), name: name, learner: true}
+	m.settle(h)
 	m.peer = m.announced
 
 	if slices.ContainsFunc(c.members, func(other *modelMember) bool { return other.peer == m.peer }) {
@@ -97,14 +97,14 @@ func (e *modelEtcd) join(_ context.Context, b *boot, via etcdNode) (etcdNode, er
 
 	c.members = append(c.members, m)
 	c.index++
-	e.sim.notify()
+	e.world.notify()
 
 	return m, nil
 }
 
 func (e *modelEtcd) close() error { return nil }
 
-// serving says whether the member can be asked; sim.mu is held.
+// serving says whether the member can be asked; the world is locked.
 func (m *modelMember) serving() error {
 	switch {
 	case !m.running:
@@ -118,20 +118,20 @@ func (m *modelMember) serving() error {
 	}
 }
 
-func (m *modelMember) move(b *boot) error {
-	m.sim.update(func() { m.settle(b) })
+func (m *modelMember) move(h etcdHost) error {
+	m.world.update(func() { m.settle(h) })
 
 	return nil
 }
 
-// settle notes where the member's machine is, and what it announces; sim.mu is held.
-func (m *modelMember) settle(b *boot) {
-	m.host, m.announced = b.m.Address().String(), b.etcdAddress().String()
+// settle notes where the member's machine is, and what it announces; the world is locked.
+func (m *modelMember) settle(h etcdHost) {
+	m.host, m.announced = h.address.String(), h.announced.String()
 }
 
 func (m *modelMember) advertise(context.Context) error {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.world.Lock()
+	defer m.world.Unlock()
 
 	// It takes a quorum, which may have been lost since the look at the member's health.
 	if err := m.serving(); err != nil {
@@ -142,14 +142,14 @@ func (m *modelMember) advertise(context.Context) error {
 		m.peer = m.announced
 		m.c.index++
 		m.c.elect()
-		m.sim.notify()
+		m.world.notify()
 	}
 
 	return nil
 }
 
 func (m *modelMember) run(context.Context) error {
-	m.sim.update(func() {
+	m.world.update(func() {
 		m.running, m.started = m.c.has(m), true
 		m.c.elect()
 	})
@@ -158,14 +158,14 @@ func (m *modelMember) run(context.Context) error {
 }
 
 func (m *modelMember) halt() {
-	m.sim.update(func() {
+	m.world.update(func() {
 		m.running = false
 		m.c.elect()
 	})
 }
 
 func (m *modelMember) wipe() {
-	m.sim.update(func() {
+	m.world.update(func() {
 		m.running, m.destroyed = false, true
 		m.c.elect()
 	})
@@ -176,8 +176,8 @@ func (m *modelMember) id() uint64 { return m.memberID }
 func (m *modelMember) group() any { return m.c }
 
 func (m *modelMember) healthy(context.Context) error {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.world.Lock()
+	defer m.world.Unlock()
 
 	err := m.serving()
 
@@ -192,8 +192,8 @@ func (m *modelMember) healthy(context.Context) error {
 }
 
 func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.world.Lock()
+	defer m.world.Unlock()
 
 	if err := m.serving(); err != nil {
 		return nil, err
@@ -217,8 +217,8 @@ func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
 }
 
 func (m *modelMember) status(context.Context) (*machine.EtcdMemberStatus, error) {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.world.Lock()
+	defer m.world.Unlock()
 
 	if !m.running {
 		return nil, etcdRefused(m.host)
@@ -248,8 +248,8 @@ func (m *modelMember) status(context.Context) (*machine.EtcdMemberStatus, error)
 }
 
 func (m *modelMember) remove(_ context.Context, id uint64) error {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.world.Lock()
+	defer m.world.Unlock()
 
 	if err := m.serving(); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (m *modelMember) remove(_ context.Context, id uint64) error {
 
 		other.running = false
 		m.c.drop(other)
-		m.sim.notify()
+		m.world.notify()
 
 		return nil
 	}
@@ -275,8 +275,8 @@ func (m *modelMember) remove(_ context.Context, id uint64) error {
 }
 
 func (m *modelMember) promote(_ context.Context, via etcdNode) error {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.world.Lock()
+	defer m.world.Unlock()
 
 	other, ok := via.(*modelMember)
 	if !ok || other.c != m.c {
@@ -297,7 +297,7 @@ func (m *modelMember) promote(_ context.Context, via etcdNode) error {
 	m.learner = false
 	m.c.index++
 	m.c.elect()
-	m.sim.notify()
+	m.world.notify()
 
 	return nil
 }
@@ -316,8 +316,8 @@ func (m *modelMember) moveLeader(ctx context.Context) (string, error) {
 }
 
 func (m *modelMember) forfeit() (string, error) {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.world.Lock()
+	defer m.world.Unlock()
 
 	if err := m.serving(); err != nil {
 		return "", err
@@ -337,7 +337,7 @@ func (m *modelMember) forfeit() (string, error) {
 }
 
 // transfer makes a voter the leader. One that does not run never takes over: etcd tries
-// until the request ends (etcd 3.6, server.MoveLeader). sim.mu is held.
+// until the request ends (etcd 3.6, server.MoveLeader). the world is locked.
 func (c *modelCluster) transfer(to *modelMember) error {
 	switch {
 	case to.learner:
@@ -348,7 +348,7 @@ func (c *modelCluster) transfer(to *modelMember) error {
 
 	c.leader = to
 	c.term++
-	to.sim.notify()
+	to.world.notify()
 
 	return nil
 }
@@ -360,9 +360,9 @@ func (c *modelCluster) listed() []*modelMember {
 
 // snapshot is a database that etcd's own tools read.
 func (m *modelMember) snapshot(_ context.Context, w io.Writer) error {
-	m.sim.mu.Lock()
+	m.world.Lock()
 	running, store := m.running, m.c.store
-	m.sim.mu.Unlock()
+	m.world.Unlock()
 
 	if !running {
 		return etcdRefused(m.host)

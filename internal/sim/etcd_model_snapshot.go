@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"math/rand/v2"
@@ -9,8 +10,8 @@ import (
 
 // restore has the outcomes of etcd's own tool. What it cannot see is damage that keeps the
 // database readable where no sum is asked for.
-func (e *modelEtcd) restore(b *boot, snapshot string, skipHashCheck bool) (etcdNode, error) {
-	m := e.newMember(b)
+func (e *modelEtcd) restore(_ context.Context, h etcdHost, snapshot string, skipHashCheck bool) (etcdNode, error) {
+	m := e.newMember(h)
 
 	if err := m.c.store.ReadSnapshot(snapshot); err != nil {
 		return nil, fmt.Errorf("error verifying snapshot: %w", err)
@@ -36,11 +37,11 @@ func (m *modelMember) raftSnapshots() (map[string]time.Time, error) {
 }
 
 // newMember is the first of a new cluster.
-func (e *modelEtcd) newMember(b *boot) *modelMember {
+func (e *modelEtcd) newMember(h etcdHost) *modelMember {
 	c := &modelCluster{store: objects.NewStore()}
-	m := &modelMember{sim: e.sim, c: c, memberID: rand.Uint64(), name: b.hostname(), started: true}
-	m.sim.update(func() {
-		m.settle(b)
+	m := &modelMember{world: e.world, c: c, memberID: rand.Uint64(), name: h.hostname, started: true}
+	m.world.update(func() {
+		m.settle(h)
 		m.peer = m.announced
 	})
 	c.members = []*modelMember{m}

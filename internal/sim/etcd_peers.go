@@ -1,9 +1,6 @@
 package sim
 
-import (
-	"net/netip"
-	"sync"
-)
+import "net/netip"
 
 // etcdAddress is what the member of a machine announces: an address of its configuration's advertisedSubnets, where an interface has it, and
 // its own otherwise (Talos 1.13, etcd/spec.go). What is sent to one of the first kind arrives wherever the machine is, as behind a
@@ -34,48 +31,10 @@ func (b *boot) etcdAddress() netip.Addr {
 	return own
 }
 
-// standIns are addresses of the site at which real members of etcd listen for their peers, in place of what they announce and no process
-// can listen at.
-type standIns struct {
-	mu   sync.Mutex
-	to   map[netip.Addr]netip.Addr // what is announced
-	from map[netip.Addr]netip.Addr // by what is announced
-}
-
-// of is what a stand-in is announced as.
-func (s *standIns) of(standIn netip.Addr) (announced netip.Addr, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	announced, ok = s.to[standIn]
-
-	return announced, ok
-}
-
-// standIn is where the peers of a machine's real member find it: always the same place for what it announces.
-func (s *Simulator) standIn(b *boot) (netip.Addr, error) {
-	announced := b.etcdAddress()
-	if announced == b.m.Address() {
-		return announced, nil
+// etcdHost is the machine as its member knows it.
+func (b *boot) etcdHost() etcdHost {
+	return etcdHost{
+		machine: b.m.name, hostname: b.hostname(), address: b.m.Address(), announced: b.etcdAddress(),
+		ca: b.config().Cluster().Etcd().CA(),
 	}
-
-	s.standIns.mu.Lock()
-	defer s.standIns.mu.Unlock()
-
-	if known, ok := s.standIns.from[announced]; ok {
-		return known, nil
-	}
-
-	taken, err := s.addrs.take(netip.Addr{})
-	if err != nil {
-		return taken, err
-	}
-
-	if s.standIns.to == nil {
-		s.standIns.to, s.standIns.from = map[netip.Addr]netip.Addr{}, map[netip.Addr]netip.Addr{}
-	}
-
-	s.standIns.to[taken], s.standIns.from[announced] = announced, taken
-
-	return taken, nil
 }

@@ -23,7 +23,12 @@ import (
 // realEtcd runs an etcd process per control-plane machine on the machine's own
 // address, ports 2379 and 2380, with certificates of the configuration's etcd CA.
 type realEtcd struct {
-	parts *realParts
+	world   *world
+	program string // etcd
+	folder  string // of etcd's other programs
+	dir     string // for data
+	nursery *process.Nursery
+	peers   *standIns
 
 	mu      sync.Mutex
 	members []*realMember
@@ -53,17 +58,17 @@ type realMember struct {
 	proc     *process.Child
 }
 
-func (e *realEtcd) newMember(b *boot, g *realGroup) (*realMember, error) {
+func (e *realEtcd) newMember(h etcdHost, g *realGroup) (*realMember, error) {
 	m := &realMember{
-		backend: e, cluster: g, name: b.hostname(),
-		dir: filepath.Join(e.parts.dir, b.m.name+"-etcd-"+uuid.NewString()[:8]),
+		backend: e, cluster: g, name: h.hostname,
+		dir: filepath.Join(e.dir, h.machine+"-etcd-"+uuid.NewString()[:8]),
 	}
 
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make etcd folder: %w", err)
 	}
 
-	if err := m.move(b); err != nil {
+	if err := m.move(h); err != nil {
 		return nil, err
 	}
 
@@ -79,10 +84,10 @@ func (e *realEtcd) newMember(b *boot, g *realGroup) (*realMember, error) {
 }
 
 // move issues certificates for the machine's address when it is another one than before.
-func (m *realMember) move(b *boot) error {
-	host := b.m.Address().String()
+func (m *realMember) move(h etcdHost) error {
+	host := h.address.String()
 
-	peer, err := b.sim.standIn(b)
+	peer, err := m.backend.peers.standIn(h)
 	if err != nil {
 		return err
 	}
@@ -94,20 +99,20 @@ func (m *realMember) move(b *boot) error {
 		return nil
 	}
 
-	ca, pair, err := b.etcdAuthority()
+	ca, err := certs.LoadAuthority(h.ca)
 	if err != nil {
 		return err
 	}
 
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	server := certs.Leaf{
-		CommonName: m.name, Ips: []net.IP{b.m.Address().AsSlice(), peer.AsSlice(), net.IPv4(127, 0, 0, 1)},
+		CommonName: m.name, Ips: []net.IP{h.address.AsSlice(), peer.AsSlice(), net.IPv4(127, 0, 0, 1)},
 		DNS: []string{"localhost", m.name}, Usage: both,
 	}
 
 	// etcd's JSON gateway is a client of its own server, hence both usages.
 	err = errors.Join(
-		process.WriteFile(m.dir, "ca.crt", pair.Crt),
+		process.WriteFile(m.dir, "ca.crt", h.ca.Crt),
 		writePair(m.dir, "server", ca, server),
 		writePair(m.dir, "peer", ca, server),
 		writePair(m.dir, "admin", ca, certs.Leaf{CommonName: "talos", Usage: both[1:]}),
@@ -178,8 +183,8 @@ func (m *realMember) advertise(ctx context.Context) error {
 	return nil
 }
 
-func (e *realEtcd) create(b *boot) (etcdNode, error) {
-	m, err := e.newMember(b, &realGroup{})
+func (e *realEtcd) create(h etcdHost) (etcdNode, error) {
+	m, err := e.newMember(h, &realGroup{})
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +194,7 @@ func (e *realEtcd) create(b *boot) (etcdNode, error) {
 	return m, nil
 }
 
-func (e *realEtcd) join(ctx context.Context, b *boot, via etcdNode) (etcdNode, error) {
+func (e *realEtcd) join(ctx context.Context, h etcdHost, via etcdNode) (etcdNode, error) {
 	other, ok := via.(*realMember)
 	if !ok {
 		return nil, fmt.Errorf("join etcd through %T", via)
@@ -200,12 +205,12 @@ func (e *realEtcd) join(ctx context.Context, b *boot, via etcdNode) (etcdNode, e
 		return nil, err
 	}
 
-	at, err := e.parts.sim.standIn(b)
+	at, err := e.peers.standIn(h)
 	if err != nil {
 		return nil, err
 	}
 
-	name, peer := b.hostname(), "https://"+at.String()+":2380"
+	name, peer := h.hostname, "https://"+at.String()+":2380"
 
 	for _, member := range existing {
 		if member.GetHostname() == name {
@@ -225,7 +230,7 @@ func (e *realEtcd) join(ctx context.Context, b *boot, via etcdNode) (etcdNode, e
 		return nil, err
 	}
 
-	m, err := e.newMember(b, other.cluster)
+	m, err := e.newMember(h, other.cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +286,7 @@ func (m *realMember) run(ctx context.Context) error {
 	host, _ := m.at()
 	clientURL := "https://" + host + ":2379"
 
-	proc, err := m.backend.parts.nursery.Start("etcd of "+m.name, m.backend.parts.etcd, file("etcd.log"),
+	proc, err := m.backend.nursery.Start("etcd of "+m.name, m.backend.program, file("etcd.log"),
 		"--name="+m.name, "--data-dir="+file("data"),
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL,
 		"--listen-peer-urls="+m.peerURL(), "--initial-advertise-peer-urls="+m.peerURL(),
@@ -337,7 +342,7 @@ func (m *realMember) wipe() {
 	m.cluster.mu.Unlock()
 
 	if err := os.RemoveAll(m.dir); err != nil {
-		m.backend.parts.sim.logf("remove etcd data of %s: %v", m.name, err)
+		m.backend.world.logf("remove etcd data of %s: %v", m.name, err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -132,7 +131,7 @@ func (b *boot) recoverEtcd(skipHashCheck bool) (etcdNode, error) {
 		return nil, fmt.Errorf("error verifying snapshot: %w", errNoSnapshotFile)
 	}
 
-	node, err := b.sim.backends.etcd.restore(b, path, skipHashCheck)
+	node, err := b.sim.backends.etcd.restore(b.ctx, b.etcdHost(), path, skipHashCheck)
 
 	switch {
 	case err == nil:
@@ -144,12 +143,6 @@ func (b *boot) recoverEtcd(skipHashCheck bool) (etcdNode, error) {
 
 	return node, err
 }
-
-// ruinedMember is the data directory that a failed restoration left: the copy of a database
-// and no log. An etcd on it runs and never serves (etcd 3.6, tried).
-type ruinedMember struct{ etcdNode }
-
-func (*ruinedMember) run(context.Context) error { return nil }
 
 // scratchFolder is a folder for files of machines' disks, made when it is first needed.
 type scratchFolder struct {

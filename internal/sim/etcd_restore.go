@@ -18,15 +18,15 @@ import (
 
 // restore runs etcd's own etcdutl, whose package Talos uses, with what Talos gives it: the
 // cluster's token is empty then, so a restored member's id is not the one it had before.
-func (e *realEtcd) restore(b *boot, snapshot string, skipHashCheck bool) (etcdNode, error) {
-	m, err := e.newMember(b, &realGroup{})
+func (e *realEtcd) restore(ctx context.Context, h etcdHost, snapshot string, skipHashCheck bool) (etcdNode, error) {
+	m, err := e.newMember(h, &realGroup{})
 	if err != nil {
 		return nil, err
 	}
 
 	m.initial, m.state = m.name+"="+m.peerURL(), "new"
 
-	if err := e.etcdutl(b.ctx, snapshot, "snapshot", "status", snapshot); err != nil {
+	if err := e.etcdutl(ctx, snapshot, "snapshot", "status", snapshot); err != nil {
 		m.wipe()
 
 		return nil, fmt.Errorf("error verifying snapshot: %w", err)
@@ -40,7 +40,7 @@ func (e *realEtcd) restore(b *boot, snapshot string, skipHashCheck bool) (etcdNo
 		args = append(args, "--skip-hash-check")
 	}
 
-	if err := e.etcdutl(b.ctx, snapshot, args...); err != nil {
+	if err := e.etcdutl(ctx, snapshot, args...); err != nil {
 		err = fmt.Errorf("error recovering from the snapshot: %w", err)
 
 		if left, listErr := os.ReadDir(m.dataDir()); listErr != nil || len(left) == 0 {
@@ -60,7 +60,7 @@ func (m *realMember) dataDir() string { return filepath.Join(m.dir, "data") }
 // etcdutl runs etcd's tool for files. What it says of an error is returned as Talos would
 // say it, with the machine's own name of the snapshot.
 func (e *realEtcd) etcdutl(ctx context.Context, snapshot string, args ...string) error {
-	path, err := process.FindProgram(e.parts.sim.opts.Assets, "etcdutl")
+	path, err := process.FindProgram(e.folder, "etcdutl")
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest)
 
 	b.services.set("etcd", servicePreparing, "Creating service runner")
 
-	if err := node.move(b); err != nil {
+	if err := node.move(b.etcdHost()); err != nil {
 		return err
 	}
 
@@ -147,7 +147,7 @@ func (b *boot) foundEtcd(bootstrap *machine.BootstrapRequest) error {
 	if bootstrap.GetRecoverEtcd() {
 		node, err = b.recoverEtcd(bootstrap.GetRecoverSkipHashCheck())
 	} else {
-		node, err = b.sim.backends.etcd.create(b)
+		node, err = b.sim.backends.etcd.create(b.etcdHost())
 	}
 
 	b.sim.update(func() { b.m.disk.etcd = node })
@@ -193,7 +193,7 @@ func (b *boot) joinEtcd(ctx context.Context) (etcdNode, error) {
 			}
 		}
 
-		node, err := b.sim.backends.etcd.join(ctx, b, via)
+		node, err := b.sim.backends.etcd.join(ctx, b.etcdHost(), via)
 		if err == nil && b.m.takeCrashOnJoin() {
 			b.m.crash()
 			<-ctx.Done()
@@ -223,7 +223,7 @@ func (b *boot) awaitMember(ctx context.Context) (etcdNode, error) {
 		}
 
 		b.sim.mu.Lock()
-		changed := b.sim.changed
+		changed := b.sim.world.next()
 		b.sim.mu.Unlock()
 
 		timer := time.NewTimer(healthPeriod)
@@ -278,7 +278,7 @@ func (b *boot) watchMember(ctx context.Context, node etcdNode) {
 
 	for {
 		b.sim.mu.Lock()
-		changed := b.sim.changed
+		changed := b.sim.world.next()
 		b.sim.mu.Unlock()
 
 		err := node.healthy(ctx)

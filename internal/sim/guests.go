@@ -32,7 +32,7 @@ func (s *Simulator) StartGuest(name, path string, args ...string) (*Guest, error
 		return nil, errors.New("start " + name + ": the site has no real parts")
 	}
 
-	child, err := etcd.parts.nursery.Start(name, path, filepath.Join(etcd.parts.dir, name+".log"), args...)
+	child, err := etcd.nursery.Start(name, path, filepath.Join(etcd.dir, name+".log"), args...)
 	if err != nil {
 		return nil, err
 	}

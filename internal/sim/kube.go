@@ -53,7 +53,7 @@ type backends struct {
 
 func newBackends(s *Simulator) (backends, error) {
 	if s.opts.Assets == "" {
-		return backends{etcd: &modelEtcd{sim: s}, kube: newStandIn, end: func() error { return nil }}, nil
+		return backends{etcd: &modelEtcd{world: s.world}, kube: newStandIn, end: func() error { return nil }}, nil
 	}
 
 	parts, err := findAssets(s, s.opts.Assets)
@@ -61,7 +61,7 @@ func newBackends(s *Simulator) (backends, error) {
 		return backends{}, err
 	}
 
-	return backends{etcd: &realEtcd{parts: parts}, kube: parts.newRealKube, end: parts.end}, nil
+	return backends{etcd: parts.newEtcd(), kube: parts.newRealKube, end: parts.end}, nil
 }
 
 // closeBackends stops every Kubernetes API and etcd.

@@ -29,8 +29,8 @@ type Simulator struct {
 	scratch    scratchFolder
 
 	// mu guards the model: machines, clusters, and what they know of each other.
-	mu       sync.Mutex
-	changed  chan struct{}
+	mu       sync.Locker // world's
+	world    *world
 	machines []*Machine
 	clusters map[string]*cluster
 	closed   bool
@@ -61,7 +61,7 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		addrs:      addrs,
 		catalog:    catalog,
 		registries: newRegistries(),
-		changed:    make(chan struct{}),
+		world:      newWorld(opts.Log),
 		clusters:   map[string]*cluster{},
 		kernel:     uuid.NewString(),
 		endpoints: endpoints{
@@ -69,6 +69,8 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		},
 		calls: fault.NewLog(opts.OnCall, opts.Observe),
 	}
+	s.mu = s.world
+	s.standIns.take = func() (netip.Addr, error) { return addrs.take(netip.Addr{}) }
 	s.ctx, s.cancel = context.WithCancel(ctx)
 
 	if s.backends, err = newBackends(s); err != nil {
@@ -203,39 +205,16 @@ func (s *Simulator) Reserve() (netip.Addr, error) { return s.addrs.take(netip.Ad
 func (s *Simulator) Network() netip.Prefix { return s.addrs.prefix }
 
 // logf reports what machines do.
-func (s *Simulator) logf(format string, args ...any) { s.opts.Log(format, args...) }
+func (s *Simulator) logf(format string, args ...any) { s.world.logf(format, args...) }
 
 // notify wakes everything that waits for a change of the model. mu must be held.
-func (s *Simulator) notify() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
+func (s *Simulator) notify() { s.world.notify() }
 
 // await returns nil as soon as cond holds. cond runs with mu held and is asked again
 // after every change of the model.
 func (s *Simulator) await(ctx context.Context, cond func() bool) error {
-	for {
-		s.mu.Lock()
-		ok, changed := cond(), s.changed
-		s.mu.Unlock()
-
-		if ok {
-			return nil
-		}
-
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-		}
-	}
+	return s.world.await(ctx, cond)
 }
 
 // update changes the model under the lock and wakes everything that waits for it.
-func (s *Simulator) update(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	change()
-	s.notify()
-}
+func (s *Simulator) update(change func()) { s.world.update(change) }

@@ -1,0 +1,80 @@
+package sim
+
+import (
+	"context"
+	"slices"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+)
+
+// EtcdAlarm is a kind of alarm that an etcd member raises.
+type EtcdAlarm = machine.EtcdMemberAlarm_AlarmType
+
+// The alarms of etcd. With EtcdNoSpace the whole cluster refuses writes, with
+// EtcdCorrupt reads as well, until the alarm is disarmed.
+const (
+	EtcdNoSpace = machine.EtcdMemberAlarm_NOSPACE
+	EtcdCorrupt = machine.EtcdMemberAlarm_CORRUPT
+)
+
+// alarmed says whether any member raised the alarm; the world is locked.
+func (c *modelCluster) alarmed(kind EtcdAlarm) bool {
+	return slices.ContainsFunc(c.alarms, func(a *machine.EtcdMemberAlarm) bool { return a.GetAlarm() == kind })
+}
+
+func (m *modelMember) alarms(context.Context) ([]*machine.EtcdMemberAlarm, error) {
+	m.world.Lock()
+	defer m.world.Unlock()
+
+	if err := m.serving(); err != nil {
+		return nil, err
+	}
+
+	return slices.Clone(m.c.alarms), nil
+}
+
+func (m *modelMember) disarm(context.Context) ([]*machine.EtcdMemberAlarm, error) {
+	m.world.Lock()
+	defer m.world.Unlock()
+
+	if err := m.serving(); err != nil {
+		return nil, err
+	}
+
+	ended := m.c.alarms
+	m.c.alarms = nil
+	m.world.notify()
+
+	return ended, nil
+}
+
+func (m *modelMember) raise(_ context.Context, kind EtcdAlarm) error {
+	m.world.Lock()
+	defer m.world.Unlock()
+
+	if err := m.serving(); err != nil {
+		return err
+	}
+
+	raised := &machine.EtcdMemberAlarm{MemberId: m.memberID, Alarm: kind}
+	if !slices.ContainsFunc(m.c.alarms, func(a *machine.EtcdMemberAlarm) bool { return a.GetMemberId() == m.memberID && a.GetAlarm() == kind }) {
+		m.c.alarms = append(m.c.alarms, raised)
+	}
+
+	m.world.notify()
+
+	return nil
+}
+
+func (m *modelMember) defragment(context.Context) error {
+	m.world.Lock()
+	defer m.world.Unlock()
+
+	if !m.running {
+		return etcdRefused(m.host)
+	}
+
+	m.compact = true
+
+	return nil
+}
