@@ -13,6 +13,7 @@ import (
 	"github.com/blang/semver/v4"
 	talosx509 "github.com/siderolabs/crypto/x509"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	etcdpkg "github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
@@ -169,8 +170,8 @@ func (b *boot) etcdAuthority() (*certs.Authority, *talosx509.PEMEncodedCertifica
 }
 
 // newEtcd makes the part that runs etcd.
-func (p *realParts) newEtcd() *realEtcd {
-	return &realEtcd{
-		world: p.sim.world, program: p.etcd, folder: p.sim.opts.Assets, dir: p.dir, nursery: p.nursery, peers: &p.sim.standIns,
+func (p *realParts) newEtcd() *etcdpkg.Real {
+	return &etcdpkg.Real{
+		World: p.sim.world, Program: p.etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery, Peers: &p.sim.standIns,
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	talosx509 "github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
 // maintenanceTLS is the configuration of a machine nobody owns yet: a certificate of
@@ -130,22 +130,4 @@ func (b *boot) issuer() *certs.Authority {
 	defer c.sim.mu.Unlock()
 
 	return c.trustFor(b)
-}
-
-// writePair writes a certificate and its key as name.crt and name.key.
-func writePair(dir, name string, issuer *certs.Authority, l certs.Leaf) error {
-	l.Ecdsa = true
-	l.Validity = 365 * certs.CertValidity
-
-	cert, err := issuer.Issue(l)
-	if err != nil {
-		return err
-	}
-
-	certPEM, keyPEM, err := certs.PemPair(cert)
-	if err != nil {
-		return err
-	}
-
-	return errors.Join(process.WriteFile(dir, name+".crt", certPEM), process.WriteFile(dir, name+".key", keyPEM))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -29,7 +30,7 @@ const (
 	realCordon = 20 * time.Second
 )
 
-func (b *boot) etcdNode() etcdNode {
+func (b *boot) etcdNode() etcd.Node {
 	b.sim.mu.Lock()
 	defer b.sim.mu.Unlock()
 
@@ -37,16 +38,16 @@ func (b *boot) etcdNode() etcdNode {
 }
 
 // otherMembers are the etcd members of the cluster's other machines that are on.
-func (b *boot) otherMembers() []etcdNode {
-	return slices.DeleteFunc(b.clusterMembers(), func(n etcdNode) bool { return n == b.etcdNode() })
+func (b *boot) otherMembers() []etcd.Node {
+	return slices.DeleteFunc(b.clusterMembers(), func(n etcd.Node) bool { return n == b.etcdNode() })
 }
 
 // clusterMembers are the etcd members of all machines of the cluster that are on.
-func (b *boot) clusterMembers() []etcdNode {
+func (b *boot) clusterMembers() []etcd.Node {
 	b.sim.mu.Lock()
 	defer b.sim.mu.Unlock()
 
-	var nodes []etcdNode
+	var nodes []etcd.Node
 
 	if b.cluster == nil {
 		return nil
@@ -63,10 +64,10 @@ func (b *boot) clusterMembers() []etcdNode {
 
 // anyMember is what a client of all control-plane addresses ends up talking to: a
 // healthy member, or else one whose error tells what is wrong.
-func (b *boot) anyMember(ctx context.Context) (etcdNode, error) {
+func (b *boot) anyMember(ctx context.Context) (etcd.Node, error) {
 	nodes := b.clusterMembers()
 	for _, node := range nodes {
-		if node.healthy(ctx) == nil {
+		if node.Healthy(ctx) == nil {
 			return node, nil
 		}
 	}
@@ -79,7 +80,7 @@ func (b *boot) anyMember(ctx context.Context) (etcdNode, error) {
 		return nodes[0], nil
 	}
 
-	return nil, etcdRefused(b.m.Address().String())
+	return nil, etcd.Refused(b.m.Address().String())
 }
 
 // leaveForReset is the task of a graceful reset: a machine whose etcd has no data, or whose
@@ -118,7 +119,7 @@ func (b *boot) leaveEtcd(ctx context.Context) error {
 	return b.leaveMembers(ctx, b.etcdNode())
 }
 
-func (b *boot) leaveMembers(ctx context.Context, node etcdNode) error {
+func (b *boot) leaveMembers(ctx context.Context, node etcd.Node) error {
 	limit := b.atLeast(b.m.delays.EtcdLeave, realLeave)
 
 	// Once the member has stopped, only another one can say whether it is removed.
@@ -127,16 +128,16 @@ func (b *boot) leaveMembers(ctx context.Context, node etcdNode) error {
 	for deadline := time.Now().Add(limit); ; {
 		via, err := b.anyMember(ctx)
 		if err == nil {
-			err = via.remove(ctx, node.id())
+			err = via.Remove(ctx, node.ID())
 		}
 
-		if err == nil || errors.Is(err, errMemberNotFound) {
+		if err == nil || errors.Is(err, etcd.ErrMemberNotFound) {
 			break
 		}
 
-		stopped = stopped || errors.Is(err, errStopped)
-		if !stopped && !errors.Is(err, errUnhealthy) || time.Now().After(deadline) {
-			return fmt.Errorf("failed to leave cluster: failed to remove member %d: %w", node.id(), err)
+		stopped = stopped || errors.Is(err, etcd.ErrStopped)
+		if !stopped && !errors.Is(err, etcd.ErrUnhealthy) || time.Now().After(deadline) {
+			return fmt.Errorf("failed to leave cluster: failed to remove member %d: %w", node.ID(), err)
 		}
 
 		if err := timing.Pause(ctx, leaveRetry); err != nil {
@@ -147,7 +148,7 @@ func (b *boot) leaveMembers(ctx context.Context, node etcdNode) error {
 	b.etcd.stop()
 	b.services.stop("etcd")
 	b.sim.update(func() { b.m.disk.etcd = nil })
-	node.wipe()
+	node.Wipe()
 
 	return nil
 }
@@ -167,13 +168,13 @@ func (s *Simulator) EtcdMembers(ctx context.Context) ([]string, error) {
 		}
 
 		node := b.etcdNode()
-		if node == nil || seen[node.group()] || node.healthy(ctx) != nil {
+		if node == nil || seen[node.Group()] || node.Healthy(ctx) != nil {
 			continue
 		}
 
-		seen[node.group()] = true
+		seen[node.Group()] = true
 
-		members, err := node.members(ctx)
+		members, err := node.Members(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("list etcd members of %s: %w", m.name, err)
 		}
@@ -201,7 +202,7 @@ func (s *Simulator) EtcdClusters() int {
 	for _, m := range s.Machines() {
 		if b := m.current(); b != nil {
 			if node := b.etcdNode(); node != nil {
-				groups[node.group()] = true
+				groups[node.Group()] = true
 			}
 		}
 	}
@@ -214,10 +215,10 @@ func (s *Simulator) EtcdClusters() int {
 func (s *Simulator) EtcdPeers(ctx context.Context, m *Machine) ([]string, error) {
 	b := m.current()
 	if b == nil || b.etcdNode() == nil {
-		return nil, etcdRefused(m.Address().String())
+		return nil, etcd.Refused(m.Address().String())
 	}
 
-	members, err := b.etcdNode().members(ctx)
+	members, err := b.etcdNode().Members(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list etcd members of %s: %w", m.name, err)
 	}

@@ -5,16 +5,17 @@ import (
 	"fmt"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 // RaiseEtcdAlarm lets the machine's etcd member raise an alarm, real members included.
 // It stays until a client disarms it. The machine must run a member in a cluster that
 // has a leader.
-func (m *Machine) RaiseEtcdAlarm(ctx context.Context, alarm EtcdAlarm) error {
+func (m *Machine) RaiseEtcdAlarm(ctx context.Context, alarm etcd.Alarm) error {
 	node, err := m.member()
 	if err == nil {
-		err = node.raise(ctx, alarm)
+		err = node.Raise(ctx, alarm)
 	}
 
 	if err != nil {
@@ -48,7 +49,7 @@ func (a *api) EtcdAlarmList(ctx context.Context, _ *emptypb.Empty) (*machine.Etc
 
 	node, err := a.b.localMember()
 	if err == nil {
-		alarms, err = node.alarms(ctx)
+		alarms, err = node.Alarms(ctx)
 	}
 
 	if err != nil {
@@ -68,7 +69,7 @@ func (a *api) EtcdAlarmDisarm(ctx context.Context, _ *emptypb.Empty) (*machine.E
 
 	node, err := a.b.localMember()
 	if err == nil {
-		alarms, err = node.disarm(ctx)
+		alarms, err = node.Disarm(ctx)
 	}
 
 	if err != nil {
@@ -86,7 +87,7 @@ func (a *api) EtcdDefragment(ctx context.Context, _ *emptypb.Empty) (*machine.Et
 
 	node, err := a.b.localMember()
 	if err == nil {
-		err = node.defragment(ctx)
+		err = node.Defragment(ctx)
 	}
 
 	if err != nil {

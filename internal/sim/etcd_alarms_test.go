@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 func TestEtcdAlarmsAreRaisedListedAndDisarmed(t *testing.T) {
@@ -23,7 +24,7 @@ func TestEtcdAlarmsAreRaisedListedAndDisarmed(t *testing.T) {
 	alarmsComeAndGo(t, cluster, cps)
 
 	// Reads fail on a corrupt cluster, so no member counts as healthy.
-	check(t, cps[1].RaiseEtcdAlarm(t.Context(), sim.EtcdCorrupt))
+	check(t, cps[1].RaiseEtcdAlarm(t.Context(), etcd.Corrupt))
 
 	eventually(t, "etcd unhealthy", func(context.Context) error {
 		if ready, _ := cps[0].Ready(); ready {
@@ -52,12 +53,12 @@ func alarmsComeAndGo(t *testing.T, cluster *testCluster, cps []*sim.Machine) {
 		t.Fatalf("alarms of a new cluster: %v", raised)
 	}
 
-	check(t, cps[1].RaiseEtcdAlarm(ctx, sim.EtcdNoSpace))
+	check(t, cps[1].RaiseEtcdAlarm(ctx, etcd.NoSpace))
 
 	id := etcdStatus(t, cluster.secure(cps[1])).GetMemberId()
 
 	raised = listAlarms(t, talos)
-	if len(raised) != 1 || raised[0].GetMemberId() != id || raised[0].GetAlarm() != sim.EtcdNoSpace {
+	if len(raised) != 1 || raised[0].GetMemberId() != id || raised[0].GetAlarm() != etcd.NoSpace {
 		t.Errorf("alarms %v, want NOSPACE of %d", raised, id)
 	}
 
@@ -133,7 +134,7 @@ func etcdStatus(t *testing.T, talos *client.Client) *machine.EtcdMemberStatus {
 
 func TestNoSpaceStopsLegacyUpgrades(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
-	check(t, cps[0].RaiseEtcdAlarm(t.Context(), sim.EtcdNoSpace))
+	check(t, cps[0].RaiseEtcdAlarm(t.Context(), etcd.NoSpace))
 
 	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cps[0]), &machine.UpgradeRequest{Image: installer + newVersion})
 	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "database space exceeded") {

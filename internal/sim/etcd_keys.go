@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // PutEtcdKeys writes keys into the etcd of the machine, real or not; etcd must have a
@@ -11,7 +12,7 @@ import (
 func (m *Machine) PutEtcdKeys(ctx context.Context, values map[string]string) error {
 	node, err := m.member()
 	if err == nil {
-		err = node.put(ctx, values)
+		err = node.Put(ctx, values)
 	}
 
 	if err != nil {
@@ -28,7 +29,7 @@ func (m *Machine) EtcdKeys(ctx context.Context, prefix string) (map[string]strin
 		return nil, fmt.Errorf("read keys from etcd of %s: %w", m.name, err)
 	}
 
-	values, err := node.keys(ctx, prefix)
+	values, err := node.Keys(ctx, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read keys from etcd of %s: %w", m.name, err)
 	}
@@ -37,7 +38,7 @@ func (m *Machine) EtcdKeys(ctx context.Context, prefix string) (map[string]strin
 }
 
 // member is the etcd member of a machine that is on.
-func (m *Machine) member() (etcdNode, error) {
+func (m *Machine) member() (etcd.Node, error) {
 	b := m.current()
 	if b == nil {
 		return nil, errors.New("machine is off")

@@ -1,6 +1,9 @@
 package sim
 
-import "net/netip"
+import (
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"net/netip"
+)
 
 // etcdAddress is what the member of a machine announces: an address of its configuration's advertisedSubnets, where an interface has it, and
 // its own otherwise (Talos 1.13, etcd/spec.go). What is sent to one of the first kind arrives wherever the machine is, as behind a
@@ -31,10 +34,10 @@ func (b *boot) etcdAddress() netip.Addr {
 	return own
 }
 
-// etcdHost is the machine as its member knows it.
-func (b *boot) etcdHost() etcdHost {
-	return etcdHost{
-		machine: b.m.name, hostname: b.hostname(), address: b.m.Address(), announced: b.etcdAddress(),
-		ca: b.config().Cluster().Etcd().CA(),
+// Host is the machine as its member knows it.
+func (b *boot) etcdHost() etcd.Host {
+	return etcd.Host{
+		Machine: b.m.name, Hostname: b.hostname(), Address: b.m.Address(), Announced: b.etcdAddress(),
+		CA: b.config().Cluster().Etcd().CA(),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -125,13 +126,13 @@ var errNoSnapshotFile = errors.New("stat " + constants.EtcdRecoverySnapshotPath 
 // are looked at, then it is copied and its sum compared, and only a restored snapshot is
 // deleted. A restoration that fails later than that first look leaves what it copied: the
 // data directory is not empty any more, and no etcd ever serves from it.
-func (b *boot) recoverEtcd(skipHashCheck bool) (etcdNode, error) {
+func (b *boot) recoverEtcd(skipHashCheck bool) (etcd.Node, error) {
 	path := b.m.snapshotFile()
 	if path == "" {
 		return nil, fmt.Errorf("error verifying snapshot: %w", errNoSnapshotFile)
 	}
 
-	node, err := b.sim.backends.etcd.restore(b.ctx, b.etcdHost(), path, skipHashCheck)
+	node, err := b.sim.backends.etcd.Restore(b.ctx, b.etcdHost(), path, skipHashCheck)
 
 	switch {
 	case err == nil:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -80,7 +81,7 @@ func (a *api) EtcdMemberList(ctx context.Context, req *machine.EtcdMemberListReq
 		return nil, err
 	}
 
-	members, err := node.members(ctx)
+	members, err := node.Members(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,12 +128,12 @@ func advertised(members []*machine.EtcdMember, named func(netip.Addr) netip.Addr
 	return out
 }
 
-func (b *boot) localMember() (etcdNode, error) {
+func (b *boot) localMember() (etcd.Node, error) {
 	if node := b.etcdNode(); node != nil {
 		return node, nil
 	}
 
-	return nil, etcdRefused("127.0.0.1")
+	return nil, etcd.Refused("127.0.0.1")
 }
 
 // EtcdStatus tells about the local member; it answers without quorum, with leader 0.
@@ -146,7 +147,7 @@ func (a *api) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdSt
 		return nil, fmt.Errorf("failed to query etcd status: %w", err)
 	}
 
-	st, err := node.status(ctx)
+	st, err := node.Status(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("failed to query etcd status: %w", err)
 	}
@@ -167,10 +168,10 @@ func (a *api) EtcdRemoveMemberByID(
 		return nil, fmt.Errorf("failed to create etcd client: %w", err)
 	}
 
-	err = node.remove(ctx, req.GetMemberId())
+	err = node.Remove(ctx, req.GetMemberId())
 
 	switch {
-	case errors.Is(err, errMemberNotFound):
+	case errors.Is(err, etcd.ErrMemberNotFound):
 		return nil, status.Errorf(codes.NotFound, "failed to remove member %d: %s", req.GetMemberId(), err)
 	case err != nil:
 		return nil, fmt.Errorf("failed to remove member: failed to remove member %d: %w", req.GetMemberId(), err)
@@ -205,7 +206,7 @@ func (a *api) EtcdForfeitLeadership(
 		return nil, fmt.Errorf("failed to create etcd client: %w", err)
 	}
 
-	members, err := node.members(ctx)
+	members, err := node.Members(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("failed to forfeit leadership: failed to list etcd members: %w", err)
 	}
@@ -214,7 +215,7 @@ func (a *api) EtcdForfeitLeadership(
 		return nil, errors.New("failed to forfeit leadership: cannot forfeit leadership, only one member")
 	}
 
-	name, err := node.moveLeader(ctx)
+	name, err := node.MoveLeader(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("failed to forfeit leadership: %w", err)
 	}
@@ -234,7 +235,7 @@ func (a *api) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, stream machine.Machin
 
 	node, err := a.b.localMember()
 	if err == nil {
-		err = node.snapshot(stream.Context(), chunks)
+		err = node.Snapshot(stream.Context(), chunks)
 	}
 
 	switch {

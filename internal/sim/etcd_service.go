@@ -9,6 +9,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	etcdres "github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -82,14 +83,14 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest)
 
 	b.services.set("etcd", servicePreparing, "Creating service runner")
 
-	if err := node.move(b.etcdHost()); err != nil {
+	if err := node.Move(b.etcdHost()); err != nil {
 		return err
 	}
 
-	if err := node.run(ctx); err != nil {
+	if err := node.Run(ctx); err != nil {
 		return err
 	}
-	defer node.halt()
+	defer node.Halt()
 
 	b.services.set("etcd", serviceRunning, "Started task etcd")
 
@@ -110,7 +111,7 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest)
 }
 
 // etcdData returns the member of the data directory, making one if it is empty.
-func (b *boot) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest) (node etcdNode, fresh bool, err error) {
+func (b *boot) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest) (node etcd.Node, fresh bool, err error) {
 	if node := b.etcdNode(); node != nil {
 		return node, false, nil
 	}
@@ -140,14 +141,14 @@ func (b *boot) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest
 // one too.
 func (b *boot) foundEtcd(bootstrap *machine.BootstrapRequest) error {
 	var (
-		node etcdNode
+		node etcd.Node
 		err  error
 	)
 
 	if bootstrap.GetRecoverEtcd() {
 		node, err = b.recoverEtcd(bootstrap.GetRecoverSkipHashCheck())
 	} else {
-		node, err = b.sim.backends.etcd.create(b.etcdHost())
+		node, err = b.sim.backends.etcd.Create(b.etcdHost())
 	}
 
 	b.sim.update(func() { b.m.disk.etcd = node })
@@ -158,7 +159,7 @@ func (b *boot) foundEtcd(bootstrap *machine.BootstrapRequest) error {
 // joinEtcdInTime is joinEtcd that gives up after a while, as Talos does. The service
 // is Failed then, takes a Bootstrap like one that still waits, and tries to join
 // again only after a reboot.
-func (b *boot) joinEtcdInTime(ctx context.Context) (etcdNode, error) {
+func (b *boot) joinEtcdInTime(ctx context.Context) (etcd.Node, error) {
 	limit := b.m.delays.EtcdGiveUp
 	if limit == 0 {
 		return b.joinEtcd(ctx)
@@ -176,7 +177,7 @@ func (b *boot) joinEtcdInTime(ctx context.Context) (etcdNode, error) {
 }
 
 // joinEtcd waits for another member of the cluster and joins it as a learner.
-func (b *boot) joinEtcd(ctx context.Context) (etcdNode, error) {
+func (b *boot) joinEtcd(ctx context.Context) (etcd.Node, error) {
 	asked := false
 
 	for {
@@ -193,7 +194,7 @@ func (b *boot) joinEtcd(ctx context.Context) (etcdNode, error) {
 			}
 		}
 
-		node, err := b.sim.backends.etcd.join(ctx, b.etcdHost(), via)
+		node, err := b.sim.backends.etcd.Join(ctx, b.etcdHost(), via)
 		if err == nil && b.m.takeCrashOnJoin() {
 			b.m.crash()
 			<-ctx.Done()
@@ -214,16 +215,16 @@ func (b *boot) joinEtcd(ctx context.Context) (etcdNode, error) {
 }
 
 // awaitMember returns a healthy member of another machine of the same cluster.
-func (b *boot) awaitMember(ctx context.Context) (etcdNode, error) {
+func (b *boot) awaitMember(ctx context.Context) (etcd.Node, error) {
 	for {
 		for _, node := range b.otherMembers() {
-			if node.healthy(ctx) == nil {
+			if node.Healthy(ctx) == nil {
 				return node, nil
 			}
 		}
 
 		b.sim.mu.Lock()
-		changed := b.sim.world.next()
+		changed := b.sim.world.Next()
 		b.sim.mu.Unlock()
 
 		timer := time.NewTimer(healthPeriod)
@@ -243,7 +244,7 @@ func (b *boot) awaitMember(ctx context.Context) (etcdNode, error) {
 }
 
 // promoteEtcd turns the machine's learner into a voter once it has caught up.
-func (b *boot) promoteEtcd(ctx context.Context, node etcdNode) {
+func (b *boot) promoteEtcd(ctx context.Context, node etcd.Node) {
 	if timing.Pause(ctx, b.m.delays.EtcdPromote) != nil {
 		return
 	}
@@ -254,7 +255,7 @@ func (b *boot) promoteEtcd(ctx context.Context, node etcdNode) {
 			return
 		}
 
-		if err = node.promote(ctx, via); err == nil || errors.Is(err, errMemberNotFound) {
+		if err = node.Promote(ctx, via); err == nil || errors.Is(err, etcd.ErrMemberNotFound) {
 			b.sim.update(func() {})
 
 			return
@@ -269,7 +270,7 @@ func (b *boot) promoteEtcd(ctx context.Context, node etcdNode) {
 // watchMember keeps the service's health and the EtcdMember resource as up to date as the
 // period of its check lets them be (Talos 1.13, services/etcd.go HealthSettings): whatever
 // happens to etcd, what they say is that old.
-func (b *boot) watchMember(ctx context.Context, node etcdNode) {
+func (b *boot) watchMember(ctx context.Context, node etcd.Node) {
 	defer remove(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID))
 	defer b.setEtcdUp(false)
 
@@ -278,10 +279,10 @@ func (b *boot) watchMember(ctx context.Context, node etcdNode) {
 
 	for {
 		b.sim.mu.Lock()
-		changed := b.sim.world.next()
+		changed := b.sim.world.Next()
 		b.sim.mu.Unlock()
 
-		err := node.healthy(ctx)
+		err := node.Healthy(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -308,13 +309,13 @@ func (b *boot) watchMember(ctx context.Context, node etcdNode) {
 }
 
 // noteHealth writes down what a check of the member's health found.
-func (b *boot) noteHealth(ctx context.Context, node etcdNode, err error) {
+func (b *boot) noteHealth(ctx context.Context, node etcd.Node, err error) {
 	b.services.setHealth("etcd", err)
 
 	if err == nil {
 		b.advertise(ctx, node)
 		modify(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID), func(r *etcdres.Member) {
-			r.TypedSpec().MemberID = memberID(node.id())
+			r.TypedSpec().MemberID = etcd.MemberID(node.ID())
 		})
 	} else {
 		remove(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID))
@@ -325,8 +326,8 @@ func (b *boot) noteHealth(ctx context.Context, node etcdNode, err error) {
 
 // advertise lets the member list follow a changed address; it is tried again with the
 // next look at the member's health.
-func (b *boot) advertise(ctx context.Context, node etcdNode) {
-	if err := node.advertise(ctx); err != nil && ctx.Err() == nil {
+func (b *boot) advertise(ctx context.Context, node etcd.Node) {
+	if err := node.Advertise(ctx); err != nil && ctx.Err() == nil {
 		b.sim.logf("%s: error updating advertised peers: %v", b.m.name, err)
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	etcdpkg "github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 	"path/filepath"
 )
@@ -27,12 +28,12 @@ type Guest struct{ child *process.Child }
 // file of the site's scratch folder. It needs Options.Assets. Stop it before the site is
 // closed.
 func (s *Simulator) StartGuest(name, path string, args ...string) (*Guest, error) {
-	etcd, ok := s.backends.etcd.(*realEtcd)
+	etcd, ok := s.backends.etcd.(*etcdpkg.Real)
 	if !ok {
 		return nil, errors.New("start " + name + ": the site has no real parts")
 	}
 
-	child, err := etcd.nursery.Start(name, path, filepath.Join(etcd.dir, name+".log"), args...)
+	child, err := etcd.Nursery.Start(name, path, filepath.Join(etcd.Dir, name+".log"), args...)
 	if err != nil {
 		return nil, err
 	}

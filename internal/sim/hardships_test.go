@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // memberOf is a machine's own member, and the list as etcd gives it.
@@ -185,7 +186,7 @@ func TestEtcdHealth_isOld(t *testing.T) {
 	m := addMachines(t, simulator, "cp", 1)[0]
 	c.create([]*sim.Machine{m}, nil)
 
-	check(t, m.RaiseEtcdAlarm(t.Context(), sim.EtcdCorrupt))
+	check(t, m.RaiseEtcdAlarm(t.Context(), etcd.Corrupt))
 
 	time.Sleep(5 * sim.TestDelays().EtcdHealth)
 

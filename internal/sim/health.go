@@ -166,7 +166,7 @@ func (h *healthRun) etcdConsistent(ctx context.Context) error {
 		return err
 	}
 
-	members, err := node.members(ctx)
+	members, err := node.Members(ctx)
 	if err != nil {
 		return err
 	}

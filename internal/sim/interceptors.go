@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	faultpkg "github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -179,7 +180,7 @@ func describe(req any) string {
 
 		return ""
 	case *machine.EtcdRemoveMemberByIDRequest:
-		return memberID(r.GetMemberId())
+		return etcd.MemberID(r.GetMemberId())
 	case *machine.UpgradeRequest:
 		return r.GetImage()
 	default:

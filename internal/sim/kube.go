@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"k8s.io/client-go/rest"
 )
 
@@ -46,14 +47,14 @@ const endpointPort = 6443
 
 // backends are the implementations a site uses for etcd and Kubernetes.
 type backends struct {
-	etcd etcdBackend
+	etcd etcd.Backend
 	kube func(ctx context.Context, b *boot, group any) (kubeBackend, error)
 	end  func() error
 }
 
 func newBackends(s *Simulator) (backends, error) {
 	if s.opts.Assets == "" {
-		return backends{etcd: &modelEtcd{world: s.world}, kube: newStandIn, end: func() error { return nil }}, nil
+		return backends{etcd: &etcd.Model{World: s.world}, kube: newStandIn, end: func() error { return nil }}, nil
 	}
 
 	parts, err := findAssets(s, s.opts.Assets)
@@ -84,7 +85,7 @@ func (s *Simulator) closeBackends() error {
 		c.kubeMu.Unlock()
 	}
 
-	return errors.Join(append(errs, s.backends.etcd.close(), s.backends.end())...)
+	return errors.Join(append(errs, s.backends.etcd.Close(), s.backends.end())...)
 }
 
 // kubeOf returns the Kubernetes API of an etcd cluster, starting it if need be.
@@ -117,7 +118,7 @@ func (c *cluster) reap() {
 	c.sim.mu.Lock()
 	for _, m := range c.sim.machines {
 		if m.disk.etcd != nil {
-			groups[m.disk.etcd.group()] = true
+			groups[m.disk.etcd.Group()] = true
 		}
 	}
 	c.sim.mu.Unlock()

@@ -217,7 +217,7 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 		return errors.New("no etcd member")
 	}
 
-	k, err := b.joined().kubeOf(ctx, b, node.group())
+	k, err := b.joined().kubeOf(ctx, b, node.Group())
 	if err != nil {
 		return err
 	}

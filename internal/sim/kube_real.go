@@ -14,9 +14,11 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
-	processpkg "github.com/talosop/terraform-provider-talosop/internal/sim/process"
 	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	etcdpkg "github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	processpkg "github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
 // realKube runs real kube-apiservers on the etcd of a cluster: one process for each minor
@@ -43,7 +45,7 @@ type realKube struct {
 
 // newRealKube implements backends.kube with real kube-apiservers.
 func (p *realParts) newRealKube(ctx context.Context, b *boot, group any) (kubeBackend, error) {
-	g, ok := group.(*realGroup)
+	g, ok := group.(*etcdpkg.RealGroup)
 	if !ok {
 		return nil, fmt.Errorf("kube-apiserver on %T", group)
 	}
@@ -64,31 +66,11 @@ func (p *realParts) newRealKube(ctx context.Context, b *boot, group any) (kubeBa
 		return nil, fmt.Errorf("listen for kube-apiserver's etcd: %w", err)
 	}
 
-	k.etcd = processpkg.Forward(l, g.dial)
+	k.etcd = processpkg.Forward(l, g.Dial)
 	k.args = k.commonArgs(b)
 	k.ctx, k.cancel = context.WithCancel(p.sim.ctx)
 
 	return k, nil
-}
-
-// dial connects to a member of the cluster that answers linearizable reads.
-func (g *realGroup) dial() (net.Conn, error) {
-	g.mu.Lock()
-	members := slices.Clone(g.members)
-	g.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(context.Background(), processpkg.DialTimeout)
-	defer cancel()
-
-	for _, m := range members {
-		if m.healthy(ctx) == nil {
-			host, _ := m.at()
-
-			return (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort(host, "2379"))
-		}
-	}
-
-	return nil, errNoLeader
 }
 
 // writePKI writes what a kube-apiserver of Talos has, from the configuration.
@@ -125,9 +107,9 @@ func (k *realKube) writePKI(b *boot) error {
 		processpkg.WriteFile(k.dir, "aggregator-ca.crt", cluster.AggregatorCA().Crt),
 		processpkg.WriteFile(k.dir, "etcd-ca.crt", etcdPair.Crt),
 		processpkg.WriteFile(k.dir, "service-account.key", cluster.ServiceAccount().Key),
-		writePair(k.dir, "front-proxy", aggregator, certs.Leaf{CommonName: "front-proxy-client", Usage: clients}),
-		writePair(k.dir, "etcd-client", etcd, certs.Leaf{CommonName: "kube-apiserver", Usage: clients}),
-		writePair(k.dir, "admin", ca, certs.Leaf{CommonName: "talossim", Organization: []string{"system:masters"}, Usage: clients}),
+		certs.WritePair(k.dir, "front-proxy", aggregator, certs.Leaf{CommonName: "front-proxy-client", Usage: clients}),
+		certs.WritePair(k.dir, "etcd-client", etcd, certs.Leaf{CommonName: "kube-apiserver", Usage: clients}),
+		certs.WritePair(k.dir, "admin", ca, certs.Leaf{CommonName: "talossim", Organization: []string{"system:masters"}, Usage: clients}),
 		k.writeServing(),
 	)
 	if err != nil {
@@ -164,7 +146,7 @@ func (k *realKube) name(b *boot) {
 }
 
 func (k *realKube) writeServing() error {
-	return writePair(k.dir, "apiserver", k.ca, certs.Leaf{
+	return certs.WritePair(k.dir, "apiserver", k.ca, certs.Leaf{
 		CommonName: "kube-apiserver", Organization: []string{"kube-master"}, Ips: k.ips, DNS: k.dns,
 		Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,13 +54,13 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 		s.clients.AppendCertsFromPEM(accepted.Crt)
 	}
 
-	if c, ok := group.(*modelCluster); ok {
-		s.store = c.store
+	if c, ok := group.(*etcd.ModelCluster); ok {
+		s.store = c.Store
 		s.healthy = func() bool {
 			b.sim.mu.Lock()
 			defer b.sim.mu.Unlock()
 
-			return c.leader != nil
+			return c.Leader != nil
 		}
 	}
 

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"k8s.io/client-go/rest"
 )
 
@@ -76,7 +77,7 @@ func (s *standInServer) also(l net.Listener) func() {
 // ready implements apiServer.
 func (s *standInServer) ready(context.Context) error {
 	if !s.healthy() {
-		return errTimedOut
+		return etcd.ErrTimedOut
 	}
 
 	return nil
@@ -118,7 +119,7 @@ func (s *standInServer) serveObjects(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.serveDiscovery(w, r):
 	case !s.healthy():
-		writeStatus(w, http.StatusInternalServerError, "InternalError", errTimedOut.Error())
+		writeStatus(w, http.StatusInternalServerError, "InternalError", etcd.ErrTimedOut.Error())
 	default:
 		s.serveResource(w, r)
 	}

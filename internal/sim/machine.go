@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // Stage is a machine's stage as its MachineStatus resource shows it.
@@ -73,7 +74,7 @@ type disk struct {
 	// nodeID is the node identity on STATE.
 	nodeID string
 	// etcd is /var/lib/etcd on EPHEMERAL, nil when it is empty.
-	etcd etcdNode
+	etcd etcd.Node
 	// snapshot is where the content of /var/lib/etcd.snapshot is, on EPHEMERAL too; empty
 	// when there is none.
 	snapshot string
@@ -151,7 +152,7 @@ func (m *Machine) Address() netip.Addr { return *m.addr.Load() }
 func (m *Machine) advertised() netip.Addr { return m.sim.advertised(m.Address()) }
 
 func (s *Simulator) advertised(addr netip.Addr) netip.Addr {
-	if announced, ok := s.standIns.of(addr); ok {
+	if announced, ok := s.standIns.Of(addr); ok {
 		return announced
 	}
 

@@ -99,7 +99,7 @@ func (m *Machine) Wipe() {
 	m.sim.mu.Unlock()
 
 	if node != nil {
-		node.wipe()
+		node.Wipe()
 	}
 
 	m.sim.removeFile(snapshot)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -222,7 +223,7 @@ func (b *boot) wipe(r *sequenceRun, req *machine.ResetRequest, labels []string) 
 // as not installed; without the boot loader it never boots again.
 func (m *Machine) wipePartitions(labels []string, whole bool) {
 	var (
-		node     etcdNode
+		node     etcd.Node
 		snapshot string
 	)
 
@@ -247,7 +248,7 @@ func (m *Machine) wipePartitions(labels []string, whole bool) {
 	})
 
 	if node != nil {
-		node.wipe()
+		node.Wipe()
 	}
 
 	m.sim.removeFile(snapshot)

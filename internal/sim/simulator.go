@@ -9,8 +9,10 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/uuid"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 )
 
 // Simulator is one site of machines. All methods may be called from any goroutine.
@@ -20,7 +22,7 @@ type Simulator struct {
 	cancel     context.CancelFunc
 	work       sync.WaitGroup
 	addrs      *addressBlock
-	standIns   standIns
+	standIns   etcd.StandIns
 	calls      *fault.Log
 	faults     fault.Table
 	registries *registries
@@ -30,7 +32,7 @@ type Simulator struct {
 
 	// mu guards the model: machines, clusters, and what they know of each other.
 	mu       sync.Locker // world's
-	world    *world
+	world    *world.World
 	machines []*Machine
 	clusters map[string]*cluster
 	closed   bool
@@ -61,7 +63,7 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		addrs:      addrs,
 		catalog:    catalog,
 		registries: newRegistries(),
-		world:      newWorld(opts.Log),
+		world:      world.NewWorld(opts.Log),
 		clusters:   map[string]*cluster{},
 		kernel:     uuid.NewString(),
 		endpoints: endpoints{
@@ -70,7 +72,7 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		calls: fault.NewLog(opts.OnCall, opts.Observe),
 	}
 	s.mu = s.world
-	s.standIns.take = func() (netip.Addr, error) { return addrs.take(netip.Addr{}) }
+	s.standIns.Take = func() (netip.Addr, error) { return addrs.take(netip.Addr{}) }
 	s.ctx, s.cancel = context.WithCancel(ctx)
 
 	if s.backends, err = newBackends(s); err != nil {
@@ -205,16 +207,16 @@ func (s *Simulator) Reserve() (netip.Addr, error) { return s.addrs.take(netip.Ad
 func (s *Simulator) Network() netip.Prefix { return s.addrs.prefix }
 
 // logf reports what machines do.
-func (s *Simulator) logf(format string, args ...any) { s.world.logf(format, args...) }
+func (s *Simulator) logf(format string, args ...any) { s.world.Logf(format, args...) }
 
 // notify wakes everything that waits for a change of the model. mu must be held.
-func (s *Simulator) notify() { s.world.notify() }
+func (s *Simulator) notify() { s.world.Notify() }
 
 // await returns nil as soon as cond holds. cond runs with mu held and is asked again
 // after every change of the model.
 func (s *Simulator) await(ctx context.Context, cond func() bool) error {
-	return s.world.await(ctx, cond)
+	return s.world.Await(ctx, cond)
 }
 
 // update changes the model under the lock and wakes everything that waits for it.
-func (s *Simulator) update(change func()) { s.world.update(change) }
+func (s *Simulator) update(change func()) { s.world.Update(change) }

@@ -110,7 +110,7 @@ func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListS
 	case root == constants.EtcdDataPath && prepared != "":
 		entries = append(entries, directory("member"))
 	case root == raftSnapshotPath && node != nil:
-		files, err := node.raftSnapshots()
+		files, err := node.RaftSnapshots()
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // talosctl runs Talos's own client in a folder of the test.
@@ -287,7 +288,7 @@ func TestTalosctlLooksAfterEtcd(t *testing.T) {
 	cluster, cps := upgradeSite(t, 3, sim.Options{})
 	ctl.config = cluster.talosconfig(ctl.dir)
 
-	check(t, cps[2].RaiseEtcdAlarm(t.Context(), sim.EtcdNoSpace))
+	check(t, cps[2].RaiseEtcdAlarm(t.Context(), etcd.NoSpace))
 
 	for _, list := range []string{"list", "disarm"} {
 		if out := ctl.run(at(cps[0], "etcd", "alarm", list)...); !strings.Contains(out, "NOSPACE") {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -151,15 +152,15 @@ func (b *boot) checkEtcdForUpgrade(ctx context.Context) error {
 	}
 
 	// The lock is a key with a lease, which an etcd without space refuses to grant.
-	if alarms, err := via.alarms(ctx); err == nil {
+	if alarms, err := via.Alarms(ctx); err == nil {
 		for _, alarm := range alarms {
-			if alarm.GetAlarm() == EtcdNoSpace {
-				return fmt.Errorf("failed to acquire upgrade mutex: error establishing etcd concurrency session: %w", errNoSpace)
+			if alarm.GetAlarm() == etcd.NoSpace {
+				return fmt.Errorf("failed to acquire upgrade mutex: error establishing etcd concurrency session: %w", etcd.ErrNoSpace)
 			}
 		}
 	}
 
-	lock := b.joined().upgradeLock(via.group())
+	lock := b.joined().upgradeLock(via.Group())
 	if !lock.TryLock() {
 		return errors.New("failed to acquire upgrade mutex: error trying to lock etcd upgrade mutex: mutex: Locked by another session")
 	}
@@ -173,8 +174,8 @@ func (b *boot) checkEtcdForUpgrade(ctx context.Context) error {
 	return nil
 }
 
-func (b *boot) validateEtcdForUpgrade(ctx context.Context, via etcdNode) error {
-	members, err := via.members(ctx)
+func (b *boot) validateEtcdForUpgrade(ctx context.Context, via etcd.Node) error {
+	members, err := via.Members(ctx)
 	if err != nil {
 		return err
 	}
@@ -183,9 +184,9 @@ func (b *boot) validateEtcdForUpgrade(ctx context.Context, via etcdNode) error {
 		return fmt.Errorf("etcd member count(%d) is insufficient to maintain quorum if upgrade commences", len(members))
 	}
 
-	running := map[uint64]etcdNode{}
+	running := map[uint64]etcd.Node{}
 	for _, node := range b.clusterMembers() {
-		running[node.id()] = node
+		running[node.ID()] = node
 	}
 
 	for _, member := range members {
@@ -193,9 +194,9 @@ func (b *boot) validateEtcdForUpgrade(ctx context.Context, via etcdNode) error {
 			return fmt.Errorf("etcd member %016x is not started, all members must be running to perform an upgrade", member.GetId())
 		}
 
-		err := errTimedOut
+		err := etcd.ErrTimedOut
 		if node := running[member.GetId()]; node != nil {
-			err = node.healthy(ctx)
+			err = node.Healthy(ctx)
 		}
 
 		if err != nil {

@@ -1,4 +1,4 @@
-package sim
+package etcd
 
 import (
 	"context"
@@ -7,22 +7,22 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 )
 
-// EtcdAlarm is a kind of alarm that an etcd member raises.
-type EtcdAlarm = machine.EtcdMemberAlarm_AlarmType
+// Alarm is a kind of alarm that an etcd member raises.
+type Alarm = machine.EtcdMemberAlarm_AlarmType
 
 // The alarms of etcd. With EtcdNoSpace the whole cluster refuses writes, with
 // EtcdCorrupt reads as well, until the alarm is disarmed.
 const (
-	EtcdNoSpace = machine.EtcdMemberAlarm_NOSPACE
-	EtcdCorrupt = machine.EtcdMemberAlarm_CORRUPT
+	NoSpace = machine.EtcdMemberAlarm_NOSPACE
+	Corrupt = machine.EtcdMemberAlarm_CORRUPT
 )
 
 // alarmed says whether any member raised the alarm; the world is locked.
-func (c *modelCluster) alarmed(kind EtcdAlarm) bool {
+func (c *ModelCluster) alarmed(kind Alarm) bool {
 	return slices.ContainsFunc(c.alarms, func(a *machine.EtcdMemberAlarm) bool { return a.GetAlarm() == kind })
 }
 
-func (m *modelMember) alarms(context.Context) ([]*machine.EtcdMemberAlarm, error) {
+func (m *modelMember) Alarms(context.Context) ([]*machine.EtcdMemberAlarm, error) {
 	m.world.Lock()
 	defer m.world.Unlock()
 
@@ -33,7 +33,7 @@ func (m *modelMember) alarms(context.Context) ([]*machine.EtcdMemberAlarm, error
 	return slices.Clone(m.c.alarms), nil
 }
 
-func (m *modelMember) disarm(context.Context) ([]*machine.EtcdMemberAlarm, error) {
+func (m *modelMember) Disarm(context.Context) ([]*machine.EtcdMemberAlarm, error) {
 	m.world.Lock()
 	defer m.world.Unlock()
 
@@ -43,12 +43,12 @@ func (m *modelMember) disarm(context.Context) ([]*machine.EtcdMemberAlarm, error
 
 	ended := m.c.alarms
 	m.c.alarms = nil
-	m.world.notify()
+	m.world.Notify()
 
 	return ended, nil
 }
 
-func (m *modelMember) raise(_ context.Context, kind EtcdAlarm) error {
+func (m *modelMember) Raise(_ context.Context, kind Alarm) error {
 	m.world.Lock()
 	defer m.world.Unlock()
 
@@ -61,17 +61,17 @@ func (m *modelMember) raise(_ context.Context, kind EtcdAlarm) error {
 		m.c.alarms = append(m.c.alarms, raised)
 	}
 
-	m.world.notify()
+	m.world.Notify()
 
 	return nil
 }
 
-func (m *modelMember) defragment(context.Context) error {
+func (m *modelMember) Defragment(context.Context) error {
 	m.world.Lock()
 	defer m.world.Unlock()
 
 	if !m.running {
-		return etcdRefused(m.host)
+		return Refused(m.host)
 	}
 
 	m.compact = true

@@ -1,7 +1,7 @@
-package sim
+package etcd
 
 // voters counts voting members and those of them that run.
-func (c *modelCluster) voters() (all, running int) {
+func (c *ModelCluster) voters() (all, running int) {
 	for _, m := range c.members {
 		if m.learner {
 			continue
@@ -18,18 +18,18 @@ func (c *modelCluster) voters() (all, running int) {
 }
 
 // elect keeps the leader while it can lead, and finds another one when there is quorum.
-func (c *modelCluster) elect() {
-	if c.leader != nil && c.leads(c.leader) {
+func (c *ModelCluster) elect() {
+	if c.Leader != nil && c.leads(c.Leader) {
 		return
 	}
 
-	c.leader = nil
+	c.Leader = nil
 
 	// Whoever the others know how to reach has the most of them behind it.
 	for _, findable := range []bool{true, false} {
 		for _, m := range c.members {
 			if m.findable() == findable && c.leads(m) {
-				c.leader = m
+				c.Leader = m
 				c.term++
 
 				return
@@ -39,7 +39,7 @@ func (c *modelCluster) elect() {
 }
 
 // leads says whether enough voters run and are in touch with a member.
-func (c *modelCluster) leads(leader *modelMember) bool {
+func (c *ModelCluster) leads(leader *modelMember) bool {
 	if !leader.running || leader.learner || !c.has(leader) {
 		return false
 	}
@@ -65,7 +65,7 @@ func (m *modelMember) reaches(other *modelMember) bool {
 	return m == other || m.findable() || other.findable()
 }
 
-func (c *modelCluster) has(member *modelMember) bool {
+func (c *ModelCluster) has(member *modelMember) bool {
 	for _, m := range c.members {
 		if m == member {
 			return true
@@ -75,7 +75,7 @@ func (c *modelCluster) has(member *modelMember) bool {
 	return false
 }
 
-func (c *modelCluster) drop(member *modelMember) {
+func (c *ModelCluster) drop(member *modelMember) {
 	for i, m := range c.members {
 		if m == member {
 			c.members = append(c.members[:i:i], c.members[i+1:]...)
@@ -90,7 +90,7 @@ func (c *modelCluster) drop(member *modelMember) {
 
 // removable is etcd's strict reconfiguration check: enough started voters must remain,
 // and a member that is up may go only if the others keep quorum.
-func (c *modelCluster) removable(member *modelMember) error {
+func (c *ModelCluster) removable(member *modelMember) error {
 	if member.learner {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (c *modelCluster) removable(member *modelMember) error {
 	}
 
 	if all, running := c.voters(); running-1 < 1+(all-1)/2 {
-		return errUnhealthy
+		return ErrUnhealthy
 	}
 
 	return nil

@@ -1,4 +1,4 @@
-package sim
+package etcd
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
-// restore runs etcd's own etcdutl, whose package Talos uses, with what Talos gives it: the
+// Restore runs etcd's own etcdutl, whose package Talos uses, with what Talos gives it: the
 // cluster's token is empty then, so a restored member's id is not the one it had before.
-func (e *realEtcd) restore(ctx context.Context, h etcdHost, snapshot string, skipHashCheck bool) (etcdNode, error) {
-	m, err := e.newMember(h, &realGroup{})
+func (e *Real) Restore(ctx context.Context, h Host, snapshot string, skipHashCheck bool) (Node, error) {
+	m, err := e.newMember(h, &RealGroup{})
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (e *realEtcd) restore(ctx context.Context, h etcdHost, snapshot string, ski
 	m.initial, m.state = m.name+"="+m.peerURL(), "new"
 
 	if err := e.etcdutl(ctx, snapshot, "snapshot", "status", snapshot); err != nil {
-		m.wipe()
+		m.Wipe()
 
 		return nil, fmt.Errorf("error verifying snapshot: %w", err)
 	}
@@ -44,7 +44,7 @@ func (e *realEtcd) restore(ctx context.Context, h etcdHost, snapshot string, ski
 		err = fmt.Errorf("error recovering from the snapshot: %w", err)
 
 		if left, listErr := os.ReadDir(m.dataDir()); listErr != nil || len(left) == 0 {
-			m.wipe()
+			m.Wipe()
 
 			return nil, err
 		}
@@ -59,8 +59,8 @@ func (m *realMember) dataDir() string { return filepath.Join(m.dir, "data") }
 
 // etcdutl runs etcd's tool for files. What it says of an error is returned as Talos would
 // say it, with the machine's own name of the snapshot.
-func (e *realEtcd) etcdutl(ctx context.Context, snapshot string, args ...string) error {
-	path, err := process.FindProgram(e.folder, "etcdutl")
+func (e *Real) etcdutl(ctx context.Context, snapshot string, args ...string) error {
+	path, err := process.FindProgram(e.Folder, "etcdutl")
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (e *realEtcd) etcdutl(ctx context.Context, snapshot string, args ...string)
 	return errors.New(strings.ReplaceAll(strings.TrimSpace(reason), snapshot, constants.EtcdRecoverySnapshotPath))
 }
 
-func (m *realMember) raftSnapshots() (map[string]time.Time, error) {
+func (m *realMember) RaftSnapshots() (map[string]time.Time, error) {
 	entries, err := os.ReadDir(filepath.Join(m.dataDir(), "member", "snap"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

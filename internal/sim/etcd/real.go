@@ -1,4 +1,4 @@
-package sim
+package etcd
 
 import (
 	"context"
@@ -16,34 +16,37 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
+	processpkg "github.com/talosop/terraform-provider-talosop/internal/sim/process"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 )
 
-// realEtcd runs an etcd process per control-plane machine on the machine's own
+// Real runs an etcd process per control-plane machine on the machine's own
 // address, ports 2379 and 2380, with certificates of the configuration's etcd CA.
-type realEtcd struct {
-	world   *world
-	program string // etcd
-	folder  string // of etcd's other programs
-	dir     string // for data
-	nursery *process.Nursery
-	peers   *standIns
+type Real struct {
+	World   *world.World
+	Program string // etcd
+	Folder  string // of etcd's other programs
+	Dir     string // for data
+	Nursery *process.Nursery
+	Peers   *StandIns
 
 	mu      sync.Mutex
 	members []*realMember
 }
 
-// realGroup is the identity of one real etcd cluster.
-type realGroup struct {
+// RealGroup is the identity of one real etcd cluster.
+type RealGroup struct {
 	mu      sync.Mutex
 	members []*realMember
 }
 
 // realMember is one data directory, and its process while it runs.
 type realMember struct {
-	backend *realEtcd
-	cluster *realGroup
+	backend *Real
+	cluster *RealGroup
 	name    string
 	dir     string
 	initial string // --initial-cluster
@@ -51,24 +54,24 @@ type realMember struct {
 
 	mu       sync.Mutex
 	host     string
-	peer     netip.Addr  // where the others find it
-	client   *etcdClient // of host
-	listed   string      // the peer URL that the cluster lists, once it is known
+	peer     netip.Addr // where the others find it
+	client   *client    // of host
+	listed   string     // the peer URL that the cluster lists, once it is known
 	memberID uint64
 	proc     *process.Child
 }
 
-func (e *realEtcd) newMember(h etcdHost, g *realGroup) (*realMember, error) {
+func (e *Real) newMember(h Host, g *RealGroup) (*realMember, error) {
 	m := &realMember{
-		backend: e, cluster: g, name: h.hostname,
-		dir: filepath.Join(e.dir, h.machine+"-etcd-"+uuid.NewString()[:8]),
+		backend: e, cluster: g, name: h.Hostname,
+		dir: filepath.Join(e.Dir, h.Machine+"-etcd-"+uuid.NewString()[:8]),
 	}
 
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make etcd folder: %w", err)
 	}
 
-	if err := m.move(h); err != nil {
+	if err := m.Move(h); err != nil {
 		return nil, err
 	}
 
@@ -83,11 +86,11 @@ func (e *realEtcd) newMember(h etcdHost, g *realGroup) (*realMember, error) {
 	return m, nil
 }
 
-// move issues certificates for the machine's address when it is another one than before.
-func (m *realMember) move(h etcdHost) error {
-	host := h.address.String()
+// Move issues certificates for the machine's address when it is another one than before.
+func (m *realMember) Move(h Host) error {
+	host := h.Address.String()
 
-	peer, err := m.backend.peers.standIn(h)
+	peer, err := m.backend.Peers.standIn(h)
 	if err != nil {
 		return err
 	}
@@ -99,29 +102,29 @@ func (m *realMember) move(h etcdHost) error {
 		return nil
 	}
 
-	ca, err := certs.LoadAuthority(h.ca)
+	ca, err := certs.LoadAuthority(h.CA)
 	if err != nil {
 		return err
 	}
 
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	server := certs.Leaf{
-		CommonName: m.name, Ips: []net.IP{h.address.AsSlice(), peer.AsSlice(), net.IPv4(127, 0, 0, 1)},
+		CommonName: m.name, Ips: []net.IP{h.Address.AsSlice(), peer.AsSlice(), net.IPv4(127, 0, 0, 1)},
 		DNS: []string{"localhost", m.name}, Usage: both,
 	}
 
 	// etcd's JSON gateway is a client of its own server, hence both usages.
 	err = errors.Join(
-		process.WriteFile(m.dir, "ca.crt", h.ca.Crt),
-		writePair(m.dir, "server", ca, server),
-		writePair(m.dir, "peer", ca, server),
-		writePair(m.dir, "admin", ca, certs.Leaf{CommonName: "talos", Usage: both[1:]}),
+		process.WriteFile(m.dir, "ca.crt", h.CA.Crt),
+		certs.WritePair(m.dir, "server", ca, server),
+		certs.WritePair(m.dir, "peer", ca, server),
+		certs.WritePair(m.dir, "admin", ca, certs.Leaf{CommonName: "talos", Usage: both[1:]}),
 	)
 	if err != nil {
 		return err
 	}
 
-	client, err := newEtcdClient(m.dir, host)
+	client, err := newClient(m.dir, host)
 	if err != nil {
 		return err
 	}
@@ -136,21 +139,21 @@ func (m *realMember) move(h etcdHost) error {
 }
 
 // at is the member's address and a client of it.
-func (m *realMember) at() (string, *etcdClient) {
+func (m *realMember) at() (string, *client) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
 	return m.host, m.client
 }
 
-func (m *realMember) api() *etcdClient {
+func (m *realMember) api() *client {
 	_, client := m.at()
 
 	return client
 }
 
-// advertise updates the member list when it shows another peer URL.
-func (m *realMember) advertise(ctx context.Context) error {
+// Advertise updates the member list when it shows another peer URL.
+func (m *realMember) Advertise(ctx context.Context) error {
 	url := m.peerURL()
 
 	m.mu.Lock()
@@ -161,17 +164,17 @@ func (m *realMember) advertise(ctx context.Context) error {
 		return nil
 	}
 
-	members, err := m.members(ctx)
+	members, err := m.Members(ctx)
 	if err != nil {
 		return err
 	}
 
 	for _, member := range members {
-		if member.GetId() != m.id() || slices.Equal(member.GetPeerUrls(), []string{url}) {
+		if member.GetId() != m.ID() || slices.Equal(member.GetPeerUrls(), []string{url}) {
 			continue
 		}
 
-		if err := m.api().updatePeer(ctx, m.id(), url); err != nil {
+		if err := m.api().updatePeer(ctx, m.ID(), url); err != nil {
 			return err
 		}
 	}
@@ -183,8 +186,8 @@ func (m *realMember) advertise(ctx context.Context) error {
 	return nil
 }
 
-func (e *realEtcd) create(h etcdHost) (etcdNode, error) {
-	m, err := e.newMember(h, &realGroup{})
+func (e *Real) Create(h Host) (Node, error) {
+	m, err := e.newMember(h, &RealGroup{})
 	if err != nil {
 		return nil, err
 	}
@@ -194,27 +197,27 @@ func (e *realEtcd) create(h etcdHost) (etcdNode, error) {
 	return m, nil
 }
 
-func (e *realEtcd) join(ctx context.Context, h etcdHost, via etcdNode) (etcdNode, error) {
+func (e *Real) Join(ctx context.Context, h Host, via Node) (Node, error) {
 	other, ok := via.(*realMember)
 	if !ok {
 		return nil, fmt.Errorf("join etcd through %T", via)
 	}
 
-	existing, err := other.members(ctx)
+	existing, err := other.Members(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	at, err := e.peers.standIn(h)
+	at, err := e.Peers.standIn(h)
 	if err != nil {
 		return nil, err
 	}
 
-	name, peer := h.hostname, "https://"+at.String()+":2380"
+	name, peer := h.Hostname, "https://"+at.String()+":2380"
 
 	for _, member := range existing {
 		if member.GetHostname() == name {
-			if err := other.remove(ctx, member.GetId()); err != nil {
+			if err := other.Remove(ctx, member.GetId()); err != nil {
 				return nil, err
 			}
 		}
@@ -225,7 +228,7 @@ func (e *realEtcd) join(ctx context.Context, h etcdHost, via etcdNode) (etcdNode
 		return nil, err
 	}
 
-	all, err := other.members(ctx)
+	all, err := other.Members(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +258,7 @@ func (e *realEtcd) join(ctx context.Context, h etcdHost, via etcdNode) (etcdNode
 	return m, nil
 }
 
-func (e *realEtcd) close() error {
+func (e *Real) Close() error {
 	e.mu.Lock()
 	members := slices.Clone(e.members)
 	e.mu.Unlock()
@@ -264,7 +267,7 @@ func (e *realEtcd) close() error {
 
 	for _, m := range members {
 		stopping.Go(func() {
-			m.halt()
+			m.Halt()
 			m.api().close()
 		})
 	}
@@ -281,12 +284,12 @@ func (m *realMember) peerURL() string {
 	return "https://" + m.peer.String() + ":2380"
 }
 
-func (m *realMember) run(ctx context.Context) error {
+func (m *realMember) Run(ctx context.Context) error {
 	file := func(name string) string { return filepath.Join(m.dir, name) }
 	host, _ := m.at()
 	clientURL := "https://" + host + ":2379"
 
-	proc, err := m.backend.nursery.Start("etcd of "+m.name, m.backend.program, file("etcd.log"),
+	proc, err := m.backend.Nursery.Start("etcd of "+m.name, m.backend.Program, file("etcd.log"),
 		"--name="+m.name, "--data-dir="+file("data"),
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL,
 		"--listen-peer-urls="+m.peerURL(), "--initial-advertise-peer-urls="+m.peerURL(),
@@ -306,7 +309,7 @@ func (m *realMember) run(ctx context.Context) error {
 	m.mu.Unlock()
 
 	err = proc.AwaitServing(ctx, func(ctx context.Context) error {
-		st, err := m.status(ctx)
+		st, err := m.Status(ctx)
 		if err == nil {
 			m.mu.Lock()
 			m.memberID = st.GetMemberId()
@@ -316,13 +319,13 @@ func (m *realMember) run(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		m.halt()
+		m.Halt()
 	}
 
 	return err
 }
 
-func (m *realMember) halt() {
+func (m *realMember) Halt() {
 	m.mu.Lock()
 	proc := m.proc
 	m.proc = nil
@@ -334,19 +337,19 @@ func (m *realMember) halt() {
 	}
 }
 
-func (m *realMember) wipe() {
-	m.halt()
+func (m *realMember) Wipe() {
+	m.Halt()
 
 	m.cluster.mu.Lock()
 	m.cluster.members = slices.DeleteFunc(m.cluster.members, func(other *realMember) bool { return other == m })
 	m.cluster.mu.Unlock()
 
 	if err := os.RemoveAll(m.dir); err != nil {
-		m.backend.world.logf("remove etcd data of %s: %v", m.name, err)
+		m.backend.World.Logf("remove etcd data of %s: %v", m.name, err)
 	}
 }
 
-func (m *realMember) id() uint64 {
+func (m *realMember) ID() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
@@ -360,39 +363,39 @@ func (m *realMember) running() bool {
 	return m.proc != nil
 }
 
-func (m *realMember) group() any { return m.cluster }
+func (m *realMember) Group() any { return m.cluster }
 
-func (m *realMember) healthy(ctx context.Context) error {
+func (m *realMember) Healthy(ctx context.Context) error {
 	if !m.running() {
 		host, _ := m.at()
 
-		return etcdRefused(host)
+		return Refused(host)
 	}
 
 	return m.api().readKey(ctx)
 }
 
-func (m *realMember) members(ctx context.Context) ([]*machine.EtcdMember, error) {
+func (m *realMember) Members(ctx context.Context) ([]*machine.EtcdMember, error) {
 	return m.api().members(ctx)
 }
 
-func (m *realMember) status(ctx context.Context) (*machine.EtcdMemberStatus, error) {
+func (m *realMember) Status(ctx context.Context) (*machine.EtcdMemberStatus, error) {
 	return m.api().status(ctx)
 }
 
-func (m *realMember) remove(ctx context.Context, id uint64) error { return m.api().remove(ctx, id) }
+func (m *realMember) Remove(ctx context.Context, id uint64) error { return m.api().remove(ctx, id) }
 
-func (m *realMember) promote(ctx context.Context, via etcdNode) error {
+func (m *realMember) Promote(ctx context.Context, via Node) error {
 	other, ok := via.(*realMember)
 	if !ok || other.cluster != m.cluster {
-		return errMemberNotFound
+		return ErrMemberNotFound
 	}
 
-	return other.api().promote(ctx, m.id())
+	return other.api().promote(ctx, m.ID())
 }
 
-func (m *realMember) moveLeader(ctx context.Context) (string, error) {
-	st, err := m.status(ctx)
+func (m *realMember) MoveLeader(ctx context.Context) (string, error) {
+	st, err := m.Status(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -401,7 +404,7 @@ func (m *realMember) moveLeader(ctx context.Context) (string, error) {
 		return "", nil
 	}
 
-	members, err := m.members(ctx)
+	members, err := m.Members(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -415,6 +418,26 @@ func (m *realMember) moveLeader(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-func (m *realMember) snapshot(ctx context.Context, w io.Writer) error {
+func (m *realMember) Snapshot(ctx context.Context, w io.Writer) error {
 	return m.api().snapshot(ctx, w)
+}
+
+// dial connects to a member of the cluster that answers linearizable reads.
+func (g *RealGroup) Dial() (net.Conn, error) {
+	g.mu.Lock()
+	members := slices.Clone(g.members)
+	g.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), processpkg.DialTimeout)
+	defer cancel()
+
+	for _, m := range members {
+		if m.Healthy(ctx) == nil {
+			host, _ := m.at()
+
+			return (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort(host, "2379"))
+		}
+	}
+
+	return nil, errNoLeader
 }

@@ -1,4 +1,4 @@
-package sim
+package etcd
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// restore has the outcomes of etcd's own tool. What it cannot see is damage that keeps the
+// Restore has the outcomes of etcd's own tool. What it cannot see is damage that keeps the
 // database readable where no sum is asked for.
-func (e *modelEtcd) restore(_ context.Context, h etcdHost, snapshot string, skipHashCheck bool) (etcdNode, error) {
+func (e *Model) Restore(_ context.Context, h Host, snapshot string, skipHashCheck bool) (Node, error) {
 	m := e.newMember(h)
 
-	if err := m.c.store.ReadSnapshot(snapshot); err != nil {
+	if err := m.c.Store.ReadSnapshot(snapshot); err != nil {
 		return nil, fmt.Errorf("error verifying snapshot: %w", err)
 	}
 
@@ -26,9 +26,9 @@ func (e *modelEtcd) restore(_ context.Context, h etcdHost, snapshot string, skip
 	return m, nil
 }
 
-// raftSnapshots has the one that a restored etcd begins with: its index is the number of
+// RaftSnapshots has the one that a restored etcd begins with: its index is the number of
 // members, and its term 1 (etcd 3.6, etcdutl, saveWALAndSnap). No other is ever made here.
-func (m *modelMember) raftSnapshots() (map[string]time.Time, error) {
+func (m *modelMember) RaftSnapshots() (map[string]time.Time, error) {
 	if m.restored.IsZero() {
 		return nil, nil
 	}
@@ -37,10 +37,10 @@ func (m *modelMember) raftSnapshots() (map[string]time.Time, error) {
 }
 
 // newMember is the first of a new cluster.
-func (e *modelEtcd) newMember(h etcdHost) *modelMember {
-	c := &modelCluster{store: objects.NewStore()}
-	m := &modelMember{world: e.world, c: c, memberID: rand.Uint64(), name: h.hostname, started: true}
-	m.world.update(func() {
+func (e *Model) newMember(h Host) *modelMember {
+	c := &ModelCluster{Store: objects.NewStore()}
+	m := &modelMember{world: e.World, c: c, memberID: rand.Uint64(), name: h.Hostname, started: true}
+	m.world.Update(func() {
 		m.settle(h)
 		m.peer = m.announced
 	})

@@ -1,4 +1,4 @@
-package sim
+package etcd
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 // maxTxnOps is how many keys etcd takes in one transaction.
 const maxTxnOps = 128
 
-func (m *realMember) put(ctx context.Context, values map[string]string) error {
+func (m *realMember) Put(ctx context.Context, values map[string]string) error {
 	for keys := range slices.Chunk(slices.Sorted(maps.Keys(values)), maxTxnOps) {
 		var ops []any
 		for _, key := range keys {
@@ -24,7 +24,7 @@ func (m *realMember) put(ctx context.Context, values map[string]string) error {
 	return nil
 }
 
-func (m *realMember) keys(ctx context.Context, prefix string) (map[string]string, error) {
+func (m *realMember) Keys(ctx context.Context, prefix string) (map[string]string, error) {
 	var resp struct {
 		KVs []struct {
 			Key   []byte `json:"key"`

@@ -1,4 +1,4 @@
-package sim
+package etcd
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
-func (m *modelMember) put(_ context.Context, values map[string]string) error {
+func (m *modelMember) Put(_ context.Context, values map[string]string) error {
 	store, err := m.serve()
 	if err != nil {
 		return err
@@ -17,7 +17,7 @@ func (m *modelMember) put(_ context.Context, values map[string]string) error {
 	return nil
 }
 
-func (m *modelMember) keys(_ context.Context, prefix string) (map[string]string, error) {
+func (m *modelMember) Keys(_ context.Context, prefix string) (map[string]string, error) {
 	store, err := m.serve()
 	if err != nil {
 		return nil, err
@@ -31,5 +31,5 @@ func (m *modelMember) serve() (*objects.Store, error) {
 	m.world.Lock()
 	defer m.world.Unlock()
 
-	return m.c.store, m.serving()
+	return m.c.Store, m.serving()
 }

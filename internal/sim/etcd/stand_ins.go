@@ -1,14 +1,14 @@
-package sim
+package etcd
 
 import (
 	"net/netip"
 	"sync"
 )
 
-// standIns are addresses of the site at which real members of etcd listen for their peers, in place of what they announce and no process
+// StandIns are addresses of the site at which real members of etcd listen for their peers, in place of what they announce and no process
 // can listen at.
-type standIns struct {
-	take func() (netip.Addr, error) // finds an address that nobody has
+type StandIns struct {
+	Take func() (netip.Addr, error) // finds an address that nobody has
 
 	mu   sync.Mutex
 	to   map[netip.Addr]netip.Addr // what is announced
@@ -16,7 +16,7 @@ type standIns struct {
 }
 
 // of is what a stand-in is announced as.
-func (s *standIns) of(standIn netip.Addr) (announced netip.Addr, ok bool) {
+func (s *StandIns) Of(standIn netip.Addr) (announced netip.Addr, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -26,19 +26,19 @@ func (s *standIns) of(standIn netip.Addr) (announced netip.Addr, ok bool) {
 }
 
 // standIn is where the peers of a machine's real member find it: always the same place for what it announces.
-func (s *standIns) standIn(h etcdHost) (netip.Addr, error) {
-	if h.announced == h.address {
-		return h.announced, nil
+func (s *StandIns) standIn(h Host) (netip.Addr, error) {
+	if h.Announced == h.Address {
+		return h.Announced, nil
 	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if known, ok := s.from[h.announced]; ok {
+	if known, ok := s.from[h.Announced]; ok {
 		return known, nil
 	}
 
-	taken, err := s.take()
+	taken, err := s.Take()
 	if err != nil {
 		return taken, err
 	}
@@ -47,7 +47,7 @@ func (s *standIns) standIn(h etcdHost) (netip.Addr, error) {
 		s.to, s.from = map[netip.Addr]netip.Addr{}, map[netip.Addr]netip.Addr{}
 	}
 
-	s.to[taken], s.from[h.announced] = h.announced, taken
+	s.to[taken], s.from[h.Announced] = h.Announced, taken
 
 	return taken, nil
 }

@@ -1,4 +1,4 @@
-package sim
+package etcd
 
 import (
 	"bytes"
@@ -19,17 +19,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// etcdTimeout bounds a request to a real member.
-const etcdTimeout = 5 * time.Second
+// timeout bounds a request to a real member.
+const timeout = 5 * time.Second
 
-// etcdClient talks to one member through etcd's own JSON gateway (/v3), which spares
+// client talks to one member through etcd's own JSON gateway (/v3), which spares
 // the module etcd's client and all it brings along.
-type etcdClient struct {
+type client struct {
 	host string
 	http *http.Client
 }
 
-func newEtcdClient(dir, host string) (*etcdClient, error) {
+func newClient(dir, host string) (*client, error) {
 	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, "admin.crt"), filepath.Join(dir, "admin.key"))
 	if err != nil {
 		return nil, fmt.Errorf("load etcd client certificate: %w", err)
@@ -43,15 +43,15 @@ func newEtcdClient(dir, host string) (*etcdClient, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
 
-	return &etcdClient{host: host, http: &http.Client{Transport: &http.Transport{
+	return &client{host: host, http: &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}},
 	}}}, nil
 }
 
-func (c *etcdClient) close() { c.http.CloseIdleConnections() }
+func (c *client) close() { c.http.CloseIdleConnections() }
 
 // post sends a request and returns the body of a successful answer.
-func (c *etcdClient) post(ctx context.Context, path string, req any) (io.ReadCloser, error) {
+func (c *client) post(ctx context.Context, path string, req any) (io.ReadCloser, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return nil, fmt.Errorf("encode etcd request: %w", err)
@@ -66,7 +66,7 @@ func (c *etcdClient) post(ctx context.Context, path string, req any) (io.ReadClo
 
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, etcdRefused(c.host)
+		return nil, Refused(c.host)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return nil, status.FromContextError(err).Err()
 	case err != nil:
@@ -85,14 +85,14 @@ func (c *etcdClient) post(ctx context.Context, path string, req any) (io.ReadClo
 		return nil, fmt.Errorf("ask etcd on %s: %s", c.host, resp.Status)
 	}
 
-	return nil, etcdError(failure.Message)
+	return nil, errorOf(failure.Message)
 }
 
-// etcdError finds the error callers compare with.
-func etcdError(message string) error {
+// errorOf finds the error callers compare with.
+func errorOf(message string) error {
 	for _, known := range []error{
-		errMemberNotFound, errUnhealthy, errNotEnough, errTooManyLearners, errNotReady, errNoLeader, errTimedOut, errLearner,
-		errStopped, errNoSpace, errCorrupt, errBadTransferee, errPeerExists,
+		ErrMemberNotFound, ErrUnhealthy, errNotEnough, errTooManyLearners, errNotReady, errNoLeader, ErrTimedOut, errLearner,
+		ErrStopped, ErrNoSpace, errCorrupt, errBadTransferee, errPeerExists,
 	} {
 		if known.Error() == message {
 			return known
@@ -103,8 +103,8 @@ func etcdError(message string) error {
 }
 
 // call is post with a deadline and a decoded answer.
-func (c *etcdClient) call(ctx context.Context, path string, req, resp any) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+func (c *client) call(ctx context.Context, path string, req, resp any) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
 	body, err := c.post(ctx, path, req)
@@ -121,7 +121,7 @@ func (c *etcdClient) call(ctx context.Context, path string, req, resp any) error
 }
 
 // readKey is a linearizable read of a key that need not exist: the health check.
-func (c *etcdClient) readKey(ctx context.Context) error {
+func (c *client) readKey(ctx context.Context) error {
 	return c.call(ctx, "kv/range", map[string]any{"key": []byte("health")}, &struct{}{})
 }
 
@@ -134,7 +134,7 @@ type memberJSON struct {
 	IsLearner  bool     `json:"isLearner"`
 }
 
-func (c *etcdClient) members(ctx context.Context) ([]*machine.EtcdMember, error) {
+func (c *client) members(ctx context.Context) ([]*machine.EtcdMember, error) {
 	var resp struct {
 		Members []memberJSON `json:"members"`
 	}
@@ -153,7 +153,7 @@ func (c *etcdClient) members(ctx context.Context) ([]*machine.EtcdMember, error)
 	return members, nil
 }
 
-func (c *etcdClient) addLearner(ctx context.Context, peerURL string) (uint64, error) {
+func (c *client) addLearner(ctx context.Context, peerURL string) (uint64, error) {
 	var resp struct {
 		Member memberJSON `json:"member"`
 	}
@@ -163,23 +163,23 @@ func (c *etcdClient) addLearner(ctx context.Context, peerURL string) (uint64, er
 	return resp.Member.ID, err
 }
 
-func (c *etcdClient) updatePeer(ctx context.Context, id uint64, peerURL string) error {
+func (c *client) updatePeer(ctx context.Context, id uint64, peerURL string) error {
 	return c.call(ctx, "cluster/member/update", map[string]any{"ID": id, "peerURLs": []string{peerURL}}, &struct{}{})
 }
 
-func (c *etcdClient) remove(ctx context.Context, id uint64) error {
+func (c *client) remove(ctx context.Context, id uint64) error {
 	return c.call(ctx, "cluster/member/remove", map[string]any{"ID": id}, &struct{}{})
 }
 
-func (c *etcdClient) promote(ctx context.Context, id uint64) error {
+func (c *client) promote(ctx context.Context, id uint64) error {
 	return c.call(ctx, "cluster/member/promote", map[string]any{"ID": id}, &struct{}{})
 }
 
-func (c *etcdClient) transferLeadership(ctx context.Context, id uint64) error {
+func (c *client) transferLeadership(ctx context.Context, id uint64) error {
 	return c.call(ctx, "maintenance/transfer-leadership", map[string]any{"targetID": id}, &struct{}{})
 }
 
-func (c *etcdClient) status(ctx context.Context) (*machine.EtcdMemberStatus, error) {
+func (c *client) status(ctx context.Context) (*machine.EtcdMemberStatus, error) {
 	var resp struct {
 		Header struct {
 			MemberID uint64 `json:"member_id,string"`
@@ -208,7 +208,7 @@ func (c *etcdClient) status(ctx context.Context) (*machine.EtcdMemberStatus, err
 }
 
 // alarm lists alarms ("GET"), raises one ("ACTIVATE") or ends one ("DEACTIVATE").
-func (c *etcdClient) alarm(ctx context.Context, action string, alarm *machine.EtcdMemberAlarm) ([]*machine.EtcdMemberAlarm, error) {
+func (c *client) alarm(ctx context.Context, action string, alarm *machine.EtcdMemberAlarm) ([]*machine.EtcdMemberAlarm, error) {
 	var resp struct {
 		Alarms []struct {
 			MemberID uint64 `json:"memberID,string"`
@@ -230,12 +230,12 @@ func (c *etcdClient) alarm(ctx context.Context, action string, alarm *machine.Et
 	return alarms, nil
 }
 
-func (c *etcdClient) defragment(ctx context.Context) error {
+func (c *client) defragment(ctx context.Context) error {
 	return c.call(ctx, "maintenance/defragment", struct{}{}, &struct{}{})
 }
 
-// snapshot copies the member's database with its checksum.
-func (c *etcdClient) snapshot(ctx context.Context, w io.Writer) error {
+// Snapshot copies the member's database with its checksum.
+func (c *client) snapshot(ctx context.Context, w io.Writer) error {
 	body, err := c.post(ctx, "maintenance/snapshot", struct{}{})
 	if err != nil {
 		return err
@@ -262,7 +262,7 @@ func (c *etcdClient) snapshot(ctx context.Context, w io.Writer) error {
 		case err != nil:
 			return fmt.Errorf("read snapshot of etcd on %s: %w", c.host, err)
 		case part.Error != nil:
-			return etcdError(part.Error.Message)
+			return errorOf(part.Error.Message)
 		}
 
 		if _, err := w.Write(part.Result.Blob); err != nil {

@@ -1,4 +1,4 @@
-package sim
+package etcd
 
 import (
 	"cmp"
@@ -12,27 +12,28 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 	"google.golang.org/grpc/status"
 )
 
-// modelEtcd is the etcd stand-in: membership, leadership and quorum. Its keys are the objects
+// Model is the etcd stand-in: membership, leadership and quorum. Its keys are the objects
 // of the Kubernetes stand-in and what tests put.
-type modelEtcd struct{ world *world }
+type Model struct{ World *world.World }
 
-// modelCluster is one etcd cluster. All of it but the content of store is guarded by the world.
-type modelCluster struct {
-	store   *objects.Store
+// ModelCluster is one etcd cluster. All of it but the content of store is guarded by the world.
+type ModelCluster struct {
+	Store   *objects.Store
 	members []*modelMember
-	leader  *modelMember
+	Leader  *modelMember
 	term    uint64
 	index   uint64
 	alarms  []*machine.EtcdMemberAlarm
 }
 
-// modelMember is one member; it implements etcdNode.
+// modelMember is one member; it implements Node.
 type modelMember struct {
-	world     *world
-	c         *modelCluster
+	world     *world.World
+	c         *ModelCluster
 	memberID  uint64
 	name      string
 	host      string // where it is
@@ -46,21 +47,21 @@ type modelMember struct {
 	restored  time.Time
 }
 
-func (e *modelEtcd) create(h etcdHost) (etcdNode, error) {
+func (e *Model) Create(h Host) (Node, error) {
 	return e.newMember(h), nil
 }
 
-// join follows addMember of Talos and the checks of etcd for a learner.
-func (e *modelEtcd) join(_ context.Context, h etcdHost, via etcdNode) (etcdNode, error) {
+// Join follows addMember of Talos and the checks of etcd for a learner.
+func (e *Model) Join(_ context.Context, h Host, via Node) (Node, error) {
 	other, ok := via.(*modelMember)
 	if !ok {
 		return nil, fmt.Errorf("join etcd through %T", via)
 	}
 
-	name := h.hostname
+	name := h.Hostname
 
-	e.world.Lock()
-	defer e.world.Unlock()
+	e.World.Lock()
+	defer e.World.Unlock()
 
 	c := other.c
 
@@ -83,11 +84,11 @@ func (e *modelEtcd) join(_ context.Context, h etcdHost, via etcdNode) (etcdNode,
 		case m.learner:
 			return nil, errTooManyLearners
 		case !m.running:
-			return nil, errUnhealthy
+			return nil, ErrUnhealthy
 		}
 	}
 
-	m := &modelMember{world: e.world, c: c, memberID: rand.Uint64(), name: name, learner: true}
+	m := &modelMember{world: e.World, c: c, memberID: rand.Uint64(), name: name, learner: true}
 	m.settle(h)
 	m.peer = m.announced
 
@@ -97,39 +98,39 @@ func (e *modelEtcd) join(_ context.Context, h etcdHost, via etcdNode) (etcdNode,
 
 	c.members = append(c.members, m)
 	c.index++
-	e.world.notify()
+	e.World.Notify()
 
 	return m, nil
 }
 
-func (e *modelEtcd) close() error { return nil }
+func (e *Model) Close() error { return nil }
 
 // serving says whether the member can be asked; the world is locked.
 func (m *modelMember) serving() error {
 	switch {
 	case !m.running:
-		return etcdRefused(m.host)
+		return Refused(m.host)
 	case m.learner:
 		return errLearner
-	case m.c.leader == nil || !m.reaches(m.c.leader):
+	case m.c.Leader == nil || !m.reaches(m.c.Leader):
 		return errNoLeader
 	default:
 		return nil
 	}
 }
 
-func (m *modelMember) move(h etcdHost) error {
-	m.world.update(func() { m.settle(h) })
+func (m *modelMember) Move(h Host) error {
+	m.world.Update(func() { m.settle(h) })
 
 	return nil
 }
 
 // settle notes where the member's machine is, and what it announces; the world is locked.
-func (m *modelMember) settle(h etcdHost) {
-	m.host, m.announced = h.address.String(), h.announced.String()
+func (m *modelMember) settle(h Host) {
+	m.host, m.announced = h.Address.String(), h.Announced.String()
 }
 
-func (m *modelMember) advertise(context.Context) error {
+func (m *modelMember) Advertise(context.Context) error {
 	m.world.Lock()
 	defer m.world.Unlock()
 
@@ -142,14 +143,14 @@ func (m *modelMember) advertise(context.Context) error {
 		m.peer = m.announced
 		m.c.index++
 		m.c.elect()
-		m.world.notify()
+		m.world.Notify()
 	}
 
 	return nil
 }
 
-func (m *modelMember) run(context.Context) error {
-	m.world.update(func() {
+func (m *modelMember) Run(context.Context) error {
+	m.world.Update(func() {
 		m.running, m.started = m.c.has(m), true
 		m.c.elect()
 	})
@@ -157,25 +158,25 @@ func (m *modelMember) run(context.Context) error {
 	return nil
 }
 
-func (m *modelMember) halt() {
-	m.world.update(func() {
+func (m *modelMember) Halt() {
+	m.world.Update(func() {
 		m.running = false
 		m.c.elect()
 	})
 }
 
-func (m *modelMember) wipe() {
-	m.world.update(func() {
+func (m *modelMember) Wipe() {
+	m.world.Update(func() {
 		m.running, m.destroyed = false, true
 		m.c.elect()
 	})
 }
 
-func (m *modelMember) id() uint64 { return m.memberID }
+func (m *modelMember) ID() uint64 { return m.memberID }
 
-func (m *modelMember) group() any { return m.c }
+func (m *modelMember) Group() any { return m.c }
 
-func (m *modelMember) healthy(context.Context) error {
+func (m *modelMember) Healthy(context.Context) error {
 	m.world.Lock()
 	defer m.world.Unlock()
 
@@ -183,15 +184,15 @@ func (m *modelMember) healthy(context.Context) error {
 
 	switch {
 	case err == errNoLeader: //nolint:errorlint // a read times out instead
-		return errTimedOut
-	case err == nil && m.c.alarmed(EtcdCorrupt):
+		return ErrTimedOut
+	case err == nil && m.c.alarmed(Corrupt):
 		return errCorrupt
 	default:
 		return err
 	}
 }
 
-func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
+func (m *modelMember) Members(context.Context) ([]*machine.EtcdMember, error) {
 	m.world.Lock()
 	defer m.world.Unlock()
 
@@ -216,12 +217,12 @@ func (m *modelMember) members(context.Context) ([]*machine.EtcdMember, error) {
 	return list, nil
 }
 
-func (m *modelMember) status(context.Context) (*machine.EtcdMemberStatus, error) {
+func (m *modelMember) Status(context.Context) (*machine.EtcdMemberStatus, error) {
 	m.world.Lock()
 	defer m.world.Unlock()
 
 	if !m.running {
-		return nil, etcdRefused(m.host)
+		return nil, Refused(m.host)
 	}
 
 	st := &machine.EtcdMemberStatus{
@@ -233,8 +234,8 @@ func (m *modelMember) status(context.Context) (*machine.EtcdMemberStatus, error)
 		st.DbSize = st.DbSizeInUse
 	}
 
-	if m.c.leader != nil {
-		st.Leader = m.c.leader.memberID
+	if m.c.Leader != nil {
+		st.Leader = m.c.Leader.memberID
 	} else {
 		st.Errors = append(st.Errors, errNoLeader.Error())
 	}
@@ -247,7 +248,7 @@ func (m *modelMember) status(context.Context) (*machine.EtcdMemberStatus, error)
 	return st, nil
 }
 
-func (m *modelMember) remove(_ context.Context, id uint64) error {
+func (m *modelMember) Remove(_ context.Context, id uint64) error {
 	m.world.Lock()
 	defer m.world.Unlock()
 
@@ -266,21 +267,21 @@ func (m *modelMember) remove(_ context.Context, id uint64) error {
 
 		other.running = false
 		m.c.drop(other)
-		m.world.notify()
+		m.world.Notify()
 
 		return nil
 	}
 
-	return errMemberNotFound
+	return ErrMemberNotFound
 }
 
-func (m *modelMember) promote(_ context.Context, via etcdNode) error {
+func (m *modelMember) Promote(_ context.Context, via Node) error {
 	m.world.Lock()
 	defer m.world.Unlock()
 
 	other, ok := via.(*modelMember)
 	if !ok || other.c != m.c {
-		return errMemberNotFound
+		return ErrMemberNotFound
 	}
 
 	if err := other.serving(); err != nil {
@@ -289,7 +290,7 @@ func (m *modelMember) promote(_ context.Context, via etcdNode) error {
 
 	switch {
 	case !m.c.has(m):
-		return errMemberNotFound
+		return ErrMemberNotFound
 	case !m.running:
 		return errNotReady
 	}
@@ -297,14 +298,14 @@ func (m *modelMember) promote(_ context.Context, via etcdNode) error {
 	m.learner = false
 	m.c.index++
 	m.c.elect()
-	m.world.notify()
+	m.world.Notify()
 
 	return nil
 }
 
-// moveLeader hands over to the first other member, whatever it is (Talos 1.13,
+// MoveLeader hands over to the first other member, whatever it is (Talos 1.13,
 // etcd.ForfeitLeadership).
-func (m *modelMember) moveLeader(ctx context.Context) (string, error) {
+func (m *modelMember) MoveLeader(ctx context.Context) (string, error) {
 	name, err := m.forfeit()
 	if errors.Is(err, errTransferTimedOut) {
 		<-ctx.Done()
@@ -323,7 +324,7 @@ func (m *modelMember) forfeit() (string, error) {
 		return "", err
 	}
 
-	if m.c.leader != m {
+	if m.c.Leader != m {
 		return "", nil
 	}
 
@@ -338,34 +339,34 @@ func (m *modelMember) forfeit() (string, error) {
 
 // transfer makes a voter the leader. One that does not run never takes over: etcd tries
 // until the request ends (etcd 3.6, server.MoveLeader). the world is locked.
-func (c *modelCluster) transfer(to *modelMember) error {
+func (c *ModelCluster) transfer(to *modelMember) error {
 	switch {
 	case to.learner:
 		return errBadTransferee
-	case !to.running || !to.reaches(c.leader):
+	case !to.running || !to.reaches(c.Leader):
 		return errTransferTimedOut
 	}
 
-	c.leader = to
+	c.Leader = to
 	c.term++
-	to.world.notify()
+	to.world.Notify()
 
 	return nil
 }
 
 // listed are the members in the order in which etcd lists them.
-func (c *modelCluster) listed() []*modelMember {
+func (c *ModelCluster) listed() []*modelMember {
 	return slices.SortedFunc(slices.Values(c.members), func(a, b *modelMember) int { return cmp.Compare(a.memberID, b.memberID) })
 }
 
-// snapshot is a database that etcd's own tools read.
-func (m *modelMember) snapshot(_ context.Context, w io.Writer) error {
+// Snapshot is a database that etcd's own tools read.
+func (m *modelMember) Snapshot(_ context.Context, w io.Writer) error {
 	m.world.Lock()
-	running, store := m.running, m.c.store
+	running, store := m.running, m.c.Store
 	m.world.Unlock()
 
 	if !running {
-		return etcdRefused(m.host)
+		return Refused(m.host)
 	}
 
 	if err := store.WriteSnapshot(w); err != nil {

@@ -1,0 +1,2 @@
+// Package certs makes the certificate authorities and certificates of simulated clusters.
+package certs

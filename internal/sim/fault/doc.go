@@ -1,0 +1,2 @@
+// Package fault records the calls that reach simulated machines, and makes them go wrong.
+package fault

@@ -1,0 +1,2 @@
+// Package timing has pauses that end with a context, bells, and values computed once.
+package timing
