@@ -2,11 +2,7 @@ package sim
 
 import (
 	"errors"
-	"time"
 )
-
-// crashPause stands for a kubelet's back-off, which begins with ten seconds and doubles.
-const crashPause = 50 * time.Millisecond
 
 // errComponentBroken is how a process ends that a test broke.
 var errComponentBroken = errors.New("the process exited with code 1")

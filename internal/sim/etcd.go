@@ -16,11 +16,8 @@ import (
 var errDataExists = errors.New("etcd data directory is not empty")
 
 const (
-	// joinRetry and promoteRetry replace Talos's 3 and 15 seconds between attempts.
-	joinRetry    = 5 * time.Millisecond
 	promoteRetry = 5 * time.Millisecond
-	// healthPeriod is how often etcd's health is checked besides after changes.
-	healthPeriod = 250 * time.Millisecond
+
 	// leaveRetry replaces Talos's ten seconds between attempts to leave.
 	leaveRetry = 20 * time.Millisecond
 	// realLeave is the least time to keep trying with real members, which count as

@@ -3,52 +3,15 @@ package sim
 import (
 	"context"
 	"errors"
-	"net"
+	"net/netip"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
-	"k8s.io/client-go/rest"
 )
-
-// kubeBackend is what the kube-apiservers of one etcd cluster share: the objects.
-//
-// Every control-plane machine runs a kube-apiserver of its own, whose version is the tag
-// of cluster.apiServer.image in that machine's active configuration. So the API servers of
-// one cluster may have different versions at the same time, and they all serve the same
-// objects.
-type kubeBackend interface {
-	// serve starts a machine's kube-apiserver of a version such as "v1.36.2" and returns
-	// at once; apiServer.ready says when it answers. It listens on l, which is the
-	// machine's own address and belongs to the server from then on, also after an error.
-	// An implementation may let several of them share one process per minor version, as
-	// long as each answers /version with what runs behind it. An error means that there
-	// is no such kube-apiserver; the static pod crashes then.
-	serve(l net.Listener, version string) (apiServer, error)
-	close() error
-}
-
-// apiServer is the kube-apiserver of one machine.
-type apiServer interface {
-	// also answers on another listener, which is the cluster endpoint's address while the
-	// machine holds it, until stop is called, which closes l and cuts its connections.
-	also(l net.Listener) (stop func())
-	// ready says whether the server answers: what its /readyz says.
-	ready(ctx context.Context) error
-	// config is the way to this very server for the simulator itself, with all rights.
-	// The caller may change what it gets.
-	config() *rest.Config
-	// stop closes the machine's listener and cuts its connections. The server is not
-	// used again.
-	stop()
-}
-
-// endpointPort is where control-plane machines serve Kubernetes on their own address
-// when the configuration says nothing else.
-const endpointPort = 6443
 
 // backends are the implementations a site uses for etcd and Kubernetes.
 type backends struct {
 	etcd etcd.Backend
-	kube func(ctx context.Context, b *boot, group any) (kubeBackend, error)
+	kube func(site kubeSite, group any) (kubeBackend, error)
 	end  func() error
 }
 
@@ -62,7 +25,7 @@ func newBackends(s *Simulator) (backends, error) {
 		return backends{}, err
 	}
 
-	return backends{etcd: parts.newEtcd(), kube: parts.newRealKube, end: parts.end}, nil
+	return backends{etcd: parts.newEtcd(), kube: parts.newKube().newRealKube, end: parts.end}, nil
 }
 
 // closeBackends stops every Kubernetes API and etcd.
@@ -101,7 +64,7 @@ func (c *cluster) kubeOf(ctx context.Context, b *boot, group any) (kubeBackend, 
 		return nil, errors.New("site is closed")
 	}
 
-	k, err := c.sim.backends.kube(ctx, b, group)
+	k, err := c.sim.backends.kube(c.kubeSite(b), group)
 	if err != nil {
 		return nil, err
 	}
@@ -137,4 +100,53 @@ func (c *cluster) reap() {
 			c.sim.logf("stop Kubernetes API: %v", err)
 		}
 	}
+}
+
+// kubeSite is what the API servers of the cluster know of their machines; b is the one that
+// starts first.
+func (c *cluster) kubeSite(b *boot) kubeSite {
+	return kubeSite{ctx: c.sim.ctx, logf: c.sim.logf, machines: c, config: b.config(), address: b.m.Address()}
+}
+
+// addresses are those of all machines of the site.
+func (c *cluster) addresses() []netip.Addr {
+	var all []netip.Addr
+	for _, m := range c.sim.Machines() {
+		all = append(all, m.Address())
+	}
+
+	return all
+}
+
+// advertised is what others know an address by.
+func (c *cluster) advertised(addr netip.Addr) netip.Addr { return c.sim.advertised(addr) }
+
+// sansAt are what the machine at an address is to be called besides, and the address that others know it by.
+func (c *cluster) sansAt(host string) []string {
+	m := c.sim.find(func(m *Machine) bool { return m.Address().String() == host })
+	if m == nil {
+		return nil
+	}
+
+	sans := []string{m.advertised().String()}
+	if b := m.current(); b != nil {
+		if config := b.config(); complete(config) {
+			sans = append(sans, config.Cluster().CertSANs()...)
+		}
+	}
+
+	return sans
+}
+
+// awaitKubelet returns nil once the kubelet of a node runs.
+func (c *cluster) awaitKubelet(ctx context.Context, node string) error {
+	return c.sim.await(ctx, func() bool {
+		for _, b := range c.boots {
+			if b.runsNode(node) {
+				return true
+			}
+		}
+
+		return false
+	})
 }

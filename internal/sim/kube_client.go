@@ -7,17 +7,15 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
-)
 
-// mastersGroup may do everything.
-const mastersGroup = "system:masters"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
+)
 
 // kubeClient is the simulator's own way to the Kubernetes API through one machine's API
 // server, for what kubelets and machined do there.

@@ -13,32 +13,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// awaitKubelet returns nil once the kubelet of a node runs.
-func (c *cluster) awaitKubelet(ctx context.Context, node string) error {
-	return c.sim.await(ctx, func() bool {
-		for _, b := range c.boots {
-			if b.runsNode(node) {
-				return true
-			}
-		}
-
-		return false
-	})
-}
-
 // kubelets are what kubelets and controllers of a cluster do behind a real
 // kube-apiserver: they remove pods that are to end, if their machines live, and those of
 // nodes that are gone. Nothing starts any pods.
 type kubelets struct {
-	cluster *cluster
-	client  kubernetes.Interface
-	cancel  context.CancelFunc
-	work    sync.WaitGroup
+	site   kubeSite
+	client kubernetes.Interface
+	cancel context.CancelFunc
+	work   sync.WaitGroup
 }
 
-func startKubelets(c *cluster, client kubernetes.Interface) *kubelets {
-	ctx, cancel := context.WithCancel(c.sim.ctx)
-	k := &kubelets{cluster: c, client: client, cancel: cancel}
+func startKubelets(site kubeSite, client kubernetes.Interface) *kubelets {
+	ctx, cancel := context.WithCancel(site.ctx)
+	k := &kubelets{site: site, client: client, cancel: cancel}
 
 	ending := map[types.UID]bool{}
 
@@ -84,14 +71,14 @@ func (k *kubelets) watchPods(ctx context.Context, ending map[types.UID]bool) {
 }
 
 func (k *kubelets) end(ctx context.Context, pod *corev1.Pod) {
-	for k.cluster.awaitKubelet(ctx, pod.Spec.NodeName) == nil {
+	for k.site.machines.awaitKubelet(ctx, pod.Spec.NodeName) == nil {
 		options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
 		options.GracePeriodSeconds = new(int64(0))
 
 		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *options)
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			if pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
-				k.cluster.repeatReports(pod.Spec.NodeName)
+				k.site.machines.repeatReports(pod.Spec.NodeName)
 			}
 
 			return

@@ -228,7 +228,7 @@ func (s *standIn) runKubelets(ctx context.Context) {
 
 func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
 	node, _, err := unstructured.NestedString(obj.Object, "spec", "nodeName")
-	if err != nil || s.cluster.awaitKubelet(ctx, node) != nil {
+	if err != nil || s.site.machines.awaitKubelet(ctx, node) != nil {
 		return
 	}
 
@@ -240,11 +240,11 @@ func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
 	}
 
 	if err := s.store.Remove(t.kind, t.namespace, t.name); err != nil && !errors.Is(err, objects.ErrNotFound) {
-		s.sim.logf("remove pod %s/%s: %v", t.namespace, t.name, err)
+		s.site.logf("remove pod %s/%s: %v", t.namespace, t.name, err)
 	}
 
 	if now.Annotations[corev1.MirrorPodAnnotationKey] != "" {
-		s.cluster.repeatReports(node)
+		s.site.machines.repeatReports(node)
 	}
 }
 

@@ -31,7 +31,7 @@ type apiProcess struct {
 
 // start begins to run a process. mu is held.
 func (k *realKube) start(program *kubeProgram) (*apiProcess, error) {
-	addr, err := k.parts.hiddenAddress()
+	addr, err := k.parts.hidden()
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (k *realKube) start(program *kubeProgram) (*apiProcess, error) {
 func (p *apiProcess) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := p.serve(ctx); err != nil && ctx.Err() == nil {
-			p.kube.parts.sim.logf("kube-apiserver v%s: %v", p.program.version, err)
+			p.kube.site.logf("kube-apiserver v%s: %v", p.program.version, err)
 		}
 
 		_ = timing.Pause(ctx, healthPeriod) // ends with ctx, as the loop does
@@ -76,16 +76,16 @@ func (p *apiProcess) serve(ctx context.Context) error {
 		return err
 	}
 
-	k.parts.sim.logf("kube-apiserver %s starts on %s", version, p.addr)
+	k.site.logf("kube-apiserver %s starts on %s", version, p.addr)
 
-	defer k.parts.sim.logf("kube-apiserver %s stopped", version)
+	defer k.site.logf("kube-apiserver %s stopped", version)
 	defer proc.Stop()
 
 	if err := proc.AwaitServing(ctx, p.ready); err != nil {
 		return err
 	}
 
-	kubelets := startKubelets(k.cluster, p.client)
+	kubelets := startKubelets(k.site, p.client)
 	defer kubelets.stop()
 
 	p.setUp(true)
@@ -132,11 +132,11 @@ func (s *realServer) also(l net.Listener) func() {
 
 	if at, err := netip.ParseAddrPort(l.Addr().String()); err == nil {
 		k.mu.Lock()
-		err = errors.Join(k.cover(at.Addr().AsSlice()), k.cover(k.parts.sim.advertised(at.Addr()).AsSlice()))
+		err = errors.Join(k.cover(at.Addr().AsSlice()), k.cover(k.site.machines.advertised(at.Addr()).AsSlice()))
 		k.mu.Unlock()
 
 		if err != nil {
-			k.parts.sim.logf("kube-apiserver: renew certificate: %v", err)
+			k.site.logf("kube-apiserver: renew certificate: %v", err)
 		}
 	}
 

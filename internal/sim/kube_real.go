@@ -26,16 +26,16 @@ import (
 // member that can serve. While machines are upgraded one by one, processes of two
 // versions work on the same objects, as in any cluster with several control planes.
 type realKube struct {
-	parts   *realParts
-	cluster *cluster
-	dir     string
-	ca      *certs.Authority
-	admin   *rest.Config // all but the address
-	args    []string     // that every process has; secrets and keys are the same for all
-	etcd    *processpkg.Forwarder
-	cancel  context.CancelFunc
-	ctx     context.Context //nolint:containedctx // the lifetime of the processes
-	work    sync.WaitGroup
+	parts  *kubeParts
+	site   kubeSite
+	dir    string
+	ca     *certs.Authority
+	admin  *rest.Config // all but the address
+	args   []string     // that every process has; secrets and keys are the same for all
+	etcd   *processpkg.Forwarder
+	cancel context.CancelFunc
+	ctx    context.Context //nolint:containedctx // the lifetime of the processes
+	work   sync.WaitGroup
 
 	mu        sync.Mutex
 	processes []*apiProcess
@@ -44,38 +44,38 @@ type realKube struct {
 }
 
 // newRealKube implements backends.kube with real kube-apiservers.
-func (p *realParts) newRealKube(ctx context.Context, b *boot, group any) (kubeBackend, error) {
+func (p *kubeParts) newRealKube(site kubeSite, group any) (kubeBackend, error) {
 	g, ok := group.(*etcdpkg.RealGroup)
 	if !ok {
 		return nil, fmt.Errorf("kube-apiserver on %T", group)
 	}
 
-	k := &realKube{parts: p, cluster: b.joined(), dir: filepath.Join(p.dir, "kube-apiserver-"+uuid.NewString()[:8])}
+	k := &realKube{parts: p, site: site, dir: filepath.Join(p.dir, "kube-apiserver-"+uuid.NewString()[:8])}
 
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make kube-apiserver folder: %w", err)
 	}
 
-	if err := k.writePKI(b); err != nil {
+	if err := k.writePKI(); err != nil {
 		return nil, err
 	}
 
 	// 127.0.0.1 is in the certificates of all members, so any of them may be behind it.
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(site.ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for kube-apiserver's etcd: %w", err)
 	}
 
 	k.etcd = processpkg.Forward(l, g.Dial)
-	k.args = k.commonArgs(b)
-	k.ctx, k.cancel = context.WithCancel(p.sim.ctx)
+	k.args = k.commonArgs()
+	k.ctx, k.cancel = context.WithCancel(site.ctx)
 
 	return k, nil
 }
 
 // writePKI writes what a kube-apiserver of Talos has, from the configuration.
-func (k *realKube) writePKI(b *boot) error {
-	cluster := b.config().Cluster()
+func (k *realKube) writePKI() error {
+	cluster := k.site.config.Cluster()
 
 	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
@@ -87,9 +87,11 @@ func (k *realKube) writePKI(b *boot) error {
 		return fmt.Errorf("load aggregator CA: %w", err)
 	}
 
-	etcd, etcdPair, err := b.etcdAuthority()
+	etcdPair := cluster.Etcd().CA()
+
+	etcd, err := certs.LoadAuthority(etcdPair)
 	if err != nil {
-		return err
+		return fmt.Errorf("load etcd CA: %w", err)
 	}
 
 	clients := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -100,7 +102,7 @@ func (k *realKube) writePKI(b *boot) error {
 	}
 
 	k.ca = ca
-	k.name(b)
+	k.name()
 
 	err = errors.Join(
 		processpkg.WriteFile(k.dir, "ca.crt", append(trusted, '\n')),
@@ -127,8 +129,8 @@ func (k *realKube) writePKI(b *boot) error {
 
 // name collects the names of the serving certificate: the configured ones and every
 // address of the site it may be reached at.
-func (k *realKube) name(b *boot) {
-	cluster := b.config().Cluster()
+func (k *realKube) name() {
+	cluster := k.site.config.Cluster()
 	k.dns = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
 	k.ips = []net.IP{net.IPv4(127, 0, 0, 1)}
 
@@ -140,8 +142,8 @@ func (k *realKube) name(b *boot) {
 		}
 	}
 
-	for _, m := range b.sim.Machines() {
-		k.ips = append(k.ips, m.Address().AsSlice())
+	for _, addr := range k.site.machines.addresses() {
+		k.ips = append(k.ips, addr.AsSlice())
 	}
 }
 
@@ -155,12 +157,12 @@ func (k *realKube) writeServing() error {
 // commonArgs are Talos's, as far as they mean something without kubelets. Two differ:
 // nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
 // there is no address that may be published as an endpoint.
-func (k *realKube) commonArgs(b *boot) []string {
-	cluster := b.config().Cluster()
+func (k *realKube) commonArgs() []string {
+	cluster := k.site.config.Cluster()
 	file := func(name string) string { return filepath.Join(k.dir, name) }
 
 	return []string{
-		"--advertise-address=" + b.m.Address().String(),
+		"--advertise-address=" + k.site.address.String(),
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",
 		"--anonymous-auth=false",
@@ -207,7 +209,7 @@ func (k *realKube) serve(l net.Listener, version string) (apiServer, error) {
 
 // use returns the process for a version, which it starts if need be.
 func (k *realKube) use(version string) (*apiProcess, error) {
-	program, err := k.parts.kubernetes.of(version)
+	program, err := k.parts.programs.of(version)
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,7 @@ import (
 // HTTPS, with certificates of the configuration's Kubernetes CA. It knows a fixed set
 // of kinds, no admission, no controllers but the kubelets of the machines, and one rule: system:masters may do all.
 type standIn struct {
-	sim     *Simulator
-	cluster *cluster
+	site    kubeSite
 	store   *objects.Store
 	healthy func() bool // of etcd
 	tls     *tls.Config
@@ -35,8 +34,8 @@ type standIn struct {
 }
 
 // newStandIn implements backends.kube.
-func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
-	cluster := b.config().Cluster()
+func newStandIn(site kubeSite, group any) (kubeBackend, error) {
+	cluster := site.config.Cluster()
 
 	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
@@ -44,7 +43,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 	}
 
 	s := &standIn{
-		sim: b.sim, cluster: b.joined(), store: objects.NewStore(), clients: x509.NewCertPool(),
+		site: site, store: objects.NewStore(), clients: x509.NewCertPool(),
 		healthy: func() bool { return true },
 	}
 
@@ -56,12 +55,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 
 	if c, ok := group.(*etcd.ModelCluster); ok {
 		s.store = c.Store
-		s.healthy = func() bool {
-			b.sim.mu.Lock()
-			defer b.sim.mu.Unlock()
-
-			return c.Leader != nil
-		}
+		s.healthy = c.Led
 	}
 
 	s.tls = &tls.Config{
@@ -69,7 +63,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 		ClientAuth: tls.RequestClientCert,
 		NextProtos: []string{"h2", "http/1.1"},
 		// Addresses join and leave, so each gets a certificate of its own when it is asked for.
-		GetCertificate: certificates(b.sim, ca, append(cluster.CertSANs(), cluster.Endpoint().Hostname())),
+		GetCertificate: certificates(site, ca, append(cluster.CertSANs(), cluster.Endpoint().Hostname())),
 	}
 
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
@@ -80,7 +74,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 		}
 	}
 
-	ctx, cancel := context.WithCancel(b.sim.ctx)
+	ctx, cancel := context.WithCancel(site.ctx)
 	s.cancel = cancel
 	s.work.Go(func() { s.runKubelets(ctx) })
 
@@ -89,7 +83,7 @@ func newStandIn(_ context.Context, b *boot, group any) (kubeBackend, error) {
 
 // certificates issues server certificates for the address a connection came in on,
 // besides the names that are configured for all machines and those of the one at that address.
-func certificates(sim *Simulator, ca *certs.Authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func certificates(site kubeSite, ca *certs.Authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	issued := timing.NewOnceMap[string, *tls.Certificate]()
 
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -99,7 +93,7 @@ func certificates(sim *Simulator, ca *certs.Authority, sans []string) func(*tls.
 		}
 
 		return issued.Get(host, func() (*tls.Certificate, error) {
-			names, ips := servingNames(slices.Concat(sans, sim.sansAt(host)))
+			names, ips := servingNames(slices.Concat(sans, site.machines.sansAt(host)))
 
 			cert, err := ca.Issue(certs.Leaf{
 				CommonName: "kube-apiserver", Organization: []string{"kube-master"}, DNS: names,
@@ -128,28 +122,13 @@ func servingNames(sans []string) (names []string, ips []net.IP) {
 	return names, ips
 }
 
-// sansAt are what the machine at an address is to be called besides, and the address that others know it by.
-func (s *Simulator) sansAt(host string) []string {
-	m := s.find(func(m *Machine) bool { return m.Address().String() == host })
-	if m == nil {
-		return nil
-	}
-
-	sans := []string{m.advertised().String()}
-	if b := m.current(); b != nil {
-		if config := b.config(); complete(config) {
-			sans = append(sans, config.Cluster().CertSANs()...)
-		}
-	}
-
-	return sans
+type logWriter struct {
+	logf func(format string, args ...any)
 }
-
-type logWriter struct{ sim *Simulator }
 
 // Write implements io.Writer.
 func (w logWriter) Write(p []byte) (int, error) {
-	w.sim.logf("kubernetes: %s", strings.TrimSpace(string(p)))
+	w.logf("kubernetes: %s", strings.TrimSpace(string(p)))
 
 	return len(p), nil
 }

@@ -42,13 +42,13 @@ func (s *standIn) serve(l net.Listener, version string) (apiServer, error) {
 // also implements apiServer. Stopping ends watches, lets other requests finish, as a
 // kube-apiserver does that gets a signal, and cuts what is left.
 func (s *standInServer) also(l net.Listener) func() {
-	ctx, cancel := context.WithCancel(s.sim.ctx)
+	ctx, cancel := context.WithCancel(s.site.ctx)
 	srv := &http.Server{
 		Handler:           s,
 		TLSConfig:         s.tls.Clone(),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          log.New(logWriter{s.sim}, "", 0),
+		ErrorLog:          log.New(logWriter{s.site.logf}, "", 0),
 	}
 
 	done := make(chan struct{})
@@ -57,14 +57,14 @@ func (s *standInServer) also(l net.Listener) func() {
 		defer close(done)
 
 		if err := srv.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			s.sim.logf("Kubernetes API on %s: %v", l.Addr(), err)
+			s.site.logf("Kubernetes API on %s: %v", l.Addr(), err)
 		}
 	}()
 
 	return func() {
 		cancel()
 
-		drain, cancel := context.WithTimeout(s.sim.ctx, drainTime)
+		drain, cancel := context.WithTimeout(s.site.ctx, drainTime)
 		defer cancel()
 
 		// The listener and the connections go; there is nothing to do about an error.

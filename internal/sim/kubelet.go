@@ -9,17 +9,15 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // cordonedAnnotation marks a node that Talos itself cordoned; it uncordons only those.
 const cordonedAnnotation = "talos.dev/cordoned"
-
-// kubeletRetry is the pause after a failed request to the Kubernetes API.
-const kubeletRetry = 20 * time.Millisecond
 
 // runKubelet starts the machine's kubelet and restarts it when its configuration changes.
 func (b *boot) runKubelet(ctx context.Context) {

@@ -22,6 +22,7 @@ type Model struct{ World *world.World }
 
 // ModelCluster is one etcd cluster. All of it but the content of store is guarded by the world.
 type ModelCluster struct {
+	world   *world.World
 	Store   *objects.Store
 	members []*modelMember
 	Leader  *modelMember

@@ -123,3 +123,11 @@ func (c *ModelCluster) removable(member *modelMember) error {
 
 	return nil
 }
+
+// Led says whether the cluster has a leader.
+func (c *ModelCluster) Led() bool {
+	c.world.Lock()
+	defer c.world.Unlock()
+
+	return c.Leader != nil
+}
