@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	etcdpkg "github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
@@ -15,7 +16,7 @@ import (
 type realParts struct {
 	sim        *Simulator
 	etcd       string
-	kubernetes kubePrograms
+	kubernetes kube.Programs
 	dir        string
 	nursery    *process.Nursery
 
@@ -31,7 +32,7 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 		return nil, err
 	}
 
-	kubernetes, err := findKubernetes(s.ctx, folder)
+	kubernetes, err := kube.FindPrograms(s.ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +84,6 @@ func (p *realParts) newEtcd() *etcdpkg.Real {
 }
 
 // newKube makes the part that runs kube-apiservers.
-func (p *realParts) newKube() *kubeParts {
-	return &kubeParts{programs: p.kubernetes, dir: p.dir, nursery: p.nursery, hidden: p.hiddenAddress}
+func (p *realParts) newKube() *kube.Parts {
+	return &kube.Parts{Programs: p.kubernetes, Dir: p.dir, Nursery: p.nursery, Hidden: p.hiddenAddress}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 )
 
 // cluster is the set of machines whose configurations share a Talos CA. Real machines
@@ -26,7 +27,7 @@ type cluster struct {
 	locks map[any]*sync.Mutex // the key in etcd that upgrades lock; by etcd group
 
 	kubeMu sync.Mutex
-	kube   map[any]kubeBackend // by etcd group
+	kube   map[any]kube.Backend // by etcd group
 
 	applying sync.Mutex // held by the machine that creates bootstrap manifests
 }
@@ -49,7 +50,7 @@ func (b *boot) joinCluster() error {
 	b.sim.update(func() {
 		c := b.sim.clusters[id]
 		if c == nil {
-			c = &cluster{sim: b.sim, members: newNamespace(clusterres.NamespaceName), kube: map[any]kubeBackend{}}
+			c = &cluster{sim: b.sim, members: newNamespace(clusterres.NamespaceName), kube: map[any]kube.Backend{}}
 			b.sim.clusters[id] = c
 			b.sim.work.Go(func() { c.runWorkloads(b.sim.ctx) })
 		}

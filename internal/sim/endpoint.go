@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"net"
@@ -36,7 +37,7 @@ func (s *Simulator) Endpoint() (string, error) {
 		return "", err
 	}
 
-	return "https://" + netip.AddrPortFrom(addr, endpointPort).String(), nil
+	return "https://" + netip.AddrPortFrom(addr, kube.EndpointPort).String(), nil
 }
 
 // LoadBalancer returns a Kubernetes endpoint URL like Endpoint, where a load balancer
@@ -48,7 +49,7 @@ func (s *Simulator) LoadBalancer() (string, error) {
 		return "", err
 	}
 
-	at := netip.AddrPortFrom(addr, endpointPort)
+	at := netip.AddrPortFrom(addr, kube.EndpointPort)
 
 	return "https://" + at.String(), s.balance(at)
 }
@@ -275,7 +276,7 @@ func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
 			continue
 		}
 
-		stop := k.server.also(l)
+		stop := k.server.Also(l)
 		_ = b.sim.await(ctx, func() bool { return b.kubeUp != k || resigned() }) // stop in any case
 
 		stop()
@@ -296,7 +297,7 @@ func (b *boot) endpointAddress() (netip.AddrPort, bool) {
 		return netip.AddrPort{}, false
 	}
 
-	port := uint64(endpointPort)
+	port := uint64(kube.EndpointPort)
 	if u.Port() != "" {
 		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil {
 			return netip.AddrPort{}, false

@@ -10,6 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	etcdres "github.com/siderolabs/talos/pkg/machinery/resources/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -208,7 +209,7 @@ func (b *boot) joinEtcd(ctx context.Context) (etcd.Node, error) {
 			return node, nil
 		}
 
-		if err := timing.Pause(ctx, joinRetry); err != nil {
+		if err := timing.Pause(ctx, kube.JoinRetry); err != nil {
 			return nil, err
 		}
 	}
@@ -227,7 +228,7 @@ func (b *boot) awaitMember(ctx context.Context) (etcd.Node, error) {
 		changed := b.sim.world.Next()
 		b.sim.mu.Unlock()
 
-		timer := time.NewTimer(healthPeriod)
+		timer := time.NewTimer(kube.HealthPeriod)
 
 		select {
 		case <-ctx.Done():
@@ -293,7 +294,7 @@ func (b *boot) watchMember(ctx context.Context, node etcd.Node) {
 		if period != 0 {
 			changed = nil
 		} else {
-			period = healthPeriod
+			period = kube.HealthPeriod
 		}
 
 		timer := time.NewTimer(period)

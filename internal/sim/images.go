@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -152,7 +153,7 @@ func (b *boot) pullForService(ctx context.Context, image string) error {
 			return err
 		}
 
-		if err := timing.Pause(ctx, crashPause); err != nil {
+		if err := timing.Pause(ctx, kube.CrashPause); err != nil {
 			return err
 		}
 	}

@@ -6,18 +6,19 @@ import (
 	"net/netip"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 )
 
 // backends are the implementations a site uses for etcd and Kubernetes.
 type backends struct {
 	etcd etcd.Backend
-	kube func(site kubeSite, group any) (kubeBackend, error)
+	kube func(site kube.Site, group any) (kube.Backend, error)
 	end  func() error
 }
 
 func newBackends(s *Simulator) (backends, error) {
 	if s.opts.Assets == "" {
-		return backends{etcd: &etcd.Model{World: s.world}, kube: newStandIn, end: func() error { return nil }}, nil
+		return backends{etcd: &etcd.Model{World: s.world}, kube: kube.NewStandIn, end: func() error { return nil }}, nil
 	}
 
 	parts, err := findAssets(s, s.opts.Assets)
@@ -25,7 +26,7 @@ func newBackends(s *Simulator) (backends, error) {
 		return backends{}, err
 	}
 
-	return backends{etcd: parts.newEtcd(), kube: parts.newKube().newRealKube, end: parts.end}, nil
+	return backends{etcd: parts.newEtcd(), kube: parts.newKube().NewRealKube, end: parts.end}, nil
 }
 
 // closeBackends stops every Kubernetes API and etcd.
@@ -42,7 +43,7 @@ func (s *Simulator) closeBackends() error {
 	for _, c := range clusters {
 		c.kubeMu.Lock()
 		for _, k := range c.kube {
-			errs = append(errs, k.close())
+			errs = append(errs, k.Close())
 		}
 		c.kube = nil
 		c.kubeMu.Unlock()
@@ -52,7 +53,7 @@ func (s *Simulator) closeBackends() error {
 }
 
 // kubeOf returns the Kubernetes API of an etcd cluster, starting it if need be.
-func (c *cluster) kubeOf(ctx context.Context, b *boot, group any) (kubeBackend, error) {
+func (c *cluster) kubeOf(ctx context.Context, b *boot, group any) (kube.Backend, error) {
 	c.kubeMu.Lock()
 	defer c.kubeMu.Unlock()
 
@@ -96,20 +97,20 @@ func (c *cluster) reap() {
 
 		delete(c.kube, group)
 
-		if err := k.close(); err != nil {
+		if err := k.Close(); err != nil {
 			c.sim.logf("stop Kubernetes API: %v", err)
 		}
 	}
 }
 
-// kubeSite is what the API servers of the cluster know of their machines; b is the one that
+// Site is what the API servers of the cluster know of their machines; b is the one that
 // starts first.
-func (c *cluster) kubeSite(b *boot) kubeSite {
-	return kubeSite{ctx: c.sim.ctx, logf: c.sim.logf, machines: c, config: b.config(), address: b.m.Address()}
+func (c *cluster) kubeSite(b *boot) kube.Site {
+	return kube.Site{Ctx: c.sim.ctx, Logf: c.sim.logf, Machines: c, Config: b.config(), Address: b.m.Address()}
 }
 
-// addresses are those of all machines of the site.
-func (c *cluster) addresses() []netip.Addr {
+// Addresses are those of all machines of the site.
+func (c *cluster) Addresses() []netip.Addr {
 	var all []netip.Addr
 	for _, m := range c.sim.Machines() {
 		all = append(all, m.Address())
@@ -118,11 +119,11 @@ func (c *cluster) addresses() []netip.Addr {
 	return all
 }
 
-// advertised is what others know an address by.
-func (c *cluster) advertised(addr netip.Addr) netip.Addr { return c.sim.advertised(addr) }
+// Advertised is what others know an address by.
+func (c *cluster) Advertised(addr netip.Addr) netip.Addr { return c.sim.advertised(addr) }
 
-// sansAt are what the machine at an address is to be called besides, and the address that others know it by.
-func (c *cluster) sansAt(host string) []string {
+// SansAt are what the machine at an address is to be called besides, and the address that others know it by.
+func (c *cluster) SansAt(host string) []string {
 	m := c.sim.find(func(m *Machine) bool { return m.Address().String() == host })
 	if m == nil {
 		return nil
@@ -138,8 +139,8 @@ func (c *cluster) sansAt(host string) []string {
 	return sans
 }
 
-// awaitKubelet returns nil once the kubelet of a node runs.
-func (c *cluster) awaitKubelet(ctx context.Context, node string) error {
+// AwaitKubelet returns nil once the kubelet of a node runs.
+func (c *cluster) AwaitKubelet(ctx context.Context, node string) error {
 	return c.sim.await(ctx, func() bool {
 		for _, b := range c.boots {
 			if b.runsNode(node) {

@@ -14,19 +14,20 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // kubeClient is the simulator's own way to the Kubernetes API through one machine's API
 // server, for what kubelets and machined do there.
 type kubeClient struct {
-	server apiServer
+	server kube.Server
 	access *rest.Config
 	typed  kubernetes.Interface
 }
 
-func newKubeClient(server apiServer) (*kubeClient, error) {
-	access := server.config()
+func newKubeClient(server kube.Server) (*kubeClient, error) {
+	access := server.Config()
 
 	typed, err := kubernetes.NewForConfig(access)
 	if err != nil {
@@ -227,11 +228,11 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 		return fmt.Errorf("listen for Kubernetes: %w", err)
 	}
 
-	server, err := k.serve(own, version)
+	server, err := k.Serve(own, version)
 	if err != nil {
 		return err
 	}
-	defer server.stop()
+	defer server.Stop()
 
 	client, err := newKubeClient(server)
 	if err != nil {
@@ -251,9 +252,9 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 	return nil
 }
 
-func awaitReady(ctx context.Context, server apiServer) error {
-	for server.ready(ctx) != nil {
-		if err := timing.Pause(ctx, joinRetry); err != nil {
+func awaitReady(ctx context.Context, server kube.Server) error {
+	for server.Ready(ctx) != nil {
+		if err := timing.Pause(ctx, kube.JoinRetry); err != nil {
 			return err
 		}
 	}

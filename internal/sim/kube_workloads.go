@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -72,18 +73,18 @@ func (c *cluster) controllersAPI() *kubeClient {
 
 // changesOf is closed when an object behind an API server changes, nil if that cannot be
 // known.
-func changesOf(server apiServer) <-chan struct{} {
-	s, ok := server.(*standInServer)
+func changesOf(server kube.Server) <-chan struct{} {
+	s, ok := server.(*kube.StandInServer)
 	if !ok {
 		return nil
 	}
 
-	return s.store.Next()
+	return s.Store.Next()
 }
 
 // awaitChange returns when something may have changed: images change without a sign.
 func awaitChange(ctx context.Context, changed <-chan struct{}) {
-	timer := time.NewTimer(healthPeriod)
+	timer := time.NewTimer(kube.HealthPeriod)
 	defer timer.Stop()
 
 	select {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -129,7 +130,7 @@ func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-ch
 		b.services.set("kubelet", serviceWaiting,
 			`Error running Containerd(kubelet), going to restart forever: task "kubelet" failed: exit code 1`)
 
-		if timing.Pause(ctx, crashPause) != nil {
+		if timing.Pause(ctx, kube.CrashPause) != nil {
 			return false
 		}
 	}
@@ -183,7 +184,7 @@ func (b *boot) reportNode(ctx context.Context, version string, ready bool) bool 
 			return true
 		}
 
-		if timing.Pause(ctx, kubeletRetry) != nil {
+		if timing.Pause(ctx, kube.KubeletRetry) != nil {
 			return false
 		}
 	}
@@ -319,7 +320,7 @@ func (b *boot) loseNode() {
 	for err := b.reportLost(ctx); err != nil; err = b.reportLost(ctx) {
 		b.sim.logf("%s: mark node lost: %v", b.m.name, err)
 
-		if timing.Pause(ctx, kubeletRetry) != nil {
+		if timing.Pause(ctx, kube.KubeletRetry) != nil {
 			return
 		}
 	}
@@ -370,7 +371,7 @@ func (b *boot) cordonAndDrain(ctx context.Context) error {
 			return nil
 		}
 
-		if timing.Pause(limited, kubeletRetry) != nil {
+		if timing.Pause(limited, kube.KubeletRetry) != nil {
 			return fmt.Errorf("wait for node %s to be cordoned: %w", b.nodeName, errors.Join(limited.Err(), err))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -45,7 +46,7 @@ func (b *boot) enrol(ctx context.Context) error {
 			return nil
 		}
 
-		if err := timing.Pause(ctx, kubeletRetry); err != nil {
+		if err := timing.Pause(ctx, kube.KubeletRetry); err != nil {
 			return err
 		}
 	}

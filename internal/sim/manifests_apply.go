@@ -10,6 +10,7 @@ import (
 	"github.com/siderolabs/go-kubernetes/kubernetes/ssa/object"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,7 +29,7 @@ func (b *boot) applyManifests(ctx context.Context) {
 		changed := b.manifests.Next()
 
 		if err := b.createManifests(ctx); err != nil {
-			if timing.Pause(ctx, kubeletRetry) != nil {
+			if timing.Pause(ctx, kube.KubeletRetry) != nil {
 				return
 			}
 

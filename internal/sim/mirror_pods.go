@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/google/uuid"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,9 +46,9 @@ func (b *boot) report(id string, r podReport) {
 	})
 }
 
-// repeatReports lets the kubelet of a node make its mirror pods again, after somebody
+// RepeatReports lets the kubelet of a node make its mirror pods again, after somebody
 // deleted one.
-func (c *cluster) repeatReports(node string) {
+func (c *cluster) RepeatReports(node string) {
 	c.sim.update(func() {
 		for _, b := range c.boots {
 			if b.runsNode(node) {
@@ -57,7 +58,7 @@ func (c *cluster) repeatReports(node string) {
 	})
 }
 
-// repeatReports lets the mirror pods follow once more. Callers hold sim.mu.
+// RepeatReports lets the mirror pods follow once more. Callers hold sim.mu.
 func (b *boot) repeatReports() {
 	for _, run := range b.staticPods {
 		run.shown.repeated++
@@ -91,7 +92,7 @@ func (b *boot) runMirrorPod(ctx context.Context, id string) {
 		if err := b.mirror(ctx, k, id, next); err != nil {
 			b.sim.logf("%s: %v", b.m.name, err)
 
-			_ = timing.Pause(ctx, kubeletRetry) // ends with ctx, as the loop does
+			_ = timing.Pause(ctx, kube.KubeletRetry) // ends with ctx, as the loop does
 
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -128,13 +129,13 @@ func (b *boot) runContainer(ctx context.Context, id string, pod *corev1.Pod, fir
 
 		b.sim.update(func() { b.staticPodRun(id).restarts++ })
 
-		message := fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_kube-system", crashPause, id, b.mirrorName(id))
+		message := fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_kube-system", kube.CrashPause, id, b.mirrorName(id))
 		b.sim.logf("%s: %s: %v", b.m.name, id, err)
 		b.report(id, podReport{pod: pod, waiting: "CrashLoopBackOff", message: message, event: &podEvent{
 			reason: "BackOff", message: fmt.Sprintf("Back-off restarting failed container %s in pod %s_kube-system(%s)", id, b.mirrorName(id), podHash(pod)),
 		}})
 
-		_ = timing.Pause(ctx, crashPause) // ends with ctx, as the loop does
+		_ = timing.Pause(ctx, kube.CrashPause) // ends with ctx, as the loop does
 	}
 }
 
@@ -201,7 +202,7 @@ func (b *boot) pullForPod(ctx context.Context, id string, pod *corev1.Pod, first
 			event: &podEvent{reason: "Failed", message: fmt.Sprintf("Failed to pull image %q: %s", image, err)},
 		})
 
-		if err := timing.Pause(ctx, crashPause); err != nil {
+		if err := timing.Pause(ctx, kube.CrashPause); err != nil {
 			return err
 		}
 	}

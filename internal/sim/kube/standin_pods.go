@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"context"
@@ -94,7 +94,7 @@ func (s *standIn) spendBudget(w http.ResponseWriter, pod *corev1.Pod) bool {
 
 	budget := budgets[0]
 
-	_, err = s.store.Update(kindOf("poddisruptionbudgets"), budget.Namespace, budget.Name,
+	_, err = s.Store.Update(kindOf("poddisruptionbudgets"), budget.Namespace, budget.Name,
 		func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			allowed, _, err := unstructured.NestedInt64(old.Object, "status", "disruptionsAllowed")
 			if err != nil {
@@ -125,7 +125,7 @@ func (s *standIn) spendBudget(w http.ResponseWriter, pod *corev1.Pod) bool {
 }
 
 func (s *standIn) budgetsOf(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
-	items, _ := s.store.List(kindOf("poddisruptionbudgets"), pod.Namespace, objects.Selector{})
+	items, _ := s.Store.List(kindOf("poddisruptionbudgets"), pod.Namespace, objects.Selector{})
 
 	var found []*policyv1.PodDisruptionBudget
 
@@ -149,7 +149,7 @@ func (s *standIn) budgetsOf(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, e
 }
 
 func (s *standIn) pod(t target) (*corev1.Pod, error) {
-	obj, err := s.store.Get(t.kind, t.namespace, t.name)
+	obj, err := s.Store.Get(t.kind, t.namespace, t.name)
 	if err != nil {
 		return nil, err
 	}
@@ -176,14 +176,14 @@ func (s *standIn) deletePod(t target, options metav1.DeleteOptions) error {
 
 	grace := gracePeriod(pod, options)
 	if grace == 0 {
-		return s.store.Remove(t.kind, t.namespace, t.name)
+		return s.Store.Remove(t.kind, t.namespace, t.name)
 	}
 
 	if !pod.DeletionTimestamp.IsZero() {
 		return nil
 	}
 
-	_, err = s.store.Update(t.kind, t.namespace, t.name, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	_, err = s.Store.Update(t.kind, t.namespace, t.name, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		if obj.GetUID() != pod.UID {
 			return nil, objects.ErrConflict
 		}
@@ -204,7 +204,7 @@ func (s *standIn) runKubelets(ctx context.Context) {
 	seen := 0
 
 	for {
-		changes, changed := s.store.Since(kindOf("pods"), seen)
+		changes, changed := s.Store.Since(kindOf("pods"), seen)
 
 		for _, c := range changes {
 			seen = c.Version
@@ -228,7 +228,7 @@ func (s *standIn) runKubelets(ctx context.Context) {
 
 func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
 	node, _, err := unstructured.NestedString(obj.Object, "spec", "nodeName")
-	if err != nil || s.site.machines.awaitKubelet(ctx, node) != nil {
+	if err != nil || s.site.Machines.AwaitKubelet(ctx, node) != nil {
 		return
 	}
 
@@ -239,12 +239,12 @@ func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
 		return // somebody deleted it by force
 	}
 
-	if err := s.store.Remove(t.kind, t.namespace, t.name); err != nil && !errors.Is(err, objects.ErrNotFound) {
-		s.site.logf("remove pod %s/%s: %v", t.namespace, t.name, err)
+	if err := s.Store.Remove(t.kind, t.namespace, t.name); err != nil && !errors.Is(err, objects.ErrNotFound) {
+		s.site.Logf("remove pod %s/%s: %v", t.namespace, t.name, err)
 	}
 
 	if now.Annotations[corev1.MirrorPodAnnotationKey] != "" {
-		s.site.machines.repeatReports(node)
+		s.site.Machines.RepeatReports(node)
 	}
 }
 
@@ -265,12 +265,12 @@ func gracePeriod(pod *corev1.Pod, options metav1.DeleteOptions) int64 {
 // collectPods removes the pods of kube-system on a node that was deleted, as the pod
 // garbage collector does.
 func (s *standIn) collectPods(node string) {
-	pods, _ := s.store.List(kindOf("pods"), metav1.NamespaceSystem, objects.Selector{
+	pods, _ := s.Store.List(kindOf("pods"), metav1.NamespaceSystem, objects.Selector{
 		Labels: labels.Everything(), Fields: fields.OneTermEqualSelector("spec.nodeName", node),
 	})
 
 	for _, pod := range pods {
 		// Somebody else may have deleted it in between, which is as good.
-		_ = s.store.Remove(kindOf("pods"), pod.GetNamespace(), pod.GetName())
+		_ = s.Store.Remove(kindOf("pods"), pod.GetNamespace(), pod.GetName())
 	}
 }

@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func (s *standIn) serveHealth(w http.ResponseWriter, path string) {
 	_, _ = w.Write([]byte("ok")) // the peer is gone if this fails
 }
 
-func (s *standInServer) serveVersion(w http.ResponseWriter) {
+func (s *StandInServer) serveVersion(w http.ResponseWriter) {
 	parts := strings.SplitN(strings.TrimPrefix(s.version, "v"), ".", 3)
 	for len(parts) < 2 {
 		parts = append(parts, "0")
@@ -220,7 +220,7 @@ func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, s
 	if err != nil || version == 0 || initial {
 		var items []*unstructured.Unstructured
 
-		items, version = s.store.List(t.kind, t.namespace, sel)
+		items, version = s.Store.List(t.kind, t.namespace, sel)
 		for _, item := range items {
 			if !send("ADDED", item) {
 				return
@@ -241,7 +241,7 @@ func (s *standIn) followChanges(
 	ctx context.Context, t target, sel objectspkg.Selector, version int, send func(string, *unstructured.Unstructured) bool, flusher http.Flusher,
 ) {
 	for {
-		changes, changed := s.store.Since(t.kind, version)
+		changes, changed := s.Store.Since(t.kind, version)
 
 		for _, c := range changes {
 			version = c.Version

@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"context"
@@ -31,12 +31,12 @@ type apiProcess struct {
 
 // start begins to run a process. mu is held.
 func (k *realKube) start(program *kubeProgram) (*apiProcess, error) {
-	addr, err := k.parts.hidden()
+	addr, err := k.parts.Hidden()
 	if err != nil {
 		return nil, err
 	}
 
-	p := &apiProcess{kube: k, program: program, addr: netip.AddrPortFrom(addr, endpointPort)}
+	p := &apiProcess{kube: k, program: program, addr: netip.AddrPortFrom(addr, EndpointPort)}
 
 	if err := k.cover(addr.AsSlice()); err != nil {
 		return nil, err
@@ -59,10 +59,10 @@ func (k *realKube) start(program *kubeProgram) (*apiProcess, error) {
 func (p *apiProcess) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := p.serve(ctx); err != nil && ctx.Err() == nil {
-			p.kube.site.logf("kube-apiserver v%s: %v", p.program.version, err)
+			p.kube.site.Logf("kube-apiserver v%s: %v", p.program.version, err)
 		}
 
-		_ = timing.Pause(ctx, healthPeriod) // ends with ctx, as the loop does
+		_ = timing.Pause(ctx, HealthPeriod) // ends with ctx, as the loop does
 	}
 }
 
@@ -71,14 +71,14 @@ func (p *apiProcess) serve(ctx context.Context) error {
 	k, version := p.kube, "v"+p.program.version.String()
 	args := append(slices.Clone(k.args), "--bind-address="+p.addr.Addr().String(), fmt.Sprintf("--secure-port=%d", p.addr.Port()))
 
-	proc, err := k.parts.nursery.Start("kube-apiserver "+version, p.program.path, filepath.Join(k.dir, version+".log"), args...)
+	proc, err := k.parts.Nursery.Start("kube-apiserver "+version, p.program.path, filepath.Join(k.dir, version+".log"), args...)
 	if err != nil {
 		return err
 	}
 
-	k.site.logf("kube-apiserver %s starts on %s", version, p.addr)
+	k.site.Logf("kube-apiserver %s starts on %s", version, p.addr)
 
-	defer k.site.logf("kube-apiserver %s stopped", version)
+	defer k.site.Logf("kube-apiserver %s stopped", version)
 	defer proc.Stop()
 
 	if err := proc.AwaitServing(ctx, p.ready); err != nil {
@@ -126,17 +126,17 @@ type realServer struct {
 	close   func()
 }
 
-// also implements apiServer.
-func (s *realServer) also(l net.Listener) func() {
+// Also implements Server.
+func (s *realServer) Also(l net.Listener) func() {
 	k := s.process.kube
 
 	if at, err := netip.ParseAddrPort(l.Addr().String()); err == nil {
 		k.mu.Lock()
-		err = errors.Join(k.cover(at.Addr().AsSlice()), k.cover(k.site.machines.advertised(at.Addr()).AsSlice()))
+		err = errors.Join(k.cover(at.Addr().AsSlice()), k.cover(k.site.Machines.Advertised(at.Addr()).AsSlice()))
 		k.mu.Unlock()
 
 		if err != nil {
-			k.site.logf("kube-apiserver: renew certificate: %v", err)
+			k.site.Logf("kube-apiserver: renew certificate: %v", err)
 		}
 	}
 
@@ -152,14 +152,14 @@ func (s *realServer) also(l net.Listener) func() {
 	}
 }
 
-// ready implements apiServer.
-func (s *realServer) ready(ctx context.Context) error { return s.process.ready(ctx) }
+// Ready implements Server.
+func (s *realServer) Ready(ctx context.Context) error { return s.process.ready(ctx) }
 
-// config implements apiServer.
-func (s *realServer) config() *rest.Config { return s.process.config() }
+// Config implements Server.
+func (s *realServer) Config() *rest.Config { return s.process.config() }
 
-// stop implements apiServer.
-func (s *realServer) stop() {
+// Stop implements Server.
+func (s *realServer) Stop() {
 	s.close()
 	s.process.kube.release(s.process)
 }

@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ import (
 // drainTime bounds what a stopping API server waits for requests under way.
 const drainTime = 2 * time.Second
 
-// standInServer is the stand-in as the kube-apiserver of one machine.
-type standInServer struct {
+// StandInServer is the stand-in as the kube-apiserver of one machine.
+type StandInServer struct {
 	*standIn
 
 	version string
@@ -31,24 +31,24 @@ type standInServer struct {
 	stopped atomic.Bool
 }
 
-// serve implements kubeBackend: every version is served alike and answers with itself.
-func (s *standIn) serve(l net.Listener, version string) (apiServer, error) {
-	server := &standInServer{standIn: s, version: version}
-	server.stopOwn = server.also(l)
+// Serve implements Backend: every version is served alike and answers with itself.
+func (s *standIn) Serve(l net.Listener, version string) (Server, error) {
+	server := &StandInServer{standIn: s, version: version}
+	server.stopOwn = server.Also(l)
 
 	return server, nil
 }
 
-// also implements apiServer. Stopping ends watches, lets other requests finish, as a
+// Also implements Server. Stopping ends watches, lets other requests finish, as a
 // kube-apiserver does that gets a signal, and cuts what is left.
-func (s *standInServer) also(l net.Listener) func() {
-	ctx, cancel := context.WithCancel(s.site.ctx)
+func (s *StandInServer) Also(l net.Listener) func() {
+	ctx, cancel := context.WithCancel(s.site.Ctx)
 	srv := &http.Server{
 		Handler:           s,
 		TLSConfig:         s.tls.Clone(),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          log.New(logWriter{s.site.logf}, "", 0),
+		ErrorLog:          log.New(logWriter{s.site.Logf}, "", 0),
 	}
 
 	done := make(chan struct{})
@@ -57,14 +57,14 @@ func (s *standInServer) also(l net.Listener) func() {
 		defer close(done)
 
 		if err := srv.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			s.site.logf("Kubernetes API on %s: %v", l.Addr(), err)
+			s.site.Logf("Kubernetes API on %s: %v", l.Addr(), err)
 		}
 	}()
 
 	return func() {
 		cancel()
 
-		drain, cancel := context.WithTimeout(s.site.ctx, drainTime)
+		drain, cancel := context.WithTimeout(s.site.Ctx, drainTime)
 		defer cancel()
 
 		// The listener and the connections go; there is nothing to do about an error.
@@ -74,8 +74,8 @@ func (s *standInServer) also(l net.Listener) func() {
 	}
 }
 
-// ready implements apiServer.
-func (s *standInServer) ready(context.Context) error {
+// Ready implements Server.
+func (s *StandInServer) Ready(context.Context) error {
 	if !s.healthy() {
 		return etcd.ErrTimedOut
 	}
@@ -83,19 +83,19 @@ func (s *standInServer) ready(context.Context) error {
 	return nil
 }
 
-// stop implements apiServer.
-func (s *standInServer) stop() {
+// Stop implements Server.
+func (s *StandInServer) Stop() {
 	s.stopped.Store(true)
 	s.stopOwn()
 }
 
-// config implements apiServer: requests go to the handler without a network.
-func (s *standInServer) config() *rest.Config {
+// Config implements Server: requests go to the handler without a network.
+func (s *StandInServer) Config() *rest.Config {
 	return &rest.Config{Host: "http://kubernetes", QPS: -1, Transport: inProcess{s}}
 }
 
 // ServeHTTP authenticates and authorizes as far as the stand-in does, and dispatches.
-func (s *standInServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *StandInServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, groups, ok := s.authenticate(r)
 
 	switch {
@@ -115,7 +115,7 @@ func (s *standInServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveObjects is what a request that may do all gets.
-func (s *standInServer) serveObjects(w http.ResponseWriter, r *http.Request) {
+func (s *StandInServer) serveObjects(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.serveDiscovery(w, r):
 	case !s.healthy():
@@ -126,7 +126,7 @@ func (s *standInServer) serveObjects(w http.ResponseWriter, r *http.Request) {
 }
 
 // inProcess is the way of the simulator's own kubelets and controllers to a stand-in.
-type inProcess struct{ server *standInServer }
+type inProcess struct{ server *StandInServer }
 
 // RoundTrip implements http.RoundTripper; answers are complete, so nothing can be watched.
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"encoding/json"
@@ -94,7 +94,7 @@ func (s *standIn) serveResource(w http.ResponseWriter, r *http.Request) {
 
 func (s *standIn) serveGet(w http.ResponseWriter, r *http.Request, t target) {
 	if t.name != "" {
-		obj, err := s.store.Get(t.kind, t.namespace, t.name)
+		obj, err := s.Store.Get(t.kind, t.namespace, t.name)
 		if err != nil {
 			writeError(w, t, err)
 
@@ -121,7 +121,7 @@ func (s *standIn) serveGet(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 
-	items, version := s.store.List(t.kind, t.namespace, sel)
+	items, version := s.Store.List(t.kind, t.namespace, sel)
 	writeList(w, r, t.kind, items, version)
 }
 
@@ -149,7 +149,7 @@ func (s *standIn) servePost(w http.ResponseWriter, r *http.Request, t target) {
 
 	t.name = obj.GetName()
 
-	created, err := s.store.Create(t.kind, obj)
+	created, err := s.Store.Create(t.kind, obj)
 	if err != nil {
 		writeError(w, t, err)
 
@@ -177,7 +177,7 @@ func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 
-	updated, err := s.store.Update(t.kind, t.namespace, t.name, func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	updated, err := s.Store.Update(t.kind, t.namespace, t.name, func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		next, err := mergeBody(r.Method, contentType, body, old, t.kind)
 		if err != nil {
 			return nil, err
@@ -273,10 +273,10 @@ func strategicMerge(before, patch []byte, k objects.Kind) ([]byte, error) {
 
 func (s *standIn) serveDelete(w http.ResponseWriter, r *http.Request, t target) {
 	if t.name == "" {
-		items, _ := s.store.List(t.kind, t.namespace, objects.Selector{})
+		items, _ := s.Store.List(t.kind, t.namespace, objects.Selector{})
 		for _, obj := range items {
 			// Somebody else may have deleted it in between, which is as good.
-			_ = s.store.Remove(t.kind, obj.GetNamespace(), obj.GetName())
+			_ = s.Store.Remove(t.kind, obj.GetNamespace(), obj.GetName())
 		}
 
 		writeJSON(w, http.StatusOK, metav1.Status{TypeMeta: statusMeta, Status: metav1.StatusSuccess})
@@ -299,7 +299,7 @@ func (s *standIn) remove(r *http.Request, t target) error {
 	}
 
 	if t.kind.Resource != "pods" {
-		return s.store.Remove(t.kind, t.namespace, t.name)
+		return s.Store.Remove(t.kind, t.namespace, t.name)
 	}
 
 	options := metav1.DeleteOptions{}

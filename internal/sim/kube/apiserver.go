@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"bytes"
@@ -26,8 +26,8 @@ import (
 // member that can serve. While machines are upgraded one by one, processes of two
 // versions work on the same objects, as in any cluster with several control planes.
 type realKube struct {
-	parts  *kubeParts
-	site   kubeSite
+	parts  *Parts
+	site   Site
 	dir    string
 	ca     *certs.Authority
 	admin  *rest.Config // all but the address
@@ -44,13 +44,13 @@ type realKube struct {
 }
 
 // newRealKube implements backends.kube with real kube-apiservers.
-func (p *kubeParts) newRealKube(site kubeSite, group any) (kubeBackend, error) {
+func (p *Parts) NewRealKube(site Site, group any) (Backend, error) {
 	g, ok := group.(*etcdpkg.RealGroup)
 	if !ok {
 		return nil, fmt.Errorf("kube-apiserver on %T", group)
 	}
 
-	k := &realKube{parts: p, site: site, dir: filepath.Join(p.dir, "kube-apiserver-"+uuid.NewString()[:8])}
+	k := &realKube{parts: p, site: site, dir: filepath.Join(p.Dir, "kube-apiserver-"+uuid.NewString()[:8])}
 
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make kube-apiserver folder: %w", err)
@@ -61,21 +61,21 @@ func (p *kubeParts) newRealKube(site kubeSite, group any) (kubeBackend, error) {
 	}
 
 	// 127.0.0.1 is in the certificates of all members, so any of them may be behind it.
-	l, err := (&net.ListenConfig{}).Listen(site.ctx, "tcp4", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(site.Ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for kube-apiserver's etcd: %w", err)
 	}
 
 	k.etcd = processpkg.Forward(l, g.Dial)
 	k.args = k.commonArgs()
-	k.ctx, k.cancel = context.WithCancel(site.ctx)
+	k.ctx, k.cancel = context.WithCancel(site.Ctx)
 
 	return k, nil
 }
 
 // writePKI writes what a kube-apiserver of Talos has, from the configuration.
 func (k *realKube) writePKI() error {
-	cluster := k.site.config.Cluster()
+	cluster := k.site.Config.Cluster()
 
 	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
@@ -130,7 +130,7 @@ func (k *realKube) writePKI() error {
 // name collects the names of the serving certificate: the configured ones and every
 // address of the site it may be reached at.
 func (k *realKube) name() {
-	cluster := k.site.config.Cluster()
+	cluster := k.site.Config.Cluster()
 	k.dns = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
 	k.ips = []net.IP{net.IPv4(127, 0, 0, 1)}
 
@@ -142,7 +142,7 @@ func (k *realKube) name() {
 		}
 	}
 
-	for _, addr := range k.site.machines.addresses() {
+	for _, addr := range k.site.Machines.Addresses() {
 		k.ips = append(k.ips, addr.AsSlice())
 	}
 }
@@ -158,11 +158,11 @@ func (k *realKube) writeServing() error {
 // nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
 // there is no address that may be published as an endpoint.
 func (k *realKube) commonArgs() []string {
-	cluster := k.site.config.Cluster()
+	cluster := k.site.Config.Cluster()
 	file := func(name string) string { return filepath.Join(k.dir, name) }
 
 	return []string{
-		"--advertise-address=" + k.site.address.String(),
+		"--advertise-address=" + k.site.Address.String(),
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",
 		"--anonymous-auth=false",
@@ -194,22 +194,22 @@ func (k *realKube) commonArgs() []string {
 	}
 }
 
-// serve implements kubeBackend.
-func (k *realKube) serve(l net.Listener, version string) (apiServer, error) {
+// Serve implements Backend.
+func (k *realKube) Serve(l net.Listener, version string) (Server, error) {
 	process, err := k.use(version)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 
 	s := &realServer{process: process}
-	s.close = s.also(l)
+	s.close = s.Also(l)
 
 	return s, nil
 }
 
 // use returns the process for a version, which it starts if need be.
 func (k *realKube) use(version string) (*apiProcess, error) {
-	program, err := k.parts.programs.of(version)
+	program, err := k.parts.Programs.of(version)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func (k *realKube) cover(ip net.IP) error {
 	return k.writeServing()
 }
 
-func (k *realKube) close() error {
+func (k *realKube) Close() error {
 	k.cancel()
 	k.work.Wait()
 	k.etcd.Stop()

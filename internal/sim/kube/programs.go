@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )
 
-// kubeParts run kube-apiservers.
-type kubeParts struct {
-	programs kubePrograms
-	dir      string
-	nursery  *process.Nursery
-	hidden   func() (netip.Addr, error) // an address that no machine has
+// Parts run kube-apiservers.
+type Parts struct {
+	Programs Programs
+	Dir      string
+	Nursery  *process.Nursery
+	Hidden   func() (netip.Addr, error) // an address that no machine has
 }
 
 // kubeProgram is a kube-apiserver of one version.
@@ -27,17 +27,17 @@ type kubeProgram struct {
 	version semver.Version
 }
 
-// kubePrograms are the versions of Kubernetes that a site can run, at most one of a minor.
-type kubePrograms []*kubeProgram
+// Programs are the versions of Kubernetes that a site can run, at most one of a minor.
+type Programs []*kubeProgram
 
-// findKubernetes looks for kube-apiservers in a folder and in the folders in it, and asks
+// FindPrograms looks for kube-apiservers in a folder and in the folders in it, and asks
 // each for its version.
-func findKubernetes(ctx context.Context, folder string) (kubePrograms, error) {
+func FindPrograms(ctx context.Context, folder string) (Programs, error) {
 	if _, err := process.FindProgram(folder, "kube-apiserver"); err != nil {
 		return nil, err
 	}
 
-	var programs kubePrograms
+	var programs Programs
 
 	for _, pattern := range []string{"kube-apiserver", "*/kube-apiserver"} {
 		paths, err := filepath.Glob(filepath.Join(folder, pattern))
@@ -77,7 +77,7 @@ func askVersion(ctx context.Context, path string) (*kubeProgram, error) {
 
 // of finds the program for a version, which is the one of its minor: patch releases of
 // Kubernetes differ in nothing that a cluster of the simulator shows but their number.
-func (p kubePrograms) of(version string) (*kubeProgram, error) {
+func (p Programs) of(version string) (*kubeProgram, error) {
 	wanted, err := semver.ParseTolerant(version)
 	if err != nil {
 		return nil, fmt.Errorf("read Kubernetes version %q: %w", version, err)

@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"context"
@@ -17,14 +17,14 @@ import (
 // kube-apiserver: they remove pods that are to end, if their machines live, and those of
 // nodes that are gone. Nothing starts any pods.
 type kubelets struct {
-	site   kubeSite
+	site   Site
 	client kubernetes.Interface
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 }
 
-func startKubelets(site kubeSite, client kubernetes.Interface) *kubelets {
-	ctx, cancel := context.WithCancel(site.ctx)
+func startKubelets(site Site, client kubernetes.Interface) *kubelets {
+	ctx, cancel := context.WithCancel(site.Ctx)
 	k := &kubelets{site: site, client: client, cancel: cancel}
 
 	ending := map[types.UID]bool{}
@@ -36,7 +36,7 @@ func startKubelets(site kubeSite, client kubernetes.Interface) *kubelets {
 			for ctx.Err() == nil {
 				follow(ctx)
 
-				_ = timing.Pause(ctx, healthPeriod) // ends with ctx, as the loop does
+				_ = timing.Pause(ctx, HealthPeriod) // ends with ctx, as the loop does
 			}
 		})
 	}
@@ -71,20 +71,20 @@ func (k *kubelets) watchPods(ctx context.Context, ending map[types.UID]bool) {
 }
 
 func (k *kubelets) end(ctx context.Context, pod *corev1.Pod) {
-	for k.site.machines.awaitKubelet(ctx, pod.Spec.NodeName) == nil {
+	for k.site.Machines.AwaitKubelet(ctx, pod.Spec.NodeName) == nil {
 		options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
 		options.GracePeriodSeconds = new(int64(0))
 
 		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *options)
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			if pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
-				k.site.machines.repeatReports(pod.Spec.NodeName)
+				k.site.Machines.RepeatReports(pod.Spec.NodeName)
 			}
 
 			return
 		}
 
-		_ = timing.Pause(ctx, kubeletRetry) // ends with ctx, as the loop does
+		_ = timing.Pause(ctx, KubeletRetry) // ends with ctx, as the loop does
 	}
 }
 

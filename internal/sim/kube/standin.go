@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 // HTTPS, with certificates of the configuration's Kubernetes CA. It knows a fixed set
 // of kinds, no admission, no controllers but the kubelets of the machines, and one rule: system:masters may do all.
 type standIn struct {
-	site    kubeSite
-	store   *objects.Store
+	site    Site
+	Store   *objects.Store
 	healthy func() bool // of etcd
 	tls     *tls.Config
 	clients *x509.CertPool
@@ -33,9 +33,9 @@ type standIn struct {
 	work    sync.WaitGroup
 }
 
-// newStandIn implements backends.kube.
-func newStandIn(site kubeSite, group any) (kubeBackend, error) {
-	cluster := site.config.Cluster()
+// NewStandIn implements backends.kube.
+func NewStandIn(site Site, group any) (Backend, error) {
+	cluster := site.Config.Cluster()
 
 	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
@@ -43,7 +43,7 @@ func newStandIn(site kubeSite, group any) (kubeBackend, error) {
 	}
 
 	s := &standIn{
-		site: site, store: objects.NewStore(), clients: x509.NewCertPool(),
+		site: site, Store: objects.NewStore(), clients: x509.NewCertPool(),
 		healthy: func() bool { return true },
 	}
 
@@ -54,7 +54,7 @@ func newStandIn(site kubeSite, group any) (kubeBackend, error) {
 	}
 
 	if c, ok := group.(*etcd.ModelCluster); ok {
-		s.store = c.Store
+		s.Store = c.Store
 		s.healthy = c.Led
 	}
 
@@ -67,14 +67,14 @@ func newStandIn(site kubeSite, group any) (kubeBackend, error) {
 	}
 
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
-		if _, err := s.store.Create(objects.Kinds[1], &unstructured.Unstructured{Object: map[string]any{
+		if _, err := s.Store.Create(objects.Kinds[1], &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": name}, "status": map[string]any{"phase": "Active"},
 		}}); err != nil && !errors.Is(err, objects.ErrExists) {
 			return nil, fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}
 
-	ctx, cancel := context.WithCancel(site.ctx)
+	ctx, cancel := context.WithCancel(site.Ctx)
 	s.cancel = cancel
 	s.work.Go(func() { s.runKubelets(ctx) })
 
@@ -83,7 +83,7 @@ func newStandIn(site kubeSite, group any) (kubeBackend, error) {
 
 // certificates issues server certificates for the address a connection came in on,
 // besides the names that are configured for all machines and those of the one at that address.
-func certificates(site kubeSite, ca *certs.Authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func certificates(site Site, ca *certs.Authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	issued := timing.NewOnceMap[string, *tls.Certificate]()
 
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -93,7 +93,7 @@ func certificates(site kubeSite, ca *certs.Authority, sans []string) func(*tls.C
 		}
 
 		return issued.Get(host, func() (*tls.Certificate, error) {
-			names, ips := servingNames(slices.Concat(sans, site.machines.sansAt(host)))
+			names, ips := servingNames(slices.Concat(sans, site.Machines.SansAt(host)))
 
 			cert, err := ca.Issue(certs.Leaf{
 				CommonName: "kube-apiserver", Organization: []string{"kube-master"}, DNS: names,
@@ -133,7 +133,7 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *standIn) close() error {
+func (s *standIn) Close() error {
 	s.cancel()
 	s.work.Wait()
 

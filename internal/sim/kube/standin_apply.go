@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"errors"
@@ -35,7 +35,7 @@ func (noDefaults) Default(runtime.Object) {}
 func (s *standIn) serveApply(w http.ResponseWriter, r *http.Request, t target, body []byte) {
 	dryRun := r.URL.Query().Get("dryRun") != ""
 
-	old, err := s.store.Get(t.kind, t.namespace, t.name)
+	old, err := s.Store.Get(t.kind, t.namespace, t.name)
 	found := err == nil
 
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
@@ -60,9 +60,9 @@ func (s *standIn) serveApply(w http.ResponseWriter, r *http.Request, t target, b
 		}
 	case !found:
 		code = http.StatusCreated
-		next, err = s.store.Create(t.kind, next)
+		next, err = s.Store.Create(t.kind, next)
 	default:
-		next, err = s.store.Update(t.kind, t.namespace, t.name, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		next, err = s.Store.Update(t.kind, t.namespace, t.name, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			return next, nil
 		})
 	}

@@ -1,0 +1,69 @@
+package kube
+
+import (
+	"context"
+	"net"
+	"net/netip"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"k8s.io/client-go/rest"
+)
+
+// Site is what API servers know of the machines that they run for.
+type Site struct {
+	Ctx      context.Context //nolint:containedctx // the lifetime of the site
+	Logf     func(format string, args ...any)
+	Machines Machines
+	Config   config.Provider // of the machine whose API server starts first
+	Address  netip.Addr      // of that machine
+}
+
+// Machines are the machines of a cluster.
+type Machines interface {
+	// AwaitKubelet returns nil once the kubelet of a node runs.
+	AwaitKubelet(ctx context.Context, node string) error
+	// RepeatReports lets the kubelet of a node make its mirror pods again.
+	RepeatReports(node string)
+	// SansAt are what the machine at an address is to be called besides, and the address
+	// that others know it by.
+	SansAt(host string) []string
+	// Addresses are those of all machines of the site.
+	Addresses() []netip.Addr
+	// Advertised is what others know an address by.
+	Advertised(addr netip.Addr) netip.Addr
+}
+
+// Backend is what the kube-apiservers of one etcd cluster share: the objects.
+//
+// Every control-plane machine runs a kube-apiserver of its own, whose version is the tag
+// of cluster.Server.image in that machine's active configuration. So the API servers of
+// one cluster may have different versions at the same time, and they all serve the same
+// objects.
+type Backend interface {
+	// serve starts a machine's kube-apiserver of a version such as "v1.36.2" and returns
+	// at once; Server.ready says when it answers. It listens on l, which is the
+	// machine's own address and belongs to the server from then on, also after an error.
+	// An implementation may let several of them share one process per minor version, as
+	// long as each answers /version with what runs behind it. An error means that there
+	// is no such kube-apiserver; the static pod crashes then.
+	Serve(l net.Listener, version string) (Server, error)
+	Close() error
+}
+
+// Server is the kube-apiserver of one machine.
+type Server interface {
+	// also answers on another listener, which is the cluster endpoint's address while the
+	// machine holds it, until stop is called, which closes l and cuts its connections.
+	Also(l net.Listener) (stop func())
+	// ready says whether the server answers: what its /readyz says.
+	Ready(ctx context.Context) error
+	// config is the way to this very server for the simulator itself, with all rights.
+	// The caller may change what it gets.
+	Config() *rest.Config
+	// stop closes the machine's listener and cuts its connections. The server is not
+	// used again.
+	Stop()
+}
+
+// mastersGroup may do everything.
+const mastersGroup = "system:masters"
