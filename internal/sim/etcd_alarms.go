@@ -29,7 +29,7 @@ func (m *Machine) RaiseEtcdAlarm(ctx context.Context, alarm etcd.Alarm) error {
 func (m *Machine) DisarmEtcdAlarms(ctx context.Context) error {
 	node, err := m.member()
 	if err == nil {
-		_, err = node.disarm(ctx)
+		_, err = node.Disarm(ctx)
 	}
 
 	if err != nil {
