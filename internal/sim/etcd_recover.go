@@ -9,9 +9,6 @@ import (
 	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -116,33 +113,6 @@ func (s *Simulator) removeFile(path string) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.logf("remove %s: %v", path, err)
 	}
-}
-
-// errNoSnapshotFile is what etcd says of a snapshot that nobody uploaded.
-var errNoSnapshotFile = errors.New("stat " + constants.EtcdRecoverySnapshotPath + ": no such file or directory")
-
-// recoverEtcd makes the first member of a new etcd cluster from the machine's snapshot, as
-// Talos does (1.13, services/etcd.go, recoverFromSnapshot): first the pages of the database
-// are looked at, then it is copied and its sum compared, and only a restored snapshot is
-// deleted. A restoration that fails later than that first look leaves what it copied: the
-// data directory is not empty any more, and no etcd ever serves from it.
-func (b *boot) recoverEtcd(skipHashCheck bool) (etcd.Node, error) {
-	path := b.m.snapshotFile()
-	if path == "" {
-		return nil, fmt.Errorf("error verifying snapshot: %w", errNoSnapshotFile)
-	}
-
-	node, err := b.sim.backends.etcd.Restore(b.ctx, b.etcdHost(), path, skipHashCheck)
-
-	switch {
-	case err == nil:
-		b.m.dropSnapshotFile()
-	case errors.Is(err, objects.ErrPanicked):
-		b.sim.logf("%s: kernel panic: machined ended: %v", b.m.name, err)
-		b.m.crash()
-	}
-
-	return node, err
 }
 
 // scratchFolder is a folder for files of machines' disks, made when it is first needed.

@@ -10,10 +10,11 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // onControlPlane refuses calls that only control-plane machines serve. In maintenance
@@ -24,46 +25,6 @@ func (b *boot) onControlPlane(action string) error {
 	}
 
 	return nil
-}
-
-// Bootstrap makes the machine's etcd the first member of a new cluster, of the data in a
-// snapshot where the request asks for that. The checks and
-// their order are those of Talos 1.13; the answer comes before etcd runs.
-func (a *api) Bootstrap(ctx context.Context, req *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
-	b := a.b
-
-	if _, up := b.services.state("cri"); !up {
-		return nil, status.Error(codes.FailedPrecondition, "bootstrap is not available yet")
-	}
-
-	if err := b.onControlPlane("bootstrap"); err != nil {
-		return nil, err
-	}
-
-	limited, cancel := context.WithTimeout(ctx, b.m.delays.TimeSync)
-	defer cancel()
-
-	if b.sim.await(limited, b.synced.Load) != nil {
-		return nil, status.Error(codes.FailedPrecondition, "time is not in sync yet")
-	}
-
-	if b.etcdNode() != nil {
-		return nil, status.Error(codes.AlreadyExists, errDataExists.Error())
-	}
-
-	// The service that waits to join is stopped, and marked finished so that the boot
-	// sequence stops waiting for it. Clients can see this event.
-	b.etcd.stop()
-	b.services.set("etcd", serviceFinished, "Bootstrap requested")
-
-	if b.etcdNode() != nil {
-		return nil, errDataExists
-	}
-
-	b.services.forget("etcd")
-	b.etcd.start(b, req)
-
-	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil
 }
 
 // EtcdMemberList lists members through any healthy member, or only the local one.
@@ -191,36 +152,6 @@ func (a *api) EtcdLeaveCluster(ctx context.Context, _ *machine.EtcdLeaveClusterR
 	}
 
 	return &machine.EtcdLeaveClusterResponse{Messages: []*machine.EtcdLeaveCluster{{}}}, nil
-}
-
-// EtcdForfeitLeadership moves leadership away; not being the leader is no error.
-func (a *api) EtcdForfeitLeadership(
-	ctx context.Context, _ *machine.EtcdForfeitLeadershipRequest,
-) (*machine.EtcdForfeitLeadershipResponse, error) {
-	if err := a.b.onControlPlane("etcd forfeit leadership"); err != nil {
-		return nil, err
-	}
-
-	node, err := a.b.localMember()
-	if err != nil {
-		return nil, fmt.Errorf("failed to create etcd client: %w", err)
-	}
-
-	members, err := node.Members(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("failed to forfeit leadership: failed to list etcd members: %w", err)
-	}
-
-	if len(members) == 1 {
-		return nil, errors.New("failed to forfeit leadership: cannot forfeit leadership, only one member")
-	}
-
-	name, err := node.MoveLeader(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("failed to forfeit leadership: %w", err)
-	}
-
-	return &machine.EtcdForfeitLeadershipResponse{Messages: []*machine.EtcdForfeitLeadership{{Member: name}}}, nil
 }
 
 // EtcdSnapshot streams the local member's database followed by its SHA-256. When etcd fails

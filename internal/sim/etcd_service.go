@@ -2,13 +2,13 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	etcdres "github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
@@ -136,136 +136,6 @@ func (b *boot) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest
 	node, err = b.joinEtcdInTime(ctx)
 
 	return node, true, err
-}
-
-// foundEtcd makes the data directory of the first member. A failed restoration may leave
-// one too.
-func (b *boot) foundEtcd(bootstrap *machine.BootstrapRequest) error {
-	var (
-		node etcd.Node
-		err  error
-	)
-
-	if bootstrap.GetRecoverEtcd() {
-		node, err = b.recoverEtcd(bootstrap.GetRecoverSkipHashCheck())
-	} else {
-		node, err = b.sim.backends.etcd.Create(b.etcdHost())
-	}
-
-	b.sim.update(func() { b.m.disk.etcd = node })
-
-	return err
-}
-
-// joinEtcdInTime is joinEtcd that gives up after a while, as Talos does. The service
-// is Failed then, takes a Bootstrap like one that still waits, and tries to join
-// again only after a reboot.
-func (b *boot) joinEtcdInTime(ctx context.Context) (etcd.Node, error) {
-	limit := b.m.delays.EtcdGiveUp
-	if limit == 0 {
-		return b.joinEtcd(ctx)
-	}
-
-	patience, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-
-	node, err := b.joinEtcd(patience)
-	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("failed to build initial etcd cluster: %w", err)
-	}
-
-	return node, err
-}
-
-// joinEtcd waits for another member of the cluster and joins it as a learner.
-func (b *boot) joinEtcd(ctx context.Context) (etcd.Node, error) {
-	asked := false
-
-	for {
-		via, err := b.awaitMember(ctx)
-		if err != nil {
-			return nil, err
-		}
-
-		if !asked {
-			asked = true
-
-			if err := timing.Pause(ctx, b.m.delays.EtcdJoin); err != nil {
-				return nil, err
-			}
-		}
-
-		node, err := b.sim.backends.etcd.Join(ctx, b.etcdHost(), via)
-		if err == nil && b.m.takeCrashOnJoin() {
-			b.m.crash()
-			<-ctx.Done()
-
-			return nil, ctx.Err()
-		}
-
-		if err == nil {
-			b.sim.update(func() { b.m.disk.etcd = node })
-
-			return node, nil
-		}
-
-		if err := timing.Pause(ctx, kube.JoinRetry); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// awaitMember returns a healthy member of another machine of the same cluster.
-func (b *boot) awaitMember(ctx context.Context) (etcd.Node, error) {
-	for {
-		for _, node := range b.otherMembers() {
-			if node.Healthy(ctx) == nil {
-				return node, nil
-			}
-		}
-
-		b.sim.mu.Lock()
-		changed := b.sim.world.Next()
-		b.sim.mu.Unlock()
-
-		timer := time.NewTimer(kube.HealthPeriod)
-
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-timer.C:
-		}
-
-		timer.Stop()
-
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// promoteEtcd turns the machine's learner into a voter once it has caught up.
-func (b *boot) promoteEtcd(ctx context.Context, node etcd.Node) {
-	if timing.Pause(ctx, b.m.delays.EtcdPromote) != nil {
-		return
-	}
-
-	for {
-		via, err := b.awaitMember(ctx)
-		if err != nil {
-			return
-		}
-
-		if err = node.Promote(ctx, via); err == nil || errors.Is(err, etcd.ErrMemberNotFound) {
-			b.sim.update(func() {})
-
-			return
-		}
-
-		if timing.Pause(ctx, promoteRetry) != nil {
-			return
-		}
-	}
 }
 
 // watchMember keeps the service's health and the EtcdMember resource as up to date as the

@@ -1,0 +1,219 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
+)
+
+// Reset checks its input, answers, and resets in the background.
+func (a *api) Reset(_ context.Context, req *machine.ResetRequest) (*machine.ResetResponse, error) {
+	b := a.b
+
+	labels, err := b.resetTargets(req)
+	if err != nil {
+		return nil, err
+	}
+
+	actor := uuid.NewString()
+	b.startSequence("reset", actor, false, b.resetSequence(req, labels))
+
+	return &machine.ResetResponse{Messages: []*machine.Reset{{ActorId: actor}}}, nil
+}
+
+// resetTargets validates a request; its errors are plain, so clients see Unknown.
+// It returns the partitions to wipe, nil for the whole disk.
+func (b *boot) resetTargets(req *machine.ResetRequest) ([]string, error) {
+	if len(req.GetUserDisksToWipe()) > 0 && req.GetMode() == machine.ResetRequest_SYSTEM_DISK {
+		return nil, errors.New("reset failed: invalid input, wipe mode SYSTEM_DISK doesn't support UserDisksToWipe parameter")
+	}
+
+	for _, device := range req.GetUserDisksToWipe() {
+		if err := b.checkUserDisk(device); err != nil {
+			return nil, err
+		}
+	}
+
+	if len(req.GetSystemPartitionsToWipe()) == 0 {
+		return nil, nil
+	}
+
+	if req.GetMode() == machine.ResetRequest_USER_DISKS {
+		return nil, errors.New("reset failed: invalid input, wipe mode USER_DISKS doesn't support SystemPartitionsToWipe parameter")
+	}
+
+	labels := []string{}
+
+	for _, spec := range req.GetSystemPartitionsToWipe() {
+		if err := b.checkVolume(spec.GetLabel()); err != nil {
+			return nil, err
+		}
+
+		if spec.GetWipe() {
+			labels = append(labels, spec.GetLabel())
+		}
+	}
+
+	return labels, nil
+}
+
+func (b *boot) checkUserDisk(device string) error {
+	for i, disk := range b.m.opts.Disks {
+		if disk.Path != device {
+			continue
+		}
+
+		if i == 0 && b.m.Installed() {
+			return fmt.Errorf("reset user disk failed: device %s is the system disk", device)
+		}
+
+		return nil
+	}
+
+	return fmt.Errorf("reset user disk failed: device %s wasn't found", device)
+}
+
+// checkVolume finds a system volume. Containers have them as directories, which have
+// no location, so that a reset which names them is refused.
+func (b *boot) checkVolume(label string) error {
+	known := label == "STATE" || label == "EPHEMERAL" || label == "META"
+
+	switch {
+	case !known:
+		return fmt.Errorf("failed to get volume status with label %q: resource VolumeStatuses.block.talos.dev(runtime/%s@undefined) doesn't exist",
+			label, label)
+	case b.m.platform == Container || !b.m.Installed():
+		return fmt.Errorf("failed to reset: volume %q is not located", label)
+	default:
+		return nil
+	}
+}
+
+// resetSequence empties the named partitions, or the whole disk when labels is nil.
+func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*sequenceRun) error {
+	return func(r *sequenceRun) error {
+		b.beginCordon(r.ctx)
+
+		if b.m.platform == Container {
+			// Containers only stop: nothing is left, wiped or rebooted (Talos 1.13).
+			if err := r.phase("stopEverything", "stopAllServices", b.stopServices); err != nil {
+				return err
+			}
+
+			return r.shutdown()
+		}
+
+		if err := b.retire(r, req.GetGraceful()); err != nil {
+			return err
+		}
+
+		if err := r.stopSequence(len(labels) > 0); err != nil {
+			return err
+		}
+
+		if err := b.wipe(r, req, labels); err != nil {
+			return err
+		}
+
+		if req.GetReboot() {
+			return r.reboot()
+		}
+
+		return r.shutdown()
+	}
+}
+
+// retire is the part of a reset in which the machine takes leave of its cluster.
+func (b *boot) retire(r *sequenceRun, graceful bool) error {
+	if graceful && !b.config().Machine().Kubelet().SkipNodeRegistration() {
+		err := r.phase("drain", "cordonAndDrainNode", func(ctx context.Context) error {
+			if err := b.cordonAndDrain(ctx); err != nil {
+				b.sim.logf("%s: %v", b.m.name, err) // a reset goes on
+			}
+
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	if err := r.phases("cleanup", "removeAllPods", "dbus", "stopDBus"); err != nil {
+		return err
+	}
+
+	if graceful && b.controlPlane() {
+		if err := r.phase("leave", "leaveEtcd", b.leaveForReset); err != nil {
+			return err
+		}
+	}
+
+	return r.phases("preReset", "sendResetSignal")
+}
+
+func (b *boot) wipe(r *sequenceRun, req *machine.ResetRequest, labels []string) error {
+	if err := r.phases("forceCleanup", "forceCleanup"); err != nil {
+		return err
+	}
+
+	if req.GetMode() == machine.ResetRequest_USER_DISKS {
+		return r.phases("resetUserDisks", "resetUserDisks")
+	}
+
+	phase, task := "resetSpec", "resetSystemDiskSpec"
+	if labels == nil {
+		phase, task = "reset", "resetSystemDisk"
+		labels = []string{"META", "STATE", "EPHEMERAL"}
+	}
+
+	return r.phase(phase, task, func(ctx context.Context) error {
+		if err := timing.Pause(ctx, b.m.delays.Reset); err != nil {
+			return err
+		}
+
+		b.m.wipePartitions(labels, task == "resetSystemDisk")
+
+		return nil
+	})
+}
+
+// wipePartitions empties what the labels stand for. Without META the machine counts
+// as not installed; without the boot loader it never boots again.
+func (m *Machine) wipePartitions(labels []string, whole bool) {
+	var (
+		node     etcd.Node
+		snapshot string
+	)
+
+	m.sim.update(func() {
+		d := &m.disk
+
+		for _, label := range labels {
+			switch label {
+			case "STATE":
+				d.config, d.nodeID = nil, ""
+			case "EPHEMERAL":
+				node, d.etcd = d.etcd, nil
+				snapshot, d.snapshot = d.snapshot, ""
+				d.images = nil
+				d.cni, d.enrolled = false, false
+			case "META":
+				d.installed, d.meta = false, nil
+			}
+		}
+
+		d.dead = whole
+	})
+
+	if node != nil {
+		node.Wipe()
+	}
+
+	m.sim.removeFile(snapshot)
+}
