@@ -36,6 +36,10 @@
 //     (Simulator.HandOverWorkloads, Simulator.StartGuest);
 //   - no performance model. Delays are minimums, not distributions.
 //
+// Where things are: this package has the site, its machines and what runs on them; package
+// etcd the members of etcd, package kube the API servers of Kubernetes, package fault the
+// record of calls and what makes them fail, package objects what the stand-ins store.
+//
 // Facts about Talos are those of 1.13 (server code of v1.13.6) unless a comment names
 // another version. When a real machine and the simulator disagree, the simulator is wrong.
 package sim
