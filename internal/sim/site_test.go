@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +37,38 @@ type testCluster struct {
 	input  *generate.Input
 }
 
+// Keys take a second to make, so the first clusters of all sites share theirs.
+var (
+	sharedSecrets = sync.OnceValues(newSecrets)
+	withCluster   sync.Map // sites that have a cluster
+)
+
+func newSecrets() (*secrets.Bundle, error) {
+	return secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Minute)), config.TalosVersion1_13)
+}
+
+// secretsFor are the secrets of another cluster of the site, which the test may change.
+func secretsFor(t *testing.T, simulator *sim.Simulator) *secrets.Bundle {
+	t.Helper()
+
+	if _, second := withCluster.LoadOrStore(simulator, true); second {
+		bundle, err := newSecrets()
+		check(t, err)
+
+		return bundle
+	}
+
+	t.Cleanup(func() { withCluster.Delete(simulator) })
+
+	shared, err := sharedSecrets()
+	check(t, err)
+
+	bundle, cluster, tokens, trustd, certs := *shared, *shared.Cluster, *shared.Secrets, *shared.TrustdInfo, *shared.Certs
+	bundle.Cluster, bundle.Secrets, bundle.TrustdInfo, bundle.Certs = &cluster, &tokens, &trustd, &certs
+
+	return &bundle
+}
+
 func newTestCluster(t *testing.T, simulator *sim.Simulator, opts ...generate.Option) *testCluster {
 	t.Helper()
 
@@ -43,8 +76,7 @@ func newTestCluster(t *testing.T, simulator *sim.Simulator, opts ...generate.Opt
 	check(t, err)
 
 	contract := config.TalosVersion1_13
-	bundle, err := secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Minute)), contract)
-	check(t, err)
+	bundle := secretsFor(t, simulator)
 
 	opts = append([]generate.Option{
 		generate.WithVersionContract(contract), generate.WithSecretsBundle(bundle), generate.WithInstallDisk("/dev/sda"),
