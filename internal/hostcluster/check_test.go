@@ -219,7 +219,7 @@ func TestCheckOfPolicies(t *testing.T) {
 					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
 				}}},
 			},
-			Validations: []admissionv1.Validation{{Expression: "false", Message: "no pods of strangers"}},
+			Validations: []admissionv1.Validation{{Expression: "false", Message: "no foreign pods"}},
 		},
 	}, metav1.CreateOptions{})
 	check(t, err)
@@ -241,9 +241,9 @@ func TestCheckOfPolicies(t *testing.T) {
 
 	// Policies are compiled in the background, and until then the host may refuse for that reason.
 	soon(t, func() bool {
-		return slices.ContainsFunc(c.check(t, s), func(f preflight.Finding) bool { return strings.Contains(f.Found, "no pods of strangers") })
+		return slices.ContainsFunc(c.check(t, s), func(f preflight.Finding) bool { return strings.Contains(f.Found, "no foreign pods") })
 	})
-	c.finds(t, s, want{"pod", "no pods of strangers"})
+	c.finds(t, s, want{"pod", "no foreign pods"})
 }
 
 func TestCheckOfRights(t *testing.T) {
@@ -254,7 +254,7 @@ func TestCheckOfRights(t *testing.T) {
 
 	c.config = as(t, c.cluster, c.namespace, "owner", rule("statefulsets", most...), rule("services", most...), rule("persistentvolumeclaims", most...),
 		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
-	unseen := want{"?", "The credentials may not look at the namespace " + c.namespace}
+	unseen := want{"?", "The credentials may not read the namespace " + c.namespace}
 	unprotected := want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy in"}
 	c.finds(t, c.spec(), unseen, unprotected)
 

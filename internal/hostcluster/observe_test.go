@@ -239,7 +239,7 @@ func (s site) localVolume(t *testing.T, claim *corev1.PersistentVolumeClaim, nod
 }
 
 // A machine that the host has and the Spec does not is told, when it is of a pool of the Spec.
-func TestStrays(t *testing.T) {
+func TestObserve_orphans(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -250,7 +250,7 @@ func TestStrays(t *testing.T) {
 	some.Machines = all.Machines[1:2]
 
 	o := s.observe(t, some, func(o workload.Observation) bool { return true })
-	if len(o.Strays) != 1 || o.Strays[0] != "batch-1" || len(o.Machines) != 1 {
+	if len(o.Orphans) != 1 || o.Orphans[0] != "batch-1" || len(o.Machines) != 1 {
 		t.Errorf("the observation is %+v", o)
 	}
 }

@@ -176,7 +176,7 @@ func isVerdict(err error) bool {
 // deny says what the host refuses.
 func (c *checking) deny(d denial) {
 	if apierrors.IsNotFound(d.err) && c.namespace == nil {
-		c.await(attributeNamespace, "The host has no namespace %s.", "Create it, or set create_namespace and let the user of the kubeconfig look at namespaces.",
+		c.await(attributeNamespace, "The host has no namespace %s.", "Create it, or set create_namespace and let the user of the kubeconfig read namespaces.",
 			c.spec.Namespace)
 
 		return

@@ -19,7 +19,7 @@ import (
 // host can say, such as what its policies refuse, it is asked for with requests that it carries out but for the storing of the result.
 //
 // The Spec has the machines that are wanted, and none that are to go. What was found is returned together: what is sure to stand in the
-// way, what does for now, and warnings; machines that exist are not looked at again. What the credentials may not look at is one
+// way, what does for now, and warnings; machines that exist are not checked again. What the credentials may not read is one
 // warning, since it may be fine. The error is that the host did not answer, from which
 // nothing follows.
 func Check(ctx context.Context, h *workload.Client, s workload.Spec) ([]Finding, error) {
@@ -39,7 +39,7 @@ func Check(ctx context.Context, h *workload.Client, s workload.Spec) ([]Finding,
 
 	if len(c.unseen) > 0 {
 		slices.Sort(c.unseen)
-		c.warn("", "The credentials may not look at %s, so that what depends on it is not checked.",
+		c.warn("", "The credentials may not read %s, so that what depends on it is not checked.",
 			"Nothing needs to be done; machines that cannot run say why.", strings.Join(slices.Compact(c.unseen), ", "))
 	}
 
@@ -52,7 +52,7 @@ type checking struct {
 	spec workload.Spec
 	// allowed is what the user may do.
 	allowed map[right]bool
-	// namespace that the machines will be in, nil when it is not there, or may not be looked at.
+	// namespace that the machines will be in, nil when it is not there, or may not be read.
 	namespace *corev1.Namespace
 	// found is what is in it.
 	found *workload.Inventory
@@ -61,7 +61,7 @@ type checking struct {
 
 	mu       sync.Mutex
 	findings []Finding
-	// unseen is what the user may not look at.
+	// unseen is what the user may not read.
 	unseen []string
 }
 
@@ -116,7 +116,7 @@ func (c *checking) warn(attribute, found, help string, about ...any) {
 	c.add(Finding{Warning: true, Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
 }
 
-// unseenIf notes what the credentials may not look at, and says whether that is why there is an error.
+// unseenIf notes what the credentials may not read, and says whether that is why there is an error.
 func (c *checking) unseenIf(err error, what string) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
@@ -130,7 +130,7 @@ func (c *checking) unseenIf(err error, what string) bool {
 	return true
 }
 
-// checkNamespace says whether there is one. When it may not be looked at, it is taken to be there.
+// checkNamespace says whether there is one. When it may not be read, it is taken to be there.
 func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) {
 	name := c.spec.Namespace
 	found, err := c.host.API().CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})

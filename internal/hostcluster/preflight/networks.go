@@ -21,7 +21,7 @@ type network struct {
 	warning bool
 }
 
-// podSample is how many pods are looked at: where pods have addresses that no node says, a few show where from.
+// podSample is how many pods are read: where pods have addresses that no node says, a few show where from.
 const podSample = 200
 
 // checkNetworks compares the networks of the Talos cluster with the host's. What a pod of the one sends to an address that both
@@ -33,8 +33,8 @@ func (c *checking) checkNetworks(ctx context.Context) error {
 
 	var used []network
 
-	for _, look := range []func(context.Context) ([]network, error){c.serviceNetworks, c.nodeNetworks, c.podNetworks} {
-		more, err := look(ctx)
+	for _, list := range []func(context.Context) ([]network, error){c.serviceNetworks, c.nodeNetworks, c.podNetworks} {
+		more, err := list(ctx)
 		if err != nil {
 			return err
 		}

@@ -229,7 +229,7 @@ func (h *Client) change(ctx context.Context, k *Kind, live Object, body fields) 
 	return became, nil
 }
 
-// final marks an error that repeating does not cure: the host looked at what it was asked for and refused it. A quota
+// final marks an error that repeating does not cure: the host read what it was asked for and refused it. A quota
 // that is used up and a namespace that is about to end are refusals that pass.
 func final(err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {

@@ -87,7 +87,7 @@ func (h *Client) heldByOthers(ctx context.Context, service *corev1.Service) erro
 	case apierrors.IsForbidden(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look who has the address %s on %s: %w", address, h, err)
+		return fmt.Errorf("find who has the address %s on %s: %w", address, h, err)
 	}
 
 	for i := range list.Items {

@@ -36,7 +36,7 @@ func volumeName(at string) string {
 // claimName of a machine's volume: var-dev-cp-0.
 func (s Spec) claimName(m Machine, at string) string { return volumeName(at) + "-" + s.HostName(m) }
 
-// Claims of a machine; none for ephemeral storage, whose sizes are not looked at: a pod that is over the limit of an
+// Claims of a machine; none for ephemeral storage, whose sizes do not matter: a pod that is over the limit of an
 // emptyDir is evicted, with all that the machine has.
 func (s Spec) Claims(m Machine) []*corev1.PersistentVolumeClaim {
 	if m.Pod.Storage.Ephemeral {

@@ -57,7 +57,7 @@ func unlessForbidden(err error) error {
 
 // explain says why a machine's pod does not run, and whether its volumes are lost.
 func (about *surroundings) explain(ctx context.Context, s Spec, m Machine, found *Inventory, vanished []string, state *MachineState) error {
-	// One that is ready needs no look at anything else.
+	// One that is ready needs no other request.
 	if state.Ready || !state.Exists {
 		return nil
 	}

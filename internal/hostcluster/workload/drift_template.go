@@ -23,7 +23,7 @@ import (
 // record of who set what; what it means is then asked of the host, which knows what is a default.
 
 // stays says whether a pod is what is wanted, although its StatefulSet was changed after the pod was made: with the wanted template
-// the pod is that set's again, and nothing has to be replaced. What the pod has besides is not looked at here. Should it come from a
+// the pod is that set's again, and nothing has to be replaced. What the pod has besides is not compared here. Should it come from a
 // template, the pod is one of another template as soon as the set has the wanted one.
 func (s Spec) stays(m Machine, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	if set == nil || pod == nil || set.DeletionTimestamp != nil || pod.DeletionTimestamp != nil || !otherTemplate(set, pod) {

@@ -104,7 +104,7 @@ func (h *Client) Observe(ctx context.Context, s Spec) (Observation, error) {
 		return Observation{}, err
 	}
 
-	observation := Observation{Machines: make(map[string]MachineState, len(s.Machines)), Strays: found.strays(s)}
+	observation := Observation{Machines: make(map[string]MachineState, len(s.Machines)), Orphans: found.orphans(s)}
 	if err := h.observeShared(ctx, s, found, &observation); err != nil {
 		return Observation{}, err
 	}

@@ -116,8 +116,8 @@ func (i *Inventory) machines() (planes, workers []string) {
 	return planes, workers
 }
 
-// strays are the machines of the pools of a Spec that it does not name.
-func (i *Inventory) strays(s Spec) (names []string) {
+// orphans are the machines of the pools of a Spec that it does not name.
+func (i *Inventory) orphans(s Spec) (names []string) {
 	pools, named := map[string]bool{}, map[string]bool{}
 
 	for _, m := range s.Machines {
@@ -205,8 +205,8 @@ func (h *Client) clear(ctx context.Context, s Spec, selector string, kinds ...*K
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
 		defer cancel()
 
-		if trouble, reason := h.newSurroundings(after, s).diagnoseNode(pod); reason == nil && trouble != "" {
-			return fmt.Errorf("%w; %s: %s", err, PodKind.Of(pod), trouble)
+		if node, reason := h.newSurroundings(after, s).diagnoseNode(pod); reason == nil && node != "" {
+			return fmt.Errorf("%w; %s: %s", err, PodKind.Of(pod), node)
 		}
 	}
 

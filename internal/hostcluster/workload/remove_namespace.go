@@ -66,7 +66,7 @@ func (h *Client) removeNamespace(ctx context.Context, s Spec) error {
 func (h *Client) somethingIn(ctx context.Context, namespace string) (string, error) {
 	lists, err := h.API().Discovery().ServerPreferredNamespacedResources()
 
-	// The API of an aggregated server that is away cannot be looked at.
+	// The API of an aggregated server that is away cannot be listed.
 	if discovery.IsGroupDiscoveryFailedError(err) {
 		return "maybe objects of an API that does not answer", nil
 	}

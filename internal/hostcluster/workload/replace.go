@@ -242,10 +242,10 @@ func (h *Client) awaitPodGone(ctx context.Context, s Spec, pod *corev1.Pod) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
 	defer cancel()
 
-	trouble, reason := h.newSurroundings(ctx, s).diagnoseNode(pod)
-	if reason != nil || trouble == "" {
+	node, reason := h.newSurroundings(ctx, s).diagnoseNode(pod)
+	if reason != nil || node == "" {
 		return err // the node is of no help
 	}
 
-	return fmt.Errorf("%w; %s", err, trouble)
+	return fmt.Errorf("%w; %s", err, node)
 }

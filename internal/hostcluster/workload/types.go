@@ -51,7 +51,7 @@ type Spec struct {
 	// Labels and Annotations are put on every object.
 	Labels, Annotations map[string]string
 	// PodCIDRs and ServiceCIDRs are the networks of the Talos cluster, which must not be the host's; they are
-	// only looked at by preflight.Check.
+	// only checked by preflight.Check.
 	PodCIDRs, ServiceCIDRs []netip.Prefix
 	// Machines of the resource, wanted ones and those that are to go.
 	Machines []Machine
@@ -110,9 +110,9 @@ type Observation struct {
 	Machines map[string]MachineState
 	// Missing and Drift are about what machines share: objects that are not there, and fields that somebody else changed.
 	Missing, Drift []Difference
-	// Strays are machines of the same pools that the host has something of and the Spec does not name, by their names on the
+	// Orphans are machines of the same pools that the host has something of and the Spec does not name, by their names on the
 	// host without the cluster's (cp-3): an apply that was killed before it could say what it made leaves such.
-	Strays []string
+	Orphans []string
 }
 
 // MachineState is one machine on the host cluster.

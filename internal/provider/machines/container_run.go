@@ -230,7 +230,7 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 
 	found := &HostReport{
 		drift: map[string]HostDrift{}, pods: map[string]string{}, Peers: peersIn(seen),
-		strays: seen.Strays, removed: s.want.Removed,
+		strays: seen.Orphans, removed: s.want.Removed,
 	}
 	wanted := s.route.wanted(s.Pool)
 

@@ -26,7 +26,7 @@ func (m *ProviderData) openAll(ctx context.Context, p Pool, recorded *RecordedPo
 	// A host that is silent shows no strays; the operation, which gets the same answer, ends with that before it does anything.
 	seen, _ := s.firstLook(ctx)
 
-	strays := recorded.strays(p, seen.Strays)
+	strays := recorded.strays(p, seen.Orphans)
 	if len(strays) == 0 {
 		return s, nil
 	}
