@@ -10,13 +10,21 @@ import (
 
 // The words of the packages below that users of a [Client] need.
 type (
-	Options        = api.Options
-	Kubeconfig     = api.Kubeconfig
-	Reference      = objects.Reference
-	Difference     = objects.Difference
-	LockOptions    = lock.Options
-	Lock           = lock.Lock
-	Obstacles      = upgrade.Obstacles
+	// Options are those of a client.
+	Options = api.Options
+	// Kubeconfig says how to reach a cluster.
+	Kubeconfig = api.Kubeconfig
+	// Reference names an object.
+	Reference = objects.Reference
+	// Difference is a field of an object that is not what it should be.
+	Difference = objects.Difference
+	// LockOptions are those of a lock.
+	LockOptions = lock.Options
+	// Lock is the right to disrupt machines.
+	Lock = lock.Lock
+	// Obstacles are what an upgrade would meet.
+	Obstacles = upgrade.Obstacles
+	// RemovedSetting is a setting that an upgrade removes.
 	RemovedSetting = upgrade.RemovedSetting
 )
 
