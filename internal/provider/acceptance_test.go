@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -11,12 +12,14 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	resourcepkg "github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/echoprovider"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -97,9 +100,25 @@ func impatient() map[string]func() (tfprotov6.ProviderServer, error) {
 	m := hurriedProviderData()
 
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m}),
+		"talosop": providerserver.NewProtocol6WithError(quickProvider{&talosopProvider{version: "test", ProviderData: m}}),
 		"echo":    echoprovider.NewProviderServer(),
 	}
+}
+
+// quickProvider is a provider that makes secrets without seconds for a key.
+type quickProvider struct{ *talosopProvider }
+
+func (p quickProvider) Resources(ctx context.Context) []func() resourcepkg.Resource {
+	all := p.talosopProvider.Resources(ctx)
+
+	for i, newResource := range all {
+		var named resourcepkg.MetadataResponse
+		if newResource().Metadata(ctx, resourcepkg.MetadataRequest{ProviderTypeName: "talosop"}, &named); named.TypeName == "talosop_secrets" {
+			all[i] = func() resourcepkg.Resource { return secrets.NewResourceOf(quickBundle) }
+		}
+	}
+
+	return all
 }
 
 // site is simulated machines and the configuration that is written for them.

@@ -41,7 +41,7 @@ func newRealAddons(t *testing.T) *realAddons {
 
 	credentials := kubetest.ServerOptions{Username: chartUser, Password: chartPassword}
 	r := &realAddons{
-		Cluster: kubetest.NewCluster(t), repository: kubetest.NewRepository(t, credentials), registry: kubetest.NewRegistry(t, credentials),
+		Cluster: kubetest.Shared(t), repository: kubetest.NewRepository(t, credentials), registry: kubetest.NewRegistry(t, credentials),
 		machine: hurriedProviderData(),
 	}
 	r.helm = kubetest.Helm(t, r.Cluster)

@@ -80,7 +80,7 @@ resource "talosop_addon" "this" {
 func TestAccAddonUnderCLIs(t *testing.T) {
 	t.Parallel()
 
-	cluster := kubetest.NewCluster(t)
+	cluster := kubetest.Shared(t)
 	repository := kubetest.NewRepository(t, kubetest.ServerOptions{Username: "reader", Password: addonRegistryWords})
 	repository.Add(t, kubetest.Simple.Package("1.0.0"))
 

@@ -20,7 +20,7 @@ import (
 func TestAccAddonOfARunThatEndsEarly(t *testing.T) {
 	t.Parallel()
 
-	cluster := kubetest.NewCluster(t)
+	cluster := kubetest.Shared(t)
 	w := clitest.NewWorkspace(t, clitest.Any(t))
 	w.Write("simple-1.0.0.tgz", string(kubetest.Simple.Package("1.0.0")))
 

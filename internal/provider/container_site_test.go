@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -231,16 +232,34 @@ var errSilent = errors.New("connection refused")
 func newBundle(t *testing.T) string {
 	t.Helper()
 
-	generated, err := secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Hour)), config.TalosVersion1_6)
-	must(t, err)
-
-	bundle, err := pki.Wrap(generated)
+	bundle, err := quickBundle()
 	must(t, err)
 
 	content, err := bundle.YAML()
 	must(t, err)
 
 	return string(content)
+}
+
+// firstBundle is one bundle for all tests.
+var firstBundle = sync.OnceValues(pki.Generate)
+
+// quickBundle is a new bundle with the service account key of the first one: making a key of RSA takes seconds.
+func quickBundle() (*pki.Bundle, error) {
+	first, err := firstBundle()
+	if err != nil {
+		return nil, err
+	}
+
+	// For so old a Talos the key is not one of RSA.
+	generated, err := secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Hour)), config.TalosVersion1_6)
+	if err != nil {
+		return nil, err
+	}
+
+	generated.Certs.K8sServiceAccount = first.Secrets().Certs.K8sServiceAccount
+
+	return pki.Wrap(generated)
 }
 
 // operations of a plan, as text.

@@ -333,7 +333,7 @@ func (s *scheduleSite) testAnotherCluster(t *testing.T) {
 	d := drive(t, scheduleResource, nil)
 	d.apply(t, config).must(t)
 
-	other, err := pki.Generate()
+	other, err := quickBundle()
 	must(t, err)
 
 	secrets, err := other.YAML()

@@ -6,8 +6,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
-
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // attributeOf reads an attribute of an object.
@@ -229,7 +227,7 @@ func TestPlanOfResume(t *testing.T) {
 func TestRefusedChanges(t *testing.T) {
 	t.Parallel()
 
-	other, err := pki.Generate()
+	other, err := quickBundle()
 	if err != nil {
 		t.Fatal(err)
 	}

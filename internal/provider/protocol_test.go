@@ -17,7 +17,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
@@ -187,9 +186,9 @@ func dynamic(t *testing.T, v tftypes.Value) *tfprotov6.DynamicValue {
 	return &d
 }
 
-// bundleOnce is one bundle for all tests; making one takes a second.
+// bundleOnce is the first bundle as YAML.
 var bundleOnce = sync.OnceValue(func() string {
-	bundle, err := pki.Generate()
+	bundle, err := firstBundle()
 	if err != nil {
 		panic(err)
 	}

@@ -21,7 +21,13 @@ var (
 	_ resource.ResourceWithImportState = (*secretsResource)(nil)
 )
 
-func NewResource() resource.Resource { return &secretsResource{generate: pki.Generate} }
+// NewResource generates secrets with pki.Generate.
+func NewResource() resource.Resource { return NewResourceOf(pki.Generate) }
+
+// NewResourceOf generates secrets as it is told. Tests give it what takes less than seconds.
+func NewResourceOf(generate func() (*pki.Bundle, error)) resource.Resource {
+	return &secretsResource{generate: generate}
+}
 
 // secretsResource is the only place where secrets of a cluster come into being.
 // It has no arguments, so nothing but a replacement that somebody asked for can

@@ -132,7 +132,7 @@ func startShared(ctx context.Context) (*Host, func() error, error) {
 //
 //	func TestMain(m *testing.M) { hosttest.Run(m) }
 func Run(m *testing.M) {
-	m.Run() // its code is the process's when TestMain returns
+	kubetest.Run(m) // its code is the process's when TestMain returns
 
 	if err := endShared(); err != nil {
 		panic(fmt.Errorf("end the shared host: %w", err))
