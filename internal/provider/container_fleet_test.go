@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -168,16 +169,16 @@ func memberAlways(string) cluster.MachineState {
 }
 
 // containersOn is machines in the pods of a host.
-func containersOn(h machinespkg.Host, talos talosFleet, fresh time.Duration, names ...string) machinespkg.ContainerFleet {
+func containersOn(h containers.Host, talos talosFleet, fresh time.Duration, names ...string) containers.ContainerFleet {
 	spec := workload.Spec{Cluster: "dev", Namespace: "clusters"}
 	for i, name := range names {
 		spec.Machines = append(spec.Machines, workload.Machine{Name: name, Pool: "cp", Ordinal: i, Image: "talos:v1.13.0"})
 	}
 
-	return machinespkg.ContainerFleet{Inner: talos, Watch: machinespkg.NewHostWatch(h, spec, fresh)}
+	return containers.ContainerFleet{Inner: talos, Watch: containers.NewHostWatch(h, spec, fresh)}
 }
 
-func observeOn(t *testing.T, f machinespkg.ContainerFleet, name string) cluster.MachineState {
+func observeOn(t *testing.T, f containers.ContainerFleet, name string) cluster.MachineState {
 	t.Helper()
 
 	return f.Machine(cluster.Machine{Name: name}).Observe(t.Context())
@@ -452,7 +453,7 @@ func TestHostsAreShared(t *testing.T) {
 	var opened []*fakeHost
 
 	all := machinespkg.NewHosts()
-	all.Open = func(hostcluster.Options) (machinespkg.Host, error) {
+	all.Open = func(hostcluster.Options) (containers.Host, error) {
 		opened = append(opened, newFakeHost())
 
 		return opened[len(opened)-1], nil

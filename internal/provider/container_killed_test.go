@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 var errKilled = errors.New("the process was killed")
@@ -18,7 +18,7 @@ var errKilled = errors.New("the process was killed")
 // mortal is a host that is the last thing a process of the provider asks: at the call of a number the process ends,
 // before the call or, when it is late, after it and before its answer.
 type mortal struct {
-	machines.Host
+	containers.Host
 
 	Mu    sync.Mutex
 	calls int
@@ -203,7 +203,7 @@ func (s *hostSite) dies(t *testing.T, d *driven, at int, late bool, config confi
 	life := &mortal{late: late, kill: kill}
 
 	mortals := *s
-	mortals.wrap = func(h machines.Host) machines.Host {
+	mortals.wrap = func(h containers.Host) containers.Host {
 		life.Host = h
 
 		return life

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
@@ -196,7 +197,7 @@ func TestContainerHostIsSilent(t *testing.T) {
 
 	d.ready(t, config)
 
-	silent := &hostSite{Host: s.Host, namespace: s.namespace, wrap: func(machines.Host) machines.Host {
+	silent := &hostSite{Host: s.Host, namespace: s.namespace, wrap: func(containers.Host) containers.Host {
 		h := newFakeHost()
 		h.fails = map[string]error{"observe": errSilent, "check": errSilent}
 

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -81,14 +81,14 @@ func momentsOf(t *testing.T, s *hostSite) *moments {
 		return nil
 	})
 
-	s.wrap = func(h machines.Host) machines.Host { return &telling{Host: h, To: m} }
+	s.wrap = func(h containers.Host) containers.Host { return &telling{Host: h, To: m} }
 
 	return m
 }
 
 // telling is a host that tells of changes before it makes them.
 type telling struct {
-	machines.Host
+	containers.Host
 
 	To *moments
 }

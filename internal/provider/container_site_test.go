@@ -14,6 +14,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -39,7 +40,7 @@ type hostSite struct {
 
 	namespace string
 	// wrap is put around connections to the host; nil leaves them as they are.
-	wrap func(machines.Host) machines.Host
+	wrap func(containers.Host) containers.Host
 }
 
 func newHostSite(t *testing.T) *hostSite {
@@ -61,7 +62,7 @@ func (s *hostSite) ProviderData() *machines.ProviderData {
 	m.Policy.DeadAfter = 20 * time.Second
 	// Machines share the processors with all others of the host.
 	m.Talos.Timeouts.Connect, m.Talos.Timeouts.Call, m.Talos.Timeouts.Observe = 30*time.Second, 30*time.Second, 30*time.Second
-	m.Hosts.Open = func(o hostcluster.Options) (machines.Host, error) {
+	m.Hosts.Open = func(o hostcluster.Options) (containers.Host, error) {
 		o.Reach = s.Reach
 
 		opened, err := hostcluster.Open(o)

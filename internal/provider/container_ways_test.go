@@ -17,8 +17,8 @@ import (
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward: clusters are made, grow and
@@ -87,7 +87,7 @@ func (s *hostSite) walk(t *testing.T, inside bool) *walker {
 
 	w := &walker{driven: s.drive(t, "talosop_cluster"), site: s, inside: inside}
 	m := s.ProviderData()
-	m.Hosts.Open = func(o hostcluster.Options) (machines.Host, error) {
+	m.Hosts.Open = func(o hostcluster.Options) (containers.Host, error) {
 		if o.InCluster != inside {
 			return nil, errors.New("it is asked to connect in another way than it was told")
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
@@ -88,7 +89,7 @@ func testBackupSwept(t *testing.T, b *backups) {
 	for _, test := range []struct{ sweeps, left int }{{1, 1}, {2, 0}} {
 		folder := t.TempDir()
 
-		ctx, taking, err := (&etcdbackup.EtcdBackupResource{ConfiguredResource: machines.ConfiguredResource{ProviderData: hurriedProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, machines.HandleModel{Name: types.StringValue("test")}, bundle)
+		ctx, taking, err := (&etcdbackup.EtcdBackupResource{ConfiguredResource: machines.ConfiguredResource{ProviderData: hurriedProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
 		must(t, err)
 
 		swept := &sweeping{Store: taking.Archive.Store, Archive: taking.Archive, times: test.sweeps}

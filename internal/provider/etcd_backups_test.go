@@ -21,8 +21,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
 // markOf is the mark of the cluster of a bundle.
@@ -178,26 +178,26 @@ func TestWhatIsRestorable(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		handle  machines.HandleModel
+		handle  clusterhandle.HandleModel
 		reasons []string
 		latest  string
 	}{
 		"versions unknown": {
-			handle:  machines.HandleModel{},
+			handle:  clusterhandle.HandleModel{},
 			reasons: []string{"100 bytes, and 99 were stored", "", "", "", ""}, latest: "etcd-4.db",
 		},
 		"Kubernetes of the snapshots": {
-			handle:  machines.HandleModel{KubernetesVersion: types.StringValue("v1.35.2"), TalosVersion: types.StringValue("v1.13.0")},
+			handle:  clusterhandle.HandleModel{KubernetesVersion: types.StringValue("v1.35.2"), TalosVersion: types.StringValue("v1.13.0")},
 			reasons: []string{"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it, and the older v1.35.2", "", "", ""}, latest: "etcd-3.db",
 		},
 		"an older etcd": {
-			handle: machines.HandleModel{KubernetesVersion: types.StringValue("v1.33.0"), TalosVersion: types.StringValue("v1.10.2")},
+			handle: clusterhandle.HandleModel{KubernetesVersion: types.StringValue("v1.33.0"), TalosVersion: types.StringValue("v1.10.2")},
 			reasons: []string{
 				"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it", "Kubernetes v1.35.9 wrote it", "", "",
 			}, latest: "etcd-2.db",
 		},
 		"an older etcd alone": {
-			handle:  machines.HandleModel{TalosVersion: types.StringValue("v1.10.2")},
+			handle:  clusterhandle.HandleModel{TalosVersion: types.StringValue("v1.10.2")},
 			reasons: []string{"100 bytes, and 99 were stored", "the etcd of Talos 1.13.0 wrote it", "the etcd of Talos 1.13.0 wrote it", "", ""}, latest: "etcd-2.db",
 		},
 	} {
@@ -229,7 +229,7 @@ func TestWhatARecordThatIsNotReadSays(t *testing.T) {
 		{fmt.Errorf("read it: %w", store.ErrDenied), false, false},
 		{context.DeadlineExceeded, true, false},
 	} {
-		j := etcdbackup.Judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, RecordErr: test.RecordErr}}, machines.HandleModel{})[0]
+		j := etcdbackup.Judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, RecordErr: test.RecordErr}}, clusterhandle.HandleModel{})[0]
 
 		if (j.Reason != "") != test.refused || j.Damaged != test.Damaged {
 			t.Errorf("%v: refused because %q, damaged %t", test.RecordErr, j.Reason, j.Damaged)

@@ -8,9 +8,11 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
@@ -19,7 +21,7 @@ var errDialledThroughHost = errors.New("dialled through the host cluster")
 
 // entranceHost is a host cluster through which nothing is reached, and that tells so.
 type entranceHost struct {
-	machines.Host
+	containers.Host
 
 	closed *bool
 }
@@ -38,13 +40,13 @@ func TestMachineInfoOfContainers(t *testing.T) {
 
 	m := machines.NewProviderData()
 	m.Host = machines.HostConnection{Kubeconfig: kubernetes.Kubeconfig{Path: "kubeconfig"}}
-	m.Hosts.Open = func(hostcluster.Options) (machines.Host, error) { return entranceHost{closed: &closed}, nil }
+	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return entranceHost{closed: &closed}, nil }
 
-	handle := machines.UnknownHandle()
-	handle.Name, handle.Mode, handle.Secrets = types.StringValue("dev"), types.StringValue(machines.ContainerMode), types.StringValue(bundleOnce())
+	handle := clusterhandle.UnknownHandle()
+	handle.Name, handle.Mode, handle.Secrets = types.StringValue("dev"), types.StringValue(clusterhandle.ContainerMode), types.StringValue(bundleOnce())
 	handle.Host = types.ObjectNull(machines.HandleHostType())
 
-	object, diags := types.ObjectValueFrom(t.Context(), machines.HandleType(), handle)
+	object, diags := types.ObjectValueFrom(t.Context(), clusterhandle.HandleType(), handle)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}

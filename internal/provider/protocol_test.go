@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -47,7 +48,7 @@ var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 		}, errors.New("a worker did not answer")
 	}
 
-	m.Hosts.Open = func(hostcluster.Options) (machines.Host, error) { return roomyHost{}, nil }
+	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return roomyHost{}, nil }
 
 	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m})()
 	if err != nil {
@@ -58,7 +59,7 @@ var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 })
 
 // roomyHost is a host cluster that has a place for everything. Plans ask no more of it.
-type roomyHost struct{ machines.Host }
+type roomyHost struct{ containers.Host }
 
 func (roomyHost) Check(context.Context, workload.Spec) ([]preflight.Finding, error) {
 	return nil, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/credentials"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
@@ -51,7 +52,7 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 			"It talks to the Talos API of the machines and needs no management cluster; Terraform state holds the secrets and what was " +
 			"observed.\n\nThe provider itself has nothing that has to be configured: every resource carries the addresses and credentials it needs. " +
 			"Backups in buckets may share credentials, and clusters in containers the way to their host cluster.",
-		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": machines.ProviderHost()},
+		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": clusterhandle.ProviderHost()},
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -150,7 +151,7 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 }
 
 func (r *addonResource) importedHandle(ctx context.Context, request addonImport) (types.Object, diag.Diagnostics) {
-	nothing := types.ObjectNull(machines.HandleType())
+	nothing := types.ObjectNull(clusterhandle.HandleType())
 
 	bundle, err := machines.ReadBundleFile(request.Secrets)
 

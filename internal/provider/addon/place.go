@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -62,7 +63,7 @@ func (m addonModel) way(ctx context.Context) (Way, error) {
 		return m.wayOfKubeconfig()
 	}
 
-	handle, bundle, diags := machines.ClusterOf(ctx, m.Cluster)
+	handle, bundle, diags := clusterhandle.ClusterOf(ctx, m.Cluster)
 	p := machines.OfHandle(handle, addonObject, &diags)
 
 	if diags.HasError() {

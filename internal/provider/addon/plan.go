@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -127,7 +127,7 @@ func (m addonModel) placeKnown(ctx context.Context) bool {
 	}
 
 	if !m.Cluster.IsNull() {
-		handle, _ := machines.HandleFrom(ctx, m.Cluster)
+		handle, _ := clusterhandle.HandleFrom(ctx, m.Cluster)
 		r.Text(handle.Secrets)
 		r.Text(handle.Endpoint)
 		r.Texts(handle.TalosEndpoints)

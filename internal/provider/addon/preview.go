@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -167,7 +168,7 @@ func (m addonModel) clusterInMaking(ctx context.Context) bool {
 		return false
 	}
 
-	handle, _ := machines.HandleFrom(ctx, m.Cluster)
+	handle, _ := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	return handle.Phase.IsUnknown()
 }
@@ -273,7 +274,7 @@ func (p *preview) version(ctx context.Context) string {
 		return ""
 	}
 
-	handle, _ := machines.HandleFrom(ctx, p.plan.Cluster)
+	handle, _ := clusterhandle.HandleFrom(ctx, p.plan.Cluster)
 
 	return handle.KubernetesVersion.ValueString()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -51,7 +51,7 @@ func addonPlace() map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at " +
 				"least `name`, `endpoint` and `secrets`. Exactly one of `cluster` and `kubeconfig` is given. The secrets of another cluster replace the " +
 				"resource; all other changes touch nothing in the cluster.",
-			Attributes: machines.ObservedHandle(),
+			Attributes: clusterhandle.ObservedHandle(),
 		},
 		"kubeconfig": addonKubeconfig(),
 		"name": schema.StringAttribute{

@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -75,7 +75,7 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 		return m.validateKubeconfig()
 	}
 
-	handle, diags := machines.HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 	// Terraform points at a whole argument at most: what is said of one inside goes to the line of the resource.
 	at := frameworkpath.Root("cluster")
 
@@ -90,7 +90,7 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 			"https://10.0.0.10:6443", "give the URL of the Kubernetes API"))
 	}
 
-	machines.EndpointsOf(handle, &diags)
+	clusterhandle.EndpointsOf(handle, &diags)
 
 	return diags
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -80,7 +81,7 @@ func unseenSchedule() scheduleSeenModel {
 // Spec is the schedule in plain values. unknown is true when any of it is not known yet.
 func (m etcdBackupScheduleModel) Spec(ctx context.Context) (s schedule.Spec, unknown bool, diags diag.Diagnostics) {
 	r := &tf.Reader{}
-	handle, diags := machines.HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	s = schedule.Spec{
 		Namespace: cmp.Or(r.Text(m.Namespace), defaultScheduleNamespace), Name: r.Text(m.Name), Cluster: r.Text(handle.Name), Mark: handleMark(r, handle),
@@ -102,7 +103,7 @@ func (m etcdBackupScheduleModel) Spec(ctx context.Context) (s schedule.Spec, unk
 }
 
 // handleMark is the mark of a cluster, empty when its secrets are not known or cannot be read.
-func handleMark(r *tf.Reader, handle machines.HandleModel) string {
+func handleMark(r *tf.Reader, handle clusterhandle.HandleModel) string {
 	bundle, err := pki.Parse([]byte(r.Text(handle.Secrets)))
 	if err != nil {
 		return ""

@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -295,7 +296,7 @@ func (r *etcdBackupScheduleResource) Delete(ctx context.Context, req resource.De
 func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackupScheduleModel) (*Scheduler, func(), diag.Diagnostics) {
 	spec, _, diags := m.Spec(ctx)
 
-	handle, bundle, more := machines.ClusterOf(ctx, m.Cluster)
+	handle, bundle, more := clusterhandle.ClusterOf(ctx, m.Cluster)
 	diags.Append(more...)
 
 	p := machines.OfHandle(handle, "cluster", &diags)

@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -48,7 +48,7 @@ func (m etcdBackupScheduleModel) validate(ctx context.Context) diag.Diagnostics 
 }
 
 func (m etcdBackupScheduleModel) validateNames(ctx context.Context) diag.Diagnostics {
-	handle, diags := machines.HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 	at := path.Root("cluster")
 
 	for _, name := range []struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -51,7 +52,7 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 			"its handle is not wholly known, and the credentials are made during the apply, after the cluster. Requires Terraform 1.10 or " +
 			"OpenTofu 1.11.",
 		Attributes: map[string]schema.Attribute{
-			"cluster": machines.HandleForEphemerals(),
+			"cluster": clusterhandle.HandleForEphemerals(),
 			"user": schema.StringAttribute{
 				Optional:            true,
 				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + machines.ClientName + "`.",
@@ -109,7 +110,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 
 	lifetime := lifetimeOf(config.TTL, &resp.Diagnostics)
 
-	handle, bundle, diags := machines.ClusterOf(ctx, config.Cluster)
+	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -152,7 +153,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
 }
 
-func (m *kubeconfigModel) Fill(c pki.Credentials, handle machines.HandleModel, way *machines.Entrance, user string) error {
+func (m *kubeconfigModel) Fill(c pki.Credentials, handle clusterhandle.HandleModel, way *machines.Entrance, user string) error {
 	server, name := handle.Endpoint.ValueString(), ""
 	if way != nil {
 		server, name = "https://"+way.Address, way.Name

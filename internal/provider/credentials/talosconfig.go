@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -53,7 +54,7 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 			"is being made its handle is not wholly known, and the credentials are made during the apply, after the cluster. Requires Terraform 1.10 " +
 			"or OpenTofu 1.11.",
 		Attributes: map[string]schema.Attribute{
-			"cluster": machines.HandleForEphemerals(),
+			"cluster": clusterhandle.HandleForEphemerals(),
 			"roles": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
@@ -108,7 +109,7 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 
 	lifetime := lifetimeOf(config.TTL, &resp.Diagnostics)
 
-	handle, bundle, diags := machines.ClusterOf(ctx, config.Cluster)
+	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -150,7 +151,7 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
 }
 
-func (m *talosconfigModel) Fill(c pki.Credentials, handle machines.HandleModel) error {
+func (m *talosconfigModel) Fill(c pki.Credentials, handle clusterhandle.HandleModel) error {
 	if m.Endpoints.IsNull() {
 		m.Endpoints = handle.TalosEndpoints
 	}

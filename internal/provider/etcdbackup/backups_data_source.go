@@ -16,6 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -65,7 +66,7 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 		return
 	}
 
-	handle, bundle, diags := machines.ClusterOf(ctx, config.Cluster)
+	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
 	timeout, diags := config.Patience()

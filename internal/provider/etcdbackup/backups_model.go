@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -37,7 +38,7 @@ func etcdBackupsAttributes() map[string]schema.Attribute {
 			Required: true,
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with `name`, `endpoint` and " +
 				"`secrets`. With `kubernetes_version` and `talos_version` in it, snapshots that only newer ones read are told apart.",
-			Attributes: tf.DataSourceAttributes(machines.ObservedHandle()),
+			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
 		"timeout": schema.StringAttribute{
 			Optional:            true,
@@ -120,7 +121,7 @@ type judged struct {
 
 // Judge says of snapshots whether they can be restored into the cluster of a handle, newest
 // first.
-func Judge(entries []backup.Entry, handle machines.HandleModel) []judged {
+func Judge(entries []backup.Entry, handle clusterhandle.HandleModel) []judged {
 	var out []judged
 
 	for _, e := range slices.Backward(entries) {

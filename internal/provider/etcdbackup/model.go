@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -138,7 +138,7 @@ type owner struct{ Name, Mark string }
 
 // owner reads whose snapshots they are, from a handle whose name and secrets are known.
 func (m EtcdBackupModel) owner(ctx context.Context) (owner, bool) {
-	handle, diags := machines.HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 	if diags.HasError() || handle.Name.IsUnknown() || handle.Secrets.IsUnknown() {
 		return owner{}, false
 	}

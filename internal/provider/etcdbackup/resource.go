@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -202,7 +203,7 @@ func (r *EtcdBackupResource) Delete(ctx context.Context, req resource.DeleteRequ
 }
 
 func (r *EtcdBackupResource) Remove(ctx context.Context, state EtcdBackupModel) error {
-	handle, _ := machines.HandleFrom(ctx, state.Cluster)
+	handle, _ := clusterhandle.HandleFrom(ctx, state.Cluster)
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
 	bundle, err := pki.Parse([]byte(handle.Secrets.ValueString()))

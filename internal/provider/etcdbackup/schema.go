@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -34,7 +34,7 @@ func etcdBackupArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, " +
 				"`endpoint`, `secrets` and `talos_endpoints`. Another `name`, or the secrets of another cluster, take a new snapshot; all other changes are for " +
 				"the next one.",
-			Attributes: machines.ObservedHandle(),
+			Attributes: clusterhandle.ObservedHandle(),
 		},
 		"encryption": schema.SingleNestedAttribute{
 			Optional: true,

@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -30,7 +31,7 @@ type Taking struct {
 	Archive backup.Archive
 	// At names the place.
 	At      storepkg.Place
-	handle  machines.HandleModel
+	handle  clusterhandle.HandleModel
 	Bundle  *pki.Bundle
 	machine *talos.Fleet
 	API     *kubernetes.Client
@@ -44,7 +45,7 @@ type Taking struct {
 // take takes a snapshot, carries out the retention, and puts both into the model. given is
 // the configuration, which alone has what is write-only. After an error nothing was stored.
 func (r *EtcdBackupResource) take(ctx context.Context, m *EtcdBackupModel, given EtcdBackupModel) diag.Diagnostics {
-	handle, bundle, diags := machines.ClusterOf(ctx, m.Cluster)
+	handle, bundle, diags := clusterhandle.ClusterOf(ctx, m.Cluster)
 	p := machines.OfHandle(handle, "backup", &diags)
 
 	if diags.HasError() {
@@ -100,7 +101,7 @@ func (r *EtcdBackupResource) take(ctx context.Context, m *EtcdBackupModel, given
 }
 
 // Prepare makes all that a taking needs. It asks nobody.
-func (r *EtcdBackupResource) Prepare(ctx context.Context, p machines.Pool, to storepkg.Place, handle machines.HandleModel, bundle *pki.Bundle) (context.Context, *Taking, error) {
+func (r *EtcdBackupResource) Prepare(ctx context.Context, p machines.Pool, to storepkg.Place, handle clusterhandle.HandleModel, bundle *pki.Bundle) (context.Context, *Taking, error) {
 	ctx, opened, err := to.Open(ctx, r.Stores)
 	if err != nil {
 		return ctx, nil, err
@@ -309,7 +310,7 @@ func (r *EtcdBackupResource) keep(ctx context.Context, plan *EtcdBackupModel, st
 		return nil
 	}
 
-	handle, bundle, diags := machines.ClusterOf(ctx, plan.Cluster)
+	handle, bundle, diags := clusterhandle.ClusterOf(ctx, plan.Cluster)
 	if diags.HasError() {
 		return diags
 	}

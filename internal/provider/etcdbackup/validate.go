@@ -11,7 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -27,11 +27,11 @@ func (m EtcdBackupModel) validate(ctx context.Context) diag.Diagnostics {
 }
 
 func (m EtcdBackupModel) validateCluster(ctx context.Context) diag.Diagnostics {
-	handle, diags := machines.HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 	at := path.Root("cluster")
 
 	if _, known := tf.KnownStrings(handle.TalosEndpoints); known {
-		if len(machines.EndpointsOf(handle, &diags)) == 0 && !diags.HasError() {
+		if len(clusterhandle.EndpointsOf(handle, &diags)) == 0 && !diags.HasError() {
 			diags.Append(tf.Invalid(at.AtName("talos_endpoints"), "talos_endpoints", "found no address", "allowed are the addresses of control planes",
 				"list at least one, where the Talos API is reached"))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -37,7 +38,7 @@ type examined struct {
 // examine asks the control planes of a handle, the members of etcd and, if wanted, the
 // Kubernetes API, within a time.
 func examine(ctx context.Context, m *machines.ProviderData, value types.Object, timeout timetypes.GoDuration, withNodes bool) (examined, diag.Diagnostics) {
-	handle, bundle, diags := machines.ClusterOf(ctx, value)
+	handle, bundle, diags := clusterhandle.ClusterOf(ctx, value)
 	limit := limitOf(timeout, &diags)
 	p := machines.OfHandle(handle, "cluster", &diags)
 
@@ -112,7 +113,7 @@ func examinedAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, `endpoint`, " +
 				"`secrets` and `talos_endpoints`. While the handle is not wholly known, as when the cluster is being made, it is read during the apply; with `depends_on` on the " +
 				"workers, after them.",
-			Attributes: tf.DataSourceAttributes(machines.ObservedHandle()),
+			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
 		"timeout": schema.StringAttribute{
 			Optional:   true,

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -56,7 +57,7 @@ func (d *MachineInfoDataSource) Read(ctx context.Context, req datasource.ReadReq
 		return
 	}
 
-	handle, diags := machines.HandleFrom(ctx, config.Cluster)
+	handle, diags := clusterhandle.HandleFrom(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
@@ -99,7 +100,7 @@ func (d *MachineInfoDataSource) OptionsFor(
 		return options, leave, nil
 	}
 
-	handle, bundle, diags := machines.ClusterOf(ctx, config.Cluster)
+	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
 	if diags.HasError() {
 		return options, leave, diags
 	}

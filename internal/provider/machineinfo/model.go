@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -44,7 +44,7 @@ func machineInfoAttributes() map[string]schema.Attribute {
 			Optional: true,
 			MarkdownDescription: "Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand. Without it only " +
 				"machines in maintenance mode answer.",
-			Attributes: tf.DataSourceAttributes(machines.ObservedHandle()),
+			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
 		"fingerprint": schema.StringAttribute{
 			Optional: true,

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -66,7 +67,7 @@ func (m poolModel) asBlock() machinesModel {
 	block := m.machinesModel
 	block.ConfigPatches = types.ListNull(types.StringType)
 
-	if block.Platform.ValueString() == metalMode {
+	if block.Platform.ValueString() == clusterhandle.MetalMode {
 		block.Platform = types.StringNull()
 	}
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -40,7 +41,7 @@ func (m *ClusterModel) setLife(life LifeModel) {
 }
 
 // handle describes the cluster for other resources, as far as the plan knows it.
-func (m ClusterModel) handle(ctx context.Context) HandleModel {
+func (m ClusterModel) handle(ctx context.Context) clusterhandle.HandleModel {
 	endpoints := types.ListUnknown(types.StringType)
 
 	if plane, ok := tf.Object[machinesModel](ctx, &tf.Reader{}, m.ControlPlane); ok {
@@ -148,7 +149,7 @@ func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state C
 	switch {
 	case !done.halted():
 		return nil
-	case plan.Mode.ValueString() == ContainerMode:
+	case plan.Mode.ValueString() == clusterhandle.ContainerMode:
 		return m.hold(ctx, done, plan, state)
 	}
 

@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
 // clusterResourceAttributes are those of ClusterModel.
@@ -59,7 +61,7 @@ func blockAttributes(role, of string) map[string]schema.Attribute {
 		Optional: true,
 		MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, `nocloud` or `aws`. A change upgrades machines that " +
 			"talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other image; others get it with their next upgrade. " +
-			"Default: `metal`." + joinOnly,
+			"Default: `metal`." + clusterhandle.JoinOnly,
 	}
 	attributes["config_patches"] = schema.ListAttribute{
 		Optional:    true,

@@ -11,9 +11,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -28,11 +30,11 @@ type Entrance struct {
 	// Name is the one that the certificate of the API has, where that is not the host of the address.
 	Name string
 	// tunnel is what the address leads through; nil for what is exposed.
-	tunnel *tunnel
+	tunnel *containers.Tunnel
 }
 
 // EntranceTo finds the way to the Kubernetes API of a cluster in containers; nil where its endpoint is to be taken as it is.
-func (m *ProviderData) EntranceTo(ctx context.Context, handle HandleModel, bundle *pki.Bundle) (*Entrance, diag.Diagnostics) {
+func (m *ProviderData) EntranceTo(ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle) (*Entrance, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	p := OfHandle(handle, "cluster", &diags)
@@ -60,7 +62,7 @@ func (m *ProviderData) EntranceTo(ctx context.Context, handle HandleModel, bundl
 	// The handle does not tell of what kind the Service is. Without an answer there is the tunnel all the same.
 	way.Spec.Endpoint = &workload.EndpointService{}
 
-	looking, cancel := context.WithTimeout(ctx, hostLimit)
+	looking, cancel := context.WithTimeout(ctx, containers.HostLimit)
 	defer cancel()
 
 	switch address, err := way.Host.ExternalEndpoint(looking, way.Spec); {
@@ -76,7 +78,7 @@ func (m *ProviderData) EntranceTo(ctx context.Context, handle HandleModel, bundl
 }
 
 // TalosEntranceTo is entranceTo for the Talos API of the control planes.
-func (m *ProviderData) TalosEntranceTo(ctx context.Context, handle HandleModel, bundle *pki.Bundle) (*Entrance, diag.Diagnostics) {
+func (m *ProviderData) TalosEntranceTo(ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle) (*Entrance, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	p := OfHandle(handle, "cluster", &diags)
@@ -96,14 +98,14 @@ func (m *ProviderData) TalosEntranceTo(ctx context.Context, handle HandleModel, 
 
 // dig opens a tunnel along a route, to the first target that answers.
 func (m *ProviderData) dig(ctx context.Context, way route, name, first string, others ...string) (*Entrance, diag.Diagnostics) {
-	opened, err := openTunnel(ctx, way.dial(), way.Leave, append([]string{first}, others...)...)
+	opened, err := containers.OpenTunnel(ctx, way.dial(), way.Leave, append([]string{first}, others...)...)
 	if err != nil {
 		way.Leave()
 
 		return nil, diag.Diagnostics{tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}})}
 	}
 
-	m.tunnels.keep(opened)
+	m.tunnels.Keep(opened)
 
 	return &Entrance{Address: opened.Address(), Name: name, tunnel: opened}, nil
 }

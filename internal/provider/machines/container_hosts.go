@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -13,7 +14,7 @@ import (
 // time share a connection, and the last one of them ends it. It is safe for concurrent use.
 type hosts struct {
 	// Open makes a connection; it asks nobody.
-	Open func(o hostcluster.Options) (Host, error)
+	Open func(o hostcluster.Options) (containers.Host, error)
 
 	Mu sync.Mutex
 	By map[string]*sharedHost
@@ -23,18 +24,18 @@ type hosts struct {
 
 // sharedHost is a connection with the number of those that use it.
 type sharedHost struct {
-	Host
+	containers.Host
 
 	users int
 }
 
 // NewHosts connects to real ones.
 func NewHosts() *hosts {
-	return &hosts{Open: func(o hostcluster.Options) (Host, error) { return hostcluster.Open(o) }, By: map[string]*sharedHost{}, claimed: map[string]bool{}}
+	return &hosts{Open: func(o hostcluster.Options) (containers.Host, error) { return hostcluster.Open(o) }, By: map[string]*sharedHost{}, claimed: map[string]bool{}}
 }
 
 // Join takes part in a connection. leave has to be called once.
-func (h *hosts) Join(o hostcluster.Options) (joined Host, leave func(), err error) {
+func (h *hosts) Join(o hostcluster.Options) (joined containers.Host, leave func(), err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 

@@ -74,7 +74,7 @@ func (s *session) findPeers(ctx context.Context, recorded RecordedPool, seen wor
 	found := peersOf(names, seen)
 
 	if len(found) < len(names) {
-		now, err := s.look(ctx)
+		now, err := s.Look(ctx)
 		if err != nil {
 			return err
 		}

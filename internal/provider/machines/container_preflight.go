@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -29,7 +30,7 @@ func (e *preflightError) Error() string {
 }
 
 // checkHost asks the host; what may be fine all the same is logged only, because the plan has said it.
-func checkHost(ctx context.Context, on Host, wanted workload.Spec) error {
+func checkHost(ctx context.Context, on containers.Host, wanted workload.Spec) error {
 	found, err := on.Check(ctx, wanted)
 	if err != nil {
 		return &hostSilentError{err}

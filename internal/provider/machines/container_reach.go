@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -27,7 +28,7 @@ type dialer = func(ctx context.Context, network, address string) (net.Conn, erro
 // cluster whose pods they are. leave has to be called when nobody uses it any more.
 type route struct {
 	// Host is nil on metal; spec is what it is told of the machines, those that leave among them.
-	Host  Host
+	Host  containers.Host
 	Spec  workload.Spec
 	Leave func()
 	// ran are the releases that machines ran last, as recorded.
@@ -157,10 +158,10 @@ func (m *ProviderData) fleetFor(c clients) lifecycle.Fleet {
 		return Fleet{c.Machines}
 	}
 
-	watch := NewHostWatch(c.route.Host, c.route.Spec, cmp.Or(m.Interval, lifecycle.DefaultInterval))
-	maps.Copy(watch.versions, c.route.ran)
+	watch := containers.NewHostWatch(c.route.Host, c.route.Spec, cmp.Or(m.Interval, lifecycle.DefaultInterval))
+	maps.Copy(watch.Versions, c.route.ran)
 
-	return ContainerFleet{Inner: Fleet{c.Machines}, Watch: watch}
+	return containers.ContainerFleet{Inner: Fleet{c.Machines}, Watch: watch}
 }
 
 // Along is provider data whose connections to machines go along a route.
@@ -195,7 +196,7 @@ func (r route) outdated(ctx context.Context, seen workload.Observation) (map[str
 	for _, m := range spec.Machines {
 		pod := seen.Machines[m.Name]
 		if otherTag(pod.Image, m.Image) && (pod.Container != "" || tagOf(pod.Image) == r.ran[m.Name]) {
-			spec, upgrades = withImage(spec, m.Name, pod.Image), true
+			spec, upgrades = containers.WithImage(spec, m.Name, pod.Image), true
 		}
 	}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -75,23 +76,23 @@ func (s *session) furnish(ctx context.Context, recorded RecordedPool) (made bool
 // hostSilentError is that the host cluster did not answer. Nothing follows from that about the machines.
 type hostSilentError struct{ error }
 
-func (e *hostSilentError) Error() string { return hostSilent(e.error) }
+func (e *hostSilentError) Error() string { return containers.HostSilent(e.error) }
 
 func (e *hostSilentError) Unwrap() error { return e.error }
 
 // firstLook observes the host once, before a run does anything there; every later call gets what the first one saw.
 func (s *session) firstLook(ctx context.Context) (workload.Observation, error) {
 	if !s.looked {
-		s.Seen, s.silent = s.look(ctx)
+		s.Seen, s.silent = s.Look(ctx)
 		s.looked = true
 	}
 
 	return s.Seen, s.silent
 }
 
-// look observes the host.
-func (s *session) look(ctx context.Context) (workload.Observation, error) {
-	looking, cancel := context.WithTimeoutCause(ctx, hostLimit, fmt.Errorf("no answer within %s", hostLimit))
+// Look observes the host.
+func (s *session) Look(ctx context.Context) (workload.Observation, error) {
+	looking, cancel := context.WithTimeoutCause(ctx, containers.HostLimit, fmt.Errorf("no answer within %s", containers.HostLimit))
 	defer cancel()
 
 	seen, err := s.route.Host.Observe(looking, s.route.Spec)
@@ -116,10 +117,10 @@ func present(seen workload.Observation) bool {
 // present looks again, after an attempt to make something that failed: what may be there has to be remembered.
 func (s *session) present(ctx context.Context, before workload.Observation) bool {
 	// An interrupt is no reason to forget.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hostLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), containers.HostLimit)
 	defer cancel()
 
-	seen, err := s.look(ctx)
+	seen, err := s.Look(ctx)
 
 	return err != nil || present(seen) || len(seen.Missing) < len(before.Missing)
 }
@@ -213,12 +214,12 @@ type HostReport struct {
 
 // HostReport looks at the host, or at what was seen of it since a time. It is nil on metal, and where the host does not answer.
 func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
-	machines, ok := s.runner.Fleet.(ContainerFleet)
+	machines, ok := s.runner.Fleet.(containers.ContainerFleet)
 	if !ok {
 		return nil
 	}
 
-	seen, err := machines.Watch.look(ctx, since)
+	seen, err := machines.Watch.Look(ctx, since)
 	if err != nil {
 		return nil // which is told of each of its machines
 	}

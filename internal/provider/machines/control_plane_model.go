@@ -8,6 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
 type ControlPlaneModel struct {
@@ -23,7 +24,7 @@ func (m *ControlPlaneModel) setLife(life LifeModel) {
 }
 
 // handle describes the cluster for other resources, as far as the plan knows it.
-func (m ControlPlaneModel) handle(ctx context.Context) HandleModel {
+func (m ControlPlaneModel) handle(ctx context.Context) clusterhandle.HandleModel {
 	return m.handleAs(m.TalosVersion, m.Phase, m.talosEndpoints(ctx, m.machinesModel))
 }
 

@@ -90,9 +90,9 @@ func (e *examination) expectImages(machines []cluster.Machine, have cluster.Snap
 	}
 }
 
-// look notes where a configuration differs from that of state, and lists the fields that
+// Look notes where a configuration differs from that of state, and lists the fields that
 // take a reboot to put it right.
-func (e *examination) look(machine string, active []byte) ([]string, error) {
+func (e *examination) Look(machine string, active []byte) ([]string, error) {
 	files, err := e.wanted()
 	if err != nil {
 		// The settings in state make no configuration in this build: nothing can be told,

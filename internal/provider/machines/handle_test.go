@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -31,9 +32,9 @@ func descriptionsOf(texts []string, attributes map[string]schema.Attribute) []st
 func TestHandlesOfOnlookers(t *testing.T) {
 	t.Parallel()
 
-	all := descriptionsOf(nil, handleAttributes())
+	all := descriptionsOf(nil, clusterhandle.HandleAttributes())
 
-	for name, attributes := range map[string]map[string]schema.Attribute{"observed": ObservedHandle(), "bound": BoundHandle()} {
+	for name, attributes := range map[string]map[string]schema.Attribute{"observed": clusterhandle.ObservedHandle(), "bound": clusterhandle.BoundHandle()} {
 		texts := descriptionsOf(nil, attributes)
 		if len(texts) != len(all) {
 			t.Errorf("%s: %d attributes of %d", name, len(texts), len(all))
@@ -45,12 +46,12 @@ func TestHandlesOfOnlookers(t *testing.T) {
 			}
 		}
 
-		if !tf.ObjectOf(attributes).Equal(tf.ObjectOf(handleAttributes())) {
+		if !tf.ObjectOf(attributes).Equal(tf.ObjectOf(clusterhandle.HandleAttributes())) {
 			t.Errorf("%s is of another type", name)
 		}
 	}
 
-	if texts := strings.Join(descriptionsOf(nil, workerHandleAttributes()), ""); !strings.Contains(texts, appliedLive) || !strings.Contains(texts, "upgrades the machines") {
+	if texts := strings.Join(descriptionsOf(nil, workerHandleAttributes()), ""); !strings.Contains(texts, clusterhandle.AppliedLive) || !strings.Contains(texts, "upgrades the machines") {
 		t.Error("the handle of workers does not say what a change does to them")
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -147,7 +148,7 @@ func (o Overlay) Nested(name string) Overlay {
 
 // HostOf reads the host cluster of machines: what the resource itself says goes before what the handle says. It is nil
 // when the machines are not in containers. named reads what machines are called by, and what the plan of a create names.
-func HostOf(named, settings *tf.Reader, handle HandleModel, own types.Object, groups []*Group) *HostSettings {
+func HostOf(named, settings *tf.Reader, handle clusterhandle.HandleModel, own types.Object, groups []*Group) *HostSettings {
 	if !inContainers(handle.Mode, groups) {
 		return nil
 	}
@@ -160,10 +161,10 @@ func HostOf(named, settings *tf.Reader, handle HandleModel, own types.Object, gr
 	h := &HostSettings{
 		connection:      ConnectionIn(Overlay{{Reader: &tf.Reader{}, Attributes: own}, {Reader: &tf.Reader{}, Attributes: handle.Host}}),
 		namespace:       placed.Text("namespace", ""),
-		domain:          placed.Text("dns_domain", defaultHostDomain),
+		domain:          placed.Text("dns_domain", clusterhandle.DefaultHostDomain),
 		createNamespace: placed.Truth("create_namespace"),
-		access:          workload.Access(rest.Text("access", defaultHostReachable)),
-		image:           rest.Text("image", defaultHostImage),
+		access:          workload.Access(rest.Text("access", clusterhandle.DefaultHostReachable)),
+		image:           rest.Text("image", clusterhandle.DefaultHostImage),
 		pullSecrets:     settings.Texts(rest.list("image_pull_secrets")),
 		labels:          rest.Texts("labels"),
 		annotations:     rest.Texts("annotations"),
@@ -174,7 +175,7 @@ func HostOf(named, settings *tf.Reader, handle HandleModel, own types.Object, gr
 	if hasControlPlane(groups) {
 		service := rest.Nested("service")
 		h.endpoint = &workload.EndpointService{
-			Type: corev1.ServiceType(placed.Nested("service").Text("type", serviceClusterIP)), Annotations: service.Texts("annotations"),
+			Type: corev1.ServiceType(placed.Nested("service").Text("type", clusterhandle.ServiceClusterIP)), Annotations: service.Texts("annotations"),
 			LoadBalancerClass: service.Text("load_balancer_class", ""),
 		}
 	}
@@ -185,7 +186,7 @@ func HostOf(named, settings *tf.Reader, handle HandleModel, own types.Object, gr
 // inContainers is whether machines are in containers. While the mode is not known, what is said of them tells.
 func inContainers(mode types.String, groups []*Group) bool {
 	if !mode.IsUnknown() {
-		return mode.ValueString() == ContainerMode
+		return mode.ValueString() == clusterhandle.ContainerMode
 	}
 
 	for _, g := range groups {
@@ -250,9 +251,9 @@ func podOf(ctx context.Context, r *tf.Reader, of ...types.Object) workload.PodSp
 		Resources: corev1.ResourceRequirements{Requests: Quantities(resources.Texts("requests")), Limits: Quantities(resources.Texts("limits"))},
 		Storage: workload.Storage{
 			Class: storage.Text("class", ""), Ephemeral: storage.Truth("ephemeral"),
-			State: QuantityOr(storage.Text("state", defaultStorageState), defaultStorageState),
-			Var:   QuantityOr(storage.Text("var", defaultStorageVar), defaultStorageVar),
-			Other: QuantityOr(storage.Text("other", defaultStorageOther), defaultStorageOther),
+			State: QuantityOr(storage.Text("state", clusterhandle.DefaultStorageState), clusterhandle.DefaultStorageState),
+			Var:   QuantityOr(storage.Text("var", clusterhandle.DefaultStorageVar), clusterhandle.DefaultStorageVar),
+			Other: QuantityOr(storage.Text("other", clusterhandle.DefaultStorageOther), clusterhandle.DefaultStorageOther),
 		},
 		NodeSelector: pod.Texts("node_selector"), PriorityClass: pod.Text("priority_class", ""), Annotations: pod.Texts("annotations"),
 		Tolerations: TolerationsOf(ctx, r, pod.list("tolerations")),
@@ -317,10 +318,14 @@ func hostForHandle(own types.Object) types.Object {
 	return types.ObjectValueMust(kinds, values)
 }
 
-func HandleHostType() map[string]attr.Type { return tf.ObjectOf(handleHost().Attributes).AttrTypes }
+func HandleHostType() map[string]attr.Type {
+	return tf.ObjectOf(clusterhandle.HandleHost().Attributes).AttrTypes
+}
 
-func hostType() map[string]attr.Type { return tf.ObjectOf(hostAttribute().Attributes).AttrTypes }
+func hostType() map[string]attr.Type {
+	return tf.ObjectOf(clusterhandle.HostAttribute().Attributes).AttrTypes
+}
 
 func workerHostType() map[string]attr.Type {
-	return tf.ObjectOf(workerHostAttribute().Attributes).AttrTypes
+	return tf.ObjectOf(clusterhandle.WorkerHostAttribute().Attributes).AttrTypes
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -37,7 +38,7 @@ type declared struct {
 func (g declared) senseless() bool {
 	mode := g.mode.ValueString()
 
-	return !g.mode.IsNull() && !g.mode.IsUnknown() && mode != metalMode && mode != ContainerMode
+	return !g.mode.IsNull() && !g.mode.IsUnknown() && mode != clusterhandle.MetalMode && mode != clusterhandle.ContainerMode
 }
 
 // unplaced is a pool in containers of which it is not known what they are called and where they answer. What a wrong name or
@@ -64,12 +65,12 @@ func (p Pool) validateMode(g declared) finding.List {
 	switch {
 	case g.mode.IsUnknown():
 		return nil
-	case p.single != nil && g.mode.ValueString() == ContainerMode:
+	case p.single != nil && g.mode.ValueString() == clusterhandle.ContainerMode:
 		return finding.List{finding.Invalid(g.modeAt, "mode", `found a cluster of mode "container"`, "a single machine is for metal: those in containers are made by their number",
 			"use replicas of talosop_control_plane or talosop_worker")}
 	case p.single != nil:
 		return nil
-	case g.mode.ValueString() == ContainerMode:
+	case g.mode.ValueString() == clusterhandle.ContainerMode:
 		return p.validateContainers(g)
 	default:
 		return p.validateMetal(g)
@@ -82,8 +83,8 @@ func (p Pool) validateMetal(g declared) finding.List {
 
 	refuse := func(at finding.Path, name string, v attr.Value) {
 		if !v.IsNull() {
-			diags.Append(finding.Invalid(at.AtName(name), name, "found it in a cluster of mode "+finding.Quote(metalMode), "it is for machines in containers",
-				"remove it, or make a cluster of mode "+finding.Quote(ContainerMode)))
+			diags.Append(finding.Invalid(at.AtName(name), name, "found it in a cluster of mode "+finding.Quote(clusterhandle.MetalMode), "it is for machines in containers",
+				"remove it, or make a cluster of mode "+finding.Quote(clusterhandle.ContainerMode)))
 		}
 	}
 
@@ -112,7 +113,7 @@ func (p Pool) validateContainers(g declared) finding.List {
 	}
 
 	if p.inHandle && p.Host != nil && p.Host.missing {
-		diags.Append(finding.Invalid(finding.Root("cluster").AtName("host"), "host", "found none in the handle of a cluster of mode "+finding.Quote(ContainerMode),
+		diags.Append(finding.Invalid(finding.Root("cluster").AtName("host"), "host", "found none in the handle of a cluster of mode "+finding.Quote(clusterhandle.ContainerMode),
 			"machines in containers are pods of a host cluster", "use the handle that the resource of the control plane exports, or write host with the namespace"))
 	}
 
@@ -143,7 +144,7 @@ func (g *Group) refuseMetal() finding.List {
 			remedy = "say how many there are in replicas"
 		}
 
-		diags.Append(finding.Invalid(g.At.AtName(name), name, "found it in a cluster of mode "+finding.Quote(ContainerMode),
+		diags.Append(finding.Invalid(g.At.AtName(name), name, "found it in a cluster of mode "+finding.Quote(clusterhandle.ContainerMode),
 			"it is for physical and virtual machines: containers are made by talosop, and nothing is installed in them", remedy))
 	}
 
@@ -229,7 +230,7 @@ func validateHost(at finding.Path, host types.Object) finding.List {
 	}
 
 	if domain, ok := h.Value("dns_domain"); ok && len(validation.IsDNS1123Subdomain(domain)) > 0 {
-		diags.Append(finding.Invalid(at.AtName("dns_domain"), "dns_domain", "found "+finding.Quote(domain), "allowed is a DNS name in lower case", "leave it out for "+defaultHostDomain))
+		diags.Append(finding.Invalid(at.AtName("dns_domain"), "dns_domain", "found "+finding.Quote(domain), "allowed is a DNS name in lower case", "leave it out for "+clusterhandle.DefaultHostDomain))
 	}
 
 	if image, ok := h.Value("image"); ok {
@@ -302,7 +303,7 @@ func validateHostImage(at finding.Path, image string, diags *finding.List) {
 	case strings.Contains(last, ":"):
 		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image)+", with a tag", "allowed is an image without one: its tag is talos_version", "remove what begins with the last colon"))
 	case !imageRepository.MatchString(image):
-		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image), "allowed is the name of an image with its registry, such as "+defaultHostImage, "write it as container runtimes do"))
+		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image), "allowed is the name of an image with its registry, such as "+clusterhandle.DefaultHostImage, "write it as container runtimes do"))
 	}
 }
 
@@ -331,9 +332,9 @@ func validateService(at finding.Path, service tf.Fields, diags *finding.List) {
 	validateMarks(at, service, true, diags)
 
 	typ, _ := service.Attributes.Attributes()["type"].(types.String)
-	if !service.Absent("load_balancer_class") && !typ.IsUnknown() && typ.ValueString() != serviceLoadBalancer {
-		diags.Append(finding.Invalid(at.AtName("load_balancer_class"), "load_balancer_class", "found it without a load balancer", "it is for type "+serviceLoadBalancer,
-			`set type = "`+serviceLoadBalancer+`", or remove it`))
+	if !service.Absent("load_balancer_class") && !typ.IsUnknown() && typ.ValueString() != clusterhandle.ServiceLoadBalancer {
+		diags.Append(finding.Invalid(at.AtName("load_balancer_class"), "load_balancer_class", "found it without a load balancer", "it is for type "+clusterhandle.ServiceLoadBalancer,
+			`set type = "`+clusterhandle.ServiceLoadBalancer+`", or remove it`))
 	}
 }
 

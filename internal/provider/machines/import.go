@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -115,7 +116,7 @@ func ParseImport(id string, kind importKind) (ImportRequest, error) {
 	}
 
 	switch {
-	case request.Mode == ContainerMode || request.Host != nil:
+	case request.Mode == clusterhandle.ContainerMode || request.Host != nil:
 		return request, errContainersNotImported
 	case request.Secrets == "":
 		return request, errors.New("secrets is missing")

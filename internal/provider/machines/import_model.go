@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -38,14 +39,14 @@ func controlPlaneFrom(
 }
 
 // settingsFrom is the settings of a cluster as its handle has them.
-func settingsFrom(handle HandleModel, file SecretsFile, settings machineconfig.Cluster) settingsModel {
+func settingsFrom(handle clusterhandle.HandleModel, file SecretsFile, settings machineconfig.Cluster) settingsModel {
 	return settingsModel{
 		Mode: handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: types.StringValue(file.Text),
 		KubernetesVersion: handle.KubernetesVersion, VersionContract: handle.VersionContract, CertSANs: handle.CertSANs,
 		PodCIDRs: handle.PodCIDRs, ServiceCIDRs: handle.ServiceCIDRs, DNSDomain: handle.DNSDomain, CNI: handle.CNI, KubeProxy: handle.KubeProxy,
 		Discovery: handle.Discovery, AirGapped: handle.AirGapped, ImageCache: handle.ImageCache, Registries: handle.Registries,
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: tf.TrueOrNull(settings.ScheduleOnControlPlanes),
-		Cluster: types.ObjectNull(HandleType()), Manifests: types.StringNull(),
+		Cluster: types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
 		Bootstrap: types.ObjectNull(bootstrapType()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
 		Host: types.ObjectNull(hostType()),
 	}
@@ -97,17 +98,17 @@ func HandleSeen(
 
 	handle.TalosEndpoints = tf.TextList(endpoints)
 
-	object, more := types.ObjectValueFrom(ctx, HandleType(), handle)
+	object, more := types.ObjectValueFrom(ctx, clusterhandle.HandleType(), handle)
 
 	return object, append(diags, more...)
 }
 
 // handleOf describes a cluster, leaving out what is Talos's default.
-func handleOf(ctx context.Context, c machineconfig.Cluster) (HandleModel, diag.Diagnostics) {
-	nested := HandleType()
-	h := UnknownHandle()
+func handleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.HandleModel, diag.Diagnostics) {
+	nested := clusterhandle.HandleType()
+	h := clusterhandle.UnknownHandle()
 
-	h.Name, h.Mode, h.Endpoint = types.StringValue(c.Name), types.StringValue(metalMode), types.StringValue(c.Endpoint)
+	h.Name, h.Mode, h.Endpoint = types.StringValue(c.Name), types.StringValue(clusterhandle.MetalMode), types.StringValue(c.Endpoint)
 	h.TalosEndpoints, h.Secrets, h.Phase, h.TalosVersion = tf.TextList(nil), types.StringNull(), types.StringNull(), types.StringNull()
 	h.KubernetesVersion, h.VersionContract = tf.TextOrNull(c.KubernetesVersion), tf.TextOrNull(c.Contract)
 	h.CertSANs, h.ConfigPatches = tf.TextList(c.CertSANs), tf.TextList(nil)
@@ -123,7 +124,7 @@ func handleOf(ctx context.Context, c machineconfig.Cluster) (HandleModel, diag.D
 		return h, nil
 	}
 
-	cni := cniModel{Name: types.StringValue(c.CNI.Name), URLs: tf.ListOrNull(c.CNI.URLs)}
+	cni := clusterhandle.CNIModel{Name: types.StringValue(c.CNI.Name), URLs: tf.ListOrNull(c.CNI.URLs)}
 	flannelType := tf.AttributesOf(tf.AttributesOf(nested["cni"])["flannel"])
 	cni.Flannel = types.ObjectNull(flannelType)
 
@@ -131,7 +132,7 @@ func handleOf(ctx context.Context, c machineconfig.Cluster) (HandleModel, diag.D
 
 	if f := c.CNI.Flannel; f != nil {
 		flannel, more := types.ObjectValueFrom(ctx, flannelType,
-			flannelModel{ExtraArgs: tf.ListOrNull(f.ExtraArgs), KubeNetworkPolicies: tf.TrueOrNull(f.KubeNetworkPolicies)})
+			clusterhandle.FlannelModel{ExtraArgs: tf.ListOrNull(f.ExtraArgs), KubeNetworkPolicies: tf.TrueOrNull(f.KubeNetworkPolicies)})
 		diags.Append(more...)
 
 		cni.Flannel = flannel
@@ -161,7 +162,7 @@ func poolFrom(
 
 	model := poolModel{
 		TalosVersion:  tf.TextOrNull(version),
-		machinesModel: untoldReplicas(machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(metalMode), ConfigPatches: tf.TextList(nil)}),
+		machinesModel: untoldReplicas(machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(clusterhandle.MetalMode), ConfigPatches: tf.TextList(nil)}),
 		LifeModel:     untoldLife(ctx, protect),
 	}
 

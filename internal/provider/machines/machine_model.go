@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -100,7 +101,7 @@ func (m OneMachineModel) roleOf() cluster.Role { return cluster.Role(m.Role.Valu
 
 // Pool reads the model as the only machine of a pool.
 func (m OneMachineModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
-	handle, diags := HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	one, more := m.asGroup(ctx)
 	diags.Append(more...)
@@ -143,7 +144,7 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*Group, diag.Diagnostics)
 
 // beside lists the other control planes of the cluster; nil when the handle lists none
 // or they are not known yet.
-func (m OneMachineModel) beside(handle HandleModel) []cluster.Machine {
+func (m OneMachineModel) beside(handle clusterhandle.HandleModel) []cluster.Machine {
 	endpoints, known := tf.KnownStrings(handle.TalosEndpoints)
 	if !known || len(endpoints) == 0 {
 		return nil
@@ -199,7 +200,7 @@ func (p Pool) foreseenBeside() []cluster.Machine {
 // checkEndpoints refuses a control plane in a cluster whose control planes are not listed:
 // those are asked before etcd begins, which nothing in Talos does a second time, and
 // before it ends.
-func (m OneMachineModel) checkEndpoints(handle HandleModel) diag.Diagnostics {
+func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.Diagnostics {
 	if m.Bootstrap.ValueBool() && m.roleOf() == cluster.Worker {
 		return diag.Diagnostics{tf.Invalid(path.Root("bootstrap"), "bootstrap", "found true on a worker", "etcd begins on a control plane",
 			"Remove it here and set it on one machine whose role is controlplane")}

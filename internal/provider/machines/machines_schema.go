@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -78,7 +79,7 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 			"hostname": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node. Without it Talos derives a stable name from the " +
-					"hardware. Set it before the machine joins: a node does not change its name." + appliedLive,
+					"hardware. Set it before the machine joins: a node does not change its name." + clusterhandle.AppliedLive,
 			},
 			"install": installAttribute("this machine", "Values that are not set are taken from `install` of the resource."),
 			"config_patches": schema.ListAttribute{
@@ -105,20 +106,20 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "How Talos is installed on the disk of " + of + ". Talos on metal needs `disk` or `disk_selector`, unless the machine " +
-			"booted from a disk already. " + inheritance + joinOnly,
+			"booted from a disk already. " + inheritance + clusterhandle.JoinOnly,
 		Attributes: map[string]schema.Attribute{
 			"disk": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Device to install to, such as `/dev/sda` or `/dev/disk/by-id/…`. Not together with `disk_selector`." + joinOnly,
+				MarkdownDescription: "Device to install to, such as `/dev/sda` or `/dev/disk/by-id/…`. Not together with `disk_selector`." + clusterhandle.JoinOnly,
 			},
 			"disk_selector": schema.SingleNestedAttribute{
 				Optional: true,
 				MarkdownDescription: "Properties of the disk to install to; all that are given have to match. `talosop_machine_info` lists the disks " +
-					"of a machine. Not together with `disk`." + joinOnly,
+					"of a machine. Not together with `disk`." + clusterhandle.JoinOnly,
 				Attributes: map[string]schema.Attribute{
 					"size": schema.StringAttribute{
 						Optional:            true,
-						MarkdownDescription: "Size, with a comparison when wanted, such as `4GB`, `> 1TB` or `<= 2TB`." + joinOnly,
+						MarkdownDescription: "Size, with a comparison when wanted, such as `4GB`, `> 1TB` or `<= 2TB`." + clusterhandle.JoinOnly,
 					},
 					"model":    selectorAttribute("Model, as `/sys/block/<dev>/device/model` has it"),
 					"serial":   selectorAttribute("Serial number, as `/sys/block/<dev>/serial` has it"),
@@ -128,14 +129,14 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 					"type": schema.StringAttribute{
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.OneOf("ssd", "hdd", "nvme", "sd")},
-						MarkdownDescription: "Kind of disk: `ssd`, `hdd`, `nvme` or `sd` (memory card)." + joinOnly,
+						MarkdownDescription: "Kind of disk: `ssd`, `hdd`, `nvme` or `sd` (memory card)." + clusterhandle.JoinOnly,
 					},
 					"bus_path": selectorAttribute("Bus path, such as `/pci0000:00/0000:00:17.0/ata1/…`; may end in `*`"),
 				},
 			},
 			"wipe": schema.BoolAttribute{
 				Optional:            true,
-				MarkdownDescription: "Wipe the disk before the installation (default `false`)." + joinOnly,
+				MarkdownDescription: "Wipe the disk before the installation (default `false`)." + clusterhandle.JoinOnly,
 			},
 			"image": schema.StringAttribute{
 				Optional: true,
@@ -148,12 +149,12 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 				Optional:    true,
 				ElementType: types.StringType,
 				MarkdownDescription: "Additional kernel arguments, such as `console=ttyS0`. Machines that boot a unified kernel image (UEFI, Talos 1.10 " +
-					"and newer) ignore them: put them into the schematic instead." + joinOnly,
+					"and newer) ignore them: put them into the schematic instead." + clusterhandle.JoinOnly,
 			},
 		},
 	}
 }
 
 func selectorAttribute(what string) schema.StringAttribute {
-	return schema.StringAttribute{Optional: true, MarkdownDescription: what + "." + joinOnly}
+	return schema.StringAttribute{Optional: true, MarkdownDescription: what + "." + clusterhandle.JoinOnly}
 }

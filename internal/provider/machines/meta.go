@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -32,7 +33,7 @@ func metaAttribute() schema.MapAttribute {
 			"moment it is written, under whatever the machine configuration says about the network, so it is written to one machine at a time, and " +
 			"the machine has to stay reachable at `address`. `uuid_override` is the UUID that the machine reports from then on, in place of its " +
 			"hardware's. Every client that may read from the machine sees the values; give a secret one as " +
-			"`sensitive(…)`. Machines in containers have no META." + appliedLive,
+			"`sensitive(…)`. Machines in containers have no META." + clusterhandle.AppliedLive,
 	}
 }
 

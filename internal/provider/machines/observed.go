@@ -185,11 +185,11 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"peer_address":     types.StringNull(),
 	}}
 
-	seen.keep("installer")
-	seen.keep("pod_digest")
+	seen.Keep("installer")
+	seen.Keep("pod_digest")
 
 	if s.Access != cluster.Gone {
-		seen.keep("peer_address")
+		seen.Keep("peer_address")
 	}
 
 	if s.Access == cluster.Member {
@@ -207,7 +207,7 @@ type sight struct {
 	values, prior map[string]attr.Value
 }
 
-func (s sight) keep(name string) {
+func (s sight) Keep(name string) {
 	if old, ok := s.prior[name]; ok {
 		s.values[name] = old
 	}
@@ -227,15 +227,15 @@ func (s sight) node(m cluster.Machine, state cluster.MachineState, have cluster.
 			s.values["boot_id"] = tf.TextOrNull(node.BootID)
 		}
 	case !have.Kubernetes.Reachable:
-		s.keep("kubelet_version")
-		s.keep("kubernetes")
+		s.Keep("kubelet_version")
+		s.Keep("kubernetes")
 
 		if state.NodeName == "" {
-			s.keep("node_name")
+			s.Keep("node_name")
 		}
 
 		if state.BootID == "" {
-			s.keep("boot_id")
+			s.Keep("boot_id")
 		}
 	}
 }
@@ -248,13 +248,13 @@ func (s sight) member(m cluster.Machine, have cluster.Snapshot) {
 
 	// Not every look is for it, and etcd forgets: a boot is about one etcd.
 	if s.values["etcd_restored_at"].IsNull() && s.prior["boot_id"] != nil && s.prior["boot_id"].Equal(s.values["boot_id"]) {
-		s.keep("etcd_restored_at")
+		s.Keep("etcd_restored_at")
 	}
 
 	if member, ok := have.MemberOf(m); ok {
 		s.values["member_id"] = tf.TextOrNull(member.ID)
 	} else if !have.Etcd.Known {
-		s.keep("member_id")
+		s.Keep("member_id")
 	}
 }
 
@@ -264,14 +264,14 @@ func (s sight) remains(have cluster.Snapshot) {
 	if node, ok := s.prior["node_name"].(types.String); ok && !node.IsNull() {
 		left := slices.ContainsFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == node.ValueString() })
 		if left || !have.Kubernetes.Reachable {
-			s.keep("node_name")
+			s.Keep("node_name")
 		}
 	}
 
 	if member, ok := s.prior["member_id"].(types.String); ok && !member.IsNull() {
 		left := slices.ContainsFunc(have.Etcd.Members, func(e cluster.EtcdMember) bool { return e.ID == member.ValueString() })
 		if left || !have.Etcd.Known {
-			s.keep("member_id")
+			s.Keep("member_id")
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -77,7 +78,7 @@ type PoolMachine struct {
 
 // Pool reads the machines and settings of a model. own is what it says of the host cluster, and g what is known
 // of its one group beside the model.
-func (m poolModel) Pool(ctx context.Context, handle HandleModel, own types.Object, g *Group) (Pool, diag.Diagnostics) {
+func (m poolModel) Pool(ctx context.Context, handle clusterhandle.HandleModel, own types.Object, g *Group) (Pool, diag.Diagnostics) {
 	g.machinesModel, g.At, g.TalosVersion, g.versionAt = m.machinesModel, finding.Path{}, m.TalosVersion, finding.Root("talos_version")
 
 	p, diags := poolOf(ctx, handle, own, g)
@@ -87,7 +88,7 @@ func (m poolModel) Pool(ctx context.Context, handle HandleModel, own types.Objec
 }
 
 // poolOf reads groups of machines in one cluster. own is what their resource says of the host cluster.
-func poolOf(ctx context.Context, handle HandleModel, own types.Object, groups ...*Group) (Pool, diag.Diagnostics) {
+func poolOf(ctx context.Context, handle clusterhandle.HandleModel, own types.Object, groups ...*Group) (Pool, diag.Diagnostics) {
 	settings, named := &tf.Reader{}, &tf.Reader{}
 
 	p := Pool{

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -146,10 +147,10 @@ func groupAttributes(role string) map[string]schema.Attribute {
 		"platform": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			Default:  stringdefault.StaticString(metalMode),
+			Default:  stringdefault.StaticString(clusterhandle.MetalMode),
 			MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, `nocloud` or `aws`. A change upgrades machines that " +
 				"talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other image; others get it with their next upgrade. " +
-				"Default: `metal`." + joinOnly,
+				"Default: `metal`." + clusterhandle.JoinOnly,
 		},
 		"config_patches": schema.ListAttribute{
 			Optional:    true,

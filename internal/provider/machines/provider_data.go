@@ -10,6 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -43,7 +44,7 @@ type ProviderData struct {
 	// Hosts are the connections to host clusters that operations share, and tunnels what leads
 	// through them while ephemeral resources are open.
 	Hosts   *hosts
-	tunnels *tunnels
+	tunnels *containers.Tunnels
 	// Patience is how long a Kubernetes API may take to answer before snapshots are taken
 	// without it: a backup matters most when it does not.
 	Patience time.Duration
@@ -65,7 +66,7 @@ func NewProviderData() *ProviderData {
 		Glance:   LookLimit,
 		Addons:   newAddons(),
 		Hosts:    NewHosts(),
-		tunnels:  &tunnels{},
+		tunnels:  &containers.Tunnels{},
 	}
 }
 
@@ -224,7 +225,7 @@ func (m *ProviderData) observe(ctx context.Context, p Pool, recorded RecordedPoo
 	reading.Talos.Restores = p.takesCluster()
 
 	if exam != nil {
-		reading.Talos.RebootFor = exam.look
+		reading.Talos.RebootFor = exam.Look
 	}
 
 	s, err := reading.Open(ctx, p, recorded, false)

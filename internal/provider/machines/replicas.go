@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -41,7 +42,7 @@ func replicaAttributes(role string) map[string]schema.Attribute {
 			MarkdownDescription: "Patches of the configuration of single machines in containers, by their numbers, such as `\"0\"`; applied last. " + patchFormat +
 				patchChange,
 		},
-		"pod": podAttribute("these machines in containers", "Values that are not set are taken from `pod` of `host`."),
+		"pod": clusterhandle.PodAttribute("these machines in containers", "Values that are not set are taken from `pod` of `host`."),
 	}
 }
 
@@ -162,4 +163,6 @@ func untoldReplicas(m machinesModel) machinesModel {
 	return m
 }
 
-func podType() map[string]attr.Type { return tf.ObjectOf(podAttribute("", "").Attributes).AttrTypes }
+func podType() map[string]attr.Type {
+	return tf.ObjectOf(clusterhandle.PodAttribute("", "").Attributes).AttrTypes
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -47,8 +48,8 @@ type settingsModel struct {
 }
 
 // handleAs is the handle of the cluster, with what the settings do not say about it.
-func (m settingsModel) handleAs(talosVersion, phase types.String, endpoints types.List) HandleModel {
-	return HandleModel{
+func (m settingsModel) handleAs(talosVersion, phase types.String, endpoints types.List) clusterhandle.HandleModel {
+	return clusterhandle.HandleModel{
 		Name: m.Name, Mode: m.Mode, Endpoint: m.Endpoint, TalosEndpoints: endpoints, Secrets: m.Secrets,
 		TalosVersion: talosVersion, KubernetesVersion: m.KubernetesVersion, VersionContract: m.VersionContract, Phase: phase,
 		CertSANs: m.CertSANs, PodCIDRs: m.PodCIDRs, ServiceCIDRs: m.ServiceCIDRs, DNSDomain: m.DNSDomain, CNI: m.CNI,
@@ -58,8 +59,8 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, endpoints type
 }
 
 // exportAs fills the cluster handle.
-func (m *settingsModel) exportAs(ctx context.Context, handle HandleModel) diag.Diagnostics {
-	object, diags := types.ObjectValueFrom(ctx, HandleType(), handle)
+func (m *settingsModel) exportAs(ctx context.Context, handle clusterhandle.HandleModel) diag.Diagnostics {
+	object, diags := types.ObjectValueFrom(ctx, clusterhandle.HandleType(), handle)
 	m.Cluster = object
 
 	return diags
@@ -104,7 +105,7 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 	}
 
 	r := &tf.Reader{}
-	h := HostOf(r, &tf.Reader{}, HandleModel{Mode: m.Mode, Host: types.ObjectNull(HandleHostType())}, m.Host, nil)
+	h := HostOf(r, &tf.Reader{}, clusterhandle.HandleModel{Mode: m.Mode, Host: types.ObjectNull(HandleHostType())}, m.Host, nil)
 
 	switch {
 	case m.Mode.IsUnknown() || h != nil && (r.Unknown || m.Name.IsUnknown()):
@@ -125,7 +126,7 @@ func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel)
 		return talosEndpoints(ctx, planes.Machines)
 	}
 
-	handle := UnknownHandle()
+	handle := clusterhandle.UnknownHandle()
 	handle.Name, handle.Mode, handle.Host = m.Name, m.Mode, types.ObjectNull(HandleHostType())
 
 	named := &tf.Reader{}
@@ -185,24 +186,24 @@ func settingsAttributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"mode": schema.StringAttribute{
 			Required:      true,
-			Validators:    []validator.String{modeValidator{}},
+			Validators:    []validator.String{clusterhandle.ModeValidator{}},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or `container`, for pods of the Kubernetes cluster of `host`. It has no " +
-				"default." + replacesCluster,
+				"default." + clusterhandle.ReplacesCluster,
 		},
 		"name": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes. Talos and kubeconfigs show it." +
-				replacesCluster,
+				clusterhandle.ReplacesCluster,
 		},
-		"host": hostAttribute(),
+		"host": clusterhandle.HostAttribute(),
 		"endpoint": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as `https://10.0.0.10:6443`: a load balancer, a virtual IP " +
 				"or a DNS name in front of the control planes, or the address of a single one. Required with mode `metal`. Default in containers: the name of the Service in front of " +
-				"the control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + appliedLive,
+				"the control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + clusterhandle.AppliedLive,
 		},
 		"secrets": schema.StringAttribute{
 			Required:  true,
@@ -227,7 +228,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			Computed:            true,
 			Default:             noTexts(),
 			ElementType:         types.StringType,
-			MarkdownDescription: certSANsDescription,
+			MarkdownDescription: clusterhandle.CertSANsDescription,
 		},
 		"cluster_config_patches": schema.ListAttribute{
 			Optional:    true,
@@ -239,17 +240,17 @@ func settingsAttributes() map[string]schema.Attribute {
 		},
 		"allow_scheduling_on_control_planes": schema.BoolAttribute{
 			Optional:            true,
-			MarkdownDescription: "Whether ordinary pods may run on control-plane machines (default `false`)." + appliedLive,
+			MarkdownDescription: "Whether ordinary pods may run on control-plane machines (default `false`)." + clusterhandle.AppliedLive,
 		},
 		"cluster": schema.SingleNestedAttribute{
 			Computed: true,
 			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to `cluster` of `talosop_worker`, the ephemeral " +
 				"resources and the data sources.",
-			Attributes: tf.ComputedAttributes(handleAttributes()),
+			Attributes: tf.ComputedAttributes(clusterhandle.HandleAttributes()),
 		},
 	}
 
-	all := clusterAttributes()
+	all := clusterhandle.ClusterAttributes()
 	maps.Copy(all, attributes)
 	maps.Copy(all, restoredAttributes())
 

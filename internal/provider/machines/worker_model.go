@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
 // WorkerModel is a pool of workers in a cluster that it knows by its handle.
@@ -21,7 +22,7 @@ type WorkerModel struct {
 
 // Pool reads the model as machines of one role in one cluster.
 func (m WorkerModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
-	handle, diags := HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	p, more := m.poolModel.Pool(ctx, handle, m.Host, &Group{Role: cluster.Worker, Pool: m.Name.ValueString(), maxUnavailable: m.MaxUnavailable})
 	p.Object, p.inHandle = "workers", true
@@ -47,7 +48,7 @@ func (m *WorkerModel) settleUpdate(ctx context.Context, done run, plan, state Wo
 
 // idIn is the name of a cluster and of something in it.
 func idIn(ctx context.Context, clusterHandle types.Object, name types.String) (types.String, diag.Diagnostics) {
-	handle, diags := HandleFrom(ctx, clusterHandle)
+	handle, diags := clusterhandle.HandleFrom(ctx, clusterHandle)
 	if diags.HasError() || handle.Name.IsUnknown() || name.IsUnknown() {
 		return types.StringUnknown(), diags
 	}

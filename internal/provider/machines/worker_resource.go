@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -43,7 +44,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			"by it, so that there a change makes new machines and removes the old ones; on metal a change touches no machine. Default: `worker`.",
 	}
 	attributes["max_unavailable"] = maxUnavailableAttribute()
-	attributes["host"] = workerHostAttribute()
+	attributes["host"] = clusterhandle.WorkerHostAttribute()
 	attributes["cluster"] = schema.SingleNestedAttribute{
 		Required: true,
 		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand for a cluster that " +
@@ -62,7 +63,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 // workerHandleAttributes are those of the handle; workers cannot follow a cluster
 // that is another one.
 func workerHandleAttributes() map[string]schema.Attribute {
-	attributes := handleAttributes()
+	attributes := clusterhandle.HandleAttributes()
 
 	if name, ok := attributes["name"].(schema.StringAttribute); ok {
 		name.PlanModifiers = []planmodifier.String{tf.ReplaceOnChange()}
@@ -70,14 +71,14 @@ func workerHandleAttributes() map[string]schema.Attribute {
 	}
 
 	if mode, ok := attributes["mode"].(schema.StringAttribute); ok {
-		mode.PlanModifiers = []planmodifier.String{tf.ReplaceOnChangeFrom(metalMode)}
+		mode.PlanModifiers = []planmodifier.String{tf.ReplaceOnChangeFrom(clusterhandle.MetalMode)}
 		mode.MarkdownDescription += " A change replaces the resource."
 		attributes["mode"] = mode
 	}
 
 	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
 		host.Attributes["namespace"] = replacing(host.Attributes["namespace"], tf.ReplaceOnChange())
-		host.Attributes["dns_domain"] = replacing(host.Attributes["dns_domain"], tf.ReplaceOnChangeFrom(defaultHostDomain))
+		host.Attributes["dns_domain"] = replacing(host.Attributes["dns_domain"], tf.ReplaceOnChangeFrom(clusterhandle.DefaultHostDomain))
 	}
 
 	if version, ok := attributes["kubernetes_version"].(schema.StringAttribute); ok {

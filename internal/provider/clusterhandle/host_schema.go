@@ -1,4 +1,4 @@
-package machines
+package clusterhandle
 
 import (
 	"maps"
@@ -27,15 +27,15 @@ const (
 
 // What is taken where nothing is said.
 const (
-	defaultHostDomain    = "cluster.local"
-	defaultHostImage     = "ghcr.io/siderolabs/talos"
-	defaultStorageState  = "1Gi"
-	defaultStorageVar    = "20Gi"
-	defaultStorageOther  = "100Mi"
-	serviceClusterIP     = "ClusterIP"
+	DefaultHostDomain    = "cluster.local"
+	DefaultHostImage     = "ghcr.io/siderolabs/talos"
+	DefaultStorageState  = "1Gi"
+	DefaultStorageVar    = "20Gi"
+	DefaultStorageOther  = "100Mi"
+	ServiceClusterIP     = "ClusterIP"
 	serviceNodePort      = "NodePort"
-	serviceLoadBalancer  = "LoadBalancer"
-	defaultHostReachable = string(workload.PortForward)
+	ServiceLoadBalancer  = "LoadBalancer"
+	DefaultHostReachable = string(workload.PortForward)
 )
 
 const (
@@ -45,8 +45,8 @@ const (
 	inClusterText         = "Whether talosop runs in a pod of the host cluster, and uses the service account of that pod (default `false`). Not together with a kubeconfig."
 )
 
-// hostAttribute is `host` of resources that make a cluster.
-func hostAttribute() schema.SingleNestedAttribute {
+// HostAttribute is `host` of resources that make a cluster.
+func HostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, dwellingAttributes())
 	maps.Copy(attributes, map[string]schema.Attribute{
@@ -54,7 +54,7 @@ func hostAttribute() schema.SingleNestedAttribute {
 		"namespace": schema.StringAttribute{
 			Required:            true,
 			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "Namespace of the host cluster that the machines are in, a DNS label. Clusters may share one." + replacesCluster,
+			MarkdownDescription: "Namespace of the host cluster that the machines are in, a DNS label. Clusters may share one." + ReplacesCluster,
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
@@ -63,11 +63,11 @@ func hostAttribute() schema.SingleNestedAttribute {
 		},
 		"dns_domain": schema.StringAttribute{
 			Optional:            true,
-			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChangeFrom(defaultHostDomain)},
-			MarkdownDescription: "DNS domain of the host cluster, which the names of the machines end in. Default: `" + defaultHostDomain + "`." + replacesCluster,
+			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChangeFrom(DefaultHostDomain)},
+			MarkdownDescription: "DNS domain of the host cluster, which the names of the machines end in. Default: `" + DefaultHostDomain + "`." + ReplacesCluster,
 		},
 		"service": hostServiceAttribute(),
-		"pod":     podAttribute("all machines of the resource", "Groups of machines may set their own `pod`, whose values go before these."),
+		"pod":     PodAttribute("all machines of the resource", "Groups of machines may set their own `pod`, whose values go before these."),
 	})
 
 	return schema.SingleNestedAttribute{
@@ -78,12 +78,12 @@ func hostAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// workerHostAttribute is `host` of workers, who take from the handle what they do not say.
-func workerHostAttribute() schema.SingleNestedAttribute {
+// WorkerHostAttribute is `host` of workers, who take from the handle what they do not say.
+func WorkerHostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, dwellingAttributes())
 	attributes["kubeconfig"] = hostKubeconfig()
-	attributes["pod"] = podAttribute("the machines of the resource", "The `pod` beside `replicas` says the same, and goes before this one.")
+	attributes["pod"] = PodAttribute("the machines of the resource", "The `pod` beside `replicas` says the same, and goes before this one.")
 
 	return schema.SingleNestedAttribute{
 		Optional: true,
@@ -93,18 +93,18 @@ func workerHostAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// handleHost is `host` of the cluster handle. Nothing in it is secret.
-func handleHost() schema.SingleNestedAttribute {
+// HandleHost is `host` of the cluster handle. Nothing in it is secret.
+func HandleHost() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, dwellingAttributes())
 	maps.Copy(attributes, map[string]schema.Attribute{
 		"namespace": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "Namespace of the host cluster that the machines are in." + replacesCluster,
+			MarkdownDescription: "Namespace of the host cluster that the machines are in." + ReplacesCluster,
 		},
 		"dns_domain": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "DNS domain of the host cluster. Default: `" + defaultHostDomain + "`." + replacesCluster,
+			MarkdownDescription: "DNS domain of the host cluster. Default: `" + DefaultHostDomain + "`." + ReplacesCluster,
 		},
 	})
 
@@ -127,7 +127,7 @@ func reachAttributes() map[string]schema.Attribute {
 			Validators: []validator.String{stringvalidator.OneOf(
 				string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))},
 			MarkdownDescription: "How talosop reaches the machines. `port-forward` goes through the API of the host cluster and needs nothing exposed; `node-port` and " +
-				"`load-balancer` make a Service of that type for each machine; `pod` needs a route to the addresses of pods. Default: `" + defaultHostReachable + "`." + hostInPlace,
+				"`load-balancer` make a Service of that type for each machine; `pod` needs a route to the addresses of pods. Default: `" + DefaultHostReachable + "`." + hostInPlace,
 		},
 	}
 }
@@ -145,7 +145,7 @@ func dwellingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"image": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "Image of Talos for containers, without a tag: that is `talos_version`. Default: `" + defaultHostImage + "`." + rollsPods,
+			MarkdownDescription: "Image of Talos for containers, without a tag: that is `talos_version`. Default: `" + DefaultHostImage + "`." + rollsPods,
 		},
 		"image_pull_secrets": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
@@ -170,9 +170,9 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 		Attributes: map[string]schema.Attribute{
 			"type": schema.StringAttribute{
 				Optional:   true,
-				Validators: []validator.String{stringvalidator.OneOf(serviceClusterIP, serviceNodePort, serviceLoadBalancer)},
+				Validators: []validator.String{stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
 				MarkdownDescription: "Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. The last two make the Kubernetes API reachable from outside of the host " +
-					"cluster. Default: `" + serviceClusterIP + "`." + hostInPlace,
+					"cluster. Default: `" + ServiceClusterIP + "`." + hostInPlace,
 			},
 			"annotations": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
@@ -186,8 +186,8 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// podAttribute is what can be chosen of the pods of machines.
-func podAttribute(of, inheritance string) schema.SingleNestedAttribute {
+// PodAttribute is what can be chosen of the pods of machines.
+func PodAttribute(of, inheritance string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
 		MarkdownDescription: "The pods of " + of + ". " + inheritance,
@@ -275,9 +275,9 @@ func storageAttribute() schema.SingleNestedAttribute {
 				MarkdownDescription: "Whether machines keep their data in their pods instead (default `false`): a pod that goes takes its machine's data along, etcd's included, and " +
 					"the machine joins anew." + keptByMachines,
 			},
-			"state": size("the volume of the machine's configuration (`/system/state`)", defaultStorageState),
-			"var":   size("the volume of etcd, images, pods and logs (`/var`)", defaultStorageVar),
-			"other": size("each of the volumes of `/etc/cni`, `/etc/kubernetes` and `/usr/libexec/kubernetes`", defaultStorageOther),
+			"state": size("the volume of the machine's configuration (`/system/state`)", DefaultStorageState),
+			"var":   size("the volume of etcd, images, pods and logs (`/var`)", DefaultStorageVar),
+			"other": size("each of the volumes of `/etc/cni`, `/etc/kubernetes` and `/usr/libexec/kubernetes`", DefaultStorageOther),
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package machines
+package containers
 
 import (
 	"bufio"
@@ -75,16 +75,16 @@ func TestTunnel(t *testing.T) {
 	opening, opened := context.WithCancel(t.Context())
 	left := 0
 
-	tun, err := openTunnel(opening, dialNamed(map[string]net.Listener{"second": echoServer(t, "second")}), func() { left++ }, "first", "second")
+	tun, err := OpenTunnel(opening, dialNamed(map[string]net.Listener{"second": echoServer(t, "second")}), func() { left++ }, "first", "second")
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	opened()
 
-	var open tunnels
+	var open Tunnels
 
-	open.keep(tun)
+	open.Keep(tun)
 
 	one, other := connectTo(t, tun.Address()), connectTo(t, tun.Address())
 	for i, conn := range []net.Conn{one, other} {
@@ -128,7 +128,7 @@ func TestTunnelToNobody(t *testing.T) {
 
 	targets := map[string]net.Listener{}
 
-	tun, err := openTunnel(t.Context(), dialNamed(targets), func() {}, "first")
+	tun, err := OpenTunnel(t.Context(), dialNamed(targets), func() {}, "first")
 	if err != nil {
 		t.Fatal(err)
 	}

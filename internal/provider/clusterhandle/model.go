@@ -1,4 +1,4 @@
-package machines
+package clusterhandle
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -48,17 +47,17 @@ type HandleModel struct {
 	Host              types.Object `tfsdk:"host"`
 }
 
-const certSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
-	"`endpoint` and the addresses of the machines are always in them." + appliedLive
+const CertSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
+	"`endpoint` and the addresses of the machines are always in them." + AppliedLive
 
-// clusterAttributes are the settings of a whole cluster, as they are on the
+// ClusterAttributes are the settings of a whole cluster, as they are on the
 // resource that makes the control plane and in the handle.
-func clusterAttributes() map[string]schema.Attribute {
+func ClusterAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cert_sans": schema.ListAttribute{
 			Optional:            true,
 			ElementType:         types.StringType,
-			MarkdownDescription: certSANsDescription,
+			MarkdownDescription: CertSANsDescription,
 		},
 		"pod_cidrs": schema.ListAttribute{
 			Optional:      true,
@@ -66,7 +65,7 @@ func clusterAttributes() map[string]schema.Attribute {
 			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.244.0.0/16", machineconfig.ContainerPodCIDR)},
 			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.244.0.0/16`, and " +
 				"`" + machineconfig.ContainerPodCIDR + "` in containers, which must not overlap the networks of the host cluster." +
-				replacesCluster,
+				ReplacesCluster,
 		},
 		"service_cidrs": schema.ListAttribute{
 			Optional:      true,
@@ -74,28 +73,28 @@ func clusterAttributes() map[string]schema.Attribute {
 			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12", machineconfig.ContainerServiceCIDR)},
 			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.96.0.0/12`, " +
 				"and `" + machineconfig.ContainerServiceCIDR + "` in containers, which must not overlap the networks of the host cluster." +
-				replacesCluster,
+				ReplacesCluster,
 		},
 		"dns_domain": schema.StringAttribute{
 			Optional:            true,
 			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChangeFrom("cluster.local")},
-			MarkdownDescription: "DNS domain of the cluster. Default: `cluster.local`." + replacesCluster,
+			MarkdownDescription: "DNS domain of the cluster. Default: `cluster.local`." + ReplacesCluster,
 		},
 		"cni": cniAttribute(),
 		"kube_proxy": schema.BoolAttribute{
 			Optional:            true,
-			MarkdownDescription: "Whether Talos deploys kube-proxy (default `true`). Set it to `false` for network plugins that replace it." + appliedLive,
+			MarkdownDescription: "Whether Talos deploys kube-proxy (default `true`). Set it to `false` for network plugins that replace it." + AppliedLive,
 		},
 		"discovery": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees encrypted data only. " +
-				"Default: `true`, and `false` with `air_gapped`. KubeSpan needs it." + appliedLive,
+				"Default: `true`, and `false` with `air_gapped`. KubeSpan needs it." + AppliedLive,
 		},
 		"air_gapped": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the machines reach no public network (default `false`). Switches the discovery service off, and time " +
 				"synchronisation too unless a patch configures it, because machines would wait for it for ever. Images have to come from " +
-				"`registries` or the image cache." + appliedLive,
+				"`registries` or the image cache." + AppliedLive,
 		},
 		"image_cache": schema.BoolAttribute{
 			Optional: true,
@@ -106,9 +105,9 @@ func clusterAttributes() map[string]schema.Attribute {
 	}
 }
 
-// handleAttributes describe the handle where a user gives it.
-func handleAttributes() map[string]schema.Attribute {
-	attributes := clusterAttributes()
+// HandleAttributes describe the handle where a user gives it.
+func HandleAttributes() map[string]schema.Attribute {
+	attributes := ClusterAttributes()
 
 	attributes["name"] = schema.StringAttribute{
 		Required:            true,
@@ -116,7 +115,7 @@ func handleAttributes() map[string]schema.Attribute {
 	}
 	attributes["mode"] = schema.StringAttribute{
 		Optional:            true,
-		Validators:          []validator.String{modeValidator{}},
+		Validators:          []validator.String{ModeValidator{}},
 		MarkdownDescription: "What the machines run on: `metal`, which is the default, or `container`, pods of the Kubernetes cluster of `host`.",
 	}
 	attributes["endpoint"] = schema.StringAttribute{
@@ -156,7 +155,7 @@ func handleAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "Patches of the configuration of every machine of the cluster, before those of pools and machines.",
 	}
 
-	attributes["host"] = handleHost()
+	attributes["host"] = HandleHost()
 
 	return attributes
 }
@@ -164,7 +163,7 @@ func handleAttributes() map[string]schema.Attribute {
 // ObservedHandle describes the handle of what only looks at a cluster, or works in it: no change of the cluster
 // replaces that.
 func ObservedHandle() map[string]schema.Attribute {
-	attributes := handleAttributes()
+	attributes := HandleAttributes()
 
 	for name, attribute := range attributes {
 		switch a := attribute.(type) {
@@ -182,7 +181,7 @@ func ObservedHandle() map[string]schema.Attribute {
 
 // BoundHandle describes the handle of what cannot follow a cluster that is another one, and does nothing to machines.
 func BoundHandle() map[string]schema.Attribute {
-	attributes := handleAttributes()
+	attributes := HandleAttributes()
 
 	if name, ok := attributes["name"].(schema.StringAttribute); ok {
 		name.PlanModifiers = []planmodifier.String{tf.ReplaceOnChange()}
@@ -195,7 +194,7 @@ func BoundHandle() map[string]schema.Attribute {
 // withoutMachines takes out of the texts what a change does to machines: that is done by the resource
 // that has them. replaces is the text about what would replace a cluster.
 func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
-	text := strings.NewReplacer(appliedLive, "", replacesCluster, replaces, rollsPods, "", hostInPlace, "", tf.TerraformOnly, "")
+	text := strings.NewReplacer(AppliedLive, "", ReplacesCluster, replaces, rollsPods, "", hostInPlace, "", tf.TerraformOnly, "")
 	out := map[string]schema.Attribute{}
 
 	for name, attribute := range attributes {
@@ -234,7 +233,7 @@ func withoutMachines(attributes map[string]schema.Attribute, replaces string) ma
 
 // HandleType is the type of a handle, the same wherever it appears.
 func HandleType() map[string]attr.Type {
-	return tf.ObjectOf(handleAttributes()).AttrTypes
+	return tf.ObjectOf(HandleAttributes()).AttrTypes
 }
 
 // HandleFrom decodes a handle. An unknown or null one gives a model with nothing
@@ -265,15 +264,6 @@ func UnknownHandle() HandleModel {
 		Registries: types.ObjectUnknown(tf.AttributesOf(nested["registries"])), ConfigPatches: text,
 		Host: types.ObjectUnknown(tf.AttributesOf(nested["host"])),
 	}
-}
-
-// OfHandle is a cluster that is known by its handle alone, as a pool without machines. object
-// names in texts what is worked on.
-func OfHandle(handle HandleModel, object string, diags *diag.Diagnostics) Pool {
-	p := Pool{Object: object, Endpoints: EndpointsOf(handle, diags), Host: HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), nil)}
-	p.Settings.Name, p.Settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
-
-	return p
 }
 
 // EndpointsOf are the control planes of a handle, each once.
@@ -312,14 +302,4 @@ func ClusterOf(ctx context.Context, value types.Object) (HandleModel, *pki.Bundl
 	}
 
 	return handle, bundle, diags
-}
-
-// ControlPlanesOf is a cluster as far as its handle tells, each control plane by its address.
-func ControlPlanesOf(p Pool) cluster.Spec {
-	want := cluster.Spec{Name: p.Settings.Name, Endpoint: p.Settings.Endpoint}
-	for _, address := range p.Endpoints {
-		want.Machines = append(want.Machines, cluster.Machine{Name: address, Role: cluster.ControlPlane, Address: address})
-	}
-
-	return want
 }

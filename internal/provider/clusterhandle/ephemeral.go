@@ -1,4 +1,4 @@
-package machines
+package clusterhandle
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"

@@ -1,4 +1,4 @@
-package machines
+package clusterhandle
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -9,19 +9,19 @@ import (
 
 // The texts that say what a change of an attribute does to running machines.
 const (
-	appliedLive = " A change is applied to running machines without a reboot."
+	AppliedLive = " A change is applied to running machines without a reboot."
 
-	replacesCluster = " A change replaces the resource, and with it the cluster."
-	joinOnly        = " Used when a machine is installed; on a machine that runs, a change is written to its configuration and has no other effect."
+	ReplacesCluster = " A change replaces the resource, and with it the cluster."
+	JoinOnly        = " Used when a machine is installed; on a machine that runs, a change is written to its configuration and has no other effect."
 )
 
-type cniModel struct {
+type CNIModel struct {
 	Name    types.String `tfsdk:"name"`
 	URLs    types.List   `tfsdk:"urls"`
 	Flannel types.Object `tfsdk:"flannel"`
 }
 
-type flannelModel struct {
+type FlannelModel struct {
 	ExtraArgs           types.List `tfsdk:"extra_args"`
 	KubeNetworkPolicies types.Bool `tfsdk:"kube_network_policies"`
 }
@@ -29,31 +29,31 @@ type flannelModel struct {
 func cniAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "The network plugin (CNI) that Talos installs when the cluster is bootstrapped. Without it Talos installs Flannel." + appliedLive,
+		MarkdownDescription: "The network plugin (CNI) that Talos installs when the cluster is bootstrapped. Without it Talos installs Flannel." + AppliedLive,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required:   true,
 				Validators: []validator.String{stringvalidator.OneOf("flannel", "custom", "none")},
 				MarkdownDescription: "`flannel`; `custom`, which applies the manifests of `urls`; or `none`, which leaves it to an addon. With " +
-					"`none` nodes register and stay NotReady until the addon is there, and talosop does not wait for them to become Ready." + appliedLive,
+					"`none` nodes register and stay NotReady until the addon is there, and talosop does not wait for them to become Ready." + AppliedLive,
 			},
 			"urls": schema.ListAttribute{
 				Optional:            true,
 				ElementType:         types.StringType,
-				MarkdownDescription: "URLs of the manifests of a `custom` network plugin (http or https). Required with `custom`, refused otherwise." + appliedLive,
+				MarkdownDescription: "URLs of the manifests of a `custom` network plugin (http or https). Required with `custom`, refused otherwise." + AppliedLive,
 			},
 			"flannel": schema.SingleNestedAttribute{
 				Optional:            true,
-				MarkdownDescription: "Options of Flannel. Refused with any other `name`." + appliedLive,
+				MarkdownDescription: "Options of Flannel. Refused with any other `name`." + AppliedLive,
 				Attributes: map[string]schema.Attribute{
 					"extra_args": schema.ListAttribute{
 						Optional:            true,
 						ElementType:         types.StringType,
-						MarkdownDescription: "Additional arguments of flanneld, such as `--iface-can-reach=192.168.1.1`." + appliedLive,
+						MarkdownDescription: "Additional arguments of flanneld, such as `--iface-can-reach=192.168.1.1`." + AppliedLive,
 					},
 					"kube_network_policies": schema.BoolAttribute{
 						Optional:            true,
-						MarkdownDescription: "Whether kube-network-policies is deployed beside Flannel (default `false`). Needs contract `v1.13`." + appliedLive,
+						MarkdownDescription: "Whether kube-network-policies is deployed beside Flannel (default `false`). Needs contract `v1.13`." + AppliedLive,
 					},
 				},
 			},
@@ -94,30 +94,30 @@ type registryTLSModel struct {
 func registriesAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "Container registries of all machines of the cluster: mirrors, credentials and trust." + appliedLive,
+		MarkdownDescription: "Container registries of all machines of the cluster: mirrors, credentials and trust." + AppliedLive,
 		Attributes: map[string]schema.Attribute{
 			"mirrors": schema.MapNestedAttribute{
 				Optional:            true,
-				MarkdownDescription: "Mirrors by the registry they stand for, such as `docker.io` or `*` for all." + appliedLive,
+				MarkdownDescription: "Mirrors by the registry they stand for, such as `docker.io` or `*` for all." + AppliedLive,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"endpoints": schema.ListNestedAttribute{
 						Required:            true,
-						MarkdownDescription: "The mirrors, in the order in which they are tried." + appliedLive,
+						MarkdownDescription: "The mirrors, in the order in which they are tried." + AppliedLive,
 						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 							"url": schema.StringAttribute{
 								Required:            true,
-								MarkdownDescription: "URL of the mirror, http or https." + appliedLive,
+								MarkdownDescription: "URL of the mirror, http or https." + AppliedLive,
 							},
 							"override_path": schema.BoolAttribute{
 								Optional: true,
 								MarkdownDescription: "Use the path of `url` as it is, without `/v2` behind it (default `false`). Before contract `v1.12` " +
-									"it has to be the same for all endpoints of a mirror." + appliedLive,
+									"it has to be the same for all endpoints of a mirror." + AppliedLive,
 							},
 						}},
 					},
 					"skip_fallback": schema.BoolAttribute{
 						Optional:            true,
-						MarkdownDescription: "Do not ask the registry itself when no mirror answers (default `false`)." + appliedLive,
+						MarkdownDescription: "Do not ask the registry itself when no mirror answers (default `false`)." + AppliedLive,
 					},
 				}},
 			},
@@ -127,45 +127,45 @@ func registriesAttribute() schema.SingleNestedAttribute {
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"username": schema.StringAttribute{
 						Optional:            true,
-						MarkdownDescription: "User name for basic authentication." + appliedLive,
+						MarkdownDescription: "User name for basic authentication." + AppliedLive,
 					},
 					"password": schema.StringAttribute{
 						Optional:            true,
 						Sensitive:           true,
-						MarkdownDescription: "Password for basic authentication." + appliedLive,
+						MarkdownDescription: "Password for basic authentication." + AppliedLive,
 					},
 					"auth": schema.StringAttribute{
 						Optional:            true,
 						Sensitive:           true,
-						MarkdownDescription: "The `auth` value of a Docker configuration file, instead of user name and password." + appliedLive,
+						MarkdownDescription: "The `auth` value of a Docker configuration file, instead of user name and password." + AppliedLive,
 					},
 					"identity_token": schema.StringAttribute{
 						Optional:            true,
 						Sensitive:           true,
-						MarkdownDescription: "The identity token of a Docker configuration file." + appliedLive,
+						MarkdownDescription: "The identity token of a Docker configuration file." + AppliedLive,
 					},
 				}},
 			},
 			"tls": schema.MapNestedAttribute{
 				Optional:            true,
-				MarkdownDescription: "TLS settings by registry host." + appliedLive,
+				MarkdownDescription: "TLS settings by registry host." + AppliedLive,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"ca": schema.StringAttribute{
 						Optional:            true,
-						MarkdownDescription: "Certificate authority to trust beside those of the system, in PEM." + appliedLive,
+						MarkdownDescription: "Certificate authority to trust beside those of the system, in PEM." + AppliedLive,
 					},
 					"client_certificate": schema.StringAttribute{
 						Optional:            true,
-						MarkdownDescription: "Client certificate in PEM; needs `client_key`." + appliedLive,
+						MarkdownDescription: "Client certificate in PEM; needs `client_key`." + AppliedLive,
 					},
 					"client_key": schema.StringAttribute{
 						Optional:            true,
 						Sensitive:           true,
-						MarkdownDescription: "Key of the client certificate in PEM." + appliedLive,
+						MarkdownDescription: "Key of the client certificate in PEM." + AppliedLive,
 					},
 					"insecure_skip_verify": schema.BoolAttribute{
 						Optional:            true,
-						MarkdownDescription: "Do not verify the certificate of the registry (default `false`)." + appliedLive,
+						MarkdownDescription: "Do not verify the certificate of the registry (default `false`)." + AppliedLive,
 					},
 				}},
 			},

@@ -1,4 +1,4 @@
-package machines
+package containers
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 )
 
-// tunnel lets programs on this machine reach a cluster that only its host cluster can reach: it
+// Tunnel lets programs on this machine reach a cluster that only its host cluster can reach: it
 // listens on a port of the loopback interface, and what connects there is connected to the first
 // target that answers. It does not look into what passes: the programs hold the credentials, and
 // verify who answers.
-type tunnel struct {
+type Tunnel struct {
 	listener net.Listener
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	targets  []string
@@ -26,10 +26,10 @@ type tunnel struct {
 	active sync.WaitGroup
 }
 
-// openTunnel begins to listen. Nothing is dialled before somebody connects. close has to be called.
-func openTunnel(
+// OpenTunnel begins to listen. Nothing is dialled before somebody connects. close has to be called.
+func OpenTunnel(
 	ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), leave func(), targets ...string,
-) (*tunnel, error) {
+) (*Tunnel, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("open a port on this machine: %w", err)
@@ -37,7 +37,7 @@ func openTunnel(
 
 	// It outlives the call that opens it.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	t := &tunnel{listener: listener, dial: dial, targets: targets, Leave: leave, stop: stop}
+	t := &Tunnel{listener: listener, dial: dial, targets: targets, Leave: leave, stop: stop}
 
 	t.active.Go(func() { t.serve(ctx) })
 
@@ -45,10 +45,10 @@ func openTunnel(
 }
 
 // Address is where it listens, as host:port.
-func (t *tunnel) Address() string { return t.listener.Addr().String() }
+func (t *Tunnel) Address() string { return t.listener.Addr().String() }
 
 // Close ends the tunnel and all connections through it, and returns when they are gone.
-func (t *tunnel) Close() error {
+func (t *Tunnel) Close() error {
 	t.stop()
 
 	err := t.listener.Close()
@@ -59,7 +59,7 @@ func (t *tunnel) Close() error {
 	return err
 }
 
-func (t *tunnel) serve(ctx context.Context) {
+func (t *Tunnel) serve(ctx context.Context) {
 	for {
 		conn, err := t.listener.Accept()
 		if err != nil {
@@ -75,7 +75,7 @@ func (t *tunnel) serve(ctx context.Context) {
 }
 
 // carry connects one program with the cluster until either side ends.
-func (t *tunnel) carry(ctx context.Context, near net.Conn) {
+func (t *Tunnel) carry(ctx context.Context, near net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -108,7 +108,7 @@ func (t *tunnel) carry(ctx context.Context, near net.Conn) {
 }
 
 // reach connects to the first target that takes it.
-func (t *tunnel) reach(ctx context.Context) (net.Conn, error) {
+func (t *Tunnel) reach(ctx context.Context) (net.Conn, error) {
 	var problems []error
 
 	for _, target := range t.targets {
@@ -123,26 +123,26 @@ func (t *tunnel) reach(ctx context.Context) (net.Conn, error) {
 	return nil, errors.Join(problems...)
 }
 
-// tunnels are those of a process that ephemeral resources hold open. It is safe for concurrent use.
-type tunnels struct {
+// Tunnels are those of a process that ephemeral resources hold open. It is safe for concurrent use.
+type Tunnels struct {
 	Mu   sync.Mutex
-	Open map[string]*tunnel
+	Open map[string]*Tunnel
 }
 
-// keep stores a tunnel under its address.
-func (t *tunnels) keep(opened *tunnel) {
+// Keep stores a tunnel under its address.
+func (t *Tunnels) Keep(opened *Tunnel) {
 	t.Mu.Lock()
 	defer t.Mu.Unlock()
 
 	if t.Open == nil {
-		t.Open = map[string]*tunnel{}
+		t.Open = map[string]*Tunnel{}
 	}
 
 	t.Open[opened.Address()] = opened
 }
 
 // Close ends the tunnel of an address. One that is closed is no error.
-func (t *tunnels) Close(address string) error {
+func (t *Tunnels) Close(address string) error {
 	t.Mu.Lock()
 	opened := t.Open[address]
 	delete(t.Open, address)

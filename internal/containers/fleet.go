@@ -1,4 +1,4 @@
-package machines
+package containers
 
 import (
 	"context"
@@ -71,9 +71,9 @@ type containerMachine struct {
 // Observe asks the host before the machine, never the other way round: a restart in between
 // then shows as one that is still to come, and not as one that the machine has survived.
 func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
-	seen, err := m.Watch.look(ctx, time.Now().Add(-m.Watch.fresh))
+	seen, err := m.Watch.Look(ctx, time.Now().Add(-m.Watch.fresh))
 	if err != nil {
-		return cluster.MachineState{Access: cluster.Unreachable, Cause: hostSilent(err)}
+		return cluster.MachineState{Access: cluster.Unreachable, Cause: HostSilent(err)}
 	}
 
 	pod := seen.Machines[m.Name]
@@ -90,9 +90,9 @@ func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
 
 	// What the machine said may come from after a restart that the first look did not show yet.
 	if m.Watch.changed(m.Name, pod.Container) {
-		again, err := m.Watch.look(ctx, asked)
+		again, err := m.Watch.Look(ctx, asked)
 		if err != nil {
-			return cluster.MachineState{Access: cluster.Unreachable, Cause: hostSilent(err)}
+			return cluster.MachineState{Access: cluster.Unreachable, Cause: HostSilent(err)}
 		}
 
 		if now := again.Machines[m.Name]; now.Container != pod.Container {
@@ -107,8 +107,8 @@ func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
 	return onHost(state, pod)
 }
 
-// hostSilent is the cause of machines that the host says nothing about.
-func hostSilent(err error) string { return "the host cluster does not answer: " + err.Error() }
+// HostSilent is the cause of machines that the host says nothing about.
+func HostSilent(err error) string { return "the host cluster does not answer: " + err.Error() }
 
 // onHost adds what the host knows of a machine to what its Talos said.
 func onHost(state cluster.MachineState, pod workload.MachineState) cluster.MachineState {
@@ -141,7 +141,7 @@ func (m *containerMachine) Upgrade(ctx context.Context, image, _ string, confirm
 		return err
 	}
 
-	return m.change(func() error { return m.Watch.Host.Replace(ctx, withImage(m.Watch.Spec, m.Name, image), m.Name) })
+	return m.change(func() error { return m.Watch.Host.Replace(ctx, WithImage(m.Watch.Spec, m.Name, image), m.Name) })
 }
 
 // Reboot restarts Talos in the pod, which keeps its address, and gives it a new pod of the same
@@ -173,7 +173,7 @@ func (m *containerMachine) Reset(ctx context.Context, _ bool) error {
 
 // ReplaceVolumes implements [lifecycle.Volumes].
 func (m *containerMachine) ReplaceVolumes(ctx context.Context) error {
-	seen, err := m.Watch.look(ctx, time.Now())
+	seen, err := m.Watch.Look(ctx, time.Now())
 	if err != nil {
 		return fmt.Errorf("look at the volumes of %s: %w", m.Name, err)
 	}
@@ -192,8 +192,8 @@ func (m *containerMachine) change(carryOut func() error) error {
 	return carryOut()
 }
 
-// withImage is a spec in which a machine has another image.
-func withImage(spec workload.Spec, machine, image string) workload.Spec {
+// WithImage is a spec in which a machine has another image.
+func WithImage(spec workload.Spec, machine, image string) workload.Spec {
 	machines := append([]workload.Machine(nil), spec.Machines...)
 
 	for i := range machines {
@@ -220,7 +220,7 @@ type hostWatch struct {
 	// last is the newest look, which may be under way.
 	last *hostLook
 	// containers are those that machines answered from last, and versions the Talos in them.
-	containers, versions map[string]string
+	containers, Versions map[string]string
 }
 
 // hostLook is one observation.
@@ -234,14 +234,14 @@ type hostLook struct {
 }
 
 func NewHostWatch(h Host, spec workload.Spec, fresh time.Duration) *hostWatch {
-	return &hostWatch{Host: h, Spec: spec, fresh: fresh, limit: hostLimit, containers: map[string]string{}, versions: map[string]string{}}
+	return &hostWatch{Host: h, Spec: spec, fresh: fresh, limit: HostLimit, containers: map[string]string{}, Versions: map[string]string{}}
 }
 
-// hostLimit bounds one look at a host cluster.
-const hostLimit = 15 * time.Second
+// HostLimit bounds one look at a host cluster.
+const HostLimit = 15 * time.Second
 
-// look returns an observation that began at that time or later. Callers share it.
-func (w *hostWatch) look(ctx context.Context, since time.Time) (workload.Observation, error) {
+// Look returns an observation that began at that time or later. Callers share it.
+func (w *hostWatch) Look(ctx context.Context, since time.Time) (workload.Observation, error) {
 	for {
 		look, own := w.begin(since)
 		if own {
@@ -308,7 +308,7 @@ func (w *hostWatch) Saw(machine, container, version string) {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 
-	w.containers[machine], w.versions[machine] = container, version
+	w.containers[machine], w.Versions[machine] = container, version
 }
 
 // stopped describes a machine in whose pod nothing runs.
@@ -321,5 +321,5 @@ func (w *hostWatch) stopped(machine string, pod workload.MachineState) cluster.M
 		cause = "" // it says more
 	}
 
-	return onHost(cluster.MachineState{Access: cluster.Unreachable, Stopped: true, Cause: cause, TalosVersion: w.versions[machine]}, pod)
+	return onHost(cluster.MachineState{Access: cluster.Unreachable, Stopped: true, Cause: cause, TalosVersion: w.Versions[machine]}, pod)
 }

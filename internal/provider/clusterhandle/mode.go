@@ -1,4 +1,4 @@
-package machines
+package clusterhandle
 
 import (
 	"context"
@@ -15,26 +15,26 @@ import (
 
 // The modes: what machines run on.
 const (
-	metalMode     = "metal"
+	MetalMode     = "metal"
 	ContainerMode = "container"
 )
 
-// modeValidator accepts the modes.
-type modeValidator struct{}
+// ModeValidator accepts the modes.
+type ModeValidator struct{}
 
-func (modeValidator) Description(context.Context) string {
+func (ModeValidator) Description(context.Context) string {
 	return `value must be "metal" or "container"`
 }
 
-func (v modeValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+func (v ModeValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
-func (modeValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+func (ModeValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
 		return
 	}
 
 	switch mode := req.ConfigValue.ValueString(); mode {
-	case metalMode, ContainerMode:
+	case MetalMode, ContainerMode:
 	default:
 		resp.Diagnostics.Append(tf.Invalid(req.Path, "mode", "found "+finding.Quote(mode), `allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
 			"choose one of them"))
