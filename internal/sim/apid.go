@@ -19,12 +19,13 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // A listener that is replaced lets calls finish, as Talos does, which waits ten seconds

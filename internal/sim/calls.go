@@ -2,8 +2,9 @@ package sim
 
 import (
 	"context"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // Calls returns every call since the start (or the last ForgetCalls) in order of arrival.

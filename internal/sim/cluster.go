@@ -13,6 +13,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"net"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // endpoints are the addresses of clusters' Kubernetes endpoints that are no machine's.

@@ -76,9 +76,9 @@ func (b *boot) anyMember(ctx context.Context) (etcd.Node, error) {
 }
 
 // atLeast is a time that real parts need more of than simulated ones.
-func (b *boot) atLeast(delay, real time.Duration) time.Duration {
+func (b *boot) atLeast(delay, least time.Duration) time.Duration {
 	if b.sim.opts.Assets != "" {
-		return max(delay, real)
+		return max(delay, least)
 	}
 
 	return delay

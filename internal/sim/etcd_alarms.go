@@ -5,8 +5,9 @@ import (
 	"fmt"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // RaiseEtcdAlarm lets the machine's etcd member raise an alarm, real members included.

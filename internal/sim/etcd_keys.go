@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 

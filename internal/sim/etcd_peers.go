@@ -1,8 +1,9 @@
 package sim
 
 import (
-	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"net/netip"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // etcdAddress is what the member of a machine announces: an address of its configuration's advertisedSubnets, where an interface has it, and

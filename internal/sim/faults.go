@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // SetFault adds a fault to the machine. Faults do not survive ClearFaults, but do

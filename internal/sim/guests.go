@@ -2,9 +2,10 @@ package sim
 
 import (
 	"errors"
+	"path/filepath"
+
 	etcdpkg "github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
-	"path/filepath"
 )
 
 // HandOverWorkloads leaves the status of DaemonSets and Deployments alone from now on, in

@@ -20,6 +20,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
+// idle lets time pass in which nothing is to happen.
+func idle(t *testing.T, d time.Duration) {
+	t.Helper()
+
+	select {
+	case <-t.Context().Done():
+	case <-time.After(d):
+	}
+}
+
 // memberOf is a machine's own member, and the list as etcd gives it.
 func memberOf(t *testing.T, c *testCluster, m *sim.Machine) (uint64, []*machine.EtcdMember) {
 	t.Helper()
@@ -85,7 +95,8 @@ func TestLegacyUpgrade_cordonFails(t *testing.T) {
 	check(t, c.kubernetes(cps[0]).CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}))
 
 	boots := workers[0].Boots()
-	_, err := c.secure(workers[0]).MachineClient.Upgrade(t.Context(), &machine.UpgradeRequest{Image: installer + "v1.13.3"})
+	_, err := c.secure(workers[0]).MachineClient.Upgrade( //nolint:staticcheck // the legacy call
+		t.Context(), &machine.UpgradeRequest{Image: installer + "v1.13.3"})
 	check(t, err)
 
 	eventually(t, "reboot", func(context.Context) error {
@@ -188,7 +199,7 @@ func TestEtcdHealth_isOld(t *testing.T) {
 
 	check(t, m.RaiseEtcdAlarm(t.Context(), etcd.Corrupt))
 
-	time.Sleep(5 * sim.TestDelays().EtcdHealth)
+	idle(t, 5*sim.TestDelays().EtcdHealth)
 
 	if ready, unmet := m.Ready(); !ready {
 		t.Errorf("not ready before the next check: %v", unmet)
@@ -214,7 +225,7 @@ func TestKubelet_enrolment(t *testing.T) {
 
 	c.apply(workers[0], machinetype.TypeWorker)
 	check(t, workers[0].AwaitStage(within(t, time.Minute), sim.StageRunning))
-	time.Sleep(100 * time.Millisecond)
+	idle(t, 100*time.Millisecond)
 
 	if list, err := nodes.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
 		t.Errorf("nodes without a bootstrap token: %v, %v", list, err)
@@ -340,7 +351,7 @@ func TestEtcdJoin_memberWithoutName(t *testing.T) {
 
 	check(t, cps[1].AwaitStage(within(t, time.Minute), sim.StageUnknown))
 	cps[1].PowerOn()
-	time.Sleep(200 * time.Millisecond)
+	idle(t, 200*time.Millisecond)
 
 	if _, members := memberOf(t, c, cps[0]); len(members) != 2 || !slices.ContainsFunc(members, func(m *machine.EtcdMember) bool { return m.GetHostname() == "" }) {
 		t.Errorf("members %v", members)

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	clusterapi "github.com/siderolabs/talos/pkg/machinery/api/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // healthPoll is how often a failing check is repeated.

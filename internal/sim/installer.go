@@ -9,6 +9,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 

@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
-	faultpkg "github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	faultpkg "github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // interceptors stand between the wire and the handlers of one listener, in the order

@@ -53,7 +53,7 @@ func (s *Simulator) closeBackends() error {
 }
 
 // kubeOf returns the Kubernetes API of an etcd cluster, starting it if need be.
-func (c *cluster) kubeOf(ctx context.Context, b *boot, group any) (kube.Backend, error) {
+func (c *cluster) kubeOf(b *boot, group any) (kube.Backend, error) {
 	c.kubeMu.Lock()
 	defer c.kubeMu.Unlock()
 

@@ -216,7 +216,7 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 		return errors.New("no etcd member")
 	}
 
-	k, err := b.joined().kubeOf(ctx, b, node.Group())
+	k, err := b.joined().kubeOf(b, node.Group())
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,13 @@ import (
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/role"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 )
 
 // Kubeconfig sends an administrator's kubeconfig in a compressed archive. It is made

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // errUnauthorized is what an API server answers to a bootstrap token that it does not know.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 

@@ -3,8 +3,9 @@ package sim
 import (
 	"context"
 	"fmt"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"net/netip"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // power is one period between switching on and off.

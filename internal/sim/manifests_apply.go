@@ -10,8 +10,6 @@ import (
 	"github.com/siderolabs/go-kubernetes/kubernetes/ssa/object"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +18,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // applyManifests creates the objects of the bootstrap manifests that are missing whenever

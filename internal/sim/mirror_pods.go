@@ -6,12 +6,13 @@ import (
 	"reflect"
 
 	"github.com/google/uuid"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // The annotations that kubelets put on mirror pods (Kubernetes 1.36, kubelet/types/pod_update.go).

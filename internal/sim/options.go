@@ -1,10 +1,11 @@
 package sim
 
 import (
-	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"net/netip"
 	"runtime"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // Delays are the durations of what a machine does by itself. Each is a minimum: the

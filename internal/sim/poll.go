@@ -7,8 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // Poller asks a Kubernetes API for its version over and over, each time on a connection

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/siderolabs/talos/pkg/machinery/role"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 var errNotAuthorized = status.Error(codes.PermissionDenied, "not authorized")

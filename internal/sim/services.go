@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // serviceState is a service's state by its Talos name.

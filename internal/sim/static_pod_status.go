@@ -8,9 +8,10 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // runPodStatus lets the status of a static pod follow what the kubelet has, a while

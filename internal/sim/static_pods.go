@@ -9,9 +9,10 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // staticPodRun is one static pod of a control-plane machine as its kubelet sees it.

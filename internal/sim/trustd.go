@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 )
 

@@ -8,9 +8,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // lifecycleServer is the installation API that came with Talos 1.13.

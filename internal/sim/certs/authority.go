@@ -100,7 +100,7 @@ type Leaf struct {
 	Ecdsa        bool // for peers that do not know Ed25519
 }
 
-// issue signs a certificate with a new key.
+// Issue signs a certificate with a new key.
 func (a *Authority) Issue(l Leaf) (tls.Certificate, error) {
 	key, err := newKey(l.Ecdsa)
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/status"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
-	"google.golang.org/grpc/status"
 )
 
 // Model is the etcd stand-in: membership, leadership and quorum. Its keys are the objects
@@ -48,6 +49,7 @@ type modelMember struct {
 	restored  time.Time
 }
 
+// Create implements [Backend].
 func (e *Model) Create(h Host) (Node, error) {
 	return e.newMember(h), nil
 }
@@ -104,6 +106,7 @@ func (e *Model) Join(_ context.Context, h Host, via Node) (Node, error) {
 	return m, nil
 }
 
+// Close implements [Backend].
 func (e *Model) Close() error { return nil }
 
 // serving says whether the member can be asked; the world is locked.

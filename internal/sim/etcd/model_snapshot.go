@@ -3,9 +3,10 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"math/rand/v2"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
 // Restore has the outcomes of etcd's own tool. What it cannot see is damage that keeps the

@@ -19,7 +19,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
-	processpkg "github.com/talosop/terraform-provider-talosop/internal/sim/process"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 )
 
@@ -186,6 +185,7 @@ func (m *realMember) Advertise(ctx context.Context) error {
 	return nil
 }
 
+// Create implements [Backend].
 func (e *Real) Create(h Host) (Node, error) {
 	m, err := e.newMember(h, &RealGroup{})
 	if err != nil {
@@ -197,6 +197,7 @@ func (e *Real) Create(h Host) (Node, error) {
 	return m, nil
 }
 
+// Join implements [Backend].
 func (e *Real) Join(ctx context.Context, h Host, via Node) (Node, error) {
 	other, ok := via.(*realMember)
 	if !ok {
@@ -258,6 +259,7 @@ func (e *Real) Join(ctx context.Context, h Host, via Node) (Node, error) {
 	return m, nil
 }
 
+// Close implements [Backend].
 func (e *Real) Close() error {
 	e.mu.Lock()
 	members := slices.Clone(e.members)
@@ -422,13 +424,13 @@ func (m *realMember) Snapshot(ctx context.Context, w io.Writer) error {
 	return m.api().snapshot(ctx, w)
 }
 
-// dial connects to a member of the cluster that answers linearizable reads.
+// Dial connects to a member of the cluster that answers linearizable reads.
 func (g *RealGroup) Dial() (net.Conn, error) {
 	g.mu.Lock()
 	members := slices.Clone(g.members)
 	g.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(context.Background(), processpkg.DialTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), process.DialTimeout)
 	defer cancel()
 
 	for _, m := range members {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 )

@@ -15,7 +15,7 @@ type StandIns struct {
 	from map[netip.Addr]netip.Addr // by what is announced
 }
 
-// of is what a stand-in is announced as.
+// Of is what a stand-in is announced as.
 func (s *StandIns) Of(standIn netip.Addr) (announced netip.Addr, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,7 +83,7 @@ type Log struct {
 	observe func(Call)
 }
 
-// begin records an arriving call and asks the hook whether it may be served.
+// Begin records an arriving call and asks the hook whether it may be served.
 func (l *Log) Begin(c Call) (Call, error) {
 	l.mu.Lock()
 	c.Seq = l.dropped + len(l.entries) + 1
@@ -100,6 +100,7 @@ func (l *Log) Begin(c Call) (Call, error) {
 	return c, hook(c)
 }
 
+// End records the outcome of a call and tells the observer.
 func (l *Log) End(c Call, err error) {
 	c.Done = true
 	c.Duration = time.Since(c.Time)
@@ -127,7 +128,7 @@ func NewLog(onCall func(Call) error, observe func(Call)) *Log {
 	return &Log{onCall: onCall, observe: observe}
 }
 
-// all returns what was recorded, in order of arrival.
+// All returns what was recorded, in order of arrival.
 func (l *Log) All() []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +136,7 @@ func (l *Log) All() []Call {
 	return slices.Clone(l.entries)
 }
 
-// forget empties the record; numbering goes on.
+// Forget empties the record; numbering goes on.
 func (l *Log) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +145,7 @@ func (l *Log) Forget() {
 	l.entries = nil
 }
 
-// ask replaces the hook that is asked before each call.
+// Ask replaces the hook that is asked before each call.
 func (l *Log) Ask(hook func(Call) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

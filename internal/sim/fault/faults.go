@@ -86,7 +86,7 @@ type Table struct {
 	faults map[string][]*armed
 }
 
-// hit returns the fault that applies to this call, if any. The first in order of
+// Hit returns the fault that applies to this call, if any. The first in order of
 // SetFault wins; every matching fault counts the call.
 func (t *Table) Hit(c Call) (Fault, bool) {
 	t.mu.Lock()
@@ -106,7 +106,7 @@ func (t *Table) Hit(c Call) (Fault, bool) {
 	return found, ok
 }
 
-// set adds a fault to a machine.
+// Set adds a fault to a machine.
 func (t *Table) Set(machine string, f Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +118,7 @@ func (t *Table) Set(machine string, f Fault) {
 	t.faults[machine] = append(t.faults[machine], &armed{Fault: f})
 }
 
-// clear removes the faults of a machine.
+// Clear removes the faults of a machine.
 func (t *Table) Clear(machine string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

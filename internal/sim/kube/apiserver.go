@@ -43,7 +43,7 @@ type realKube struct {
 	dns       []string
 }
 
-// newRealKube implements backends.kube with real kube-apiservers.
+// NewRealKube implements backends.kube with real kube-apiservers.
 func (p *Parts) NewRealKube(site Site, group any) (Backend, error) {
 	g, ok := group.(*etcdpkg.RealGroup)
 	if !ok {

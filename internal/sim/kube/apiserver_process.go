@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // apiProcess is one kube-apiserver, behind the listeners of all machines that have its

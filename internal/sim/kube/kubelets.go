@@ -4,13 +4,14 @@ import (
 	"context"
 	"sync"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // kubelets are what kubelets and controllers of a cluster do behind a real

@@ -13,11 +13,12 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // standIn is the Kubernetes API without a kube-apiserver: objects in memory behind

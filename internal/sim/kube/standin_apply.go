@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +15,8 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
 // typeConverter knows the schemas that server-side apply merges by; it is dear to make.

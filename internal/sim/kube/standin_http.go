@@ -11,10 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	objectspkg "github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/version"
+
+	objectspkg "github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
 var statusMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
 // usualGracePeriod is what a kube-apiserver puts in pods that say nothing, in seconds.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
 // target is what a request path names.

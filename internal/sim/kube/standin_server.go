@@ -15,8 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // drainTime bounds what a stopping API server waits for requests under way.

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
 const nodeRolePrefix = "node-role.kubernetes.io/"

@@ -34,7 +34,7 @@ var (
 	metaBucket = []byte("meta")
 )
 
-// writeTo writes what is stored as a database of etcd's form and its SHA-256.
+// WriteSnapshot writes what is stored as a database of etcd's form and its SHA-256.
 func (s *Store) WriteSnapshot(w io.Writer) (err error) {
 	file, err := os.CreateTemp("", "talossim-snapshot-*")
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Store) fill(tx *bolt.Tx) error {
 	return nil
 }
 
-// read takes over what a snapshot holds.
+// ReadSnapshot takes over what a snapshot holds.
 func (s *Store) ReadSnapshot(snapshot string) (err error) {
 	db, err := bolt.Open(snapshot, 0o400, &bolt.Options{ReadOnly: true})
 	if err != nil {

@@ -26,6 +26,7 @@ type Kind struct {
 	Namespaced                      bool
 }
 
+// APIVersion is the group and version of the kind.
 func (k Kind) APIVersion() string {
 	if k.Group == "" {
 		return k.Version
@@ -58,6 +59,7 @@ var Kinds = []Kind{
 	{"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", false},
 }
 
+// How requests fail.
 var (
 	ErrNotFound = errors.New("not found")
 	ErrExists   = errors.New("already exists")
@@ -87,6 +89,7 @@ type Store struct {
 	changed chan struct{}
 }
 
+// NewStore makes an empty store.
 func NewStore() *Store {
 	return &Store{objects: map[string]*unstructured.Unstructured{}, plain: map[string]plainKey{}, changed: make(chan struct{})}
 }
@@ -95,6 +98,7 @@ func objectKey(k Kind, namespace, name string) string {
 	return strings.Join([]string{k.Group, k.Resource, namespace, name}, "/")
 }
 
+// Get is an object by its name.
 func (s *Store) Get(k Kind, namespace, name string) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +111,7 @@ func (s *Store) Get(k Kind, namespace, name string) (*unstructured.Unstructured,
 	return obj.DeepCopy(), nil
 }
 
-// list returns the selected objects, sorted by namespace and name, and the store's version.
+// List returns the selected objects, sorted by namespace and name, and the store's version.
 func (s *Store) List(k Kind, namespace string, sel Selector) ([]*unstructured.Unstructured, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,6 +153,7 @@ func keepStringData(obj *unstructured.Unstructured) {
 	}
 }
 
+// Create stores a new object.
 func (s *Store) Create(k Kind, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +179,7 @@ func (s *Store) Create(k Kind, obj *unstructured.Unstructured) (*unstructured.Un
 	return obj.DeepCopy(), nil
 }
 
-// update replaces an object through change, which gets a copy of the current one. A
+// Update replaces an object through change, which gets a copy of the current one. A
 // resource version that is set and is not the current one is a conflict.
 func (s *Store) Update(
 	k Kind, namespace, name string, change func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
@@ -233,6 +238,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(content(a), content(b))
 }
 
+// Remove deletes an object.
 func (s *Store) Remove(k Kind, namespace, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +271,7 @@ func (s *Store) store(k Kind, key, event string, obj *unstructured.Unstructured)
 	s.changed = make(chan struct{})
 }
 
-// since returns the changes of a kind after a version, and a channel for the next ones.
+// Since returns the changes of a kind after a version, and a channel for the next ones.
 func (s *Store) Since(k Kind, version int) ([]Change, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,6 +293,7 @@ type Selector struct {
 	Fields fields.Selector
 }
 
+// ParseSelector reads the selectors of a request.
 func ParseSelector(label, field string) (Selector, error) {
 	l, err := labels.Parse(label)
 	if err != nil {
@@ -301,6 +308,7 @@ func ParseSelector(label, field string) (Selector, error) {
 	return Selector{Labels: l, Fields: f}, nil
 }
 
+// Matches says whether an object is selected.
 func (s Selector) Matches(obj *unstructured.Unstructured) bool {
 	if s.Labels == nil {
 		return true
@@ -336,7 +344,7 @@ func (f objectFields) Get(field string) string {
 	return string(encoded)
 }
 
-// next is closed with the next change of any object.
+// Next is closed with the next change of any object.
 func (s *Store) Next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -344,7 +352,7 @@ func (s *Store) Next() <-chan struct{} {
 	return s.changed
 }
 
-// put writes keys that are no objects.
+// Put writes keys that are no objects.
 func (s *Store) Put(values map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -355,7 +363,7 @@ func (s *Store) Put(values map[string]string) {
 	}
 }
 
-// keys reads those that are no objects, by their prefix.
+// Keys reads those that are no objects, by their prefix.
 func (s *Store) Keys(prefix string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

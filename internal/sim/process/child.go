@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // stopGrace is how long a child may take to end after SIGTERM.
@@ -22,6 +23,7 @@ type Nursery struct {
 	done   chan struct{}
 }
 
+// NewNursery begins to start children, until Close.
 func NewNursery() *Nursery {
 	n := &Nursery{starts: make(chan func()), done: make(chan struct{})}
 
@@ -39,7 +41,7 @@ func NewNursery() *Nursery {
 	return n
 }
 
-// close ends the thread; every child must have been stopped before.
+// Close ends the thread; every child must have been stopped before.
 func (n *Nursery) Close() {
 	close(n.starts)
 	<-n.done
@@ -53,7 +55,7 @@ type Child struct {
 	Gone chan struct{}      // closed when the program has ended
 }
 
-// start runs a program with its output in a file.
+// Start runs a program with its output in a file.
 func (n *Nursery) Start(name, path, logFile string, args ...string) (*Child, error) {
 	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -90,13 +92,13 @@ func (n *Nursery) Start(name, path, logFile string, args ...string) (*Child, err
 	return c, nil
 }
 
-// stop asks the program to end, kills it after a while, and returns when it is gone.
+// Stop asks the program to end, kills it after a while, and returns when it is gone.
 func (c *Child) Stop() {
 	c.end()
 	<-c.Gone
 }
 
-// awaitServing repeats probe until it succeeds, the program ends or ctx does.
+// AwaitServing repeats probe until it succeeds, the program ends or ctx does.
 func (c *Child) AwaitServing(ctx context.Context, probe func(context.Context) error) error {
 	for {
 		err := probe(ctx)

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"io"
 	"maps"
 	"net"
@@ -10,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 const (
@@ -31,6 +32,7 @@ type Forwarder struct {
 	work   sync.WaitGroup
 }
 
+// Forward passes what comes in on l to what dial connects to, until Stop.
 func Forward(l net.Listener, dial func() (net.Conn, error)) *Forwarder {
 	f := &Forwarder{Listener: l, dial: dial, conns: map[net.Conn]*atomic.Int64{}}
 	f.work.Go(f.accept)
@@ -117,7 +119,7 @@ func (r usedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain closes the listener and cuts each connection in a quiet moment, as a server does
+// Drain closes the listener and cuts each connection in a quiet moment, as a server does
 // that lets requests under way finish. It stops the forwarder with the end of ctx at the
 // latest.
 func (f *Forwarder) Drain(ctx context.Context) {
@@ -152,7 +154,7 @@ func (f *Forwarder) cutQuiet() int {
 	return busy
 }
 
-// stop closes the listener, cuts every connection and waits until all is quiet.
+// Stop closes the listener, cuts every connection and waits until all is quiet.
 func (f *Forwarder) Stop() {
 	_ = f.Listener.Close() // nothing can be done about an error
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 )
 
+// FindProgram is the path of the first of the programs that a folder has.
 func FindProgram(folder string, names ...string) (string, error) {
 	for _, name := range names {
 		path := filepath.Join(folder, name)

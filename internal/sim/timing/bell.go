@@ -8,7 +8,7 @@ type Bell struct {
 	rung chan struct{}
 }
 
-// next is closed when the bell rings for the first time after the call.
+// Next is closed when the bell rings for the first time after the call.
 func (b *Bell) Next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -20,6 +20,7 @@ func (b *Bell) Next() <-chan struct{} {
 	return b.rung
 }
 
+// Ring wakes everything that waits for the bell.
 func (b *Bell) Ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,10 +8,12 @@ type OnceMap[K comparable, V any] struct {
 	values map[K]V
 }
 
+// NewOnceMap makes an empty map.
 func NewOnceMap[K comparable, V any]() *OnceMap[K, V] {
 	return &OnceMap[K, V]{values: map[K]V{}}
 }
 
+// Get is the value of a key, which is computed if there is none.
 func (m *OnceMap[K, V]) Get(key K, compute func() (V, error)) (V, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,19 +23,19 @@ func (w *World) Lock() { w.mu.Lock() }
 // Unlock implements sync.Locker.
 func (w *World) Unlock() { w.mu.Unlock() }
 
-// logf reports what machines do.
+// Logf reports what machines do.
 func (w *World) Logf(format string, args ...any) { w.log(format, args...) }
 
-// next is closed with the next change. It must be locked.
+// Next is closed with the next change. It must be locked.
 func (w *World) Next() <-chan struct{} { return w.changed }
 
-// notify wakes everything that waits for a change. It must be locked.
+// Notify wakes everything that waits for a change. It must be locked.
 func (w *World) Notify() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// await returns nil as soon as cond holds. cond runs with the lock held and is asked again
+// Await returns nil as soon as cond holds. cond runs with the lock held and is asked again
 // after every change.
 func (w *World) Await(ctx context.Context, cond func() bool) error {
 	for {
@@ -55,7 +55,7 @@ func (w *World) Await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// update makes a change under the lock and wakes everything that waits for one.
+// Update makes a change under the lock and wakes everything that waits for one.
 func (w *World) Update(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
