@@ -104,6 +104,8 @@ func comparePaths(a, b FieldPath) int {
 	return slices.CompareFunc(a, b, func(x, y any) int {
 		xIndex, xList := x.(int)
 		yIndex, yList := y.(int)
+		xKey, _ := x.(string)
+		yKey, _ := y.(string)
 
 		switch {
 		case xList && yList:
@@ -113,7 +115,7 @@ func comparePaths(a, b FieldPath) int {
 		case yList:
 			return 1
 		default:
-			return cmp.Compare(x.(string), y.(string)) //nolint:forcetypeassert // a step is an int or a string
+			return cmp.Compare(xKey, yKey)
 		}
 	})
 }

@@ -41,6 +41,7 @@ const (
 	schedulePause    = time.Second
 )
 
+// NewResource is talosop_etcd_backup_schedule.
 func NewResource() resource.Resource { return &etcdBackupScheduleResource{} }
 
 // etcdBackupScheduleResource keeps a CronJob in a cluster that takes snapshots of its etcd.

@@ -28,6 +28,7 @@ var (
 	_ datasource.DataSourceWithValidateConfig = (*etcdBackupsDataSource)(nil)
 )
 
+// NewDataSource is talosop_etcd_backups.
 func NewDataSource() datasource.DataSource { return &etcdBackupsDataSource{} }
 
 // etcdBackupsDataSource lists what a store holds for a cluster.

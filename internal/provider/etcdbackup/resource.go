@@ -24,6 +24,7 @@ var (
 	_ resource.ResourceWithImportState    = (*EtcdBackupResource)(nil)
 )
 
+// NewResource is talosop_etcd_backup.
 func NewResource() resource.Resource { return &EtcdBackupResource{} }
 
 // EtcdBackupResource is the newest of the snapshots that it took. A further one is an
