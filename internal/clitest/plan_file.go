@@ -23,7 +23,11 @@ func unzipPlan(tb testing.TB, path string) string {
 	if err != nil {
 		tb.Fatalf("open plan file: %v", err)
 	}
-	defer archive.Close()
+	defer func() {
+		if err := archive.Close(); err != nil {
+			tb.Errorf("close plan file: %v", err)
+		}
+	}()
 
 	var (
 		text  strings.Builder

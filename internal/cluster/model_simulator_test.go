@@ -232,7 +232,10 @@ func (w *twins) rest() {
 
 	expected := w.picture(newEye(w.model, w.want).observe(), func(d string) string { return d })
 
-	for end := time.Now().Add(restTime); ; time.Sleep(50 * time.Millisecond) {
+	pause := time.NewTicker(50 * time.Millisecond)
+	defer pause.Stop()
+
+	for end := time.Now().Add(restTime); ; <-pause.C {
 		seen := w.picture(w.runner.Observe(w.t.Context(), w.want), func(d string) string { return w.digests[d] })
 
 		diff := cmp.Diff(expected, seen)

@@ -1,3 +1,4 @@
+// Package containers is machines in pods of a host cluster as lifecycle sees them, and tunnels to them.
 package containers
 
 import (
@@ -233,6 +234,7 @@ type hostLook struct {
 	cut bool
 }
 
+// NewHostWatch watches the machines of a spec; what was seen counts for as long as fresh says.
 func NewHostWatch(h Host, spec workload.Spec, fresh time.Duration) *hostWatch {
 	return &hostWatch{Host: h, Spec: spec, fresh: fresh, limit: HostLimit, containers: map[string]string{}, Versions: map[string]string{}}
 }

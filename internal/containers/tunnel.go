@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 )
 
 // Tunnel lets programs on this machine reach a cluster that only its host cluster can reach: it
@@ -22,13 +20,16 @@ type Tunnel struct {
 	// Leave lets go of what the tunnel leads through.
 	Leave func()
 
+	warn   func(ctx context.Context, message string, err error)
 	stop   context.CancelFunc
 	active sync.WaitGroup
 }
 
-// OpenTunnel begins to listen. Nothing is dialled before somebody connects. close has to be called.
+// OpenTunnel begins to listen. Nothing is dialled before somebody connects. warn is told of connections that could not
+// be made, and leave is called at the end. Close has to be called.
 func OpenTunnel(
-	ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), leave func(), targets ...string,
+	ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), leave func(),
+	warn func(ctx context.Context, message string, err error), targets ...string,
 ) (*Tunnel, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -37,7 +38,7 @@ func OpenTunnel(
 
 	// It outlives the call that opens it.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	t := &Tunnel{listener: listener, dial: dial, targets: targets, Leave: leave, stop: stop}
+	t := &Tunnel{listener: listener, dial: dial, targets: targets, Leave: leave, warn: warn, stop: stop}
 
 	t.active.Go(func() { t.serve(ctx) })
 
@@ -64,7 +65,7 @@ func (t *Tunnel) serve(ctx context.Context) {
 		conn, err := t.listener.Accept()
 		if err != nil {
 			if ctx.Err() == nil {
-				tflog.Error(ctx, "a local port to the cluster stopped taking connections", map[string]any{"error": err.Error()})
+				t.warn(ctx, "a local port to the cluster stopped taking connections", err)
 			}
 
 			return
@@ -83,7 +84,7 @@ func (t *Tunnel) carry(ctx context.Context, near net.Conn) {
 	if err != nil {
 		_ = near.Close() // the program sees a connection that ends
 
-		tflog.Warn(ctx, "a connection through the host cluster could not be made", map[string]any{"error": err.Error()})
+		t.warn(ctx, "a connection through the host cluster could not be made", err)
 
 		return
 	}

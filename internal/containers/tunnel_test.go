@@ -75,7 +75,7 @@ func TestTunnel(t *testing.T) {
 	opening, opened := context.WithCancel(t.Context())
 	left := 0
 
-	tun, err := OpenTunnel(opening, dialNamed(map[string]net.Listener{"second": echoServer(t, "second")}), func() { left++ }, "first", "second")
+	tun, err := OpenTunnel(opening, dialNamed(map[string]net.Listener{"second": echoServer(t, "second")}), func() { left++ }, unexpected(t), "first", "second")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestTunnelToNobody(t *testing.T) {
 
 	targets := map[string]net.Listener{}
 
-	tun, err := OpenTunnel(t.Context(), dialNamed(targets), func() {}, "first")
+	tun, err := OpenTunnel(t.Context(), dialNamed(targets), func() {}, unexpected(t), "first")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,4 +142,9 @@ func TestTunnelToNobody(t *testing.T) {
 	if _, err := connectTo(t, tun.Address()).Read(make([]byte, 1)); err == nil {
 		t.Error("something answered")
 	}
+}
+
+// unexpected fails a test whose tunnel warns of anything.
+func unexpected(t *testing.T) func(context.Context, string, error) {
+	return func(_ context.Context, message string, err error) { t.Errorf("%s: %v", message, err) }
 }

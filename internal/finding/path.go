@@ -13,12 +13,14 @@ type Path struct{ steps []Step }
 // Step is one element of a Path: a Name, a Key or an Index.
 type Step interface{ step() }
 
-// Name is the step to an attribute of an object, Key to an element of a map, Index to one of a list.
-type (
-	Name  string
-	Key   string
-	Index int
-)
+// Name is the step to an attribute of an object.
+type Name string
+
+// Key is the step to an element of a map.
+type Key string
+
+// Index is the step to an element of a list.
+type Index int
 
 func (Name) step()  {}
 func (Key) step()   {}

@@ -18,6 +18,7 @@ func Describe(names []string) string {
 	}
 }
 
+// Verb is the form of a verb for one subject or for several.
 func Verb(subjects []string, one, many string) string {
 	if len(subjects) == 1 {
 		return one
@@ -53,6 +54,7 @@ func Flatten(err error) []error {
 	return all
 }
 
+// NonEmpty leaves out empty texts.
 func NonEmpty(parts ...string) []string {
 	var out []string
 

@@ -50,7 +50,7 @@ func newRealAddons(t *testing.T) *realAddons {
 		kubetest.WithHooks.Package("1.0.0"))
 	r.registry.Push(t, kubetest.Simple.Package("1.0.0"))
 
-	r.machine.Addons.Doubt = time.Second
+	r.machine.Addons.UnreachableTimeout = time.Second
 	r.machine.Addons.Open = func(_ context.Context, api *kubernetes.Client) machines.ReleaseKeeper {
 		return &release.Cluster{API: api, Pause: 50 * time.Millisecond}
 	}

@@ -213,7 +213,7 @@ func newAddonSite(t *testing.T) *addonSite {
 		cluster: &fakeCluster{releases: map[release.Name][]release.Revision{}},
 		Charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: hurriedProviderData(),
 	}
-	s.machine.Addons.Charts, s.machine.Addons.Doubt = s.Charts, 100*time.Millisecond
+	s.machine.Addons.Charts, s.machine.Addons.UnreachableTimeout = s.Charts, 100*time.Millisecond
 	s.machine.Addons.Open = func(context.Context, *kubernetes.Client) machines.ReleaseKeeper { return s.cluster }
 	s.driven = s.Another(t)
 

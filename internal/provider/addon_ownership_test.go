@@ -33,7 +33,7 @@ func (s *addonSite) newProcess(t *testing.T) *driven {
 	t.Helper()
 
 	m := hurriedProviderData()
-	m.Addons.Charts, m.Addons.Doubt, m.Addons.Open = s.Charts, s.machine.Addons.Doubt, s.machine.Addons.Open
+	m.Addons.Charts, m.Addons.UnreachableTimeout, m.Addons.Open = s.Charts, s.machine.Addons.UnreachableTimeout, s.machine.Addons.Open
 
 	d := drive(t, addonResourceType, nil)
 	d.Server = serve(t, m, nil)

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -66,7 +67,7 @@ func bundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
 func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change func(string) string) {
 	t.Helper()
 
-	fleet, err := machinespkg.NewProviderData().FleetOf(machinespkg.Pool{}, bundle)
+	fleet, err := machinespkg.NewProviderData().FleetOf(machines.MachineSet{}, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}

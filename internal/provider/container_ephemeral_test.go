@@ -73,14 +73,14 @@ func TestContainerWithAllDataInItsPod(t *testing.T) {
 func TestContainerIsKnownToBeEphemeral(t *testing.T) {
 	t.Parallel()
 
-	p := machines.Pool{Host: &machines.HostSettings{}, Machines: map[string]machines.PoolMachine{"cp-0": {Group: &machines.Group{Role: cluster.ControlPlane}}}}
+	p := machines.MachineSet{Host: &machines.HostSettings{}, Machines: map[string]machines.SetMachine{"cp-0": {Group: &machines.Group{Role: cluster.ControlPlane}}}}
 
 	for _, ephemeral := range []bool{false, true} {
 		m := p.Machines["cp-0"]
 		m.Pod.Storage.Ephemeral = ephemeral
 		p.Machines["cp-0"] = m
 
-		if got := p.Spec(machines.RecordedPool{}, machines.Rendered{}).Machines[0].Ephemeral; got != ephemeral {
+		if got := p.Spec(machines.PriorState{}, machines.Rendered{}).Machines[0].Ephemeral; got != ephemeral {
 			t.Errorf("ephemeral %t is %t", ephemeral, got)
 		}
 	}

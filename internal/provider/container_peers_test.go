@@ -136,8 +136,8 @@ func TestPeersAreForNewMachines(t *testing.T) {
 	t.Parallel()
 
 	planes, workers := &machines.Group{Role: cluster.ControlPlane}, &machines.Group{Role: cluster.Worker}
-	p := machines.Pool{Machines: map[string]machines.PoolMachine{"cp-0": {Group: planes}, "cp-1": {Group: planes}, "cp-2": {Group: planes}, "cp-3": {Group: planes}, "worker-0": {Group: workers}}}
-	recorded := machines.RecordedPool{
+	p := machines.MachineSet{Machines: map[string]machines.SetMachine{"cp-0": {Group: planes}, "cp-1": {Group: planes}, "cp-2": {Group: planes}, "cp-3": {Group: planes}, "worker-0": {Group: workers}}}
+	recorded := machines.PriorState{
 		Machines: map[string]cluster.MachineState{
 			"cp-0": {Access: cluster.Member}, "cp-1": {Access: cluster.Maintenance}, "cp-3": {Access: cluster.Member},
 		},
@@ -205,9 +205,9 @@ func TestPeersOfMachinesThatAreGone(t *testing.T) {
 	}
 
 	planes := &machines.Group{Role: cluster.ControlPlane}
-	p := machines.Pool{Machines: map[string]machines.PoolMachine{"cp-0": {Group: planes}, "cp-1": {Group: planes}}}
+	p := machines.MachineSet{Machines: map[string]machines.SetMachine{"cp-0": {Group: planes}, "cp-1": {Group: planes}}}
 
-	recorded, diags := machines.LifeModel{Observed: types.MapValueMust(machines.ObservedType(), records)}.Recorded(t.Context(), p)
+	recorded, diags := machines.CommonModel{Observed: types.MapValueMust(machines.ObservedType(), records)}.Recorded(t.Context(), p)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
@@ -240,7 +240,7 @@ func TestPeersInNetworksOfTheCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := machines.Pool{Settings: test.Settings}.RefuseInnerPeers(map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
+			err := machines.MachineSet{Settings: test.Settings}.RefuseInnerPeers(map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
 			if (err != nil) != (len(test.says) > 0) || err != nil && !wait.IsPermanent(err) {
 				t.Fatal(err)
 			}

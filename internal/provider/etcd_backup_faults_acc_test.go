@@ -180,11 +180,11 @@ func testBackupUnreachable(t *testing.T, b *backups) {
 // says that nobody else stores one right now, it stays for a day.
 func testBackupSweeps(t *testing.T, b *backups) {
 	for _, test := range []struct {
-		Patience time.Duration
-		left     int
+		timeout time.Duration
+		left    int
 	}{{time.Nanosecond, 1}, {time.Minute, 0}} {
 		m := hurriedProviderData()
-		m.Patience = test.Patience
+		m.KubernetesTimeout = test.timeout
 
 		d := drive(t, "talosop_etcd_backup", nil)
 		d.Server = serve(t, m, credentialed)
@@ -193,7 +193,7 @@ func testBackupSweeps(t *testing.T, b *backups) {
 		d.apply(t, b.config(b.Bucket(configuration{"prefix": "sweeps"}), nil)).must(t)
 
 		if left, err := b.store(t).Sweep(t.Context(), "sweeps/", everything); err != nil || left != test.left {
-			t.Errorf("with a patience of %s %d uploads are left, want %d (%v)", test.Patience, left, test.left, err)
+			t.Errorf("with a patience of %s %d uploads are left, want %d (%v)", test.timeout, left, test.left, err)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func testBackupSweeps(t *testing.T, b *backups) {
 // A plan does not wait long for a bucket; an apply that asks once more does.
 func testBackupSlowBucket(t *testing.T, b *backups) {
 	m := hurriedProviderData()
-	m.Glance = 2 * time.Second
+	m.PlanTimeout = 2 * time.Second
 
 	d := drive(t, "talosop_etcd_backup", nil)
 	d.Server = serve(t, m, nil)
@@ -222,7 +222,7 @@ func testBackupSlowBucket(t *testing.T, b *backups) {
 		if asked == 3 {
 			select {
 			case <-r.Context().Done():
-			case <-time.After(m.Glance + time.Second):
+			case <-time.After(m.PlanTimeout + time.Second):
 			}
 		}
 

@@ -197,7 +197,7 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	bundle, err := pki.Parse([]byte(s.Secrets))
 	must(t, err)
 
-	p := machines.Pool{}
+	p := machines.MachineSet{}
 	p.Settings.Endpoint = s.endpoint
 
 	api, err := machines.KubernetesOf(p, bundle, kubernetes.Options{})

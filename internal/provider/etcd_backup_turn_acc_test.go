@@ -57,7 +57,7 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 	defer cancel()
 
 	m := hurriedProviderData()
-	m.Patience = 2 * time.Second
+	m.KubernetesTimeout = 2 * time.Second
 
 	alone, leave, err := etcdbackup.TakeTurn(tflogtest.RootLogger(ctx, once{"another run stores a backup", off}), m, &etcdbackup.Taking{
 		Archive: b.Archive(t, ""), Bundle: bundle, API: api,
@@ -70,8 +70,8 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 }
 
 // Pool is the control planes as a backup asks them.
-func (b *backups) Pool() machines.Pool {
-	var p machines.Pool
+func (b *backups) Pool() machines.MachineSet {
+	var p machines.MachineSet
 	for _, m := range b.controlPlane {
 		p.Endpoints = append(p.Endpoints, m.Address().String())
 	}
@@ -89,7 +89,7 @@ func testBackupSwept(t *testing.T, b *backups) {
 	for _, test := range []struct{ sweeps, left int }{{1, 1}, {2, 0}} {
 		folder := t.TempDir()
 
-		ctx, taking, err := (&etcdbackup.EtcdBackupResource{ConfiguredResource: machines.ConfiguredResource{ProviderData: hurriedProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
+		ctx, taking, err := (&etcdbackup.Resource{ConfiguredResource: machines.ConfiguredResource{ProviderData: hurriedProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
 		must(t, err)
 
 		swept := &sweeping{Store: taking.Archive.Store, Archive: taking.Archive, times: test.sweeps}

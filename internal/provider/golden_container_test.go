@@ -79,7 +79,7 @@ func podded[M any, P machines.Model[M]](t *testing.T, r resource.Resource, state
 		t.Fatal(err)
 	}
 
-	spec := p.HostSpec(machines.RecordedPool{}, bundle.Mark())
+	spec := p.HostSpec(machines.PriorState{}, bundle.Mark())
 
 	for _, machine := range spec.Machines {
 		digest, err := workload.PodDigest(spec, machine.Name)

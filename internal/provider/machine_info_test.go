@@ -51,7 +51,7 @@ func TestMachineInfoOfContainers(t *testing.T) {
 		t.Fatal(diags)
 	}
 
-	d := &machineinfo.MachineInfoDataSource{ConfiguredDataSource: machines.ConfiguredDataSource{ProviderData: m}}
+	d := &machineinfo.DataSource{ConfiguredDataSource: machines.ConfiguredDataSource{ProviderData: m}}
 
 	options, leave, diags := d.OptionsFor(t.Context(), machineinfo.MachineInfoModel{Cluster: object}, "dev-cp-0.talos.svc.cluster.local")
 	if diags.HasError() {

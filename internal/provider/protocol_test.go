@@ -35,7 +35,7 @@ type unknownValue struct{}
 var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 	m := machines.NewProviderData()
 
-	m.Removals = func(_ context.Context, _ *machines.ProviderData, _ machines.Pool, u machines.UpgradeOf) (machines.Impediments, error) {
+	m.Removals = func(_ context.Context, _ *machines.ProviderData, _ machines.MachineSet, u machines.UpgradeOf) (machines.Impediments, error) {
 		if u.Path.To.String() != removing {
 			return machines.Impediments{}, nil
 		}

@@ -77,11 +77,11 @@ func (p *talosopProvider) ValidateConfig(ctx context.Context, req provider.Valid
 }
 
 // StoreCredentials reads the credentials of the provider's configuration.
-func (m providerModel) storeCredentials() store.StoreCredentials {
+func (m providerModel) storeCredentials() store.Credentials {
 	r := &tf.Reader{Unknown: m.S3.IsUnknown()}
 	credentials := store.CredentialsIn(tf.Fields{Reader: r, Attributes: m.S3})
 
-	return store.StoreCredentials{Credentials: credentials, Unknown: r.Unknown}
+	return store.Credentials{Credentials: credentials, Unknown: r.Unknown}
 }
 
 // HostConnection reads the connection of the provider's configuration.

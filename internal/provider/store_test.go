@@ -28,7 +28,7 @@ func TestStore_credentials(t *testing.T) {
 			s3.Credentials{Role: role("own")}, s3.Credentials{AccessKeyID: "shared", SecretAccessKey: "shared-secret", Role: role("own")},
 		},
 	} {
-		if got := (store.StoreCredentials{Credentials: shared}).Under(test.own); got != test.want {
+		if got := (store.Credentials{Credentials: shared}).Under(test.own); got != test.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -61,27 +61,31 @@ var (
 		name: "Namespace", APIVersion: "v1", Resource: "namespaces", Cluster: true, Client: coreClient,
 		empty: func() Object { return &corev1.Namespace{} }, owned: ownedBy(coreapply.ExtractNamespace),
 	}
+	// ServiceKind is that of Services.
 	ServiceKind = &Kind{
 		name: "Service", APIVersion: "v1", Resource: "services", Client: coreClient,
 		empty: func() Object { return &corev1.Service{} }, list: func() runtime.Object { return &corev1.ServiceList{} },
 		owned: ownedBy(coreapply.ExtractService),
 	}
+	// ClaimKind is that of the claims of volumes.
 	ClaimKind = &Kind{
 		name: "PersistentVolumeClaim", APIVersion: "v1", Resource: "persistentvolumeclaims", Client: coreClient,
 		empty: func() Object { return &corev1.PersistentVolumeClaim{} }, list: func() runtime.Object { return &corev1.PersistentVolumeClaimList{} },
 		owned: ownedBy(coreapply.ExtractPersistentVolumeClaim),
 	}
+	// SetKind is that of StatefulSets.
 	SetKind = &Kind{
 		name: "StatefulSet", APIVersion: "apps/v1", Resource: "statefulsets", Client: appsClient,
 		empty: func() Object { return &appsv1.StatefulSet{} }, list: func() runtime.Object { return &appsv1.StatefulSetList{} },
 		owned: ownedBy(appsapply.ExtractStatefulSet),
 	}
+	// BudgetKind is that of disruption budgets.
 	BudgetKind = &Kind{
 		name: "PodDisruptionBudget", APIVersion: "policy/v1", Resource: "poddisruptionbudgets", Client: policyClient, optional: true,
 		empty: func() Object { return &policyv1.PodDisruptionBudget{} }, list: func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
 		owned: ownedBy(policyapply.ExtractPodDisruptionBudget),
 	}
-	// Of pods and what controllers make, nothing is applied.
+	// PodKind is that of pods. Of them and of what controllers make, nothing is applied.
 	PodKind = &Kind{
 		name: "Pod", APIVersion: "v1", Resource: "pods", Client: coreClient,
 		empty: func() Object { return &corev1.Pod{} }, list: func() runtime.Object { return &corev1.PodList{} },

@@ -1,3 +1,4 @@
+// Package addon is the resource talosop_addon: one Helm release on one cluster.
 package addon
 
 import (

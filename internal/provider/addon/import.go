@@ -297,7 +297,7 @@ func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from ma
 		}.String())}
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, r.Addons.Glance)
+	ctx, cancel := context.WithTimeout(ctx, r.Addons.PlanTimeout)
 	defer cancel()
 
 	source, _ := m.source(m.Registry)

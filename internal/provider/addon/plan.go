@@ -265,7 +265,7 @@ func (r *addonResource) vanished(ctx context.Context, plan addonModel) tf.Verdic
 		return tf.Verdict{}
 	}
 
-	ctx, cancel := context.WithTimeout(to.mask(ctx), r.Patience)
+	ctx, cancel := context.WithTimeout(to.mask(ctx), r.KubernetesTimeout)
 	defer cancel()
 
 	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
@@ -288,7 +288,7 @@ func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel
 		return tf.Verdict{}, nil
 	}
 
-	ctx, cancel := context.WithTimeout(given.mask(ctx), r.Addons.Glance)
+	ctx, cancel := context.WithTimeout(given.mask(ctx), r.Addons.PlanTimeout)
 	defer cancel()
 
 	pin, err := r.pin(ctx, source)

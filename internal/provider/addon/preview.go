@@ -50,7 +50,7 @@ func (r *addonResource) preview(ctx context.Context, plan, given addonModel, sta
 		return nil
 	}
 
-	ctx, cancel := context.WithTimeout(given.mask(ctx), r.Addons.Glance)
+	ctx, cancel := context.WithTimeout(given.mask(ctx), r.Addons.PlanTimeout)
 	defer cancel()
 
 	spec, unknown, err := plan.Spec(ctx, given.ValuesWO)

@@ -33,6 +33,7 @@ const (
 	addonPause = time.Second
 )
 
+// NewResource is the constructor of the resource.
 func NewResource() resource.Resource { return &addonResource{} }
 
 // addonResource is one Helm release on one cluster.
@@ -229,7 +230,7 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 // insist repeats an uninstall that got no answer for a while: a release is not forgotten because of a
 // moment's silence.
 func (r *addonResource) insist(ctx context.Context, state addonModel, to Way) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Addons.Doubt, fmt.Errorf("not within %s", r.Addons.Doubt))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Addons.UnreachableTimeout, fmt.Errorf("not within %s", r.Addons.UnreachableTimeout))
 	defer cancel()
 
 	err := wait.Until(ctx, cmp.Or(r.Interval, addonPause), func(ctx context.Context) error {

@@ -82,7 +82,7 @@ func (p addonPatchModel) patch(r *tf.Reader) postrender.Patch {
 
 func (m addonOptionsModel) options(r *tf.Reader) release.Options {
 	options := release.Options{
-		Wait: r.Truth(m.Wait, true), WaitForJobs: r.Truth(m.WaitForJobs, false), Timeout: m.Patience(r), RollbackOnFailure: r.Truth(m.Atomic, false),
+		Wait: r.Truth(m.Wait, true), WaitForJobs: r.Truth(m.WaitForJobs, false), Timeout: m.waitTimeout(r), RollbackOnFailure: r.Truth(m.Atomic, false),
 		SkipCRDs: r.Truth(m.SkipCRDs, false), UpgradeCRDs: r.Truth(m.UpgradeCRDs, false), IncludeCRDs: r.Truth(m.IncludeCRDs, false),
 		DisableHooks: r.Truth(m.DisableHooks, false), SkipSchemaValidation: r.Truth(m.SkipSchemaValidation, false),
 		TakeOwnership: r.Truth(m.TakeOwnership, false), Force: r.Truth(m.Force, false),
@@ -105,7 +105,7 @@ func (m addonOptionsModel) options(r *tf.Reader) release.Options {
 	return options
 }
 
-func (m addonOptionsModel) Patience(r *tf.Reader) time.Duration {
+func (m addonOptionsModel) waitTimeout(r *tf.Reader) time.Duration {
 	if m.Timeout.IsNull() {
 		return 10 * time.Minute
 	}

@@ -306,7 +306,7 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 		return nil, nil, diags
 	}
 
-	c, err := r.ClientsOf(ctx, p, machines.RecordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	c, err := r.ClientsOf(ctx, p, machines.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
 		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}

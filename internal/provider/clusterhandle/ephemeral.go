@@ -1,3 +1,5 @@
+// Package clusterhandle is the cluster object that resources export and take: its model, its schema, and what it says of the
+// configuration of machines.
 package clusterhandle
 
 import (

@@ -22,12 +22,15 @@ const (
 // ModeValidator accepts the modes.
 type ModeValidator struct{}
 
+// Description implements the validator of the framework.
 func (ModeValidator) Description(context.Context) string {
 	return `value must be "metal" or "container"`
 }
 
+// MarkdownDescription implements the validator of the framework.
 func (v ModeValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
+// ValidateString implements validator.String.
 func (ModeValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
 		return

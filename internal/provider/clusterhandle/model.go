@@ -47,6 +47,7 @@ type HandleModel struct {
 	Host              types.Object `tfsdk:"host"`
 }
 
+// CertSANsDescription describes cert_sans.
 const CertSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
 	"`endpoint` and the addresses of the machines are always in them." + AppliedLive
 

@@ -15,12 +15,14 @@ const (
 	JoinOnly        = " Used when a machine is installed; on a machine that runs, a change is written to its configuration and has no other effect."
 )
 
+// CNIModel is the network plugin of a cluster.
 type CNIModel struct {
 	Name    types.String `tfsdk:"name"`
 	URLs    types.List   `tfsdk:"urls"`
 	Flannel types.Object `tfsdk:"flannel"`
 }
 
+// FlannelModel is the options of flannel.
 type FlannelModel struct {
 	ExtraArgs           types.List `tfsdk:"extra_args"`
 	KubeNetworkPolicies types.Bool `tfsdk:"kube_network_policies"`

@@ -1,3 +1,4 @@
+// Package credentials is the ephemeral resources talosop_kubeconfig and talosop_talosconfig.
 package credentials
 
 import (
@@ -20,6 +21,7 @@ var (
 	_ ephemeral.EphemeralResourceWithClose     = (*kubeconfigEphemeral)(nil)
 )
 
+// NewKubeconfigEphemeral is the constructor of the ephemeral resource talosop_kubeconfig.
 func NewKubeconfigEphemeral() ephemeral.EphemeralResource { return &kubeconfigEphemeral{} }
 
 // kubeconfigEphemeral mints a client certificate for the Kubernetes API. It asks
@@ -136,7 +138,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 		return
 	}
 
-	way, diags := e.EntranceTo(ctx, handle, bundle)
+	way, diags := e.EndpointTo(ctx, handle, bundle)
 	resp.Diagnostics.Append(diags...)
 	way.Remember(ctx, resp, e.ProviderData)
 
@@ -153,7 +155,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
 }
 
-func (m *kubeconfigModel) Fill(c pki.Credentials, handle clusterhandle.HandleModel, way *machines.Entrance, user string) error {
+func (m *kubeconfigModel) Fill(c pki.Credentials, handle clusterhandle.HandleModel, way *machines.LocalEndpoint, user string) error {
 	server, name := handle.Endpoint.ValueString(), ""
 	if way != nil {
 		server, name = "https://"+way.Address, way.Name

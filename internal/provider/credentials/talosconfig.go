@@ -23,6 +23,7 @@ var (
 	_ ephemeral.EphemeralResourceWithClose     = (*talosconfigEphemeral)(nil)
 )
 
+// NewTalosconfigEphemeral is the constructor of the ephemeral resource talosop_talosconfig.
 func NewTalosconfigEphemeral() ephemeral.EphemeralResource { return &talosconfigEphemeral{} }
 
 // talosconfigEphemeral mints a client certificate for the Talos API. It asks no
@@ -124,7 +125,7 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 	}
 
 	if config.Endpoints.IsNull() {
-		way, diags := e.TalosEntranceTo(ctx, handle, bundle)
+		way, diags := e.TalosEndpointTo(ctx, handle, bundle)
 		resp.Diagnostics.Append(diags...)
 		way.Remember(ctx, resp, e.ProviderData)
 

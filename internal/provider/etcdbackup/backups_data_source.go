@@ -70,7 +70,7 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
-	timeout, diags := config.Patience()
+	timeout, diags := config.ListTimeout()
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
+// EtcdBackupsModel is the data source talosop_etcd_backups.
 type EtcdBackupsModel struct {
 	Cluster types.Object `tfsdk:"cluster"`
 	S3      types.Object `tfsdk:"s3"`
@@ -101,8 +102,8 @@ var storedType = func() types.ObjectType {
 	return object
 }()
 
-// Patience is how long the store may take.
-func (m EtcdBackupsModel) Patience() (time.Duration, diag.Diagnostics) {
+// ListTimeout is how long the store may take.
+func (m EtcdBackupsModel) ListTimeout() (time.Duration, diag.Diagnostics) {
 	if m.Timeout.IsNull() {
 		return defaultListTimeout, nil
 	}

@@ -156,7 +156,8 @@ func givenValue(a schema.Attribute, value any, name string) (attr.Value, error) 
 	}
 }
 
-func (r *EtcdBackupResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+// ImportState implements resource.ResourceWithImportState.
+func (r *Resource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	request, err := parseBackupImport(req.ID)
 	if err != nil {
 		resp.Diagnostics.Append(backupNotImported("read the import id", err, "Give a JSON object such as "+importOfBackup+"."))
@@ -195,7 +196,7 @@ func (r *EtcdBackupResource) ImportState(ctx context.Context, req resource.Impor
 
 // backupFrom is the model of a snapshot as its store describes it; what the cluster is, its
 // control planes tell.
-func (r *EtcdBackupResource) backupFrom(ctx context.Context, request backupImport, file machines.SecretsFile) (EtcdBackupModel, diag.Diagnostics) {
+func (r *Resource) backupFrom(ctx context.Context, request backupImport, file machines.SecretsFile) (EtcdBackupModel, diag.Diagnostics) {
 	model := EtcdBackupModel{
 		Retain: types.ObjectNull(retainType()), Triggers: types.MapNull(types.StringType), Timeouts: tf.NoTimeouts(ctx),
 		Encryption: types.ObjectNull(encryptionType()),
@@ -235,7 +236,7 @@ func (r *EtcdBackupResource) backupFrom(ctx context.Context, request backupImpor
 }
 
 // adoptBackup reads what is known of the snapshot from its record.
-func (r *EtcdBackupResource) adoptBackup(ctx context.Context, m *EtcdBackupModel, request backupImport, o owner) error {
+func (r *Resource) adoptBackup(ctx context.Context, m *EtcdBackupModel, request backupImport, o owner) error {
 	from := m.place()
 
 	ctx, opened, err := from.Open(ctx, r.Stores)

@@ -30,13 +30,14 @@ type Source struct {
 // that gives it. Those without room come last: they can be read, and a backup is what should
 // be there before anything is done about it. The problems are those of all members that are
 // not healthy.
-func (t *Taking) sources(ctx context.Context, p machines.Pool) ([]Source, []error) {
+func (t *Taking) sources(ctx context.Context, p machines.MachineSet) ([]Source, []error) {
 	want := machines.ControlPlanesOf(p)
 	have := (&lifecycle.Runner{Fleet: machines.Fleet{Fleet: t.machine}}).Examine(ctx, want)
 
 	return SourcesIn(want, have)
 }
 
+// SourcesIn lists the members that a snapshot can be taken from, the best first, and what is wrong with the others.
 func SourcesIn(want cluster.Spec, have cluster.Snapshot) ([]Source, []error) {
 	health := cluster.EtcdHealthOf(want, have)
 	if len(health.Members) == 0 {
@@ -93,7 +94,7 @@ func onlyFull(member cluster.MemberHealth, etcd cluster.EtcdState) bool {
 	return len(member.Errors) == 1 && slices.Contains(etcd.Views[member.ID].Alarms, "NOSPACE on "+member.ID)
 }
 
-// The right to store backups of a cluster, and to remove what was left half stored. It has
+// BackupLease is the right to store backups of a cluster, and to remove what was left half stored. It has
 // nothing to do with that to disrupt machines: snapshots are taken during a rollout, too.
 const BackupLease = "talosop-backup"
 
@@ -122,14 +123,14 @@ var errNoAPI = errors.New("the Kubernetes API does not answer")
 // hush is how long a Kubernetes API has not answered. It ends a wait, even one that began
 // with an answer: whoever else holds the lease may be gone with the API.
 type hush struct {
-	Patience time.Duration
-	end      *time.Timer
-	broken   bool
+	Timeout time.Duration
+	end     *time.Timer
+	broken  bool
 }
 
-// newHush begins now, and calls end when patience is over.
+// newHush begins now, and calls end when the timeout is over.
 func newHush(m *machines.ProviderData, end func()) *hush {
-	return &hush{Patience: m.Patience, end: time.AfterFunc(m.Patience, end)}
+	return &hush{Timeout: m.KubernetesTimeout, end: time.AfterFunc(m.KubernetesTimeout, end)}
 }
 
 // asked takes down whether the API answered.
@@ -139,7 +140,7 @@ func (s *hush) asked(err error) {
 		s.end.Stop()
 		s.broken = true
 	case s.broken:
-		s.end.Reset(s.Patience)
+		s.end.Reset(s.Timeout)
 		s.broken = false
 	}
 }

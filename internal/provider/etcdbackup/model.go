@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
+// EtcdBackupModel is the resource talosop_etcd_backup.
 type EtcdBackupModel struct {
 	Cluster         types.Object   `tfsdk:"cluster"`
 	S3              types.Object   `tfsdk:"s3"`
@@ -65,6 +66,7 @@ const (
 )
 
 const (
+	// The kinds of compression.
 	CompressionNone = "none"
 	CompressionZstd = backup.Zstd
 )
@@ -74,6 +76,7 @@ type encryptionModel struct {
 	Passphrase types.String `tfsdk:"passphrase"`
 }
 
+// RetainModel is how many snapshots are kept.
 type RetainModel struct {
 	Count  types.Int64 `tfsdk:"count"`
 	MinAge tf.Duration `tfsdk:"min_age"`

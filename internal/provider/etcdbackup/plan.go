@@ -66,7 +66,8 @@ func (m EtcdBackupModel) Another(ctx context.Context, state EtcdBackupModel, imp
 	}
 }
 
-func (r *EtcdBackupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+// ModifyPlan implements resource.ResourceWithModifyPlan.
+func (r *Resource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	var plan, state EtcdBackupModel
 
 	if req.Plan.Raw.IsNull() {
@@ -168,12 +169,12 @@ func (m *EtcdBackupModel) forecast() {
 
 // observeFromPlan looks at the store with credentials that only a configuration has, for a
 // refresh that could not. Trouble is a warning: it says nothing about the snapshot.
-func (r *EtcdBackupResource) observeFromPlan(ctx context.Context, state EtcdBackupModel, given storepkg.Place) (tf.Verdict, diag.Diagnostics) {
+func (r *Resource) observeFromPlan(ctx context.Context, state EtcdBackupModel, given storepkg.Place) (tf.Verdict, diag.Diagnostics) {
 	if r.ProviderData == nil || given.Unknown || !given.OwnKey() {
 		return tf.Verdict{}, nil
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, r.Glance)
+	ctx, cancel := context.WithTimeout(ctx, r.PlanTimeout)
 	defer cancel()
 
 	status, err := r.observe(ctx, state, given)
@@ -189,7 +190,7 @@ func (r *EtcdBackupResource) observeFromPlan(ctx context.Context, state EtcdBack
 }
 
 // observe asks a store for the snapshot, and gives its status.
-func (r *EtcdBackupResource) observe(ctx context.Context, state EtcdBackupModel, from storepkg.Place) (string, error) {
+func (r *Resource) observe(ctx context.Context, state EtcdBackupModel, from storepkg.Place) (string, error) {
 	o, _ := state.owner(ctx)
 
 	ctx, opened, err := from.Open(ctx, r.Stores)
@@ -263,7 +264,7 @@ func (m EtcdBackupModel) warnClearText(state EtcdBackupModel) diag.Diagnostics {
 }
 
 // warnDelete warns of a destroy that would have no credentials.
-func (r *EtcdBackupResource) warnDelete(plan EtcdBackupModel, given storepkg.Place) diag.Diagnostics {
+func (r *Resource) warnDelete(plan EtcdBackupModel, given storepkg.Place) diag.Diagnostics {
 	if r.ProviderData == nil || !plan.DeleteOnDestroy.ValueBool() || !given.OwnKey() || r.Stores.Given() || r.Stores.Unknown {
 		return nil
 	}

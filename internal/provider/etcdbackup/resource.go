@@ -18,24 +18,26 @@ import (
 )
 
 var (
-	_ resource.ResourceWithConfigure      = (*EtcdBackupResource)(nil)
-	_ resource.ResourceWithValidateConfig = (*EtcdBackupResource)(nil)
-	_ resource.ResourceWithModifyPlan     = (*EtcdBackupResource)(nil)
-	_ resource.ResourceWithImportState    = (*EtcdBackupResource)(nil)
+	_ resource.ResourceWithConfigure      = (*Resource)(nil)
+	_ resource.ResourceWithValidateConfig = (*Resource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*Resource)(nil)
+	_ resource.ResourceWithImportState    = (*Resource)(nil)
 )
 
 // NewResource is talosop_etcd_backup.
-func NewResource() resource.Resource { return &EtcdBackupResource{} }
+func NewResource() resource.Resource { return &Resource{} }
 
-// EtcdBackupResource is the newest of the snapshots that it took. A further one is an
+// Resource is the newest of the snapshots that it took. A further one is an
 // update: nothing that is stored is destroyed for it.
-type EtcdBackupResource struct{ machines.ConfiguredResource }
+type Resource struct{ machines.ConfiguredResource }
 
-func (r *EtcdBackupResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+// Metadata implements the framework.
+func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backup"
 }
 
-func (r *EtcdBackupResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+// Schema implements the framework.
+func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A snapshot of a cluster's etcd in a bucket or a folder, taken through the Talos API from a healthy member, a follower where there is one. " +
 			"It streams from the machine through verification, compression and encryption into the store; the resource exists once the checksum of the " +
@@ -48,7 +50,8 @@ func (r *EtcdBackupResource) Schema(ctx context.Context, _ resource.SchemaReques
 	}
 }
 
-func (r *EtcdBackupResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+// ValidateConfig implements resource.ResourceWithValidateConfig.
+func (r *Resource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config EtcdBackupModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -58,7 +61,8 @@ func (r *EtcdBackupResource) ValidateConfig(ctx context.Context, req resource.Va
 	}
 }
 
-func (r *EtcdBackupResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+// Create implements resource.Resource: it takes a snapshot.
+func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan, given EtcdBackupModel
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -84,7 +88,7 @@ func (r *EtcdBackupResource) Create(ctx context.Context, req resource.CreateRequ
 
 // Read asks the store whether it holds the snapshot, where it can: write-only credentials
 // are not there to be read with. The plan looks then.
-func (r *EtcdBackupResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state EtcdBackupModel
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -116,7 +120,7 @@ func (r *EtcdBackupResource) Read(ctx context.Context, req resource.ReadRequest,
 }
 
 // refreshStatus looks at the store, and says whether that was possible.
-func (r *EtcdBackupResource) refreshStatus(ctx context.Context, state *EtcdBackupModel, diags *diag.Diagnostics) bool {
+func (r *Resource) refreshStatus(ctx context.Context, state *EtcdBackupModel, diags *diag.Diagnostics) bool {
 	from := state.place()
 
 	status, err := r.observe(ctx, *state, from)
@@ -135,7 +139,8 @@ func (r *EtcdBackupResource) refreshStatus(ctx context.Context, state *EtcdBacku
 	return true
 }
 
-func (r *EtcdBackupResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+// Update implements resource.Resource: it takes a snapshot where the plan says so.
+func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state, given EtcdBackupModel
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -173,7 +178,7 @@ func (r *EtcdBackupResource) Update(ctx context.Context, req resource.UpdateRequ
 }
 
 // Delete deletes the snapshot if that is wanted, and what lies beside it.
-func (r *EtcdBackupResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state EtcdBackupModel
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -203,7 +208,8 @@ func (r *EtcdBackupResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 }
 
-func (r *EtcdBackupResource) Remove(ctx context.Context, state EtcdBackupModel) error {
+// Remove deletes a snapshot and what was stored beside it; it is safe to repeat.
+func (r *Resource) Remove(ctx context.Context, state EtcdBackupModel) error {
 	handle, _ := clusterhandle.HandleFrom(ctx, state.Cluster)
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 

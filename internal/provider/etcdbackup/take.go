@@ -44,7 +44,7 @@ type Taking struct {
 
 // take takes a snapshot, carries out the retention, and puts both into the model. given is
 // the configuration, which alone has what is write-only. After an error nothing was stored.
-func (r *EtcdBackupResource) take(ctx context.Context, m *EtcdBackupModel, given EtcdBackupModel) diag.Diagnostics {
+func (r *Resource) take(ctx context.Context, m *EtcdBackupModel, given EtcdBackupModel) diag.Diagnostics {
 	handle, bundle, diags := clusterhandle.ClusterOf(ctx, m.Cluster)
 	p := machines.OfHandle(handle, "backup", &diags)
 
@@ -101,7 +101,7 @@ func (r *EtcdBackupResource) take(ctx context.Context, m *EtcdBackupModel, given
 }
 
 // Prepare makes all that a taking needs. It asks nobody.
-func (r *EtcdBackupResource) Prepare(ctx context.Context, p machines.Pool, to storepkg.Place, handle clusterhandle.HandleModel, bundle *pki.Bundle) (context.Context, *Taking, error) {
+func (r *Resource) Prepare(ctx context.Context, p machines.MachineSet, to storepkg.Place, handle clusterhandle.HandleModel, bundle *pki.Bundle) (context.Context, *Taking, error) {
 	ctx, opened, err := to.Open(ctx, r.Stores)
 	if err != nil {
 		return ctx, nil, err
@@ -111,7 +111,7 @@ func (r *EtcdBackupResource) Prepare(ctx context.Context, p machines.Pool, to st
 	reading := *r.ProviderData
 	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
 
-	c, err := reading.ClientsOf(ctx, p, machines.RecordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	c, err := reading.ClientsOf(ctx, p, machines.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -123,7 +123,7 @@ func (r *EtcdBackupResource) Prepare(ctx context.Context, p machines.Pool, to st
 
 // ready waits for the turn of the taking, and removes what killed runs left half stored. Its
 // warnings are those of a snapshot that was stored.
-func (r *EtcdBackupResource) ready(ctx context.Context, t *Taking) (leave func(), diags diag.Diagnostics) {
+func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags diag.Diagnostics) {
 	alone, leave, err := TakeTurn(ctx, r.ConfiguredResource.ProviderData, t)
 	if err != nil {
 		return nil, diag.Diagnostics{notTaken(ctx, t.At, err)}
@@ -158,7 +158,7 @@ func (r *EtcdBackupResource) ready(ctx context.Context, t *Taking) (leave func()
 
 // fromMembers takes the snapshot from the first member that can give it; nil when none can.
 // The problems are those of members, also of such that another one stood in for.
-func (r *EtcdBackupResource) fromMembers(ctx context.Context, p machines.Pool, t *Taking) (*backup.Record, []error) {
+func (r *Resource) fromMembers(ctx context.Context, p machines.MachineSet, t *Taking) (*backup.Record, []error) {
 	looking, cancel := context.WithTimeout(ctx, machines.LookLimit)
 	sources, problems := t.sources(looking, p)
 
@@ -277,7 +277,7 @@ func retain(ctx context.Context, archive backup.Archive, r backup.Retention, cur
 
 // takesNow is whether an update whose plan left the snapshot open takes a new one, now that
 // everything is known.
-func (r *EtcdBackupResource) takesNow(ctx context.Context, plan, state, given EtcdBackupModel, imported bool) (bool, diag.Diagnostics) {
+func (r *Resource) takesNow(ctx context.Context, plan, state, given EtcdBackupModel, imported bool) (bool, diag.Diagnostics) {
 	if !plan.Key.IsUnknown() {
 		return false, nil
 	}
@@ -298,7 +298,7 @@ func (r *EtcdBackupResource) takesNow(ctx context.Context, plan, state, given Et
 }
 
 // keep carries out an update that takes no snapshot.
-func (r *EtcdBackupResource) keep(ctx context.Context, plan *EtcdBackupModel, state, given EtcdBackupModel) diag.Diagnostics {
+func (r *Resource) keep(ctx context.Context, plan *EtcdBackupModel, state, given EtcdBackupModel) diag.Diagnostics {
 	plan.ID, plan.storedModel = state.ID, state.storedModel
 	plan.Status = types.StringValue(statusStored)
 

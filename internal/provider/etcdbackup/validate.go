@@ -108,6 +108,7 @@ func (m EtcdBackupModel) validateEncryption(ctx context.Context) diag.Diagnostic
 	return diags
 }
 
+// ValidateRetain checks how many snapshots are kept.
 func (m EtcdBackupModel) ValidateRetain(ctx context.Context) diag.Diagnostics {
 	var diags diag.Diagnostics
 

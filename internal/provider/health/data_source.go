@@ -1,3 +1,4 @@
+// Package health is the data sources talosop_cluster_health and talosop_etcd_members.
 package health
 
 import (
@@ -16,6 +17,7 @@ var (
 	_ datasource.DataSourceWithConfigure = (*clusterHealthDataSource)(nil)
 )
 
+// NewClusterHealthDataSource is the constructor of the data source talosop_cluster_health.
 func NewClusterHealthDataSource() datasource.DataSource { return &clusterHealthDataSource{} }
 
 // clusterHealthDataSource looks at a cluster once.

@@ -15,6 +15,7 @@ var (
 	_ datasource.DataSourceWithConfigure = (*etcdMembersDataSource)(nil)
 )
 
+// NewEtcdMembersDataSource is the constructor of the data source talosop_etcd_members.
 func NewEtcdMembersDataSource() datasource.DataSource { return &etcdMembersDataSource{} }
 
 // etcdMembersDataSource looks at the etcd of a cluster once.

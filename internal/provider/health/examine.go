@@ -54,7 +54,7 @@ func examine(ctx context.Context, m *machines.ProviderData, value types.Object, 
 	reading := *m
 	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
 
-	c, err := reading.ClientsOf(ctx, p, machines.RecordedPool{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	c, err := reading.ClientsOf(ctx, p, machines.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
 		at := path.Root("cluster")
 		if errors.As(err, &machines.EndpointError{}) {

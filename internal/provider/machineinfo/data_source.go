@@ -1,3 +1,4 @@
+// Package machineinfo is the data source talosop_machine_info.
 package machineinfo
 
 import (
@@ -17,20 +18,23 @@ import (
 )
 
 var (
-	_ datasource.DataSource              = (*MachineInfoDataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*MachineInfoDataSource)(nil)
+	_ datasource.DataSource              = (*DataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-func NewDataSource() datasource.DataSource { return &MachineInfoDataSource{} }
+// NewDataSource is the constructor of the data source.
+func NewDataSource() datasource.DataSource { return &DataSource{} }
 
-// MachineInfoDataSource asks one machine once.
-type MachineInfoDataSource struct{ machines.ConfiguredDataSource }
+// DataSource asks one machine once.
+type DataSource struct{ machines.ConfiguredDataSource }
 
-func (d *MachineInfoDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+// Metadata implements the framework.
+func (d *DataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_machine_info"
 }
 
-func (d *MachineInfoDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+// Schema implements the framework.
+func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "What one machine tells about itself: in maintenance mode, where it needs no credentials, or as a member of a cluster, with the " +
 			"handle of that cluster. Asked once, without waiting; a machine that does not answer is an error.",
@@ -38,7 +42,7 @@ func (d *MachineInfoDataSource) Schema(_ context.Context, _ datasource.SchemaReq
 	}
 }
 
-func (d *MachineInfoDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config MachineInfoModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -87,7 +91,7 @@ func (d *MachineInfoDataSource) Read(ctx context.Context, req datasource.ReadReq
 
 // OptionsFor adds the credentials of the handle and the way to its machines, when there is one, and the
 // fingerprint to what the Talos API is asked with. leave has to be called.
-func (d *MachineInfoDataSource) OptionsFor(
+func (d *DataSource) OptionsFor(
 	ctx context.Context, config MachineInfoModel, host string,
 ) (options talos.Options, leave func(), diags diag.Diagnostics) {
 	options, leave = d.Talos, func() {}
@@ -112,10 +116,10 @@ func (d *MachineInfoDataSource) OptionsFor(
 
 	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
 
-	p := machines.Pool{Object: "machine", Host: machines.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), nil)}
+	p := machines.MachineSet{Object: "machine", Host: machines.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), nil)}
 	p.Settings.Name = handle.Name.ValueString()
 
-	way, err := d.RouteTo(ctx, p, machines.RecordedPool{}, bundle)
+	way, err := d.RouteTo(ctx, p, machines.PriorState{}, bundle)
 	if err != nil {
 		return options, leave, append(diags, tf.UnableAt(path.Root("cluster"), "read", "machine", finding.Report{Cause: []string{err.Error()}}))
 	}

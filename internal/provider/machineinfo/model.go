@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
+// MachineInfoModel is the data source talosop_machine_info.
 type MachineInfoModel struct {
 	ID           types.String `tfsdk:"id"`
 	Address      types.String `tfsdk:"address"`

@@ -1,3 +1,5 @@
+// Package machines is the resources that make machines: talosop_cluster, talosop_control_plane, talosop_worker and
+// talosop_machine.
 package machines
 
 import (
@@ -20,9 +22,9 @@ type Addons struct {
 	Charts chartStore
 	// Open makes a cluster of a client that all operations on it share.
 	Open func(ctx context.Context, api *kubernetes.Client) ReleaseKeeper
-	// Glance is how long a plan may look at the chart and the cluster of one addon, doubt how long a
+	// PlanTimeout is how long a plan may look at the chart and the cluster of one addon, doubt how long a
 	// cluster is asked that does not answer a destroy.
-	Glance, Doubt time.Duration
+	PlanTimeout, UnreachableTimeout time.Duration
 
 	Mu sync.Mutex
 	// Clients of clusters, which remember what these serve.
@@ -45,7 +47,7 @@ func newAddons() *Addons {
 				Log:      func(message string, fields map[string]any) { tflog.Debug(ctx, message, fields) },
 			}
 		},
-		Glance: previewLimit, Doubt: addonDoubt, Clients: map[string]*kubernetes.Client{}, claimed: map[string]string{}, Seen: map[string]bool{},
+		PlanTimeout: previewLimit, UnreachableTimeout: unreachableTimeout, Clients: map[string]*kubernetes.Client{}, claimed: map[string]string{}, Seen: map[string]bool{},
 	}
 }
 
@@ -117,4 +119,4 @@ type chartStore interface {
 // previewLimit is how long a plan may look at the chart and the cluster of an addon.
 const previewLimit = 30 * time.Second
 
-const addonDoubt = 30 * time.Second
+const unreachableTimeout = 30 * time.Second

@@ -208,7 +208,7 @@ type drainChoice struct {
 }
 
 // change puts what a model says about changes into a pool.
-func (m changeModel) change(ctx context.Context, p *Pool) {
+func (m changeModel) change(ctx context.Context, p *MachineSet) {
 	r := &tf.Reader{}
 
 	p.changes.try = r.Text(m.ApplyMode) == applyTry
@@ -239,7 +239,7 @@ func (m changeModel) change(ctx context.Context, p *Pool) {
 }
 
 // Policy is a policy with what the user says about changes.
-func (p Pool) Policy(base cluster.Policy) cluster.Policy {
+func (p MachineSet) Policy(base cluster.Policy) cluster.Policy {
 	base.TryConfig = p.changes.try
 	base.Drain.Skip = p.changes.drain.skip
 	base.DrainForKubelet = p.changes.drainKubelet

@@ -11,15 +11,15 @@ import (
 
 // OfHandle is a cluster that is known by its handle alone, as a pool without machines. object
 // names in texts what is worked on.
-func OfHandle(handle clusterhandle.HandleModel, object string, diags *diag.Diagnostics) Pool {
-	p := Pool{Object: object, Endpoints: clusterhandle.EndpointsOf(handle, diags), Host: HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), nil)}
+func OfHandle(handle clusterhandle.HandleModel, object string, diags *diag.Diagnostics) MachineSet {
+	p := MachineSet{Object: object, Endpoints: clusterhandle.EndpointsOf(handle, diags), Host: HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), nil)}
 	p.Settings.Name, p.Settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
 
 	return p
 }
 
 // ControlPlanesOf is a cluster as far as its handle tells, each control plane by its address.
-func ControlPlanesOf(p Pool) cluster.Spec {
+func ControlPlanesOf(p MachineSet) cluster.Spec {
 	want := cluster.Spec{Name: p.Settings.Name, Endpoint: p.Settings.Endpoint}
 	for _, address := range p.Endpoints {
 		want.Machines = append(want.Machines, cluster.Machine{Name: address, Role: cluster.ControlPlane, Address: address})

@@ -24,7 +24,7 @@ func clusterFrom(
 	handle, more := handleOf(ctx, settings)
 	diags.Append(more...)
 
-	model := ClusterModel{LifeModel: plane.LifeModel, settingsModel: settingsFrom(handle, file, settings), TalosVersion: plane.TalosVersion}
+	model := ClusterModel{CommonModel: plane.CommonModel, settingsModel: settingsFrom(handle, file, settings), TalosVersion: plane.TalosVersion}
 	model.ID = handle.Name
 
 	block, more := types.ObjectValueFrom(ctx, blockType(), plane.asBlock())
@@ -63,7 +63,7 @@ func clusterFrom(
 
 // asBlock is the machines of a pool as a block of talosop_cluster has them, in which
 // defaults are left out.
-func (m poolModel) asBlock() machinesModel {
+func (m machineSetModel) asBlock() machinesModel {
 	block := m.machinesModel
 	block.ConfigPatches = types.ListNull(types.StringType)
 

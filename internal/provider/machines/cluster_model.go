@@ -13,8 +13,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
+// ClusterModel is the resource talosop_cluster.
 type ClusterModel struct {
-	LifeModel
+	CommonModel
 	settingsModel
 
 	TalosVersion types.String `tfsdk:"talos_version"`
@@ -33,10 +34,10 @@ type workersModel struct {
 // wholeCluster names the resource in messages.
 const wholeCluster = "cluster"
 
-func (m ClusterModel) life() LifeModel { return m.withSettings(m.LifeModel) }
+func (m ClusterModel) life() CommonModel { return m.withSettings(m.CommonModel) }
 
-func (m *ClusterModel) setLife(life LifeModel) {
-	m.LifeModel = life
+func (m *ClusterModel) setLife(life CommonModel) {
+	m.CommonModel = life
 	m.setFrom(life)
 }
 
@@ -69,11 +70,11 @@ func (m *ClusterModel) derive(ctx context.Context) diag.Diagnostics {
 }
 
 // Pool reads the model as machines of both roles in one cluster.
-func (m ClusterModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
+func (m ClusterModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics) {
 	r := &tf.Reader{}
 	groups := m.groups(ctx, r)
 
-	p, diags := poolOf(ctx, m.handle(ctx), m.Host, groups...)
+	p, diags := machineSetOf(ctx, m.handle(ctx), m.Host, groups...)
 	m.schedule(&p)
 	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
 	m.change(ctx, &p)

@@ -20,6 +20,7 @@ var (
 	_ resource.ResourceWithImportState    = (*clusterResource)(nil)
 )
 
+// NewClusterResource is the constructor of the resource talosop_cluster.
 func NewClusterResource() resource.Resource {
 	return &clusterResource{machinesResource[ClusterModel, *ClusterModel]{kind: "talosop_cluster"}}
 }

@@ -23,8 +23,8 @@ import (
 // that only its host cluster resolves: programs are led there by what the host exposes, or through a tunnel
 // that is there as long as the ephemeral resource is open.
 
-// Entrance is how programs on this machine reach an API.
-type Entrance struct {
+// LocalEndpoint is how programs on this machine reach an API.
+type LocalEndpoint struct {
 	// Address is host:port.
 	Address string
 	// Name is the one that the certificate of the API has, where that is not the host of the address.
@@ -33,8 +33,8 @@ type Entrance struct {
 	tunnel *containers.Tunnel
 }
 
-// EntranceTo finds the way to the Kubernetes API of a cluster in containers; nil where its endpoint is to be taken as it is.
-func (m *ProviderData) EntranceTo(ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle) (*Entrance, diag.Diagnostics) {
+// EndpointTo finds the way to the Kubernetes API of a cluster in containers; nil where its endpoint is to be taken as it is.
+func (m *ProviderData) EndpointTo(ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle) (*LocalEndpoint, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	p := OfHandle(handle, "cluster", &diags)
@@ -47,7 +47,7 @@ func (m *ProviderData) EntranceTo(ctx context.Context, handle clusterhandle.Hand
 		return nil, nil // which is told of where it is used
 	}
 
-	way, err := m.RouteTo(ctx, p, RecordedPool{}, bundle)
+	way, err := m.RouteTo(ctx, p, PriorState{}, bundle)
 	if err != nil {
 		return nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}
@@ -71,14 +71,14 @@ func (m *ProviderData) EntranceTo(ctx context.Context, handle clusterhandle.Hand
 	case address != "":
 		way.Leave()
 
-		return &Entrance{Address: address, Name: endpoint.Hostname()}, nil
+		return &LocalEndpoint{Address: address, Name: endpoint.Hostname()}, nil
 	}
 
-	return m.dig(ctx, way, endpoint.Hostname(), endpoint.Host, withPort(p.Endpoints, "6443")...)
+	return m.openTunnel(ctx, way, endpoint.Hostname(), endpoint.Host, withPort(p.Endpoints, "6443")...)
 }
 
-// TalosEntranceTo is entranceTo for the Talos API of the control planes.
-func (m *ProviderData) TalosEntranceTo(ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle) (*Entrance, diag.Diagnostics) {
+// TalosEndpointTo is entranceTo for the Talos API of the control planes.
+func (m *ProviderData) TalosEndpointTo(ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle) (*LocalEndpoint, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	p := OfHandle(handle, "cluster", &diags)
@@ -86,19 +86,19 @@ func (m *ProviderData) TalosEntranceTo(ctx context.Context, handle clusterhandle
 		return nil, diags
 	}
 
-	way, err := m.RouteTo(ctx, p, RecordedPool{}, bundle)
+	way, err := m.RouteTo(ctx, p, PriorState{}, bundle)
 	if err != nil {
 		return nil, append(diags, tf.Unable("reach", "machines", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	targets := withPort(p.Endpoints, "50000")
 
-	return m.dig(ctx, way, "", targets[0], targets[1:]...)
+	return m.openTunnel(ctx, way, "", targets[0], targets[1:]...)
 }
 
-// dig opens a tunnel along a route, to the first target that answers.
-func (m *ProviderData) dig(ctx context.Context, way route, name, first string, others ...string) (*Entrance, diag.Diagnostics) {
-	opened, err := containers.OpenTunnel(ctx, way.dial(), way.Leave, append([]string{first}, others...)...)
+// openTunnel opens a tunnel along a route, to the first target that answers.
+func (m *ProviderData) openTunnel(ctx context.Context, way route, name, first string, others ...string) (*LocalEndpoint, diag.Diagnostics) {
+	opened, err := containers.OpenTunnel(ctx, way.dial(), way.Leave, warnInLog, append([]string{first}, others...)...)
 	if err != nil {
 		way.Leave()
 
@@ -107,7 +107,7 @@ func (m *ProviderData) dig(ctx context.Context, way route, name, first string, o
 
 	m.tunnels.Keep(opened)
 
-	return &Entrance{Address: opened.Address(), Name: name, tunnel: opened}, nil
+	return &LocalEndpoint{Address: opened.Address(), Name: name, tunnel: opened}, nil
 }
 
 func withPort(hosts []string, port string) []string {
@@ -123,7 +123,7 @@ func withPort(hosts []string, port string) []string {
 const tunnelKey = "tunnel"
 
 // Remember stores the tunnel of an entrance with an ephemeral resource; one that cannot be is closed.
-func (e *Entrance) Remember(ctx context.Context, resp *ephemeral.OpenResponse, m *ProviderData) {
+func (e *LocalEndpoint) Remember(ctx context.Context, resp *ephemeral.OpenResponse, m *ProviderData) {
 	if e == nil || e.tunnel == nil {
 		return
 	}
@@ -168,4 +168,9 @@ func (m *ProviderData) Fill(address string) diag.Diagnostics {
 	}
 
 	return nil
+}
+
+// warnInLog writes what no diagnostic can be made of any more.
+func warnInLog(ctx context.Context, message string, err error) {
+	tflog.Warn(ctx, message, map[string]any{"error": err.Error()})
 }

@@ -101,13 +101,13 @@ func (h *hosts) Release(r route) {
 }
 
 // unclaim gives the pools of machines back that are left as they are.
-func (m *ProviderData) unclaim(p Pool) {
+func (m *ProviderData) unclaim(p MachineSet) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil || p.Host == nil {
 		return // none can have been claimed
 	}
 
-	m.Hosts.Release(route{Spec: p.HostSpec(RecordedPool{}, bundle.Mark())})
+	m.Hosts.Release(route{Spec: p.HostSpec(PriorState{}, bundle.Mark())})
 }
 
 // poolsOf are the names of the pools of a route, by what tells them from all others. On metal there are none.

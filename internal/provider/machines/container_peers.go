@@ -21,7 +21,7 @@ import (
 // nobody. A machine is given one with its first configuration or never, because an etcd that runs does not take it.
 
 // WithPeers is a pool whose machines are configured with the addresses that are recorded of them.
-func (p Pool) WithPeers(recorded RecordedPool) Pool {
+func (p MachineSet) WithPeers(recorded PriorState) MachineSet {
 	if len(recorded.Peers) == 0 {
 		return p
 	}
@@ -41,7 +41,7 @@ func (p Pool) WithPeers(recorded RecordedPool) Pool {
 }
 
 // Peers are the addresses that machines are configured with.
-func (p Pool) Peers() map[string]string {
+func (p MachineSet) Peers() map[string]string {
 	peers := map[string]string{}
 
 	for name, m := range p.Machines {
@@ -55,7 +55,7 @@ func (p Pool) Peers() map[string]string {
 
 // Unaddressed are the control planes of a pool that are to be told an address as soon as it is known: those that have no
 // configuration, as far as is recorded.
-func (p Pool) Unaddressed(recorded RecordedPool) []string {
+func (p MachineSet) Unaddressed(recorded PriorState) []string {
 	var names []string
 
 	for _, name := range p.names() {
@@ -69,7 +69,7 @@ func (p Pool) Unaddressed(recorded RecordedPool) []string {
 }
 
 // findPeers configures machines that are new with the addresses that the host gave them. What the host had before is seen.
-func (s *session) findPeers(ctx context.Context, recorded RecordedPool, seen workload.Observation) error {
+func (s *session) findPeers(ctx context.Context, recorded PriorState, seen workload.Observation) error {
 	names := s.Pool.Unaddressed(recorded)
 	found := peersOf(names, seen)
 
@@ -93,7 +93,7 @@ func (s *session) findPeers(ctx context.Context, recorded RecordedPool, seen wor
 		return err
 	}
 
-	s.Pool = s.Pool.WithPeers(RecordedPool{Peers: found})
+	s.Pool = s.Pool.WithPeers(PriorState{Peers: found})
 
 	return s.render()
 }
@@ -101,7 +101,7 @@ func (s *session) findPeers(ctx context.Context, recorded RecordedPool, seen wor
 // RefuseInnerPeers is an error for addresses of peers that are in a network of the cluster: Talos takes such addresses for those of pods and Services
 // of its own, does not announce etcd at them (Talos 1.13, k8s/address_filter.go and etcd/spec.go), and waits for another one for good. Those who may see
 // the networks of the host learn it before anything is made.
-func (p Pool) RefuseInnerPeers(peers map[string]netip.Addr) error {
+func (p MachineSet) RefuseInnerPeers(peers map[string]netip.Addr) error {
 	inner := []struct {
 		attribute, what string
 		networks        []netip.Prefix

@@ -54,7 +54,7 @@ func checkHost(ctx context.Context, on containers.Host, wanted workload.Spec) er
 }
 
 // findingDiagnostics shows findings at the attributes that they are about.
-func findingDiagnostics(p Pool, findings []preflight.Finding) finding.List {
+func findingDiagnostics(p MachineSet, findings []preflight.Finding) finding.List {
 	var diags finding.List
 
 	for _, f := range findings {
@@ -70,8 +70,8 @@ func findingDiagnostics(p Pool, findings []preflight.Finding) finding.List {
 	return diags
 }
 
-// foreseen shows findings of a plan. What another resource of the same apply may put right must not keep anybody from planning it.
-func foreseen(p Pool, findings []preflight.Finding) finding.List {
+// forecastPreflight shows findings of a plan. What another resource of the same apply may put right must not keep anybody from planning it.
+func forecastPreflight(p MachineSet, findings []preflight.Finding) finding.List {
 	var diags finding.List
 
 	for _, f := range findings {
@@ -88,7 +88,7 @@ func foreseen(p Pool, findings []preflight.Finding) finding.List {
 
 // findingPath is where an attribute below host is said. Of resources that join a cluster it is in the handle, which
 // is none of their own attributes.
-func (p Pool) findingPath(attribute string) finding.Path {
+func (p MachineSet) findingPath(attribute string) finding.Path {
 	at := finding.Root("host")
 	if p.inHandle {
 		at = finding.Root("cluster").AtName("host")
@@ -112,12 +112,12 @@ func (p Pool) findingPath(attribute string) finding.Path {
 
 // preview looks at plan time whether the machines that are to be made can be, and read again. A host that does not answer is no more
 // than a warning: it may be there by the time of the apply.
-func (m *ProviderData) preview(ctx context.Context, p Pool, makes bool) finding.List {
+func (m *ProviderData) preview(ctx context.Context, p MachineSet, makes bool) finding.List {
 	if p.Host == nil || !makes {
 		return nil
 	}
 
-	diags := m.forewarnAway(p)
+	diags := m.warnOfHostAway(p)
 
 	if p.unnamed || p.Unknown || m.Host.Under(p.Host.connection).Unknown || !m.Host.Under(p.Host.connection).Given() {
 		return diags
@@ -127,7 +127,7 @@ func (m *ProviderData) preview(ctx context.Context, p Pool, makes bool) finding.
 }
 
 // tryOut asks the host.
-func (m *ProviderData) tryOut(ctx context.Context, p Pool) finding.List {
+func (m *ProviderData) tryOut(ctx context.Context, p MachineSet) finding.List {
 	mark := ""
 
 	if !p.sealed {
@@ -139,10 +139,10 @@ func (m *ProviderData) tryOut(ctx context.Context, p Pool) finding.List {
 		mark = bundle.Mark()
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, m.Glance)
+	ctx, cancel := context.WithTimeout(ctx, m.PlanTimeout)
 	defer cancel()
 
-	way, err := m.routeAs(ctx, p, RecordedPool{}, mark)
+	way, err := m.routeAs(ctx, p, PriorState{}, mark)
 	if err != nil {
 		return finding.List{hostUnknown(p, err)}
 	}
@@ -154,11 +154,11 @@ func (m *ProviderData) tryOut(ctx context.Context, p Pool) finding.List {
 		return finding.List{hostUnknown(p, err)}
 	}
 
-	return foreseen(p, found)
+	return forecastPreflight(p, found)
 }
 
 // hostUnknown warns that a plan could not look at the host.
-func hostUnknown(p Pool, err error) finding.Finding {
+func hostUnknown(p MachineSet, err error) finding.Finding {
 	return finding.Warn("The host cluster was not looked at", finding.Report{
 		Attempted: "look whether the machines of the " + p.Object + " can be made", Cause: []string{err.Error()},
 		Next: "The apply looks again before it makes anything.",
@@ -166,7 +166,7 @@ func hostUnknown(p Pool, err error) finding.Finding {
 }
 
 // makes is whether a plan has machines that are not known to be there.
-func (p Pool) makes(recorded RecordedPool) bool {
+func (p MachineSet) makes(recorded PriorState) bool {
 	for _, name := range p.names() {
 		if state, known := recorded.Machines[name]; !known || state.Access != cluster.Member {
 			return true

@@ -49,9 +49,9 @@ type hostAwayError struct{ error }
 
 func (e *hostAwayError) Unwrap() error { return e.error }
 
-// forewarnAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only operations that
+// warnOfHostAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only operations that
 // have a configuration, which reads and destroys have not, get there.
-func (m *ProviderData) forewarnAway(p Pool) finding.List {
+func (m *ProviderData) warnOfHostAway(p MachineSet) finding.List {
 	own := p.Host.connection
 	if len(own.Content) == 0 || own.Path != "" || own.inCluster || m.Host.Given() || m.Host.Unknown {
 		return nil
@@ -64,7 +64,7 @@ func (m *ProviderData) forewarnAway(p Pool) finding.List {
 }
 
 // hostUnread warns that a refresh did not get to the host.
-func hostUnread(p Pool, away *hostAwayError) finding.Finding {
+func hostUnread(p MachineSet, away *hostAwayError) finding.Finding {
 	return finding.Warn("The host cluster was not read", finding.Report{
 		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
 		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
@@ -74,12 +74,12 @@ func hostUnread(p Pool, away *hostAwayError) finding.Finding {
 }
 
 // RouteTo finds the way to the machines of a pool. It asks nobody.
-func (m *ProviderData) RouteTo(ctx context.Context, p Pool, recorded RecordedPool, bundle *pki.Bundle) (route, error) {
+func (m *ProviderData) RouteTo(ctx context.Context, p MachineSet, recorded PriorState, bundle *pki.Bundle) (route, error) {
 	return m.routeAs(ctx, p, recorded, bundle.Mark())
 }
 
 // routeAs is routeTo for a cluster that is known by its mark alone, which is empty before there is one.
-func (m *ProviderData) routeAs(ctx context.Context, p Pool, recorded RecordedPool, mark string) (route, error) {
+func (m *ProviderData) routeAs(ctx context.Context, p MachineSet, recorded PriorState, mark string) (route, error) {
 	if p.Host == nil {
 		return route{Leave: func() {}}, nil
 	}
@@ -121,7 +121,7 @@ func (c clients) Close() {
 }
 
 // ClientsOf prepares them; close has to be called. It asks nobody.
-func (m *ProviderData) ClientsOf(ctx context.Context, p Pool, recorded RecordedPool, bundle *pki.Bundle, o kubernetes.Options) (clients, error) {
+func (m *ProviderData) ClientsOf(ctx context.Context, p MachineSet, recorded PriorState, bundle *pki.Bundle, o kubernetes.Options) (clients, error) {
 	way, err := m.RouteTo(ctx, p, recorded, bundle)
 	if err != nil {
 		return clients{}, err
@@ -177,7 +177,7 @@ func (m *ProviderData) Along(r route) *ProviderData {
 }
 
 // wanted is the spec of the machines that are to stay.
-func (r route) wanted(p Pool) workload.Spec {
+func (r route) wanted(p MachineSet) workload.Spec {
 	spec := r.Spec
 	spec.Machines = slices.DeleteFunc(slices.Clone(spec.Machines), func(m workload.Machine) bool {
 		_, wanted := p.Machines[m.Name]

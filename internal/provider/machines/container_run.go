@@ -24,17 +24,17 @@ import (
 // machines need is there before the first of them is looked at, and nothing is left of a cluster
 // that ended.
 
-// furnish makes and repairs what the machines of a pool need on the host cluster, once that is
+// ensureHost makes and repairs what the machines of a pool need on the host cluster, once that is
 // known to be possible. made is whether the host has anything of them, so that the outcome has to be remembered.
 // Pods are left as they are: to replace one is a step.
-func (s *session) furnish(ctx context.Context, recorded RecordedPool) (made bool, err error) {
+func (s *session) ensureHost(ctx context.Context, recorded PriorState) (made bool, err error) {
 	if s.route.Host == nil {
 		return false, nil
 	}
 
 	wanted := s.route.wanted(s.Pool)
 
-	before, err := s.firstLook(ctx)
+	before, err := s.firstObservation(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -51,7 +51,7 @@ func (s *session) furnish(ctx context.Context, recorded RecordedPool) (made bool
 		return s.present(ctx, before), fmt.Errorf("make what the machines need on the host cluster: %w", err)
 	}
 
-	s.furnished = true
+	s.hostEnsured = true
 
 	if err := s.findPeers(ctx, recorded, before); err != nil {
 		return true, err
@@ -80,8 +80,8 @@ func (e *hostSilentError) Error() string { return containers.HostSilent(e.error)
 
 func (e *hostSilentError) Unwrap() error { return e.error }
 
-// firstLook observes the host once, before a run does anything there; every later call gets what the first one saw.
-func (s *session) firstLook(ctx context.Context) (workload.Observation, error) {
+// firstObservation observes the host once, before a run does anything there; every later call gets what the first one saw.
+func (s *session) firstObservation(ctx context.Context) (workload.Observation, error) {
 	if !s.looked {
 		s.Seen, s.silent = s.Look(ctx)
 		s.looked = true
@@ -148,8 +148,8 @@ func repaired(seen workload.Observation) []string {
 	return workload.Lines(drift)
 }
 
-// unfurnished is how a run ended that could not begin. What the host has of the machines is looked after by the next one.
-func (s *session) unfurnished(recorded RecordedPool, made bool, err error) run {
+// hostNotEnsured is how a run ended that could not begin. What the host has of the machines is looked after by the next one.
+func (s *session) hostNotEnsured(recorded PriorState, made bool, err error) run {
 	if !made {
 		return run{err: err}
 	}
@@ -164,7 +164,7 @@ func (s *session) hostAnswers(ctx context.Context) error {
 		return nil
 	}
 
-	_, err := s.firstLook(ctx)
+	_, err := s.firstObservation(ctx)
 
 	return err
 }
@@ -207,8 +207,8 @@ type HostReport struct {
 	pods  map[string]string
 	// Peers are the addresses at which the etcd of control planes is found that are configured from now on.
 	Peers map[string]netip.Addr
-	// strays are called as on the host, and removed are the machines that are to leave.
-	strays  []string
+	// orphans are called as on the host, and removed are the machines that are to leave.
+	orphans []string
 	removed []cluster.Machine
 }
 
@@ -231,7 +231,7 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 
 	found := &HostReport{
 		drift: map[string]HostDrift{}, pods: map[string]string{}, Peers: peersIn(seen),
-		strays: seen.Orphans, removed: s.want.Removed,
+		orphans: seen.Orphans, removed: s.want.Removed,
 	}
 	wanted := s.route.wanted(s.Pool)
 
@@ -273,7 +273,7 @@ func (h *HostReport) in(observed, prior types.Map) types.Map {
 	}
 
 	values := observed.Elements()
-	recordStrays(values, h.removed)
+	recordOrphans(values, h.removed)
 	h.RecordPeers(values, prior)
 
 	for name, drift := range h.drift {
@@ -291,8 +291,8 @@ func (h *HostReport) in(observed, prior types.Map) types.Map {
 	return types.MapValueMust(ObservedType(), values)
 }
 
-// leftAlone warns of what differs and stays as it is.
-func (h *HostReport) leftAlone() finding.List {
+// leftUnchanged warns of what differs and stays as it is.
+func (h *HostReport) leftUnchanged() finding.List {
 	if h == nil {
 		return nil
 	}

@@ -17,16 +17,16 @@ import (
 
 // openAll is open for all machines that the host has of a pool: those that nobody wants or knows are added to leaving, a list of the
 // record. It asks the host cluster, and nobody on metal.
-func (m *ProviderData) openAll(ctx context.Context, p Pool, recorded *RecordedPool, leaving *[]cluster.Machine, render bool) (*session, error) {
+func (m *ProviderData) openAll(ctx context.Context, p MachineSet, recorded *PriorState, leaving *[]cluster.Machine, render bool) (*session, error) {
 	s, err := m.Open(ctx, p, *recorded, render)
 	if err != nil || s.route.Host == nil {
 		return s, err
 	}
 
 	// A host that is silent shows no strays; the operation, which gets the same answer, ends with that before it does anything.
-	seen, _ := s.firstLook(ctx)
+	seen, _ := s.firstObservation(ctx)
 
-	strays := recorded.strays(p, seen.Orphans)
+	strays := recorded.orphans(p, seen.Orphans)
 	if len(strays) == 0 {
 		return s, nil
 	}
@@ -38,12 +38,12 @@ func (m *ProviderData) openAll(ctx context.Context, p Pool, recorded *RecordedPo
 	return m.Open(ctx, p, *recorded, render)
 }
 
-// strays are the machines of a pool that its host has, and that are neither wanted nor known to leave.
-func (r RecordedPool) strays(p Pool, labels []string) []cluster.Machine {
+// orphans are the machines of a pool that its host has, and that are neither wanted nor known to leave.
+func (r PriorState) orphans(p MachineSet, labels []string) []cluster.Machine {
 	var strays []cluster.Machine
 
 	for _, label := range labels {
-		m, ok := p.stray(label)
+		m, ok := p.orphan(label)
 		if _, wanted := p.Machines[m.Name]; !ok || wanted || r.leaves(m.Name) {
 			continue
 		}
@@ -55,8 +55,8 @@ func (r RecordedPool) strays(p Pool, labels []string) []cluster.Machine {
 	return strays
 }
 
-// stray is a machine by what it is called on the host; ok is false for one that is of none of the groups.
-func (p Pool) stray(label string) (m cluster.Machine, ok bool) {
+// orphan is a machine by what it is called on the host; ok is false for one that is of none of the groups.
+func (p MachineSet) orphan(label string) (m cluster.Machine, ok bool) {
 	dash := strings.LastIndexByte(label, '-')
 	ordinal, err := strconv.Atoi(label[dash+1:])
 
@@ -74,9 +74,9 @@ func (p Pool) stray(label string) (m cluster.Machine, ok bool) {
 	}, true
 }
 
-// recordStrays puts machines that leave, and of which nothing was ever seen, into what was observed, so that a plan says what becomes
+// recordOrphans puts machines that leave, and of which nothing was ever seen, into what was observed, so that a plan says what becomes
 // of them. It takes them for blank, as pods are that have just been made; the run asks them what they are.
-func recordStrays(values map[string]attr.Value, strays []cluster.Machine) {
+func recordOrphans(values map[string]attr.Value, strays []cluster.Machine) {
 	for _, m := range strays {
 		if _, known := values[m.Name]; !known {
 			values[m.Name] = ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.StageMaintenance}, nil, m.Address)
@@ -84,11 +84,11 @@ func recordStrays(values map[string]attr.Value, strays []cluster.Machine) {
 	}
 }
 
-// newStrays are those that were not observed yet.
-func (h *HostReport) newStrays(p Pool, recorded RecordedPool) []cluster.Machine {
+// newOrphans are those that were not observed yet.
+func (h *HostReport) newOrphans(p MachineSet, recorded PriorState) []cluster.Machine {
 	if h == nil {
 		return nil
 	}
 
-	return recorded.strays(p, h.strays)
+	return recorded.orphans(p, h.orphans)
 }

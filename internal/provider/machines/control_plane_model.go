@@ -11,15 +11,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
+// ControlPlaneModel is the resource talosop_control_plane.
 type ControlPlaneModel struct {
-	poolModel
+	machineSetModel
 	settingsModel
 }
 
-func (m ControlPlaneModel) life() LifeModel { return m.withSettings(m.LifeModel) }
+func (m ControlPlaneModel) life() CommonModel { return m.withSettings(m.CommonModel) }
 
-func (m *ControlPlaneModel) setLife(life LifeModel) {
-	m.LifeModel = life
+func (m *ControlPlaneModel) setLife(life CommonModel) {
+	m.CommonModel = life
 	m.setFrom(life)
 }
 
@@ -29,8 +30,8 @@ func (m ControlPlaneModel) handle(ctx context.Context) clusterhandle.HandleModel
 }
 
 // Pool reads the model as machines of one role in one cluster.
-func (m ControlPlaneModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
-	p, diags := m.poolModel.Pool(ctx, m.handle(ctx), m.Host, &Group{Role: cluster.ControlPlane})
+func (m ControlPlaneModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics) {
+	p, diags := m.machineSetModel.Pool(ctx, m.handle(ctx), m.Host, &Group{Role: cluster.ControlPlane})
 
 	m.schedule(&p)
 	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
@@ -57,15 +58,15 @@ func (m *ControlPlaneModel) derive(ctx context.Context) diag.Diagnostics {
 }
 
 func (m *ControlPlaneModel) settleUpdate(ctx context.Context, done run, plan, state ControlPlaneModel) diag.Diagnostics {
-	m.LifeModel, plan.LifeModel, state.LifeModel = m.life(), plan.life(), state.life()
-	diags := m.poolModel.settleUpdate(ctx, done, &Group{Role: cluster.ControlPlane}, plan.poolModel, state.poolModel)
-	m.setLife(m.LifeModel)
+	m.CommonModel, plan.CommonModel, state.CommonModel = m.life(), plan.life(), state.life()
+	diags := m.machineSetModel.settleUpdate(ctx, done, &Group{Role: cluster.ControlPlane}, plan.machineSetModel, state.machineSetModel)
+	m.setLife(m.CommonModel)
 
 	return diags
 }
 
 // recordedPhase is the phase in state; empty when there is none.
-func (m LifeModel) recordedPhase() cluster.Phase { return cluster.Phase(m.Phase.ValueString()) }
+func (m CommonModel) recordedPhase() cluster.Phase { return cluster.Phase(m.Phase.ValueString()) }
 
 // bootstrapped reports whether the recorded phase implies that the cluster had an
 // etcd: it is only Provisioning or Bootstrapping before that.

@@ -19,6 +19,7 @@ var (
 	_ resource.ResourceWithImportState    = (*controlPlaneResource)(nil)
 )
 
+// NewControlPlaneResource is the constructor of the resource talosop_control_plane.
 func NewControlPlaneResource() resource.Resource {
 	return &controlPlaneResource{machinesResource[ControlPlaneModel, *ControlPlaneModel]{kind: "talosop_control_plane"}}
 }

@@ -24,6 +24,7 @@ const (
 	driftConfig = "configuration: "
 	driftImage  = "image of "
 	driftWiped  = "it waits in maintenance mode, without a configuration"
+	// DriftMember is told of a control plane without a member in etcd.
 	DriftMember = "it has no member in etcd"
 	DriftNode   = "it has no node in Kubernetes"
 	driftGone   = "the host cluster has neither a pod nor volumes of it"
@@ -47,7 +48,7 @@ type examination struct {
 	onHost *HostReport
 }
 
-func newExamination(p Pool, recorded RecordedPool) *examination {
+func newExamination(p MachineSet, recorded PriorState) *examination {
 	return &examination{places: map[string][]machineconfig.Place{}, wanted: sync.OnceValues(p.WithPeers(recorded).configurations)}
 }
 
@@ -55,7 +56,7 @@ func newExamination(p Pool, recorded RecordedPool) *examination {
 // a machine which still has it need not be compared. One that differed the last time is
 // compared with that of state. So are all machines unless the last run left every one of
 // them with what state says: an import, or an update that did not finish.
-func (e *examination) expect(machines []cluster.Machine, recorded RecordedPool) {
+func (e *examination) expect(machines []cluster.Machine, recorded PriorState) {
 	for i, m := range machines {
 		machines[i].ConfigDigest = recorded.Machines[m.Name].ConfigDigest
 
@@ -72,7 +73,7 @@ func (e *examination) expect(machines []cluster.Machine, recorded RecordedPool) 
 
 // expectImages says which images of Kubernetes each machine is taken to have: those of state,
 // which need not be known of a machine that has what the last run left it with.
-func (e *examination) expectImages(machines []cluster.Machine, have cluster.Snapshot, recorded RecordedPool) {
+func (e *examination) expectImages(machines []cluster.Machine, have cluster.Snapshot, recorded PriorState) {
 	for i, m := range machines {
 		state := have.Machines[m.Name]
 		if state.Access != cluster.Member || state.Images == nil {
@@ -252,9 +253,9 @@ func withDrift(observed types.Map, drift map[string][]string) types.Map {
 	return types.MapValueMust(ObservedType(), values)
 }
 
-// oddities warns of what is not as talosop left it and what no plan puts right, because
+// unexpected warns of what is not as talosop left it and what no plan puts right, because
 // somebody may have meant it.
-func oddities(p Pool, want cluster.Spec, have cluster.Snapshot) finding.List {
+func unexpected(p MachineSet, want cluster.Spec, have cluster.Snapshot) finding.List {
 	var (
 		diags    finding.List
 		cordoned []string
@@ -282,7 +283,7 @@ func oddities(p Pool, want cluster.Spec, have cluster.Snapshot) finding.List {
 
 // unknownMembers lists the members of etcd that belong to no machine of a resource which
 // has the whole control plane.
-func unknownMembers(p Pool, want cluster.Spec, have cluster.Snapshot) []string {
+func unknownMembers(p MachineSet, want cluster.Spec, have cluster.Snapshot) []string {
 	if !p.takesCluster() || !have.Etcd.Known {
 		return nil
 	}

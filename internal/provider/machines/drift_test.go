@@ -98,11 +98,11 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 func TestOdditiesAreReported(t *testing.T) {
 	t.Parallel()
 
-	planes := Pool{groups: []*Group{{Role: cluster.ControlPlane, At: finding.Path{}}}}
-	one := Pool{groups: planes.groups, inHandle: true}
+	planes := MachineSet{groups: []*Group{{Role: cluster.ControlPlane, At: finding.Path{}}}}
+	one := MachineSet{groups: planes.groups, inHandle: true}
 
 	for name, test := range map[string]struct {
-		Pool   Pool
+		Pool   MachineSet
 		change func(have *cluster.Snapshot)
 		says   string
 	}{
@@ -122,7 +122,7 @@ func TestOdditiesAreReported(t *testing.T) {
 		want, have := sightOf()
 		test.change(&have)
 
-		diags := oddities(test.Pool, want, have)
+		diags := unexpected(test.Pool, want, have)
 		if diags.HasError() || (len(diags) > 0) != (test.says != "") || len(diags) > 0 && !strings.Contains(diags[0].Detail, test.says) {
 			t.Errorf("%s: %v", name, diags)
 		}
@@ -181,7 +181,7 @@ func TestConfigurationsAreComparedWithState(t *testing.T) {
 		exam := &examination{wanted: func() (Rendered, error) { return Rendered{Digests: map[string]string{"cp-1": "of state"}}, nil }}
 		machines := []cluster.Machine{{Name: "cp-1"}}
 
-		exam.expect(machines, RecordedPool{
+		exam.expect(machines, PriorState{
 			phase: test.phase, drift: map[string][]string{"cp-1": test.drift}, Machines: map[string]cluster.MachineState{"cp-1": {ConfigDigest: "recorded"}},
 		})
 
@@ -225,7 +225,7 @@ func TestOperationsThatRemain(t *testing.T) {
 	tagged.meta.values = map[string]string{"0x0c": "tag"} // which is not written yet
 	p.Machines["batch/w-2"] = tagged
 
-	want := p.Spec(RecordedPool{phase: cluster.Ready}, Rendered{Digests: map[string]string{"batch/w-1": "new", "batch/w-2": "new"}})
+	want := p.Spec(PriorState{phase: cluster.Ready}, Rendered{Digests: map[string]string{"batch/w-1": "new", "batch/w-2": "new"}})
 
 	for i := range want.Machines {
 		want.Machines[i].TalosVersion, want.Machines[i].Installer = "v1.13.2", "installer"
@@ -241,7 +241,7 @@ func TestOperationsThatRemain(t *testing.T) {
 
 	m := NewProviderData()
 	done := run{want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: snapshotOf(states)}}
-	state := LifeModel{Phase: types.StringValue("Ready"), Observed: types.MapNull(ObservedType()), Operations: tf.TextList([]string{"old"})}
+	state := CommonModel{Phase: types.StringValue("Ready"), Observed: types.MapNull(ObservedType()), Operations: tf.TextList([]string{"old"})}
 
 	remains, diags := m.remaining(t.Context(), p, done, state)
 	if diags.HasError() {

@@ -43,7 +43,7 @@ func (g *Group) owns(name string) bool {
 }
 
 // namesOf lists the machines of a group in order.
-func (p Pool) namesOf(g *Group) []string {
+func (p MachineSet) namesOf(g *Group) []string {
 	var names []string
 
 	for _, name := range p.names() {
@@ -58,7 +58,7 @@ func (p Pool) namesOf(g *Group) []string {
 // groupOf finds the group that a machine belongs to or would belong to; nil when its
 // pool is gone. Without a name it is the first one, which settings of resources with
 // one group belong to.
-func (p Pool) groupOf(machine string) *Group {
+func (p MachineSet) groupOf(machine string) *Group {
 	if machine == "" && len(p.groups) > 0 {
 		return p.groups[0]
 	}
@@ -73,7 +73,7 @@ func (p Pool) groupOf(machine string) *Group {
 }
 
 // roleOf is the role of a machine that the pool has or once had.
-func (p Pool) roleOf(machine string) cluster.Role {
+func (p MachineSet) roleOf(machine string) cluster.Role {
 	if g := p.groupOf(machine); g != nil {
 		return g.Role
 	}
@@ -82,7 +82,7 @@ func (p Pool) roleOf(machine string) cluster.Role {
 }
 
 // ownsControlPlane reports whether there are control planes in the pool.
-func (p Pool) ownsControlPlane() bool {
+func (p MachineSet) ownsControlPlane() bool {
 	for _, g := range p.groups {
 		if g.Role == cluster.ControlPlane {
 			return true
@@ -94,4 +94,4 @@ func (p Pool) ownsControlPlane() bool {
 
 // takesCluster reports whether the pool has the whole control plane of its cluster, which
 // then goes when the pool goes.
-func (p Pool) takesCluster() bool { return p.ownsControlPlane() && !p.inHandle }
+func (p MachineSet) takesCluster() bool { return p.ownsControlPlane() && !p.inHandle }

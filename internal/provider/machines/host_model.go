@@ -98,6 +98,7 @@ func (o Overlay) with(name string) tf.Fields {
 	return tf.Fields{Reader: &tf.Reader{}, Attributes: types.Object{}}
 }
 
+// Text reads a text; empty where it is null or unknown.
 func (o Overlay) Text(name, fallback string) string {
 	f := o.with(name)
 	if f.Absent(name) {
@@ -107,6 +108,7 @@ func (o Overlay) Text(name, fallback string) string {
 	return f.Text(name)
 }
 
+// Truth reads a truth; fallback where it is null or unknown.
 func (o Overlay) Truth(name string) bool { return o.with(name).Truth(name, false) }
 
 // Texts reads a map of strings.
@@ -137,6 +139,7 @@ func (o Overlay) list(name string) types.List {
 	return v
 }
 
+// Nested reads the attributes of a nested object.
 func (o Overlay) Nested(name string) Overlay {
 	var inner Overlay
 	for _, f := range o {
@@ -198,7 +201,7 @@ func inContainers(mode types.String, groups []*Group) bool {
 	return false
 }
 
-func hasControlPlane(groups []*Group) bool { return Pool{groups: groups}.ownsControlPlane() }
+func hasControlPlane(groups []*Group) bool { return MachineSet{groups: groups}.ownsControlPlane() }
 
 // ConnectionIn reads a connection. One way excludes the others, so that the way of a resource hides that of its handle.
 func ConnectionIn(from Overlay) HostConnection {
@@ -217,7 +220,7 @@ func ConnectionIn(from Overlay) HostConnection {
 }
 
 // reach takes over from a configuration the kubeconfig of the host cluster: it is write-only, and so in no plan.
-func (p *Pool) reach(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
+func (p *MachineSet) reach(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
 	if p.Host == nil {
 		return nil
 	}
@@ -260,6 +263,7 @@ func podOf(ctx context.Context, r *tf.Reader, of ...types.Object) workload.PodSp
 	}
 }
 
+// Quantities are amounts of resources; what is none is refused where a user can correct it.
 func Quantities(texts map[string]string) corev1.ResourceList {
 	var out corev1.ResourceList
 
@@ -276,6 +280,7 @@ func Quantities(texts map[string]string) corev1.ResourceList {
 	return out
 }
 
+// QuantityOr is an amount, or the fallback for an empty text.
 func QuantityOr(text, fallback string) resource.Quantity {
 	if q, err := resource.ParseQuantity(text); err == nil {
 		return q
@@ -284,6 +289,7 @@ func QuantityOr(text, fallback string) resource.Quantity {
 	return resource.MustParse(fallback)
 }
 
+// TolerationsOf reads tolerations of pods.
 func TolerationsOf(ctx context.Context, r *tf.Reader, list types.List) []corev1.Toleration {
 	var out []corev1.Toleration
 
@@ -318,6 +324,7 @@ func hostForHandle(own types.Object) types.Object {
 	return types.ObjectValueMust(kinds, values)
 }
 
+// HandleHostType is the type of host in a cluster handle.
 func HandleHostType() map[string]attr.Type {
 	return tf.ObjectOf(clusterhandle.HandleHost().Attributes).AttrTypes
 }

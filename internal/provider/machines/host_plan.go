@@ -20,7 +20,7 @@ import (
 // share is made and changed before the first step, what one machine needs belongs to its own steps.
 
 // refuseUnreachable refuses a plan that nothing says the host cluster of, neither the provider nor the resource.
-func (m *ProviderData) refuseUnreachable(p Pool) finding.List {
+func (m *ProviderData) refuseUnreachable(p MachineSet) finding.List {
 	if p.Host == nil || p.Host.missing {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (m *ProviderData) refuseUnreachable(p Pool) finding.List {
 }
 
 // hostCreation lists what a create makes on the host that machines share.
-func (p Pool) hostCreation() []string {
+func (p MachineSet) hostCreation() []string {
 	if p.Host == nil {
 		return nil
 	}
@@ -52,13 +52,13 @@ func (p Pool) hostCreation() []string {
 	return lines
 }
 
-func (p Pool) namespaceLine() string {
+func (p MachineSet) namespaceLine() string {
 	return fmt.Sprintf("create namespace %s on the host cluster, unless it is there", p.Host.namespace)
 }
 
 // hostChanges lists what an update changes on the host beside pods: what differs from state, and what a refresh saw to be
 // other than talosop left it.
-func (p Pool) hostChanges(prior Pool, recorded RecordedPool) []string {
+func (p MachineSet) hostChanges(prior MachineSet, recorded PriorState) []string {
 	if p.Host == nil || prior.Host == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (p Pool) hostChanges(prior Pool, recorded RecordedPool) []string {
 }
 
 // Repairs lists what a refresh saw. What a pod is replaced for is a step.
-func (p Pool) Repairs(recorded RecordedPool) []string {
+func (p MachineSet) Repairs(recorded PriorState) []string {
 	var lines []string
 
 	for _, name := range p.names() {
@@ -96,7 +96,7 @@ func (p Pool) Repairs(recorded RecordedPool) []string {
 	return lines
 }
 
-func (p Pool) endpointChanges(now, before workload.EndpointService) []string {
+func (p MachineSet) endpointChanges(now, before workload.EndpointService) []string {
 	var what []string
 
 	if now.Type != before.Type {
@@ -138,7 +138,7 @@ func volumesOf(now, before workload.Storage) []volume {
 }
 
 // growth lists the volumes of machines that grow, machines of the same growth together.
-func (p Pool) growth(prior Pool, recorded RecordedPool) []string {
+func (p MachineSet) growth(prior MachineSet, recorded PriorState) []string {
 	var order []string
 
 	machines := map[string][]string{}
@@ -170,7 +170,7 @@ func (p Pool) growth(prior Pool, recorded RecordedPool) []string {
 }
 
 // keptMachines lists machines that are in both pools and that state knows.
-func (p Pool) keptMachines(prior Pool, recorded RecordedPool) []string {
+func (p MachineSet) keptMachines(prior MachineSet, recorded PriorState) []string {
 	return slices.DeleteFunc(p.names(), func(name string) bool {
 		_, before := prior.Machines[name]
 		_, known := recorded.Machines[name]
@@ -180,7 +180,7 @@ func (p Pool) keptMachines(prior Pool, recorded RecordedPool) []string {
 }
 
 // refuseHostChanges refuses what cannot be done to the volumes of machines that are there.
-func refuseHostChanges(p, prior Pool, recorded RecordedPool) finding.List {
+func refuseHostChanges(p, prior MachineSet, recorded PriorState) finding.List {
 	if p.Host == nil || prior.Host == nil || p.Unknown || prior.Unknown {
 		return nil
 	}
@@ -257,9 +257,9 @@ func classText(class string) string {
 	return "class " + finding.Quote(class)
 }
 
-// foreseePods notes for every machine that runs what its pod has to be replaced for. What the pod is made of is what was recorded;
+// forecastPods notes for every machine that runs what its pod has to be replaced for. What the pod is made of is what was recorded;
 // the run itself asks the host cluster.
-func (r *RecordedPool) foreseePods(p, prior Pool) finding.List {
+func (r *PriorState) forecastPods(p, prior MachineSet) finding.List {
 	if p.Host == nil {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (r *RecordedPool) foreseePods(p, prior Pool) finding.List {
 	}
 
 	r.Replace = map[string]string{}
-	spec := p.HostSpec(RecordedPool{}, bundle.Mark())
+	spec := p.HostSpec(PriorState{}, bundle.Mark())
 
 	for _, name := range p.names() {
 		if r.Machines[name].Access != cluster.Member {
@@ -296,7 +296,7 @@ func (r *RecordedPool) foreseePods(p, prior Pool) finding.List {
 }
 
 // podChanges names what differs between two pods of a machine, as attributes are called.
-func (p Pool) podChanges(prior Pool, name string) string {
+func (p MachineSet) podChanges(prior MachineSet, name string) string {
 	now, before := p.Machines[name], prior.Machines[name]
 
 	var changed []string

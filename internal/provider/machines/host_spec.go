@@ -12,7 +12,7 @@ import (
 
 // HostSpec is what the machines of a pool in containers are to have on the host cluster: those that are wanted, and those that
 // the record gives up. mark is that of the secrets (pki.Bundle.Mark).
-func (p Pool) HostSpec(recorded RecordedPool, mark string) workload.Spec {
+func (p MachineSet) HostSpec(recorded PriorState, mark string) workload.Spec {
 	h := p.Host
 	spec := workload.Spec{
 		Cluster: p.Settings.Name, Mark: mark, Namespace: h.namespace, CreateNamespace: h.createNamespace, Domain: h.domain, Access: h.access,
@@ -55,7 +55,7 @@ func networksOr(cidrs []string, fallback string) []netip.Prefix {
 }
 
 // formerly is a machine on the host that is to go. What it is called there follows from its name.
-func (p Pool) formerly(m cluster.Machine) (workload.Machine, bool) {
+func (p MachineSet) formerly(m cluster.Machine) (workload.Machine, bool) {
 	if _, wanted := p.Machines[m.Name]; wanted || p.Host == nil {
 		return workload.Machine{}, false
 	}
@@ -75,7 +75,7 @@ func (p Pool) formerly(m cluster.Machine) (workload.Machine, bool) {
 }
 
 // imageOfPool is any image of the pool: for machines that go it only has to be one.
-func (p Pool) imageOfPool() string {
+func (p MachineSet) imageOfPool() string {
 	for _, name := range p.names() {
 		return p.Machines[name].image
 	}

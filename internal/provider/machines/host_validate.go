@@ -43,8 +43,8 @@ func (g declared) senseless() bool {
 
 // unplaced is a pool in containers of which it is not known what they are called and where they answer. What a wrong name or
 // a missing host leads to is no mistake of its own.
-func (p Pool) unplaced() Pool {
-	machines := map[string]PoolMachine{}
+func (p MachineSet) unplaced() MachineSet {
+	machines := map[string]SetMachine{}
 
 	for name, m := range p.Machines {
 		m.Address, m.config.Hostname, m.config.CertSANs = "", "", nil
@@ -61,7 +61,7 @@ func (p Pool) unplaced() Pool {
 }
 
 // validateMode checks that what is said belongs to what the machines run on.
-func (p Pool) validateMode(g declared) finding.List {
+func (p MachineSet) validateMode(g declared) finding.List {
 	switch {
 	case g.mode.IsUnknown():
 		return nil
@@ -78,7 +78,7 @@ func (p Pool) validateMode(g declared) finding.List {
 }
 
 // validateMetal refuses what is for containers.
-func (p Pool) validateMetal(g declared) finding.List {
+func (p MachineSet) validateMetal(g declared) finding.List {
 	var diags finding.List
 
 	refuse := func(at finding.Path, name string, v attr.Value) {
@@ -105,7 +105,7 @@ func (p Pool) validateMetal(g declared) finding.List {
 }
 
 // validateContainers checks machines in containers and their host.
-func (p Pool) validateContainers(g declared) finding.List {
+func (p MachineSet) validateContainers(g declared) finding.List {
 	var diags finding.List
 
 	if g.resource && g.Host.IsNull() {
@@ -174,7 +174,7 @@ func (g *Group) validateReplicas() finding.List {
 }
 
 // validateNames checks what machines are called on the host.
-func (p Pool) validateNames() finding.List {
+func (p MachineSet) validateNames() finding.List {
 	var diags finding.List
 
 	const allowed = "in containers allowed are lower-case letters, digits and dashes, beginning with a letter and ending with a letter or digit: the objects on the host " +

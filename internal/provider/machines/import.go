@@ -56,7 +56,8 @@ const (
 	importOfControlPlane importKind = `{"secrets": "secrets.yaml", "machines": {"cp-1": "10.0.0.11"}}`
 	importOfCluster      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "workers": {"batch": {"w-1": "10.0.0.21"}}}`
 	importOfWorkers      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"worker-1": "10.0.0.21"}}`
-	ImportOfMachine      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"w-1": "10.0.0.21"}}`
+	// ImportOfMachine is the import of one machine.
+	ImportOfMachine importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"w-1": "10.0.0.21"}}`
 )
 
 // SecretsFile is a bundle as it is stored in state.
@@ -108,6 +109,7 @@ func DecodeImport(id string, request any) error {
 var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the name and the host of their cluster takes them " +
 	"over, as it does after an apply that was killed")
 
+// ParseImport reads an import id; errors say what it should look like.
 func ParseImport(id string, kind importKind) (ImportRequest, error) {
 	var request ImportRequest
 
@@ -175,9 +177,9 @@ type recognised struct {
 func (m *ProviderData) Recognise(
 	ctx context.Context, addresses map[string]string, file SecretsFile, role cluster.Role,
 ) (map[string]recognised, diag.Diagnostics) {
-	p := Pool{Machines: map[string]PoolMachine{}}
+	p := MachineSet{Machines: map[string]SetMachine{}}
 	for name, address := range addresses {
-		p.Machines[name] = PoolMachine{Address: address}
+		p.Machines[name] = SetMachine{Address: address}
 	}
 
 	fleet, err := m.FleetOf(p, file.Bundle)
@@ -314,13 +316,13 @@ func SettingsOfAll(found map[string]recognised, file SecretsFile) (machineconfig
 }
 
 // adopt observes what is imported, and says how far it has come.
-func (m *ProviderData) adopt(ctx context.Context, model *LifeModel, read func(context.Context) (Pool, diag.Diagnostics)) diag.Diagnostics {
+func (m *ProviderData) adopt(ctx context.Context, model *CommonModel, read func(context.Context) (MachineSet, diag.Diagnostics)) diag.Diagnostics {
 	p, diags := read(ctx)
 	if diags.HasError() {
 		return diags
 	}
 
-	var recorded RecordedPool
+	var recorded PriorState
 
 	exam := newExamination(p, recorded)
 

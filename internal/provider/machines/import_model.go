@@ -30,8 +30,8 @@ func controlPlaneFrom(
 	diags.Append(more...)
 
 	model := ControlPlaneModel{
-		poolModel:     pool,
-		settingsModel: settingsFrom(handle, file, settings),
+		machineSetModel: pool,
+		settingsModel:   settingsFrom(handle, file, settings),
 	}
 	model.ID = handle.Name
 
@@ -72,7 +72,7 @@ func workersFrom(
 	diags.Append(more...)
 
 	model := WorkerModel{
-		poolModel: pool, Name: types.StringValue(cmp.Or(request.Name, DefaultPoolName)), Cluster: object, Host: types.ObjectNull(workerHostType()),
+		machineSetModel: pool, Name: types.StringValue(cmp.Or(request.Name, DefaultPoolName)), Cluster: object, Host: types.ObjectNull(workerHostType()),
 	}
 	model.ID = types.StringValue(settings.Name + "/" + model.Name.ValueString())
 
@@ -150,7 +150,7 @@ func handleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.Handl
 // are those of the pool.
 func poolFrom(
 	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine, found map[string]recognised, protect bool,
-) (poolModel, diag.Diagnostics) {
+) (machineSetModel, diag.Diagnostics) {
 	names := sortedNames(addresses)
 	first := machines[names[0]].Install
 	version := found[names[0]].state.TalosVersion
@@ -160,10 +160,10 @@ func poolFrom(
 		shared = shared && reflect.DeepEqual(machines[name].Install, first)
 	}
 
-	model := poolModel{
+	model := machineSetModel{
 		TalosVersion:  tf.TextOrNull(version),
 		machinesModel: untoldReplicas(machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(clusterhandle.MetalMode), ConfigPatches: tf.TextList(nil)}),
-		LifeModel:     untoldLife(ctx, protect),
+		CommonModel:   untoldLife(ctx, protect),
 	}
 
 	if reference, err := image.ParseReference(first.Image); err == nil {
@@ -209,8 +209,8 @@ func poolFrom(
 }
 
 // untoldLife is what a resource says of its life when the user says nothing.
-func untoldLife(ctx context.Context, protect bool) LifeModel {
-	return LifeModel{
+func untoldLife(ctx context.Context, protect bool) CommonModel {
+	return CommonModel{
 		changeModel: untoldChange(),
 		OnDestroy:   types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(OnIncompleteWarn),
 		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),

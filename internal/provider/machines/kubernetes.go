@@ -49,7 +49,7 @@ func runningOtherwise(images cluster.Images, running map[cluster.Component]strin
 
 // assume is the cluster that a forecast begins with: as state knows it, and with what runs
 // where that is not what the images say.
-func (r RecordedPool) assume(want cluster.Spec) cluster.Snapshot {
+func (r PriorState) assume(want cluster.Spec) cluster.Snapshot {
 	have := cluster.Assume(want, r.Machines)
 
 	for _, m := range want.Machines {
@@ -166,7 +166,7 @@ func byComponent(m types.Map) map[cluster.Component]string {
 
 // kubernetes is the version that the cluster is to run. manifests is the one whose bootstrap
 // manifests it has.
-func (p Pool) kubernetes(manifests string) cluster.KubernetesSpec {
+func (p MachineSet) kubernetes(manifests string) cluster.KubernetesSpec {
 	to, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion)
 	if err != nil {
 		return cluster.KubernetesSpec{}

@@ -22,7 +22,7 @@ type ahead struct {
 
 // refuseAhead refuses images that patches name by a newer minor version than kube-apiserver
 // gets, or kubelets than the version of the cluster. What machines have already is left to them.
-func (p Pool) refuseAhead(recorded RecordedPool, files Rendered) finding.List {
+func (p MachineSet) refuseAhead(recorded PriorState, files Rendered) finding.List {
 	var order []ahead
 
 	machines := map[ahead][]string{}
@@ -60,7 +60,7 @@ func (p Pool) refuseAhead(recorded RecordedPool, files Rendered) finding.List {
 }
 
 // limitOf is the version whose minor version a component may not pass, and why; empty for none.
-func (p Pool) limitOf(c cluster.Component, files Rendered) (limit, because string) {
+func (p MachineSet) limitOf(c cluster.Component, files Rendered) (limit, because string) {
 	if c == cluster.Kubelet {
 		limit, because = p.Settings.KubernetesVersion, "a kubelet is never newer than kube-apiserver, and kubernetes_version is "+p.Settings.KubernetesVersion
 	}
@@ -82,13 +82,13 @@ func laterMinor(version, other string) bool {
 	return err == nil && wrong == nil && (a.Major > b.Major || a.Major == b.Major && a.Minor > b.Minor)
 }
 
-// forewarnKubernetes warns of what an upgrade of Kubernetes does and meets, by what state
+// warnOfKubernetes warns of what an upgrade of Kubernetes does and meets, by what state
 // knows. path is its way and steps are those of the plan.
-func (p Pool) forewarnKubernetes(way kubernetesPath, recorded RecordedPool, steps []cluster.Step) finding.List {
-	diags := p.forewarnUnready(recorded, len(way.hops()) > 0 || touchesKubernetes(steps))
-	diags.Append(forewarnTakenBack(way, steps)...)
-	diags.Append(recorded.forewarnRunning(steps)...)
-	diags.Append(p.forewarnNotPassed(way)...)
+func (p MachineSet) warnOfKubernetes(way kubernetesPath, recorded PriorState, steps []cluster.Step) finding.List {
+	diags := p.warnOfUnready(recorded, len(way.hops()) > 0 || touchesKubernetes(steps))
+	diags.Append(warnOfTakenBack(way, steps)...)
+	diags.Append(recorded.warnOfRunning(steps)...)
+	diags.Append(p.warnOfNotPassed(way)...)
 
 	return diags
 }
@@ -105,8 +105,8 @@ func touchesKubernetes(steps []cluster.Step) bool {
 	})
 }
 
-// forewarnUnready names the machines that hold an upgrade of Kubernetes.
-func (p Pool) forewarnUnready(recorded RecordedPool, upgrade bool) finding.List {
+// warnOfUnready names the machines that hold an upgrade of Kubernetes.
+func (p MachineSet) warnOfUnready(recorded PriorState, upgrade bool) finding.List {
 	var unready []string
 
 	for _, m := range p.members(recorded) {
@@ -124,8 +124,8 @@ func (p Pool) forewarnUnready(recorded RecordedPool, upgrade bool) finding.List 
 			"is out (see timeouts). Bring them back first; one that is gone for good is taken out of the configuration.", finding.Describe(unready)))}
 }
 
-// forewarnTakenBack names what an apply brings to an older version, and why.
-func forewarnTakenBack(way kubernetesPath, steps []cluster.Step) finding.List {
+// warnOfTakenBack names what an apply brings to an older version, and why.
+func warnOfTakenBack(way kubernetesPath, steps []cluster.Step) finding.List {
 	var (
 		lines  []string
 		minors bool
@@ -158,9 +158,9 @@ func forewarnTakenBack(way kubernetesPath, steps []cluster.Step) finding.List {
 	return finding.List{finding.Warn("Kubernetes will be taken back", why+"\n  - "+strings.Join(lines, "\n  - "))}
 }
 
-// forewarnRunning names components that run in another version than their images have, and
+// warnOfRunning names components that run in another version than their images have, and
 // that an apply waits for.
-func (r RecordedPool) forewarnRunning(steps []cluster.Step) finding.List {
+func (r PriorState) warnOfRunning(steps []cluster.Step) finding.List {
 	var lines []string
 
 	for _, step := range steps {
@@ -182,8 +182,8 @@ func (r RecordedPool) forewarnRunning(steps []cluster.Step) finding.List {
 		"The apply waits until these run with the images that their machines have, and says what keeps them from it.\n  - "+strings.Join(lines, "\n  - "))}
 }
 
-// forewarnNotPassed names releases of kubernetes_upgrade_via that an upgrade does not pass.
-func (p Pool) forewarnNotPassed(way kubernetesPath) finding.List {
+// warnOfNotPassed names releases of kubernetes_upgrade_via that an upgrade does not pass.
+func (p MachineSet) warnOfNotPassed(way kubernetesPath) finding.List {
 	var diags finding.List
 
 	hops := way.hops()

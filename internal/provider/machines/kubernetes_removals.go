@@ -18,9 +18,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// removalsPatience is how long a plan waits for a cluster to say what an upgrade of
+// removalsTimeout is how long a plan waits for a cluster to say what an upgrade of
 // Kubernetes would take from it.
-const removalsPatience = 5 * time.Second
+const removalsTimeout = 5 * time.Second
 
 // UpgradeOf is an upgrade of Kubernetes that a plan foresees.
 type UpgradeOf struct {
@@ -54,14 +54,14 @@ type Impediments struct {
 	Behind []cluster.Node
 }
 
-// forewarnRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
+// warnOfRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
 // for nodes that would be left behind. What does not answer in time is told, and stops nothing.
-func (m *ProviderData) forewarnRemovals(ctx context.Context, p Pool, u UpgradeOf) finding.List {
+func (m *ProviderData) warnOfRemovals(ctx context.Context, p MachineSet, u UpgradeOf) finding.List {
 	if m.Removals == nil || len(u.minors()) == 0 || len(u.Machines) == 0 {
 		return nil
 	}
 
-	ctx, cancel := context.WithTimeout(tf.MaskSecrets(ctx, p.Secrets), removalsPatience)
+	ctx, cancel := context.WithTimeout(tf.MaskSecrets(ctx, p.Secrets), removalsTimeout)
 	defer cancel()
 
 	found, err := m.Removals(ctx, m, p, u)
@@ -78,7 +78,7 @@ func (m *ProviderData) forewarnRemovals(ctx context.Context, p Pool, u UpgradeOf
 		found.Resources, found.Requests, found.Behind = nil, nil, nil
 	}
 
-	diags.Append(forewarnBehind(u, found.Behind)...)
+	diags.Append(warnOfBehind(u, found.Behind)...)
 
 	lines := found.Lines()
 	if len(lines) == 0 {
@@ -94,9 +94,9 @@ func (m *ProviderData) forewarnRemovals(ctx context.Context, p Pool, u UpgradeOf
 			"\n  - %s", u.Path.lowest, u.Path.To, strings.Join(lines, "\n  - "))))
 }
 
-// forewarnBehind names nodes of other resources that have to be upgraded before an upgrade
+// warnOfBehind names nodes of other resources that have to be upgraded before an upgrade
 // comes to its end.
-func forewarnBehind(u UpgradeOf, nodes []cluster.Node) finding.List {
+func warnOfBehind(u UpgradeOf, nodes []cluster.Node) finding.List {
 	var lines []string
 
 	for i, node := range nodes {
@@ -119,13 +119,13 @@ func forewarnBehind(u UpgradeOf, nodes []cluster.Node) finding.List {
 }
 
 // askForRemovals asks the machines and the API of Kubernetes.
-func askForRemovals(ctx context.Context, m *ProviderData, p Pool, u UpgradeOf) (Impediments, error) {
+func askForRemovals(ctx context.Context, m *ProviderData, p MachineSet, u UpgradeOf) (Impediments, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
 		return Impediments{}, err
 	}
 
-	c, err := m.ClientsOf(ctx, p, RecordedPool{}, bundle, kubernetes.Options{})
+	c, err := m.ClientsOf(ctx, p, PriorState{}, bundle, kubernetes.Options{})
 	if err != nil {
 		return Impediments{}, err
 	}

@@ -32,7 +32,7 @@ func TestKubernetesOfMachinesIsRecorded(t *testing.T) {
 	expect := func(when string, record types.Map, images cluster.Images) {
 		t.Helper()
 
-		recorded, diags := (LifeModel{Phase: types.StringValue("Ready"), Observed: record}).Recorded(t.Context(), Pool{})
+		recorded, diags := (CommonModel{Phase: types.StringValue("Ready"), Observed: record}).Recorded(t.Context(), MachineSet{})
 		if diags.HasError() {
 			t.Fatal(diags)
 		}
@@ -105,23 +105,23 @@ func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
 	const is, was = "kubelet:v1.36.3", "kubelet:v1.35.4"
 
 	for name, test := range map[string]struct {
-		Recorded RecordedPool
+		Recorded PriorState
 		drift    []string
 	}{
-		"as recorded": {Recorded: RecordedPool{phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}}},
+		"as recorded": {Recorded: PriorState{phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}}},
 		"changed": {
-			Recorded: RecordedPool{phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: was}}}},
+			Recorded: PriorState{phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: was}}}},
 			drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 		"told before": {
-			Recorded: RecordedPool{
+			Recorded: PriorState{
 				phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}},
 				drift: map[string][]string{"w-1": {driftImage + "kubelet: " + is}},
 			},
 			drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 		"after an update that failed": {
-			Recorded: RecordedPool{phase: cluster.Degraded, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}},
+			Recorded: PriorState{phase: cluster.Degraded, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}},
 			drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 	} {

@@ -43,7 +43,7 @@ func (k kubernetesPath) hops() []machineconfig.KubernetesVersion {
 }
 
 // kubernetesPath finds the way that an upgrade takes; ok is false when nothing is known to run.
-func (p Pool) kubernetesPath(recorded RecordedPool, files Rendered) (k kubernetesPath, ok bool) {
+func (p MachineSet) kubernetesPath(recorded PriorState, files Rendered) (k kubernetesPath, ok bool) {
 	to, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion)
 	if err != nil {
 		return k, false
@@ -96,7 +96,7 @@ type runningComponent struct {
 // kubernetesOn is the versions of Kubernetes on a machine: those of its images or, where its
 // configuration leaves one to Talos, what was seen to run. An image that says nothing of the
 // version and stays is the user's business.
-func (r RecordedPool) kubernetesOn(machine string, wanted cluster.Images, to machineconfig.KubernetesVersion) []runningComponent {
+func (r PriorState) kubernetesOn(machine string, wanted cluster.Images, to machineconfig.KubernetesVersion) []runningComponent {
 	state := r.Machines[machine]
 	if state.Access != cluster.Member {
 		return nil
@@ -127,7 +127,7 @@ func (r RecordedPool) kubernetesOn(machine string, wanted cluster.Images, to mac
 // by what state knows to run on them. What an upgrade began and could not finish may be
 // taken back: something of the control plane still runs the version before then. Talos is
 // upgraded first, so that the wanted one counts.
-func refuseKubernetesVersion(p Pool, recorded RecordedPool, files Rendered) finding.List {
+func refuseKubernetesVersion(p MachineSet, recorded PriorState, files Rendered) finding.List {
 	path, known := p.kubernetesPath(recorded, files)
 	if !known {
 		return nil
@@ -186,7 +186,7 @@ func (k kubernetesPath) wayOut(problem error) string {
 
 // imagesThatStay are the mistakes about images that say nothing of the versions on the way.
 // An image that a machine has already passes them all.
-func (p Pool) imagesThatStay(path kubernetesPath, recorded RecordedPool, files Rendered) []error {
+func (p MachineSet) imagesThatStay(path kubernetesPath, recorded PriorState, files Rendered) []error {
 	var problems []error
 
 	for _, name := range p.names() {

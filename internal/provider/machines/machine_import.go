@@ -88,7 +88,7 @@ func oneMachineFrom(
 		TalosVersion: shared.TalosVersion, Schematic: shared.Schematic, Platform: shared.Platform,
 	}
 	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches
-	model.setLife(shared.LifeModel)
+	model.setLife(shared.CommonModel)
 
 	handle, more := HandleSeen(ctx, settings, file, planes)
 	model.Cluster = handle

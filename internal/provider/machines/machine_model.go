@@ -52,8 +52,8 @@ type OneMachineModel struct {
 }
 
 // life has what was observed under the name of the machine.
-func (m OneMachineModel) life() LifeModel {
-	life := LifeModel{
+func (m OneMachineModel) life() CommonModel {
+	life := CommonModel{
 		changeModel: m.changeModel,
 		ID:          m.ID, OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete, DeletionProtection: m.DeletionProtection,
 		Phase: m.Phase, Operations: m.Operations, Timeouts: m.Timeouts, Observed: types.MapNull(ObservedType()),
@@ -70,7 +70,7 @@ func (m OneMachineModel) life() LifeModel {
 	return life
 }
 
-func (m *OneMachineModel) setLife(life LifeModel) {
+func (m *OneMachineModel) setLife(life CommonModel) {
 	m.changeModel = life.changeModel
 	m.ID, m.OnDestroy, m.OnIncomplete, m.DeletionProtection = life.ID, life.OnDestroy, life.OnIncomplete, life.DeletionProtection
 	m.Phase, m.Operations, m.Timeouts, m.Manifests = life.Phase, life.Operations, life.Timeouts, life.manifests
@@ -100,13 +100,13 @@ func observedOf(record types.Map, name string) types.Object {
 func (m OneMachineModel) roleOf() cluster.Role { return cluster.Role(m.Role.ValueString()) }
 
 // Pool reads the model as the only machine of a pool.
-func (m OneMachineModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
+func (m OneMachineModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics) {
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	one, more := m.asGroup(ctx)
 	diags.Append(more...)
 
-	p, more := poolOf(ctx, handle, types.ObjectNull(workerHostType()), one)
+	p, more := machineSetOf(ctx, handle, types.ObjectNull(workerHostType()), one)
 	diags.Append(more...)
 
 	p.Object, p.inHandle = "machine", true
@@ -154,23 +154,23 @@ func (m OneMachineModel) beside(handle clusterhandle.HandleModel) []cluster.Mach
 
 	for _, endpoint := range endpoints {
 		if !sameAddress(endpoint, m.Address.ValueString()) {
-			beside = append(beside, besideAt(endpoint))
+			beside = append(beside, controlPlanesAt(endpoint))
 		}
 	}
 
 	return beside
 }
 
-// besideAt is a control plane of another resource.
-func besideAt(endpoint string) cluster.Machine {
+// controlPlanesAt is a control plane of another resource.
+func controlPlanesAt(endpoint string) cluster.Machine {
 	return cluster.Machine{Name: "control plane " + endpoint, Role: cluster.ControlPlane, Address: endpoint}
 }
 
-// foreseenBeside are the control planes of other resources that a plan reckons with: those
+// otherControlPlanes are the control planes of other resources that a plan reckons with: those
 // that the handle lists. Where it lists none, and where a list of one more would make an
 // etcd of two that can spare nobody, there are others: the plan is not to refuse what only
 // an incomplete list forbids, and the run asks etcd itself.
-func (p Pool) foreseenBeside() []cluster.Machine {
+func (p MachineSet) otherControlPlanes() []cluster.Machine {
 	var beside []cluster.Machine
 
 	enough := 2
@@ -182,7 +182,7 @@ func (p Pool) foreseenBeside() []cluster.Machine {
 		enough = 1
 
 		for _, endpoint := range p.Endpoints {
-			beside = append(beside, besideAt(endpoint))
+			beside = append(beside, controlPlanesAt(endpoint))
 		}
 	case p.single.beside != nil && len(p.single.beside) == 0:
 		return nil // it is the only one

@@ -11,7 +11,7 @@ import (
 
 // takeOut removes the one machine of a pool from its cluster: in order while the cluster
 // lives on, with its data when the cluster ends with it (cluster.Ends has the rule).
-func (m *ProviderData) takeOut(ctx context.Context, p Pool, recorded RecordedPool) run {
+func (m *ProviderData) takeOut(ctx context.Context, p MachineSet, recorded PriorState) run {
 	recorded.compare(p, p) // a machine may be elsewhere than state wants it
 
 	s, err := m.Open(ctx, p.unpinned(), recorded, false)
@@ -29,8 +29,8 @@ func (m *ProviderData) takeOut(ctx context.Context, p Pool, recorded RecordedPoo
 	return s.ended(recorded, result, err)
 }
 
-// leftBehind warns of machines that are out of their cluster and could not be reset.
-func (r run) leftBehind() finding.List {
+// machinesNotReset warns of machines that are out of their cluster and could not be reset.
+func (r run) machinesNotReset() finding.List {
 	if r.err != nil || len(r.result.Left) == 0 {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (r run) leftBehind() finding.List {
 
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,
 // whatever they call the cluster and wherever they reach it.
-func lockOf(p Pool, bundle *pki.Bundle, api *kubernetes.Client) *kubernetes.Lock {
+func lockOf(p MachineSet, bundle *pki.Bundle, api *kubernetes.Client) *kubernetes.Lock {
 	name := p.Object
 	if p.single != nil {
 		name += " " + finding.Describe(p.names())

@@ -15,6 +15,7 @@ var (
 	_ resource.ResourceWithImportState    = (*machineResource)(nil)
 )
 
+// NewMachineResource is the constructor of the resource talosop_machine.
 func NewMachineResource() resource.Resource {
 	return &machineResource{machinesResource[OneMachineModel, *OneMachineModel]{kind: "talosop_machine"}}
 }

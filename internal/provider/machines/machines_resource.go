@@ -17,10 +17,10 @@ type Model[M any] interface {
 	*M
 
 	// life is the part that every one of these models has, and setLife stores it.
-	life() LifeModel
-	setLife(life LifeModel)
+	life() CommonModel
+	setLife(life CommonModel)
 	// Pool reads the model as machines of one cluster.
-	Pool(ctx context.Context) (Pool, diag.Diagnostics)
+	Pool(ctx context.Context) (MachineSet, diag.Diagnostics)
 	// align fills in what given, the configuration, leaves to talosop and what is
 	// decided once: taken over from state, or chosen now where there is none. Names in
 	// state that changed without a change of identity are made those of the receiver.
@@ -114,7 +114,7 @@ func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config
 
 	f, found := planCreate(p, cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
-	r.foresee(plan, f)
+	r.setForecast(plan, f)
 
 	if !diags.HasError() {
 		diags.Append(r.advise(ctx, p, f, given)...)
@@ -134,14 +134,14 @@ func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state,
 	if !diags.HasError() && p.replaces(prior) {
 		// The create leg is planned by a call of its own, which says what stands in its way.
 		f, _ := planCreate(p, cluster.DefaultPolicy())
-		r.foresee(plan, f)
+		r.setForecast(plan, f)
 
-		return append(diags, tf.Diagnostics(forewarnRemoval(ctx, P(&state).life(), prior, cluster.DefaultPolicy()))...)
+		return append(diags, tf.Diagnostics(warnOfRemoval(ctx, P(&state).life(), prior, cluster.DefaultPolicy()))...)
 	}
 
 	f, found := planUpdate(ctx, p, prior, P(&state).life(), change, cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
-	r.foresee(plan, f)
+	r.setForecast(plan, f)
 
 	if !diags.HasError() {
 		diags.Append(r.advise(ctx, p, f, given)...)
@@ -151,7 +151,7 @@ func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state,
 }
 
 // advise says of a plan what only the network knows. No planned value depends on it.
-func (r *machinesResource[M, P]) advise(ctx context.Context, p Pool, f forecast, given tfsdk.Config) diag.Diagnostics {
+func (r *machinesResource[M, P]) advise(ctx context.Context, p MachineSet, f forecast, given tfsdk.Config) diag.Diagnostics {
 	if r.ProviderData == nil {
 		return nil
 	}
@@ -164,14 +164,14 @@ func (r *machinesResource[M, P]) advise(ctx context.Context, p Pool, f forecast,
 	}
 
 	if !diags.HasError() {
-		diags.Append(tf.Diagnostics(r.forewarnRemovals(ctx, p, f.upgrade))...)
+		diags.Append(tf.Diagnostics(r.warnOfRemovals(ctx, p, f.upgrade))...)
 	}
 
 	return diags
 }
 
-// foresee puts a forecast into a planned model.
-func (r *machinesResource[M, P]) foresee(plan *M, f forecast) {
+// setForecast puts a forecast into a planned model.
+func (r *machinesResource[M, P]) setForecast(plan *M, f forecast) {
 	life := P(plan).life()
 	life.apply(f)
 	P(plan).setLife(life)
@@ -195,7 +195,7 @@ func (r *machinesResource[M, P]) Create(ctx context.Context, req resource.Create
 		return
 	}
 
-	done := r.converge(tf.MaskSecrets(ctx, p.Secrets), p, RecordedPool{})
+	done := r.converge(tf.MaskSecrets(ctx, p.Secrets), p, PriorState{})
 	found, begun := life.settleCreate(p, done)
 	resp.Diagnostics.Append(tf.Diagnostics(found)...)
 

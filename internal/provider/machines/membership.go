@@ -26,7 +26,7 @@ const ReplacedSuffix = " (replaced)"
 // the place of prior, and notes it in the record: who leaves, who moves, and who goes by
 // another name. It is the same at plan time and in the apply. The diagnostics are about
 // changes that cannot be told apart.
-func (r *RecordedPool) compare(p, prior Pool) finding.List {
+func (r *PriorState) compare(p, prior MachineSet) finding.List {
 	r.moved, r.renamed, r.replaced = map[string]string{}, map[string]string{}, map[string]string{}
 
 	r.containers = p.Host != nil
@@ -87,12 +87,12 @@ func (r *RecordedPool) compare(p, prior Pool) finding.List {
 
 // changed reports whether any machine leaves, moves or goes by another name, so that the
 // machines have to be looked at although nothing may be sent to them.
-func (r *RecordedPool) changed() bool {
+func (r *PriorState) changed() bool {
 	return r.relocated || len(r.removed)+len(r.moved)+len(r.renamed) > 0
 }
 
 // compareMachine compares a machine with what was listed under its name.
-func (r *RecordedPool) compareMachine(name string, now, before PoolMachine) {
+func (r *PriorState) compareMachine(name string, now, before SetMachine) {
 	known, recorded := r.Machines[name]
 
 	r.relocated = r.relocated || now.Address != before.Address || !strings.EqualFold(now.uuid, before.uuid)
@@ -111,7 +111,7 @@ func (r *RecordedPool) compareMachine(name string, now, before PoolMachine) {
 
 // seek notes where else than at its address a machine may be: the first of the places that
 // is another one.
-func (r *RecordedPool) seek(name, now string, places ...string) {
+func (r *PriorState) seek(name, now string, places ...string) {
 	for _, place := range places {
 		if place != "" && !sameAddress(now, place) {
 			r.moved[name] = place
@@ -123,7 +123,7 @@ func (r *RecordedPool) seek(name, now string, places ...string) {
 
 // exchanged reports whether the user says that a machine is other hardware than the one
 // that was recorded.
-func exchanged(now, before PoolMachine, known cluster.MachineState) bool {
+func exchanged(now, before SetMachine, known cluster.MachineState) bool {
 	if now.uuid == "" || known.UUID == "" || strings.EqualFold(now.uuid, before.uuid) {
 		return false
 	}
@@ -131,7 +131,7 @@ func exchanged(now, before PoolMachine, known cluster.MachineState) bool {
 	return !(cluster.Machine{UUID: now.uuid, Meta: now.meta.keyed()}).MayReport(known.UUID)
 }
 
-func (r *RecordedPool) freeName(name string) string {
+func (r *PriorState) freeName(name string) string {
 	for free := name; ; free += "'" {
 		if _, taken := r.Machines[free]; !taken {
 			return free
@@ -140,7 +140,7 @@ func (r *RecordedPool) freeName(name string) string {
 }
 
 // dismiss decides what becomes of a machine whose name is gone.
-func (r *RecordedPool) dismiss(name string, p, prior Pool) finding.List {
+func (r *PriorState) dismiss(name string, p, prior MachineSet) finding.List {
 	before := prior.Machines[name]
 
 	known, recorded := r.Machines[name]
@@ -170,7 +170,7 @@ func (r *RecordedPool) dismiss(name string, p, prior Pool) finding.List {
 
 // successor is the machine of a pool that has the address or the hardware of one which
 // is not listed any more; empty when it is really gone.
-func (p Pool) successor(before PoolMachine, known cluster.MachineState) string {
+func (p MachineSet) successor(before SetMachine, known cluster.MachineState) string {
 	for _, name := range sortedNames(p.Machines) {
 		now := p.Machines[name]
 		told := now.uuid != "" && known.UUID != ""
@@ -187,7 +187,7 @@ func (p Pool) successor(before PoolMachine, known cluster.MachineState) string {
 }
 
 // rename carries the record of a machine over to its new name.
-func (r *RecordedPool) rename(from, to, before, now string) {
+func (r *PriorState) rename(from, to, before, now string) {
 	r.Machines[to], r.members[to] = r.Machines[from], r.members[from]
 	delete(r.Machines, from)
 	delete(r.members, from)
@@ -199,7 +199,7 @@ func (r *RecordedPool) rename(from, to, before, now string) {
 // Remove gives a machine up. One that waits in maintenance mode and left nothing behind
 // carries nothing of the cluster any more: its hardware may belong to others by now. The
 // pod of a container has to go in any case.
-func (r *RecordedPool) Remove(name string, m cluster.Machine) {
+func (r *PriorState) Remove(name string, m cluster.Machine) {
 	known := r.Machines[name]
 	m.Container = r.containers
 
@@ -217,7 +217,7 @@ func (r *RecordedPool) Remove(name string, m cluster.Machine) {
 	r.removed = append(r.removed, m)
 }
 
-func (r *RecordedPool) leaves(name string) bool {
+func (r *PriorState) leaves(name string) bool {
 	return slices.ContainsFunc(r.removed, func(m cluster.Machine) bool { return m.Name == name })
 }
 
@@ -233,7 +233,7 @@ func sameAddress(a, b string) bool {
 // knows: those of every control plane that is in it, and those that hardware which is
 // gone has no vote for. Removing many machines at once is no reason: they leave one by
 // one.
-func refuseLostQuorum(p, prior Pool, recorded RecordedPool) finding.List {
+func refuseLostQuorum(p, prior MachineSet, recorded PriorState) finding.List {
 	members := cluster.MembersOnRecord(p.Spec(recorded, Rendered{}), recorded.Machines)
 	if len(members.Leaving) == 0 || !bootstrapped(recorded.phase) || !prior.takesCluster() {
 		return nil
@@ -260,7 +260,7 @@ func refuseLostQuorum(p, prior Pool, recorded RecordedPool) finding.List {
 
 // leftovers are the machines that an update left behind and that can still answer, so
 // that a destroy of the resource has to reset them too.
-func (r *RecordedPool) leftovers(p Pool) []cluster.Machine {
+func (r *PriorState) leftovers(p MachineSet) []cluster.Machine {
 	r.compare(p, p) // nothing changes, so that there is nothing to say about it
 
 	left := slices.DeleteFunc(slices.Clone(r.removed), p.addressTaken)
@@ -271,7 +271,7 @@ func (r *RecordedPool) leftovers(p Pool) []cluster.Machine {
 
 // addressTaken reports whether a wanted machine has the address of one that leaves: then
 // the latter cannot answer any more.
-func (p Pool) addressTaken(m cluster.Machine) bool {
+func (p MachineSet) addressTaken(m cluster.Machine) bool {
 	for _, machine := range p.Machines {
 		if sameAddress(machine.Address, m.Address) {
 			return true
@@ -282,7 +282,7 @@ func (p Pool) addressTaken(m cluster.Machine) bool {
 }
 
 // controlPlanePath is where the control planes are listed.
-func (p Pool) controlPlanePath() finding.Path {
+func (p MachineSet) controlPlanePath() finding.Path {
 	for _, g := range p.groups {
 		if g.Role == cluster.ControlPlane {
 			if p.Host != nil {

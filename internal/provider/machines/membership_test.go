@@ -20,14 +20,14 @@ const other = "4c4c4544-0042-3510-8053-000000000000"
 
 // listing is a pool of workers and control planes (cp-…) by name: an address, and after
 // a blank a UUID.
-func listing(machines map[string]string) Pool {
+func listing(machines map[string]string) MachineSet {
 	planes := &Group{Role: cluster.ControlPlane, At: finding.Root("control_plane")}
 	workers := &Group{Role: cluster.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/", Pool: "batch"}
-	p := Pool{groups: []*Group{planes, workers}, Machines: map[string]PoolMachine{}}
+	p := MachineSet{groups: []*Group{planes, workers}, Machines: map[string]SetMachine{}}
 
 	for name, text := range machines {
 		address, uuid, _ := strings.Cut(text, " ")
-		m := PoolMachine{Group: planes, key: name, Address: address, uuid: uuid}
+		m := SetMachine{Group: planes, key: name, Address: address, uuid: uuid}
 
 		if key, worker := strings.CutPrefix(name, "batch/"); worker {
 			m.Group, m.key = workers, key
@@ -41,8 +41,8 @@ func listing(machines map[string]string) Pool {
 
 // recordOf is a record in which every machine of a pool is a member with the UUID of its
 // name.
-func recordOf(p Pool) RecordedPool {
-	r := RecordedPool{phase: cluster.Ready, Machines: map[string]cluster.MachineState{}, members: map[string]string{}, addresses: map[string]string{}}
+func recordOf(p MachineSet) PriorState {
+	r := PriorState{phase: cluster.Ready, Machines: map[string]cluster.MachineState{}, members: map[string]string{}, addresses: map[string]string{}}
 
 	for name, m := range p.Machines {
 		r.Machines[name] = cluster.MachineState{Access: cluster.Member, Role: m.Group.Role, UUID: hardwareOf(name), NodeName: "node-" + name}
@@ -143,7 +143,7 @@ func TestMachinesAreSoughtWhereTheyWereSeen(t *testing.T) {
 	renamed := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-9": "10.0.0.12 " + hardwareOf("batch/w-1")})
 
 	for name, test := range map[string]struct {
-		now      Pool
+		now      MachineSet
 		Seen, At string
 	}{
 		"read":                      {now: before, Seen: "10.0.0.77", At: "10.0.0.77"},
@@ -342,13 +342,13 @@ func TestInstallersOnTheWay(t *testing.T) {
 		g := test.Group
 		g.Role, g.TalosVersion = cluster.ControlPlane, types.StringValue("v1.13.0")
 
-		m := PoolMachine{Group: &g, ownImage: test.image != ""}
+		m := SetMachine{Group: &g, ownImage: test.image != ""}
 		m.config.Install.Image = test.image
 
 		chosen, _ := machineconfig.ReadTalosVersion("v1.12.6")
-		p := Pool{groups: []*Group{&g}, Machines: map[string]PoolMachine{"cp-1": m}, changes: changes{via: []machineconfig.TalosVersion{chosen}}}
+		p := MachineSet{groups: []*Group{&g}, Machines: map[string]SetMachine{"cp-1": m}, changes: changes{via: []machineconfig.TalosVersion{chosen}}}
 
-		got := p.Spec(RecordedPool{}, Rendered{}).Machines[0]
+		got := p.Spec(PriorState{}, Rendered{}).Machines[0]
 		if got.Schematic != test.schematic {
 			t.Errorf("%s: the schematic is %q", name, got.Schematic)
 		}

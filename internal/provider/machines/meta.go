@@ -89,7 +89,7 @@ func (m metaValues) keyed() map[uint8]string {
 
 // checkMeta reports what is wrong with the values that are wanted in META, as far as
 // they are known.
-func (p Pool) checkMeta() error {
+func (p MachineSet) checkMeta() error {
 	var problems []error
 
 	for _, name := range p.names() {
@@ -106,7 +106,7 @@ func (p Pool) checkMeta() error {
 }
 
 // seenMeta puts what META of the members holds in place of what state says about it.
-func (m *poolModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+func (m *machineSetModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 	seen, diags := withMeta(ctx, "", m.Machines, want, have)
 	m.Machines = seen
 

@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// RecordedPool is what state knows of a pool.
-type RecordedPool struct {
+// PriorState is what state knows of a pool.
+type PriorState struct {
 	phase    cluster.Phase
 	Machines map[string]cluster.MachineState
 	// members, addresses and drift are what is recorded beside that, by machine.
@@ -52,9 +52,9 @@ type RecordedPool struct {
 
 // Recorded reads what state knows. The receiver is a model of state, and p the pool
 // in it; a model of a resource that does not exist yet knows nothing.
-func (m LifeModel) Recorded(ctx context.Context, p Pool) (RecordedPool, finding.List) {
+func (m CommonModel) Recorded(ctx context.Context, p MachineSet) (PriorState, finding.List) {
 	r := &tf.Reader{}
-	out := RecordedPool{
+	out := PriorState{
 		phase: m.recordedPhase(), Machines: map[string]cluster.MachineState{},
 		members: map[string]string{}, addresses: map[string]string{}, drift: map[string][]string{}, pods: map[string]string{},
 		Peers:      map[string]netip.Addr{},
@@ -276,8 +276,8 @@ func (s sight) remains(have cluster.Snapshot) {
 	}
 }
 
-// silence tells, machine by machine, what a snapshot could not learn, and why that is so for those whose data is lost.
-func silence(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, bereft []string) {
+// unanswered tells, machine by machine, what a snapshot could not learn, and why that is so for those whose data is lost.
+func unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, bereft []string) {
 	for _, m := range want.Machines {
 		state := have.Machines[m.Name]
 

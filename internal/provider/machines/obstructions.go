@@ -16,7 +16,7 @@ import (
 // What the change itself brings about is an error. What already is so without it is a
 // warning: the apply ends with the same words, and all the same stores how the resource
 // treats its machines, which may be the way out.
-func obstructions(ctx context.Context, p, prior Pool, state LifeModel, last cluster.Decision, policy cluster.Policy) finding.List {
+func obstructions(ctx context.Context, p, prior MachineSet, state CommonModel, last cluster.Decision, policy cluster.Policy) finding.List {
 	var (
 		diags   finding.List
 		waiting []string
@@ -55,7 +55,7 @@ func obstructions(ctx context.Context, p, prior Pool, state LifeModel, last clus
 }
 
 // refusedAlready is what would be refused if the configuration were that of the state.
-func refusedAlready(ctx context.Context, prior Pool, state LifeModel, last cluster.Decision, policy cluster.Policy) []cluster.Refusal {
+func refusedAlready(ctx context.Context, prior MachineSet, state CommonModel, last cluster.Decision, policy cluster.Policy) []cluster.Refusal {
 	if len(last.Refusals) == 0 || prior.Unknown || prior.sealed {
 		return nil
 	}
@@ -70,7 +70,7 @@ func refusedAlready(ctx context.Context, prior Pool, state LifeModel, last clust
 		return nil // then the change is what makes sense at all
 	}
 
-	_, before, more := recorded.outlook(prior, prior, files, policy)
+	_, before, more := recorded.forecast(prior, prior, files, policy)
 	if more.HasError() {
 		return nil
 	}
@@ -88,7 +88,7 @@ func reasonOf(r cluster.Refusal) string {
 }
 
 // PlaceOf is the attribute of a machine; the resource itself for what is no machine of it.
-func (p Pool) placeOf(machine string) finding.Path {
+func (p MachineSet) placeOf(machine string) finding.Path {
 	if _, listed := p.Machines[machine]; !listed {
 		return finding.Path{}
 	}

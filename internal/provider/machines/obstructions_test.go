@@ -20,7 +20,7 @@ func TestObstructionsAreTold(t *testing.T) {
 		"held":    {last: cluster.Decision{Holds: []cluster.Hold{{Machine: "cp-2", Reason: "is locked"}}}, want: "cp-2: is locked"},
 		"endless": {last: cluster.Decision{Steps: []cluster.Step{cluster.Uncordon{Machine: "w-1"}}}, want: "does not come to an end"},
 	} {
-		diags := obstructions(t.Context(), Pool{}, Pool{}, LifeModel{}, test.last, cluster.DefaultPolicy())
+		diags := obstructions(t.Context(), MachineSet{}, MachineSet{}, CommonModel{}, test.last, cluster.DefaultPolicy())
 
 		switch {
 		case test.want == "" && len(diags) > 0, test.want != "" && len(diags) != 1:

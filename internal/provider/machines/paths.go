@@ -10,12 +10,12 @@ import (
 
 // problems finds the attributes of an error of internal/machineconfig, about a
 // machine or, without one, about the cluster.
-func (p Pool) problems(machine string, err error) error {
+func (p MachineSet) problems(machine string, err error) error {
 	return p.problemsIn(p.groupOf(machine), machine, err)
 }
 
 // problemsIn is problems for settings of a group as well.
-func (p Pool) problemsIn(g *Group, machine string, err error) error {
+func (p MachineSet) problemsIn(g *Group, machine string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (p Pool) problemsIn(g *Group, machine string, err error) error {
 
 // locate finds the attribute that holds a setting. machine is the machine the
 // setting was read for; settings of the cluster have none.
-func (p Pool) locate(field *machineconfig.FieldError, g *Group, machine string) finding.Path {
+func (p MachineSet) locate(field *machineconfig.FieldError, g *Group, machine string) finding.Path {
 	steps := field.Steps()
 	if len(steps) == 0 {
 		return p.machinePath(machine)
@@ -71,7 +71,7 @@ func (p Pool) locate(field *machineconfig.FieldError, g *Group, machine string) 
 
 // locateMachine finds a setting of one machine. Install settings that the machine
 // does not have itself are those of its group.
-func (p Pool) locateMachine(steps []any, machine string) finding.Path {
+func (p MachineSet) locateMachine(steps []any, machine string) finding.Path {
 	at := p.machinePath(machine)
 
 	switch {
@@ -90,7 +90,7 @@ func (p Pool) locateMachine(steps []any, machine string) finding.Path {
 	}
 }
 
-func (p Pool) machinePath(machine string) finding.Path {
+func (p MachineSet) machinePath(machine string) finding.Path {
 	if p.single != nil {
 		return finding.Path{}
 	}

@@ -37,7 +37,7 @@ type forecast struct {
 // planCreate forecasts a create: every machine is taken to wait in maintenance
 // mode. It only needs to know which machines there are, so that the plan names
 // the operations even while the secrets are still to be generated.
-func planCreate(p Pool, policy cluster.Policy) (forecast, finding.List) {
+func planCreate(p MachineSet, policy cluster.Policy) (forecast, finding.List) {
 	files := p.filesOfCreate()
 
 	f := forecast{
@@ -50,13 +50,13 @@ func planCreate(p Pool, policy cluster.Policy) (forecast, finding.List) {
 	}
 
 	if !p.unnamed && !p.restore.Unknown {
-		want := p.Spec(RecordedPool{}, Rendered{})
-		want.OtherControlPlanes = p.foreseenBeside()
+		want := p.Spec(PriorState{}, Rendered{})
+		want.OtherControlPlanes = p.otherControlPlanes()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
 		f.operations = tf.TextList(append(p.hostCreation(), linesOf(steps)...))
 	}
 
-	return f, append(p.refuseAhead(RecordedPool{}, files), p.refuseForeignSnapshot()...)
+	return f, append(p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot()...)
 }
 
 // edit is what a plan changes in a resource, whether it concerns machines or not.
@@ -69,13 +69,13 @@ type edit struct {
 
 // editOf looks at a plan before anything of it was filled in: the framework then has
 // made every computed attribute unknown if, and only if, something differs.
-func editOf(plan LifeModel, config tfsdk.Config) edit {
+func editOf(plan CommonModel, config tfsdk.Config) edit {
 	return edit{any: plan.Operations.IsUnknown(), known: config.Raw.IsFullyKnown()}
 }
 
 // replaces is whether a plan makes another cluster than that of state where machines are in containers: what plan modifiers find,
 // which ModifyPlan is not told (ReplaceOnChange).
-func (p Pool) replaces(prior Pool) bool {
+func (p MachineSet) replaces(prior MachineSet) bool {
 	differ := func(now, before string) bool { return now != "" && now != before }
 
 	switch now, before := p.Settings, prior.Settings; {
@@ -98,12 +98,12 @@ func (p Pool) replaces(prior Pool) bool {
 
 // planUpdate forecasts an update, and refuses what cannot be done. prior is the pool of
 // the state.
-func planUpdate(ctx context.Context, p, prior Pool, state LifeModel, e edit, policy cluster.Policy) (forecast, finding.List) {
+func planUpdate(ctx context.Context, p, prior MachineSet, state CommonModel, e edit, policy cluster.Policy) (forecast, finding.List) {
 	recorded, diags := state.Recorded(ctx, prior)
 	p, prior = p.WithPeers(recorded), prior.WithPeers(recorded)
 	resume := recorded.phase != cluster.Ready
 
-	f := p.unforeseen(state, resume)
+	f := p.forecastUnknown(state, resume)
 	f.makes = p.makes(recorded)
 
 	if conflicts := recorded.compare(p, prior); !p.Unknown {
@@ -130,7 +130,7 @@ func planUpdate(ctx context.Context, p, prior Pool, state LifeModel, e edit, pol
 		f.upgrade = UpgradeOf{Path: way, Machines: p.members(recorded)}
 	}
 
-	steps, last, more := recorded.outlook(p, prior, files, policy)
+	steps, last, more := recorded.forecast(p, prior, files, policy)
 	diags.Append(more...)
 
 	if diags.HasError() {
@@ -139,11 +139,11 @@ func planUpdate(ctx context.Context, p, prior Pool, state LifeModel, e edit, pol
 
 	diags.Append(obstructions(ctx, p, prior, state, last, policy)...)
 	diags.Append(recorded.remindOfRestore(p, last)...)
-	diags.Append(forewarn(p, steps)...)
-	diags.Append(recorded.forewarnImages(steps)...)
+	diags.Append(warnOfSteps(p, steps)...)
+	diags.Append(recorded.warnOfImages(steps)...)
 
 	if known {
-		diags.Append(p.forewarnKubernetes(way, recorded, steps)...)
+		diags.Append(p.warnOfKubernetes(way, recorded, steps)...)
 	}
 
 	onHost := p.hostChanges(prior, recorded)
@@ -162,8 +162,8 @@ func planUpdate(ctx context.Context, p, prior Pool, state LifeModel, e edit, pol
 	return f, diags
 }
 
-// unforeseen is a forecast of an update as long as not all is known.
-func (p Pool) unforeseen(state LifeModel, resume bool) forecast {
+// forecastUnknown is a forecast of an update as long as not all is known.
+func (p MachineSet) forecastUnknown(state CommonModel, resume bool) forecast {
 	f := forecast{
 		phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(ObservedType()),
 		manifests: p.manifestsAfter(), restored: p.restore.after(state.restored),
@@ -177,7 +177,7 @@ func (p Pool) unforeseen(state LifeModel, resume bool) forecast {
 
 // rest is a forecast of an update that has nothing to do. What is held or refused is no
 // reason to do nothing: the run says what came of it.
-func (f *forecast) rest(state LifeModel, e edit) {
+func (f *forecast) rest(state CommonModel, e edit) {
 	// No machine is touched: what was observed stays what it is.
 	f.observed, f.manifests = state.Observed, state.manifests
 
@@ -192,25 +192,25 @@ func (f *forecast) rest(state LifeModel, e edit) {
 }
 
 // unseenImages reports whether a member was not seen with its images of Kubernetes yet.
-func (r RecordedPool) unseenImages(p Pool) bool {
+func (r PriorState) unseenImages(p MachineSet) bool {
 	return slices.ContainsFunc(p.members(r), func(m cluster.Machine) bool { return r.Machines[m.Name].Images == nil })
 }
 
 // members lists the machines of a pool that are known to run as members.
-func (p Pool) members(recorded RecordedPool) []cluster.Machine {
+func (p MachineSet) members(recorded PriorState) []cluster.Machine {
 	return slices.DeleteFunc(p.Spec(recorded, Rendered{}).Machines, func(m cluster.Machine) bool {
 		return recorded.Machines[m.Name].Access != cluster.Member
 	})
 }
 
-// outlook is what an apply would do to the machines of a pool, and what would be left to
+// forecast is what an apply would do to the machines of a pool, and what would be left to
 // do or to wait for after that. prior is the pool of the state, which the record has been
 // compared with, and files is the configurations that are wanted.
-func (r *RecordedPool) outlook(p, prior Pool, files Rendered, policy cluster.Policy) ([]cluster.Step, cluster.Decision, finding.List) {
-	diags := append(r.foreseeReboots(p, prior, files), r.foreseePods(p, prior)...)
+func (r *PriorState) forecast(p, prior MachineSet, files Rendered, policy cluster.Policy) ([]cluster.Step, cluster.Decision, finding.List) {
+	diags := append(r.forecastReboots(p, prior, files), r.forecastPods(p, prior)...)
 
 	want := p.Spec(*r, files)
-	want.OtherControlPlanes = p.foreseenBeside()
+	want.OtherControlPlanes = p.otherControlPlanes()
 	steps, last := cluster.Forecast(want, r.assume(want), p.Policy(policy))
 
 	return steps, last, diags
@@ -218,7 +218,7 @@ func (r *RecordedPool) outlook(p, prior Pool, files Rendered, policy cluster.Pol
 
 // planDestroy warns of what a destroy will do to machines, unless the resource is
 // protected.
-func planDestroy(ctx context.Context, kind string, life LifeModel, read func(context.Context) (Pool, diag.Diagnostics), policy cluster.Policy) finding.List {
+func planDestroy(ctx context.Context, kind string, life CommonModel, read func(context.Context) (MachineSet, diag.Diagnostics), policy cluster.Policy) finding.List {
 	diags := life.guardDestroy(kind)
 	if diags.HasError() {
 		return diags
@@ -231,11 +231,11 @@ func planDestroy(ctx context.Context, kind string, life LifeModel, read func(con
 		return diags
 	}
 
-	return append(diags, forewarnRemoval(ctx, life, p, policy)...)
+	return append(diags, warnOfRemoval(ctx, life, p, policy)...)
 }
 
-// forewarnRemoval warns of what becomes of the machines of state when it goes.
-func forewarnRemoval(ctx context.Context, life LifeModel, p Pool, policy cluster.Policy) finding.List {
+// warnOfRemoval warns of what becomes of the machines of state when it goes.
+func warnOfRemoval(ctx context.Context, life CommonModel, p MachineSet, policy cluster.Policy) finding.List {
 	if life.OnDestroy.ValueString() == onDestroyPreserve {
 		return nil
 	}
@@ -256,17 +256,17 @@ func forewarnRemoval(ctx context.Context, life LifeModel, p Pool, policy cluster
 
 		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)
 
-		return append(diags, forewarnDestroy(p, steps)...)
+		return append(diags, warnOfDestroy(p, steps)...)
 	}
 
 	want.Machines = append(want.Machines, left...)
 	steps, _ := cluster.ForecastTeardown(want, cluster.Assume(want, recorded.Machines), policy)
 
-	return append(diags, forewarnDestroy(p, steps)...)
+	return append(diags, warnOfDestroy(p, steps)...)
 }
 
 // RenderForPlan makes the configurations that a plan compares with what runs.
-func (p Pool) RenderForPlan() (Rendered, finding.List) {
+func (p MachineSet) RenderForPlan() (Rendered, finding.List) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
 		return Rendered{}, finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
@@ -281,7 +281,7 @@ func operationsOf(steps []cluster.Step) types.List { return tf.TextList(linesOf(
 
 // manifestsAfter is what a plan that touches machines says of bootstrap manifests: nothing
 // yet, where there are control planes to have any.
-func (p Pool) manifestsAfter() types.String {
+func (p MachineSet) manifestsAfter() types.String {
 	if p.ownsControlPlane() || p.unnamed {
 		return types.StringUnknown()
 	}
@@ -290,16 +290,16 @@ func (p Pool) manifestsAfter() types.String {
 }
 
 // apply puts a forecast into a planned model.
-func (m *LifeModel) apply(f forecast) {
+func (m *CommonModel) apply(f forecast) {
 	m.Phase, m.Operations, m.Observed, m.manifests, m.restored = f.phase, f.operations, f.observed, f.manifests, f.restored
 }
 
 // idle reports whether a plan leaves the machines alone: then nothing about them
 // is left unknown.
-func (m LifeModel) idle() bool { return !m.Observed.IsUnknown() && !m.Phase.IsUnknown() }
+func (m CommonModel) idle() bool { return !m.Observed.IsUnknown() && !m.Phase.IsUnknown() }
 
 // refuseChanges names every change that cannot be made, or not in one go.
-func refuseChanges(p, prior Pool, recorded RecordedPool) finding.List {
+func refuseChanges(p, prior MachineSet, recorded PriorState) finding.List {
 	var diags finding.List
 
 	diags.Append(refuseTalosVersion(p, recorded)...)
@@ -316,7 +316,7 @@ func refuseChanges(p, prior Pool, recorded RecordedPool) finding.List {
 }
 
 // running lists the machines of a pool that are known to run as members, sorted.
-func (r RecordedPool) running(where func(cluster.MachineState) bool) []string {
+func (r PriorState) running(where func(cluster.MachineState) bool) []string {
 	var names []string
 
 	for name, m := range r.Machines {
@@ -331,7 +331,7 @@ func (r RecordedPool) running(where func(cluster.MachineState) bool) []string {
 }
 
 // fieldDiagnostics shows the mistakes of a rendering at their attributes.
-func fieldDiagnostics(p Pool, err error) finding.List {
+func fieldDiagnostics(p MachineSet, err error) finding.List {
 	var diags finding.List
 
 	for _, e := range finding.Flatten(err) {

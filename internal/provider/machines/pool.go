@@ -21,9 +21,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Pool is machines of one cluster: what a resource owns, in plain values. A pool of a
+// MachineSet is machines of one cluster: what a resource owns, in plain values. A pool of a
 // plan may have unknown values in it, which read as zero.
-type Pool struct {
+type MachineSet struct {
 	// Object names the resource in messages.
 	Object string
 	// inHandle is true when the settings of the cluster come from a handle.
@@ -34,7 +34,7 @@ type Pool struct {
 	Settings  machineconfig.Cluster
 	Secrets   string
 	Endpoints []string
-	Machines  map[string]PoolMachine
+	Machines  map[string]SetMachine
 	// single is what makes a pool of one of a resource that is one machine; nil for
 	// resources that list machines.
 	single *single
@@ -57,8 +57,8 @@ type Pool struct {
 	unnamed bool
 }
 
-// PoolMachine is one machine of a pool.
-type PoolMachine struct {
+// SetMachine is one machine of a pool.
+type SetMachine struct {
 	Group       *Group
 	key         string
 	Address     string
@@ -78,25 +78,25 @@ type PoolMachine struct {
 
 // Pool reads the machines and settings of a model. own is what it says of the host cluster, and g what is known
 // of its one group beside the model.
-func (m poolModel) Pool(ctx context.Context, handle clusterhandle.HandleModel, own types.Object, g *Group) (Pool, diag.Diagnostics) {
+func (m machineSetModel) Pool(ctx context.Context, handle clusterhandle.HandleModel, own types.Object, g *Group) (MachineSet, diag.Diagnostics) {
 	g.machinesModel, g.At, g.TalosVersion, g.versionAt = m.machinesModel, finding.Path{}, m.TalosVersion, finding.Root("talos_version")
 
-	p, diags := poolOf(ctx, handle, own, g)
+	p, diags := machineSetOf(ctx, handle, own, g)
 	m.change(ctx, &p)
 
 	return p, diags
 }
 
-// poolOf reads groups of machines in one cluster. own is what their resource says of the host cluster.
-func poolOf(ctx context.Context, handle clusterhandle.HandleModel, own types.Object, groups ...*Group) (Pool, diag.Diagnostics) {
+// machineSetOf reads groups of machines in one cluster. own is what their resource says of the host cluster.
+func machineSetOf(ctx context.Context, handle clusterhandle.HandleModel, own types.Object, groups ...*Group) (MachineSet, diag.Diagnostics) {
 	settings, named := &tf.Reader{}, &tf.Reader{}
 
-	p := Pool{
+	p := MachineSet{
 		groups:    groups,
 		Settings:  handle.Settings(ctx, settings),
 		Secrets:   handle.Secrets.ValueString(),
 		Endpoints: (&tf.Reader{}).Texts(handle.TalosEndpoints),
-		Machines:  map[string]PoolMachine{},
+		Machines:  map[string]SetMachine{},
 		Host:      HostOf(named, settings, handle, own, groups),
 		declared:  declared{mode: handle.Mode, modeAt: finding.Root("cluster").AtName("mode"), Host: own, endpoint: handle.Endpoint},
 	}
@@ -119,7 +119,7 @@ func poolOf(ctx context.Context, handle clusterhandle.HandleModel, own types.Obj
 		for key, machine := range tf.Objects[machineModel](ctx, named, g.Machines) {
 			_, ownImage := g.installOf(ctx, named, machine)
 
-			p.Machines[g.Prefix+key] = PoolMachine{
+			p.Machines[g.Prefix+key] = SetMachine{
 				Group:       g,
 				key:         key,
 				Address:     named.Text(machine.Address),
@@ -141,11 +141,11 @@ func poolOf(ctx context.Context, handle clusterhandle.HandleModel, own types.Obj
 }
 
 // names returns the names of the machines in order.
-func (p Pool) names() []string { return sortedNames(p.Machines) }
+func (p MachineSet) names() []string { return sortedNames(p.Machines) }
 
 // Spec is what the planner is told. recorded is what state knows of the machines
 // and files what is wanted of their configuration; both may be empty.
-func (p Pool) Spec(recorded RecordedPool, files Rendered) cluster.Spec {
+func (p MachineSet) Spec(recorded PriorState, files Rendered) cluster.Spec {
 	spec := cluster.Spec{
 		Name:             p.Settings.Name,
 		Endpoint:         p.Settings.Endpoint,
@@ -201,7 +201,7 @@ func (p Pool) Spec(recorded RecordedPool, files Rendered) cluster.Spec {
 // reinstalls reports whether a machine was installed from another image than is wanted.
 // Without an image and a schematic of one's own any is right. The tag is left out of it:
 // versions are compared with what runs.
-func reinstalls(m PoolMachine, known cluster.MachineState) bool {
+func reinstalls(m SetMachine, known cluster.MachineState) bool {
 	wanted, err := image.ParseReference(m.config.Install.Image)
 	installed, unknown := image.ParseReference(known.Installer)
 
@@ -226,7 +226,7 @@ func lostMember(known cluster.MachineState, member string) string {
 
 // schematic is the one that is wanted of a machine; empty when any is right. The image
 // that a user names has the last word, as it has in the installation.
-func (m PoolMachine) schematic() string {
+func (m SetMachine) schematic() string {
 	if !m.ownImage {
 		return m.Group.Schematic.ValueString()
 	}
@@ -243,7 +243,7 @@ func (m PoolMachine) schematic() string {
 
 // via is the releases that a machine may have to pass on its way to its version, with
 // their images.
-func (p Pool) via(m PoolMachine) []cluster.Release {
+func (p MachineSet) via(m SetMachine) []cluster.Release {
 	version, err := machineconfig.ParseTalosVersion(m.Group.TalosVersion.ValueString())
 	if err != nil {
 		return nil
@@ -261,11 +261,11 @@ func (p Pool) via(m PoolMachine) []cluster.Release {
 }
 
 // installer is the image of the wanted Talos: what installs it, or what a container is made of.
-func (m PoolMachine) installer() string { return cmp.Or(m.image, m.config.Install.Image) }
+func (m SetMachine) installer() string { return cmp.Or(m.image, m.config.Install.Image) }
 
 // installerOf is the image that installs another version on a machine than the one that
 // is wanted; empty when it cannot be named.
-func (m PoolMachine) installerOf(version string) string {
+func (m SetMachine) installerOf(version string) string {
 	if reference, err := image.ParseReference(m.image); m.image != "" && err == nil {
 		return reference.WithTag(version).String()
 	}
@@ -299,7 +299,7 @@ type Rendered struct {
 
 // render makes the configuration of every machine. The error holds a FieldError
 // for every mistake that belongs to an attribute.
-func (p Pool) render(bundle *pki.Bundle) (Rendered, error) {
+func (p MachineSet) render(bundle *pki.Bundle) (Rendered, error) {
 	out := Rendered{configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{}}
 
 	generator, err := machineconfig.NewGenerator(p.Settings, bundle)
@@ -314,7 +314,7 @@ func (p Pool) render(bundle *pki.Bundle) (Rendered, error) {
 
 // filesOfCreate is the configurations of a create, as far as they say anything of
 // Kubernetes. They need no secrets.
-func (p Pool) filesOfCreate() Rendered {
+func (p MachineSet) filesOfCreate() Rendered {
 	files := Rendered{configs: map[string][]byte{}, Images: map[string]cluster.Images{}}
 
 	generator, err := machineconfig.NewChecker(p.Settings)
@@ -330,7 +330,7 @@ func (p Pool) filesOfCreate() Rendered {
 }
 
 // configurations is render with the secrets of the pool.
-func (p Pool) configurations() (Rendered, error) {
+func (p MachineSet) configurations() (Rendered, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
 		return Rendered{}, err
@@ -341,7 +341,7 @@ func (p Pool) configurations() (Rendered, error) {
 
 // check reports what is wrong with the configurations of a pool, while its secrets
 // are not known or not needed.
-func (p Pool) check() error {
+func (p MachineSet) check() error {
 	generator, err := machineconfig.NewChecker(p.Settings)
 	if err != nil {
 		return p.problems("", err)
@@ -359,7 +359,7 @@ type renderedMachine struct {
 
 // renderMachines renders the machines in the order of their names. Machines that
 // are configured alike get the same configuration, so each kind is made once.
-func (p Pool) renderMachines(generator *machineconfig.Generator, use func(string, renderedMachine)) error {
+func (p MachineSet) renderMachines(generator *machineconfig.Generator, use func(string, renderedMachine)) error {
 	var problems []error
 
 	made := map[string]renderedMachine{}

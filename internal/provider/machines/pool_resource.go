@@ -21,19 +21,19 @@ import (
 // What the resources with machines share of create, read, update and delete.
 
 // deadline bounds an operation by its timeout.
-func (m LifeModel) deadline(ctx context.Context, op tf.Operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+func (m CommonModel) deadline(ctx context.Context, op tf.Operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
 	return tf.DeadlineOf(ctx, m.Timeouts, op, diags)
 }
 
-func (m LifeModel) life() LifeModel { return m }
+func (m CommonModel) life() CommonModel { return m }
 
-func (m *LifeModel) setLife(life LifeModel) { *m = life }
+func (m *CommonModel) setLife(life CommonModel) { *m = life }
 
 // protectionKey mirrors deletion_protection in private state, where the create leg
 // of a replacement still finds it.
 const protectionKey = "deletion_protection"
 
-func (m LifeModel) protection() []byte {
+func (m CommonModel) protection() []byte {
 	if m.DeletionProtection.ValueBool() {
 		return []byte("true")
 	}
@@ -42,7 +42,7 @@ func (m LifeModel) protection() []byte {
 }
 
 // guardDestroy refuses to plan the removal of a protected resource.
-func (m LifeModel) guardDestroy(kind string) finding.List {
+func (m CommonModel) guardDestroy(kind string) finding.List {
 	if !m.DeletionProtection.ValueBool() {
 		return nil
 	}
@@ -73,7 +73,7 @@ func guardReplace(ctx context.Context, private tf.PrivateState, kind string, id 
 
 // settleCreate puts the outcome of a create into the planned model. begun is false
 // when no machine was touched: then there is nothing to store.
-func (m *LifeModel) settleCreate(p Pool, done run) (diags finding.List, begun bool) {
+func (m *CommonModel) settleCreate(p MachineSet, done run) (diags finding.List, begun bool) {
 	m.Phase = types.StringValue(string(done.phase("")))
 	m.Observed = done.observed(types.MapNull(ObservedType()))
 	m.manifests = done.manifests(types.StringNull())
@@ -81,7 +81,7 @@ func (m *LifeModel) settleCreate(p Pool, done run) (diags finding.List, begun bo
 
 	switch {
 	case done.err == nil:
-		return append(done.tellOfRestore(), done.doubtRestore()...), true
+		return append(done.tellOfRestore(), done.warnOfRestore()...), true
 	case done.want.Machines == nil:
 		return openFailed(p, "create", done.err), false
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
@@ -96,19 +96,19 @@ func (m *LifeModel) settleCreate(p Pool, done run) (diags finding.List, begun bo
 		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines and begin anew. To go on " +
 			"instead, `untaint` it and apply again."
 
-		return append(finding.List{finding.Unable("create", p.Object, what)}, done.doubtRestore()...), true
+		return append(finding.List{finding.Unable("create", p.Object, what)}, done.warnOfRestore()...), true
 	}
 
 	what.Next = applyAgain + " Run `terraform apply` (or `tofu apply`)."
 
-	return append(finding.List{finding.Incomplete("create of "+p.Object, what)}, done.doubtRestore()...), true
+	return append(finding.List{finding.Incomplete("create of "+p.Object, what)}, done.warnOfRestore()...), true
 }
 
 // refresh observes the machines and puts what it saw into the model of state. A
 // machine that does not answer keeps what was last seen of it, and all of them do while nothing leads to their host cluster.
 // What META holds is left to seen.
 func (m *ProviderData) refresh(
-	ctx context.Context, model *LifeModel, p Pool, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
+	ctx context.Context, model *CommonModel, p MachineSet, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
 ) finding.List {
 	recorded, diags := model.Recorded(ctx, p)
 
@@ -130,14 +130,14 @@ func (m *ProviderData) refresh(
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
 	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places)), model.Observed)
 	diags.Append(tf.Findings(seen(ctx, want, have))...)
-	diags.Append(oddities(p, want, have)...)
-	diags.Append(exam.onHost.leftAlone()...)
+	diags.Append(unexpected(p, want, have)...)
+	diags.Append(exam.onHost.leftUnchanged()...)
 
 	if recorded.phase == cluster.Ready && lost(want, have, recorded) {
 		model.Phase = types.StringValue(string(cluster.Degraded))
 	}
 
-	unreachable, foreign, bereft := silence(want, have)
+	unreachable, foreign, bereft := unanswered(want, have)
 
 	if len(unreachable) > 0 {
 		diags.Append(finding.Warn("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
@@ -161,7 +161,7 @@ func (m *ProviderData) refresh(
 // lost reports whether a machine that had joined waits in maintenance mode again, has lost its volumes, or
 // is known to lack its etcd member or its node: losses that are certain, and that the next
 // apply repairs.
-func lost(want cluster.Spec, have cluster.Snapshot, recorded RecordedPool) bool {
+func lost(want cluster.Spec, have cluster.Snapshot, recorded PriorState) bool {
 	for _, m := range want.Machines {
 		if recorded.Machines[m.Name].Access != cluster.Member {
 			continue
@@ -186,7 +186,7 @@ func lost(want cluster.Spec, have cluster.Snapshot, recorded RecordedPool) bool 
 
 // update goes on with the machines of a pool that state knows. prior is the pool of
 // the state.
-func (m *ProviderData) update(ctx context.Context, p, prior Pool, state LifeModel) (run, finding.List) {
+func (m *ProviderData) update(ctx context.Context, p, prior MachineSet, state CommonModel) (run, finding.List) {
 	recorded, diags := state.Recorded(ctx, prior)
 	diags.Append(recorded.compare(p, prior)...)
 
@@ -214,14 +214,14 @@ func (m *ProviderData) update(ctx context.Context, p, prior Pool, state LifeMode
 		diags.Append(finding.Unable("update", p.Object, done.report(p, "update "+p.Object, applyAgain)))
 	}
 
-	diags.Append(done.doubtRestore()...)
+	diags.Append(done.warnOfRestore()...)
 
-	return done, append(diags, done.leftBehind()...)
+	return done, append(diags, done.machinesNotReset()...)
 }
 
 // remaining is what the next apply has to do after an update that did not finish, by what
 // the run saw last: the list that its plan will have.
-func (m *ProviderData) remaining(ctx context.Context, p Pool, done run, state LifeModel) (types.List, finding.List) {
+func (m *ProviderData) remaining(ctx context.Context, p MachineSet, done run, state CommonModel) (types.List, finding.List) {
 	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 	state.Observed = done.observed(state.Observed)
 	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
@@ -232,7 +232,7 @@ func (m *ProviderData) remaining(ctx context.Context, p Pool, done run, state Li
 	}
 
 	want := done.want
-	want.Bootstrapped, want.OtherControlPlanes = bootstrapped(recorded.phase), p.foreseenBeside()
+	want.Bootstrapped, want.OtherControlPlanes = bootstrapped(recorded.phase), p.otherControlPlanes()
 	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
 	want.Kubernetes.Manifests = recorded.manifests
 	want.RestoreFrom, want.RestoredAt = p.restore.asked(recorded.restored.From.ValueString()), recorded.restored.when()
@@ -262,8 +262,8 @@ func (m *ProviderData) remaining(ctx context.Context, p Pool, done run, state Li
 //
 // How the resource treats its machines is stored either way, too: it touches none of
 // them, and is how a user gets out of an update that cannot succeed.
-func (m *poolModel) settleUpdate(ctx context.Context, done run, held *Group, plan, state poolModel) diag.Diagnostics {
-	m.settle(done, plan.LifeModel, state.LifeModel)
+func (m *machineSetModel) settleUpdate(ctx context.Context, done run, held *Group, plan, state machineSetModel) diag.Diagnostics {
+	m.settle(done, plan.CommonModel, state.CommonModel)
 
 	if !done.halted() {
 		return nil
@@ -282,7 +282,7 @@ func (m *poolModel) settleUpdate(ctx context.Context, done run, held *Group, pla
 }
 
 // settle puts the outcome of an update into what every resource stores of it.
-func (m *LifeModel) settle(done run, plan, state LifeModel) {
+func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	m.OnDestroy, m.OnIncomplete = plan.OnDestroy, plan.OnIncomplete
 	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
 	m.changeModel = plan.changeModel
@@ -346,7 +346,7 @@ func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
 }
 
 // Remove takes the machines of a resource out of service, as on_destroy says.
-func (m *ProviderData) Remove(ctx context.Context, kind string, state LifeModel, p Pool) finding.List {
+func (m *ProviderData) Remove(ctx context.Context, kind string, state CommonModel, p MachineSet) finding.List {
 	// Checked at plan time as well; a tainted resource is only seen here.
 	if diags := state.guardDestroy(kind); diags.HasError() {
 		return diags
@@ -366,7 +366,7 @@ func (m *ProviderData) Remove(ctx context.Context, kind string, state LifeModel,
 	}
 
 	done := m.teardown(ctx, p, recorded)
-	diags.Append(done.leftBehind()...)
+	diags.Append(done.machinesNotReset()...)
 	diags.Append(done.workersLeft()...)
 
 	switch {

@@ -20,9 +20,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// poolModel is the part of a model that every resource with machines of one role has.
-type poolModel struct {
-	LifeModel
+// machineSetModel is the part of a model that every resource with machines of one role has.
+type machineSetModel struct {
+	CommonModel
 	machinesModel
 
 	TalosVersion types.String `tfsdk:"talos_version"`
@@ -42,9 +42,9 @@ type machinesModel struct {
 	Pod            types.Object `tfsdk:"pod"`
 }
 
-// LifeModel is the part of a model that every resource with machines has: how it
+// CommonModel is the part of a model that every resource with machines has: how it
 // treats them, and what became of them.
-type LifeModel struct {
+type CommonModel struct {
 	changeModel
 
 	ID                 types.String   `tfsdk:"id"`

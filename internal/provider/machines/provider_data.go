@@ -38,62 +38,64 @@ type ProviderData struct {
 	Interval time.Duration
 	Talos    talos.Options
 	// Stores are the provider's credentials for buckets.
-	Stores store.StoreCredentials
+	Stores store.Credentials
 	// Host is the provider's connection to host clusters.
 	Host HostConnection
 	// Hosts are the connections to host clusters that operations share, and tunnels what leads
 	// through them while ephemeral resources are open.
 	Hosts   *hosts
 	tunnels *containers.Tunnels
-	// Patience is how long a Kubernetes API may take to answer before snapshots are taken
+	// KubernetesTimeout is how long a Kubernetes API may take to answer before snapshots are taken
 	// without it: a backup matters most when it does not.
-	Patience time.Duration
-	// Glance is how long a plan may look at a store.
-	Glance time.Duration
+	KubernetesTimeout time.Duration
+	// PlanTimeout is how long a plan may look at a store.
+	PlanTimeout time.Duration
 	// Addons is what the addons of a process share.
 	Addons *Addons
 	// Removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
 	// nobody.
-	Removals func(ctx context.Context, m *ProviderData, p Pool, u UpgradeOf) (Impediments, error)
+	Removals func(ctx context.Context, m *ProviderData, p MachineSet, u UpgradeOf) (Impediments, error)
 }
 
+// NewProviderData is the provider data of a process before its configuration is known.
 func NewProviderData() *ProviderData {
 	return &ProviderData{
-		Policy:   cluster.DefaultPolicy(),
-		Talos:    talos.Options{Digest: machineconfig.Digest, Images: ImagesIn},
-		Removals: askForRemovals,
-		Patience: 10 * time.Second,
-		Glance:   LookLimit,
-		Addons:   newAddons(),
-		Hosts:    NewHosts(),
-		tunnels:  &containers.Tunnels{},
+		Policy:            cluster.DefaultPolicy(),
+		Talos:             talos.Options{Digest: machineconfig.Digest, Images: ImagesIn},
+		Removals:          askForRemovals,
+		KubernetesTimeout: 10 * time.Second,
+		PlanTimeout:       LookLimit,
+		Addons:            newAddons(),
+		Hosts:             NewHosts(),
+		tunnels:           &containers.Tunnels{},
 	}
 }
 
 // Fleet makes the adapter of one package fit the port of another.
 type Fleet struct{ *talos.Fleet }
 
+// Machine implements lifecycle.Fleet.
 func (f Fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Machine(m) }
 
 // session is one operation on the machines of a pool.
 type session struct {
 	runner *lifecycle.Runner
 	want   cluster.Spec
-	Pool   Pool
+	Pool   MachineSet
 	route  route
 	// looked is whether the host cluster of containers was observed already, seen what it showed, and silent why it did not
 	// answer; see firstLook.
 	looked bool
 	Seen   workload.Observation
 	silent error
-	// furnished is whether the host cluster has anything of a container.
-	furnished bool
-	Close     func()
+	// hostEnsured is whether the host cluster has anything of a container.
+	hostEnsured bool
+	Close       func()
 }
 
 // Open prepares an operation on a pool that is fully known. render says whether
 // configurations are needed. It does no I/O.
-func (m *ProviderData) Open(ctx context.Context, p Pool, recorded RecordedPool, render bool) (*session, error) {
+func (m *ProviderData) Open(ctx context.Context, p MachineSet, recorded PriorState, render bool) (*session, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
 		return nil, err
@@ -171,8 +173,8 @@ func (m *ProviderData) lookingFor(want cluster.Spec) *ProviderData {
 // unpinned is a pool whose machines are not told by their fingerprints in maintenance mode:
 // a machine that was reset has a new one, nothing is sent to it there any more, and it
 // must not look like somebody else's.
-func (p Pool) unpinned() Pool {
-	machines := map[string]PoolMachine{}
+func (p MachineSet) unpinned() MachineSet {
+	machines := map[string]SetMachine{}
 
 	for name, machine := range p.Machines {
 		machine.fingerprint = ""
@@ -184,7 +186,8 @@ func (p Pool) unpinned() Pool {
 	return p
 }
 
-func (m *ProviderData) FleetOf(p Pool, bundle *pki.Bundle) (*talos.Fleet, error) {
+// FleetOf is the Talos APIs of machines, with credentials for this operation; Close has to be called.
+func (m *ProviderData) FleetOf(p MachineSet, bundle *pki.Bundle) (*talos.Fleet, error) {
 	credentials, err := bundle.TalosClient([]string{AdminRole}, CredentialsTTL)
 	if err != nil {
 		return nil, err
@@ -204,7 +207,7 @@ func (m *ProviderData) FleetOf(p Pool, bundle *pki.Bundle) (*talos.Fleet, error)
 }
 
 // KubernetesOf completes the options of a client with what the pool says.
-func KubernetesOf(p Pool, bundle *pki.Bundle, options kubernetes.Options) (*kubernetes.Client, error) {
+func KubernetesOf(p MachineSet, bundle *pki.Bundle, options kubernetes.Options) (*kubernetes.Client, error) {
 	credentials, err := bundle.KubernetesClient(ClientName, []string{AdminGroup}, CredentialsTTL)
 	if err != nil {
 		return nil, err
@@ -219,7 +222,7 @@ func KubernetesOf(p Pool, bundle *pki.Bundle, options kubernetes.Options) (*kube
 // observe asks every machine once. It only reports, so a machine is taken for what its
 // certificate says it is. The snapshot is without strangers. Configurations are examined
 // unless nobody wants to know.
-func (m *ProviderData) observe(ctx context.Context, p Pool, recorded RecordedPool, exam *examination) (cluster.Spec, cluster.Snapshot, error) {
+func (m *ProviderData) observe(ctx context.Context, p MachineSet, recorded PriorState, exam *examination) (cluster.Spec, cluster.Snapshot, error) {
 	reading := *m
 	reading.Talos.TrustNodeNames = true
 	reading.Talos.Restores = p.takesCluster()
@@ -246,7 +249,7 @@ func (m *ProviderData) observe(ctx context.Context, p Pool, recorded RecordedPoo
 		exam.expectImages(s.want.Machines, have, recorded)
 		exam.onHost = s.hostReport(ctx, begun)
 
-		if strays := exam.onHost.newStrays(p, recorded); len(strays) > 0 {
+		if strays := exam.onHost.newOrphans(p, recorded); len(strays) > 0 {
 			recorded.removed = append(recorded.removed, strays...)
 
 			return m.observe(ctx, p, recorded, exam)
@@ -275,9 +278,9 @@ type run struct {
 	remains types.List
 }
 
-func (s *session) ended(recorded RecordedPool, result lifecycle.Result, err error) run {
+func (s *session) ended(recorded PriorState, result lifecycle.Result, err error) run {
 	result.Snapshot = result.Snapshot.WithoutMismatches(s.want)
-	result.Touched = result.Touched || s.furnished
+	result.Touched = result.Touched || s.hostEnsured
 
 	return run{
 		want: s.want, result: result, err: err, renamed: recorded.renamed, replaced: recorded.replaced, anonymous: s.anonymous(),
@@ -286,7 +289,7 @@ func (s *session) ended(recorded RecordedPool, result lifecycle.Result, err erro
 }
 
 // converge makes the machines what the pool says.
-func (m *ProviderData) converge(ctx context.Context, p Pool, recorded RecordedPool) run {
+func (m *ProviderData) converge(ctx context.Context, p MachineSet, recorded PriorState) run {
 	// A create has told nobody of machines that it would remove.
 	open := func() (*session, error) { return m.Open(ctx, p, recorded, true) }
 	if recorded.Machines != nil {
@@ -309,12 +312,12 @@ func (m *ProviderData) converge(ctx context.Context, p Pool, recorded RecordedPo
 		return run{err: &poolTakenError{taken}}
 	}
 
-	if made, err := s.furnish(ctx, recorded); err != nil {
+	if made, err := s.ensureHost(ctx, recorded); err != nil {
 		if !made && recorded.Machines == nil {
 			m.Hosts.Release(s.route)
 		}
 
-		return s.unfurnished(recorded, made, err)
+		return s.hostNotEnsured(recorded, made, err)
 	}
 
 	result, err := s.runner.Converge(ctx, s.want)
@@ -323,7 +326,7 @@ func (m *ProviderData) converge(ctx context.Context, p Pool, recorded RecordedPo
 }
 
 // teardown resets the machines of the pool.
-func (m *ProviderData) teardown(ctx context.Context, p Pool, recorded RecordedPool) run {
+func (m *ProviderData) teardown(ctx context.Context, p MachineSet, recorded PriorState) run {
 	if p.single != nil {
 		return m.takeOut(ctx, p, recorded)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// foreseeReboots notes for every machine that will be given another configuration what
+// forecastReboots notes for every machine that will be given another configuration what
 // it has to reboot for. What a machine runs is what state stands for, and what the last
 // refresh saw to differ from that; the run itself asks the machine.
-func (r *RecordedPool) foreseeReboots(p, prior Pool, files Rendered) finding.List {
+func (r *PriorState) forecastReboots(p, prior MachineSet, files Rendered) finding.List {
 	changed := r.reconfigured(files)
 	if len(changed) == 0 || prior.Unknown || prior.sealed {
 		return nil
@@ -49,7 +49,7 @@ func (r *RecordedPool) foreseeReboots(p, prior Pool, files Rendered) finding.Lis
 }
 
 // reconfigured lists the machines that run another configuration than is wanted.
-func (r *RecordedPool) reconfigured(files Rendered) []string {
+func (r *PriorState) reconfigured(files Rendered) []string {
 	var names []string
 
 	for _, name := range sortedNames(files.Digests) {

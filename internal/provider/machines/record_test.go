@@ -73,11 +73,11 @@ func TestStrangersAreNotRecorded(t *testing.T) {
 			t.Errorf("%s: the record is %s", name, got)
 		}
 
-		if _, foreign, _ := silence(want, have); len(foreign) != 1 || !strings.Contains(foreign[0], test.says) {
+		if _, foreign, _ := unanswered(want, have); len(foreign) != 1 || !strings.Contains(foreign[0], test.says) {
 			t.Errorf("%s: reported is %q", name, foreign)
 		}
 
-		if lost(want, have, RecordedPool{Machines: map[string]cluster.MachineState{"w-1": joined(ours)}}) {
+		if lost(want, have, PriorState{Machines: map[string]cluster.MachineState{"w-1": joined(ours)}}) {
 			t.Errorf("%s: it is taken for the loss of the machine", name)
 		}
 	}
@@ -183,10 +183,10 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 		return types.MapValueMust(types.StringType, elements)
 	}
 
-	state := poolModel{
-		machinesModel: machinesModel{Machines: machines("w-1")}, LifeModel: LifeModel{Observed: prior, Phase: types.StringValue("Ready")},
+	state := machineSetModel{
+		machinesModel: machinesModel{Machines: machines("w-1")}, CommonModel: CommonModel{Observed: prior, Phase: types.StringValue("Ready")},
 	}
-	plan := poolModel{machinesModel: machinesModel{Machines: machines("w-1", "w-2", "w-3")}}
+	plan := machineSetModel{machinesModel: machinesModel{Machines: machines("w-1", "w-2", "w-3")}}
 
 	stored := state
 	if diags := stored.settleUpdate(t.Context(), done, &Group{}, plan, state); diags.HasError() {
@@ -268,7 +268,7 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 
 	silent := cluster.MachineState{Access: cluster.Unreachable}
 	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
-	life := LifeModel{Observed: prior, Phase: types.StringValue("Ready")}
+	life := CommonModel{Observed: prior, Phase: types.StringValue("Ready")}
 
 	for name, test := range map[string]struct {
 		done run
@@ -281,7 +281,7 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 		machines := func(uuid string) machinesModel {
 			return machinesModel{Machines: types.MapValueMust(types.StringType, map[string]attr.Value{"w-1": types.StringValue(uuid)})}
 		}
-		state, plan := poolModel{machinesModel: machines(ours), LifeModel: life}, poolModel{machinesModel: machines(theirs)}
+		state, plan := machineSetModel{machinesModel: machines(ours), CommonModel: life}, machineSetModel{machinesModel: machines(theirs)}
 
 		stored := state
 		if diags := stored.settleUpdate(t.Context(), test.done, &Group{}, plan, state); diags.HasError() {
@@ -316,7 +316,7 @@ func TestExchangedHardwareIsNotForgotten(t *testing.T) {
 	done := failedExchange(joined(theirs))
 	done.result.Snapshot.Machines["w-1"+ReplacedSuffix] = cluster.MachineState{Access: cluster.Unreachable}
 
-	life := LifeModel{Phase: types.StringValue("Ready")}
+	life := CommonModel{Phase: types.StringValue("Ready")}
 	life.Observed = observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
 
 	before := OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(ours)}}
@@ -374,12 +374,12 @@ func TestRecordOfOneMachine(t *testing.T) {
 	maps.Copy(both, record("cp-1"+ReplacedSuffix, theirs).Elements())
 
 	for name, test := range map[string]struct {
-		life LifeModel
+		life CommonModel
 		uuid types.String
 	}{
-		"same name":  {LifeModel{Observed: record("cp-1", ours)}, types.StringValue(ours)},
-		"other name": {LifeModel{Observed: record("cp-0", ours)}, types.StringValue(ours)},
-		"exchanged":  {LifeModel{Observed: types.MapValueMust(ObservedType(), both)}, types.StringValue(theirs)},
+		"same name":  {CommonModel{Observed: record("cp-1", ours)}, types.StringValue(ours)},
+		"other name": {CommonModel{Observed: record("cp-0", ours)}, types.StringValue(ours)},
+		"exchanged":  {CommonModel{Observed: types.MapValueMust(ObservedType(), both)}, types.StringValue(theirs)},
 	} {
 		m := OneMachineModel{Name: types.StringValue("cp-1")}
 		m.setLife(test.life)
@@ -400,12 +400,12 @@ func TestMachinesLeftBehindAreNamed(t *testing.T) {
 
 	left := []cluster.Hold{{Machine: "cp-3", Reason: "does not answer"}}
 
-	got := run{result: lifecycle.Result{Left: left}}.leftBehind()
+	got := run{result: lifecycle.Result{Left: left}}.machinesNotReset()
 	if len(got) != 1 || !strings.Contains(got[0].Detail, "cp-3: does not answer") || !strings.Contains(got[0].Detail, "Wipe their disks") {
 		t.Errorf("told is %v", got)
 	}
 
-	if told := (run{result: lifecycle.Result{Left: left}, err: errStopped}).leftBehind(); len(told) > 0 {
+	if told := (run{result: lifecycle.Result{Left: left}, err: errStopped}).machinesNotReset(); len(told) > 0 {
 		t.Errorf("told twice: %v", told)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-func refuseContract(p, prior Pool, recorded RecordedPool) finding.List {
+func refuseContract(p, prior MachineSet, recorded PriorState) finding.List {
 	contract, old := p.Settings.Contract, prior.Settings.Contract
 	if contract == "" || contract == old || len(recorded.running(func(cluster.MachineState) bool { return true })) == 0 {
 		return nil
@@ -24,7 +24,7 @@ func refuseContract(p, prior Pool, recorded RecordedPool) finding.List {
 }
 
 // refuseNewSecrets compares what bundles say, not how they are written.
-func refuseNewSecrets(p, prior Pool) finding.List {
+func refuseNewSecrets(p, prior MachineSet) finding.List {
 	if p.Secrets == "" || prior.Secrets == "" || p.Secrets == prior.Secrets {
 		return nil
 	}
@@ -57,7 +57,7 @@ func sameBundle(bundle *pki.Bundle, other string) bool {
 }
 
 // clusterPath finds a setting of the cluster, on the resource or in its handle.
-func (p Pool) clusterPath(name string) finding.Path {
+func (p MachineSet) clusterPath(name string) finding.Path {
 	if p.inHandle {
 		return finding.Root("cluster").AtName(name)
 	}
@@ -65,10 +65,10 @@ func (p Pool) clusterPath(name string) finding.Path {
 	return finding.Root(name)
 }
 
-func (p Pool) secretsPath() finding.Path { return p.clusterPath("secrets") }
+func (p MachineSet) secretsPath() finding.Path { return p.clusterPath("secrets") }
 
 // changedAt is the attribute of a machine in a container that a plan changes; the machine itself where none of them is changed.
-func (p Pool) changedAt(prior Pool, machine string) finding.Path {
+func (p MachineSet) changedAt(prior MachineSet, machine string) finding.Path {
 	now, listed := p.Machines[machine]
 	before, existed := prior.Machines[machine]
 

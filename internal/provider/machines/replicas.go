@@ -46,7 +46,7 @@ func replicaAttributes(role string) map[string]schema.Attribute {
 	}
 }
 
-// name is what the machine of a number is called in plans and messages: cp-0, worker-0, and batch/0 in a pool
+// Replica is what the machine of a number is called in plans and messages: cp-0, worker-0, and batch/0 in a pool
 // of talosop_cluster.
 func (g *Group) Replica(n int) string {
 	if g.Prefix != "" {
@@ -71,7 +71,7 @@ func (g *Group) count() (count int, known bool) {
 }
 
 // addReplicas adds the machines in containers of a group. Which there are, and where they answer, is read with named.
-func (p *Pool) addReplicas(ctx context.Context, named, settings *tf.Reader, g *Group) {
+func (p *MachineSet) addReplicas(ctx context.Context, named, settings *tf.Reader, g *Group) {
 	count, known := g.count()
 	named.Unknown = named.Unknown || !known || g.hostPool() == ""
 	settings.Unknown = settings.Unknown || g.ReplicaPatches.IsUnknown()
@@ -92,7 +92,7 @@ func (p *Pool) addReplicas(ctx context.Context, named, settings *tf.Reader, g *G
 
 		address := p.Host.addressOf(p.Settings.Name, identity)
 
-		p.Machines[g.Replica(n)] = PoolMachine{
+		p.Machines[g.Replica(n)] = SetMachine{
 			Group: g, key: strconv.Itoa(n), ordinal: n, Address: address, image: image, Pod: pod,
 			config: machineconfig.Machine{
 				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.nameOf(p.Settings.Name, identity),

@@ -18,7 +18,7 @@ const (
 )
 
 // report tells how a run ended that did not finish.
-func (r run) report(p Pool, attempted, next string) finding.Report {
+func (r run) report(p MachineSet, attempted, next string) finding.Report {
 	of := " of cluster"
 	if p.Object == wholeCluster {
 		of = "" // it is in attempted already
@@ -172,7 +172,7 @@ func goneHost(verb string) string {
 
 // openFailed tells why an operation could not even begin: a mistake in settings,
 // at its attribute, or secrets that cannot be read.
-func openFailed(p Pool, verb string, err error) finding.List {
+func openFailed(p MachineSet, verb string, err error) finding.List {
 	var problem *finding.FieldError
 	if errors.As(err, &problem) {
 		return fieldDiagnostics(p, err)

@@ -24,10 +24,10 @@ import (
 // restoring is a snapshot on its way from a store to a machine, as lifecycle.Restoration
 // has it.
 type restoring struct {
-	Pool Pool
+	Pool MachineSet
 	// Mark is that of the cluster, and fallback the credentials of the provider.
 	Mark     string
-	fallback storepkg.StoreCredentials
+	fallback storepkg.Credentials
 
 	fetched *backup.Snapshot
 }
@@ -111,7 +111,7 @@ func (e *restoreError) Error() string { return fmt.Sprintf("fetch %s: %s", e.Fro
 func (e *restoreError) Unwrap() error { return e.cause }
 
 // diagnostic is the error as the user sees it.
-func (e *restoreError) diagnostic(p Pool) finding.Finding {
+func (e *restoreError) diagnostic(p MachineSet) finding.Finding {
 	return finding.UnableAt(e.At, "restore", "etcd", finding.Report{
 		Attempted: fmt.Sprintf("fetch and verify %s, with which etcd of cluster %q is to begin", e.From, p.Settings.Name),
 		Cause:     []string{e.cause.Error()},
@@ -177,7 +177,7 @@ func (r *restoring) because(err error) error {
 
 // tooNew says why the versions that are wanted do not read what others wrote. A snapshot
 // without a record tells nothing about it.
-func (p Pool) tooNew(facts backup.Facts) error {
+func (p MachineSet) tooNew(facts backup.Facts) error {
 	problem := &restoreError{
 		At: p.clusterPath("kubernetes_version"), From: p.restore.From,
 		remedy: "Set it to the version that is named, or a newer one, or choose an older snapshot.",

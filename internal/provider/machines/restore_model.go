@@ -30,7 +30,7 @@ type restoration struct {
 func restorePath() finding.Path { return finding.Root("bootstrap").AtName("restore_from") }
 
 // restore puts the snapshot that etcd is to begin with into a pool.
-func (m settingsModel) restore(ctx context.Context, p *Pool) diag.Diagnostics {
+func (m settingsModel) restore(ctx context.Context, p *MachineSet) diag.Diagnostics {
 	r := &tf.Reader{}
 
 	bootstrap, _ := tf.Object[bootstrapModel](ctx, r, m.Bootstrap)
@@ -87,7 +87,7 @@ func (r restoration) asked(restored string) string {
 
 // unlock takes over from a configuration what reaches the host cluster, and what reaches and opens the snapshot: it
 // is write-only, and so in no plan.
-func (p *Pool) unlock(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
+func (p *MachineSet) unlock(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
 	diags := p.reach(ctx, config)
 
 	if p.restore.From == "" {

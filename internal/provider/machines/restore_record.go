@@ -68,9 +68,9 @@ func (r run) tellOfRestore() finding.List {
 			r.want.Name, restoredAt(r.result.Snapshot).ValueString(), r.want.RestoreFrom))}
 }
 
-// doubtRestore warns of a restored snapshot that may be of another cluster, however the run
+// warnOfRestore warns of a restored snapshot that may be of another cluster, however the run
 // ended: one with other secrets is what may have ended it.
-func (r run) doubtRestore() finding.List {
+func (r run) warnOfRestore() finding.List {
 	if !r.anonymous || !r.restores() {
 		return nil
 	}

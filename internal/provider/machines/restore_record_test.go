@@ -100,11 +100,11 @@ func TestSnapshotsOfAnyCluster(t *testing.T) {
 		"not restored":            {"newer.db", &backup.Snapshot{}, nil, false},
 		"not fetched":             {"newer.db", nil, nil, false},
 	} {
-		snapshot := &restoring{Pool: Pool{restore: restoration{From: c.From}}, fetched: c.fetched}
+		snapshot := &restoring{Pool: MachineSet{restore: restoration{From: c.From}}, fetched: c.fetched}
 		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.From}, runner: &lifecycle.Runner{Restoration: snapshot}}
-		ended := s.ended(RecordedPool{}, lifecycle.Result{Done: c.done}, context.Canceled)
+		ended := s.ended(PriorState{}, lifecycle.Result{Done: c.done}, context.Canceled)
 
-		if told := len(ended.doubtRestore()) > 0; told != c.told {
+		if told := len(ended.warnOfRestore()) > 0; told != c.told {
 			t.Errorf("%s: a warning: %t, want %t", name, told, c.told)
 		}
 	}
@@ -132,7 +132,7 @@ func TestTroubleWithFiles(t *testing.T) {
 		"broken":             {file, types.StringNull(), backup.ErrDamaged, backup.ErrDamaged.Error()},
 	} {
 		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType}, map[string]attr.Value{"path": types.StringValue(c.Path)})
-		r := &restoring{Pool: Pool{restore: restoration{From: c.Path, restoreModel: restoreModel{File: at, Passphrase: c.passphrase}}}}
+		r := &restoring{Pool: MachineSet{restore: restoration{From: c.Path, restoreModel: restoreModel{File: at, Passphrase: c.passphrase}}}}
 
 		if said := r.because(c.err).Error(); !strings.HasSuffix(said, c.says) {
 			t.Errorf("%s: %s", name, said)

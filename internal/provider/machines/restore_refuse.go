@@ -54,7 +54,7 @@ func (r restoration) validate() finding.List {
 // refuseLocked refuses a snapshot that a plan restores and whose name says that it is
 // encrypted, where the configuration has nothing that opens it. One that was restored before
 // is not opened.
-func refuseLocked(ctx context.Context, planned func(context.Context) (Pool, diag.Diagnostics), before LifeModel, config tfsdk.Config) finding.List {
+func refuseLocked(ctx context.Context, planned func(context.Context) (MachineSet, diag.Diagnostics), before CommonModel, config tfsdk.Config) finding.List {
 	p, _ := planned(ctx) // its mistakes are told by the plan itself
 
 	name, ok := backup.ParseKey(p.restore.asked(before.restored.From.ValueString()))
@@ -75,7 +75,7 @@ func refuseLocked(ctx context.Context, planned func(context.Context) (Pool, diag
 
 // refuseForeignSnapshot refuses a snapshot whose name says that it is of a cluster with other
 // secrets.
-func (p Pool) refuseForeignSnapshot() finding.List {
+func (p MachineSet) refuseForeignSnapshot() finding.List {
 	name, ok := backup.ParseKey(p.restore.From)
 	if !ok || p.Secrets == "" {
 		return nil
@@ -94,7 +94,7 @@ func (p Pool) refuseForeignSnapshot() finding.List {
 
 // remindOfRestore explains why a snapshot that is configured does not bring back an etcd
 // that was lost.
-func (r RecordedPool) remindOfRestore(p Pool, last cluster.Decision) finding.List {
+func (r PriorState) remindOfRestore(p MachineSet, last cluster.Decision) finding.List {
 	from := p.restore.From
 
 	lives := func(m cluster.Machine) bool { return r.Machines[m.Name].Access != cluster.Maintenance }

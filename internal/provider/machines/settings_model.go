@@ -80,18 +80,18 @@ func (m *settingsModel) pinContract(given settingsModel, state *settingsModel, t
 
 // withSettings is the life of a resource with what its settings have of it, and
 // setFrom stores that.
-func (m settingsModel) withSettings(life LifeModel) LifeModel {
+func (m settingsModel) withSettings(life CommonModel) CommonModel {
 	life.manifests, life.restored = m.Manifests, restored{From: m.RestoredFrom, At: m.RestoredAt}
 
 	return life
 }
 
-func (m *settingsModel) setFrom(life LifeModel) {
+func (m *settingsModel) setFrom(life CommonModel) {
 	m.Manifests, m.RestoredFrom, m.RestoredAt = life.manifests, life.restored.From, life.restored.At
 }
 
 // schedule puts the one setting of the cluster that no handle has into a pool.
-func (m settingsModel) schedule(p *Pool) {
+func (m settingsModel) schedule(p *MachineSet) {
 	r := &tf.Reader{}
 	p.Settings.ScheduleOnControlPlanes = r.Truth(m.ScheduleOnPlane, false)
 	p.Unknown = p.Unknown || r.Unknown
@@ -130,7 +130,7 @@ func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel)
 	handle.Name, handle.Mode, handle.Host = m.Name, m.Mode, types.ObjectNull(HandleHostType())
 
 	named := &tf.Reader{}
-	p := Pool{Machines: map[string]PoolMachine{}, Settings: machineconfig.Cluster{Name: named.Text(m.Name)}}
+	p := MachineSet{Machines: map[string]SetMachine{}, Settings: machineconfig.Cluster{Name: named.Text(m.Name)}}
 	p.Host = HostOf(named, &tf.Reader{}, handle, m.Host, []*Group{g})
 	p.addReplicas(ctx, named, &tf.Reader{}, g)
 

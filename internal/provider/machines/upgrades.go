@@ -15,7 +15,7 @@ type obstacle struct{ found, Reason, remedy string }
 
 // refuseTalosVersion refuses versions of Talos that machines cannot be brought to, by
 // what state knows to run on them.
-func refuseTalosVersion(p Pool, recorded RecordedPool) finding.List {
+func refuseTalosVersion(p MachineSet, recorded PriorState) finding.List {
 	var diags finding.List
 
 	if p.changes.Unknown {
@@ -52,7 +52,7 @@ func refuseTalosVersion(p Pool, recorded RecordedPool) finding.List {
 
 // obstacle says why a machine cannot be brought to the wanted Talos. kubernetes is the
 // versions that it runs.
-func (p Pool) obstacle(m PoolMachine, state cluster.MachineState, kubernetes []runningComponent) obstacle {
+func (p MachineSet) obstacle(m SetMachine, state cluster.MachineState, kubernetes []runningComponent) obstacle {
 	to, err := machineconfig.ParseTalosVersion(m.Group.TalosVersion.ValueString())
 	from, known := machineconfig.ReadTalosVersion(state.TalosVersion)
 
@@ -78,7 +78,7 @@ func (p Pool) obstacle(m PoolMachine, state cluster.MachineState, kubernetes []r
 
 // contractObstacle refuses a Talos that does not understand the configurations of the
 // cluster, whatever else speaks for it: the contract stays what it was pinned to.
-func (p Pool) contractObstacle(from, to machineconfig.TalosVersion) obstacle {
+func (p MachineSet) contractObstacle(from, to machineconfig.TalosVersion) obstacle {
 	return obstacle{
 		found: fmt.Sprintf("Talos %s, and talos_version is %s", from, to),
 		Reason: fmt.Sprintf("The configurations of the cluster follow version contract %s, and an older Talos refuses the documents of a newer contract",
@@ -95,7 +95,7 @@ func describeTalos(v machineconfig.TalosVersion, schematic string) string {
 	return fmt.Sprintf("%s with schematic %s", v, cluster.ShortID(schematic))
 }
 
-func (p Pool) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster.Role, kubernetes []runningComponent) obstacle {
+func (p MachineSet) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster.Role, kubernetes []runningComponent) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is the older %s", from, to)
 
 	if !p.changes.allowDowngrade {
@@ -119,7 +119,7 @@ func (p Pool) downgradeObstacle(from, to machineconfig.TalosVersion, role cluste
 
 // pathObstacle checks every step of the way: that its installer takes it, and that the
 // Talos in between runs the Kubernetes that the machine has, which is upgraded after it.
-func (p Pool) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runningComponent) obstacle {
+func (p MachineSet) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runningComponent) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is %s", from, to)
 
 	if wanted, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion); err == nil && len(kubernetes) == 0 {

@@ -21,7 +21,7 @@ const newestTalos = "v1.13"
 
 // validate checks everything that can be checked without a machine and as far as
 // it is known. All mistakes are reported at once.
-func (p Pool) validate() finding.List {
+func (p MachineSet) validate() finding.List {
 	var diags finding.List
 
 	if p.declared.senseless() {
@@ -104,7 +104,7 @@ func evenNumber(at finding.Path, count int) finding.Finding {
 }
 
 // validateMachines checks the machines against each other, control planes first.
-func validateMachines(p Pool) finding.List {
+func validateMachines(p MachineSet) finding.List {
 	var diags finding.List
 
 	addresses, uuids := map[string]string{}, map[string]string{}
@@ -136,7 +136,7 @@ func validateMachines(p Pool) finding.List {
 
 // validateAddress checks one address, and that no other machine has it. IP
 // addresses are compared by value, since IPv6 has many spellings for one.
-func (p Pool) validateAddress(name, address string, seen map[string]string) finding.List {
+func (p MachineSet) validateAddress(name, address string, seen map[string]string) finding.List {
 	at := p.machinePath(name).AtName("address")
 
 	host, err := tf.CanonicalHost(address)
@@ -168,7 +168,7 @@ func (p Pool) validateAddress(name, address string, seen map[string]string) find
 }
 
 // validateVersions checks the versions against each other.
-func validateVersions(p Pool) finding.List {
+func validateVersions(p MachineSet) finding.List {
 	var diags finding.List
 
 	for _, g := range p.groups {
@@ -178,7 +178,7 @@ func validateVersions(p Pool) finding.List {
 	return diags
 }
 
-func (p Pool) validateVersionsOf(g *Group) finding.List {
+func (p MachineSet) validateVersionsOf(g *Group) finding.List {
 	version := g.TalosVersion.ValueString()
 	if version == "" {
 		return nil
@@ -212,7 +212,7 @@ func (p Pool) validateVersionsOf(g *Group) finding.List {
 
 // checkImages compares the installer images that are given with the version that is to
 // run: an upgrade installs the image, and would go on for ever.
-func (p Pool) checkImages(g *Group, talos machineconfig.TalosVersion) error {
+func (p MachineSet) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 	var problems []error
 
 	for _, name := range p.namesOf(g) {
@@ -236,7 +236,7 @@ func (p Pool) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 
 // validateConfigurations checks the settings: as a whole when they are known, by
 // rendering the configurations, else piece by piece.
-func validateConfigurations(p Pool) finding.List {
+func validateConfigurations(p MachineSet) finding.List {
 	if !p.Unknown && len(p.Machines) > 0 {
 		return fieldDiagnostics(p, errors.Join(p.check(), p.checkMeta()))
 	}

@@ -12,8 +12,8 @@ import (
 // What a plan warns of: one warning for each class of what an apply does to machines
 // that are in service, with the machines in it.
 
-// forewarn warns of the steps of a plan that take machines out of service.
-func forewarn(p Pool, steps []cluster.Step) finding.List {
+// warnOfSteps warns of the steps of a plan that take machines out of service.
+func warnOfSteps(p MachineSet, steps []cluster.Step) finding.List {
 	var (
 		diags                    finding.List
 		drained, rebooted, wiped []string
@@ -73,7 +73,7 @@ func forewarn(p Pool, steps []cluster.Step) finding.List {
 }
 
 // reboot is what machines do that begin anew.
-func (p Pool) reboot() string {
+func (p MachineSet) reboot() string {
 	if p.Host != nil {
 		return "restart"
 	}
@@ -82,7 +82,7 @@ func (p Pool) reboot() string {
 }
 
 // wayBack is how machines come back under talosop that it forgot.
-func (p Pool) wayBack() string {
+func (p MachineSet) wayBack() string {
 	if p.Host != nil {
 		return "apply the same configuration with the same secrets, which takes them over"
 	}
@@ -91,7 +91,7 @@ func (p Pool) wayBack() string {
 }
 
 // wiped is what becomes of machines that leave.
-func (p Pool) wiped() string {
+func (p MachineSet) wiped() string {
 	if p.Host != nil {
 		return "deleted"
 	}
@@ -99,9 +99,9 @@ func (p Pool) wiped() string {
 	return "wiped"
 }
 
-// forewarnImages names the images of Kubernetes that differ from what was applied last and
+// warnOfImages names the images of Kubernetes that differ from what was applied last and
 // are put right.
-func (r RecordedPool) forewarnImages(steps []cluster.Step) finding.List {
+func (r PriorState) warnOfImages(steps []cluster.Step) finding.List {
 	var lines []string
 
 	for _, step := range steps {
@@ -129,7 +129,7 @@ func (r RecordedPool) forewarnImages(steps []cluster.Step) finding.List {
 }
 
 // removalOf tells what machines go through that leave; emptied are those that are drained.
-func (p Pool) removalOf(wiped, emptied []string) string {
+func (p MachineSet) removalOf(wiped, emptied []string) string {
 	slices.Sort(wiped)
 
 	abrupt := slices.DeleteFunc(slices.Clone(wiped), func(name string) bool { return slices.Contains(emptied, name) })
@@ -184,7 +184,7 @@ func disruptionOf(drained, rebooted []string) string {
 
 // onlyControlPlane names the control plane of a cluster that has no other, as far as the
 // resource can know.
-func (p Pool) onlyControlPlane() string {
+func (p MachineSet) onlyControlPlane() string {
 	var planes []string
 
 	if p.inHandle && (p.single == nil || p.single.beside == nil || len(p.single.beside) > 0) {
@@ -204,8 +204,8 @@ func (p Pool) onlyControlPlane() string {
 	return planes[0]
 }
 
-// forewarnDestroy lists what a destroy does to machines.
-func forewarnDestroy(p Pool, steps []cluster.Step) finding.List {
+// warnOfDestroy lists what a destroy does to machines.
+func warnOfDestroy(p MachineSet, steps []cluster.Step) finding.List {
 	if len(steps) == 0 {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 
 // WorkerModel is a pool of workers in a cluster that it knows by its handle.
 type WorkerModel struct {
-	poolModel
+	machineSetModel
 
 	Name           types.String `tfsdk:"name"`
 	Cluster        types.Object `tfsdk:"cluster"`
@@ -21,10 +21,10 @@ type WorkerModel struct {
 }
 
 // Pool reads the model as machines of one role in one cluster.
-func (m WorkerModel) Pool(ctx context.Context) (Pool, diag.Diagnostics) {
+func (m WorkerModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics) {
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
-	p, more := m.poolModel.Pool(ctx, handle, m.Host, &Group{Role: cluster.Worker, Pool: m.Name.ValueString(), maxUnavailable: m.MaxUnavailable})
+	p, more := m.machineSetModel.Pool(ctx, handle, m.Host, &Group{Role: cluster.Worker, Pool: m.Name.ValueString(), maxUnavailable: m.MaxUnavailable})
 	p.Object, p.inHandle = "workers", true
 	diags.Append(more...)
 
@@ -43,7 +43,7 @@ func (m *WorkerModel) derive(ctx context.Context) diag.Diagnostics {
 }
 
 func (m *WorkerModel) settleUpdate(ctx context.Context, done run, plan, state WorkerModel) diag.Diagnostics {
-	return m.poolModel.settleUpdate(ctx, done, &Group{Role: cluster.Worker, Pool: plan.Name.ValueString()}, plan.poolModel, state.poolModel)
+	return m.machineSetModel.settleUpdate(ctx, done, &Group{Role: cluster.Worker, Pool: plan.Name.ValueString()}, plan.machineSetModel, state.machineSetModel)
 }
 
 // idIn is the name of a cluster and of something in it.

@@ -24,6 +24,7 @@ var (
 // DefaultPoolName is the name of a pool of workers that has none of its own.
 const DefaultPoolName = "worker"
 
+// NewWorkerResource is the constructor of the resource talosop_worker.
 func NewWorkerResource() resource.Resource {
 	return &workerResource{machinesResource[WorkerModel, *WorkerModel]{kind: "talosop_worker"}}
 }
@@ -123,7 +124,7 @@ func (r *workerResource) ImportState(ctx context.Context, req resource.ImportSta
 
 	model, diags := workersFrom(ctx, request, bundle, planes, found)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(r.adopt(ctx, &model.LifeModel, model.Pool)...)
+	resp.Diagnostics.Append(r.adopt(ctx, &model.CommonModel, model.Pool)...)
 
 	if resp.Diagnostics.HasError() {
 		return

@@ -1,3 +1,4 @@
+// Package secrets is the resource talosop_secrets, the only place that makes the secrets of a cluster.
 package secrets
 
 import (

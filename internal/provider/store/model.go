@@ -55,6 +55,7 @@ func PlaceOf(bucket, folder types.Object) Place {
 	return p
 }
 
+// CredentialsIn reads the credentials of a bucket.
 func CredentialsIn(b tf.Fields) s3.Credentials {
 	role := b.Nested("role")
 
@@ -93,7 +94,7 @@ func (p Place) Same(other Place) bool {
 
 // Open makes the store of a place, with the provider's credentials where the place has none.
 // It asks no server. The context hides the credentials from logs.
-func (p Place) Open(ctx context.Context, fallback StoreCredentials) (context.Context, store.Store, error) {
+func (p Place) Open(ctx context.Context, fallback Credentials) (context.Context, store.Store, error) {
 	if p.Bucket.Bucket == "" {
 		return ctx, file.Store{Path: p.Folder}, nil
 	}
@@ -120,7 +121,7 @@ func (p Place) Open(ctx context.Context, fallback StoreCredentials) (context.Con
 }
 
 // Snapshot is the place of one snapshot as a store and its key there.
-func (p Place) Snapshot(ctx context.Context, fallback StoreCredentials) (context.Context, store.Store, string, error) {
+func (p Place) Snapshot(ctx context.Context, fallback Credentials) (context.Context, store.Store, string, error) {
 	if p.Bucket.Bucket == "" {
 		return ctx, file.Store{Path: filepath.Dir(p.Folder)}, filepath.Base(p.Folder), nil
 	}
@@ -130,8 +131,8 @@ func (p Place) Snapshot(ctx context.Context, fallback StoreCredentials) (context
 	return ctx, s, p.key, err
 }
 
-// StoreCredentials are those of the provider's configuration.
-type StoreCredentials struct {
+// Credentials are those of the provider's configuration.
+type Credentials struct {
 	s3.Credentials
 
 	// Unknown is true when any of them is not known yet.
@@ -139,11 +140,11 @@ type StoreCredentials struct {
 }
 
 // Given is whether the provider has any.
-func (c StoreCredentials) Given() bool { return c.Credentials != s3.Credentials{} }
+func (c Credentials) Given() bool { return c.Credentials != s3.Credentials{} }
 
 // Under completes credentials of a resource. A key or a profile of its own comes with its
 // own role, or with none.
-func (c StoreCredentials) Under(own s3.Credentials) s3.Credentials {
+func (c Credentials) Under(own s3.Credentials) s3.Credentials {
 	if own.AccessKeyID != "" || own.Profile != "" {
 		return own
 	}

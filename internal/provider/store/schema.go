@@ -179,6 +179,7 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 }
 
 const (
+	// The descriptions of the role that is assumed.
 	RoleARN         = "ARN of the role, such as `arn:aws:iam::123456789012:role/backups`."
 	RoleExternalID  = "External id that the role asks for, where it does. Default: none."
 	RoleSessionName = "Name of the session, which the audit logs of AWS show. Default: one that the AWS SDK makes up."

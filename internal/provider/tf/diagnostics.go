@@ -1,3 +1,4 @@
+// Package tf is what the resources share of the framework: diagnostics, plan modifiers, conversions.
 package tf
 
 import (

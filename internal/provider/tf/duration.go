@@ -26,20 +26,25 @@ var (
 	_ xattr.ValidateableAttribute                = Duration{}
 )
 
+// String implements attr.Type.
 func (DurationType) String() string { return "provider.durationType" }
 
+// ValueType implements attr.Type.
 func (DurationType) ValueType(context.Context) attr.Value { return Duration{} }
 
+// Equal reports whether two are the same.
 func (DurationType) Equal(other attr.Type) bool {
 	_, ok := other.(DurationType)
 
 	return ok
 }
 
+// ValueFromString implements basetypes.StringTypable.
 func (DurationType) ValueFromString(_ context.Context, v basetypes.StringValue) (basetypes.StringValuable, diag.Diagnostics) {
 	return Duration{timetypes.GoDuration{StringValue: v}}, nil
 }
 
+// ValueFromTerraform implements attr.Type.
 func (t DurationType) ValueFromTerraform(ctx context.Context, v tftypes.Value) (attr.Value, error) {
 	text, err := basetypes.StringType{}.ValueFromTerraform(ctx, v)
 	if err != nil {
@@ -51,8 +56,10 @@ func (t DurationType) ValueFromTerraform(ctx context.Context, v tftypes.Value) (
 	return Duration{timetypes.GoDuration{StringValue: plain}}, nil
 }
 
+// Type implements attr.Value.
 func (Duration) Type(context.Context) attr.Type { return DurationType{} }
 
+// Equal reports whether two are the same.
 func (d Duration) Equal(other attr.Value) bool {
 	o, ok := other.(Duration)
 

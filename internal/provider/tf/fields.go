@@ -12,18 +12,21 @@ type Fields struct {
 	Attributes types.Object
 }
 
+// Text reads a text; empty where it is null or unknown.
 func (f Fields) Text(name string) string {
 	v, _ := f.Attributes.Attributes()[name].(types.String)
 
 	return f.Reader.Text(v)
 }
 
+// Truth reads a truth; fallback where it is null or unknown.
 func (f Fields) Truth(name string, fallback bool) bool {
 	v, _ := f.Attributes.Attributes()[name].(types.Bool)
 
 	return f.Reader.Truth(v, fallback)
 }
 
+// Number reads a number; zero where it is null or unknown.
 func (f Fields) Number(name string) int64 {
 	v, _ := f.Attributes.Attributes()[name].(types.Int64)
 	f.Unknown = f.Unknown || v.IsUnknown()
@@ -31,6 +34,7 @@ func (f Fields) Number(name string) int64 {
 	return v.ValueInt64()
 }
 
+// Nested reads the attributes of a nested object.
 func (f Fields) Nested(name string) Fields {
 	v, _ := f.Attributes.Attributes()[name].(types.Object)
 	f.Unknown = f.Unknown || v.IsUnknown()
@@ -52,4 +56,5 @@ func (f Fields) Absent(name string) bool {
 	return !ok || v.IsNull()
 }
 
+// WriteOnlyText ends the description of write-only attributes.
 const WriteOnlyText = " Write-only: it is in neither state nor plan, and a change of it alone plans nothing."

@@ -11,6 +11,7 @@ import (
 // Replacing a resource resets machines. So it is planned only when the new value
 // is known to differ: an unknown value may turn out to be the old one.
 
+// ReplaceOnChange replaces the resource when the value changes, and not while it is unknown.
 func ReplaceOnChange() planmodifier.String {
 	const description = "A change of the value replaces the resource."
 

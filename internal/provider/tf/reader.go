@@ -18,12 +18,14 @@ type Reader struct {
 	Unknown bool
 }
 
+// Text reads a text; empty where it is null or unknown.
 func (r *Reader) Text(v types.String) string {
 	r.Unknown = r.Unknown || v.IsUnknown()
 
 	return v.ValueString()
 }
 
+// Truth reads a truth; fallback where it is null or unknown.
 func (r *Reader) Truth(v types.Bool, fallback bool) bool {
 	r.Unknown = r.Unknown || v.IsUnknown()
 
@@ -34,6 +36,7 @@ func (r *Reader) Truth(v types.Bool, fallback bool) bool {
 	return v.ValueBool()
 }
 
+// Texts reads a list of texts.
 func (r *Reader) Texts(v types.List) []string {
 	texts, known := KnownStrings(v)
 	r.Unknown = r.Unknown || !known
@@ -95,6 +98,7 @@ func Listed[T any](ctx context.Context, r *Reader, v types.List) []T {
 	return out
 }
 
+// Duration reads a duration; zero where it is null or unknown.
 func (r *Reader) Duration(v Duration) time.Duration {
 	r.Unknown = r.Unknown || v.IsUnknown()
 
@@ -108,6 +112,7 @@ func (r *Reader) Duration(v Duration) time.Duration {
 	return d
 }
 
+// TextMap reads a map of texts.
 func (r *Reader) TextMap(v types.Map) map[string]string {
 	r.Unknown = r.Unknown || v.IsUnknown()
 

@@ -13,6 +13,7 @@ import (
 // attributes of a resource, and converted. Only the types that the handle has are
 // known here.
 
+// Unconverted is the message about an attribute of a type that is not converted.
 func Unconverted(name string, a any) string {
 	return fmt.Sprintf("provider: attribute %s of the cluster handle is a %T, which is not converted", name, a)
 }

@@ -60,23 +60,25 @@ type PrivateState interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 }
 
-const OpCreate Operation = "create"
-
-const OpRead Operation = "read"
-
-const OpUpdate Operation = "update"
-
+// The operations that have a timeout.
 const (
+	// The operations.
+	OpCreate Operation = "create"
+	// OpRead is the operation of a refresh.
+	OpRead Operation = "read"
+	// OpUpdate is the operation of a change.
+	OpUpdate Operation = "update"
+	// OpDelete is the operation of a destroy.
 	OpDelete Operation = "delete"
 )
 
-const defaultChange = 30 * time.Minute
-
 // The time of operations that timeouts says nothing about.
 const (
-	defaultRead = time.Minute
+	defaultChange = 30 * time.Minute
+	defaultRead   = time.Minute
 )
 
+// PrivateTruth is a truth as private state holds it.
 func PrivateTruth(b bool) []byte {
 	if b {
 		return PrivateTrue
@@ -85,7 +87,11 @@ func PrivateTruth(b bool) []byte {
 	return PrivateFalse
 }
 
-var PrivateTrue, PrivateFalse = []byte("true"), []byte("false")
+// PrivateTrue and PrivateFalse are truths as private state holds them.
+var (
+	PrivateTrue  = []byte("true")
+	PrivateFalse = []byte("false")
+)
 
 // Remembers is whether private state says yes.
 func Remembers(ctx context.Context, private PrivateState, key string, diags *diag.Diagnostics) bool {

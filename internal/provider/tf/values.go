@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
+// TextList is a list of texts, never null.
 func TextList(texts []string) types.List {
 	values := make([]attr.Value, len(texts))
 	for i, t := range texts {
@@ -20,6 +21,7 @@ func TextList(texts []string) types.List {
 	return types.ListValueMust(types.StringType, values)
 }
 
+// TextOrNull is a text, or null for an empty one.
 func TextOrNull(s string) types.String {
 	if s == "" {
 		return types.StringNull()
@@ -28,6 +30,7 @@ func TextOrNull(s string) types.String {
 	return types.StringValue(s)
 }
 
+// ListOrNull is a list of texts, or null for none.
 func ListOrNull(texts []string) types.List {
 	if len(texts) == 0 {
 		return types.ListNull(types.StringType)
@@ -36,6 +39,7 @@ func ListOrNull(texts []string) types.List {
 	return TextList(texts)
 }
 
+// TrueOrNull is true, or null for false: a value that is left out.
 func TrueOrNull(b bool) types.Bool {
 	if !b {
 		return types.BoolNull()
@@ -44,6 +48,7 @@ func TrueOrNull(b bool) types.Bool {
 	return types.BoolValue(true)
 }
 
+// FalseOrNull is false, or null for true: a value that is left out.
 func FalseOrNull(b bool) types.Bool {
 	if b {
 		return types.BoolNull()
@@ -65,6 +70,7 @@ func timeoutsType(ctx context.Context) map[string]attr.Type {
 	return nil
 }
 
+// ObjectOf is the type of an object with the attributes of a schema.
 func ObjectOf(attributes map[string]schema.Attribute) types.ObjectType {
 	object := types.ObjectType{AttrTypes: map[string]attr.Type{}}
 	for name, a := range attributes {
@@ -84,6 +90,7 @@ func AttributesOf(t attr.Type) map[string]attr.Type {
 	return object.AttrTypes
 }
 
+// MomentOrNull is a time in UTC, or null for the zero time.
 func MomentOrNull(at time.Time) timetypes.RFC3339 {
 	if at.IsZero() {
 		return timetypes.NewRFC3339Null()
@@ -101,6 +108,7 @@ func TimeOrNull(t time.Time) types.String {
 	return types.StringValue(t.UTC().Format(time.RFC3339Nano))
 }
 
+// TimeIn is the time of a text as TimeOrNull writes it; zero for none.
 func TimeIn(text types.String) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, text.ValueString())
 	if err != nil {
@@ -110,4 +118,5 @@ func TimeIn(text types.String) time.Time {
 	return t
 }
 
+// TerraformOnly ends the description of attributes that touch no machine.
 const TerraformOnly = " A change touches no machine."
