@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 )
 
@@ -128,7 +129,10 @@ func TestTunnelToNobody(t *testing.T) {
 
 	targets := map[string]net.Listener{}
 
-	tun, err := OpenTunnel(t.Context(), dialNamed(targets), func() {}, unexpected(t), "first")
+	warned := make(chan error, 8)
+	warn := func(_ context.Context, _ string, err error) { warned <- err }
+
+	tun, err := OpenTunnel(t.Context(), dialNamed(targets), func() {}, warn, "first")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +145,12 @@ func TestTunnelToNobody(t *testing.T) {
 
 	if _, err := connectTo(t, tun.Address()).Read(make([]byte, 1)); err == nil {
 		t.Error("something answered")
+	}
+
+	for range 2 {
+		if err := <-warned; !strings.Contains(err.Error(), "nobody is there") {
+			t.Errorf("warned of %v", err)
+		}
 	}
 }
 
