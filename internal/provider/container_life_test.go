@@ -240,7 +240,7 @@ func TestContainerPreflight(t *testing.T) {
 	s := newHostSite(t)
 
 	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: machines.QuantityOr("1", "1")}},
+		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: machines.QuantityOr("0", "0")}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 

@@ -53,7 +53,7 @@ func TestMachineInfoOfContainers(t *testing.T) {
 
 	d := &machineinfo.DataSource{ConfiguredDataSource: machines.ConfiguredDataSource{ProviderData: m}}
 
-	options, leave, diags := d.OptionsFor(t.Context(), machineinfo.MachineInfoModel{Cluster: object}, "dev-cp-0.talos.svc.cluster.local")
+	options, leave, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object}, "dev-cp-0.talos.svc.cluster.local")
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
@@ -70,7 +70,7 @@ func TestMachineInfoOfContainers(t *testing.T) {
 
 	m.Host = machines.HostConnection{}
 
-	if _, _, diags := d.OptionsFor(t.Context(), machineinfo.MachineInfoModel{Cluster: object}, "dev-cp-0.talos.svc.cluster.local"); !diags.HasError() {
+	if _, _, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object}, "dev-cp-0.talos.svc.cluster.local"); !diags.HasError() {
 		t.Error("a container is asked without a host cluster")
 	}
 }

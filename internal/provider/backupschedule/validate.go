@@ -42,7 +42,7 @@ func (m etcdBackupScheduleModel) validate(ctx context.Context) diag.Diagnostics 
 	diags.Append(m.validateEncryption(ctx)...)
 	diags.Append(m.validateImage()...)
 	diags.Append(m.validatePod()...)
-	diags.Append(etcdbackup.EtcdBackupModel{Retain: m.Retain}.ValidateRetain(ctx)...)
+	diags.Append(etcdbackup.Model{Retain: m.Retain}.ValidateRetain(ctx)...)
 
 	return diags
 }

@@ -196,8 +196,8 @@ func (r *Resource) ImportState(ctx context.Context, req resource.ImportStateRequ
 
 // backupFrom is the model of a snapshot as its store describes it; what the cluster is, its
 // control planes tell.
-func (r *Resource) backupFrom(ctx context.Context, request backupImport, file machines.SecretsFile) (EtcdBackupModel, diag.Diagnostics) {
-	model := EtcdBackupModel{
+func (r *Resource) backupFrom(ctx context.Context, request backupImport, file machines.SecretsFile) (Model, diag.Diagnostics) {
+	model := Model{
 		Retain: types.ObjectNull(retainType()), Triggers: types.MapNull(types.StringType), Timeouts: tf.NoTimeouts(ctx),
 		Encryption: types.ObjectNull(encryptionType()),
 	}
@@ -236,7 +236,7 @@ func (r *Resource) backupFrom(ctx context.Context, request backupImport, file ma
 }
 
 // adoptBackup reads what is known of the snapshot from its record.
-func (r *Resource) adoptBackup(ctx context.Context, m *EtcdBackupModel, request backupImport, o owner) error {
+func (r *Resource) adoptBackup(ctx context.Context, m *Model, request backupImport, o owner) error {
 	from := m.place()
 
 	ctx, opened, err := from.Open(ctx, r.Stores)

@@ -20,8 +20,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// EtcdBackupModel is the resource talosop_etcd_backup.
-type EtcdBackupModel struct {
+// Model is the resource talosop_etcd_backup.
+type Model struct {
 	Cluster         types.Object   `tfsdk:"cluster"`
 	S3              types.Object   `tfsdk:"s3"`
 	File            types.Object   `tfsdk:"file"`
@@ -66,8 +66,9 @@ const (
 )
 
 const (
-	// The kinds of compression.
+	// CompressionNone stores a snapshot as etcd streams it.
 	CompressionNone = "none"
+	// CompressionZstd compresses it with zstd.
 	CompressionZstd = backup.Zstd
 )
 
@@ -105,7 +106,7 @@ func (m *storedModel) record(r backup.Record) {
 
 // due sets when the next snapshot is due: the first time that the schedule names after
 // another one.
-func (m *EtcdBackupModel) due(after time.Time) {
+func (m *Model) due(after time.Time) {
 	m.NextDue = timetypes.NewRFC3339Null()
 
 	if t, err := ReadTimetable(m.Schedule.ValueString()); err == nil && !m.Schedule.IsNull() {
@@ -114,7 +115,7 @@ func (m *EtcdBackupModel) due(after time.Time) {
 }
 
 // overdue is whether the schedule named a time until now.
-func (m EtcdBackupModel) overdue(now time.Time) bool {
+func (m Model) overdue(now time.Time) bool {
 	if m.Schedule.IsNull() || m.NextDue.IsNull() || m.NextDue.IsUnknown() {
 		return false
 	}
@@ -125,11 +126,11 @@ func (m EtcdBackupModel) overdue(now time.Time) bool {
 }
 
 // place is where the snapshots are kept.
-func (m EtcdBackupModel) place() storepkg.Place { return storepkg.PlaceOf(m.S3, m.File) }
+func (m Model) place() storepkg.Place { return storepkg.PlaceOf(m.S3, m.File) }
 
 // configuredPlace is place with the credentials that only a configuration has.
 func configuredPlace(ctx context.Context, config tfsdk.Config) (storepkg.Place, diag.Diagnostics) {
-	var given EtcdBackupModel
+	var given Model
 
 	diags := config.Get(ctx, &given)
 
@@ -140,7 +141,7 @@ func configuredPlace(ctx context.Context, config tfsdk.Config) (storepkg.Place, 
 type owner struct{ Name, Mark string }
 
 // owner reads whose snapshots they are, from a handle whose name and secrets are known.
-func (m EtcdBackupModel) owner(ctx context.Context) (owner, bool) {
+func (m Model) owner(ctx context.Context) (owner, bool) {
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 	if diags.HasError() || handle.Name.IsUnknown() || handle.Secrets.IsUnknown() {
 		return owner{}, false
@@ -163,7 +164,7 @@ func (o owner) Archive(s store.Store, p storepkg.Place) backup.Archive {
 
 // sealing is what is done to snapshots before they are stored. A passphrase is in
 // configurations alone.
-func (m EtcdBackupModel) sealing(ctx context.Context) (backup.Sealing, *tf.Reader) {
+func (m Model) sealing(ctx context.Context) (backup.Sealing, *tf.Reader) {
 	r := &tf.Reader{}
 	encryption, _ := tf.Object[encryptionModel](ctx, r, m.Encryption)
 
@@ -173,7 +174,7 @@ func (m EtcdBackupModel) sealing(ctx context.Context) (backup.Sealing, *tf.Reade
 }
 
 // retention is which snapshots are kept; the zero value, all, when nothing is said.
-func (m EtcdBackupModel) retention(ctx context.Context) backup.Retention {
+func (m Model) retention(ctx context.Context) backup.Retention {
 	retain, ok := tf.Object[RetainModel](ctx, &tf.Reader{}, m.Retain)
 	if !ok {
 		return backup.Retention{}
@@ -189,7 +190,7 @@ func (m EtcdBackupModel) retention(ctx context.Context) backup.Retention {
 }
 
 // sealedWithSecrets is whether the secrets of the cluster are stored, too.
-func (m EtcdBackupModel) sealedWithSecrets() bool { return m.IncludeSecrets.ValueBool() }
+func (m Model) sealedWithSecrets() bool { return m.IncludeSecrets.ValueBool() }
 
 func retainType() map[string]attr.Type {
 	return map[string]attr.Type{"count": types.Int64Type, "min_age": tf.DurationType{}}

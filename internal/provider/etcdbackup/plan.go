@@ -34,7 +34,7 @@ const (
 // alone: both planning passes of an apply agree, whatever time or the store do meanwhile.
 // Of an imported snapshot nobody knows how it came about; only what was read from its store
 // is compared.
-func (m EtcdBackupModel) Another(ctx context.Context, state EtcdBackupModel, imported bool) tf.Verdict {
+func (m Model) Another(ctx context.Context, state Model, imported bool) tf.Verdict {
 	now, known := m.owner(ctx)
 	was, _ := state.owner(ctx)
 	wanted, there := m.place(), state.place()
@@ -68,7 +68,7 @@ func (m EtcdBackupModel) Another(ctx context.Context, state EtcdBackupModel, imp
 
 // ModifyPlan implements resource.ResourceWithModifyPlan.
 func (r *Resource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	var plan, state EtcdBackupModel
+	var plan, state Model
 
 	if req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -117,7 +117,7 @@ func (r *Resource) ModifyPlan(ctx context.Context, req resource.ModifyPlanReques
 }
 
 // planUpdate fills in what an update does. found is what a look at the store adds.
-func (m *EtcdBackupModel) planUpdate(ctx context.Context, state EtcdBackupModel, imported bool, found tf.Verdict) {
+func (m *Model) planUpdate(ctx context.Context, state Model, imported bool, found tf.Verdict) {
 	v := m.Another(ctx, state, imported)
 	if v == (tf.Verdict{}) {
 		v = found
@@ -149,7 +149,7 @@ func (m *EtcdBackupModel) planUpdate(ctx context.Context, state EtcdBackupModel,
 }
 
 // forecast fills in what is known of a snapshot before it is taken.
-func (m *EtcdBackupModel) forecast() {
+func (m *Model) forecast() {
 	m.Status = types.StringValue(statusStored)
 
 	if m.Schedule.IsNull() {
@@ -169,7 +169,7 @@ func (m *EtcdBackupModel) forecast() {
 
 // observeFromPlan looks at the store with credentials that only a configuration has, for a
 // refresh that could not. Trouble is a warning: it says nothing about the snapshot.
-func (r *Resource) observeFromPlan(ctx context.Context, state EtcdBackupModel, given storepkg.Place) (tf.Verdict, diag.Diagnostics) {
+func (r *Resource) observeFromPlan(ctx context.Context, state Model, given storepkg.Place) (tf.Verdict, diag.Diagnostics) {
 	if r.ProviderData == nil || given.Unknown || !given.OwnKey() {
 		return tf.Verdict{}, nil
 	}
@@ -190,7 +190,7 @@ func (r *Resource) observeFromPlan(ctx context.Context, state EtcdBackupModel, g
 }
 
 // observe asks a store for the snapshot, and gives its status.
-func (r *Resource) observe(ctx context.Context, state EtcdBackupModel, from storepkg.Place) (string, error) {
+func (r *Resource) observe(ctx context.Context, state Model, from storepkg.Place) (string, error) {
 	o, _ := state.owner(ctx)
 
 	ctx, opened, err := from.Open(ctx, r.Stores)
@@ -212,7 +212,7 @@ func (r *Resource) observe(ctx context.Context, state EtcdBackupModel, from stor
 	}
 }
 
-func notLooked(state EtcdBackupModel, from storepkg.Place, err error) diag.Diagnostic {
+func notLooked(state Model, from storepkg.Place, err error) diag.Diagnostic {
 	cause, next := from.Diagnosis(err)
 
 	return tf.Warn("Unable to observe etcd backup", finding.Report{
@@ -223,7 +223,7 @@ func notLooked(state EtcdBackupModel, from storepkg.Place, err error) diag.Diagn
 	}.String())
 }
 
-func drifted(state EtcdBackupModel, from storepkg.Place, status string) diag.Diagnostic {
+func drifted(state Model, from storepkg.Place, status string) diag.Diagnostic {
 	cause := "there is no such object any more"
 	if status == statusChanged {
 		cause = "the object there has another size or checksum than the one that was stored"
@@ -237,7 +237,7 @@ func drifted(state EtcdBackupModel, from storepkg.Place, status string) diag.Dia
 }
 
 // announceDelete says what destroying the resource does.
-func (m EtcdBackupModel) announceDelete() diag.Diagnostics {
+func (m Model) announceDelete() diag.Diagnostics {
 	if !m.DeleteOnDestroy.ValueBool() {
 		return nil
 	}
@@ -249,7 +249,7 @@ func (m EtcdBackupModel) announceDelete() diag.Diagnostics {
 
 // warnClearText warns of snapshots that anybody can read, when they become that. state is
 // empty for a new resource.
-func (m EtcdBackupModel) warnClearText(state EtcdBackupModel) diag.Diagnostics {
+func (m Model) warnClearText(state Model) diag.Diagnostics {
 	if !m.Encryption.IsNull() || !state.ID.IsNull() && state.Encryption.IsNull() {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (m EtcdBackupModel) warnClearText(state EtcdBackupModel) diag.Diagnostics {
 }
 
 // warnDelete warns of a destroy that would have no credentials.
-func (r *Resource) warnDelete(plan EtcdBackupModel, given storepkg.Place) diag.Diagnostics {
+func (r *Resource) warnDelete(plan Model, given storepkg.Place) diag.Diagnostics {
 	if r.ProviderData == nil || !plan.DeleteOnDestroy.ValueBool() || !given.OwnKey() || r.Stores.Given() || r.Stores.Unknown {
 		return nil
 	}

@@ -52,7 +52,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 
 // ValidateConfig implements resource.ResourceWithValidateConfig.
 func (r *Resource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	var config EtcdBackupModel
+	var config Model
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 
@@ -63,7 +63,7 @@ func (r *Resource) ValidateConfig(ctx context.Context, req resource.ValidateConf
 
 // Create implements resource.Resource: it takes a snapshot.
 func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan, given EtcdBackupModel
+	var plan, given Model
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
@@ -89,7 +89,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 // Read asks the store whether it holds the snapshot, where it can: write-only credentials
 // are not there to be read with. The plan looks then.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state EtcdBackupModel
+	var state Model
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
@@ -120,7 +120,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 }
 
 // refreshStatus looks at the store, and says whether that was possible.
-func (r *Resource) refreshStatus(ctx context.Context, state *EtcdBackupModel, diags *diag.Diagnostics) bool {
+func (r *Resource) refreshStatus(ctx context.Context, state *Model, diags *diag.Diagnostics) bool {
 	from := state.place()
 
 	status, err := r.observe(ctx, *state, from)
@@ -141,7 +141,7 @@ func (r *Resource) refreshStatus(ctx context.Context, state *EtcdBackupModel, di
 
 // Update implements resource.Resource: it takes a snapshot where the plan says so.
 func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan, state, given EtcdBackupModel
+	var plan, state, given Model
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -179,7 +179,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 
 // Delete deletes the snapshot if that is wanted, and what lies beside it.
 func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state EtcdBackupModel
+	var state Model
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
@@ -209,7 +209,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 }
 
 // Remove deletes a snapshot and what was stored beside it; it is safe to repeat.
-func (r *Resource) Remove(ctx context.Context, state EtcdBackupModel) error {
+func (r *Resource) Remove(ctx context.Context, state Model) error {
 	handle, _ := clusterhandle.HandleFrom(ctx, state.Cluster)
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 

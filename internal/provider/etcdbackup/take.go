@@ -44,7 +44,7 @@ type Taking struct {
 
 // take takes a snapshot, carries out the retention, and puts both into the model. given is
 // the configuration, which alone has what is write-only. After an error nothing was stored.
-func (r *Resource) take(ctx context.Context, m *EtcdBackupModel, given EtcdBackupModel) diag.Diagnostics {
+func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnostics {
 	handle, bundle, diags := clusterhandle.ClusterOf(ctx, m.Cluster)
 	p := machines.OfHandle(handle, "backup", &diags)
 
@@ -277,7 +277,7 @@ func retain(ctx context.Context, archive backup.Archive, r backup.Retention, cur
 
 // takesNow is whether an update whose plan left the snapshot open takes a new one, now that
 // everything is known.
-func (r *Resource) takesNow(ctx context.Context, plan, state, given EtcdBackupModel, imported bool) (bool, diag.Diagnostics) {
+func (r *Resource) takesNow(ctx context.Context, plan, state, given Model, imported bool) (bool, diag.Diagnostics) {
 	if !plan.Key.IsUnknown() {
 		return false, nil
 	}
@@ -298,7 +298,7 @@ func (r *Resource) takesNow(ctx context.Context, plan, state, given EtcdBackupMo
 }
 
 // keep carries out an update that takes no snapshot.
-func (r *Resource) keep(ctx context.Context, plan *EtcdBackupModel, state, given EtcdBackupModel) diag.Diagnostics {
+func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) diag.Diagnostics {
 	plan.ID, plan.storedModel = state.ID, state.storedModel
 	plan.Status = types.StringValue(statusStored)
 

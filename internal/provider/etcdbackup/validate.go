@@ -17,7 +17,7 @@ import (
 )
 
 // validate checks a configuration as far as it is known.
-func (m EtcdBackupModel) validate(ctx context.Context) diag.Diagnostics {
+func (m Model) validate(ctx context.Context) diag.Diagnostics {
 	diags := store.ValidateStore(path.Empty(), m.S3, m.File)
 	diags.Append(m.validateCluster(ctx)...)
 	diags.Append(m.validateEncryption(ctx)...)
@@ -26,7 +26,7 @@ func (m EtcdBackupModel) validate(ctx context.Context) diag.Diagnostics {
 	return diags
 }
 
-func (m EtcdBackupModel) validateCluster(ctx context.Context) diag.Diagnostics {
+func (m Model) validateCluster(ctx context.Context) diag.Diagnostics {
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 	at := path.Root("cluster")
 
@@ -49,7 +49,7 @@ func (m EtcdBackupModel) validateCluster(ctx context.Context) diag.Diagnostics {
 	return diags
 }
 
-func (m EtcdBackupModel) validateEncryption(ctx context.Context) diag.Diagnostics {
+func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	at := path.Root("encryption")
@@ -109,7 +109,7 @@ func (m EtcdBackupModel) validateEncryption(ctx context.Context) diag.Diagnostic
 }
 
 // ValidateRetain checks how many snapshots are kept.
-func (m EtcdBackupModel) ValidateRetain(ctx context.Context) diag.Diagnostics {
+func (m Model) ValidateRetain(ctx context.Context) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	r := &tf.Reader{}

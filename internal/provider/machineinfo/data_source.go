@@ -43,7 +43,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 }
 
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var config MachineInfoModel
+	var config Model
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 
@@ -92,7 +92,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 // OptionsFor adds the credentials of the handle and the way to its machines, when there is one, and the
 // fingerprint to what the Talos API is asked with. leave has to be called.
 func (d *DataSource) OptionsFor(
-	ctx context.Context, config MachineInfoModel, host string,
+	ctx context.Context, config Model, host string,
 ) (options talos.Options, leave func(), diags diag.Diagnostics) {
 	options, leave = d.Talos, func() {}
 

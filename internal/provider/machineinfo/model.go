@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// MachineInfoModel is the data source talosop_machine_info.
-type MachineInfoModel struct {
+// Model is the data source talosop_machine_info.
+type Model struct {
 	ID           types.String `tfsdk:"id"`
 	Address      types.String `tfsdk:"address"`
 	Cluster      types.Object `tfsdk:"cluster"`
@@ -120,7 +120,7 @@ var (
 )
 
 // Fill puts what a machine told into the model.
-func (m *MachineInfoModel) Fill(info talos.Info) {
+func (m *Model) Fill(info talos.Info) {
 	m.ID = m.Address
 	m.Maintenance = types.BoolValue(info.Access == cluster.Maintenance)
 	m.Stage = tf.TextOrNull(string(info.Stage))

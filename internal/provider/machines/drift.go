@@ -26,9 +26,10 @@ const (
 	driftWiped  = "it waits in maintenance mode, without a configuration"
 	// DriftMember is told of a control plane without a member in etcd.
 	DriftMember = "it has no member in etcd"
-	DriftNode   = "it has no node in Kubernetes"
-	driftGone   = "the host cluster has neither a pod nor volumes of it"
-	DriftHost   = "host cluster: "
+	// DriftNode is told of a machine without a node in Kubernetes.
+	DriftNode = "it has no node in Kubernetes"
+	driftGone = "the host cluster has neither a pod nor volumes of it"
+	DriftHost = "host cluster: "
 	// driftStays is told of a container's claims, and is nothing that an apply puts right.
 	driftStays = "host cluster, left as it is: "
 	// driftLost is told of a container as DriftHost is, and is nothing that is put right before a step.

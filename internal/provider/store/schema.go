@@ -179,11 +179,14 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 }
 
 const (
-	// The descriptions of the role that is assumed.
-	RoleARN         = "ARN of the role, such as `arn:aws:iam::123456789012:role/backups`."
-	RoleExternalID  = "External id that the role asks for, where it does. Default: none."
+	// RoleARN and those below describe the role that is assumed.
+	RoleARN = "ARN of the role, such as `arn:aws:iam::123456789012:role/backups`."
+	// RoleExternalID describes an attribute of that role.
+	RoleExternalID = "External id that the role asks for, where it does. Default: none."
+	// RoleSessionName describes an attribute of that role.
 	RoleSessionName = "Name of the session, which the audit logs of AWS show. Default: one that the AWS SDK makes up."
-	RoleEndpoint    = "URL of the token service (STS) where it is not that of AWS, such as `https://minio.example.org:9000`."
+	// RoleEndpoint describes an attribute of that role.
+	RoleEndpoint = "URL of the token service (STS) where it is not that of AWS, such as `https://minio.example.org:9000`."
 )
 
 // keyAttributes are credentials of a resource's own.
