@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -112,7 +113,7 @@ func (a authority) apiServer(t *testing.T, handler http.HandlerFunc) *httptest.S
 	s := httptest.NewUnstartedServer(handler)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
 	s.EnableHTTP2 = true
-	s.Config.ErrorLog = nil
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // a handshake that closing the server cuts is no output of the product
 	s.StartTLS()
 	t.Cleanup(s.Close)
 

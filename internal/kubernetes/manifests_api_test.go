@@ -207,10 +207,7 @@ func TestSyncManifests_printsNothing(t *testing.T) {
 		t.Errorf("error %v, standard output: %s", err, out)
 	}
 
-	// The server of the test says so when it is closed during a handshake; the product has no server.
-	for line := range strings.Lines(printed.String()) {
-		if !strings.Contains(line, "http: TLS handshake error") {
-			t.Errorf("standard error: %s", line)
-		}
+	if printed.Len() > 0 {
+		t.Errorf("standard error: %s", printed.String())
 	}
 }
