@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,16 +20,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// point is a call that changes a machine, in a run that nothing disturbs: the n-th of a method on a machine.
+// point is a call that changes a machine, in a run that nothing disturbs: the n-th of a method on a machine, or on
+// any where none is named.
 type point struct {
 	machine, method string
 	n               int
 }
 
-func (p point) String() string { return fmt.Sprintf("%s %s %d", p.method, p.machine, p.n) }
+func (p point) String() string {
+	return fmt.Sprintf("%s %s %d", p.method, cmp.Or(p.machine, "any"), p.n)
+}
 
-// points are the calls that changed machines since the record of calls begins. Which machine leads etcd is
-// nobody's to say, so that the first handing over stands for all.
+// anyMember are the calls that whichever member leads etcd, or answers first, is asked to serve: the machine that
+// serves them differs between two runs.
+var anyMember = []string{"EtcdForfeitLeadership", "EtcdRemoveMemberByID"}
+
+// points are the calls that changed machines since the record of calls begins. How often leadership is handed over
+// depends on who leads, so that the first time stands for all.
 func (s *site) points() []point {
 	var points []point
 
@@ -40,13 +48,13 @@ func (s *site) points() []point {
 		}
 
 		p := point{machine: c.Machine, method: c.Method}
-		if c.Method == "EtcdForfeitLeadership" {
+		if slices.Contains(anyMember, c.Method) {
 			p.machine = ""
 		}
 
 		seen[p]++
 
-		if p.machine != "" || seen[p] == 1 {
+		if c.Method != "EtcdForfeitLeadership" || seen[p] == 1 {
 			points = append(points, point{p.machine, p.method, seen[p]})
 		}
 	}

@@ -29,6 +29,7 @@ const (
 	// DriftNode is told of a machine without a node in Kubernetes.
 	DriftNode = "it has no node in Kubernetes"
 	driftGone = "the host cluster has neither a pod nor volumes of it"
+	// DriftHost begins what is told of a container whose objects on the host cluster differ.
 	DriftHost = "host cluster: "
 	// driftStays is told of a container's claims, and is nothing that an apply puts right.
 	driftStays = "host cluster, left as it is: "
