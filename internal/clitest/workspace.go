@@ -21,7 +21,8 @@ type Workspace struct {
 	cli      CLI
 	provider string
 	env      []string
-	trace    string
+	// trace is the file with the log of the commands; "" until it is asked for.
+	trace string
 
 	// shown is what the CLI said of the state file of that content.
 	shown   *tfjson.State
@@ -59,7 +60,7 @@ func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 		tb.Fatalf("place the provider: %v", err)
 	}
 
-	w := &Workspace{Dir: filepath.Join(dir, "work"), t: tb, cli: cli, provider: provider, trace: filepath.Join(dir, "trace.log")}
+	w := &Workspace{Dir: filepath.Join(dir, "work"), t: tb, cli: cli, provider: provider}
 
 	config, err := writeMirror(filepath.Join(dir, "mirror"), provider)
 	if err != nil {
@@ -77,8 +78,7 @@ func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 
 	// Nothing of the developer's own settings takes part: TF_LOG, TF_VAR_x, TF_PLUGIN_CACHE_DIR, TF_REATTACH_PROVIDERS.
 	w.env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "TF_") })
-	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+rc, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "TF_CLI_ARGS=-no-color", "CHECKPOINT_DISABLE=1",
-		"TF_LOG=TRACE", "TF_LOG_PATH="+w.trace)
+	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+rc, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "TF_CLI_ARGS=-no-color", "CHECKPOINT_DISABLE=1")
 
 	return w
 }
@@ -237,9 +237,22 @@ func (w *Workspace) Resources() []string {
 	return addresses
 }
 
-// Trace returns the log at level TRACE of every command so far, the provider's lines included.
+// KeepTrace lets every later command log at level TRACE. It costs as much processor time as the rest of a command, so that only tests
+// that read the log ask for it.
+func (w *Workspace) KeepTrace() *Workspace {
+	w.trace = filepath.Join(filepath.Dir(w.Dir), "trace.log")
+	w.env = append(w.env, "TF_LOG=TRACE", "TF_LOG_PATH="+w.trace)
+
+	return w
+}
+
+// Trace returns the log at level TRACE of every command since KeepTrace, the provider's lines included.
 func (w *Workspace) Trace() string {
 	w.t.Helper()
+
+	if w.trace == "" {
+		w.t.Fatal("no log was kept: call KeepTrace before the commands")
+	}
 
 	content, err := os.ReadFile(w.trace)
 	if err != nil {

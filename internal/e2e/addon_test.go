@@ -54,7 +54,7 @@ const (
 func (s site) addon(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
-	w := s.workspace(t, cli)
+	w := s.workspace(t, cli).KeepTrace()
 	if err := os.CopyFS(filepath.Join(w.Dir, "chart"), os.DirFS("testdata/addon")); err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func TestAccAddonUnderCLIs(t *testing.T) {
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		namespace := strings.ToLower(cli.Name)
 
-		w := clitest.NewWorkspace(t, cli)
+		w := clitest.NewWorkspace(t, cli).KeepTrace()
 		w.Write("main.tf", addonHCL(cluster.Endpoint(), repository.URL, namespace))
 		w.Write("secrets.yaml", cluster.Secrets(t))
 		w.Write("repository.pem", repository.CA)

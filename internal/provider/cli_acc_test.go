@@ -281,7 +281,7 @@ func TestAccSecretsStaySecret(t *testing.T) {
 		s := newSite(t, 1, 2)
 		s.workers[1].HangNextReboot()
 
-		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false}).KeepTrace()
 		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
 
 		output := w.Run("apply", "-auto-approve").Output()

@@ -57,7 +57,7 @@ func TestAccContainerStack(t *testing.T) {
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s := newHostSite(t)
-		w := clitest.NewWorkspace(t, cli)
+		w := clitest.NewWorkspace(t, cli).KeepTrace()
 		nodes := filepath.Join(w.Dir, "nodes")
 
 		w.Write("main.tf", secretsProvider+secretsHCL+fmt.Sprintf(`

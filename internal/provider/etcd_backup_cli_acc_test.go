@@ -55,7 +55,7 @@ func TestAccEtcdBackupUnderCLIs(t *testing.T) {
 		server := storetest.New(t)
 		s := newSite(t, 1, 0)
 
-		w := clitest.NewWorkspace(t, cli)
+		w := clitest.NewWorkspace(t, cli).KeepTrace()
 		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL("")+backupHCL(server))
 		w.Setenv("TF_VAR_key", encoded(t, map[string]string{"id": storetest.AccessKey, "secret": storetest.SecretKey, "passphrase": backupPassphrase}))
 		w.Init()

@@ -91,7 +91,7 @@ func TestAccEtcdBackupSchedule(t *testing.T) {
 // a real bucket.
 func (s *scheduleSite) testLife(t *testing.T) {
 	bucket := storetest.New(t)
-	w := clitest.NewWorkspace(t, clitest.Any(t))
+	w := clitest.NewWorkspace(t, clitest.Any(t)).KeepTrace()
 	w.Write("secrets.yaml", s.Secrets)
 	w.Write("ca.pem", bucket.CA)
 	w.Setenv("TF_VAR_key", storetest.SecretKey)

@@ -179,7 +179,7 @@ func TestAccReplacedFounderJoins(t *testing.T) {
 
 	cli := clitest.Any(t)
 	s := newSite(t, 3, 0)
-	w := s.oneByOne(t, cli)
+	w := s.oneByOne(t, cli).KeepTrace()
 	w.MustRun("apply", "-auto-approve", "-replace="+machineAt("cp-1"))
 
 	if got := len(s.CallsTo("Bootstrap")); got != 1 {
