@@ -10,12 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-log/tflog"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // Source is a member of etcd that can give a snapshot.
@@ -166,7 +165,7 @@ func TakeTurn(ctx context.Context, m *machines.ProviderData, t *Taking) (alone b
 	// Somebody who loses the lease goes on: at worst the upload is removed and fails.
 	_, release, err := lock.Acquire(waiting, func(holder string) {
 		hush.asked(nil)
-		tflog.Info(ctx, "another run stores a backup of the cluster", map[string]any{"holder": holder})
+		tf.LogInfo(ctx, "another run stores a backup of the cluster", map[string]any{"holder": holder})
 	})
 
 	hush.end.Stop()
@@ -180,7 +179,7 @@ func TakeTurn(ctx context.Context, m *machines.ProviderData, t *Taking) (alone b
 
 		return false, nil, err
 	default:
-		tflog.Warn(ctx, "taking a backup without a lock", map[string]any{"reason": err.Error()})
+		tf.LogWarn(ctx, "taking a backup without a lock", map[string]any{"reason": err.Error()})
 
 		return false, func() { <-free }, nil
 	}

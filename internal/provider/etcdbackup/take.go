@@ -83,7 +83,7 @@ func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnos
 		diags.Append(notWell(problems))
 	}
 
-	tflog.Info(ctx, "took a backup of etcd", map[string]any{"key": record.Key, "member": record.Member, "size": record.Size})
+	tf.LogInfo(ctx, "took a backup of etcd", map[string]any{"key": record.Key, "member": record.Member, "size": record.Size})
 
 	m.ID = types.StringValue(t.Archive.Cluster)
 	m.record(*record)
@@ -111,7 +111,7 @@ func (r *Resource) Prepare(ctx context.Context, p machines.MachineSet, to storep
 	reading := *r.ProviderData
 	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
 
-	c, err := reading.ClientsOf(ctx, p, machines.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	c, err := reading.ClientsOf(ctx, p, machines.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -150,7 +150,7 @@ func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags di
 	}
 
 	if removed > 0 {
-		tflog.Info(ctx, "removed what interrupted runs left half stored", map[string]any{"count": removed})
+		tf.LogInfo(ctx, "removed what interrupted runs left half stored", map[string]any{"count": removed})
 	}
 
 	return leave, diags
@@ -213,7 +213,7 @@ func (t *Taking) From(ctx context.Context, g Source, facts backup.Facts) (record
 	// Of two runs of which one could not ask for the lease, the one that has it sweeps, as it
 	// begins, what the other is storing.
 	if vanished(err) && ctx.Err() == nil {
-		tflog.Warn(ctx, "what was being stored is gone, perhaps another run swept it; storing it again", map[string]any{"error": err.Error()})
+		tf.LogWarn(ctx, "what was being stored is gone, perhaps another run swept it; storing it again", map[string]any{"error": err.Error()})
 
 		request.At = time.Now()
 		record, err = t.Archive.Take(ctx, request)
@@ -269,7 +269,7 @@ func retain(ctx context.Context, archive backup.Archive, r backup.Retention, cur
 	}
 
 	for _, key := range removed {
-		tflog.Info(ctx, "removed a backup that retain lets go", map[string]any{"key": key})
+		tf.LogInfo(ctx, "removed a backup that retain lets go", map[string]any{"key": key})
 	}
 
 	return int64(left), nil

@@ -8,13 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-log/tflog"
-
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	helmsession "github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // Addons is what the addons of a process share.
@@ -43,8 +42,8 @@ func newAddons() *Addons {
 		Open: func(ctx context.Context, api *kubernetes.Client) ReleaseKeeper {
 			return &release.Cluster{
 				API: api, Slots: slots,
-				Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
-				Log:      func(message string, fields map[string]any) { tflog.Debug(ctx, message, fields) },
+				Progress: func(message string, fields map[string]any) { tf.LogInfo(ctx, message, fields) },
+				Log:      func(message string, fields map[string]any) { tf.LogDebug(ctx, message, fields) },
 			}
 		},
 		PlanTimeout: previewLimit, UnreachableTimeout: unreachableTimeout, Clients: map[string]*kubernetes.Client{}, claimed: map[string]string{}, Seen: map[string]bool{},

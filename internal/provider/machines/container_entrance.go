@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -67,7 +66,7 @@ func (m *ProviderData) EndpointTo(ctx context.Context, handle clusterhandle.Hand
 
 	switch address, err := way.Host.ExternalEndpoint(looking, way.Spec); {
 	case err != nil:
-		tflog.Warn(ctx, "nothing is known to be exposed of the cluster, and a local port leads there", map[string]any{"reason": err.Error()})
+		tf.LogWarn(ctx, "nothing is known to be exposed of the cluster, and a local port leads there", map[string]any{"reason": err.Error()})
 	case address != "":
 		way.Leave()
 
@@ -172,5 +171,5 @@ func (m *ProviderData) Fill(address string) diag.Diagnostics {
 
 // warnInLog writes what no diagnostic can be made of any more.
 func warnInLog(ctx context.Context, message string, err error) {
-	tflog.Warn(ctx, message, map[string]any{"error": err.Error()})
+	tf.LogWarn(ctx, message, map[string]any{"error": err.Error()})
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-log/tflog"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // What would keep machines from being made on a host cluster is found before anything is: by a plan, as far as it knows the
@@ -40,7 +39,7 @@ func checkHost(ctx context.Context, on containers.Host, wanted workload.Spec) er
 
 	for _, f := range found {
 		if f.Warning {
-			tflog.Warn(ctx, "found on the host cluster", map[string]any{"finding": f.String()})
+			tf.LogWarn(ctx, "found on the host cluster", map[string]any{"finding": f.String()})
 		} else {
 			decisive = append(decisive, f)
 		}

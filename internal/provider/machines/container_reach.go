@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-log/tflog"
-
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
@@ -18,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -91,7 +90,7 @@ func (m *ProviderData) routeAs(ctx context.Context, p MachineSet, recorded Prior
 
 	joined, leave, err := m.Hosts.Join(hostcluster.Options{
 		Kubeconfig: connection.Kubeconfig, InCluster: connection.inCluster,
-		Progress: func(message string) { tflog.Info(ctx, message) },
+		Progress: func(message string) { tf.LogInfo(ctx, message) },
 	})
 	if err != nil {
 		return route{}, &hostAwayError{err}

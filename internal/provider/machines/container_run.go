@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
@@ -67,7 +66,7 @@ func (s *session) ensureHost(ctx context.Context, recorded PriorState) (made boo
 	}
 
 	for _, line := range repaired(before) {
-		tflog.Info(ctx, "put right on the host cluster", map[string]any{"what": line})
+		tf.LogInfo(ctx, "put right on the host cluster", map[string]any{"what": line})
 	}
 
 	return true, nil

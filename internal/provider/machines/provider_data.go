@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -17,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -114,7 +114,7 @@ func (m *ProviderData) Open(ctx context.Context, p MachineSet, recorded PriorSta
 
 	c, err := m.withConfigurations(files).lookingFor(want).ClientsOf(ctx, p, recorded, bundle, kubernetes.Options{
 		StaticPods: !m.Talos.TrustNodeNames || p.ownsControlPlane(), Poll: m.Interval,
-		Progress: func(message string) { tflog.Info(ctx, message) },
+		Progress: func(message string) { tf.LogInfo(ctx, message) },
 	})
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (m *ProviderData) Open(ctx context.Context, p MachineSet, recorded PriorSta
 	runner := &lifecycle.Runner{
 		Fleet: m.fleetFor(c), Kubernetes: c.API, Configs: files.configs, Images: withImages, Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Lock:     lockOf(p, bundle, c.API),
-		Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
+		Progress: func(message string, fields map[string]any) { tf.LogInfo(ctx, message, fields) },
 	}
 
 	if p.changes.snapshots != "" {

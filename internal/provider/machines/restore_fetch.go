@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -68,7 +69,7 @@ func (r *restoring) Fetch(ctx context.Context) error {
 	}
 
 	if r.fetched.RecordErr != nil {
-		tflog.Warn(ctx, "the record of the snapshot may not be read, if there is one: it was verified by its own sums", map[string]any{
+		tf.LogWarn(ctx, "the record of the snapshot may not be read, if there is one: it was verified by its own sums", map[string]any{
 			"error": r.fetched.RecordErr.Error(),
 		})
 	}
@@ -251,7 +252,7 @@ func (s *session) restore(ctx context.Context, snapshot *restoring) {
 		closeRest()
 
 		if err := snapshot.Close(); err != nil {
-			tflog.Warn(ctx, "the fetched snapshot could not be removed", map[string]any{"error": err.Error()})
+			tf.LogWarn(ctx, "the fetched snapshot could not be removed", map[string]any{"error": err.Error()})
 		}
 	}
 }
