@@ -8,6 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // scenarios in the order in which they run; each leaves the machines as it found them.
@@ -92,7 +93,7 @@ func TestAccSimulated_withoutReset(t *testing.T) {
 func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 	t.Helper()
 
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.Install, delays.Reboot, delays.EtcdJoin = time.Second, time.Second, time.Second
 
 	simulator := sim.ForTest(t, sim.Options{Delays: &delays, Assets: assets})

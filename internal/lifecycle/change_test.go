@@ -22,6 +22,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 const (
@@ -274,7 +276,7 @@ func TestUpgrade_rolledBackStopsTheRollout(t *testing.T) {
 	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 
-	if err := s.sim.SetImage(newerImage, sim.Image{BootFails: true}); err != nil {
+	if err := s.sim.SetImage(newerImage, images.Image{BootFails: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -298,7 +300,7 @@ func TestUpgrade_rolledBackStopsTheRollout(t *testing.T) {
 func TestUpgrade_refusedInstallerLeavesTheNodeAsItWas(t *testing.T) {
 	t.Parallel()
 
-	for name, image := range map[string]sim.Image{"missing": {Missing: true}, "fails": {InstallFails: true}} {
+	for name, image := range map[string]images.Image{"missing": {Missing: true}, "fails": {InstallFails: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
@@ -691,7 +693,7 @@ func TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	t.Parallel()
 
 	// An observation counts as new for two intervals, which an installer takes longer than.
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.Upgrade = time.Second
 
 	s := newSite(t, 3, 0, sim.Options{Delays: &delays})

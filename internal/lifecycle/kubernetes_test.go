@@ -16,10 +16,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
-// images and named turn the images of package machineconfig into those of the planner, and back.
-func images(config []byte) (cluster.Images, error) {
+// imagesOf and named turn the images of package machineconfig into those of the planner, and back.
+func imagesOf(config []byte) (cluster.Images, error) {
 	found, err := machineconfig.Images(config)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func (s *site) kubernetes(version string, patches ...string) {
 		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
 
 		var err error
-		if s.want.Machines[i].Images, err = images(config.Bytes); err != nil {
+		if s.want.Machines[i].Images, err = imagesOf(config.Bytes); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -274,7 +275,7 @@ func (s *site) kubernetesWith(version, all, planes string) {
 		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
 
 		var err error
-		if s.want.Machines[i].Images, err = images(config.Bytes); err != nil {
+		if s.want.Machines[i].Images, err = imagesOf(config.Bytes); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -349,7 +350,7 @@ func TestKubernetesUpgrade_toAVersionThatIsNotThere(t *testing.T) {
 	t.Parallel()
 
 	s := kubernetesSite(t, 1, 1, "v1.35.4")
-	if err := s.sim.SetImage("registry.k8s.io/kube-scheduler:v1.36.3", sim.Image{Missing: true}); err != nil {
+	if err := s.sim.SetImage("registry.k8s.io/kube-scheduler:v1.36.3", images.Image{Missing: true}); err != nil {
 		t.Fatal(err)
 	}
 

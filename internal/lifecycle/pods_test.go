@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -56,7 +57,7 @@ func newPodSite(t *testing.T, controlPlanes, workers int) *podSite {
 func (s *podSite) grow(prefix string, n int, role cluster.Role) {
 	s.t.Helper()
 
-	machines, err := s.sim.AddMachines(context.Background(), prefix, n, sim.MachineOptions{Platform: sim.Container})
+	machines, err := s.sim.AddMachines(context.Background(), prefix, n, sim.MachineOptions{Platform: machined.Container})
 	if err != nil {
 		s.t.Fatal(err)
 	}

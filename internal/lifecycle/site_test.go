@@ -159,7 +159,7 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 	api, err := talos.NewFleet(talos.Options{
 		Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key},
 		Digest:      machineconfig.Digest,
-		Images:      images,
+		Images:      imagesOf,
 		RebootFor: func(machine string, active []byte) ([]string, error) {
 			_, fields, err := machineconfig.NeedsReboot(active, s.configs[machine])
 

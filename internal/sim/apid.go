@@ -44,7 +44,7 @@ const rebindPause = 20 * time.Millisecond
 type apid struct {
 	tls atomic.Pointer[tls.Config] // replaced when a configured machine's certificate is renewed
 
-	mu    sync.Mutex
+	Mu    sync.Mutex
 	conns map[string]net.Conn // by remote address, to cut them
 }
 
@@ -59,9 +59,9 @@ type api struct {
 // serveAPI serves maintenance mode until there is a complete configuration, and the
 // configured API from then until the boot ends.
 func (b *boot) serveAPI(ctx context.Context) {
-	if b.inMaintenance() {
+	if b.InMaintenance() {
 		if err := b.serveMaintenance(ctx); err != nil {
-			b.sim.logf("%s: maintenance API: %v", b.m.name, err)
+			b.World.Logf("%s: maintenance API: %v", b.m.Name(), err)
 		}
 	}
 
@@ -70,7 +70,7 @@ func (b *boot) serveAPI(ctx context.Context) {
 	}
 
 	if err := b.serveConfigured(ctx); err != nil && ctx.Err() == nil {
-		b.sim.logf("%s: configured API: %v", b.m.name, err)
+		b.World.Logf("%s: configured API: %v", b.m.Name(), err)
 	}
 }
 
@@ -83,11 +83,11 @@ func (b *boot) serveMaintenance(ctx context.Context) error {
 	until, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	b.spawn(func(ctx context.Context) {
+	b.Spawn(func(ctx context.Context) {
 		defer cancel()
 
 		select {
-		case <-b.configured:
+		case <-b.Configured:
 		case <-ctx.Done():
 		}
 	})
@@ -98,20 +98,20 @@ func (b *boot) serveMaintenance(ctx context.Context) error {
 // serveConfigured waits until the machine can have a certificate: workers get theirs
 // from a control-plane machine and answer nothing before that.
 func (b *boot) serveConfigured(ctx context.Context) error {
-	if err := b.sim.await(ctx, func() bool { return b.cluster != nil }); err != nil {
+	if err := b.World.Await(ctx, func() bool { return b.cluster != nil }); err != nil {
 		return err
 	}
 
 	var issuer *certs.Authority
 
-	if b.controlPlane() {
-		ca, err := certs.LoadAuthority(b.osAuthority())
+	if b.ControlPlane() {
+		ca, err := certs.LoadAuthority(b.OSAuthority())
 		if err != nil {
 			return fmt.Errorf("load Talos CA: %w", err)
 		}
 
 		issuer = ca
-	} else if err := b.sim.await(ctx, func() bool { issuer = b.cluster.trustFor(b); return issuer != nil }); err != nil {
+	} else if err := b.World.Await(ctx, func() bool { issuer = b.cluster.trustFor(b); return issuer != nil }); err != nil {
 		return err
 	}
 
@@ -123,9 +123,9 @@ func (b *boot) serveConfigured(ctx context.Context) error {
 	return b.serve(ctx, fault.Configured, conf)
 }
 
-// renew re-issues the certificate after a change of the configuration, without a
+// Renew re-issues the certificate after a change of the configuration, without a
 // restart: existing connections stay, new handshakes see the new one.
-func (a *apid) renew(b *boot) error {
+func (a *apid) Renew(b *boot) error {
 	if a.tls.Load() == nil {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (b *boot) serve(ctx context.Context, p fault.Personality, conf *tls.Config)
 
 	srv := b.newServer(streams, p, dynamic)
 
-	b.mu.Lock()
+	b.Mu.Lock()
 	select {
 	case <-b.apiServed:
 	default:
@@ -177,21 +177,21 @@ func (b *boot) serve(ctx context.Context, p fault.Personality, conf *tls.Config)
 	if p == fault.Configured {
 		close(b.ownServed)
 	}
-	b.mu.Unlock()
+	b.Mu.Unlock()
 
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(&trackingListener{Listener: listener, a: &b.server}) }()
 
 	select {
 	case err := <-served:
-		return fmt.Errorf("serve API of %s: %w", b.m.name, err)
+		return fmt.Errorf("serve API of %s: %w", b.m.Name(), err)
 	case <-ctx.Done():
 	}
 
 	b.stopServer(srv, endStreams)
 
 	if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		b.sim.logf("%s: stop API: %v", b.m.name, err)
+		b.World.Logf("%s: stop API: %v", b.m.Name(), err)
 	}
 
 	return nil
@@ -201,7 +201,7 @@ func (b *boot) serve(ctx context.Context, p fault.Personality, conf *tls.Config)
 // what is still to be written gets out on every connection. What is left is cut, connections without
 // a handshake too, which gRPC would wait for.
 func (b *boot) stopServer(srv *grpc.Server, endStreams context.CancelFunc) {
-	if b.poweredOn() {
+	if b.PoweredOn() {
 		moment := time.AfterFunc(streamStop, endStreams)
 		defer moment.Stop()
 
@@ -213,13 +213,6 @@ func (b *boot) stopServer(srv *grpc.Server, endStreams context.CancelFunc) {
 
 	b.server.cut()
 	srv.Stop()
-}
-
-func (b *boot) poweredOn() bool {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
-
-	return !b.crashed && b.sim.ctx.Err() == nil
 }
 
 // listen retries while the address is taken, which happens for a moment when the
@@ -285,8 +278,8 @@ func (l *trackingListener) Accept() (net.Conn, error) {
 
 	tracked := &trackedConn{Conn: conn, a: l.a}
 
-	l.a.mu.Lock()
-	defer l.a.mu.Unlock()
+	l.a.Mu.Lock()
+	defer l.a.Mu.Unlock()
 
 	if l.a.conns == nil {
 		l.a.conns = map[string]net.Conn{}
@@ -299,9 +292,9 @@ func (l *trackingListener) Accept() (net.Conn, error) {
 
 // cut closes every connection.
 func (a *apid) cut() {
-	a.mu.Lock()
+	a.Mu.Lock()
 	conns := slices.Collect(maps.Values(a.conns))
-	a.mu.Unlock()
+	a.Mu.Unlock()
 
 	for _, conn := range conns {
 		// The peer sees the connection go; there is nothing to do about an error.
@@ -317,9 +310,9 @@ type trackedConn struct {
 
 // Close implements net.Conn.
 func (c *trackedConn) Close() error {
-	c.a.mu.Lock()
+	c.a.Mu.Lock()
 	delete(c.a.conns, c.RemoteAddr().String())
-	c.a.mu.Unlock()
+	c.a.Mu.Unlock()
 
 	return c.Conn.Close()
 }
@@ -331,9 +324,9 @@ func (b *boot) cut(ctx context.Context) {
 		return
 	}
 
-	b.server.mu.Lock()
+	b.server.Mu.Lock()
 	conn := b.server.conns[p.Addr.String()]
-	b.server.mu.Unlock()
+	b.server.Mu.Unlock()
 
 	if conn != nil {
 		// The peer sees the connection go; there is nothing to do about an error.

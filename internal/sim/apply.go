@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -29,20 +30,20 @@ type applyState struct {
 	busy      sync.Mutex // held by the call that is being served
 	rebooting atomic.Bool
 
-	mu       sync.Mutex
+	Mu       sync.Mutex
 	rollback context.CancelFunc // of a pending try
 }
 
 // validationMode is how a configuration is validated on a machine: an installed one
 // needs no install section any more.
 type validationMode struct {
-	platform  Platform
-	installed bool
+	Platform  machined.Platform
+	Installed bool
 }
 
-func (v validationMode) String() string        { return v.platform.String() }
-func (v validationMode) RequiresInstall() bool { return v.platform == Metal && !v.installed }
-func (v validationMode) InContainer() bool     { return v.platform == Container }
+func (v validationMode) String() string        { return v.Platform.String() }
+func (v validationMode) RequiresInstall() bool { return v.Platform == machined.Metal && !v.Installed }
+func (v validationMode) InContainer() bool     { return v.Platform == machined.Container }
 
 type (
 	applyRequest  = machine.ApplyConfigurationRequest
@@ -55,7 +56,7 @@ type (
 func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*applyResponse, error) {
 	b := a.b
 
-	if b.inMaintenance() && b.before113() {
+	if b.InMaintenance() && b.Before113() {
 		return b.applyLegacyMaintenance(ctx, req)
 	}
 
@@ -65,12 +66,12 @@ func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*apply
 	}
 	defer release()
 
-	maintenance := b.inMaintenance()
+	maintenance := b.InMaintenance()
 	if !maintenance && !rolesOf(ctx).Includes(role.Admin) {
 		return nil, errNotAuthorized
 	}
 
-	since114 := b.since(1, 14)
+	since114 := b.Since(1, 14)
 	if req.GetMode() != machine.ApplyConfigurationRequest_TRY && !since114 {
 		b.apply.cancelRollback()
 	}
@@ -110,7 +111,7 @@ func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*apply
 // guardApply lets one request in at a time, and none after one that reboots. Talos 1.13.0 has
 // no such guard, 1.13.5 has one (the releases between them could not be read).
 func (b *boot) guardApply() (release func(), err error) {
-	if !b.sincePatch(1, 13, 5) {
+	if !b.SincePatch(1, 13, 5) {
 		return func() {}, nil
 	}
 
@@ -142,14 +143,14 @@ func (b *boot) checkConfig(ctx context.Context, data []byte, maintenance bool) (
 		return nil, nil, errNoV1Alpha1
 	}
 
-	mode := validationMode{platform: b.m.platform, installed: b.m.Installed()}
+	mode := validationMode{Platform: b.m.Platform, Installed: b.m.Installed()}
 
 	warnings, err := cfg.Validate(mode)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	more, err := cfg.RuntimeValidate(ctx, b.resources, mode)
+	more, err := cfg.RuntimeValidate(ctx, b.Resources, mode)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,7 +171,7 @@ func (b *boot) planApply(mode machine.ApplyConfigurationRequest_Mode, cfg config
 	}
 
 	// Talos 1.14 never reboots for a configuration.
-	immediate := b.since(1, 14)
+	immediate := b.Since(1, 14)
 	if immediate && mode == machine.ApplyConfigurationRequest_REBOOT {
 		return applyPlan{}, status.Error(codes.Unimplemented,
 			"the REBOOT mode is not supported, please use AUTO or NO_REBOOT modes instead")
@@ -180,7 +181,7 @@ func (b *boot) planApply(mode machine.ApplyConfigurationRequest_Mode, cfg config
 
 	switch mode {
 	case machine.ApplyConfigurationRequest_TRY, machine.ApplyConfigurationRequest_NO_REBOOT:
-		if err := canApplyImmediate(b.config(), cfg); err != nil && !maintenance {
+		if err := canApplyImmediate(b.Config(), cfg); err != nil && !maintenance {
 			return plan, status.Error(codes.InvalidArgument, err.Error())
 		}
 
@@ -192,7 +193,7 @@ func (b *boot) planApply(mode machine.ApplyConfigurationRequest_Mode, cfg config
 		plan.mode = machine.ApplyConfigurationRequest_NO_REBOOT
 		plan.details = "Applied configuration without a reboot"
 
-		if err := canApplyImmediate(b.config(), cfg); err != nil && !maintenance && !immediate {
+		if err := canApplyImmediate(b.Config(), cfg); err != nil && !maintenance && !immediate {
 			plan.mode = machine.ApplyConfigurationRequest_REBOOT
 			plan.details = "Applied configuration with a reboot"
 			plan.reason = ": " + err.Error()
@@ -204,7 +205,7 @@ func (b *boot) planApply(mode machine.ApplyConfigurationRequest_Mode, cfg config
 
 func (b *boot) dryRun(plan applyPlan, cfg config.Provider) (*applyResponse, error) {
 	var active config.Container
-	if current := b.config(); current != nil {
+	if current := b.Config(); current != nil {
 		active = current
 	}
 
@@ -230,22 +231,22 @@ func (b *boot) carryOut(plan *applyPlan, cfg config.Provider, timeout time.Durat
 		plan.details += fmt.Sprintf("\nThe config is applied in 'try' mode and will be automatically reverted back in %s", timeout)
 		b.tryConfig(timeout)
 
-		return b.setActive(cfg)
+		return b.SetActive(cfg)
 	case machine.ApplyConfigurationRequest_NO_REBOOT:
-		if err := b.setPersistent(cfg); err != nil {
+		if err := b.SetPersistent(cfg); err != nil {
 			return err
 		}
 
-		return b.setActive(cfg)
+		return b.SetActive(cfg)
 	case machine.ApplyConfigurationRequest_STAGED:
-		return b.setPersistent(cfg)
+		return b.SetPersistent(cfg)
 	case machine.ApplyConfigurationRequest_REBOOT:
-		if err := b.setPersistent(cfg); err != nil {
+		if err := b.SetPersistent(cfg); err != nil {
 			return err
 		}
 
 		b.apply.rebooting.Store(true)
-		b.startSequence("reboot", "", true, b.rebootSequence(false))
+		b.StartSequence("reboot", "", true, b.rebootSequence(false))
 
 		return nil
 	default:
@@ -257,45 +258,38 @@ func (b *boot) carryOut(plan *applyPlan, cfg config.Provider, timeout time.Durat
 func (b *boot) tryConfig(timeout time.Duration) {
 	b.apply.cancelRollback()
 
-	previous := b.config()
+	previous := b.Config()
 	if previous == nil {
 		return
 	}
 
-	ctx, cancel := context.WithCancel(b.ctx)
+	ctx, cancel := context.WithCancel(b.Ctx)
 
-	b.apply.mu.Lock()
+	b.apply.Mu.Lock()
 	b.apply.rollback = cancel
-	b.apply.mu.Unlock()
+	b.apply.Mu.Unlock()
 
-	b.spawn(func(context.Context) {
+	b.Spawn(func(context.Context) {
 		defer cancel()
 
 		if timing.Pause(ctx, timeout) != nil {
 			return
 		}
 
-		if err := b.setActive(previous); err != nil {
-			b.sim.logf("%s: roll configuration back: %v", b.m.name, err)
+		if err := b.SetActive(previous); err != nil {
+			b.World.Logf("%s: roll configuration back: %v", b.m.Name(), err)
 		}
 	})
 }
 
 func (s *applyState) cancelRollback() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 
 	if s.rollback != nil {
 		s.rollback()
 		s.rollback = nil
 	}
-}
-
-func (b *boot) persistedConfig() config.Provider {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	return b.persistent
 }
 
 // canApplyImmediate compares the v1alpha1 documents after taking over the fields Talos
@@ -380,14 +374,14 @@ func (b *boot) applyLegacyMaintenance(ctx context.Context, req *applyRequest) (*
 		return nil, fmt.Errorf("failed to parse config: %w", err)
 	}
 
-	mode := validationMode{platform: b.m.platform, installed: b.m.Installed()}
+	mode := validationMode{Platform: b.m.Platform, Installed: b.m.Installed()}
 
 	warnings, err := cfg.Validate(mode)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "configuration validation failed: %s", err)
 	}
 
-	more, err := cfg.RuntimeValidate(ctx, b.resources, mode)
+	more, err := cfg.RuntimeValidate(ctx, b.Resources, mode)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "runtime configuration validation failed: %s", err)
 	}
@@ -400,11 +394,11 @@ func (b *boot) applyLegacyMaintenance(ctx context.Context, req *applyRequest) (*
 		return &applyResponse{Messages: []*machine.ApplyConfiguration{answer}}, nil
 	}
 
-	if err := b.setPersistent(cfg); err != nil {
+	if err := b.SetPersistent(cfg); err != nil {
 		return nil, err
 	}
 
-	if err := b.setActive(cfg); err != nil {
+	if err := b.SetActive(cfg); err != nil {
 		return nil, err
 	}
 

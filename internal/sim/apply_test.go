@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 func applyMode(t *testing.T, c *client.Client, data []byte, mode machine.ApplyConfigurationRequest_Mode) (*machine.ApplyConfiguration, error) {
@@ -260,7 +261,7 @@ func TestContainersDoNotInstallRebootOrWipe(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cluster := newTestCluster(t, simulator, generate.WithHostDNSForwardKubeDNSToHost(true))
 
-	m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Name: "pod", Platform: sim.Container, Hostname: "pod-0"})
+	m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Name: "pod", Platform: machined.Container, Hostname: "pod-0"})
 	check(t, err)
 
 	_, err = safe.StateGetByID[*hardware.SystemInformation](t.Context(), insecure(t, m).COSI, hardware.SystemInformationID)

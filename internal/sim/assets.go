@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/addresses"
 	etcdpkg "github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
@@ -15,13 +16,13 @@ import (
 // Kubernetes.
 type realParts struct {
 	sim        *Simulator
-	etcd       string
+	Etcd       string
 	kubernetes kube.Programs
 	dir        string
 	nursery    *process.Nursery
 
-	mu   sync.Mutex
-	next netip.Addr // for servers behind the machines' listeners
+	Mu   sync.Mutex
+	Next netip.Addr // for servers behind the machines' listeners
 }
 
 // findAssets looks the programs up in a folder. etcd built from its module is called
@@ -32,7 +33,7 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 		return nil, err
 	}
 
-	kubernetes, err := kube.FindPrograms(s.ctx, folder)
+	kubernetes, err := kube.FindPrograms(s.Ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -42,26 +43,26 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 		return nil, fmt.Errorf("make scratch folder: %w", err)
 	}
 
-	first := s.addrs.prefix.Addr().As4()
+	first := s.addrs.Prefix.Addr().As4()
 	first[2]++ // the first /24 holds the endpoints and the claim
-	first[3] = firstHidden
+	first[3] = addresses.FirstHidden
 
 	return &realParts{
-		sim: s, etcd: etcd, kubernetes: kubernetes, dir: dir, nursery: process.NewNursery(), next: netip.AddrFrom4(first),
+		sim: s, Etcd: etcd, kubernetes: kubernetes, dir: dir, nursery: process.NewNursery(), Next: netip.AddrFrom4(first),
 	}, nil
 }
 
 // hiddenAddress is a loopback address no machine has.
 func (p *realParts) hiddenAddress() (netip.Addr, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
 
-	addr := p.next
-	if !reserved(p.sim.addrs.prefix, addr) {
-		return addr, errAddressesExhausted
+	addr := p.Next
+	if !addresses.Reserved(p.sim.addrs.Prefix, addr) {
+		return addr, addresses.ErrExhausted
 	}
 
-	p.next = addr.Next()
+	p.Next = addr.Next()
 
 	return addr, nil
 }
@@ -79,7 +80,7 @@ func (p *realParts) end() error {
 // newEtcd makes the part that runs etcd.
 func (p *realParts) newEtcd() *etcdpkg.Real {
 	return &etcdpkg.Real{
-		World: p.sim.world, Program: p.etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery, Peers: &p.sim.standIns,
+		World: p.sim.World, Program: p.Etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery, Peers: &p.sim.standIns,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
@@ -20,7 +21,7 @@ import (
 func (a *api) Bootstrap(ctx context.Context, req *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
 	b := a.b
 
-	if _, up := b.services.state("cri"); !up {
+	if _, up := b.Services.State("cri"); !up {
 		return nil, status.Error(codes.FailedPrecondition, "bootstrap is not available yet")
 	}
 
@@ -28,10 +29,10 @@ func (a *api) Bootstrap(ctx context.Context, req *machine.BootstrapRequest) (*ma
 		return nil, err
 	}
 
-	limited, cancel := context.WithTimeout(ctx, b.m.delays.TimeSync)
+	limited, cancel := context.WithTimeout(ctx, b.m.Delays.TimeSync)
 	defer cancel()
 
-	if b.sim.await(limited, b.synced.Load) != nil {
+	if b.World.Await(limited, b.Synced.Load) != nil {
 		return nil, status.Error(codes.FailedPrecondition, "time is not in sync yet")
 	}
 
@@ -41,15 +42,15 @@ func (a *api) Bootstrap(ctx context.Context, req *machine.BootstrapRequest) (*ma
 
 	// The service that waits to join is stopped, and marked finished so that the boot
 	// sequence stops waiting for it. Clients can see this event.
-	b.etcd.stop()
-	b.services.set("etcd", serviceFinished, "Bootstrap requested")
+	b.Etcd.Stop()
+	b.Services.Set("etcd", machined.ServiceFinished, "Bootstrap requested")
 
 	if b.etcdNode() != nil {
 		return nil, errDataExists
 	}
 
-	b.services.forget("etcd")
-	b.etcd.start(b, req)
+	b.Services.Forget("etcd")
+	b.Etcd.Start(b, req)
 
 	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil
 }
@@ -65,10 +66,10 @@ func (b *boot) foundEtcd(bootstrap *machine.BootstrapRequest) error {
 	if bootstrap.GetRecoverEtcd() {
 		node, err = b.recoverEtcd(bootstrap.GetRecoverSkipHashCheck())
 	} else {
-		node, err = b.sim.backends.etcd.Create(b.etcdHost())
+		node, err = b.sim.backends.Etcd.Create(b.etcdHost())
 	}
 
-	b.sim.update(func() { b.m.disk.etcd = node })
+	b.World.Update(func() { b.m.Disk.Etcd = node })
 
 	return err
 }
@@ -79,18 +80,18 @@ func (b *boot) foundEtcd(bootstrap *machine.BootstrapRequest) error {
 // deleted. A restoration that fails later than that first look leaves what it copied: the
 // data directory is not empty any more, and no etcd ever serves from it.
 func (b *boot) recoverEtcd(skipHashCheck bool) (etcd.Node, error) {
-	path := b.m.snapshotFile()
+	path := b.m.SnapshotFile()
 	if path == "" {
 		return nil, fmt.Errorf("error verifying snapshot: %w", errNoSnapshotFile)
 	}
 
-	node, err := b.sim.backends.etcd.Restore(b.ctx, b.etcdHost(), path, skipHashCheck)
+	node, err := b.sim.backends.Etcd.Restore(b.Ctx, b.etcdHost(), path, skipHashCheck)
 
 	switch {
 	case err == nil:
-		b.m.dropSnapshotFile()
+		b.m.DropSnapshotFile()
 	case errors.Is(err, objects.ErrPanicked):
-		b.sim.logf("%s: kernel panic: machined ended: %v", b.m.name, err)
+		b.World.Logf("%s: kernel panic: machined ended: %v", b.m.Name(), err)
 		b.m.crash()
 	}
 

@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 
-	talosx509 "github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
@@ -25,7 +24,7 @@ func (b *boot) maintenanceTLS() (*tls.Config, error) {
 	cert, err := ca.Issue(certs.Leaf{
 		CommonName: constants.MaintenanceServiceCommonName,
 		Ips:        []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		DNS:        hostnames(b.hostname()),
+		DNS:        hostnames(b.Hostname()),
 		Usage:      []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	if err != nil {
@@ -45,11 +44,11 @@ func hostnames(name string) []string {
 
 // configuredTLS is the configuration of a machine that belongs to a cluster.
 func (b *boot) configuredTLS(issuer *certs.Authority) (*tls.Config, error) {
-	cfg := b.config()
+	cfg := b.Config()
 	security := cfg.Machine().Security()
 
 	ips := []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-	names := hostnames(b.hostname())
+	names := hostnames(b.Hostname())
 
 	for _, san := range security.CertSANs() {
 		if ip := net.ParseIP(san); ip != nil {
@@ -60,7 +59,7 @@ func (b *boot) configuredTLS(issuer *certs.Authority) (*tls.Config, error) {
 	}
 
 	cert, err := issuer.Issue(certs.Leaf{
-		CommonName: b.hostname(), Ips: ips, DNS: names, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		CommonName: b.Hostname(), Ips: ips, DNS: names, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	if err != nil {
 		return nil, err
@@ -100,20 +99,11 @@ func clientAuthOnly(_ [][]byte, chains [][]*x509.Certificate) error {
 	return nil
 }
 
-// osAuthority is the Talos CA of the boot's configuration; without its key on workers.
-func (b *boot) osAuthority() *talosx509.PEMEncodedCertificateAndKey {
-	if b.inMaintenance() {
-		return nil
-	}
-
-	return b.config().Machine().Security().IssuingCA()
-}
-
 // issuer is who signs the machine's API certificate: itself on a control-plane machine,
 // trustd of one on a worker. Nil while there is none.
 func (b *boot) issuer() *certs.Authority {
-	if b.controlPlane() {
-		ca, err := certs.LoadAuthority(b.osAuthority())
+	if b.ControlPlane() {
+		ca, err := certs.LoadAuthority(b.OSAuthority())
 		if err != nil {
 			return nil
 		}
@@ -126,8 +116,8 @@ func (b *boot) issuer() *certs.Authority {
 		return nil
 	}
 
-	c.sim.mu.Lock()
-	defer c.sim.mu.Unlock()
+	c.World.Lock()
+	defer c.World.Unlock()
 
 	return c.trustFor(b)
 }

@@ -15,15 +15,18 @@ import (
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 )
 
 // cluster is the set of machines whose configurations share a Talos CA. Real machines
 // find each other through discovery and the Kubernetes API; these through this.
 type cluster struct {
 	sim     *Simulator
+	World   *world.World
 	members state.CoreState // the Members resource every machine of the cluster shows
 
-	// Guarded by sim.mu.
+	// Guarded by world.
 	boots []*boot
 	locks map[any]*sync.Mutex // the key in etcd that upgrades lock; by etcd group
 
@@ -35,7 +38,7 @@ type cluster struct {
 
 // joinCluster makes the machine known to the other machines of its configuration's cluster.
 func (b *boot) joinCluster() error {
-	ca := b.osAuthority()
+	ca := b.OSAuthority()
 	if ca == nil {
 		return errors.New("configuration has no machine.ca")
 	}
@@ -48,12 +51,12 @@ func (b *boot) joinCluster() error {
 	sum := sha256.Sum256(cert.Raw)
 	id := hex.EncodeToString(sum[:])
 
-	b.sim.update(func() {
+	b.World.Update(func() {
 		c := b.sim.clusters[id]
 		if c == nil {
-			c = &cluster{sim: b.sim, members: newNamespace(clusterres.NamespaceName), kube: map[any]kube.Backend{}}
+			c = &cluster{sim: b.sim, World: b.World, members: machined.NewNamespace(clusterres.NamespaceName), kube: map[any]kube.Backend{}}
 			b.sim.clusters[id] = c
-			b.sim.work.Go(func() { c.runWorkloads(b.sim.ctx) })
+			b.sim.Work.Go(func() { c.runWorkloads(b.sim.Ctx) })
 		}
 
 		c.boots = append(c.boots, b)
@@ -65,26 +68,26 @@ func (b *boot) joinCluster() error {
 
 // announce puts the machine into the member list.
 func (b *boot) announce() error {
-	cfg := b.config()
+	cfg := b.Config()
 
-	member := clusterres.NewMember(clusterres.NamespaceName, b.nodename())
+	member := clusterres.NewMember(clusterres.NamespaceName, b.Nodename())
 	*member.TypedSpec() = clusterres.MemberSpec{
-		NodeID: b.nodeID(), Addresses: []netip.Addr{b.m.Address()}, Hostname: b.hostname(), MachineType: b.machineType(),
-		OperatingSystem: fmt.Sprintf("Talos (%s)", b.talosVersion()),
+		NodeID: b.NodeID(), Addresses: []netip.Addr{b.m.Address()}, Hostname: b.Hostname(), MachineType: b.MachineType(),
+		OperatingSystem: fmt.Sprintf("Talos (%s)", b.TalosVersion()),
 	}
 
-	if b.controlPlane() {
+	if b.ControlPlane() {
 		member.TypedSpec().ControlPlane = &clusterres.ControlPlane{APIServerPort: cfg.Cluster().LocalAPIServerPort()}
 	}
 
-	return replace(context.Background(), state.WrapCore(b.joined().members), member)
+	return machined.Replace(context.Background(), state.WrapCore(b.joined().members), member)
 }
 
 // leaveCluster forgets the machine at the end of its boot.
 func (b *boot) leaveCluster() {
-	b.sim.mu.Lock()
+	b.World.Lock()
 	c := b.cluster
-	b.sim.mu.Unlock()
+	b.World.Unlock()
 
 	if c == nil {
 		return
@@ -93,9 +96,9 @@ func (b *boot) leaveCluster() {
 	// The member may be listed already by the next boot under another name; either
 	// way there is nothing to do when it is gone.
 	_ = c.members.Destroy(context.Background(), resource.NewMetadata(
-		clusterres.NamespaceName, clusterres.MemberType, b.nodename(), resource.VersionUndefined))
+		clusterres.NamespaceName, clusterres.MemberType, b.Nodename(), resource.VersionUndefined))
 
-	b.sim.update(func() {
+	b.World.Update(func() {
 		c.boots = slices.DeleteFunc(c.boots, func(other *boot) bool { return other == b })
 		b.etcdUp, b.kubeUp = false, nil
 	})
@@ -103,8 +106,8 @@ func (b *boot) leaveCluster() {
 
 // upgradeLock is the lock that an etcd cluster's members share.
 func (c *cluster) upgradeLock(group any) *sync.Mutex {
-	c.sim.mu.Lock()
-	defer c.sim.mu.Unlock()
+	c.World.Lock()
+	defer c.World.Unlock()
 
 	if c.locks == nil {
 		c.locks = map[any]*sync.Mutex{}
@@ -119,13 +122,8 @@ func (c *cluster) upgradeLock(group any) *sync.Mutex {
 
 // joined is the cluster of the boot, nil in maintenance mode.
 func (b *boot) joined() *cluster {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+	b.World.Lock()
+	defer b.World.Unlock()
 
 	return b.cluster
-}
-
-// discovery says whether the configuration lets machines see each other as members.
-func (b *boot) discovery() bool {
-	return !b.inMaintenance() && b.config().Cluster().Discovery().Enabled()
 }

@@ -2,14 +2,9 @@ package sim
 
 import (
 	"errors"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"net/netip"
-	"path"
 	"slices"
-	"strings"
-
-	"github.com/blang/semver/v4"
-
-	"github.com/talosop/terraform-provider-talosop/internal/image"
 )
 
 // Placement is what a container runtime decides when it makes a container for a machine. Fields that are not
@@ -40,9 +35,9 @@ var errPlacement = errors.New("only a container that does not run can be placed 
 // Place makes another container for the machine, which has to be off; PowerOn starts it. What the volumes hold
 // stays, see WipeVolumes. The kubelet of a host cluster does this for every new pod.
 func (m *Machine) Place(p Placement) error {
-	m.sim.mu.Lock()
-	ok := m.platform == Container && m.power == nil
-	m.sim.mu.Unlock()
+	m.World.Lock()
+	ok := m.Platform == machined.Container && m.power == nil
+	m.World.Unlock()
 
 	if !ok {
 		return errPlacement
@@ -52,8 +47,8 @@ func (m *Machine) Place(p Placement) error {
 		return err
 	}
 
-	m.sim.update(func() {
-		m.broken = p.BootFails
+	m.World.Update(func() {
+		m.Broken = p.BootFails
 
 		for _, field := range []struct{ to, from *string }{
 			{&m.opts.TalosVersion, &p.TalosVersion}, {&m.opts.Hostname, &p.Hostname}, {&m.opts.BootID, &p.BootID},
@@ -71,13 +66,13 @@ func (m *Machine) Place(p Placement) error {
 // mounted. It boots with what the others hold.
 func (m *Machine) WipeVolumes(volumes ...string) {
 	m.PowerOff()
-	m.wipePartitions(slices.DeleteFunc(slices.Clone(volumes), func(v string) bool { return v != VolumeState && v != VolumeEphemeral }), false)
+	m.WipePartitions(slices.DeleteFunc(slices.Clone(volumes), func(v string) bool { return v != VolumeState && v != VolumeEphemeral }), false)
 }
 
 // Terminate is a SIGTERM for a container: it stops in an orderly way, at once whatever else it was doing, and is off then
 // (Talos 1.13, v1alpha1_controller.go ListenForEvents). It does not wait; see Off.
 func (m *Machine) Terminate() {
-	if m.platform != Container {
+	if m.Platform != machined.Container {
 		return
 	}
 
@@ -88,13 +83,13 @@ func (m *Machine) Terminate() {
 		return
 	}
 
-	b.startSequence("shutdown", "", true, b.shutdownSequence(true))
+	b.StartSequence("shutdown", "", true, b.shutdownSequence(true))
 }
 
 // Off is closed when the machine is off.
 func (m *Machine) Off() <-chan struct{} {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.World.Lock()
+	defer m.World.Unlock()
 
 	if m.power != nil {
 		return m.power.done
@@ -116,71 +111,23 @@ const (
 
 // ExitCode is the status that the machine's last container exited with.
 func (m *Machine) ExitCode() int {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.World.Lock()
+	defer m.World.Unlock()
 
 	return m.exit
 }
 
 // exited remembers how a boot ended, for containers.
-func (m *Machine) exited(end outcome, killed bool) {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+func (m *Machine) exited(end machined.Outcome, killed bool) {
+	m.World.Lock()
+	defer m.World.Unlock()
 
 	switch {
 	case killed:
 		m.exit = exitKilled
-	case end == rebooted:
+	case end == machined.Rebooted:
 		m.exit = exitRestart
 	default:
 		m.exit = exitPowerOff
 	}
-}
-
-// kernelBoot is the boot id that the machine shows: of its own kernel, or of the one that its container shares
-// with all others of its host, which no restart changes.
-func (b *boot) kernelBoot() string {
-	switch {
-	case b.m.platform != Container:
-		return b.id
-	case b.hostBoot != "":
-		return b.hostBoot
-	default:
-		return b.sim.kernel
-	}
-}
-
-// The reasons why a container's image is not pulled.
-var (
-	ErrNoImage    = errors.New("not found")
-	ErrNoRegistry = errors.New("unexpected status from HEAD request: 503 Service Unavailable")
-)
-
-// TalosImage is what the registries have under the reference of a container's image: what SetImage says, with the release of
-// the tag if the image's name ends with "talos". A registry that fails is ErrNoRegistry, and everything else ErrNoImage.
-func (s *Simulator) TalosImage(reference string) (Image, error) {
-	ref, err := image.ParseReference(reference)
-	if err != nil {
-		return Image{}, err
-	}
-
-	_, _, img := s.registries.resolve(ref)
-
-	switch {
-	case img.Unavailable:
-		return img, ErrNoRegistry
-	case img.Missing:
-		return img, ErrNoImage
-	case img.Version != "":
-		return img, nil
-	}
-
-	version, isVersion := strings.CutPrefix(ref.Tag, "v")
-	if _, err := semver.Parse(version); err != nil || !isVersion || path.Base(ref.Repository) != "talos" {
-		return img, ErrNoImage
-	}
-
-	img.Version = ref.Tag
-
-	return img, nil
 }

@@ -14,6 +14,8 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // pod is a running cluster of one container, and the cluster.
@@ -23,7 +25,7 @@ func pod(t *testing.T) (*sim.Machine, *testCluster) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cluster := newTestCluster(t, simulator, generate.WithHostDNSForwardKubeDNSToHost(true))
 
-	m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Platform: sim.Container, Hostname: "dev-cp-0-0", BootID: "host"})
+	m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Platform: machined.Container, Hostname: "dev-cp-0-0", BootID: "host"})
 	check(t, err)
 	cluster.create([]*sim.Machine{m}, nil)
 
@@ -166,9 +168,9 @@ func TestTalosImages(t *testing.T) {
 	const repository = "registry.example/mirror/talos"
 
 	simulator := sim.ForTest(t, sim.Options{})
-	check(t, simulator.SetImage(repository+":v1.13.2", sim.Image{Missing: true}))
-	check(t, simulator.SetImage(repository+":v1.13.3", sim.Image{Unavailable: true}))
-	check(t, simulator.SetImage(repository+":mine", sim.Image{Version: "v1.13.4"}))
+	check(t, simulator.SetImage(repository+":v1.13.2", images.Image{Missing: true}))
+	check(t, simulator.SetImage(repository+":v1.13.3", images.Image{Unavailable: true}))
+	check(t, simulator.SetImage(repository+":mine", images.Image{Version: "v1.13.4"}))
 
 	for reference, want := range map[string]struct {
 		version string

@@ -5,20 +5,21 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // kubeletConfig is what a kubelet is started with.
 type kubeletConfig struct {
 	image   string
-	version string // of the KubeletSpec resource
+	Version string // of the KubeletSpec resource
 }
 
 // runControllers lets the resources about Kubernetes follow the configuration, as
 // machined's controllers do: a moment after it.
 func (b *boot) runControllers(ctx context.Context) {
 	for {
-		changed := b.changed.Next()
+		changed := b.Changed.Next()
 		b.render()
 
 		select {
@@ -27,7 +28,7 @@ func (b *boot) runControllers(ctx context.Context) {
 		case <-changed:
 		}
 
-		if timing.Pause(ctx, b.m.delays.Render) != nil {
+		if timing.Pause(ctx, b.m.Delays.Render) != nil {
 			return
 		}
 	}
@@ -38,39 +39,39 @@ func (b *boot) render() {
 	b.rendering.Lock()
 	defer b.rendering.Unlock()
 
-	cfg := b.config()
+	cfg := b.Config()
 
 	b.publishKubelet()
 
-	if !b.controlPlane() {
+	if !b.ControlPlane() {
 		return
 	}
 
 	b.publishControlPlane(cfg)
 
 	if err := b.publishManifests(cfg); err != nil {
-		b.sim.logf("%s: render manifests: %v", b.m.name, err)
+		b.World.Logf("%s: render manifests: %v", b.m.Name(), err)
 	}
 
-	b.sim.mu.Lock()
+	b.World.Lock()
 	started := b.staticPods != nil
-	b.sim.mu.Unlock()
+	b.World.Unlock()
 
 	if !started {
 		return // machined serves them once etcd was healthy
 	}
 
 	if err := b.publishStaticPods(); err != nil {
-		b.sim.logf("%s: render static pods: %v", b.m.name, err)
+		b.World.Logf("%s: render static pods: %v", b.m.Name(), err)
 	}
 }
 
 // publishKubelet writes what the kubelet runs with (Talos 1.13, k8s/kubelet_spec.go); a
 // change restarts it.
 func (b *boot) publishKubelet() {
-	kubelet := b.config().Machine().Kubelet()
+	kubelet := b.Config().Machine().Kubelet()
 
-	args := []string{"--hostname-override=" + b.nodename(), "--node-ip=" + b.m.Address().String()}
+	args := []string{"--hostname-override=" + b.Nodename(), "--node-ip=" + b.m.Address().String()}
 	args = append(args, flags(kubelet.ExtraArgs())...)
 
 	config := map[string]any{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
@@ -79,22 +80,22 @@ func (b *boot) publishKubelet() {
 	}
 
 	spec := k8s.NewKubeletSpec(k8s.NamespaceName, k8s.KubeletID)
-	modify(b, spec, func(r *k8s.KubeletSpec) {
+	machined.Modify(b.Boot, spec, func(r *k8s.KubeletSpec) {
 		s := r.TypedSpec()
-		s.Image, s.Args, s.Config, s.ExpectedNodename = kubelet.Image(), args, config, b.nodename()
+		s.Image, s.Args, s.Config, s.ExpectedNodename = kubelet.Image(), args, config, b.Nodename()
 	})
 
-	version, err := read(b, spec, func(*k8s.KubeletSpec) {})
+	version, err := machined.Read(b.Boot, spec, func(*k8s.KubeletSpec) {})
 	if err != nil {
-		b.sim.logf("%s: %v", b.m.name, err)
+		b.World.Logf("%s: %v", b.m.Name(), err)
 
 		return
 	}
 
-	b.mu.Lock()
-	changed := b.kubelet.version != version
-	b.kubelet = kubeletConfig{image: kubelet.Image(), version: version}
-	b.mu.Unlock()
+	b.Mu.Lock()
+	changed := b.kubelet.Version != version
+	b.kubelet = kubeletConfig{image: kubelet.Image(), Version: version}
+	b.Mu.Unlock()
 
 	if changed {
 		b.rendered.Ring()
@@ -106,8 +107,8 @@ func (b *boot) publishKubelet() {
 func (b *boot) kubeletWanted() (kubeletConfig, <-chan struct{}) {
 	changed := b.rendered.Next()
 
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
 
 	return b.kubelet, changed
 }

@@ -13,11 +13,11 @@ import (
 // cordoned, a minute at most. A machine whose kubelet never had a certificate has no node
 // to cordon (Talos 1.13, CordonAndDrainNode).
 func (b *boot) cordonAndDrain(ctx context.Context) error {
-	if !b.enrolled() {
+	if !b.Enrolled() {
 		return nil
 	}
 
-	limited, cancel := context.WithTimeout(ctx, b.atLeast(b.m.delays.Cordon, realCordon))
+	limited, cancel := context.WithTimeout(ctx, b.atLeast(b.m.Delays.Cordon, realCordon))
 	defer cancel()
 
 	for {
@@ -27,7 +27,7 @@ func (b *boot) cordonAndDrain(ctx context.Context) error {
 		}
 
 		if timing.Pause(limited, kube.KubeletRetry) != nil {
-			return fmt.Errorf("wait for node %s to be cordoned: %w", b.nodeName, errors.Join(limited.Err(), err))
+			return fmt.Errorf("wait for node %s to be cordoned: %w", b.NodeName, errors.Join(limited.Err(), err))
 		}
 	}
 }
@@ -35,12 +35,12 @@ func (b *boot) cordonAndDrain(ctx context.Context) error {
 // beginCordon marks the node unschedulable if its API answers right now, as machined does
 // in the stages resetting, upgrading and shutting down.
 func (b *boot) beginCordon(ctx context.Context) {
-	if b.nodeName == "" {
+	if b.NodeName == "" {
 		return
 	}
 
 	if err := b.cordonNode(ctx); err != nil {
-		b.sim.logf("%s: cordon: %v", b.m.name, err)
+		b.World.Logf("%s: cordon: %v", b.m.Name(), err)
 	}
 }
 
@@ -50,7 +50,7 @@ func (b *boot) cordonNode(ctx context.Context) error {
 		return errNoServer
 	}
 
-	node, err := k.getNode(ctx, b.nodeName)
+	node, err := k.getNode(ctx, b.NodeName)
 	if err != nil {
 		return err
 	}

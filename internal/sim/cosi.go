@@ -2,44 +2,22 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/resource/meta"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
-	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
-	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
-// newResources is the COSI state of one boot, on the shared catalogue of types.
-func newResources(catalog state.CoreState) state.State {
-	return state.WrapCore(namespaced.NewState(func(ns resource.Namespace) state.CoreState {
-		if ns == meta.NamespaceName {
-			return catalog
-		}
-
-		return newNamespace(ns)
-	}))
-}
-
-func newNamespace(ns resource.Namespace) state.CoreState {
-	return inmem.NewStateWithOptions(
-		inmem.WithHistoryInitialCapacity(8),
-		inmem.WithHistoryMaxCapacity(1024),
-		inmem.WithHistoryGap(4),
-	)(ns)
-}
-
 // servedState is what clients read: the boot's resources, with cluster members from
 // the cluster's shared list, behind the access policy.
 func (b *boot) servedState() state.CoreState {
-	return state.Filter(&memberView{CoreState: b.resources, b: b}, b.accessPolicy)
+	return state.Filter(&memberView{CoreState: b.Resources, b: b}, b.accessPolicy)
 }
 
 // accessPolicy is Talos's: nothing may be written, types and namespaces must be known,
@@ -51,7 +29,7 @@ func (b *boot) accessPolicy(ctx context.Context, access state.Access) error {
 		return status.Error(codes.PermissionDenied, "write access is not allowed")
 	}
 
-	rd, err := safe.StateGet[*meta.ResourceDefinition](ctx, b.resources, resource.NewMetadata(
+	rd, err := safe.StateGet[*meta.ResourceDefinition](ctx, b.Resources, resource.NewMetadata(
 		meta.NamespaceName, meta.ResourceDefinitionType, strings.ToLower(access.ResourceType), resource.VersionUndefined))
 	if state.IsNotFoundError(err) {
 		return status.Errorf(codes.PermissionDenied, "resource type %q is not supported", access.ResourceType)
@@ -65,7 +43,7 @@ func (b *boot) accessPolicy(ctx context.Context, access state.Access) error {
 		return errNotAuthorized
 	}
 
-	_, err = b.resources.Get(ctx, resource.NewMetadata(
+	_, err = b.Resources.Get(ctx, resource.NewMetadata(
 		meta.NamespaceName, meta.NamespaceType, access.ResourceNamespace, resource.VersionUndefined))
 	if state.IsNotFoundError(err) {
 		return status.Errorf(codes.PermissionDenied, "namespace %q is not supported", access.ResourceNamespace)
@@ -84,7 +62,7 @@ type memberView struct {
 
 func (v *memberView) core(ns resource.Namespace, typ resource.Type) state.CoreState {
 	if ns == clusterres.NamespaceName && typ == clusterres.MemberType {
-		if c := v.b.joined(); c != nil && v.b.discovery() {
+		if c := v.b.joined(); c != nil && v.b.Discovery() {
 			return c.members
 		}
 	}
@@ -117,44 +95,4 @@ func (v *memberView) WatchKindAggregated(
 	ctx context.Context, k resource.Kind, ch chan<- []state.Event, o ...state.WatchKindOption,
 ) error {
 	return v.core(k.Namespace(), k.Type()).WatchKindAggregated(ctx, k, ch, o...)
-}
-
-// modify creates or updates a resource of the boot. The in-memory state refuses only
-// programming errors, so a refusal is logged and left at that.
-func modify[T resource.Resource](b *boot, r T, change func(T)) {
-	err := safe.StateModify(context.Background(), b.resources, r, func(r T) error {
-		change(r)
-
-		return nil
-	})
-	if err != nil {
-		b.sim.logf("%s: write %s: %v", b.m.name, r.Metadata(), err)
-	}
-}
-
-// remove destroys a resource if it exists.
-func remove(b *boot, r resource.Resource) {
-	err := b.resources.Destroy(context.Background(), r.Metadata())
-	if err != nil && !state.IsNotFoundError(err) {
-		b.sim.logf("%s: remove %s: %v", b.m.name, r.Metadata(), err)
-	}
-}
-
-// replace writes a resource that has no typed setter, such as a machine configuration.
-func replace(ctx context.Context, st state.State, r resource.Resource) error {
-	old, err := st.Get(ctx, r.Metadata())
-
-	switch {
-	case state.IsNotFoundError(err):
-		err = st.Create(ctx, r)
-	case err == nil:
-		r.Metadata().SetVersion(old.Metadata().Version())
-		err = st.Update(ctx, r)
-	}
-
-	if err != nil {
-		return fmt.Errorf("write %s: %w", r.Metadata(), err)
-	}
-
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // TestCriticalPathIsTheLeastTimeOfACreate measures machines that are configured all at
@@ -19,7 +20,7 @@ func TestCriticalPathIsTheLeastTimeOfACreate(t *testing.T) {
 	const attempts = 5
 
 	step := 100 * time.Millisecond
-	delays := sim.Delays{
+	delays := timing.Delays{
 		Install: step, Reboot: step, Boot: step, EtcdStart: step, EtcdJoin: step, EtcdPromote: step,
 		APIServer: step, NodeRegister: step, NodeReady: step,
 	}
@@ -40,7 +41,7 @@ func TestCriticalPathIsTheLeastTimeOfACreate(t *testing.T) {
 	}
 }
 
-func timeOfACreate(t *testing.T, delays sim.Delays, controlPlanes, others int) time.Duration {
+func timeOfACreate(t *testing.T, delays timing.Delays, controlPlanes, others int) time.Duration {
 	t.Helper()
 
 	simulator := sim.ForTest(t, sim.Options{Delays: &delays})

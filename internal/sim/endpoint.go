@@ -16,7 +16,7 @@ import (
 )
 
 // endpoints are the addresses of clusters' Kubernetes endpoints that are no machine's.
-// They are virtual IPs but for the balancers. Guarded by sim.mu.
+// They are virtual IPs but for the balancers. Guarded by world.
 type endpoints struct {
 	holders   map[netip.AddrPort]*boot // of virtual IPs
 	dropped   map[netip.AddrPort]bool
@@ -33,7 +33,7 @@ type endpoints struct {
 // network/operator/vip.go: campaign; the status of static pods that it watches goes away
 // with the kubelet, and it takes part again although the kubelet does not run). See LoadBalancer for an endpoint without such gaps.
 func (s *Simulator) Endpoint() (string, error) {
-	addr, err := s.addrs.nextEndpoint()
+	addr, err := s.addrs.NextEndpoint()
 	if err != nil {
 		return "", err
 	}
@@ -45,7 +45,7 @@ func (s *Simulator) Endpoint() (string, error) {
 // passes every connection on to a machine whose kube-apiserver answers, of the cluster
 // that is configured with it.
 func (s *Simulator) LoadBalancer() (string, error) {
-	addr, err := s.addrs.nextEndpoint()
+	addr, err := s.addrs.NextEndpoint()
 	if err != nil {
 		return "", err
 	}
@@ -56,14 +56,14 @@ func (s *Simulator) LoadBalancer() (string, error) {
 }
 
 func (s *Simulator) balance(at netip.AddrPort) error {
-	l, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp4", at.String())
+	l, err := (&net.ListenConfig{}).Listen(s.Ctx, "tcp4", at.String())
 	if err != nil {
 		return fmt.Errorf("listen at endpoint: %w", err)
 	}
 
 	f := process.Forward(l, func() (net.Conn, error) { return s.dialAnyServer(at) })
 
-	s.update(func() { s.endpoints.balancers[at] = f })
+	s.World.Update(func() { s.endpoints.balancers[at] = f })
 
 	return nil
 }
@@ -72,21 +72,21 @@ func (s *Simulator) balance(at netip.AddrPort) error {
 func (s *Simulator) dialAnyServer(at netip.AddrPort) (net.Conn, error) {
 	var targets []string
 
-	s.mu.Lock()
+	s.World.Lock()
 	for _, c := range s.clusters {
 		for _, b := range c.boots {
 			if vip, ok := b.endpointAddress(); ok && vip == at && b.kubeUp != nil {
-				port := b.config().Cluster().LocalAPIServerPort()
+				port := b.Config().Cluster().LocalAPIServerPort()
 				targets = append(targets, net.JoinHostPort(b.m.Address().String(), strconv.Itoa(port)))
 			}
 		}
 	}
-	s.mu.Unlock()
+	s.World.Unlock()
 
 	var errs []error
 
 	for _, target := range targets {
-		conn, err := (&net.Dialer{Timeout: process.DialTimeout}).DialContext(s.ctx, "tcp4", target)
+		conn, err := (&net.Dialer{Timeout: process.DialTimeout}).DialContext(s.Ctx, "tcp4", target)
 		if err == nil {
 			return conn, nil
 		}
@@ -111,7 +111,7 @@ func (s *Simulator) DropEndpoint(endpoint string) error {
 
 	var balancer *process.Forwarder
 
-	s.update(func() {
+	s.World.Update(func() {
 		s.endpoints.dropped[at] = true
 		balancer = s.endpoints.balancers[at]
 		delete(s.endpoints.balancers, at)
@@ -125,7 +125,7 @@ func (s *Simulator) DropEndpoint(endpoint string) error {
 		balancer.Stop()
 	}
 
-	return s.await(s.ctx, func() bool { return s.endpoints.holders[at] == nil })
+	return s.World.Await(s.Ctx, func() bool { return s.endpoints.holders[at] == nil })
 }
 
 // RestoreEndpoint undoes DropEndpoint. The endpoint answers a moment later.
@@ -137,7 +137,7 @@ func (s *Simulator) RestoreEndpoint(endpoint string) error {
 
 	balanced := false
 
-	s.update(func() {
+	s.World.Update(func() {
 		var balancer *process.Forwarder
 		if balancer, balanced = s.endpoints.balancers[at]; balancer != nil {
 			balanced = false // it was not dropped
@@ -160,8 +160,8 @@ func (s *Simulator) EndpointHolder(endpoint string) *Machine {
 		return nil // nobody has what is no endpoint
 	}
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.World.Lock()
+	defer s.World.Unlock()
 
 	if holder := s.endpoints.holders[at]; holder != nil {
 		return holder.m
@@ -186,13 +186,13 @@ func endpointOf(endpoint string) (netip.AddrPort, error) {
 
 // stopBalancers closes the load balancers with the site.
 func (s *Simulator) stopBalancers() {
-	s.mu.Lock()
+	s.World.Lock()
 	var all []*process.Forwarder
 	for _, f := range s.endpoints.balancers {
 		all = append(all, f)
 	}
 	s.endpoints.balancers = nil
-	s.mu.Unlock()
+	s.World.Unlock()
 
 	for _, f := range slices.DeleteFunc(all, func(f *process.Forwarder) bool { return f == nil }) {
 		f.Stop()
@@ -208,7 +208,7 @@ func (b *boot) holdEndpoint(ctx context.Context) {
 			run int
 		)
 
-		if b.sim.await(ctx, func() bool {
+		if b.World.Await(ctx, func() bool {
 			at, ok := b.virtualIP()
 			if !ok || !b.etcdUp || !b.kubeletRan || b.sim.endpoints.holders[at] != nil {
 				return false
@@ -223,13 +223,13 @@ func (b *boot) holdEndpoint(ctx context.Context) {
 		}
 
 		b.serveEndpoint(ctx, vip, run)
-		b.sim.update(func() { delete(b.sim.endpoints.holders, vip) })
+		b.World.Update(func() { delete(b.sim.endpoints.holders, vip) })
 
 		_ = timing.Pause(ctx, rebindPause) // others come first; ends with ctx, as the loop does
 	}
 }
 
-// virtualIP is the cluster's endpoint if that is a virtual IP; sim.mu is held.
+// virtualIP is the cluster's endpoint if that is a virtual IP; world is held.
 func (b *boot) virtualIP() (netip.AddrPort, bool) {
 	at, ok := b.endpointAddress()
 	if !ok || b.sim.endpoints.dropped[at] {
@@ -260,7 +260,7 @@ func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
 			over bool
 		)
 
-		if b.sim.await(ctx, func() bool {
+		if b.World.Await(ctx, func() bool {
 			k, over = b.kubeUp, resigned()
 
 			return k != nil || over
@@ -278,19 +278,19 @@ func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
 		}
 
 		stop := k.server.Also(l)
-		_ = b.sim.await(ctx, func() bool { return b.kubeUp != k || resigned() }) // stop in any case
+		_ = b.World.Await(ctx, func() bool { return b.kubeUp != k || resigned() }) // stop in any case
 
 		stop()
 	}
 }
 
 // endpointAddress is the cluster endpoint if it is an address of the site that is no
-// machine's. sim.mu is held.
+// machine's. world is held.
 func (b *boot) endpointAddress() (netip.AddrPort, bool) {
-	u := b.config().Cluster().Endpoint()
+	u := b.Config().Cluster().Endpoint()
 
 	addr, err := netip.ParseAddr(u.Hostname())
-	if err != nil || !b.sim.addrs.prefix.Contains(addr) {
+	if err != nil || !b.sim.addrs.Prefix.Contains(addr) {
 		return netip.AddrPort{}, false
 	}
 
@@ -309,14 +309,14 @@ func (b *boot) endpointAddress() (netip.AddrPort, bool) {
 }
 
 // behindEndpoint is the API server that answers at the cluster's endpoint, nil if none does.
-// sim.mu is held.
+// world is held.
 func (b *boot) behindEndpoint() *kubeClient {
 	at, virtual := b.endpointAddress()
 	if b.sim.endpoints.dropped[at] {
 		return nil
 	}
 
-	host := b.config().Cluster().Endpoint().Hostname()
+	host := b.Config().Cluster().Endpoint().Hostname()
 	_, balanced := b.sim.endpoints.balancers[at]
 
 	for _, other := range b.cluster.boots {

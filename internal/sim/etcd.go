@@ -23,10 +23,10 @@ const (
 )
 
 func (b *boot) etcdNode() etcd.Node {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+	b.World.Lock()
+	defer b.World.Unlock()
 
-	return b.m.disk.etcd
+	return b.m.Disk.Etcd
 }
 
 // otherMembers are the etcd members of the cluster's other machines that are on.
@@ -36,8 +36,8 @@ func (b *boot) otherMembers() []etcd.Node {
 
 // clusterMembers are the etcd members of all machines of the cluster that are on.
 func (b *boot) clusterMembers() []etcd.Node {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+	b.World.Lock()
+	defer b.World.Unlock()
 
 	var nodes []etcd.Node
 
@@ -46,7 +46,7 @@ func (b *boot) clusterMembers() []etcd.Node {
 	}
 
 	for _, other := range b.cluster.boots {
-		if node := other.m.disk.etcd; node != nil {
+		if node := other.m.Disk.Etcd; node != nil {
 			nodes = append(nodes, node)
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Simulator) EtcdMembers(ctx context.Context) ([]string, error) {
 
 		members, err := node.Members(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("list etcd members of %s: %w", m.name, err)
+			return nil, fmt.Errorf("list etcd members of %s: %w", m.Name(), err)
 		}
 
 		for _, member := range members {
@@ -151,11 +151,11 @@ func (s *Simulator) EtcdPeers(ctx context.Context, m *Machine) ([]string, error)
 
 	members, err := b.etcdNode().Members(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list etcd members of %s: %w", m.name, err)
+		return nil, fmt.Errorf("list etcd members of %s: %w", m.Name(), err)
 	}
 
 	var peers []string
-	for _, member := range advertised(members, s.advertised) {
+	for _, member := range advertised(members, s.Advertised) {
 		peers = append(peers, member.GetPeerUrls()...)
 	}
 

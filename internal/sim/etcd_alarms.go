@@ -20,7 +20,7 @@ func (m *Machine) RaiseEtcdAlarm(ctx context.Context, alarm etcd.Alarm) error {
 	}
 
 	if err != nil {
-		return fmt.Errorf("raise etcd alarm of %s: %w", m.name, err)
+		return fmt.Errorf("raise etcd alarm of %s: %w", m.Name(), err)
 	}
 
 	return nil
@@ -34,7 +34,7 @@ func (m *Machine) DisarmEtcdAlarms(ctx context.Context) error {
 	}
 
 	if err != nil {
-		return fmt.Errorf("disarm etcd alarms through %s: %w", m.name, err)
+		return fmt.Errorf("disarm etcd alarms through %s: %w", m.Name(), err)
 	}
 
 	return nil

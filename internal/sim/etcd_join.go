@@ -15,7 +15,7 @@ import (
 // is Failed then, takes a Bootstrap like one that still waits, and tries to join
 // again only after a reboot.
 func (b *boot) joinEtcdInTime(ctx context.Context) (etcd.Node, error) {
-	limit := b.m.delays.EtcdGiveUp
+	limit := b.m.Delays.EtcdGiveUp
 	if limit == 0 {
 		return b.joinEtcd(ctx)
 	}
@@ -44,12 +44,12 @@ func (b *boot) joinEtcd(ctx context.Context) (etcd.Node, error) {
 		if !asked {
 			asked = true
 
-			if err := timing.Pause(ctx, b.m.delays.EtcdJoin); err != nil {
+			if err := timing.Pause(ctx, b.m.Delays.EtcdJoin); err != nil {
 				return nil, err
 			}
 		}
 
-		node, err := b.sim.backends.etcd.Join(ctx, b.etcdHost(), via)
+		node, err := b.sim.backends.Etcd.Join(ctx, b.etcdHost(), via)
 		if err == nil && b.m.takeCrashOnJoin() {
 			b.m.crash()
 			<-ctx.Done()
@@ -58,7 +58,7 @@ func (b *boot) joinEtcd(ctx context.Context) (etcd.Node, error) {
 		}
 
 		if err == nil {
-			b.sim.update(func() { b.m.disk.etcd = node })
+			b.World.Update(func() { b.m.Disk.Etcd = node })
 
 			return node, nil
 		}
@@ -78,9 +78,9 @@ func (b *boot) awaitMember(ctx context.Context) (etcd.Node, error) {
 			}
 		}
 
-		b.sim.mu.Lock()
-		changed := b.sim.world.Next()
-		b.sim.mu.Unlock()
+		b.World.Lock()
+		changed := b.World.Next()
+		b.World.Unlock()
 
 		timer := time.NewTimer(kube.HealthPeriod)
 
@@ -100,7 +100,7 @@ func (b *boot) awaitMember(ctx context.Context) (etcd.Node, error) {
 
 // promoteEtcd turns the machine's learner into a voter once it has caught up.
 func (b *boot) promoteEtcd(ctx context.Context, node etcd.Node) {
-	if timing.Pause(ctx, b.m.delays.EtcdPromote) != nil {
+	if timing.Pause(ctx, b.m.Delays.EtcdPromote) != nil {
 		return
 	}
 
@@ -111,7 +111,7 @@ func (b *boot) promoteEtcd(ctx context.Context, node etcd.Node) {
 		}
 
 		if err = node.Promote(ctx, via); err == nil || errors.Is(err, etcd.ErrMemberNotFound) {
-			b.sim.update(func() {})
+			b.World.Update(func() {})
 
 			return
 		}

@@ -17,7 +17,7 @@ func (m *Machine) PutEtcdKeys(ctx context.Context, values map[string]string) err
 	}
 
 	if err != nil {
-		return fmt.Errorf("write keys to etcd of %s: %w", m.name, err)
+		return fmt.Errorf("write keys to etcd of %s: %w", m.Name(), err)
 	}
 
 	return nil
@@ -27,12 +27,12 @@ func (m *Machine) PutEtcdKeys(ctx context.Context, values map[string]string) err
 func (m *Machine) EtcdKeys(ctx context.Context, prefix string) (map[string]string, error) {
 	node, err := m.member()
 	if err != nil {
-		return nil, fmt.Errorf("read keys from etcd of %s: %w", m.name, err)
+		return nil, fmt.Errorf("read keys from etcd of %s: %w", m.Name(), err)
 	}
 
 	values, err := node.Keys(ctx, prefix)
 	if err != nil {
-		return nil, fmt.Errorf("read keys from etcd of %s: %w", m.name, err)
+		return nil, fmt.Errorf("read keys from etcd of %s: %w", m.Name(), err)
 	}
 
 	return values, nil

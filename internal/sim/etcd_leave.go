@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // leaveForReset is the task of a graceful reset: a machine whose etcd has no data, or whose
 // service does not run, has nothing to leave (Talos 1.13, LeaveEtcd).
 func (b *boot) leaveForReset(ctx context.Context) error {
-	state, _ := b.services.state("etcd")
-	if b.etcdNode() == nil || !slices.Contains([]serviceState{serviceRunning, serviceStopping, serviceFailed}, state) {
+	state, _ := b.Services.State("etcd")
+	if b.etcdNode() == nil || !slices.Contains([]machined.ServiceState{machined.ServiceRunning, machined.ServiceStopping, machined.ServiceFailed}, state) {
 		return nil
 	}
 
@@ -28,10 +29,10 @@ func (b *boot) leaveForReset(ctx context.Context) error {
 // while the cluster is not healthy, and when the member stopped: it may have removed itself
 // before it could answer.
 func (b *boot) leaveEtcd(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, b.atLeast(b.m.delays.EtcdMember, realLeave))
+	limited, cancel := context.WithTimeout(ctx, b.atLeast(b.m.Delays.EtcdMember, realLeave))
 	defer cancel()
 
-	if err := b.sim.await(limited, func() bool { return b.etcdUp && b.m.disk.etcd != nil }); err != nil {
+	if err := b.World.Await(limited, func() bool { return b.etcdUp && b.m.Disk.Etcd != nil }); err != nil {
 		return fmt.Errorf("failed to leave cluster: failed to get local etcd member ID: %w", err)
 	}
 
@@ -39,7 +40,7 @@ func (b *boot) leaveEtcd(ctx context.Context) error {
 }
 
 func (b *boot) leaveMembers(ctx context.Context, node etcd.Node) error {
-	limit := b.atLeast(b.m.delays.EtcdLeave, realLeave)
+	limit := b.atLeast(b.m.Delays.EtcdLeave, realLeave)
 
 	// Once the member has stopped, only another one can say whether it is removed.
 	stopped := false
@@ -64,9 +65,9 @@ func (b *boot) leaveMembers(ctx context.Context, node etcd.Node) error {
 		}
 	}
 
-	b.etcd.stop()
-	b.services.stop("etcd")
-	b.sim.update(func() { b.m.disk.etcd = nil })
+	b.Etcd.Stop()
+	b.Services.Stop("etcd")
+	b.World.Update(func() { b.m.Disk.Etcd = nil })
 	node.Wipe()
 
 	return nil

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // etcdAddress is what the member of a machine announces: an address of its configuration's advertisedSubnets, where an interface has it, and
@@ -12,8 +13,8 @@ import (
 func (b *boot) etcdAddress() netip.Addr {
 	own := b.m.Address()
 
-	config := b.config()
-	if !complete(config) {
+	config := b.Config()
+	if !machined.Complete(config) {
 		return own
 	}
 
@@ -38,7 +39,7 @@ func (b *boot) etcdAddress() netip.Addr {
 // Host is the machine as its member knows it.
 func (b *boot) etcdHost() etcd.Host {
 	return etcd.Host{
-		Machine: b.m.name, Hostname: b.hostname(), Address: b.m.Address(), Announced: b.etcdAddress(),
-		CA: b.config().Cluster().Etcd().CA(),
+		Machine: b.m.Name(), Hostname: b.Hostname(), Address: b.m.Address(), Announced: b.etcdAddress(),
+		CA: b.Config().Cluster().Etcd().CA(),
 	}
 }

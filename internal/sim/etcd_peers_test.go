@@ -16,6 +16,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // pods is a cluster of three control planes in containers, whose etcd announces addresses of Services, or those of the containers.
@@ -28,7 +29,7 @@ func pods(t *testing.T, opts sim.Options, services bool) (*testCluster, []*sim.M
 	var machines []*sim.Machine
 
 	for n := range 3 {
-		m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Platform: sim.Container, Hostname: fmt.Sprintf("dev-cp-%d-0", n)})
+		m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Platform: machined.Container, Hostname: fmt.Sprintf("dev-cp-%d-0", n)})
 		check(t, err)
 
 		config := cluster.config(machinetype.TypeControlPlane)
@@ -90,7 +91,7 @@ func awaitMembers(t *testing.T, simulator *sim.Simulator, n int) {
 	})
 }
 
-// replace gives machines other containers at other addresses, all at once. Those that are named stay where they are.
+// Replace gives machines other containers at other addresses, all at once. Those that are named stay where they are.
 func replace(t *testing.T, machines []*sim.Machine, to ...netip.Addr) {
 	t.Helper()
 

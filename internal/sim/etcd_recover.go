@@ -19,7 +19,7 @@ import (
 func (a *api) EtcdRecover(stream machine.MachineService_EtcdRecoverServer) error {
 	b := a.b
 
-	if !b.ephemeral.Load() {
+	if !b.Ephemeral.Load() {
 		return status.Error(codes.FailedPrecondition, "etcd service is not ready for recovery yet")
 	}
 
@@ -33,8 +33,8 @@ func (a *api) EtcdRecover(stream machine.MachineService_EtcdRecoverServer) error
 	}
 
 	if err := receive(stream, path); err != nil {
-		if b.alive() {
-			b.m.dropSnapshotFile()
+		if b.Alive() {
+			b.m.DropSnapshotFile()
 		}
 
 		return err
@@ -68,14 +68,6 @@ func receive(stream machine.MachineService_EtcdRecoverServer, path string) (err 
 	}
 }
 
-// alive is false once the power was cut: what a machine would do then it no longer does.
-func (b *boot) alive() bool {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
-
-	return !b.crashed
-}
-
 // makeSnapshotFile finds a place for /var/lib/etcd.snapshot and makes it part of the disk.
 func (m *Machine) makeSnapshotFile() (string, error) {
 	folder, err := m.sim.scratch.folder()
@@ -83,47 +75,21 @@ func (m *Machine) makeSnapshotFile() (string, error) {
 		return "", err
 	}
 
-	path := filepath.Join(folder, m.name+"-etcd.snapshot")
-	m.sim.update(func() { m.disk.snapshot = path })
+	path := filepath.Join(folder, m.Name()+"-etcd.snapshot")
+	m.World.Update(func() { m.Disk.Snapshot = path })
 
 	return path, nil
 }
 
-// snapshotFile is where /var/lib/etcd.snapshot is, empty when there is none.
-func (m *Machine) snapshotFile() string {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
-
-	return m.disk.snapshot
-}
-
-// dropSnapshotFile deletes /var/lib/etcd.snapshot.
-func (m *Machine) dropSnapshotFile() {
-	var path string
-
-	m.sim.update(func() { path, m.disk.snapshot = m.disk.snapshot, "" })
-	m.sim.removeFile(path)
-}
-
-func (s *Simulator) removeFile(path string) {
-	if path == "" {
-		return
-	}
-
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.logf("remove %s: %v", path, err)
-	}
-}
-
 // scratchFolder is a folder for files of machines' disks, made when it is first needed.
 type scratchFolder struct {
-	mu   sync.Mutex
+	Mu   sync.Mutex
 	path string
 }
 
 func (f *scratchFolder) folder() (string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	if f.path != "" {
 		return f.path, nil
@@ -139,9 +105,9 @@ func (f *scratchFolder) folder() (string, error) {
 	return path, nil
 }
 
-func (f *scratchFolder) remove() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *scratchFolder) Remove() error {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 
 	if f.path == "" {
 		return nil

@@ -20,7 +20,7 @@ import (
 // onControlPlane refuses calls that only control-plane machines serve. In maintenance
 // mode the machine type is unknown, which is not a control plane either.
 func (b *boot) onControlPlane(action string) error {
-	if !b.controlPlane() {
+	if !b.ControlPlane() {
 		return status.Errorf(codes.Unimplemented, "%s is only available on control plane nodes", action)
 	}
 
@@ -47,7 +47,7 @@ func (a *api) EtcdMemberList(ctx context.Context, req *machine.EtcdMemberListReq
 		return nil, err
 	}
 
-	members = advertised(members, a.b.sim.advertised)
+	members = advertised(members, a.b.sim.Advertised)
 
 	answer := &machine.EtcdMembers{Members: members}
 	for _, m := range members {
@@ -173,7 +173,7 @@ func (a *api) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, stream machine.Machin
 	case chunks.err != nil:
 		return chunks.err
 	case err != nil && chunks.sent:
-		a.b.sim.logf("%s: etcd snapshot ended early: %v", a.b.m.name, err)
+		a.b.World.Logf("%s: etcd snapshot ended early: %v", a.b.m.Name(), err)
 
 		return nil
 	case err != nil:

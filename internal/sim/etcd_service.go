@@ -11,42 +11,43 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // etcdService is the etcd system service of one boot.
 type etcdService struct {
-	mu     sync.Mutex
+	Mu     sync.Mutex
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// start runs etcd. With a request to bootstrap it makes the first member, from a snapshot
+// Start runs etcd. With a request to bootstrap it makes the first member, from a snapshot
 // where that asks for one, instead of joining.
-func (e *etcdService) start(b *boot, bootstrap *machine.BootstrapRequest) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (e *etcdService) Start(b *boot, bootstrap *machine.BootstrapRequest) {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 
-	ctx, cancel := context.WithCancel(b.ctx)
+	ctx, cancel := context.WithCancel(b.Ctx)
 	done := make(chan struct{})
 	e.cancel, e.done = cancel, done
 
-	b.services.set("etcd", serviceStarting, "Starting service")
+	b.Services.Set("etcd", machined.ServiceStarting, "Starting service")
 
-	b.spawn(func(context.Context) {
+	b.Spawn(func(context.Context) {
 		defer close(done)
 		defer cancel()
 
 		if err := b.runEtcd(ctx, bootstrap); err != nil && ctx.Err() == nil {
-			b.services.set("etcd", serviceFailed, "Failed to run pre stage: "+err.Error())
+			b.Services.Set("etcd", machined.ServiceFailed, "Failed to run pre stage: "+err.Error())
 		}
 	})
 }
 
-// stop ends the service and waits for it; the data stays.
-func (e *etcdService) stop() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// Stop ends the service and waits for it; the data stays.
+func (e *etcdService) Stop() {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 
 	if e.cancel == nil {
 		return
@@ -60,20 +61,20 @@ func (e *etcdService) stop() {
 // runEtcd is one run of the service: prepare a data directory if there is none, run
 // the member, watch its health.
 func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest) error {
-	b.services.set("etcd", serviceWaiting, `Waiting for service "cri" to be "up"`)
+	b.Services.Set("etcd", machined.ServiceWaiting, `Waiting for service "cri" to be "up"`)
 
-	if err := b.services.await(ctx, "cri"); err != nil {
+	if err := b.Services.Await(ctx, "cri"); err != nil {
 		return nil
 	}
 
-	if b.awaitTime(ctx, "etcd") != nil {
+	if b.AwaitTime(ctx, "etcd") != nil {
 		return nil
 	}
 
-	b.services.set("etcd", servicePreparing, "Running pre state")
+	b.Services.Set("etcd", machined.ServicePreparing, "Running pre state")
 
-	image := b.config().Cluster().Etcd().Image()
-	if err := b.pullForService(ctx, image); err != nil {
+	image := b.Config().Cluster().Etcd().Image()
+	if err := b.Images.PullForService(ctx, image); err != nil {
 		return fmt.Errorf("failed to pull image %q: %w", image, err)
 	}
 
@@ -82,7 +83,7 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest)
 		return err
 	}
 
-	b.services.set("etcd", servicePreparing, "Creating service runner")
+	b.Services.Set("etcd", machined.ServicePreparing, "Creating service runner")
 
 	if err := node.Move(b.etcdHost()); err != nil {
 		return err
@@ -93,15 +94,15 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest)
 	}
 	defer node.Halt()
 
-	b.services.set("etcd", serviceRunning, "Started task etcd")
+	b.Services.Set("etcd", machined.ServiceRunning, "Started task etcd")
 
-	start := b.m.delays.EtcdStart
+	start := b.m.Delays.EtcdStart
 	if bootstrap != nil {
 		start -= start / 2
 	}
 
 	if fresh && bootstrap == nil {
-		b.spawn(func(context.Context) { b.promoteEtcd(ctx, node) })
+		b.Spawn(func(context.Context) { b.promoteEtcd(ctx, node) })
 	} else if timing.Pause(ctx, start) != nil {
 		return nil
 	}
@@ -120,10 +121,10 @@ func (b *boot) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest
 	if bootstrap != nil {
 		// The process is on its way now. If it is stopped, it has written its data
 		// all the same: that is how a second Bootstrap ends etcd for good.
-		waited := timing.Pause(ctx, b.m.delays.EtcdStart/2)
+		waited := timing.Pause(ctx, b.m.Delays.EtcdStart/2)
 
-		if b.ctx.Err() != nil {
-			return nil, false, b.ctx.Err()
+		if b.Ctx.Err() != nil {
+			return nil, false, b.Ctx.Err()
 		}
 
 		if err := b.foundEtcd(bootstrap); err != nil {
@@ -142,16 +143,16 @@ func (b *boot) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest
 // period of its check lets them be (Talos 1.13, services/etcd.go HealthSettings): whatever
 // happens to etcd, what they say is that old.
 func (b *boot) watchMember(ctx context.Context, node etcd.Node) {
-	defer remove(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID))
+	defer machined.Remove(b.Boot, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID))
 	defer b.setEtcdUp(false)
 
-	b.sim.update(func() { b.etcdRuns = true })
-	defer b.sim.update(func() { b.etcdRuns = false })
+	b.World.Update(func() { b.etcdRuns = true })
+	defer b.World.Update(func() { b.etcdRuns = false })
 
 	for {
-		b.sim.mu.Lock()
-		changed := b.sim.world.Next()
-		b.sim.mu.Unlock()
+		b.World.Lock()
+		changed := b.World.Next()
+		b.World.Unlock()
 
 		err := node.Healthy(ctx)
 		if ctx.Err() != nil {
@@ -160,7 +161,7 @@ func (b *boot) watchMember(ctx context.Context, node etcd.Node) {
 
 		b.noteHealth(ctx, node, err)
 
-		period := b.m.delays.EtcdHealth
+		period := b.m.Delays.EtcdHealth
 		if period != 0 {
 			changed = nil
 		} else {
@@ -181,15 +182,15 @@ func (b *boot) watchMember(ctx context.Context, node etcd.Node) {
 
 // noteHealth writes down what a check of the member's health found.
 func (b *boot) noteHealth(ctx context.Context, node etcd.Node, err error) {
-	b.services.setHealth("etcd", err)
+	b.Services.SetHealth("etcd", err)
 
 	if err == nil {
 		b.advertise(ctx, node)
-		modify(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID), func(r *etcdres.Member) {
+		machined.Modify(b.Boot, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID), func(r *etcdres.Member) {
 			r.TypedSpec().MemberID = etcd.MemberID(node.ID())
 		})
 	} else {
-		remove(b, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID))
+		machined.Remove(b.Boot, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID))
 	}
 
 	b.setEtcdUp(err == nil)
@@ -199,17 +200,17 @@ func (b *boot) noteHealth(ctx context.Context, node etcd.Node, err error) {
 // next look at the member's health.
 func (b *boot) advertise(ctx context.Context, node etcd.Node) {
 	if err := node.Advertise(ctx); err != nil && ctx.Err() == nil {
-		b.sim.logf("%s: error updating advertised peers: %v", b.m.name, err)
+		b.World.Logf("%s: error updating advertised peers: %v", b.m.Name(), err)
 	}
 }
 
 // setEtcdUp tells the rest of the site when the member's health changed.
 func (b *boot) setEtcdUp(up bool) {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+	b.World.Lock()
+	defer b.World.Unlock()
 
 	if b.etcdUp != up {
 		b.etcdUp = up
-		b.sim.notify()
+		b.World.Notify()
 	}
 }

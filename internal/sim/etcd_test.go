@@ -19,10 +19,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 func TestBootstrapTwiceBeforeDataStopsEtcdForGood(t *testing.T) {
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.EtcdStart = time.Hour // data would be written after half of it
 
 	simulator := sim.ForTest(t, sim.Options{Delays: &delays})
@@ -104,7 +105,7 @@ func TestEtcdDataDirectoryIsListed(t *testing.T) {
 }
 
 func TestEtcdThatNobodyBootstrapsGivesUp(t *testing.T) {
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.EtcdGiveUp = 10 * time.Millisecond
 
 	simulator := sim.ForTest(t, sim.Options{Delays: &delays})
@@ -149,7 +150,7 @@ func TestBootstrapLeavesItsTraceInTheEvents(t *testing.T) {
 }
 
 func TestBootstrapOfASecondMachineMakesASecondCluster(t *testing.T) {
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.EtcdJoin = time.Hour
 
 	simulator := sim.ForTest(t, sim.Options{Delays: &delays})
@@ -283,7 +284,7 @@ func TestSnapshotHasPagesAndTheirChecksum(t *testing.T) {
 }
 
 func TestOnlyAllowedSequencesTakeOver(t *testing.T) {
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.Reset = 5 * time.Second // the second reset has to come before the first one ends
 
 	simulator := sim.ForTest(t, sim.Options{Delays: &delays})

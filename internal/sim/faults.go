@@ -14,12 +14,12 @@ import (
 // SetFault adds a fault to the machine. Faults do not survive ClearFaults, but do
 // survive reboots.
 func (m *Machine) SetFault(f fault.Fault) {
-	m.sim.faults.Set(m.name, f)
+	m.sim.faults.Set(m.Name(), f)
 }
 
 // ClearFaults removes the machine's faults.
 func (m *Machine) ClearFaults() {
-	m.sim.faults.Clear(m.name)
+	m.sim.faults.Clear(m.Name())
 }
 
 // strike applies the part of a fault that comes before the call is served. A nil

@@ -12,14 +12,7 @@ import (
 // all clusters of the site: a test runs the real kube-controller-manager, and something that
 // plays scheduler and kubelets for the pods that it makes.
 func (s *Simulator) HandOverWorkloads() {
-	s.update(func() { s.controlled = true })
-}
-
-// InstallCNI is what a pod network does that Talos did not bring (CNI none): it writes its
-// configuration to the machine, whose node becomes Ready then, and stays so until EPHEMERAL is
-// wiped. It may be called again.
-func (m *Machine) InstallCNI() {
-	m.sim.update(func() { m.disk.cni = true })
+	s.World.Update(func() { s.controlled = true })
 }
 
 // Guest is a program that runs beside the machines of a site.
@@ -29,7 +22,7 @@ type Guest struct{ child *process.Child }
 // file of the site's scratch folder. It needs Options.Assets. Stop it before the site is
 // closed.
 func (s *Simulator) StartGuest(name, path string, args ...string) (*Guest, error) {
-	etcd, ok := s.backends.etcd.(*etcdpkg.Real)
+	etcd, ok := s.backends.Etcd.(*etcdpkg.Real)
 	if !ok {
 		return nil, errors.New("start " + name + ": the site has no real parts")
 	}

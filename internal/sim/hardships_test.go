@@ -18,6 +18,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // idle lets time pass in which nothing is to happen.
@@ -129,7 +131,7 @@ func TestBoot_imageMissing(t *testing.T) {
 				image = (&v1alpha1.EtcdConfig{}).Image()
 			}
 
-			check(t, simulator.SetImage(image, sim.Image{Missing: true}))
+			check(t, simulator.SetImage(image, images.Image{Missing: true}))
 			c.apply(cps[0], machinetype.TypeControlPlane)
 
 			eventually(t, service+" to fail", func(ctx context.Context) error {
@@ -180,7 +182,7 @@ func TestEtcdLeaveCluster_unhealthy(t *testing.T) {
 		t.Errorf("left: %v", err)
 	}
 
-	if took := time.Since(began); took < sim.TestDelays().EtcdMember {
+	if took := time.Since(began); took < timing.TestDelays().EtcdMember {
 		t.Errorf("gave up after %s", took)
 	}
 }
@@ -189,7 +191,7 @@ func TestEtcdLeaveCluster_unhealthy(t *testing.T) {
 func TestEtcdHealth_isOld(t *testing.T) {
 	t.Parallel()
 
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.EtcdHealth = time.Minute
 
 	simulator := sim.ForTest(t, sim.Options{Delays: &delays})
@@ -199,7 +201,7 @@ func TestEtcdHealth_isOld(t *testing.T) {
 
 	check(t, m.RaiseEtcdAlarm(t.Context(), etcd.Corrupt))
 
-	idle(t, 5*sim.TestDelays().EtcdHealth)
+	idle(t, 5*timing.TestDelays().EtcdHealth)
 
 	if ready, unmet := m.Ready(); !ready {
 		t.Errorf("not ready before the next check: %v", unmet)
@@ -267,7 +269,7 @@ func TestApplyConfiguration_guard(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 
-			delays := sim.TestDelays()
+			delays := timing.TestDelays()
 			delays.Shutdown = 2 * time.Second
 
 			simulator := sim.ForTest(t, sim.Options{Delays: &delays, TalosVersion: version})

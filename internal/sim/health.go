@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -109,7 +110,7 @@ func (h *healthRun) checks() []healthCheck {
 		{"all control plane components to be ready", h.apiServers},
 	}
 
-	if h.b.cniReadies() {
+	if h.b.CNIReadies() {
 		list = append(list, healthCheck{"all k8s nodes to report ready", h.nodes(true)})
 	}
 
@@ -118,9 +119,9 @@ func (h *healthRun) checks() []healthCheck {
 
 // discover finds the machines meant: the given ones, or all of the cluster.
 func (h *healthRun) discover(context.Context) error {
-	h.b.sim.mu.Lock()
+	h.b.World.Lock()
 	boots := slices.Clone(h.b.cluster.boots)
-	h.b.sim.mu.Unlock()
+	h.b.World.Unlock()
 
 	h.all, h.controlBoots = nil, nil
 	given := slices.Concat(h.controlPlanes, h.workers)
@@ -132,7 +133,7 @@ func (h *healthRun) discover(context.Context) error {
 
 		h.all = append(h.all, other)
 
-		if other.controlPlane() {
+		if other.ControlPlane() {
 			h.controlBoots = append(h.controlBoots, other)
 		}
 	}
@@ -152,7 +153,7 @@ func (h *healthRun) service(id string, controlPlanesOnly bool) func(context.Cont
 		}
 
 		for _, other := range boots {
-			if st, up := other.services.state(id); st != serviceRunning || !up {
+			if st, up := other.Services.State(id); st != machined.ServiceRunning || !up {
 				return fmt.Errorf("service %q on %s is not healthy", id, other.m.Address())
 			}
 		}
@@ -187,7 +188,7 @@ func (h *healthRun) etcdConsistent(ctx context.Context) error {
 
 func (h *healthRun) booted(context.Context) error {
 	for _, other := range h.all {
-		if stage, _, _ := other.status(); stage != StageRunning {
+		if stage, _, _ := other.Status(); stage != StageRunning {
 			return fmt.Errorf("%s: %s", other.m.Address(), stage)
 		}
 	}
@@ -196,8 +197,8 @@ func (h *healthRun) booted(context.Context) error {
 }
 
 func (h *healthRun) apiServers(context.Context) error {
-	h.b.sim.mu.Lock()
-	defer h.b.sim.mu.Unlock()
+	h.b.World.Lock()
+	defer h.b.World.Unlock()
 
 	for _, other := range h.controlBoots {
 		if other.kubeUp == nil {
@@ -246,7 +247,7 @@ func (h *healthRun) eachNode(ctx context.Context, check func(*corev1.Node) error
 	var problems []string
 
 	for _, other := range h.all {
-		node, err := k.getNode(ctx, other.nodename())
+		node, err := k.getNode(ctx, other.Nodename())
 
 		switch {
 		case err != nil:

@@ -8,8 +8,8 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
-	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -22,32 +22,32 @@ var errNotInstaller = errors.New(`exec: "/bin/installer": stat /bin/installer: n
 // pullInstaller pulls an installer as the machine itself does, into the containerd
 // instance in memory, and returns its content key.
 func (b *boot) pullInstaller(ctx context.Context, reference string) (string, error) {
-	pinned, err := b.pullImage(ctx, inMemorySpace, reference, func(int64, int64) {})
+	pinned, err := b.Images.Pull(ctx, images.InMemorySpace, reference, func(int64, int64) {})
 	if err != nil {
 		return "", err
 	}
 
-	img, ok := b.storedImage(inMemorySpace, pinned)
+	img, ok := b.Images.Find(images.InMemorySpace, pinned)
 	if !ok {
-		return "", fmt.Errorf("image %q: %w", pinned, errImageNotFound)
+		return "", fmt.Errorf("image %q: %w", pinned, images.ErrNotFound)
 	}
 
-	return img.key, nil
+	return img.Key, nil
 }
 
 // runInstaller is the installer container of an upgrade. It tells what the container
 // prints and returns its exit code; an error means that the container could not run.
 // The running system stays: what is installed becomes the entry of the next boot.
 func (b *boot) runInstaller(ctx context.Context, key string, printf func(format string, args ...any)) (exitCode int32, err error) {
-	next, ok := b.sim.registries.installs(key)
+	next, ok := b.sim.registries.Installs(key)
 	if !ok {
 		return 0, fmt.Errorf("failed to start task: %w", errNotInstaller)
 	}
 
 	printf("running pre-flight checks")
-	printf("host Talos version: %s", b.system.version)
+	printf("host Talos version: %s", b.System.Version)
 
-	if err := upgradeable(b.system.version, next.version); err != nil {
+	if err := upgradeable(b.System.Version, next.Version); err != nil {
 		printf("Error: pre-flight checks failed: %v", err)
 
 		return 1, nil
@@ -55,32 +55,20 @@ func (b *boot) runInstaller(ctx context.Context, key string, printf func(format 
 
 	printf("all pre-flight checks successful")
 
-	if err := timing.Pause(ctx, b.m.delays.Upgrade); err != nil {
+	if err := timing.Pause(ctx, b.m.Delays.Upgrade); err != nil {
 		return 0, fmt.Errorf("task exited with error: %w", err)
 	}
 
-	if b.sim.registries.content(key).InstallFails {
+	if b.sim.registries.Content(key).InstallFails {
 		printf("Error: failed to install bootloader: no space left on device")
 
 		return 1, nil
 	}
 
-	b.sim.update(func() { b.m.disk.upgrade(b.system, next) })
-	printf("installation of %s complete", next.version)
+	b.World.Update(func() { b.m.Disk.Upgrade(b.System, next) })
+	printf("installation of %s complete", next.Version)
 
 	return 0, nil
-}
-
-// upgrade makes next the default boot entry and keeps what runs as the other one. The
-// installer writes META by itself, past the running system, hence no resource follows.
-func (d *disk) upgrade(running, next system) {
-	d.entry, d.fallback = &next, &running
-
-	if d.meta == nil {
-		d.meta = map[uint8]string{}
-	}
-
-	d.meta[metakeys.Upgrade] = running.label()
 }
 
 // newestKnown is the newest minor release whose rules the machinery has.
@@ -124,33 +112,6 @@ func upgradeable(host, target string) error {
 	return to.UpgradeableFrom(from)
 }
 
-// flip makes the other boot entry the default, as the boot loaders' Revert does.
-func (d *disk) flip() error {
-	if d.fallback == nil {
-		return errors.New("previous UKI not found")
-	}
-
-	d.entry, d.fallback = d.fallback, d.entry
-
-	return nil
-}
-
-// takeStaged reads the image of a staged upgrade from META and forgets it, so that it
-// is tried once (Talos 1.13, MachineState.probeMeta).
-func (d *disk) takeStaged() string {
-	image, ok := d.meta[metakeys.StagedUpgradeImageRef]
-	_, options := d.meta[metakeys.StagedUpgradeInstallOptions]
-
-	if !ok || !options {
-		return ""
-	}
-
-	delete(d.meta, metakeys.StagedUpgradeImageRef)
-	delete(d.meta, metakeys.StagedUpgradeInstallOptions)
-
-	return image
-}
-
 // installStaged carries a staged upgrade out, pulling its image once more.
 func (b *boot) installStaged(ctx context.Context) error {
 	key, err := b.pullInstaller(ctx, b.staged)
@@ -164,7 +125,7 @@ func (b *boot) installStaged(ctx context.Context) error {
 // upgradeVia runs an installer as machined itself does, to which an exit code is an error.
 func (b *boot) upgradeVia(ctx context.Context, key string) error {
 	code, err := b.runInstaller(ctx, key, func(format string, args ...any) {
-		b.sim.logf("%s: installer: "+format, append([]any{b.m.name}, args...)...)
+		b.World.Logf("%s: installer: "+format, append([]any{b.m.Name()}, args...)...)
 	})
 
 	switch {
@@ -177,44 +138,11 @@ func (b *boot) upgradeVia(ctx context.Context, key string) error {
 	}
 }
 
-// fail is the end of machined: without a way on, it goes back to the previous boot
-// entry if the current one has not proved itself yet, and reboots (Talos 1.13,
-// machined main.go handle, revert.go).
-func (b *boot) fail(err error) {
-	b.sim.logf("%s: %v", b.m.name, err)
-
-	b.sim.update(func() {
-		d := &b.m.disk
-		if _, unproved := d.meta[metakeys.Upgrade]; !unproved {
-			return
-		}
-
-		if err := d.flip(); err != nil {
-			b.sim.logf("%s: failed to revert bootloader: %v", b.m.name, err)
-
-			return
-		}
-
-		delete(d.meta, metakeys.Upgrade)
-		b.sim.logf("%s: reverting failed upgrade, switching to %s", b.m.name, d.entry.version)
-	})
-
-	b.end(rebooted)
-}
-
-// confirmUpgrade drops the way back once a boot was running and ready (Talos 1.13,
-// DropUpgradeFallbackController): from then on a failure reboots into the same system.
-func (b *boot) confirmUpgrade() {
-	if b.confirmed.CompareAndSwap(false, true) && b.m.platform == Metal {
-		b.m.deleteMeta(metakeys.Upgrade)
-	}
-}
-
 // Panic lets machined fail: the machine reboots, into the previous boot entry if the
 // current one was never running and ready, else into the same one. It does nothing
 // while the machine is off.
 func (m *Machine) Panic() {
 	if b := m.current(); b != nil {
-		b.fail(errors.New("fatal controller runtime error: simulated panic"))
+		b.Fail(errors.New("fatal controller runtime error: simulated panic"))
 	}
 }

@@ -80,7 +80,7 @@ func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerS
 	ctx = context.WithValue(ctx, callKey{}, &call)
 
 	return i.serve(ctx, &call, info.FullMethod, func(f faultpkg.Fault) error {
-		stream := &contextStream{ServerStream: ss, ctx: ctx}
+		stream := &contextStream{ServerStream: ss, Ctx: ctx}
 		if f.After == 0 {
 			return next(srv, stream)
 		}
@@ -142,7 +142,7 @@ func (i *interceptors) serve(ctx context.Context, call *faultpkg.Call, fullMetho
 
 func (i *interceptors) newCall(fullMethod string) faultpkg.Call {
 	return faultpkg.Call{
-		Machine:     i.b.m.name,
+		Machine:     i.b.m.Name(),
 		Service:     strings.TrimPrefix(path.Dir(fullMethod), "/"),
 		Method:      path.Base(fullMethod),
 		Personality: i.personality,
@@ -193,11 +193,11 @@ func describe(req any) string {
 type contextStream struct {
 	grpc.ServerStream
 
-	ctx context.Context //nolint:containedctx // what the type is for
+	Ctx context.Context //nolint:containedctx // what the type is for
 }
 
 // Context implements grpc.ServerStream.
-func (s *contextStream) Context() context.Context { return s.ctx }
+func (s *contextStream) Context() context.Context { return s.Ctx }
 
 // since113 are the services that came with Talos 1.13.
 var since113 = []string{"/machine.ImageService", "/machine.LifecycleService", "/machine.DebugService"}
@@ -205,7 +205,7 @@ var since113 = []string{"/machine.ImageService", "/machine.LifecycleService", "/
 // unknownService answers for services that the machine's release does not have. They
 // are registered all the same, so that apid passes them on to machines that do.
 func (i *interceptors) unknownService(fullMethod string) error {
-	if service := path.Dir(fullMethod); i.b.before113() && slices.Contains(since113, service) {
+	if service := path.Dir(fullMethod); i.b.Before113() && slices.Contains(since113, service) {
 		return status.Errorf(codes.Unimplemented, "unknown service %s", service[1:])
 	}
 
@@ -215,7 +215,7 @@ func (i *interceptors) unknownService(fullMethod string) error {
 // legacyMaintenance says whether this listener is the small maintenance server that
 // Talos had before 1.13.
 func (i *interceptors) legacyMaintenance() bool {
-	return i.personality == faultpkg.Maintenance && i.b.before113()
+	return i.personality == faultpkg.Maintenance && i.b.Before113()
 }
 
 // legacyServed are the MachineService methods of that server; of these, all but

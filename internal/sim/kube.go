@@ -7,18 +7,19 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // backends are the implementations a site uses for etcd and Kubernetes.
 type backends struct {
-	etcd etcd.Backend
+	Etcd etcd.Backend
 	kube func(site kube.Site, group any) (kube.Backend, error)
 	end  func() error
 }
 
 func newBackends(s *Simulator) (backends, error) {
 	if s.opts.Assets == "" {
-		return backends{etcd: &etcd.Model{World: s.world}, kube: kube.NewStandIn, end: func() error { return nil }}, nil
+		return backends{Etcd: &etcd.Model{World: s.World}, kube: kube.NewStandIn, end: func() error { return nil }}, nil
 	}
 
 	parts, err := findAssets(s, s.opts.Assets)
@@ -26,17 +27,17 @@ func newBackends(s *Simulator) (backends, error) {
 		return backends{}, err
 	}
 
-	return backends{etcd: parts.newEtcd(), kube: parts.newKube().NewRealKube, end: parts.end}, nil
+	return backends{Etcd: parts.newEtcd(), kube: parts.newKube().NewRealKube, end: parts.end}, nil
 }
 
 // closeBackends stops every Kubernetes API and etcd.
 func (s *Simulator) closeBackends() error {
-	s.mu.Lock()
+	s.World.Lock()
 	clusters := make([]*cluster, 0, len(s.clusters))
 	for _, c := range s.clusters {
 		clusters = append(clusters, c)
 	}
-	s.mu.Unlock()
+	s.World.Unlock()
 
 	var errs []error
 
@@ -49,7 +50,7 @@ func (s *Simulator) closeBackends() error {
 		c.kubeMu.Unlock()
 	}
 
-	return errors.Join(append(errs, s.backends.etcd.Close(), s.backends.end())...)
+	return errors.Join(append(errs, s.backends.Etcd.Close(), s.backends.end())...)
 }
 
 // kubeOf returns the Kubernetes API of an etcd cluster, starting it if need be.
@@ -79,13 +80,13 @@ func (c *cluster) kubeOf(b *boot, group any) (kube.Backend, error) {
 func (c *cluster) reap() {
 	groups := map[any]bool{}
 
-	c.sim.mu.Lock()
+	c.World.Lock()
 	for _, m := range c.sim.machines {
-		if m.disk.etcd != nil {
-			groups[m.disk.etcd.Group()] = true
+		if m.Disk.Etcd != nil {
+			groups[m.Disk.Etcd.Group()] = true
 		}
 	}
-	c.sim.mu.Unlock()
+	c.World.Unlock()
 
 	c.kubeMu.Lock()
 	defer c.kubeMu.Unlock()
@@ -98,7 +99,7 @@ func (c *cluster) reap() {
 		delete(c.kube, group)
 
 		if err := k.Close(); err != nil {
-			c.sim.logf("stop Kubernetes API: %v", err)
+			c.World.Logf("stop Kubernetes API: %v", err)
 		}
 	}
 }
@@ -106,7 +107,7 @@ func (c *cluster) reap() {
 // Site is what the API servers of the cluster know of their machines; b is the one that
 // starts first.
 func (c *cluster) kubeSite(b *boot) kube.Site {
-	return kube.Site{Ctx: c.sim.ctx, Logf: c.sim.logf, Machines: c, Config: b.config(), Address: b.m.Address()}
+	return kube.Site{Ctx: c.sim.Ctx, Logf: c.World.Logf, Machines: c, Config: b.Config(), Address: b.m.Address()}
 }
 
 // Addresses are those of all machines of the site.
@@ -120,18 +121,18 @@ func (c *cluster) Addresses() []netip.Addr {
 }
 
 // Advertised is what others know an address by.
-func (c *cluster) Advertised(addr netip.Addr) netip.Addr { return c.sim.advertised(addr) }
+func (c *cluster) Advertised(addr netip.Addr) netip.Addr { return c.sim.Advertised(addr) }
 
 // SansAt are what the machine at an address is to be called besides, and the address that others know it by.
 func (c *cluster) SansAt(host string) []string {
-	m := c.sim.find(func(m *Machine) bool { return m.Address().String() == host })
+	m := c.sim.Find(func(m *Machine) bool { return m.Address().String() == host })
 	if m == nil {
 		return nil
 	}
 
-	sans := []string{m.advertised().String()}
+	sans := []string{m.Advertised().String()}
 	if b := m.current(); b != nil {
-		if config := b.config(); complete(config) {
+		if config := b.Config(); machined.Complete(config) {
 			sans = append(sans, config.Cluster().CertSANs()...)
 		}
 	}
@@ -141,9 +142,9 @@ func (c *cluster) SansAt(host string) []string {
 
 // AwaitKubelet returns nil once the kubelet of a node runs.
 func (c *cluster) AwaitKubelet(ctx context.Context, node string) error {
-	return c.sim.await(ctx, func() bool {
+	return c.World.Await(ctx, func() bool {
 		for _, b := range c.boots {
-			if b.runsNode(node) {
+			if b.RunsNode(node) {
 				return true
 			}
 		}

@@ -163,7 +163,7 @@ func (k *kubeClient) losePod(ctx context.Context, pod *corev1.Pod) error {
 func (b *boot) kubernetes(ctx context.Context) (*kubeClient, error) {
 	var k *kubeClient
 
-	err := b.sim.await(ctx, func() bool {
+	err := b.World.Await(ctx, func() bool {
 		k = b.servedKubernetes()
 
 		return k != nil
@@ -174,13 +174,13 @@ func (b *boot) kubernetes(ctx context.Context) (*kubeClient, error) {
 
 // anyKubernetes returns a way to the cluster's API, nil if there is none right now.
 func (b *boot) anyKubernetes() *kubeClient {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+	b.World.Lock()
+	defer b.World.Unlock()
 
 	return b.servedKubernetes()
 }
 
-// servedKubernetes is anyKubernetes for callers that hold sim.mu. It is the API server
+// servedKubernetes is anyKubernetes for callers that hold world. It is the API server
 // that the machine's kubelet and machined reach: with KubePrism any that answers, their
 // own first; without it a control plane's own and nothing else (Talos 1.13,
 // secrets/kubelet.go and secrets/root.go). Workers then use the cluster's endpoint, and
@@ -190,12 +190,12 @@ func (b *boot) servedKubernetes() *kubeClient {
 		return nil
 	}
 
-	prism := b.config().Machine().Features().KubePrism().Enabled()
+	prism := b.Config().Machine().Features().KubePrism().Enabled()
 
 	switch {
-	case b.kubeUp != nil || b.controlPlane() && !prism:
+	case b.kubeUp != nil || b.ControlPlane() && !prism:
 		return b.kubeUp
-	case !prism || !b.config().Cluster().Discovery().Enabled():
+	case !prism || !b.Config().Cluster().Discovery().Enabled():
 		return b.behindEndpoint()
 	}
 
@@ -221,7 +221,7 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 		return err
 	}
 
-	port := b.config().Cluster().LocalAPIServerPort()
+	port := b.Config().Cluster().LocalAPIServerPort()
 
 	own, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(b.m.Address().String(), strconv.Itoa(port)))
 	if err != nil {
@@ -243,11 +243,11 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 		return nil // it is not wanted any more
 	}
 
-	b.sim.update(func() { b.kubeUp = client })
-	b.sim.logf("%s: Kubernetes API %s on %s", b.m.name, version, own.Addr())
+	b.World.Update(func() { b.kubeUp = client })
+	b.World.Logf("%s: Kubernetes API %s on %s", b.m.Name(), version, own.Addr())
 
 	<-ctx.Done()
-	b.sim.update(func() { b.kubeUp = nil })
+	b.World.Update(func() { b.kubeUp = nil })
 
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
 // template is that of pods which run everywhere, with an image.
@@ -121,11 +122,11 @@ func rollsOut(t *testing.T, opts sim.Options) {
 	expectPods(t, kube, [3]int32{3, 3, 3}, [3]int32{2, 2, 2})
 
 	// An image that nobody has stops the roll-out at the first pod, until it is there.
-	check(t, simulator.SetImage("registry.k8s.io/x:2", sim.Image{Missing: true}))
+	check(t, simulator.SetImage("registry.k8s.io/x:2", images.Image{Missing: true}))
 	setTemplate(t, kube, template("registry.k8s.io/x:2"))
 	expectPods(t, kube, [3]int32{3, 1, 2}, [3]int32{2, 1, 1})
 
-	check(t, simulator.SetImage("registry.k8s.io/x:2", sim.Image{}))
+	check(t, simulator.SetImage("registry.k8s.io/x:2", images.Image{}))
 	expectPods(t, kube, [3]int32{3, 3, 3}, [3]int32{2, 2, 2})
 }
 

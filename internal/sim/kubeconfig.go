@@ -62,7 +62,7 @@ func (a *api) Kubeconfig(_ *emptypb.Empty, stream machine.MachineService_Kubecon
 
 // adminKubeconfig mints a client certificate of the Kubernetes CA.
 func (b *boot) adminKubeconfig() ([]byte, error) {
-	cluster := b.config().Cluster()
+	cluster := b.Config().Cluster()
 
 	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
@@ -116,7 +116,7 @@ func (a *api) GenerateClientConfiguration(
 		return nil, status.Error(codes.InvalidArgument, "crt_ttl should be positive")
 	}
 
-	cfg := a.b.config()
+	cfg := a.b.Config()
 	roles, _ := role.Parse(req.GetRoles())
 	bundle := secrets.NewBundleFromConfig(secrets.NewFixedClock(time.Now()), cfg)
 

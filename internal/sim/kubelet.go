@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -21,7 +22,7 @@ func (b *boot) runKubelet(ctx context.Context) {
 	for run := 1; ctx.Err() == nil; run++ {
 		wanted, changed := b.kubeletWanted()
 
-		delay := b.m.delays.KubeletStart
+		delay := b.m.Delays.KubeletStart
 		if run == 1 {
 			delay = 0
 		}
@@ -32,7 +33,7 @@ func (b *boot) runKubelet(ctx context.Context) {
 
 		life, end := context.WithCancel(ctx)
 
-		b.spawn(func(context.Context) {
+		b.Spawn(func(context.Context) {
 			defer end()
 
 			select {
@@ -50,40 +51,40 @@ func (b *boot) runKubelet(ctx context.Context) {
 func (b *boot) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
 	first := false
 
-	b.sim.update(func() { first, b.kubeletRun, b.kubeletRan = !b.kubeletRan, run, true })
+	b.World.Update(func() { first, b.kubeletRun, b.kubeletRan = !b.kubeletRan, run, true })
 
-	if b.nodeName == "" {
+	if b.NodeName == "" {
 		<-ctx.Done()
 	} else {
 		b.keepNode(ctx, imageTag(cfg.image), first)
 	}
 
-	b.sim.update(func() { b.kubeletRun = 0 })
+	b.World.Update(func() { b.kubeletRun = 0 })
 
-	if b.ctx.Err() == nil {
-		b.services.stop("kubelet")
+	if b.Ctx.Err() == nil {
+		b.Services.Stop("kubelet")
 	}
 
-	if b.nodeName != "" {
-		b.sim.work.Go(b.loseNode)
+	if b.NodeName != "" {
+		b.sim.Work.Go(b.loseNode)
 	}
 }
 
 // keepNode does for the node what a kubelet of a version does until ctx ends.
 func (b *boot) keepNode(ctx context.Context, version string, first bool) {
-	if b.enrol(ctx) != nil || timing.Pause(ctx, b.m.delays.NodeRegister) != nil {
+	if b.enrol(ctx) != nil || timing.Pause(ctx, b.m.Delays.NodeRegister) != nil {
 		return
 	}
 
 	ready := b.networked()
 	registered := b.reportNode(ctx, version, ready && !first)
-	b.sim.update(func() {}) // who waits for the kubelet looks again
+	b.World.Update(func() {}) // who waits for the kubelet looks again
 
-	if registered && ready && first && timing.Pause(ctx, b.m.delays.NodeReady) == nil {
+	if registered && ready && first && timing.Pause(ctx, b.m.Delays.NodeReady) == nil {
 		b.reportNode(ctx, version, true)
 	}
 
-	if registered && !ready && b.sim.await(ctx, func() bool { return b.m.disk.cni }) == nil {
+	if registered && !ready && b.World.Await(ctx, func() bool { return b.m.Disk.CNI }) == nil {
 		b.reportNode(ctx, version, true)
 	}
 
@@ -97,7 +98,7 @@ func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-ch
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	b.spawn(func(context.Context) {
+	b.Spawn(func(context.Context) {
 		defer cancel()
 
 		select {
@@ -106,15 +107,15 @@ func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-ch
 		}
 	})
 
-	if timing.Pause(ctx, delay) != nil || b.awaitTime(ctx, "kubelet") != nil {
+	if timing.Pause(ctx, delay) != nil || b.AwaitTime(ctx, "kubelet") != nil {
 		return false
 	}
 
-	b.services.set("kubelet", servicePreparing, "Running pre state")
+	b.Services.Set("kubelet", machined.ServicePreparing, "Running pre state")
 
-	if err := b.pullForService(ctx, cfg.image); err != nil {
+	if err := b.Images.PullForService(ctx, cfg.image); err != nil {
 		if ctx.Err() == nil {
-			b.services.set("kubelet", serviceFailed, "failed to run pre stage: "+err.Error())
+			b.Services.Set("kubelet", machined.ServiceFailed, "failed to run pre stage: "+err.Error())
 		}
 
 		<-ctx.Done()
@@ -122,8 +123,8 @@ func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-ch
 		return false
 	}
 
-	for b.broken("kubelet", imageTag(cfg.image)) {
-		b.services.set("kubelet", serviceWaiting,
+	for b.Broken("kubelet", imageTag(cfg.image)) {
+		b.Services.Set("kubelet", machined.ServiceWaiting,
 			`Error running Containerd(kubelet), going to restart forever: task "kubelet" failed: exit code 1`)
 
 		if timing.Pause(ctx, kube.CrashPause) != nil {
@@ -131,43 +132,17 @@ func (b *boot) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-ch
 		}
 	}
 
-	b.services.start("kubelet")
+	b.Services.Start("kubelet")
 
 	return ctx.Err() == nil
 }
 
-// runsNode reports whether the machine's kubelet registered a node of that name.
-func (b *boot) runsNode(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	return b.nodeName == name && b.nodeSeen
-}
-
-// nameNode fixes the name the node will have; readiness depends on it from then on.
-func (b *boot) nameNode() {
-	if b.config().Machine().Kubelet().SkipNodeRegistration() {
-		return
-	}
-
-	name := b.nodename()
-
-	b.mu.Lock()
-	b.nodeName = name
-	b.mu.Unlock()
-}
-
-// cniReadies says whether the cluster gets a CNI by itself; without one nodes stay NotReady.
-func (b *boot) cniReadies() bool {
-	return b.config().Cluster().Network().CNI().Name() != constants.NoneCNI
-}
-
 // networked says whether pods get a network here.
 func (b *boot) networked() bool {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+	b.World.Lock()
+	defer b.World.Unlock()
 
-	return b.cniReadies() || b.m.disk.cni
+	return b.CNIReadies() || b.m.Disk.CNI
 }
 
 // reportNode creates or updates the machine's node until it succeeds or ctx ends.
@@ -175,7 +150,7 @@ func (b *boot) reportNode(ctx context.Context, version string, ready bool) bool 
 	for {
 		node, err := b.applyNode(ctx, version, ready)
 		if err == nil {
-			b.setNode(ctx, true, ready, node.Spec.Unschedulable)
+			b.SetNode(ctx, true, ready, node.Spec.Unschedulable)
 
 			return true
 		}
@@ -192,10 +167,10 @@ func (b *boot) applyNode(ctx context.Context, version string, ready bool) (*core
 		return nil, err
 	}
 
-	node, err := k.getNode(ctx, b.nodeName)
+	node, err := k.getNode(ctx, b.NodeName)
 
 	switch {
-	case apierrors.IsNotFound(err) && ready && b.runsNode(b.nodeName):
+	case apierrors.IsNotFound(err) && ready && b.RunsNode(b.NodeName):
 		// Somebody deleted it. A kubelet registers again only when it starts.
 		return &corev1.Node{}, nil
 	case apierrors.IsNotFound(err):
@@ -219,19 +194,19 @@ func (b *boot) applyNode(ctx context.Context, version string, ready bool) (*core
 
 // newNode is the object a kubelet registers with the configuration's labels and taints.
 func (b *boot) newNode() *corev1.Node {
-	cfg := b.config()
+	cfg := b.Config()
 	labels := map[string]string{
-		corev1.LabelHostname:   b.nodeName,
+		corev1.LabelHostname:   b.NodeName,
 		corev1.LabelOSStable:   "linux",
 		corev1.LabelArchStable: architecture(),
 	}
 
 	node := &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: b.nodeName, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: b.NodeName, Labels: labels},
 	}
 
-	if b.controlPlane() {
+	if b.ControlPlane() {
 		labels[constants.LabelNodeRoleControlPlane] = ""
 
 		if !cfg.Cluster().ScheduleOnControlPlanes() {
@@ -264,15 +239,15 @@ func (b *boot) newNode() *corev1.Node {
 
 // fillStatus writes what the kubelet reports about the machine.
 func (b *boot) fillStatus(node *corev1.Node, version string, ready bool) {
-	id := strings.ReplaceAll(b.m.uuid, "-", "")
+	id := strings.ReplaceAll(b.m.UUID(), "-", "")
 
 	node.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: b.m.advertised().String()},
-		{Type: corev1.NodeHostName, Address: b.nodeName},
+		{Type: corev1.NodeInternalIP, Address: b.m.Advertised().String()},
+		{Type: corev1.NodeHostName, Address: b.NodeName},
 	}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{
-		MachineID: id, SystemUUID: b.m.uuid, BootID: b.kernelBoot(),
-		KernelVersion: "6.18.0-talos", OSImage: fmt.Sprintf("Talos (%s)", b.talosVersion()),
+		MachineID: id, SystemUUID: b.m.UUID(), BootID: b.KernelBoot(),
+		KernelVersion: "6.18.0-talos", OSImage: fmt.Sprintf("Talos (%s)", b.TalosVersion()),
 		ContainerRuntimeVersion: "containerd://2.2.0", KubeletVersion: version,
 		OperatingSystem: "linux", Architecture: architecture(),
 	}
@@ -306,15 +281,15 @@ func setCondition(node *corev1.Node, condition corev1.NodeCondition) {
 // after a while, and its pods not ready, unless the kubelet or a later boot of the machine
 // has reported again.
 func (b *boot) loseNode() {
-	ctx := b.sim.ctx
+	ctx := b.sim.Ctx
 
-	if timing.Pause(ctx, b.m.delays.NodeLost) != nil {
+	if timing.Pause(ctx, b.m.Delays.NodeLost) != nil {
 		return
 	}
 
 	// An API that does not answer now is asked again: the node controller never gives a node up.
 	for err := b.reportLost(ctx); err != nil; err = b.reportLost(ctx) {
-		b.sim.logf("%s: mark node lost: %v", b.m.name, err)
+		b.World.Logf("%s: mark node lost: %v", b.m.Name(), err)
 
 		if timing.Pause(ctx, kube.KubeletRetry) != nil {
 			return
@@ -323,7 +298,7 @@ func (b *boot) loseNode() {
 
 	// A kubelet that comes back corrects what the API says of its pods (Kubernetes 1.36,
 	// kubelet/status/status_manager.go needsReconcile).
-	b.sim.update(b.repeatReports)
+	b.World.Update(b.repeatReports)
 }
 
 // reportLost marks the node and its pods once there is an API, unless the kubelet is back by then. That
@@ -334,9 +309,9 @@ func (b *boot) reportLost(ctx context.Context) error {
 		return nil //nolint:nilerr // ctx has ended
 	}
 
-	lost, err := k.loseNode(ctx, b.nodeName, b.kernelBoot(), b.kubeletRuns)
+	lost, err := k.loseNode(ctx, b.NodeName, b.KernelBoot(), b.kubeletRuns)
 	if lost {
-		err = k.losePods(ctx, b.nodeName)
+		err = k.losePods(ctx, b.NodeName)
 	}
 
 	return err
@@ -344,8 +319,8 @@ func (b *boot) reportLost(ctx context.Context) error {
 
 // kubeletRuns says whether the kubelet is up, in this boot or in the next, and may report the node at any moment.
 func (b *boot) kubeletRuns() bool {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+	b.World.Lock()
+	defer b.World.Unlock()
 
 	return b.kubeletRun > 0 || b.m.boot != nil && b.m.boot.kubeletRun > 0
 }

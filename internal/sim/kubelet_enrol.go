@@ -14,12 +14,12 @@ import (
 // errUnauthorized is what an API server answers to a bootstrap token that it does not know.
 var errUnauthorized = errors.New("Unauthorized")
 
-// enrolled says whether the kubelet has a client certificate. It is on EPHEMERAL.
-func (b *boot) enrolled() bool {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+// Enrolled says whether the kubelet has a client certificate. It is on EPHEMERAL.
+func (b *boot) Enrolled() bool {
+	b.World.Lock()
+	defer b.World.Unlock()
 
-	return b.m.disk.enrolled
+	return b.m.Disk.Enrolled
 }
 
 // enrol gets the kubelet its client certificate, once in the life of EPHEMERAL: with the
@@ -33,16 +33,16 @@ func (b *boot) enrol(ctx context.Context) error {
 			return err
 		}
 
-		if b.enrolled() {
+		if b.Enrolled() {
 			return nil
 		}
 
 		if err = b.knownToken(ctx, k); err == nil {
-			if err := b.sim.await(ctx, func() bool { return b.cluster.signs() }); err != nil {
+			if err := b.World.Await(ctx, func() bool { return b.cluster.signs() }); err != nil {
 				return err
 			}
 
-			b.sim.update(func() { b.m.disk.enrolled = true })
+			b.World.Update(func() { b.m.Disk.Enrolled = true })
 
 			return nil
 		}
@@ -55,7 +55,7 @@ func (b *boot) enrol(ctx context.Context) error {
 
 // knownToken says whether the API server takes the machine's bootstrap token.
 func (b *boot) knownToken(ctx context.Context, k *kubeClient) error {
-	token := b.config().Cluster().Token()
+	token := b.Config().Cluster().Token()
 
 	secret, err := k.typed.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+token.ID(), metav1.GetOptions{})
 
@@ -69,7 +69,7 @@ func (b *boot) knownToken(ctx context.Context, k *kubeClient) error {
 	}
 }
 
-// signs says whether a controller manager of the cluster runs; sim.mu is held.
+// signs says whether a controller manager of the cluster runs; world is held.
 func (c *cluster) signs() bool {
 	for _, b := range c.boots {
 		if run := b.staticPods["kube-controller-manager"]; run != nil && run.shown.ready {

@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // install writes Talos to the disk of a metal machine that has none, or carries out a
 // staged upgrade, and reboots. Everywhere else the sequence has no phases.
-func (b *boot) install(r *sequenceRun) error {
+func (b *boot) install(r *machined.SequenceRun) error {
 	task := b.installConfigured
 
 	switch {
@@ -21,15 +22,15 @@ func (b *boot) install(r *sequenceRun) error {
 		return nil
 	}
 
-	if err := r.phases("env", "setUserEnvVars"); err != nil {
+	if err := r.Phases("env", "setUserEnvVars"); err != nil {
 		return err
 	}
 
-	if err := r.phase("install", "install", task); err != nil {
+	if err := r.Phase("install", "install", task); err != nil {
 		return err
 	}
 
-	err := r.phases(
+	err := r.Phases(
 		"meta", "reloadMeta", "saveMeta", "flushMeta", "volumeFinalize", "teardownLifecycle",
 		"stopEverything", "stopAllServices", "kexec", "kexecPrepare",
 	)
@@ -37,13 +38,13 @@ func (b *boot) install(r *sequenceRun) error {
 		return err
 	}
 
-	return r.reboot()
+	return r.Reboot()
 }
 
 // installConfigured runs the installer of the configuration and keeps the configuration
 // on the disk. An image whose reference does not tell what is in it installs what runs.
 func (b *boot) installConfigured(ctx context.Context) error {
-	cfg := b.persistedConfig()
+	cfg := b.PersistedConfig()
 	if cfg == nil {
 		return errors.New("no configuration to install")
 	}
@@ -53,7 +54,7 @@ func (b *boot) installConfigured(ctx context.Context) error {
 		return fmt.Errorf("encode configuration: %w", err)
 	}
 
-	sys := b.system
+	sys := b.System
 
 	if ref := cfg.Machine().Install().Image(); ref != "" {
 		key, err := b.pullInstaller(ctx, ref)
@@ -61,22 +62,22 @@ func (b *boot) installConfigured(ctx context.Context) error {
 			return err
 		}
 
-		if b.sim.registries.content(key).InstallFails {
+		if b.sim.registries.Content(key).InstallFails {
 			return errInstaller
 		}
 
-		if known, ok := b.sim.registries.installs(key); ok {
+		if known, ok := b.sim.registries.Installs(key); ok {
 			sys = known
 		}
 	}
 
-	if err := timing.Pause(ctx, b.m.delays.Install); err != nil {
+	if err := timing.Pause(ctx, b.m.Delays.Install); err != nil {
 		return err
 	}
 
-	b.sim.update(func() {
-		b.m.disk.installed, b.m.disk.entry = true, &sys
-		b.m.disk.config = data
+	b.World.Update(func() {
+		b.m.Disk.Installed, b.m.Disk.Entry = true, &sys
+		b.m.Disk.Config = data
 	})
 
 	return nil
@@ -84,39 +85,39 @@ func (b *boot) installConfigured(ctx context.Context) error {
 
 // bootServices is the boot sequence: it ends when every service is up, which on a
 // control-plane machine is after it joined etcd or was asked to bootstrap it.
-func (b *boot) bootServices(r *sequenceRun) error {
+func (b *boot) bootServices(r *machined.SequenceRun) error {
 	phases := []string{
 		"memorySizeCheck", "memorySizeCheck", "diskSizeCheck", "diskSizeCheck",
 		"env", "setUserEnvVars", "dbus", "startDBus",
 	}
-	if b.m.platform == Container {
+	if b.m.Platform == machined.Container {
 		phases = append(phases, "sharedFilesystems", "setupSharedFilesystems")
 	}
 
-	if err := r.phases(phases...); err != nil {
+	if err := r.Phases(phases...); err != nil {
 		return err
 	}
 
-	if err := r.phase("ephemeral", "mountEphemeralPartition", b.mountEphemeral); err != nil {
+	if err := r.Phase("ephemeral", "mountEphemeralPartition", b.mountEphemeral); err != nil {
 		return err
 	}
 
-	if err := r.phases("userSetup", "writeUserFiles"); err != nil {
+	if err := r.Phases("userSetup", "writeUserFiles"); err != nil {
 		return err
 	}
 
-	return r.phase("startEverything", "startAllServices", b.startServices)
+	return r.Phase("startEverything", "startAllServices", b.startServices)
 }
 
 // mountEphemeral is where the boot of a system ends that SetImage declared broken.
 func (b *boot) mountEphemeral(ctx context.Context) error {
-	if !b.system.bootFails {
-		b.ephemeral.Store(true)
+	if !b.System.BootFails {
+		b.Ephemeral.Store(true)
 
 		return nil
 	}
 
-	if err := timing.Pause(ctx, b.m.delays.Boot); err != nil {
+	if err := timing.Pause(ctx, b.m.Delays.Boot); err != nil {
 		return err
 	}
 
@@ -124,35 +125,35 @@ func (b *boot) mountEphemeral(ctx context.Context) error {
 }
 
 func (b *boot) startServices(ctx context.Context) error {
-	b.nameNode()
+	b.NameNode()
 	b.render()
-	b.spawn(b.runControllers)
-	b.services.set("kubelet", serviceStarting, "Starting service")
+	b.Spawn(b.runControllers)
+	b.Services.Set("kubelet", machined.ServiceStarting, "Starting service")
 
-	if b.controlPlane() {
-		ca, err := certs.LoadAuthority(b.osAuthority())
+	if b.ControlPlane() {
+		ca, err := certs.LoadAuthority(b.OSAuthority())
 		if err != nil {
 			return fmt.Errorf("load Talos CA: %w", err)
 		}
 
-		b.services.set("trustd", serviceStarting, "Starting service")
-		b.spawn(func(ctx context.Context) { b.runTrustd(ctx, ca) })
-		b.spawn(b.runStaticPods)
-		b.spawn(b.holdEndpoint)
-		b.spawn(b.applyManifests)
-		b.etcd.start(b, nil)
+		b.Services.Set("trustd", machined.ServiceStarting, "Starting service")
+		b.Spawn(func(ctx context.Context) { b.runTrustd(ctx, ca) })
+		b.Spawn(b.runStaticPods)
+		b.Spawn(b.holdEndpoint)
+		b.Spawn(b.applyManifests)
+		b.Etcd.Start(b, nil)
 	}
 
-	if err := timing.Pause(ctx, b.m.delays.Boot); err != nil {
+	if err := timing.Pause(ctx, b.m.Delays.Boot); err != nil {
 		return err
 	}
 
-	b.services.start("cri")
-	b.spawn(b.runKubelet)
+	b.Services.Start("cri")
+	b.Spawn(b.runKubelet)
 
 	// apid is one of the services that the boot waits for. A worker's would be, too, but
 	// its wait for a certificate is that for its node already.
-	if b.controlPlane() {
+	if b.ControlPlane() {
 		select {
 		case <-b.ownServed:
 		case <-ctx.Done():
@@ -160,18 +161,16 @@ func (b *boot) startServices(ctx context.Context) error {
 		}
 	}
 
-	return b.services.awaitUp(ctx)
+	return b.Services.AwaitUp(ctx)
 }
 
 // stopSequence is the orderly stop that reboot, reset and shutdown share.
-func (r *sequenceRun) stopSequence(kexec bool) error {
-	b := r.b
-
-	if b.m.platform == Container {
-		return r.phase("stopEverything", "stopAllServices", b.stopServices)
+func (b *boot) stopSequence(r *machined.SequenceRun, kexec bool) error {
+	if b.m.Platform == machined.Container {
+		return r.Phase("stopEverything", "stopAllServices", b.stopServices)
 	}
 
-	if err := r.phase("stopServices", "stopServicesForUpgrade", b.stopServices); err != nil {
+	if err := r.Phase("stopServices", "stopServicesForUpgrade", b.stopServices); err != nil {
 		return err
 	}
 
@@ -183,91 +182,57 @@ func (r *sequenceRun) stopSequence(kexec bool) error {
 		phases = append(phases, "kexec", "kexecPrepare")
 	}
 
-	return r.phases(append(phases, "stopEverything", "stopAllServices")...)
+	return r.Phases(append(phases, "stopEverything", "stopAllServices")...)
 }
 
 // stopServices stops what runs on the machine; the API stays up until the boot ends.
 func (b *boot) stopServices(ctx context.Context) error {
-	b.etcd.stop()
-	b.services.stop("kubelet", "etcd", "trustd", "cri")
+	b.Etcd.Stop()
+	b.Services.Stop("kubelet", "etcd", "trustd", "cri")
 
-	return timing.Pause(ctx, b.m.delays.Shutdown)
-}
-
-// reboot ends the boot from a sequence's last phase.
-func (r *sequenceRun) reboot() error {
-	return r.phase("reboot", "reboot", func(context.Context) error {
-		r.b.end(rebooted)
-
-		return errBootEnds
-	})
-}
-
-// shutdown ends the boot and leaves the machine off.
-func (r *sequenceRun) shutdown() error {
-	return r.phase("shutdown", "shutdown", func(context.Context) error {
-		r.b.end(poweredOff)
-
-		return errBootEnds
-	})
+	return timing.Pause(ctx, b.m.Delays.Shutdown)
 }
 
 // rebootSequence is what the Reboot RPC and a configuration that needs a reboot run.
-func (b *boot) rebootSequence(force bool) func(*sequenceRun) error {
-	return func(r *sequenceRun) error {
+func (b *boot) rebootSequence(force bool) func(*machined.SequenceRun) error {
+	return func(r *machined.SequenceRun) error {
 		if !force {
-			if err := r.phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
+			if err := r.Phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
 				return err
 			}
 
-			if err := r.stopSequence(true); err != nil {
+			if err := b.stopSequence(r, true); err != nil {
 				return err
 			}
 		}
 
-		return r.reboot()
+		return r.Reboot()
 	}
 }
 
 // shutdownSequence is what the Shutdown RPC runs.
-func (b *boot) shutdownSequence(force bool) func(*sequenceRun) error {
-	return func(r *sequenceRun) error {
-		b.beginCordon(r.ctx)
+func (b *boot) shutdownSequence(force bool) func(*machined.SequenceRun) error {
+	return func(r *machined.SequenceRun) error {
+		b.beginCordon(r.Ctx)
 
-		if err := r.phases("storeShutdown", "storeShutdownEmergency"); err != nil {
+		if err := r.Phases("storeShutdown", "storeShutdownEmergency"); err != nil {
 			return err
 		}
 
-		if !force && !b.config().Machine().Kubelet().SkipNodeRegistration() {
-			if err := r.phase("drain", "cordonAndDrainNode", b.cordonAndDrain); err != nil {
+		if !force && !b.Config().Machine().Kubelet().SkipNodeRegistration() {
+			if err := r.Phase("drain", "cordonAndDrainNode", b.cordonAndDrain); err != nil {
 				return err
 			}
 		}
 
-		if err := r.phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
+		if err := r.Phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
 			return err
 		}
 
-		if err := r.stopSequence(false); err != nil {
+		if err := b.stopSequence(r, false); err != nil {
 			return err
 		}
 
-		return r.shutdown()
+		return r.Shutdown()
 	}
-}
-
-// startSequence runs a sequence that an RPC asked for. The RPC does not wait for it,
-// and whether it was allowed to start shows only in the events.
-func (b *boot) startSequence(name, actor string, force bool, body func(*sequenceRun) error) {
-	b.spawn(func(ctx context.Context) {
-		err := b.sequencer.run(ctx, b, name, actor, force, body)
-
-		switch {
-		case err == nil, errors.Is(err, errBootEnds), errors.Is(err, context.Canceled):
-		case errors.Is(err, errLocked):
-			b.sim.logf("%s: %s refused: another sequence runs", b.m.name, name)
-		default:
-			b.fail(err)
-		}
-	})
 }

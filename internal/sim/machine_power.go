@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -12,27 +13,27 @@ import (
 type power struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	// ends: the machine goes off, or is off and not everything of it has ended. Guarded by sim.mu.
+	// ends: the machine goes off, or is off and not everything of it has ended. Guarded by world.
 	ends bool
 }
 
 // PowerOn starts the machine and returns at once. It does nothing when it is on. One that is going off starts once
 // it is.
 func (m *Machine) PowerOn() {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.World.Lock()
+	defer m.World.Unlock()
 
 	before := m.power
 	if before != nil && !before.ends || m.sim.closed {
 		return
 	}
 
-	ctx, cancel := context.WithCancel(m.sim.ctx)
+	ctx, cancel := context.WithCancel(m.sim.Ctx)
 	p := &power{cancel: cancel, done: make(chan struct{})}
 	m.power = p
 	m.hang = false
 
-	m.sim.work.Go(func() {
+	m.sim.Work.Go(func() {
 		defer close(p.done)
 		defer cancel()
 
@@ -40,9 +41,9 @@ func (m *Machine) PowerOn() {
 			<-before.done
 		}
 
-		m.run(ctx, p)
+		m.Run(ctx, p)
 
-		m.sim.update(func() {
+		m.World.Update(func() {
 			if m.power == p {
 				m.power, m.off = nil, true
 			}
@@ -61,8 +62,8 @@ func (m *Machine) PowerOff() {
 // crash cuts the power without waiting, so that it may be called while the machine
 // serves a call. The channel (nil if the machine was off) is closed when it is off.
 func (m *Machine) crash() <-chan struct{} {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.World.Lock()
+	defer m.World.Unlock()
 
 	if m.power == nil {
 		return nil
@@ -70,7 +71,7 @@ func (m *Machine) crash() <-chan struct{} {
 
 	p := m.power
 	if m.boot != nil {
-		m.boot.crashed = true
+		m.boot.Crashed = true
 	}
 
 	p.ends = true
@@ -82,8 +83,8 @@ func (m *Machine) crash() <-chan struct{} {
 // HangNextReboot lets the machine go down at its next reboot (also the one after an
 // installation) and never answer again, until PowerOff and PowerOn.
 func (m *Machine) HangNextReboot() {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.World.Lock()
+	defer m.World.Unlock()
 
 	m.hang = true
 }
@@ -94,16 +95,16 @@ func (m *Machine) HangNextReboot() {
 func (m *Machine) Wipe() {
 	m.PowerOff()
 
-	m.sim.mu.Lock()
-	node, snapshot := m.disk.etcd, m.disk.snapshot
-	m.disk = disk{installed: m.platform == Container}
-	m.sim.mu.Unlock()
+	m.World.Lock()
+	node, snapshot := m.Disk.Etcd, m.Disk.Snapshot
+	m.Disk = machined.Storage{Installed: m.Platform == machined.Container}
+	m.World.Unlock()
 
 	if node != nil {
 		node.Wipe()
 	}
 
-	m.sim.removeFile(snapshot)
+	m.RemoveFile(snapshot)
 }
 
 // Move gives the machine another free address of the site's network, the next one when
@@ -114,17 +115,17 @@ func (m *Machine) Wipe() {
 // its etcd member from their next start, which here is the same boot, the peer URL as
 // soon as the member is healthy (Talos 1.13, etcd.AdvertisedPeerController).
 func (m *Machine) Move(addr netip.Addr) error {
-	addr, err := m.sim.addrs.take(addr)
+	addr, err := m.sim.addrs.Take(addr)
 	if err != nil {
-		return fmt.Errorf("move %s: %w", m.name, err)
+		return fmt.Errorf("move %s: %w", m.Name(), err)
 	}
 
-	m.sim.mu.Lock()
+	m.World.Lock()
 	on := m.power != nil
-	m.sim.mu.Unlock()
+	m.World.Unlock()
 
 	m.PowerOff()
-	m.sim.addrs.free(*m.addr.Swap(&addr))
+	m.sim.addrs.Free(m.SetAddress(addr))
 
 	if on {
 		m.PowerOn()
@@ -133,36 +134,36 @@ func (m *Machine) Move(addr netip.Addr) error {
 	return nil
 }
 
-// run boots the machine again and again until it is switched off. A container exits with its first boot
+// Run boots the machine again and again until it is switched off. A container exits with its first boot
 // (Talos 1.13: reboot(2) in a PID namespace ends its init).
-func (m *Machine) run(ctx context.Context, p *power) {
+func (m *Machine) Run(ctx context.Context, p *power) {
 	for {
 		b, err := newBoot(m, p)
 		if err != nil {
-			m.sim.logf("%s: boot: %v", m.name, err)
+			m.World.Logf("%s: boot: %v", m.Name(), err)
 
 			return
 		}
 
-		end := b.run(ctx)
+		end := b.Run(ctx)
 		m.exited(end, ctx.Err() != nil)
 
-		if end == poweredOff || m.platform == Container {
+		if end == machined.PoweredOff || m.Platform == machined.Container {
 			return
 		}
 
-		m.sim.mu.Lock()
-		dead, hang := m.disk.dead, m.hang
-		m.sim.mu.Unlock()
+		m.World.Lock()
+		dead, hang := m.Disk.Dead, m.hang
+		m.World.Unlock()
 
 		if dead || hang {
-			m.sim.logf("%s: does not come back", m.name)
+			m.World.Logf("%s: does not come back", m.Name())
 			<-ctx.Done()
 
 			return
 		}
 
-		if timing.Pause(ctx, m.delays.Reboot) != nil {
+		if timing.Pause(ctx, m.Delays.Reboot) != nil {
 			return
 		}
 	}
@@ -172,12 +173,12 @@ func (m *Machine) run(ctx context.Context, p *power) {
 // added and etcd has not been started: the member stays in the list without a name, and
 // nothing that machined does removes it (Talos 1.13, services/etcd.go addMember).
 func (m *Machine) CrashOnJoin() {
-	m.sim.update(func() { m.crashOnJoin = true })
+	m.World.Update(func() { m.crashOnJoin = true })
 }
 
 func (m *Machine) takeCrashOnJoin() bool {
-	m.sim.mu.Lock()
-	defer m.sim.mu.Unlock()
+	m.World.Lock()
+	defer m.World.Unlock()
 
 	crash := m.crashOnJoin
 	m.crashOnJoin = false

@@ -17,6 +17,7 @@ import (
 	talosconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -48,7 +49,7 @@ func (b *boot) publishManifests(cfg talosconfig.Config) error {
 		BootstrapManifestsConfigSpec: manifestsConfig(cfg), TokenID: cluster.Token().ID(), TokenSecret: cluster.Token().Secret(),
 	}
 
-	modify(b, k8s.NewBootstrapManifestsConfig(), func(r *k8s.BootstrapManifestsConfig) { *r.TypedSpec() = values.BootstrapManifestsConfigSpec })
+	machined.Modify(b.Boot, k8s.NewBootstrapManifestsConfig(), func(r *k8s.BootstrapManifestsConfig) { *r.TypedSpec() = values.BootstrapManifestsConfigSpec })
 
 	manifests := map[string][]k8s.SingleManifest{}
 
@@ -82,20 +83,20 @@ func (b *boot) publishManifests(cfg talosconfig.Config) error {
 
 // replaceManifests writes manifests and removes those that are no more.
 func (b *boot) replaceManifests(manifests map[string][]k8s.SingleManifest) error {
-	list, err := b.resources.List(b.ctx, k8s.NewManifest(k8s.ControlPlaneNamespaceName, "").Metadata())
+	list, err := b.Resources.List(b.Ctx, k8s.NewManifest(k8s.ControlPlaneNamespaceName, "").Metadata())
 	if err != nil {
 		return fmt.Errorf("list manifests: %w", err)
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(manifests)) {
-		modify(b, k8s.NewManifest(k8s.ControlPlaneNamespaceName, id), func(r *k8s.Manifest) { r.TypedSpec().Items = manifests[id] })
+		machined.Modify(b.Boot, k8s.NewManifest(k8s.ControlPlaneNamespaceName, id), func(r *k8s.Manifest) { r.TypedSpec().Items = manifests[id] })
 	}
 
 	defer b.manifests.Ring()
 
 	for _, old := range list.Items {
 		if _, wanted := manifests[old.Metadata().ID()]; !wanted {
-			remove(b, old)
+			machined.Remove(b.Boot, old)
 		}
 	}
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -52,7 +53,7 @@ func (b *boot) createManifests(ctx context.Context) error {
 		return err
 	}
 
-	list, err := safe.StateListAll[*k8s.Manifest](ctx, b.resources)
+	list, err := safe.StateListAll[*k8s.Manifest](ctx, b.Resources)
 	if err != nil {
 		return fmt.Errorf("list manifests: %w", err)
 	}
@@ -72,13 +73,13 @@ func (b *boot) createManifests(ctx context.Context) error {
 
 	if err := b.createObjects(ctx, k, objects); err != nil {
 		if ctx.Err() == nil {
-			b.sim.logf("%s: apply manifests: %v", b.m.name, err)
+			b.World.Logf("%s: apply manifests: %v", b.m.Name(), err)
 		}
 
 		return err
 	}
 
-	modify(b, k8s.NewManifestStatus(k8s.ControlPlaneNamespaceName), func(r *k8s.ManifestStatus) { r.TypedSpec().ManifestsApplied = names })
+	machined.Modify(b.Boot, k8s.NewManifestStatus(k8s.ControlPlaneNamespaceName), func(r *k8s.ManifestStatus) { r.TypedSpec().ManifestsApplied = names })
 
 	return nil
 }

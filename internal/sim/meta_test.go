@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // metaOf reads META through the API.
@@ -120,7 +121,7 @@ func TestMetaInContainer(t *testing.T) {
 
 	simulator := sim.ForTest(t, sim.Options{})
 	c := newTestCluster(t, simulator)
-	m, err := simulator.AddMachine(t.Context(), sim.MachineOptions{Platform: sim.Container})
+	m, err := simulator.AddMachine(t.Context(), sim.MachineOptions{Platform: machined.Container})
 	check(t, err)
 
 	c.apply(m, machinetype.TypeControlPlane)

@@ -40,7 +40,7 @@ type podEvent struct{ reason, message string }
 
 // report lets the mirror pod follow.
 func (b *boot) report(id string, r podReport) {
-	b.sim.update(func() {
+	b.World.Update(func() {
 		run := b.staticPodRun(id)
 		r.restarts, r.repeated = run.restarts, run.shown.repeated
 		run.shown = r
@@ -50,16 +50,16 @@ func (b *boot) report(id string, r podReport) {
 // RepeatReports lets the kubelet of a node make its mirror pods again, after somebody
 // deleted one.
 func (c *cluster) RepeatReports(node string) {
-	c.sim.update(func() {
+	c.World.Update(func() {
 		for _, b := range c.boots {
-			if b.runsNode(node) {
+			if b.RunsNode(node) {
 				b.repeatReports()
 			}
 		}
 	})
 }
 
-// RepeatReports lets the mirror pods follow once more. Callers hold sim.mu.
+// RepeatReports lets the mirror pods follow once more. Callers hold world.
 func (b *boot) repeatReports() {
 	for _, run := range b.staticPods {
 		run.shown.repeated++
@@ -67,7 +67,7 @@ func (b *boot) repeatReports() {
 }
 
 // mirrorName is the name of a static pod in the Kubernetes API.
-func (b *boot) mirrorName(id string) string { return id + "-" + b.nodeName }
+func (b *boot) mirrorName(id string) string { return id + "-" + b.NodeName }
 
 // runMirrorPod keeps the mirror pod of a static pod as its kubelet does: it shows the
 // latest report as soon as the kubelet runs, has its node and reaches an API server.
@@ -77,10 +77,10 @@ func (b *boot) runMirrorPod(ctx context.Context, id string) {
 	for {
 		var next podReport
 
-		if b.sim.await(ctx, func() bool {
+		if b.World.Await(ctx, func() bool {
 			next = b.staticPodRun(id).shown
 
-			return !reflect.DeepEqual(next, last) && b.kubeletRun > 0 && b.runsNode(b.nodeName) && b.servedKubernetes() != nil
+			return !reflect.DeepEqual(next, last) && b.kubeletRun > 0 && b.RunsNode(b.NodeName) && b.servedKubernetes() != nil
 		}) != nil {
 			return
 		}
@@ -91,7 +91,7 @@ func (b *boot) runMirrorPod(ctx context.Context, id string) {
 		}
 
 		if err := b.mirror(ctx, k, id, next); err != nil {
-			b.sim.logf("%s: %v", b.m.name, err)
+			b.World.Logf("%s: %v", b.m.Name(), err)
 
 			_ = timing.Pause(ctx, kube.KubeletRetry) // ends with ctx, as the loop does
 
@@ -148,7 +148,7 @@ func (b *boot) mirror(ctx context.Context, k *kubeClient, id string, r podReport
 }
 
 func (b *boot) createMirrorPod(ctx context.Context, k *kubeClient, id string, static *corev1.Pod) (*corev1.Pod, error) {
-	node, err := k.getNode(ctx, b.nodeName)
+	node, err := k.getNode(ctx, b.NodeName)
 	if err != nil {
 		return nil, fmt.Errorf("get node of mirror pod: %w", err)
 	}
@@ -156,7 +156,7 @@ func (b *boot) createMirrorPod(ctx context.Context, k *kubeClient, id string, st
 	hash := podHash(static)
 	pod := static.DeepCopy()
 	pod.Name = b.mirrorName(id)
-	pod.Spec.NodeName = b.nodeName
+	pod.Spec.NodeName = b.NodeName
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
 	pod.Annotations[configHash] = hash
 	pod.Annotations[corev1.MirrorPodAnnotationKey] = hash
@@ -174,7 +174,7 @@ func (b *boot) createMirrorPod(ctx context.Context, k *kubeClient, id string, st
 // podStatus is what a kubelet reports about a pod on the host's network.
 func (b *boot) podStatus(id string, r podReport) corev1.PodStatus {
 	now := metav1.Now()
-	address := b.m.advertised().String()
+	address := b.m.Advertised().String()
 	container := corev1.ContainerStatus{
 		Name: id, Image: r.pod.Spec.Containers[0].Image, Ready: r.ready, Started: new(r.ready), RestartCount: r.restarts,
 	}

@@ -5,13 +5,14 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
 // notInContainer refuses what a container cannot do.
 func (b *boot) notInContainer() error {
-	if b.m.platform == Container {
+	if b.m.Platform == machined.Container {
 		return status.Error(codes.FailedPrecondition, "method is not supported in container mode")
 	}
 
@@ -27,7 +28,7 @@ func (a *api) Reboot(_ context.Context, req *machine.RebootRequest) (*machine.Re
 
 	actor := uuid.NewString()
 	force := req.GetMode() == machine.RebootRequest_FORCE
-	a.b.startSequence("reboot", actor, false, a.b.rebootSequence(force))
+	a.b.StartSequence("reboot", actor, false, a.b.rebootSequence(force))
 
 	return &machine.RebootResponse{Messages: []*machine.Reboot{{ActorId: actor}}}, nil
 }
@@ -39,7 +40,7 @@ func (a *api) Shutdown(_ context.Context, req *machine.ShutdownRequest) (*machin
 	}
 
 	actor := uuid.NewString()
-	a.b.startSequence("shutdown", actor, true, a.b.shutdownSequence(req.GetForce()))
+	a.b.StartSequence("shutdown", actor, true, a.b.shutdownSequence(req.GetForce()))
 
 	return &machine.ShutdownResponse{Messages: []*machine.Shutdown{{ActorId: actor}}}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -22,7 +22,7 @@ func (a *api) Reset(_ context.Context, req *machine.ResetRequest) (*machine.Rese
 	}
 
 	actor := uuid.NewString()
-	b.startSequence("reset", actor, false, b.resetSequence(req, labels))
+	b.StartSequence("reset", actor, false, b.resetSequence(req, labels))
 
 	return &machine.ResetResponse{Messages: []*machine.Reset{{ActorId: actor}}}, nil
 }
@@ -64,7 +64,7 @@ func (b *boot) resetTargets(req *machine.ResetRequest) ([]string, error) {
 }
 
 func (b *boot) checkUserDisk(device string) error {
-	for i, disk := range b.m.opts.Disks {
+	for i, disk := range b.m.Disks {
 		if disk.Path != device {
 			continue
 		}
@@ -88,7 +88,7 @@ func (b *boot) checkVolume(label string) error {
 	case !known:
 		return fmt.Errorf("failed to get volume status with label %q: resource VolumeStatuses.block.talos.dev(runtime/%s@undefined) doesn't exist",
 			label, label)
-	case b.m.platform == Container || !b.m.Installed():
+	case b.m.Platform == machined.Container || !b.m.Installed():
 		return fmt.Errorf("failed to reset: volume %q is not located", label)
 	default:
 		return nil
@@ -96,24 +96,24 @@ func (b *boot) checkVolume(label string) error {
 }
 
 // resetSequence empties the named partitions, or the whole disk when labels is nil.
-func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*sequenceRun) error {
-	return func(r *sequenceRun) error {
-		b.beginCordon(r.ctx)
+func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*machined.SequenceRun) error {
+	return func(r *machined.SequenceRun) error {
+		b.beginCordon(r.Ctx)
 
-		if b.m.platform == Container {
+		if b.m.Platform == machined.Container {
 			// Containers only stop: nothing is left, wiped or rebooted (Talos 1.13).
-			if err := r.phase("stopEverything", "stopAllServices", b.stopServices); err != nil {
+			if err := r.Phase("stopEverything", "stopAllServices", b.stopServices); err != nil {
 				return err
 			}
 
-			return r.shutdown()
+			return r.Shutdown()
 		}
 
 		if err := b.retire(r, req.GetGraceful()); err != nil {
 			return err
 		}
 
-		if err := r.stopSequence(len(labels) > 0); err != nil {
+		if err := b.stopSequence(r, len(labels) > 0); err != nil {
 			return err
 		}
 
@@ -122,19 +122,19 @@ func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*s
 		}
 
 		if req.GetReboot() {
-			return r.reboot()
+			return r.Reboot()
 		}
 
-		return r.shutdown()
+		return r.Shutdown()
 	}
 }
 
 // retire is the part of a reset in which the machine takes leave of its cluster.
-func (b *boot) retire(r *sequenceRun, graceful bool) error {
-	if graceful && !b.config().Machine().Kubelet().SkipNodeRegistration() {
-		err := r.phase("drain", "cordonAndDrainNode", func(ctx context.Context) error {
+func (b *boot) retire(r *machined.SequenceRun, graceful bool) error {
+	if graceful && !b.Config().Machine().Kubelet().SkipNodeRegistration() {
+		err := r.Phase("drain", "cordonAndDrainNode", func(ctx context.Context) error {
 			if err := b.cordonAndDrain(ctx); err != nil {
-				b.sim.logf("%s: %v", b.m.name, err) // a reset goes on
+				b.World.Logf("%s: %v", b.m.Name(), err) // a reset goes on
 			}
 
 			return ctx.Err()
@@ -144,26 +144,26 @@ func (b *boot) retire(r *sequenceRun, graceful bool) error {
 		}
 	}
 
-	if err := r.phases("cleanup", "removeAllPods", "dbus", "stopDBus"); err != nil {
+	if err := r.Phases("cleanup", "removeAllPods", "dbus", "stopDBus"); err != nil {
 		return err
 	}
 
-	if graceful && b.controlPlane() {
-		if err := r.phase("leave", "leaveEtcd", b.leaveForReset); err != nil {
+	if graceful && b.ControlPlane() {
+		if err := r.Phase("leave", "leaveEtcd", b.leaveForReset); err != nil {
 			return err
 		}
 	}
 
-	return r.phases("preReset", "sendResetSignal")
+	return r.Phases("preReset", "sendResetSignal")
 }
 
-func (b *boot) wipe(r *sequenceRun, req *machine.ResetRequest, labels []string) error {
-	if err := r.phases("forceCleanup", "forceCleanup"); err != nil {
+func (b *boot) wipe(r *machined.SequenceRun, req *machine.ResetRequest, labels []string) error {
+	if err := r.Phases("forceCleanup", "forceCleanup"); err != nil {
 		return err
 	}
 
 	if req.GetMode() == machine.ResetRequest_USER_DISKS {
-		return r.phases("resetUserDisks", "resetUserDisks")
+		return r.Phases("resetUserDisks", "resetUserDisks")
 	}
 
 	phase, task := "resetSpec", "resetSystemDiskSpec"
@@ -172,48 +172,13 @@ func (b *boot) wipe(r *sequenceRun, req *machine.ResetRequest, labels []string) 
 		labels = []string{"META", "STATE", "EPHEMERAL"}
 	}
 
-	return r.phase(phase, task, func(ctx context.Context) error {
-		if err := timing.Pause(ctx, b.m.delays.Reset); err != nil {
+	return r.Phase(phase, task, func(ctx context.Context) error {
+		if err := timing.Pause(ctx, b.m.Delays.Reset); err != nil {
 			return err
 		}
 
-		b.m.wipePartitions(labels, task == "resetSystemDisk")
+		b.m.WipePartitions(labels, task == "resetSystemDisk")
 
 		return nil
 	})
-}
-
-// wipePartitions empties what the labels stand for. Without META the machine counts
-// as not installed; without the boot loader it never boots again.
-func (m *Machine) wipePartitions(labels []string, whole bool) {
-	var (
-		node     etcd.Node
-		snapshot string
-	)
-
-	m.sim.update(func() {
-		d := &m.disk
-
-		for _, label := range labels {
-			switch label {
-			case "STATE":
-				d.config, d.nodeID = nil, ""
-			case "EPHEMERAL":
-				node, d.etcd = d.etcd, nil
-				snapshot, d.snapshot = d.snapshot, ""
-				d.images = nil
-				d.cni, d.enrolled = false, false
-			case "META":
-				d.installed, d.meta = false, nil
-			}
-		}
-
-		d.dead = whole
-	})
-
-	if node != nil {
-		node.Wipe()
-	}
-
-	m.sim.removeFile(snapshot)
 }

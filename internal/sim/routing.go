@@ -52,7 +52,7 @@ func (i *interceptors) route(ctx context.Context, fullMethod string) (targets []
 	}
 
 	// Workers hold no client certificate: they serve what names them and refuse the rest.
-	if !i.b.controlPlane() {
+	if !i.b.ControlPlane() {
 		if len(node) == 1 && i.b.isLocal(node[0]) {
 			node = nil
 		}
@@ -73,7 +73,7 @@ func (i *interceptors) route(ctx context.Context, fullMethod string) (targets []
 		return nil, false, nil
 	}
 
-	if !i.b.controlPlane() {
+	if !i.b.ControlPlane() {
 		return nil, false, status.Error(codes.PermissionDenied, "no request forwarding")
 	}
 
@@ -81,13 +81,13 @@ func (i *interceptors) route(ctx context.Context, fullMethod string) (targets []
 }
 
 func (b *boot) isLocal(target string) bool {
-	return target == b.m.Address().String() || target == "127.0.0.1" || strings.EqualFold(target, b.hostname())
+	return target == b.m.Address().String() || target == "127.0.0.1" || strings.EqualFold(target, b.Hostname())
 }
 
 // dialTarget connects to another machine as apid does, with a certificate that may
 // speak for others.
 func (b *boot) dialTarget(ctx context.Context, target string) (context.Context, *grpc.ClientConn, error) {
-	ca, err := certs.LoadAuthority(b.osAuthority())
+	ca, err := certs.LoadAuthority(b.OSAuthority())
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -106,7 +106,7 @@ func (b *boot) dialTarget(ctx context.Context, target string) (context.Context, 
 	backoffs.MaxDelay = 15 * time.Second
 
 	conn, err := grpc.NewClient(
-		"passthrough:///"+net.JoinHostPort(b.sim.resolve(target), strconv.Itoa(b.sim.opts.Port)),
+		"passthrough:///"+net.JoinHostPort(b.sim.Resolve(target), strconv.Itoa(b.sim.opts.Port)),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 			MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{cert},
 		})),
@@ -129,8 +129,8 @@ func (b *boot) dialTarget(ctx context.Context, target string) (context.Context, 
 	return metadata.NewOutgoingContext(ctx, md), conn, nil
 }
 
-// resolve turns a machine's hostname into its address; anything else is dialled as it is.
-func (s *Simulator) resolve(target string) string {
+// Resolve turns a machine's hostname into its address; anything else is dialled as it is.
+func (s *Simulator) Resolve(target string) string {
 	if net.ParseIP(target) != nil {
 		return target
 	}

@@ -10,8 +10,11 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/uuid"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/addresses"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 )
@@ -19,21 +22,20 @@ import (
 // Simulator is one site of machines. All methods may be called from any goroutine.
 type Simulator struct {
 	opts       Options
-	ctx        context.Context //nolint:containedctx // the site's own lifetime
+	Ctx        context.Context //nolint:containedctx // the site's own lifetime
 	cancel     context.CancelFunc
-	work       sync.WaitGroup
-	addrs      *addressBlock
+	Work       sync.WaitGroup
+	addrs      *addresses.Block
 	standIns   etcd.StandIns
 	calls      *fault.Log
 	faults     fault.Table
-	registries *registries
+	registries *images.Registries
 	catalog    state.CoreState // resource definitions and namespaces, the same for every machine
 	backends   backends
 	scratch    scratchFolder
 
-	// mu guards the model: machines, clusters, and what they know of each other.
-	mu       sync.Locker // world's
-	world    *world.World
+	// World guards the model: machines, clusters, and what they know of each other.
+	World    *world.World
 	machines []*Machine
 	clusters map[string]*cluster
 	closed   bool
@@ -49,22 +51,22 @@ type Simulator struct {
 func New(ctx context.Context, opts Options) (*Simulator, error) {
 	opts = opts.withDefaults()
 
-	addrs, err := claimAddresses(ctx, opts.Network, opts.Port)
+	addrs, err := addresses.Claim(ctx, opts.Network, opts.Port)
 	if err != nil {
 		return nil, err
 	}
 
-	catalog, err := newCatalog(ctx)
+	catalog, err := machined.NewCatalog(ctx)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("register resource types: %w", err), addrs.release())
+		return nil, errors.Join(fmt.Errorf("register resource types: %w", err), addrs.Release())
 	}
 
 	s := &Simulator{
 		opts:       opts,
 		addrs:      addrs,
 		catalog:    catalog,
-		registries: newRegistries(),
-		world:      world.NewWorld(opts.Log),
+		registries: images.NewRegistries(),
+		World:      world.NewWorld(opts.Log),
 		clusters:   map[string]*cluster{},
 		kernel:     uuid.NewString(),
 		endpoints: endpoints{
@@ -72,14 +74,13 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		},
 		calls: fault.NewLog(opts.OnCall, opts.Observe),
 	}
-	s.mu = s.world
-	s.standIns.Take = func() (netip.Addr, error) { return addrs.take(netip.Addr{}) }
-	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.standIns.Take = func() (netip.Addr, error) { return addrs.Take(netip.Addr{}) }
+	s.Ctx, s.cancel = context.WithCancel(ctx)
 
 	if s.backends, err = newBackends(s); err != nil {
 		s.cancel()
 
-		return nil, errors.Join(err, addrs.release())
+		return nil, errors.Join(err, addrs.Release())
 	}
 
 	return s, nil
@@ -114,10 +115,10 @@ func ForTest(t TB, opts Options) *Simulator {
 // Close switches every machine off, stops all children and servers, waits for every
 // goroutine of the site and releases its addresses. Further calls return nil.
 func (s *Simulator) Close() error {
-	s.mu.Lock()
+	s.World.Lock()
 	closed := s.closed
 	s.closed = true
-	s.mu.Unlock()
+	s.World.Unlock()
 
 	if closed {
 		return nil
@@ -125,9 +126,9 @@ func (s *Simulator) Close() error {
 
 	s.cancel()
 	s.stopBalancers()
-	s.work.Wait()
+	s.Work.Wait()
 
-	return errors.Join(s.closeBackends(), s.scratch.remove(), s.addrs.release())
+	return errors.Join(s.closeBackends(), s.scratch.Remove(), s.addrs.Release())
 }
 
 // AddMachine adds a machine and, unless PoweredOff is set, switches it on. When it
@@ -150,7 +151,7 @@ func (s *Simulator) AddMachine(ctx context.Context, opts MachineOptions) (*Machi
 	}
 
 	if err := m.AwaitStage(ctx, StageMaintenance); err != nil {
-		return nil, fmt.Errorf("start machine %s: %w", m.name, err)
+		return nil, fmt.Errorf("start machine %s: %w", m.Name(), err)
 	}
 
 	return m, nil
@@ -177,20 +178,20 @@ func (s *Simulator) AddMachines(ctx context.Context, prefix string, n int, opts 
 
 // Machines returns every machine in the order they were added.
 func (s *Simulator) Machines() []*Machine {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.World.Lock()
+	defer s.World.Unlock()
 
 	return append([]*Machine(nil), s.machines...)
 }
 
 // Machine returns the machine of that name, or nil.
 func (s *Simulator) Machine(name string) *Machine {
-	return s.find(func(m *Machine) bool { return m.name == name })
+	return s.Find(func(m *Machine) bool { return m.Name() == name })
 }
 
-func (s *Simulator) find(match func(*Machine) bool) *Machine {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Simulator) Find(match func(*Machine) bool) *Machine {
+	s.World.Lock()
+	defer s.World.Unlock()
 
 	for _, m := range s.machines {
 		if match(m) {
@@ -202,22 +203,7 @@ func (s *Simulator) find(match func(*Machine) bool) *Machine {
 }
 
 // Reserve takes an address of the site that no machine gets, for a server of the test.
-func (s *Simulator) Reserve() (netip.Addr, error) { return s.addrs.take(netip.Addr{}) }
+func (s *Simulator) Reserve() (netip.Addr, error) { return s.addrs.Take(netip.Addr{}) }
 
 // Network is the block of loopback addresses the site uses.
-func (s *Simulator) Network() netip.Prefix { return s.addrs.prefix }
-
-// logf reports what machines do.
-func (s *Simulator) logf(format string, args ...any) { s.world.Logf(format, args...) }
-
-// notify wakes everything that waits for a change of the model. mu must be held.
-func (s *Simulator) notify() { s.world.Notify() }
-
-// await returns nil as soon as cond holds. cond runs with mu held and is asked again
-// after every change of the model.
-func (s *Simulator) await(ctx context.Context, cond func() bool) error {
-	return s.world.Await(ctx, cond)
-}
-
-// update changes the model under the lock and wakes everything that waits for it.
-func (s *Simulator) update(change func()) { s.world.Update(change) }
+func (s *Simulator) Network() netip.Prefix { return s.addrs.Prefix }

@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,18 +27,18 @@ func (b *boot) publishControlPlane(cfg talosconfig.Config) {
 	cluster := cfg.Cluster()
 	network := cluster.Network()
 
-	modify(b, k8s.NewAdmissionControlConfig(), func(r *k8s.AdmissionControlConfig) {
+	machined.Modify(b.Boot, k8s.NewAdmissionControlConfig(), func(r *k8s.AdmissionControlConfig) {
 		r.TypedSpec().Config = nil
 		for _, p := range cluster.APIServer().AdmissionControl() {
 			r.TypedSpec().Config = append(r.TypedSpec().Config, k8s.AdmissionPluginSpec{Name: p.Name(), Configuration: p.Configuration()})
 		}
 	})
-	modify(b, k8s.NewAuditPolicyConfig(), func(r *k8s.AuditPolicyConfig) { r.TypedSpec().Config = cluster.APIServer().AuditPolicy() })
-	modify(b, k8s.NewAuthorizationConfig(), func(r *k8s.AuthorizationConfig) {
+	machined.Modify(b.Boot, k8s.NewAuditPolicyConfig(), func(r *k8s.AuditPolicyConfig) { r.TypedSpec().Config = cluster.APIServer().AuditPolicy() })
+	machined.Modify(b.Boot, k8s.NewAuthorizationConfig(), func(r *k8s.AuthorizationConfig) {
 		r.TypedSpec().Image = cluster.APIServer().Image()
 		r.TypedSpec().Config = authorizers(cluster.APIServer())
 	})
-	modify(b, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) {
+	machined.Modify(b.Boot, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) {
 		api := cluster.APIServer()
 		*r.TypedSpec() = k8s.APIServerConfigSpec{
 			Image: api.Image(), ControlPlaneEndpoint: cluster.Endpoint().String(), EtcdServers: []string{"https://127.0.0.1:2379"},
@@ -46,7 +47,7 @@ func (b *boot) publishControlPlane(cfg talosconfig.Config) {
 			Resources: podResources(api.Resources()),
 		}
 	})
-	modify(b, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) {
+	machined.Modify(b.Boot, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) {
 		manager := cluster.ControllerManager()
 		*r.TypedSpec() = k8s.ControllerManagerConfigSpec{
 			Enabled: !cfg.Machine().Controlplane().ControllerManager().Disabled(), Image: manager.Image(),
@@ -54,7 +55,7 @@ func (b *boot) publishControlPlane(cfg talosconfig.Config) {
 			ExtraVolumes: extraVolumes(manager.ExtraVolumes()), EnvironmentVariables: manager.Env(), Resources: podResources(manager.Resources()),
 		}
 	})
-	modify(b, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) {
+	machined.Modify(b.Boot, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) {
 		scheduler := cluster.Scheduler()
 		*r.TypedSpec() = k8s.SchedulerConfigSpec{
 			Enabled: !cfg.Machine().Controlplane().Scheduler().Disabled(), Image: scheduler.Image(), ExtraArgs: argValues(scheduler.ExtraArgs()),
@@ -118,17 +119,17 @@ func (b *boot) publishStaticPods() error {
 
 	var scheduler k8s.SchedulerConfigSpec
 
-	apiVersion, err := read(b, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) { api = *r.TypedSpec() })
+	apiVersion, err := machined.Read(b.Boot, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) { api = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
 
-	managerVersion, err := read(b, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) { manager = *r.TypedSpec() })
+	managerVersion, err := machined.Read(b.Boot, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) { manager = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
 
-	schedulerVersion, err := read(b, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) { scheduler = *r.TypedSpec() })
+	schedulerVersion, err := machined.Read(b.Boot, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) { scheduler = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (b *boot) configFileVersion(scheduler string) (string, error) {
 	version := ""
 
 	for _, r := range []resource.Resource{k8s.NewAdmissionControlConfig(), k8s.NewAuditPolicyConfig(), k8s.NewAuthorizationConfig()} {
-		found, err := b.resources.Get(context.Background(), r.Metadata())
+		found, err := b.Resources.Get(context.Background(), r.Metadata())
 		if err != nil {
 			return "", fmt.Errorf("read %s: %w", r.Metadata(), err)
 		}
@@ -167,27 +168,10 @@ func (b *boot) configFileVersion(scheduler string) (string, error) {
 	return version + scheduler, nil
 }
 
-// read hands a resource's content over and returns its version.
-func read[T resource.Resource](b *boot, r T, use func(T)) (version string, err error) {
-	found, err := b.resources.Get(context.Background(), r.Metadata())
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", r.Metadata(), err)
-	}
-
-	typed, ok := found.(T)
-	if !ok {
-		return "", fmt.Errorf("read %s: got %T", r.Metadata(), found)
-	}
-
-	use(typed)
-
-	return found.Metadata().Version().String(), nil
-}
-
 // publishStaticPod writes one static pod, or removes that of a disabled component.
 func (b *boot) publishStaticPod(id string, enabled bool, image string, args map[string]k8s.ArgValues, annotations map[string]string) {
 	if !enabled {
-		remove(b, k8s.NewStaticPod(k8s.NamespaceName, id))
+		machined.Remove(b.Boot, k8s.NewStaticPod(k8s.NamespaceName, id))
 		b.setStaticPod(id, nil)
 
 		return
@@ -199,12 +183,12 @@ func (b *boot) publishStaticPod(id string, enabled bool, image string, args map[
 
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {
-		b.sim.logf("%s: encode static pod %s: %v", b.m.name, id, err)
+		b.World.Logf("%s: encode static pod %s: %v", b.m.Name(), id, err)
 
 		return
 	}
 
-	modify(b, k8s.NewStaticPod(k8s.NamespaceName, id), func(r *k8s.StaticPod) { r.TypedSpec().Pod = content })
+	machined.Modify(b.Boot, k8s.NewStaticPod(k8s.NamespaceName, id), func(r *k8s.StaticPod) { r.TypedSpec().Pod = content })
 	b.setStaticPod(id, pod)
 }
 

@@ -2,15 +2,13 @@ package sim
 
 import (
 	"context"
-	"maps"
 	"reflect"
-	"slices"
-	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -24,28 +22,28 @@ func (b *boot) runPodStatus(ctx context.Context, id string) {
 	)
 
 	for {
-		if b.sim.await(ctx, func() bool { return b.kubeletRun != run || !reflect.DeepEqual(b.staticPodRun(id).shown, last) }) != nil {
+		if b.World.Await(ctx, func() bool { return b.kubeletRun != run || !reflect.DeepEqual(b.staticPodRun(id).shown, last) }) != nil {
 			return
 		}
 
-		b.sim.mu.Lock()
+		b.World.Lock()
 		stopped := b.kubeletRun != run
 		run = b.kubeletRun
-		b.sim.mu.Unlock()
+		b.World.Unlock()
 
 		if stopped {
 			b.publishPodStatus(id, podReport{})
 		}
 
-		if timing.Pause(ctx, b.m.delays.StaticPod) != nil {
+		if timing.Pause(ctx, b.m.Delays.StaticPod) != nil {
 			return
 		}
 
-		b.sim.mu.Lock()
+		b.World.Lock()
 		if last = b.staticPodRun(id).shown; b.kubeletRun != 0 {
 			stopped = false
 		}
-		b.sim.mu.Unlock()
+		b.World.Unlock()
 
 		if !stopped {
 			b.publishPodStatus(id, last)
@@ -61,18 +59,18 @@ func (b *boot) publishPodStatus(id string, r podReport) {
 	problem := ""
 
 	if r.pod == nil {
-		remove(b, resource)
+		machined.Remove(b.Boot, resource)
 	} else {
 		status := b.podStatus(id, r)
 
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 		if err != nil {
-			b.sim.logf("%s: encode status of %s: %v", b.m.name, name, err)
+			b.World.Logf("%s: encode status of %s: %v", b.m.Name(), name, err)
 
 			return
 		}
 
-		modify(b, resource, func(r *k8s.StaticPodStatus) { r.TypedSpec().PodStatus = content })
+		machined.Modify(b.Boot, resource, func(r *k8s.StaticPodStatus) { r.TypedSpec().PodStatus = content })
 
 		switch {
 		case status.Phase == corev1.PodPending:
@@ -82,20 +80,12 @@ func (b *boot) publishPodStatus(id string, r podReport) {
 		}
 	}
 
-	b.mu.Lock()
-	if b.podProblems == nil {
-		b.podProblems = map[string]string{}
+	b.Mu.Lock()
+	if b.PodProblems == nil {
+		b.PodProblems = map[string]string{}
 	}
 
-	b.podProblems[id] = problem
-	b.mu.Unlock()
-	b.refreshStatus()
-}
-
-// staticPodProblems is what keeps the "staticPods" readiness check from passing (Talos
-// 1.13, runtime/machine_status.go). mu is held.
-func (b *boot) staticPodProblems() string {
-	problems := slices.DeleteFunc(slices.Sorted(maps.Values(b.podProblems)), func(p string) bool { return p == "" })
-
-	return strings.Join(problems, ", ")
+	b.PodProblems[id] = problem
+	b.Mu.Unlock()
+	b.RefreshStatus()
 }

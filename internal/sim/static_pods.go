@@ -11,20 +11,22 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // staticPodRun is one static pod of a control-plane machine as its kubelet sees it.
 type staticPodRun struct {
-	// Guarded by sim.mu.
+	// Guarded by world.
 	wanted   *corev1.Pod // as machined serves it; nil when there is to be none
 	hash     string      // of wanted
 	shown    podReport   // what the mirror pod is to show
 	restarts int32       // of its containers
 }
 
-// staticPodRun returns the run of a component; sim.mu is held.
+// staticPodRun returns the run of a component; world is held.
 func (b *boot) staticPodRun(id string) *staticPodRun {
 	if b.staticPods[id] == nil {
 		b.staticPods[id] = &staticPodRun{}
@@ -40,12 +42,12 @@ func (b *boot) setStaticPod(id string, pod *corev1.Pod) {
 		hash = podHash(pod)
 	}
 
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+	b.World.Lock()
+	defer b.World.Unlock()
 
 	if run := b.staticPodRun(id); run.hash != hash {
 		run.wanted, run.hash = pod, hash
-		b.sim.notify()
+		b.World.Notify()
 	}
 }
 
@@ -65,17 +67,17 @@ func podHash(pod *corev1.Pod) string {
 // beginning with the first healthy etcd, before which machined serves none. They stay
 // when etcd loses its quorum.
 func (b *boot) runStaticPods(ctx context.Context) {
-	if b.sim.await(ctx, func() bool { return b.etcdUp }) != nil {
+	if b.World.Await(ctx, func() bool { return b.etcdUp }) != nil {
 		return
 	}
 
-	b.sim.update(func() { b.staticPods = map[string]*staticPodRun{} })
+	b.World.Update(func() { b.staticPods = map[string]*staticPodRun{} })
 	b.render()
 
 	for _, id := range staticPodIDs {
-		b.spawn(func(context.Context) { b.runStaticPod(ctx, id) })
-		b.spawn(func(context.Context) { b.runMirrorPod(ctx, id) })
-		b.spawn(func(context.Context) { b.runPodStatus(ctx, id) })
+		b.Spawn(func(context.Context) { b.runStaticPod(ctx, id) })
+		b.Spawn(func(context.Context) { b.runMirrorPod(ctx, id) })
+		b.Spawn(func(context.Context) { b.runPodStatus(ctx, id) })
 	}
 }
 
@@ -87,7 +89,7 @@ func (b *boot) runStaticPod(ctx context.Context, id string) {
 			hash string
 		)
 
-		if b.sim.await(ctx, func() bool {
+		if b.World.Await(ctx, func() bool {
 			run := b.staticPodRun(id)
 			pod, hash = run.wanted, run.hash
 
@@ -98,12 +100,12 @@ func (b *boot) runStaticPod(ctx context.Context, id string) {
 
 		life, end := context.WithCancel(ctx)
 
-		b.spawn(func(context.Context) {
+		b.Spawn(func(context.Context) {
 			defer end()
 
 			// A changed pod runs on until the kubelet notices; a stopped kubelet does not.
-			if b.sim.await(life, func() bool { return b.kubeletRun > 0 && b.staticPodRun(id).hash != hash }) == nil {
-				_ = timing.Pause(life, b.m.delays.StaticPod) // ends with life, which is over then anyway
+			if b.World.Await(life, func() bool { return b.kubeletRun > 0 && b.staticPodRun(id).hash != hash }) == nil {
+				_ = timing.Pause(life, b.m.Delays.StaticPod) // ends with life, which is over then anyway
 			}
 		})
 		b.runContainer(life, id, pod, first)
@@ -128,10 +130,10 @@ func (b *boot) runContainer(ctx context.Context, id string, pod *corev1.Pod, fir
 			return
 		}
 
-		b.sim.update(func() { b.staticPodRun(id).restarts++ })
+		b.World.Update(func() { b.staticPodRun(id).restarts++ })
 
 		message := fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_kube-system", kube.CrashPause, id, b.mirrorName(id))
-		b.sim.logf("%s: %s: %v", b.m.name, id, err)
+		b.World.Logf("%s: %s: %v", b.m.Name(), id, err)
 		b.report(id, podReport{pod: pod, waiting: "CrashLoopBackOff", message: message, event: &podEvent{
 			reason: "BackOff", message: fmt.Sprintf("Back-off restarting failed container %s in pod %s_kube-system(%s)", id, b.mirrorName(id), podHash(pod)),
 		}})
@@ -146,27 +148,27 @@ func (b *boot) runProcess(ctx context.Context, id, version string, running func(
 	crash, crashed := context.WithCancel(ctx)
 	defer crashed()
 
-	if b.broken(id, version) {
-		return errComponentBroken
+	if b.Broken(id, version) {
+		return machined.ErrComponentBroken
 	}
 
-	b.spawn(func(context.Context) {
+	b.Spawn(func(context.Context) {
 		defer crashed()
 
-		_ = b.sim.await(crash, func() bool { return b.m.breaks[component{id, version}] }) // ends with crash, which is all
+		_ = b.World.Await(crash, func() bool { return b.BreaksNow(id, version) }) // ends with crash, which is all
 	})
 
-	delay := b.m.delays.StaticPodStart
+	delay := b.m.Delays.StaticPodStart
 	if id == k8s.APIServerID {
 		// It has no probes, so its pod is ready before it answers (Talos 1.13,
 		// k8s/control_plane_static_pod.go).
 		running()
 
-		delay = b.m.delays.APIServer
+		delay = b.m.Delays.APIServer
 	}
 
 	if timing.Pause(crash, delay) != nil {
-		return errComponentBroken
+		return machined.ErrComponentBroken
 	}
 
 	if id == k8s.APIServerID {
@@ -174,26 +176,26 @@ func (b *boot) runProcess(ctx context.Context, id, version string, running func(
 			return err
 		}
 
-		return errComponentBroken
+		return machined.ErrComponentBroken
 	}
 
 	running()
 	<-crash.Done()
 
-	return errComponentBroken
+	return machined.ErrComponentBroken
 }
 
 // pullForPod gets the image of a static pod, as long as it takes.
 func (b *boot) pullForPod(ctx context.Context, id string, pod *corev1.Pod, first bool) error {
 	image := pod.Spec.Containers[0].Image
 
-	delay := b.m.delays.Pull
+	delay := b.m.Delays.Pull
 	if first {
 		delay = 0 // it is part of what a boot takes
 	}
 
 	for {
-		_, err := b.fetchImage(ctx, podSpace, image, delay, func(int64, int64) {})
+		_, err := b.Images.Fetch(ctx, images.PodSpace, image, delay, func(int64, int64) {})
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -215,7 +217,7 @@ const errImagePull = "ErrImagePull"
 // retirePod takes a static pod's mirror pod away that is not wanted any more; one that is
 // only replaced is reported anew.
 func (b *boot) retirePod(id string) {
-	b.sim.update(func() {
+	b.World.Update(func() {
 		if run := b.staticPodRun(id); run.wanted == nil {
 			run.shown = podReport{}
 		}

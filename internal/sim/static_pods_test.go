@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
 // The images of components, without their tags.
@@ -264,8 +265,8 @@ func TestMissingImageOfAComponent(t *testing.T) {
 	simulator := cluster.sim
 	cluster.settled(kube, cp, k8s.ControllerManagerID, managerImage+":v1.35.2")
 
-	check(t, simulator.SetImage(managerImage+":v1.36.9", sim.Image{Missing: true}))
-	check(t, simulator.SetImage(kubeletImage+":v1.36.9", sim.Image{Missing: true}))
+	check(t, simulator.SetImage(managerImage+":v1.36.9", images.Image{Missing: true}))
+	check(t, simulator.SetImage(kubeletImage+":v1.36.9", images.Image{Missing: true}))
 
 	for namespace, image := range map[common.ContainerdNamespace]string{
 		common.ContainerdNamespace_NS_CRI: managerImage, common.ContainerdNamespace_NS_SYSTEM: kubeletImage,

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/blang/semver/v4"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
@@ -21,34 +20,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// before113 says whether the machine runs a release with the old maintenance server.
-func (b *boot) before113() bool { return !b.since(1, 13) }
-
-// since says whether the machine runs at least a release (pre-releases of it included).
-// A version that cannot be read counts as the newest.
-func (b *boot) since(major, minor uint64) bool {
-	v, err := semver.ParseTolerant(b.talosVersion())
-
-	return err != nil || v.Major > major || v.Major == major && v.Minor >= minor
-}
-
-// sincePatch is since with a patch release.
-func (b *boot) sincePatch(major, minor, patch uint64) bool {
-	v, err := semver.ParseTolerant(b.talosVersion())
-
-	return err != nil || v.GE(semver.Version{Major: major, Minor: minor, Patch: patch})
-}
-
 // Version tells the release; features are set once there is a configuration.
 func (a *api) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
 	v := &machine.Version{
 		Version: &machine.VersionInfo{
-			Tag: a.b.talosVersion(), Sha: "talossim", Built: "", GoVersion: runtime.Version(), Os: "linux", Arch: runtime.GOARCH,
+			Tag: a.b.TalosVersion(), Sha: "talossim", Built: "", GoVersion: runtime.Version(), Os: "linux", Arch: runtime.GOARCH,
 		},
-		Platform: &machine.PlatformInfo{Name: a.b.m.platform.String(), Mode: a.b.m.platform.String()},
+		Platform: &machine.PlatformInfo{Name: a.b.m.Platform.String(), Mode: a.b.m.Platform.String()},
 	}
 
-	if !a.b.inMaintenance() {
+	if !a.b.InMaintenance() {
 		v.Features = &machine.FeaturesInfo{Rbac: true}
 	}
 
@@ -57,7 +38,7 @@ func (a *api) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse
 
 // Hostname returns the hostname, empty while there is none.
 func (a *api) Hostname(context.Context, *emptypb.Empty) (*machine.HostnameResponse, error) {
-	return &machine.HostnameResponse{Messages: []*machine.Hostname{{Hostname: a.b.hostname()}}}, nil
+	return &machine.HostnameResponse{Messages: []*machine.Hostname{{Hostname: a.b.Hostname()}}}, nil
 }
 
 // Read serves the few files that clients identify a machine by.
@@ -75,9 +56,9 @@ func (a *api) Read(req *machine.ReadRequest, stream machine.MachineService_ReadS
 func (b *boot) file(path string) ([]byte, error) {
 	switch path {
 	case "/proc/sys/kernel/random/boot_id":
-		return []byte(b.kernelBoot() + "\n"), nil
+		return []byte(b.KernelBoot() + "\n"), nil
 	case "/etc/os-release":
-		v := b.talosVersion()
+		v := b.TalosVersion()
 
 		return fmt.Appendf(nil, "NAME=\"Talos\"\nID=talos\nVERSION_ID=%s\nPRETTY_NAME=\"Talos (%s)\"\n", v, v), nil
 	case "/", "/etc", "/proc", "/var":
@@ -98,7 +79,7 @@ func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListS
 	annotate(stream.Context(), root)
 
 	node := a.b.etcdNode()
-	prepared, _ := a.b.services.state("etcd")
+	prepared, _ := a.b.Services.State("etcd")
 	directory := func(name string) *machine.FileInfo {
 		return &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, IsDir: true, Mode: uint32(fs.ModeDir | 0o700)}
 	}
@@ -142,7 +123,7 @@ type storageServer struct {
 func (s *storageServer) Disks(context.Context, *emptypb.Empty) (*storage.DisksResponse, error) {
 	list := &storage.Disks{}
 
-	for i, d := range s.b.m.opts.Disks {
+	for i, d := range s.b.m.Disks {
 		list.Disks = append(list.Disks, &storage.Disk{
 			DeviceName: d.Path, Size: d.Size, Model: d.Model, Serial: d.Serial,
 			SystemDisk: i == 0 && s.b.m.Installed(),

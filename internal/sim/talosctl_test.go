@@ -14,6 +14,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // talosctl runs Talos's own client in a folder of the test.
@@ -48,7 +50,7 @@ func (c *talosctl) try(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// run is try for commands that must succeed.
+// Run is try for commands that must succeed.
 func (c *talosctl) run(args ...string) string {
 	c.t.Helper()
 
@@ -115,7 +117,7 @@ func TestTalosctlIsSatisfied(t *testing.T) {
 	cp := cps[0]
 
 	// talosctl follows a reboot by events and has to notice that the machine is gone.
-	slow := sim.TestDelays()
+	slow := timing.TestDelays()
 	slow.Reboot = 2 * time.Second
 
 	worker, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Name: "worker-1", Delays: &slow})
@@ -246,7 +248,7 @@ func TestTalosctlUpgrades(t *testing.T) {
 	t.Parallel()
 
 	ctl := newTalosctl(t)
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.Reboot = 2 * time.Second
 	cluster, cps := upgradeSite(t, 1, sim.Options{Delays: &delays})
 	cp := cps[0]
@@ -258,7 +260,7 @@ func TestTalosctlUpgrades(t *testing.T) {
 		t.Errorf("image list lacks the pulled image:\n%s", out)
 	}
 
-	check(t, cluster.sim.SetImage(installer+"v1.13.2", sim.Image{Missing: true}))
+	check(t, cluster.sim.SetImage(installer+"v1.13.2", images.Image{Missing: true}))
 	ctl.fails("NotFound", at(cp, "image", "pull", "--namespace", "system", installer+"v1.13.2")...)
 	ctl.fails("upgrade failed with exit code 1", at(cp, "upgrade", "--drain=false", "--image", installer+"v1.16.0")...)
 

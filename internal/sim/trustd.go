@@ -8,22 +8,22 @@ import (
 
 // runTrustd is the control-plane service that signs workers' API certificates.
 func (b *boot) runTrustd(ctx context.Context, ca *certs.Authority) {
-	if b.awaitTime(ctx, "trustd") != nil {
+	if b.AwaitTime(ctx, "trustd") != nil {
 		return
 	}
 
-	b.services.start("trustd")
-	b.sim.update(func() { b.trust = ca })
+	b.Services.Start("trustd")
+	b.World.Update(func() { b.trust = ca })
 }
 
 // trustFor is who signs the API certificate of a machine: a trustd that has the same machine
 // token. Others answer "invalid token" (Talos 1.13, trustd/main.go and
-// grpc/middleware/auth/basic/token.go). sim.mu is held.
+// grpc/middleware/auth/basic/token.go). world is held.
 func (c *cluster) trustFor(b *boot) *certs.Authority {
-	token := b.config().Machine().Security().Token()
+	token := b.Config().Machine().Security().Token()
 
 	for _, other := range c.boots {
-		if other.trust != nil && other.config().Machine().Security().Token() == token {
+		if other.trust != nil && other.Config().Machine().Security().Token() == token {
 			return other.trust
 		}
 	}

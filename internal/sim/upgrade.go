@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // lifecycleServer is the installation API that came with Talos 1.13.
@@ -42,16 +44,16 @@ func (s *lifecycleServer) Upgrade(req *machine.LifecycleServiceUpgradeRequest, s
 		return status.Error(codes.FailedPrecondition, "machine is not installed")
 	case name == "":
 		return status.Error(codes.InvalidArgument, "installer image name is required")
-	case len(b.m.opts.Disks) == 0:
+	case len(b.m.Disks) == 0:
 		return status.Error(codes.Internal, "system disk not found")
 	}
 
-	space, err := spaceOf(req.GetContainerd())
+	space, err := images.SpaceOf(req.GetContainerd())
 	if err != nil {
 		return status.Errorf(codes.Internal, "upgrade failed: %v", err)
 	}
 
-	img, ok := b.storedImage(space, name)
+	img, ok := b.Images.Find(space, name)
 	if !ok {
 		return status.Errorf(codes.Internal, "upgrade failed: installer image %q not found in containerd store: image %q: not found", name, name)
 	}
@@ -60,9 +62,9 @@ func (s *lifecycleServer) Upgrade(req *machine.LifecycleServiceUpgradeRequest, s
 		return stream.Send(&machine.LifecycleServiceUpgradeResponse{Progress: p})
 	}
 
-	code, err := b.runInstaller(stream.Context(), img.key, func(format string, args ...any) {
+	code, err := b.runInstaller(stream.Context(), img.Key, func(format string, args ...any) {
 		line := fmt.Sprintf(format, args...)
-		b.sim.logf("%s: installer: %s", b.m.name, line)
+		b.World.Logf("%s: installer: %s", b.m.Name(), line)
 
 		// The installer goes on when nobody listens, as in Talos.
 		_ = send(&machine.LifecycleServiceInstallProgress{
@@ -108,7 +110,7 @@ func (a *api) Upgrade(ctx context.Context, req *machine.UpgradeRequest) (*machin
 
 	key, err := b.pullInstaller(ctx, req.GetImage())
 	if err == nil {
-		if _, ok := b.sim.registries.installs(key); !ok {
+		if _, ok := b.sim.registries.Installs(key); !ok {
 			err = errNotInstaller
 		}
 	}
@@ -118,7 +120,7 @@ func (a *api) Upgrade(ctx context.Context, req *machine.UpgradeRequest) (*machin
 	}
 
 	// Talos 1.13.0 asks etcd whatever is to be preserved, 1.13.5 does not.
-	if b.controlPlane() && !req.GetForce() && (!req.GetPreserve() || !b.sincePatch(1, 13, 5)) {
+	if b.ControlPlane() && !req.GetForce() && (!req.GetPreserve() || !b.SincePatch(1, 13, 5)) {
 		if err := b.checkEtcdForUpgrade(ctx); err != nil {
 			return nil, err
 		}
@@ -128,17 +130,17 @@ func (a *api) Upgrade(ctx context.Context, req *machine.UpgradeRequest) (*machin
 	kexec := req.GetRebootMode() == machine.UpgradeRequest_DEFAULT
 
 	if req.GetStage() {
-		if !b.m.setMeta(metakeys.StagedUpgradeImageRef, req.GetImage()) {
+		if !b.m.SetMeta(metakeys.StagedUpgradeImageRef, req.GetImage()) {
 			return nil, errors.New("error adding staged upgrade image ref tag: %!w(<nil>)")
 		}
 
-		if !b.m.setMeta(metakeys.StagedUpgradeInstallOptions, `{"Pull":true,"Upgrade":true}`) {
+		if !b.m.SetMeta(metakeys.StagedUpgradeInstallOptions, `{"Pull":true,"Upgrade":true}`) {
 			return nil, errors.New("error adding staged upgrade install options tag: %!w(<nil>)")
 		}
 
-		b.startSequence("stageUpgrade", actor, false, b.stageUpgradeSequence(kexec))
+		b.StartSequence("stageUpgrade", actor, false, b.stageUpgradeSequence(kexec))
 	} else {
-		b.startSequence("upgrade", actor, false, b.upgradeSequence(key, kexec))
+		b.StartSequence("upgrade", actor, false, b.upgradeSequence(key, kexec))
 	}
 
 	return &machine.UpgradeResponse{Messages: []*machine.Upgrade{{Ack: "Upgrade request received", ActorId: actor}}}, nil
@@ -209,25 +211,25 @@ func (b *boot) validateEtcdForUpgrade(ctx context.Context, via etcd.Node) error 
 }
 
 // upgradeSequence installs the image and reboots into it.
-func (b *boot) upgradeSequence(key string, kexec bool) func(*sequenceRun) error {
-	return func(r *sequenceRun) error {
-		b.beginCordon(r.ctx)
+func (b *boot) upgradeSequence(key string, kexec bool) func(*machined.SequenceRun) error {
+	return func(r *machined.SequenceRun) error {
+		b.beginCordon(r.Ctx)
 
-		if !b.config().Machine().Kubelet().SkipNodeRegistration() {
-			if err := r.phase("drain", "cordonAndDrainNode", b.cordonAndDrain); err != nil {
+		if !b.Config().Machine().Kubelet().SkipNodeRegistration() {
+			if err := r.Phase("drain", "cordonAndDrainNode", b.cordonAndDrain); err != nil {
 				return err
 			}
 		}
 
-		if err := r.phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
+		if err := r.Phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
 			return err
 		}
 
-		if err := r.phase("stopServices", "stopServicesForUpgrade", b.stopServices); err != nil {
+		if err := r.Phase("stopServices", "stopServicesForUpgrade", b.stopServices); err != nil {
 			return err
 		}
 
-		err := r.phases(
+		err := r.Phases(
 			"unmount", "unmountPodMounts", "unmountBind", "unmountSystemDiskBindMounts",
 			"unmountSystem", "unmountEphemeralPartition", "volumeFinalize", "teardownLifecycle",
 		)
@@ -235,7 +237,7 @@ func (b *boot) upgradeSequence(key string, kexec bool) func(*sequenceRun) error 
 			return err
 		}
 
-		if err := r.phase("upgrade", "upgrade", func(ctx context.Context) error { return b.upgradeVia(ctx, key) }); err != nil {
+		if err := r.Phase("upgrade", "upgrade", func(ctx context.Context) error { return b.upgradeVia(ctx, key) }); err != nil {
 			return err
 		}
 
@@ -244,28 +246,28 @@ func (b *boot) upgradeSequence(key string, kexec bool) func(*sequenceRun) error 
 			phases = append(phases, "kexec", "kexecPrepare")
 		}
 
-		if err := r.phases(append(phases, "stopEverything", "stopAllServices")...); err != nil {
+		if err := r.Phases(append(phases, "stopEverything", "stopAllServices")...); err != nil {
 			return err
 		}
 
-		return r.reboot()
+		return r.Reboot()
 	}
 }
 
 // stageUpgradeSequence only reboots: the next boot finds in META what to install.
-func (b *boot) stageUpgradeSequence(kexec bool) func(*sequenceRun) error {
-	return func(r *sequenceRun) error {
-		b.beginCordon(r.ctx)
+func (b *boot) stageUpgradeSequence(kexec bool) func(*machined.SequenceRun) error {
+	return func(r *machined.SequenceRun) error {
+		b.beginCordon(r.Ctx)
 
-		if err := r.phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
+		if err := r.Phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
 			return err
 		}
 
-		if err := r.stopSequence(kexec); err != nil {
+		if err := b.stopSequence(r, kexec); err != nil {
 			return err
 		}
 
-		return r.reboot()
+		return r.Reboot()
 	}
 }
 
@@ -278,19 +280,19 @@ func (a *api) Rollback(context.Context, *machine.RollbackRequest) (*machine.Roll
 		return nil, err
 	}
 
-	if !b.m.Installed() || len(b.m.opts.Disks) == 0 {
+	if !b.m.Installed() || len(b.m.Disks) == 0 {
 		return nil, status.Error(codes.FailedPrecondition, "system disk not found")
 	}
 
 	var err error
 
-	b.sim.update(func() { err = b.m.disk.flip() })
+	b.World.Update(func() { err = b.m.Disk.Flip() })
 
 	if err != nil {
 		return nil, err
 	}
 
-	b.startSequence("reboot", "", true, b.rebootSequence(false))
+	b.StartSequence("reboot", "", true, b.rebootSequence(false))
 
 	return &machine.RollbackResponse{Messages: []*machine.Rollback{{}}}, nil
 }

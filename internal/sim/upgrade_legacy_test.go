@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
 func TestLegacyUpgradeChecksEtcd(t *testing.T) {
@@ -55,7 +56,7 @@ func TestLegacyUpgradeThatTheInstallerRefuses(t *testing.T) {
 	cp, talos := cps[0], cluster.secure(cps[0])
 	ctx := within(t, time.Minute)
 
-	check(t, cluster.sim.SetImage(installer+"v1.13.1", sim.Image{Missing: true}))
+	check(t, cluster.sim.SetImage(installer+"v1.13.1", images.Image{Missing: true}))
 
 	for _, reference := range []string{installer + "v1.13.1", "registry.k8s.io/pause:3.10"} {
 		_, err := legacyUpgrade(ctx, talos, &machine.UpgradeRequest{Image: reference})

@@ -21,6 +21,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 const (
@@ -293,7 +296,7 @@ func TestBadSystemRollsBackByItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster, cps := upgradeSite(t, 1, sim.Options{})
 			cp := cps[0]
-			check(t, cluster.sim.SetImage(installer+newVersion, sim.Image{BootFails: true}))
+			check(t, cluster.sim.SetImage(installer+newVersion, images.Image{BootFails: true}))
 
 			boot, boots := cp.BootID(), cp.Boots()
 
@@ -370,9 +373,9 @@ func TestLifecycleUpgradeRefusals(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	ctx, talos, simulator := within(t, time.Minute), cluster.secure(cps[0]), cluster.sim
 
-	check(t, simulator.SetImage(installer+"v1.13.1", sim.Image{Missing: true}))
-	check(t, simulator.SetImage(installer+"v1.13.2", sim.Image{Unavailable: true}))
-	check(t, simulator.SetImage(installer+"v1.13.3", sim.Image{InstallFails: true}))
+	check(t, simulator.SetImage(installer+"v1.13.1", images.Image{Missing: true}))
+	check(t, simulator.SetImage(installer+"v1.13.2", images.Image{Unavailable: true}))
+	check(t, simulator.SetImage(installer+"v1.13.3", images.Image{InstallFails: true}))
 
 	for _, test := range []struct {
 		reference string
@@ -422,7 +425,7 @@ func TestLifecycleUpgradeRefusals(t *testing.T) {
 }
 
 func TestOneInstallationAtATime(t *testing.T) {
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.Upgrade = time.Hour
 	cluster, cps := upgradeSite(t, 1, sim.Options{Delays: &delays})
 	talos := cluster.secure(cps[0])
@@ -486,7 +489,7 @@ func TestServicesThatOlderMachinesDoNotHave(t *testing.T) {
 
 func TestContainersAreNotUpgraded(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
-	m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Platform: sim.Container})
+	m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Platform: machined.Container})
 	check(t, err)
 
 	cluster := newTestCluster(t, simulator)

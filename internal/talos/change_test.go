@@ -12,6 +12,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -234,7 +236,7 @@ func TestBootstrap_once(t *testing.T) {
 func TestBootstrap_ofAnEtcdThatGaveUp(t *testing.T) {
 	t.Parallel()
 
-	delays := sim.TestDelays()
+	delays := timing.TestDelays()
 	delays.EtcdGiveUp = time.Millisecond
 
 	simulator := site(t, sim.Options{Delays: &delays})
@@ -262,7 +264,7 @@ func retried(t *testing.T, call func(context.Context) error) error {
 func TestBootstrap_isReported(t *testing.T) {
 	t.Parallel()
 
-	slow := sim.TestDelays()
+	slow := timing.TestDelays()
 	slow.EtcdStart = time.Hour
 
 	simulator := site(t, sim.Options{Delays: &slow})
@@ -393,7 +395,7 @@ func TestReset_asksAMachineWithoutAUUIDAgain(t *testing.T) {
 
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
-	m := add(t, simulator, sim.MachineOptions{Platform: sim.Container})
+	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
 	err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, "11111111-2222-3333-4444-555555555555")

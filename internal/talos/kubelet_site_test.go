@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -83,7 +84,7 @@ func TestAwaitKubelet_thatDoesNotStart(t *testing.T) {
 
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)
-	must(t, simulator.SetImage(noKubelet, sim.Image{Missing: true}))
+	must(t, simulator.SetImage(noKubelet, images.Image{Missing: true}))
 	must(t, api.ApplyConfig(t.Context(), replaced(t, config, kubeletBefore, noKubelet), cluster.Member, m.UUID()))
 
 	// It takes a while to fail.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -72,7 +73,7 @@ func TestWriteMeta_errors(t *testing.T) {
 	const private = "sesame"
 
 	tests := map[string]struct {
-		platform  sim.Platform
+		platform  machined.Platform
 		fault     sim.Fault
 		uuid      string
 		value     string
@@ -80,7 +81,7 @@ func TestWriteMeta_errors(t *testing.T) {
 		permanent bool
 		text      string
 	}{
-		"a container":           {platform: sim.Container, class: talos.ErrUnsupported, permanent: true, text: "no META here, as in containers: method is not supported in container mode"},
+		"a container":           {platform: machined.Container, class: talos.ErrUnsupported, permanent: true, text: "no META here, as in containers: method is not supported in container mode"},
 		"no space":              {value: strings.Repeat("x", 256<<10), class: talos.ErrRejected, permanent: true, text: "key 0x0c: rejected: meta write failed"},
 		"a client without role": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, class: talos.ErrNotAuthorised, permanent: true},
 		"a restarting machine":  {fault: sim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable, text: "starting"},

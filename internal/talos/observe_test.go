@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -26,7 +27,7 @@ func TestObserve_maintenance(t *testing.T) {
 	}{
 		"1.13":           {options: sim.MachineOptions{TalosVersion: "v1.13.0"}, version: "v1.13.0", uuid: true},
 		"1.12":           {options: sim.MachineOptions{TalosVersion: "v1.12.6"}, uuid: true},
-		"container":      {options: sim.MachineOptions{Platform: sim.Container}, version: sim.DefaultTalosVersion},
+		"container":      {options: sim.MachineOptions{Platform: machined.Container}, version: sim.DefaultTalosVersion},
 		"no usable uuid": {options: sim.MachineOptions{UUID: "03000200-0400-0500-0006-000700080009"}, version: sim.DefaultTalosVersion},
 	}
 	for name, test := range tests {
@@ -337,7 +338,7 @@ func TestInspect(t *testing.T) {
 	o := newOwner(t, simulator)
 	m := add(t, simulator, sim.MachineOptions{
 		Hostname: "rack-7", Schematic: "376567988ad3",
-		Disks: []sim.Disk{{Path: "/dev/nvme0n1", Size: 64 << 30, Model: "FAST", Serial: "S1", Transport: "nvme"}},
+		Disks: []machined.Disk{{Path: "/dev/nvme0n1", Size: 64 << 30, Model: "FAST", Serial: "S1", Transport: "nvme"}},
 	})
 
 	check := func(info talos.Info, access cluster.Access) {

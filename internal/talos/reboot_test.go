@@ -12,6 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -81,7 +83,7 @@ func TestReboot_meetsAnotherSequence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			delays := sim.TestDelays()
+			delays := timing.TestDelays()
 			delays.Shutdown = time.Hour
 
 			simulator := site(t, sim.Options{Delays: &delays})
@@ -122,7 +124,7 @@ func TestReboot_ofAContainer(t *testing.T) {
 
 			simulator := site(t, sim.Options{})
 			o := newOwner(t, simulator)
-			m := add(t, simulator, sim.MachineOptions{Platform: sim.Container})
+			m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
 			api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 			next := o.config(t, machinetype.TypeControlPlane)
 
@@ -159,7 +161,7 @@ func TestReboot_ofAContainerThatDoesNotTakeIt(t *testing.T) {
 
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
-	m := add(t, simulator, sim.MachineOptions{Platform: sim.Container})
+	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -32,7 +33,7 @@ func waitingContainer(t *testing.T) *talos.Machine {
 
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
-	m := add(t, simulator, sim.MachineOptions{Platform: sim.Container})
+	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -40,7 +41,7 @@ func upgradable(t *testing.T, version string, change func(*talos.Options)) (*sim
 
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)
-	must(t, simulator.SetImage(noImage, sim.Image{Missing: true}))
+	must(t, simulator.SetImage(noImage, images.Image{Missing: true}))
 	simulator.ForgetCalls()
 
 	return simulator, m, api
@@ -228,7 +229,7 @@ func TestUpgrade_withoutARegistry(t *testing.T) {
 			t.Parallel()
 
 			simulator, m, api := upgradable(t, version, nil)
-			must(t, simulator.SetImage(image, sim.Image{Unavailable: true}))
+			must(t, simulator.SetImage(image, images.Image{Unavailable: true}))
 
 			err := api.Upgrade(t.Context(), image, m.UUID(), confirmed)
 			if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "503") {
@@ -269,7 +270,7 @@ func TestPullImage(t *testing.T) {
 		t.Errorf("no such image: %v", err)
 	}
 
-	must(t, simulator.SetImage(tooNew, sim.Image{Unavailable: true}))
+	must(t, simulator.SetImage(tooNew, images.Image{Unavailable: true}))
 
 	if err := api.PullImage(t.Context(), tooNew); err == nil || wait.IsPermanent(err) {
 		t.Errorf("a registry that fails: %v", err)

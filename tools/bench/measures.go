@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // slow are delays like those of real machines, shortened so that one create takes
 // about a minute.
-func slow() sim.Delays {
-	return sim.Delays{
+func slow() timing.Delays {
+	return timing.Delays{
 		Install: 12 * time.Second, Reboot: 8 * time.Second, Boot: 6 * time.Second,
 		EtcdStart: 4 * time.Second, EtcdJoin: time.Second, EtcdPromote: 4 * time.Second,
 		APIServer: 6 * time.Second, NodeRegister: 2 * time.Second, NodeReady: 4 * time.Second,
@@ -86,7 +87,7 @@ func noop(b *testing.B, size string) []figure {
 		b.Fatal(err)
 	}
 
-	s := newSite(b, 3, n-3, sim.TestDelays())
+	s := newSite(b, 3, n-3, timing.TestDelays())
 	s.workspace.MustRun("apply", "-auto-approve")
 
 	s.sim.ForgetCalls()

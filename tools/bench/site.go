@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // site is a set of simulated machines and a workspace that describes them.
@@ -30,7 +31,7 @@ const head = `terraform {
 resource "talosop_secrets" "bench" {}
 `
 
-func newSite(b *testing.B, controlPlanes, workers int, delays sim.Delays) *site {
+func newSite(b *testing.B, controlPlanes, workers int, delays timing.Delays) *site {
 	b.Helper()
 
 	simulator := sim.ForTest(b, sim.Options{Delays: &delays})

@@ -9,11 +9,13 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // demoDelays let a person follow what happens and a cluster be there within seconds.
-func demoDelays() sim.Delays {
-	return sim.Delays{
+func demoDelays() timing.Delays {
+	return timing.Delays{
 		Install:      2 * time.Second,
 		Pull:         time.Second,
 		Upgrade:      2 * time.Second,
@@ -93,7 +95,7 @@ func parseFault(text string) (namedFault, error) {
 // namedImage is an -image flag.
 type namedImage struct {
 	reference string
-	image     sim.Image
+	image     images.Image
 }
 
 func (s *settings) addImage(text string) error {

@@ -24,6 +24,8 @@ import (
 	"syscall"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 func main() {
@@ -43,7 +45,7 @@ type settings struct {
 	jsonFile               string
 	faults                 []namedFault
 	images                 []namedImage
-	delays                 sim.Delays
+	delays                 timing.Delays
 	options                sim.Options
 }
 
@@ -164,7 +166,7 @@ func (s *settings) start(ctx context.Context, simulator *sim.Simulator) (*site, 
 
 	opts := sim.MachineOptions{}
 	if s.container {
-		opts.Platform = sim.Container
+		opts.Platform = machined.Container
 	}
 
 	for _, group := range []struct {

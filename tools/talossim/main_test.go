@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
 func TestFaultFlags(t *testing.T) {
@@ -45,7 +46,7 @@ func TestFaultFlags(t *testing.T) {
 }
 
 func TestImageFlags(t *testing.T) {
-	for text, want := range map[string]sim.Image{
+	for text, want := range map[string]images.Image{
 		"example.com:5000/installer:v1=missing":  {Missing: true},
 		"example.com/installer:v1=unavailable":   {Unavailable: true},
 		"example.com/installer:v1=install-fails": {InstallFails: true},

@@ -21,6 +21,7 @@ import (
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -39,7 +40,7 @@ type Options struct {
 	// Assets is the folder of real parts for the clusters in the pods (sim.Options.Assets); empty for stand-ins.
 	Assets string
 	// Delays of the machines in the pods; nil for sim.TestDelays.
-	Delays *sim.Delays
+	Delays *timing.Delays
 }
 
 // Host is a Kubernetes cluster whose pods can be Talos machines. All methods may be called from any goroutine.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
 // containerName is that of the container in which Talos runs.
@@ -158,7 +159,7 @@ func (r *run) machine() error {
 }
 
 // pulls returns what is in the pod's image as soon as it can be had.
-func (r *run) pulls() (sim.Image, error) {
+func (r *run) pulls() (images.Image, error) {
 	image := talosOf(r.pod.Load()).Image
 	again := backOff
 
@@ -181,7 +182,7 @@ func (r *run) pulls() (sim.Image, error) {
 		r.report(r.life)
 
 		if err := r.pause(again / 4); err != nil {
-			return sim.Image{}, err
+			return images.Image{}, err
 		}
 
 		r.waits("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", image, reason))
@@ -189,7 +190,7 @@ func (r *run) pulls() (sim.Image, error) {
 		r.report(r.life)
 
 		if err := r.pause(again); err != nil {
-			return sim.Image{}, err
+			return images.Image{}, err
 		}
 
 		again = min(2*again, maxBackOff)

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -42,7 +43,7 @@ func (h *Host) take(ctx context.Context, pod *corev1.Pod) (*slot, func(), error)
 	release := func() { <-s.held }
 
 	if s.machine == nil {
-		m, err := h.sim.AddMachine(ctx, sim.MachineOptions{Name: name, Platform: sim.Container, PoweredOff: true})
+		m, err := h.sim.AddMachine(ctx, sim.MachineOptions{Name: name, Platform: machined.Container, PoweredOff: true})
 		if err != nil {
 			release()
 

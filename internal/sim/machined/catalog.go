@@ -1,4 +1,4 @@
-package sim
+package machined
 
 import (
 	"context"
@@ -102,9 +102,9 @@ var definitions = []meta.ResourceWithRD{
 	&v1alpha1.AcquireConfigStatus{}, &v1alpha1.Service{},
 }
 
-// newCatalog is the meta namespace that all machines of a site share: 500 machines
+// NewCatalog is the meta namespace that all machines of a site share: 500 machines
 // with a copy each would spend most of their memory on it.
-func newCatalog(ctx context.Context) (state.CoreState, error) {
+func NewCatalog(ctx context.Context) (state.CoreState, error) {
 	core := inmem.NewStateWithOptions()(meta.NamespaceName)
 	st := state.WrapCore(core)
 

@@ -1,4 +1,5 @@
-package sim
+// Package addresses claims the block of loopback addresses that a simulated site uses, and hands its addresses out.
+package addresses
 
 import (
 	"context"
@@ -11,11 +12,11 @@ import (
 	"sync"
 )
 
-// addressBlock is a /22 of loopback addresses that belongs to one site as long as it
+// Block is a /22 of loopback addresses that belongs to one site as long as it
 // holds a listener on the block's last host address. Two processes that pick the same
 // block therefore notice, and the second picks another.
-type addressBlock struct {
-	prefix netip.Prefix
+type Block struct {
+	Prefix netip.Prefix
 	claim  net.Listener
 
 	mu               sync.Mutex
@@ -30,12 +31,12 @@ const (
 	firstEndpoint = 100
 	lastEndpoint  = 119
 	// From here on a last byte is no machine's: servers behind listeners, and the claim.
-	firstHidden   = 230
+	FirstHidden   = 230
 	claimAttempts = 200
 )
 
-// claimAddresses reserves the wanted block, or any free one.
-func claimAddresses(ctx context.Context, wanted netip.Prefix, port int) (*addressBlock, error) {
+// Claim reserves the wanted block, or any free one.
+func Claim(ctx context.Context, wanted netip.Prefix, port int) (*Block, error) {
 	if wanted.IsValid() {
 		return claimBlock(ctx, wanted.Masked(), port)
 	}
@@ -57,7 +58,7 @@ func claimAddresses(ctx context.Context, wanted netip.Prefix, port int) (*addres
 	return nil, fmt.Errorf("no free block of loopback addresses after %d attempts: %w", claimAttempts, last)
 }
 
-func claimBlock(ctx context.Context, prefix netip.Prefix, port int) (*addressBlock, error) {
+func claimBlock(ctx context.Context, prefix netip.Prefix, port int) (*Block, error) {
 	if !prefix.Addr().Is4() || !prefix.Addr().IsLoopback() || prefix.Bits() > 24 || prefix.Bits() < 16 {
 		return nil, fmt.Errorf("network %s: want a loopback network between /16 and /24", prefix)
 	}
@@ -73,8 +74,8 @@ func claimBlock(ctx context.Context, prefix netip.Prefix, port int) (*addressBlo
 
 	first[3] = firstEndpoint
 
-	return &addressBlock{
-		prefix:           prefix,
+	return &Block{
+		Prefix:           prefix,
 		claim:            claim,
 		next:             prefix.Addr(),
 		nextEndpointAddr: netip.AddrFrom4(first),
@@ -82,16 +83,16 @@ func claimBlock(ctx context.Context, prefix netip.Prefix, port int) (*addressBlo
 	}, nil
 }
 
-var errAddressesExhausted = errors.New("no address left in the site's network")
+var ErrExhausted = errors.New("no address left in the site's network")
 
-// take reserves the given machine address, or the next free one when addr is not set.
-func (b *addressBlock) take(addr netip.Addr) (netip.Addr, error) {
+// Take reserves the given machine address, or the next free one when addr is not set.
+func (b *Block) Take(addr netip.Addr) (netip.Addr, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	if addr.IsValid() {
-		if !b.prefix.Contains(addr) || reserved(b.prefix, addr) {
-			return addr, fmt.Errorf("address %s is not a machine address of %s", addr, b.prefix)
+		if !b.Prefix.Contains(addr) || Reserved(b.Prefix, addr) {
+			return addr, fmt.Errorf("address %s is not a machine address of %s", addr, b.Prefix)
 		}
 
 		if b.used[addr] {
@@ -104,37 +105,37 @@ func (b *addressBlock) take(addr netip.Addr) (netip.Addr, error) {
 	}
 
 	// Those that were given back come last, so that an address has an owner for as long as possible.
-	for range 1 << (32 - b.prefix.Bits()) {
+	for range 1 << (32 - b.Prefix.Bits()) {
 		b.next = b.next.Next()
-		if !b.prefix.Contains(b.next) {
-			b.next = b.prefix.Addr()
+		if !b.Prefix.Contains(b.next) {
+			b.next = b.Prefix.Addr()
 		}
 
-		if !reserved(b.prefix, b.next) && !b.used[b.next] {
+		if !Reserved(b.Prefix, b.next) && !b.used[b.next] {
 			b.used[b.next] = true
 
 			return b.next, nil
 		}
 	}
 
-	return addr, errAddressesExhausted
+	return addr, ErrExhausted
 }
 
-// free makes a machine's address available again, to whoever asks for just that one, or when there is no other.
-func (b *addressBlock) free(addr netip.Addr) {
+// Free makes a machine's address available again, to whoever asks for just that one, or when there is no other.
+func (b *Block) Free(addr netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	delete(b.used, addr)
 }
 
-func (b *addressBlock) nextEndpoint() (netip.Addr, error) {
+func (b *Block) NextEndpoint() (netip.Addr, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	addr := b.nextEndpointAddr
 	if addr.As4()[3] > lastEndpoint {
-		return addr, errAddressesExhausted
+		return addr, ErrExhausted
 	}
 
 	b.nextEndpointAddr = addr.Next()
@@ -142,16 +143,16 @@ func (b *addressBlock) nextEndpoint() (netip.Addr, error) {
 	return addr, nil
 }
 
-// reserved tells endpoint, claim, network and broadcast addresses from machine ones.
-func reserved(prefix netip.Prefix, addr netip.Addr) bool {
+// Reserved tells endpoint, claim, network and broadcast addresses from machine ones.
+func Reserved(prefix netip.Prefix, addr netip.Addr) bool {
 	a, first := addr.As4(), prefix.Addr().As4()
 
 	switch {
-	case a[3] == 0 || a[3] >= firstHidden:
+	case a[3] == 0 || a[3] >= FirstHidden:
 		return true
 	default:
 		return a[2] == first[2] && a[3] >= firstEndpoint && a[3] <= lastEndpoint
 	}
 }
 
-func (b *addressBlock) release() error { return b.claim.Close() }
+func (b *Block) Release() error { return b.claim.Close() }

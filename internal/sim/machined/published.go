@@ -1,4 +1,4 @@
-package sim
+package machined
 
 import (
 	"context"
@@ -38,10 +38,10 @@ func stableHostname(nodeID string) string {
 	return fmt.Sprintf("talos-%s-%s", digits[1:4], digits[4:7])
 }
 
-// hostname follows Talos's layers: configuration, then platform, then the default
+// Hostname follows Talos's layers: configuration, then platform, then the default
 // the configuration asks for. Without a configuration only the platform names a machine.
-func (b *boot) hostname() string {
-	cfg := b.config()
+func (b *Boot) Hostname() string {
+	cfg := b.Config()
 
 	if cfg != nil && cfg.NetworkHostnameConfig() != nil {
 		if name := cfg.NetworkHostnameConfig().Hostname(); name != "" {
@@ -59,91 +59,91 @@ func (b *boot) hostname() string {
 
 	switch cfg.NetworkHostnameConfig().AutoHostname() {
 	case nethelpers.AutoHostnameKindStable:
-		return stableHostname(b.nodeID())
+		return stableHostname(b.NodeID())
 	case nethelpers.AutoHostnameKindAddr:
-		return "talos-" + strings.ReplaceAll(b.m.Address().String(), ".", "-")
+		return "talos-" + strings.ReplaceAll(b.Address().String(), ".", "-")
 	default:
 		return ""
 	}
 }
 
-func (b *boot) nodeID() string {
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
+func (b *Boot) NodeID() string {
+	b.World.Lock()
+	defer b.World.Unlock()
 
-	return b.m.disk.nodeID
+	return b.Disk.NodeID
 }
 
-// publishHardware writes what does not depend on a configuration.
-func (b *boot) publishHardware() error {
-	m := b.m
+// PublishHardware writes what does not depend on a configuration.
+func (b *Boot) PublishHardware() error {
+	m := b.Hardware
 
-	modify(b, runtime.NewVersion(), func(r *runtime.Version) {
-		r.TypedSpec().Name, r.TypedSpec().Version = "Talos", b.talosVersion()
+	Modify(b, runtime.NewVersion(), func(r *runtime.Version) {
+		r.TypedSpec().Name, r.TypedSpec().Version = "Talos", b.TalosVersion()
 	})
 	b.followTime()
-	modify(b, runtime.NewPlatformMetadataSpec(runtime.NamespaceName, runtime.PlatformMetadataID), func(r *runtime.PlatformMetadata) {
-		r.TypedSpec().Platform, r.TypedSpec().Hostname = m.platform.String(), b.platformName
+	Modify(b, runtime.NewPlatformMetadataSpec(runtime.NamespaceName, runtime.PlatformMetadataID), func(r *runtime.PlatformMetadata) {
+		r.TypedSpec().Platform, r.TypedSpec().Hostname = m.Platform.String(), b.platformName
 	})
-	modify(b, runtime.NewSecurityStateSpec(runtime.NamespaceName), func(*runtime.SecurityState) {})
-	modify(b, clusterres.NewIdentity(clusterres.NamespaceName, clusterres.LocalIdentity), func(r *clusterres.Identity) {
-		r.TypedSpec().NodeID = b.nodeID()
+	Modify(b, runtime.NewSecurityStateSpec(runtime.NamespaceName), func(*runtime.SecurityState) {})
+	Modify(b, clusterres.NewIdentity(clusterres.NamespaceName, clusterres.LocalIdentity), func(r *clusterres.Identity) {
+		r.TypedSpec().NodeID = b.NodeID()
 	})
 
 	for _, id := range []string{
 		network.NodeAddressDefaultID, network.NodeAddressCurrentID, network.NodeAddressRoutedID, network.NodeAddressAccumulativeID,
 	} {
-		modify(b, network.NewNodeAddress(network.NamespaceName, id), func(r *network.NodeAddress) {
+		Modify(b, network.NewNodeAddress(network.NamespaceName, id), func(r *network.NodeAddress) {
 			r.TypedSpec().Addresses = []netip.Prefix{netip.PrefixFrom(m.Address(), 24)}
 		})
 	}
 
-	if m.platform == Metal {
+	if m.Platform == Metal {
 		b.publishMetal()
 	}
 
 	return b.publishConfig()
 }
 
-func (b *boot) publishMetal() {
-	m := b.m
+func (b *Boot) publishMetal() {
+	m := b.Hardware
 
 	b.publishMeta()
 
-	for _, d := range m.opts.Disks {
+	for _, d := range m.Disks {
 		id := strings.TrimPrefix(d.Path, "/dev/")
-		modify(b, block.NewDisk(block.NamespaceName, id), func(r *block.Disk) {
+		Modify(b, block.NewDisk(block.NamespaceName, id), func(r *block.Disk) {
 			spec := r.TypedSpec()
 			spec.DevPath, spec.Size, spec.Model, spec.Serial, spec.Transport = d.Path, d.Size, d.Model, d.Serial, d.Transport
 			spec.SectorSize, spec.IOSize, spec.PrettySize = 512, 512, prettySize(d.Size)
 		})
 	}
 
-	if b.system.schematic != "" {
-		modify(b, runtime.NewExtensionStatus(runtime.NamespaceName, "0"), func(r *runtime.ExtensionStatus) {
+	if b.System.Schematic != "" {
+		Modify(b, runtime.NewExtensionStatus(runtime.NamespaceName, "0"), func(r *runtime.ExtensionStatus) {
 			r.TypedSpec().Image = "0.sqsh"
 			r.TypedSpec().Metadata = extensions.Metadata{
-				Name: "schematic", Version: b.system.schematic, Author: "Image Factory",
+				Name: "schematic", Version: b.System.Schematic, Author: "Image Factory",
 				Description: "Virtual extension which specifies the schematic of the image built with Image Factory.",
 			}
 		})
 	}
 
-	if m.Installed() && len(m.opts.Disks) > 0 {
+	if m.Installed() && len(m.Disks) > 0 {
 		b.publishSystemDisk()
 	}
 }
 
 // publishSystemDisk makes the installed disk and its partitions visible.
-func (b *boot) publishSystemDisk() {
-	disk := b.m.opts.Disks[0].Path
+func (b *Boot) publishSystemDisk() {
+	disk := b.Disks[0].Path
 
-	modify(b, block.NewSystemDisk(block.NamespaceName, block.SystemDiskID), func(r *block.SystemDisk) {
+	Modify(b, block.NewSystemDisk(block.NamespaceName, block.SystemDiskID), func(r *block.SystemDisk) {
 		r.TypedSpec().DevPath, r.TypedSpec().DiskID = disk, strings.TrimPrefix(disk, "/dev/")
 	})
 
 	for i, label := range []string{"META", "STATE", "EPHEMERAL"} {
-		modify(b, block.NewVolumeStatus(block.NamespaceName, label), func(r *block.VolumeStatus) {
+		Modify(b, block.NewVolumeStatus(block.NamespaceName, label), func(r *block.VolumeStatus) {
 			r.TypedSpec().Phase = block.VolumePhaseReady
 			r.TypedSpec().Location = fmt.Sprintf("%s%d", disk, 4+i)
 			r.TypedSpec().ParentLocation = disk
@@ -153,49 +153,46 @@ func (b *boot) publishSystemDisk() {
 
 func prettySize(bytes uint64) string { return fmt.Sprintf("%d GB", bytes/1_000_000_000) }
 
-// talosVersion is the release that is running.
-func (b *boot) talosVersion() string { return b.system.version }
-
 // publishConfig writes what follows from the configuration.
-func (b *boot) publishConfig() error {
-	b.mu.Lock()
+func (b *Boot) publishConfig() error {
+	b.Mu.Lock()
 	active, persistent := b.active, b.persistent
-	b.mu.Unlock()
+	b.Mu.Unlock()
 
 	ctx := context.Background()
 
 	if active != nil {
-		if err := replace(ctx, b.resources, configres.NewMachineConfigWithID(active, configres.ActiveID)); err != nil {
+		if err := Replace(ctx, b.Resources, configres.NewMachineConfigWithID(active, configres.ActiveID)); err != nil {
 			return err
 		}
 	}
 
 	if persistent != nil {
-		if err := replace(ctx, b.resources, configres.NewMachineConfigWithID(persistent, configres.PersistentID)); err != nil {
+		if err := Replace(ctx, b.Resources, configres.NewMachineConfigWithID(persistent, configres.PersistentID)); err != nil {
 			return err
 		}
 	}
 
 	machineType := configres.NewMachineType()
-	machineType.SetMachineType(b.machineType())
+	machineType.SetMachineType(b.MachineType())
 
-	if err := replace(ctx, b.resources, machineType); err != nil {
+	if err := Replace(ctx, b.Resources, machineType); err != nil {
 		return err
 	}
 
-	name := b.hostname()
+	name := b.Hostname()
 	if name != "" {
-		modify(b, network.NewHostnameStatus(network.NamespaceName, network.HostnameID), func(r *network.HostnameStatus) {
+		Modify(b, network.NewHostnameStatus(network.NamespaceName, network.HostnameID), func(r *network.HostnameStatus) {
 			r.TypedSpec().Hostname, r.TypedSpec().Domainname, _ = strings.Cut(name, ".")
 		})
 	}
 
-	modify(b, network.NewStatus(network.NamespaceName, network.StatusID), func(r *network.Status) {
+	Modify(b, network.NewStatus(network.NamespaceName, network.StatusID), func(r *network.Status) {
 		s := r.TypedSpec()
 		s.AddressReady, s.ConnectivityReady, s.EtcFilesReady, s.HostnameReady = true, true, true, name != ""
 	})
 
-	if !b.inMaintenance() {
+	if !b.InMaintenance() {
 		b.publishCluster()
 	}
 
@@ -203,25 +200,25 @@ func (b *boot) publishConfig() error {
 }
 
 // publishCluster writes what the cluster section of the configuration says.
-func (b *boot) publishCluster() {
-	cfg := b.config()
+func (b *Boot) publishCluster() {
+	cfg := b.Config()
 
-	modify(b, clusterres.NewInfo(), func(r *clusterres.Info) {
+	Modify(b, clusterres.NewInfo(), func(r *clusterres.Info) {
 		r.TypedSpec().ClusterID, r.TypedSpec().ClusterName = cfg.Cluster().ID(), cfg.Cluster().Name()
 	})
-	modify(b, k8s.NewNodename(k8s.NamespaceName, k8s.NodenameID), func(r *k8s.Nodename) {
-		r.TypedSpec().Nodename = b.nodename()
+	Modify(b, k8s.NewNodename(k8s.NamespaceName, k8s.NodenameID), func(r *k8s.Nodename) {
+		r.TypedSpec().Nodename = b.Nodename()
 		r.TypedSpec().SkipNodeRegistration = cfg.Machine().Kubelet().SkipNodeRegistration()
 	})
-	modify(b, k8s.NewNodeIP(k8s.NamespaceName, k8s.KubeletID), func(r *k8s.NodeIP) {
-		r.TypedSpec().Addresses = []netip.Addr{b.m.Address()}
+	Modify(b, k8s.NewNodeIP(k8s.NamespaceName, k8s.KubeletID), func(r *k8s.NodeIP) {
+		r.TypedSpec().Addresses = []netip.Addr{b.Address()}
 	})
 }
 
-// nodename is the name of the machine's Kubernetes node.
-func (b *boot) nodename() string {
-	name := strings.ToLower(b.hostname())
-	if cfg := b.config(); !cfg.Machine().Kubelet().RegisterWithFQDN() {
+// Nodename is the name of the machine's Kubernetes node.
+func (b *Boot) Nodename() string {
+	name := strings.ToLower(b.Hostname())
+	if cfg := b.Config(); !cfg.Machine().Kubelet().RegisterWithFQDN() {
 		name, _, _ = strings.Cut(name, ".")
 	}
 
@@ -229,27 +226,27 @@ func (b *boot) nodename() string {
 }
 
 // publishService mirrors a service into its resource, which exists while it runs.
-func (b *boot) publishService(id string, running bool, health *machine.ServiceHealth) {
+func (b *Boot) publishService(id string, running bool, health *machine.ServiceHealth) {
 	if !running {
-		remove(b, v1alpha1.NewService(id))
+		Remove(b, v1alpha1.NewService(id))
 
 		return
 	}
 
-	modify(b, v1alpha1.NewService(id), func(r *v1alpha1.Service) {
+	Modify(b, v1alpha1.NewService(id), func(r *v1alpha1.Service) {
 		r.TypedSpec().Running, r.TypedSpec().Healthy, r.TypedSpec().Unknown = true, health.GetHealthy(), health.GetUnknown()
 	})
 }
 
 // publishNodeStatus mirrors the machine's own Kubernetes node.
-func (b *boot) publishNodeStatus(name string, seen, ready, unschedulable bool) {
+func (b *Boot) publishNodeStatus(name string, seen, ready, unschedulable bool) {
 	if !seen {
-		remove(b, k8s.NewNodeStatus(k8s.NamespaceName, name))
+		Remove(b, k8s.NewNodeStatus(k8s.NamespaceName, name))
 
 		return
 	}
 
-	modify(b, k8s.NewNodeStatus(k8s.NamespaceName, name), func(r *k8s.NodeStatus) {
+	Modify(b, k8s.NewNodeStatus(k8s.NamespaceName, name), func(r *k8s.NodeStatus) {
 		r.TypedSpec().Nodename, r.TypedSpec().NodeReady, r.TypedSpec().Unschedulable = name, ready, unschedulable
 	})
 }

@@ -1,12 +1,12 @@
-package sim
+// Package workloads reports DaemonSets and Deployments rolled out, as the controllers of Kubernetes and the kubelets of a
+// simulated cluster would.
+package workloads
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,86 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/talosop/terraform-provider-talosop/internal/image"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// After controllers looked, they pause for so many times as long, up to a limit: large
-// sites should spend their time on something else.
-const (
-	workloadShare = 20
-	workloadPause = 500 * time.Millisecond
-)
-
-// runWorkloads reports DaemonSets and Deployments rolled out, until ctx ends. That is
-// what their controllers, the scheduler and the kubelets do together, as far as clients
-// see it in the status: it follows from the nodes that are there and ready, from taints
-// and node selectors, and from the images that registries have. No pods, ReplicaSets or
-// ControllerRevisions are made, and node affinity is not looked at.
-func (c *cluster) runWorkloads(ctx context.Context) {
-	for ctx.Err() == nil {
-		var client *kubeClient
-
-		if c.sim.await(ctx, func() bool {
-			client = c.controllersAPI()
-
-			return client != nil && !c.sim.controlled
-		}) != nil {
-			return
-		}
-
-		changed, began := changesOf(client.server), time.Now()
-
-		if err := c.reportWorkloads(ctx, client.typed); err != nil && ctx.Err() == nil {
-			c.sim.logf("kube-controller-manager: %v", err)
-		}
-
-		if timing.Pause(ctx, min(workloadShare*time.Since(began), workloadPause)) != nil {
-			return
-		}
-
-		awaitChange(ctx, changed)
-	}
-}
-
-// controllersAPI is the API server of a machine whose kube-controller-manager runs, which
-// talks to its own; any of them may be the leader. sim.mu is held.
-func (c *cluster) controllersAPI() *kubeClient {
-	for _, b := range c.boots {
-		if b.kubeUp != nil && b.staticPodRun(k8s.ControllerManagerID).shown.ready {
-			return b.kubeUp
-		}
-	}
-
-	return nil
-}
-
-// changesOf is closed when an object behind an API server changes, nil if that cannot be
-// known.
-func changesOf(server kube.Server) <-chan struct{} {
-	s, ok := server.(*kube.StandInServer)
-	if !ok {
-		return nil
-	}
-
-	return s.Store.Next()
-}
-
-// awaitChange returns when something may have changed: images change without a sign.
-func awaitChange(ctx context.Context, changed <-chan struct{}) {
-	timer := time.NewTimer(kube.HealthPeriod)
-	defer timer.Stop()
-
-	select {
-	case <-ctx.Done():
-	case <-changed:
-	case <-timer.C:
-	}
-}
-
-func (c *cluster) reportWorkloads(ctx context.Context, client kubernetes.Interface) error {
+// Report brings the status of every DaemonSet and Deployment up to date once. canPull
+// says whether the registries have every image of a pod.
+func Report(ctx context.Context, client kubernetes.Interface, canPull func(*corev1.PodSpec) bool) error {
 	apps := client.AppsV1()
 
 	daemonSets, err := apps.DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
@@ -118,7 +43,7 @@ func (c *cluster) reportWorkloads(ctx context.Context, client kubernetes.Interfa
 
 	for _, set := range daemonSets.Items {
 		before := set.Status
-		set.Status = daemonSetStatus(&set, nodes.Items, c.sim.canPull(&set.Spec.Template.Spec))
+		set.Status = daemonSetStatus(&set, nodes.Items, canPull(&set.Spec.Template.Spec))
 
 		if equality.Semantic.DeepEqual(before, set.Status) {
 			continue
@@ -131,7 +56,7 @@ func (c *cluster) reportWorkloads(ctx context.Context, client kubernetes.Interfa
 
 	for _, deployment := range deployments.Items {
 		before := deployment.Status
-		deployment.Status = deploymentStatus(&deployment, nodes.Items, c.sim.canPull(&deployment.Spec.Template.Spec))
+		deployment.Status = deploymentStatus(&deployment, nodes.Items, canPull(&deployment.Spec.Template.Spec))
 
 		if equality.Semantic.DeepEqual(before, deployment.Status) {
 			continue
@@ -153,22 +78,6 @@ func outdated(err error) error {
 	}
 
 	return err
-}
-
-// canPull says whether the registries have every image of a pod.
-func (s *Simulator) canPull(pod *corev1.PodSpec) bool {
-	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
-		ref, err := image.ParseReference(container.Image)
-		if err != nil {
-			return false
-		}
-
-		if _, _, img := s.registries.resolve(ref); img.Missing || img.Unavailable {
-			return false
-		}
-	}
-
-	return true
 }
 
 // podCounts are the pods of a workload: how many it should have, how many of those are of

@@ -1,4 +1,5 @@
-package sim
+// Package images is what the container registries of a simulated site have, and what a machine has pulled of it.
+package images
 
 import (
 	"crypto/sha256"
@@ -32,31 +33,30 @@ type Image struct {
 	Version, Schematic string
 }
 
-// SetImage says what the registries have under a reference. Machines that pulled the
-// image before keep it, but see its new content, as if it had been so all along.
-func (s *Simulator) SetImage(reference string, img Image) error {
-	ref, err := image.ParseReference(reference)
-	if err != nil {
-		return err
-	}
-
-	s.registries.mu.Lock()
-	defer s.registries.mu.Unlock()
-
-	s.registries.images[contentKey(ref)] = img
-
-	return nil
-}
-
-// registries are every container registry that machines can reach.
-type registries struct {
+// Registries are every container registry that machines can reach.
+type Registries struct {
 	mu      sync.Mutex
 	images  map[string]Image  // by content key
 	digests map[string]string // content keys by the digests that were handed out
 }
 
-func newRegistries() *registries {
-	return &registries{images: map[string]Image{}, digests: map[string]string{}}
+func NewRegistries() *Registries {
+	return &Registries{images: map[string]Image{}, digests: map[string]string{}}
+}
+
+// Set says what is under a reference.
+func (r *Registries) Set(reference string, img Image) error {
+	ref, err := image.ParseReference(reference)
+	if err != nil {
+		return err
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.images[contentKey(ref)] = img
+
+	return nil
 }
 
 // contentKey names the content of a reference: its tag where it has one, since that
@@ -69,9 +69,9 @@ func contentKey(ref image.Reference) string {
 	return ref.String()
 }
 
-// resolve finds an image. A digest without a tag is known only if the site gave it out
+// Resolve finds an image. A digest without a tag is known only if the site gave it out
 // or SetImage named it.
-func (r *registries) resolve(ref image.Reference) (key, digest string, img Image) {
+func (r *Registries) Resolve(ref image.Reference) (key, digest string, img Image) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -100,39 +100,39 @@ func (r *registries) resolve(ref image.Reference) (key, digest string, img Image
 	return key, digest, img
 }
 
-// content is what an image of a key is now.
-func (r *registries) content(key string) Image {
+// Content is what an image of a key is now.
+func (r *Registries) Content(key string) Image {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	return r.images[key]
 }
 
-// installs is the system an image installs; ok is false for one that is no installer.
-func (r *registries) installs(key string) (sys system, ok bool) {
-	img := r.content(key)
-	sys = system{version: img.Version, schematic: img.Schematic, bootFails: img.BootFails}
+// Installs is the system an image installs; ok is false for one that is no installer.
+func (r *Registries) Installs(key string) (sys System, ok bool) {
+	img := r.Content(key)
+	sys = System{Version: img.Version, Schematic: img.Schematic, BootFails: img.BootFails}
 
 	ref, err := image.ParseReference(key)
 	if err != nil {
-		return system{}, false
+		return System{}, false
 	}
 
 	elements := strings.Split(ref.Repository, "/")
 
-	if last := path.Base(ref.Repository); sys.schematic == "" && image.CheckSchematic(last) == nil {
-		sys.schematic = last
+	if last := path.Base(ref.Repository); sys.Schematic == "" && image.CheckSchematic(last) == nil {
+		sys.Schematic = last
 	}
 
-	if sys.version != "" {
+	if sys.Version != "" {
 		return sys, true
 	}
 
 	if _, err := semver.Parse(strings.TrimPrefix(ref.Tag, "v")); err != nil || !slices.ContainsFunc(elements, isInstaller) {
-		return system{}, false
+		return System{}, false
 	}
 
-	sys.version = ref.Tag
+	sys.Version = ref.Tag
 
 	return sys, true
 }
@@ -143,13 +143,13 @@ func isInstaller(element string) bool {
 	return slices.Contains(strings.Split(element, "-"), "installer")
 }
 
-// system is one Talos that a machine can run: what an installer puts on the disk as a
+// System is one Talos that a machine can run: what an installer puts on the disk as a
 // boot entry, or what the machine was booted from before it is installed.
-type system struct {
-	version   string
-	schematic string
-	bootFails bool
+type System struct {
+	Version   string
+	Schematic string
+	BootFails bool
 }
 
-// label is the boot entry's name as Talos writes it to META (sd-boot: its UKI file).
-func (s system) label() string { return fmt.Sprintf("Talos-%s.efi", s.version) }
+// Label is the boot entry's name as Talos writes it to META (sd-boot: its UKI file).
+func (s System) Label() string { return fmt.Sprintf("Talos-%s.efi", s.Version) }

@@ -1,8 +1,9 @@
-package sim
+package machined
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 )
 
-// status is the machine's stage, readiness, and what readiness waits for.
-func (b *boot) status() (Stage, bool, []string) {
+// Status is the machine's stage, readiness, and what readiness waits for.
+func (b *Boot) Status() (runtime.MachineStage, bool, []string) {
 	stage, unmet := b.conditions()
 
 	texts := make([]string, 0, len(unmet))
@@ -23,29 +24,29 @@ func (b *boot) status() (Stage, bool, []string) {
 }
 
 // conditions computes the readiness checks; only booting and running have any.
-func (b *boot) conditions() (Stage, []runtime.UnmetCondition) {
-	b.mu.Lock()
+func (b *Boot) conditions() (runtime.MachineStage, []runtime.UnmetCondition) {
+	b.Mu.Lock()
 	stage := b.stage
-	name, seen, ready := b.nodeName, b.nodeSeen, b.nodeReady
+	name, seen, ready := b.NodeName, b.nodeSeen, b.nodeReady
 	pods := b.staticPodProblems()
-	b.mu.Unlock()
+	b.Mu.Unlock()
 
-	if stage != StageBooting && stage != StageRunning {
+	if stage != runtime.MachineStageBooting && stage != runtime.MachineStageRunning {
 		return stage, nil
 	}
 
 	required := []string{"apid", "machined", "kubelet"}
-	if b.controlPlane() {
+	if b.ControlPlane() {
 		required = append(required, "etcd", "trustd")
 	}
 
 	var unmet []runtime.UnmetCondition
 
-	if !b.synced.Load() {
+	if !b.Synced.Load() {
 		unmet = append(unmet, runtime.UnmetCondition{Name: "time", Reason: "time is not synced"})
 	}
 
-	if problems := b.services.problems(required); len(problems) > 0 {
+	if problems := b.Services.problems(required); len(problems) > 0 {
 		unmet = append(unmet, runtime.UnmetCondition{Name: "services", Reason: strings.Join(problems, ", ")})
 	}
 
@@ -67,9 +68,9 @@ func (b *boot) conditions() (Stage, []runtime.UnmetCondition) {
 	return stage, unmet
 }
 
-// refreshStatus writes the MachineStatus resource and, when it changed, publishes the
+// RefreshStatus writes the MachineStatus resource and, when it changed, publishes the
 // event and wakes whoever waits for the machine.
-func (b *boot) refreshStatus() {
+func (b *Boot) RefreshStatus() {
 	b.statusMu.Lock()
 	defer b.statusMu.Unlock()
 
@@ -79,14 +80,14 @@ func (b *boot) refreshStatus() {
 		Status: runtime.MachineStatusStatus{Ready: len(unmet) == 0, UnmetConditions: unmet},
 	}
 
-	if stage == StageUnknown || equalStatus(next, b.lastStatus) {
+	if stage == runtime.MachineStageUnknown || equalStatus(next, b.lastStatus) {
 		return
 	}
 
 	b.lastStatus = next
 
-	modify(b, runtime.NewMachineStatus(), func(ms *runtime.MachineStatus) { *ms.TypedSpec() = next })
-	b.published.Store(int64(stage))
+	Modify(b, runtime.NewMachineStatus(), func(ms *runtime.MachineStatus) { *ms.TypedSpec() = next })
+	b.Published.Store(int64(stage))
 
 	ev := &machine.MachineStatusEvent{
 		Stage: machine.MachineStatusEvent_MachineStage(stage), //nolint:gosec // same numbers
@@ -99,13 +100,13 @@ func (b *boot) refreshStatus() {
 			&machine.MachineStatusEvent_MachineStatus_UnmetCondition{Name: c.Name, Reason: c.Reason})
 	}
 
-	b.events.publish("", ev)
+	b.Events.publish("", ev)
 
-	if stage == StageRunning && next.Status.Ready {
+	if stage == runtime.MachineStageRunning && next.Status.Ready {
 		b.confirmUpgrade()
 	}
 
-	b.sim.update(func() {})
+	b.World.Update(func() {})
 }
 
 func equalStatus(a, b runtime.MachineStatusSpec) bool {
@@ -113,17 +114,46 @@ func equalStatus(a, b runtime.MachineStatusSpec) bool {
 		slices.Equal(a.Status.UnmetConditions, b.Status.UnmetConditions)
 }
 
-// setNode records what the kubelet knows about its node.
-func (b *boot) setNode(ctx context.Context, seen, ready, unschedulable bool) {
+// SetNode records what the kubelet knows about its node.
+func (b *Boot) SetNode(ctx context.Context, seen, ready, unschedulable bool) {
 	if ctx.Err() != nil {
 		return
 	}
 
-	b.mu.Lock()
+	b.Mu.Lock()
 	b.nodeSeen, b.nodeReady = seen, ready
-	name := b.nodeName
-	b.mu.Unlock()
+	name := b.NodeName
+	b.Mu.Unlock()
 
 	b.publishNodeStatus(name, seen, ready, unschedulable)
-	b.refreshStatus()
+	b.RefreshStatus()
+}
+
+// staticPodProblems is what keeps the "staticPods" readiness check from passing (Talos
+// 1.13, runtime/machine_status.go). mu is held.
+func (b *Boot) staticPodProblems() string {
+	problems := slices.DeleteFunc(slices.Sorted(maps.Values(b.PodProblems)), func(p string) bool { return p == "" })
+
+	return strings.Join(problems, ", ")
+}
+
+// RunsNode reports whether the machine's kubelet registered a node of that name.
+func (b *Boot) RunsNode(name string) bool {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+
+	return b.NodeName == name && b.nodeSeen
+}
+
+// NameNode fixes the name the node will have; readiness depends on it from then on.
+func (b *Boot) NameNode() {
+	if b.Config().Machine().Kubelet().SkipNodeRegistration() {
+		return
+	}
+
+	name := b.Nodename()
+
+	b.Mu.Lock()
+	b.NodeName = name
+	b.Mu.Unlock()
 }

@@ -1,4 +1,4 @@
-package sim
+package machined
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/protobuf/proto"
 )
 
-// errBootEnds is returned by the task that reboots or switches off.
-var errBootEnds = errors.New("unexpected error, reboot should have happened")
+// ErrBootEnds is returned by the task that reboots or switches off.
+var ErrBootEnds = errors.New("unexpected error, reboot should have happened")
 
 // errLocked is returned when another sequence runs and may not be taken over. The RPC
 // that asked has long answered OK: only an event tells.
@@ -29,7 +30,7 @@ var takeOver = map[string][]string{
 
 // sequencer runs one sequence at a time.
 type sequencer struct {
-	mu      sync.Mutex
+	Mu      sync.Mutex
 	running string
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -38,32 +39,32 @@ type sequencer struct {
 // acquire makes name the running sequence, stopping another one if that is allowed.
 func (s *sequencer) acquire(ctx context.Context, name string, force bool) (context.Context, func(), error) {
 	for {
-		s.mu.Lock()
+		s.Mu.Lock()
 
 		if s.running == "" {
 			ctx, cancel := context.WithCancel(ctx)
 			done := make(chan struct{})
 			s.running, s.cancel, s.done = name, cancel, done
-			s.mu.Unlock()
+			s.Mu.Unlock()
 
 			return ctx, func() {
-				s.mu.Lock()
+				s.Mu.Lock()
 				s.running = ""
-				s.mu.Unlock()
+				s.Mu.Unlock()
 				cancel()
 				close(done)
 			}, nil
 		}
 
 		if !force && !slices.Contains(takeOver[s.running], name) {
-			s.mu.Unlock()
+			s.Mu.Unlock()
 
 			return nil, nil, errLocked
 		}
 
 		s.cancel()
 		done := s.done
-		s.mu.Unlock()
+		s.Mu.Unlock()
 
 		select {
 		case <-done:
@@ -73,9 +74,9 @@ func (s *sequencer) acquire(ctx context.Context, name string, force bool) (conte
 	}
 }
 
-// run runs a sequence and publishes its events as Talos does: a refused one leaves a
+// Run runs a sequence and publishes its events as Talos does: a refused one leaves a
 // single event without actor id, a failed one stops normally and is then FATAL.
-func (s *sequencer) run(ctx context.Context, b *boot, name, actor string, force bool, body func(*sequenceRun) error) error {
+func (s *sequencer) Run(ctx context.Context, b *Boot, name, actor string, force bool, body func(*SequenceRun) error) error {
 	ctx, release, err := s.acquire(ctx, name, force)
 	if errors.Is(err, errLocked) {
 		b.publish("", &machine.SequenceEvent{
@@ -89,7 +90,7 @@ func (s *sequencer) run(ctx context.Context, b *boot, name, actor string, force 
 	}
 	defer release()
 
-	r := &sequenceRun{b: b, ctx: ctx, name: name, actor: actor}
+	r := &SequenceRun{b: b, Ctx: ctx, name: name, Actor: actor}
 	b.publish(actor, &machine.SequenceEvent{Sequence: name, Action: machine.SequenceEvent_START})
 
 	err = body(r)
@@ -98,7 +99,7 @@ func (s *sequencer) run(ctx context.Context, b *boot, name, actor string, force 
 	}
 
 	// A boot that ends here has nobody left to hear it, except with Reboot FORCE.
-	if errors.Is(err, errBootEnds) {
+	if errors.Is(err, ErrBootEnds) {
 		return err
 	}
 
@@ -119,33 +120,33 @@ func (s *sequencer) run(ctx context.Context, b *boot, name, actor string, force 
 	return err
 }
 
-// sequenceRun is one run of a sequence.
-type sequenceRun struct {
-	b      *boot
-	ctx    context.Context //nolint:containedctx // the run is its own scope
+// SequenceRun is one run of a sequence.
+type SequenceRun struct {
+	b      *Boot
+	Ctx    context.Context //nolint:containedctx // the run is its own scope
 	name   string
-	actor  string
+	Actor  string
 	number int
 }
 
-// phase runs one phase of one task.
-func (r *sequenceRun) phase(name, task string, f func(context.Context) error) error {
-	if err := r.ctx.Err(); err != nil {
+// Phase runs one phase of one task.
+func (r *SequenceRun) Phase(name, task string, f func(context.Context) error) error {
+	if err := r.Ctx.Err(); err != nil {
 		return err
 	}
 
 	r.number++
-	r.b.publish(r.actor, &machine.PhaseEvent{Phase: name, Action: machine.PhaseEvent_START})
-	r.b.publishTask(task, true, r.actor)
+	r.b.publish(r.Actor, &machine.PhaseEvent{Phase: name, Action: machine.PhaseEvent_START})
+	r.b.PublishTask(task, true, r.Actor)
 
-	err := f(r.ctx)
+	err := f(r.Ctx)
 
-	if errors.Is(err, errBootEnds) {
+	if errors.Is(err, ErrBootEnds) {
 		return err
 	}
 
-	r.b.publishTask(task, false, r.actor)
-	r.b.publish(r.actor, &machine.PhaseEvent{Phase: name, Action: machine.PhaseEvent_STOP})
+	r.b.PublishTask(task, false, r.Actor)
+	r.b.publish(r.Actor, &machine.PhaseEvent{Phase: name, Action: machine.PhaseEvent_STOP})
 
 	if err != nil {
 		return fmt.Errorf("error running phase %d in %s sequence: task 1/1: failed, %w", r.number, r.name, err)
@@ -154,10 +155,10 @@ func (r *sequenceRun) phase(name, task string, f func(context.Context) error) er
 	return nil
 }
 
-// phases runs phases that do nothing worth simulating, given as name, task pairs.
-func (r *sequenceRun) phases(nameTask ...string) error {
+// Phases runs phases that do nothing worth simulating, given as name, task pairs.
+func (r *SequenceRun) Phases(nameTask ...string) error {
 	for pair := range slices.Chunk(nameTask, 2) {
-		if err := r.phase(pair[0], pair[1], func(context.Context) error { return nil }); err != nil {
+		if err := r.Phase(pair[0], pair[1], func(context.Context) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -165,8 +166,8 @@ func (r *sequenceRun) phases(nameTask ...string) error {
 	return nil
 }
 
-// publishTask publishes the start or stop of a task.
-func (b *boot) publishTask(task string, start bool, actor string) {
+// PublishTask publishes the start or stop of a task.
+func (b *Boot) PublishTask(task string, start bool, actor string) {
 	action := machine.TaskEvent_STOP
 	if start {
 		action = machine.TaskEvent_START
@@ -176,24 +177,24 @@ func (b *boot) publishTask(task string, start bool, actor string) {
 }
 
 // publish appends an event and derives the machine's stage from it.
-func (b *boot) publish(actor string, data proto.Message) {
-	b.events.publish(actor, data)
+func (b *Boot) publish(actor string, data proto.Message) {
+	b.Events.publish(actor, data)
 
-	b.mu.Lock()
+	b.Mu.Lock()
 	before := b.stage
 	b.stage = b.nextStage(data)
 	changed := b.stage != before
 	after := b.stage
-	b.mu.Unlock()
+	b.Mu.Unlock()
 
 	if changed {
-		b.sim.logf("%s: %s", b.m.name, after)
-		b.refreshStatus()
+		b.World.Logf("%s: %s", b.name, after)
+		b.RefreshStatus()
 	}
 }
 
 // nextStage is Talos's derivation of the stage from the event stream. b.mu is held.
-func (b *boot) nextStage(data proto.Message) Stage {
+func (b *Boot) nextStage(data proto.Message) runtime.MachineStage {
 	switch ev := data.(type) {
 	case *machine.SequenceEvent:
 		return b.stageOfSequence(ev)
@@ -203,12 +204,12 @@ func (b *boot) nextStage(data proto.Message) Stage {
 		}
 
 		if b.sequence == "install" && ev.GetPhase() == "install" {
-			return StageInstalling
+			return runtime.MachineStageInstalling
 		}
 
 		kexecs := []string{"install", "upgrade", "stageUpgrade", "maintenanceUpgrade"}
 		if slices.Contains(kexecs, b.sequence) && ev.GetPhase() == "kexec" {
-			return StageRebooting
+			return runtime.MachineStageRebooting
 		}
 	case *machine.TaskEvent:
 		if ev.GetTask() != "runningMaintenance" {
@@ -216,16 +217,16 @@ func (b *boot) nextStage(data proto.Message) Stage {
 		}
 
 		if ev.GetAction() == machine.TaskEvent_START {
-			return StageMaintenance
+			return runtime.MachineStageMaintenance
 		}
 
-		return StageBooting
+		return runtime.MachineStageBooting
 	}
 
 	return b.stage
 }
 
-func (b *boot) stageOfSequence(ev *machine.SequenceEvent) Stage {
+func (b *Boot) stageOfSequence(ev *machine.SequenceEvent) runtime.MachineStage {
 	running := b.sequence
 	b.sequence = ev.GetSequence()
 
@@ -233,26 +234,60 @@ func (b *boot) stageOfSequence(ev *machine.SequenceEvent) Stage {
 	case machine.SequenceEvent_START:
 		switch ev.GetSequence() {
 		case "boot", "initialize":
-			return StageBooting
+			return runtime.MachineStageBooting
 		case "shutdown":
-			return StageShuttingDown
+			return runtime.MachineStageShuttingDown
 		case "upgrade", "stageUpgrade", "maintenanceUpgrade":
-			return StageUpgrading
+			return runtime.MachineStageUpgrading
 		case "reset":
-			return StageResetting
+			return runtime.MachineStageResetting
 		case "reboot":
-			return StageRebooting
+			return runtime.MachineStageRebooting
 		}
 	case machine.SequenceEvent_NOOP:
 		if ev.GetError().GetCode() == common.Code_FATAL && running != "shutdown" {
-			return StageRebooting
+			return runtime.MachineStageRebooting
 		}
 	case machine.SequenceEvent_STOP:
 		b.sequence = ""
 		if ev.GetSequence() == "boot" && ev.GetError() == nil {
-			return StageRunning
+			return runtime.MachineStageRunning
 		}
 	}
 
 	return b.stage
+}
+
+// Reboot ends the boot from a sequence's last phase.
+func (r *SequenceRun) Reboot() error {
+	return r.Phase("reboot", "reboot", func(context.Context) error {
+		r.b.end(Rebooted)
+
+		return ErrBootEnds
+	})
+}
+
+// Shutdown ends the boot and leaves the machine off.
+func (r *SequenceRun) Shutdown() error {
+	return r.Phase("shutdown", "shutdown", func(context.Context) error {
+		r.b.end(PoweredOff)
+
+		return ErrBootEnds
+	})
+}
+
+// StartSequence runs a sequence that an RPC asked for. The RPC does not wait for it,
+// and whether it was allowed to start shows only in the events.
+func (b *Boot) StartSequence(name, actor string, force bool, body func(*SequenceRun) error) {
+	b.Spawn(func(ctx context.Context) {
+		err := b.Sequencer.Run(ctx, b, name, actor, force, body)
+
+		switch {
+		case err == nil, errors.Is(err, ErrBootEnds), errors.Is(err, context.Canceled):
+		case errors.Is(err, errLocked):
+			b.World.Logf("%s: %s refused: another sequence runs", b.name, name)
+		default:
+			b.Fail(err)
+		}
+	})
 }

@@ -1,0 +1,112 @@
+package machined
+
+import (
+	"fmt"
+
+	talosx509 "github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+)
+
+func (b *Boot) PersistedConfig() config.Provider {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+
+	return b.persistent
+}
+
+// OSAuthority is the Talos CA of the boot's configuration; without its key on workers.
+func (b *Boot) OSAuthority() *talosx509.PEMEncodedCertificateAndKey {
+	if b.InMaintenance() {
+		return nil
+	}
+
+	return b.Config().Machine().Security().IssuingCA()
+}
+
+// Discovery says whether the configuration lets machines see each other as members.
+func (b *Boot) Discovery() bool {
+	return !b.InMaintenance() && b.Config().Cluster().Discovery().Enabled()
+}
+
+// CNIReadies says whether the cluster gets a CNI by itself; without one nodes stay NotReady.
+func (b *Boot) CNIReadies() bool {
+	return b.Config().Cluster().Network().CNI().Name() != constants.NoneCNI
+}
+
+// Config is the active configuration, nil when there is none.
+func (b *Boot) Config() config.Provider {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+
+	return b.active
+}
+
+// Complete tells a configuration Talos can boot with from none or a partial one.
+func Complete(cfg config.Provider) bool { return cfg != nil && cfg.RawV1Alpha1() != nil }
+
+// InMaintenance says whether the machine still waits for a complete configuration.
+func (b *Boot) InMaintenance() bool {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+
+	return !b.booting
+}
+
+// MachineType is the type the configuration gives, TypeUnknown in maintenance.
+func (b *Boot) MachineType() machine.Type {
+	if b.InMaintenance() {
+		return machine.TypeUnknown
+	}
+
+	return b.Config().Machine().Type()
+}
+
+func (b *Boot) ControlPlane() bool { return b.MachineType().IsControlPlane() }
+
+// SetActive makes cfg the active configuration and lets everything that depends on
+// it follow: resources, certificates, and the end of maintenance mode.
+func (b *Boot) SetActive(cfg config.Provider) error {
+	b.Mu.Lock()
+	wasComplete, nowComplete := b.booting, Complete(cfg)
+	b.active, b.booting = cfg, nowComplete
+	b.Mu.Unlock()
+	b.Changed.Ring()
+	b.followTime()
+
+	if err := b.publishConfig(); err != nil {
+		return err
+	}
+
+	if wasComplete {
+		return b.Renew()
+	}
+
+	if nowComplete {
+		close(b.Configured)
+	}
+
+	return nil
+}
+
+// SetPersistent writes cfg to STATE, where the next boot finds it. A metal machine that
+// is not installed has no STATE yet: it keeps the bytes until the installation.
+func (b *Boot) SetPersistent(cfg config.Provider) error {
+	data, err := cfg.Bytes()
+	if err != nil {
+		return fmt.Errorf("encode configuration: %w", err)
+	}
+
+	b.Mu.Lock()
+	b.persistent = cfg
+	b.Mu.Unlock()
+
+	b.World.Lock()
+	if b.Disk.Installed && Complete(cfg) {
+		b.Disk.Config = data
+	}
+	b.World.Unlock()
+
+	return b.publishConfig()
+}

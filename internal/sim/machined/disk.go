@@ -1,0 +1,156 @@
+package machined
+
+import (
+	"errors"
+	"os"
+
+	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+)
+
+// Storage is what survives a reboot.
+type Storage struct {
+	// installed: META exists on the system disk, so an applied configuration does not
+	// install again. Always true in containers.
+	Installed bool
+	// dead: the whole disk was wiped; nothing is left to boot from.
+	Dead bool
+	// Entry is what the boot loader starts by default, fallback the boot entry beside
+	// it; nil when there is none.
+	Entry, fallback *images.System
+	// Config is /system/state/config.yaml on STATE, nil when there is none.
+	Config []byte
+	// NodeID is the node identity on STATE.
+	NodeID string
+	// Etcd is /var/lib/etcd on EPHEMERAL, nil when it is empty.
+	Etcd etcd.Node
+	// Snapshot is where the content of /var/lib/etcd.snapshot is, on EPHEMERAL too; empty
+	// when there is none.
+	Snapshot string
+	// cni: a pod network that Talos did not bring wrote its configuration to /etc/cni, whose
+	// overlay is on EPHEMERAL.
+	CNI bool
+	// enrolled: the kubelet's client certificate is on EPHEMERAL.
+	Enrolled bool
+	// Images are what containerd pulled to EPHEMERAL.
+	Images images.Pulled
+	// meta is the values on META; no other partition's wipe touches them.
+	meta map[uint8]string
+}
+
+// Upgrade makes next the default boot entry and keeps what runs as the other one. The
+// installer writes META by itself, past the running system, hence no resource follows.
+func (d *Storage) Upgrade(running, next images.System) {
+	d.Entry, d.fallback = &next, &running
+
+	if d.meta == nil {
+		d.meta = map[uint8]string{}
+	}
+
+	d.meta[metakeys.Upgrade] = running.Label()
+}
+
+// Flip makes the other boot entry the default, as the boot loaders' Revert does.
+func (d *Storage) Flip() error {
+	if d.fallback == nil {
+		return errors.New("previous UKI not found")
+	}
+
+	d.Entry, d.fallback = d.fallback, d.Entry
+
+	return nil
+}
+
+// TakeStaged reads the image of a staged upgrade from META and forgets it, so that it
+// is tried once (Talos 1.13, MachineState.probeMeta).
+func (d *Storage) TakeStaged() string {
+	image, ok := d.meta[metakeys.StagedUpgradeImageRef]
+	_, options := d.meta[metakeys.StagedUpgradeInstallOptions]
+
+	if !ok || !options {
+		return ""
+	}
+
+	delete(d.meta, metakeys.StagedUpgradeImageRef)
+	delete(d.meta, metakeys.StagedUpgradeInstallOptions)
+
+	return image
+}
+
+// WipePartitions empties what the labels stand for. Without META the machine counts
+// as not installed; without the boot loader it never boots again.
+func (m *Hardware) WipePartitions(labels []string, whole bool) {
+	var (
+		node     etcd.Node
+		snapshot string
+	)
+
+	m.World.Update(func() {
+		d := &m.Disk
+
+		for _, label := range labels {
+			switch label {
+			case "STATE":
+				d.Config, d.NodeID = nil, ""
+			case "EPHEMERAL":
+				node, d.Etcd = d.Etcd, nil
+				snapshot, d.Snapshot = d.Snapshot, ""
+				d.Images = nil
+				d.CNI, d.Enrolled = false, false
+			case "META":
+				d.Installed, d.meta = false, nil
+			}
+		}
+
+		d.Dead = whole
+	})
+
+	if node != nil {
+		node.Wipe()
+	}
+
+	m.RemoveFile(snapshot)
+}
+
+func (m *Hardware) RemoveFile(path string) {
+	if path == "" {
+		return
+	}
+
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		m.World.Logf("remove %s: %v", path, err)
+	}
+}
+
+// SnapshotFile is where /var/lib/etcd.snapshot is, empty when there is none.
+func (m *Hardware) SnapshotFile() string {
+	m.World.Lock()
+	defer m.World.Unlock()
+
+	return m.Disk.Snapshot
+}
+
+// DropSnapshotFile deletes /var/lib/etcd.snapshot.
+func (m *Hardware) DropSnapshotFile() {
+	var path string
+
+	m.World.Update(func() { path, m.Disk.Snapshot = m.Disk.Snapshot, "" })
+	m.RemoveFile(path)
+}
+
+// InstallCNI is what a pod network does that Talos did not bring (CNI none): it writes its
+// configuration to the machine, whose node becomes Ready then, and stays so until EPHEMERAL is
+// wiped. It may be called again.
+func (m *Hardware) InstallCNI() {
+	m.World.Update(func() { m.Disk.CNI = true })
+}
+
+// Configured says whether the machine would boot with a configuration.
+func (m *Hardware) Configured() bool {
+	m.World.Lock()
+	defer m.World.Unlock()
+
+	return len(m.Disk.Config) > 0
+}

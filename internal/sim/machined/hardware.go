@@ -1,0 +1,99 @@
+package machined
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
+)
+
+// Hardware is a machine without power: what it is called, where it is, and what is on its
+// disk.
+type Hardware struct {
+	World    *world.World
+	name     string
+	addr     atomic.Pointer[netip.Addr]
+	port     int // of its Talos API
+	uuid     string
+	Platform Platform
+	Delays   timing.Delays
+	Disks    []Disk
+	// advertise tells the address by which others know one.
+	advertise func(netip.Addr) netip.Addr
+
+	metaMu sync.Mutex // serializes writes of META with their resources
+
+	// Guarded by world.
+	Disk     Storage
+	boot     *Boot              // of the boot that runs, nil while there is none
+	breaks   map[component]bool // components of Kubernetes that crash here
+	timeLost bool               // no time server answers
+}
+
+// Description is what a machine is made with.
+type Description struct {
+	Name, UUID string
+	Address    netip.Addr
+	Port       int // of its Talos API
+	Platform   Platform
+	Delays     timing.Delays
+	Disks      []Disk
+	// Advertise tells the address by which others know one.
+	Advertise func(netip.Addr) netip.Addr
+	// Config is on its STATE partition from the beginning.
+	Config []byte
+}
+
+// NewHardware makes a machine that is off.
+func NewHardware(w *world.World, d Description) *Hardware {
+	h := &Hardware{
+		World: w, name: d.Name, uuid: d.UUID, Platform: d.Platform, Delays: d.Delays,
+		Disks: d.Disks, port: d.Port, advertise: d.Advertise,
+		Disk: Storage{Installed: d.Platform == Container || len(d.Config) > 0, Config: d.Config},
+	}
+	h.addr.Store(&d.Address)
+
+	return h
+}
+
+// SetAddress gives the machine another address and returns the one that it had.
+func (h *Hardware) SetAddress(addr netip.Addr) netip.Addr { return *h.addr.Swap(&addr) }
+
+// Name is the label of the machine in calls and faults.
+func (h *Hardware) Name() string { return h.name }
+
+// Address is where the machine answers.
+func (h *Hardware) Address() netip.Addr { return *h.addr.Load() }
+
+// Advertised is the address by which others know the machine.
+func (h *Hardware) Advertised() netip.Addr { return h.advertise(h.Address()) }
+
+// Endpoint is the machine's Talos API as host:port.
+func (h *Hardware) Endpoint() string {
+	return netip.AddrPortFrom(h.Address(), uint16(h.port)).String() //nolint:gosec // a port
+}
+
+// UUID is the hardware UUID; containers do not report one.
+func (h *Hardware) UUID() string { return h.uuid }
+
+// Installed says whether Talos is on the machine's disk.
+func (h *Hardware) Installed() bool {
+	h.World.Lock()
+	defer h.World.Unlock()
+
+	return h.Disk.Installed
+}
+
+// live is the boot that the machine is in, nil while it is off, which a boot that lost its power is.
+func (h *Hardware) live() *Boot {
+	h.World.Lock()
+	defer h.World.Unlock()
+
+	if h.boot != nil && h.boot.Crashed {
+		return nil
+	}
+
+	return h.boot
+}
