@@ -2,7 +2,6 @@ package lifecycle_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -18,13 +19,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// podSite is a site whose machines are pods of a host cluster. That is a stand-in here which
-// does what the real one does to the Talos in a pod, and watches that it is done in order.
+// podSite is a site whose machines are pods of a host cluster, which runs reach through the product's fleet of containers. Its API is a
+// stand-in here which does what the real one does to the Talos in a pod, and watches that it is done in order.
 type podSite struct {
 	*site
 
 	mu   sync.Mutex
 	pods map[string]*pod
+	// memory is what is wanted of each.
+	memory string
 }
 
 // pod is what the host cluster has of one machine.
@@ -46,7 +49,7 @@ const podDomain = ".talos.svc.cluster.local"
 func newPodSite(t *testing.T, controlPlanes, workers int) *podSite {
 	t.Helper()
 
-	s := &podSite{site: newSite(t, 0, 0, sim.Options{}), pods: map[string]*pod{}}
+	s := &podSite{site: newSite(t, 0, 0, sim.Options{}), pods: map[string]*pod{}, memory: "2Gi"}
 	s.grow("cp", controlPlanes, cluster.ControlPlane)
 	s.grow("w", workers, cluster.Worker)
 
@@ -95,9 +98,11 @@ func (s *podSite) configure(patch string) {
 
 // wanting wants a release and a size of all pods.
 func (s *podSite) wanting(version, memory string) {
+	s.memory = memory
+
 	for i := range s.want.Machines {
 		m := &s.want.Machines[i]
-		m.TalosVersion, m.Installer, m.Replace = version, "ghcr.io/siderolabs/talos:"+version, ""
+		m.TalosVersion, m.Installer, m.Replace = version, talosImage(version), ""
 
 		if p := s.pods[m.Name]; p.image != version || p.memory != memory {
 			m.Replace = fmt.Sprintf("image %s -> %s, memory %s -> %s", p.image, version, p.memory, memory)
@@ -105,14 +110,28 @@ func (s *podSite) wanting(version, memory string) {
 	}
 }
 
-// runner reaches the machines by their names, and what they run in.
+// runner reaches the machines by their names, and their host, as the product does.
 func (s *podSite) runner() *lifecycle.Runner {
 	s.dial = s.route
 
 	runner := s.site.runner()
-	runner.Fleet = podFleet{s, runner.Fleet}
+	inner := podTalos{s, runner.Fleet}
+	runner.Fleet = containers.ContainerFleet{Inner: inner, Watch: containers.NewHostWatch(&podHost{site: s, talos: inner}, s.spec(), runner.Interval)}
 
 	return runner
+}
+
+// spec is what the host is told of the machines.
+func (s *podSite) spec() workload.Spec {
+	var spec workload.Spec
+
+	for _, m := range s.want.Known() {
+		spec.Machines = append(spec.Machines, workload.Machine{
+			Name: m.Name, Image: talosImage(m.TalosVersion), Pod: workload.PodSpec{Annotations: map[string]string{memoryOfPod: s.memory}},
+		})
+	}
+
+	return spec
 }
 
 // route connects to the pod that has a name now.
@@ -144,112 +163,128 @@ func (s *podSite) converge() lifecycle.Result {
 	return result
 }
 
-type podFleet struct {
+// memoryOfPod stands for all that a pod is made of beside its image.
+const memoryOfPod = "memory"
+
+func talosImage(version string) string { return "ghcr.io/siderolabs/talos:" + version }
+
+// podTalos is the Talos of machines, which in a pod is not asked for everything.
+type podTalos struct {
 	site  *podSite
 	inner lifecycle.Fleet
 }
 
-func (f podFleet) Machine(m cluster.Machine) lifecycle.Machine {
+func (f podTalos) Machine(m cluster.Machine) lifecycle.Machine {
 	p := f.site.pods[m.Name]
 	if p == nil {
 		return f.inner.Machine(m)
 	}
 
-	return &podMachine{Machine: f.inner.Machine(m), site: f.site, want: m, pod: p, fleet: f.inner}
+	return &podMachine{Machine: f.inner.Machine(m), fleet: f, name: m.Name, pod: p}
 }
 
-// podMachine is a machine whose host answers for what Talos in a pod cannot do.
 type podMachine struct {
 	lifecycle.Machine
 
-	site  *podSite
-	want  cluster.Machine
+	fleet podTalos
+	name  string
 	pod   *pod
-	fleet lifecycle.Fleet
 }
 
-var _ lifecycle.Volumes = (*podMachine)(nil)
-
-func (m *podMachine) Observe(ctx context.Context) cluster.MachineState {
-	m.site.mu.Lock()
-	p := *m.pod
-	m.site.mu.Unlock()
-
-	state := cluster.MachineState{Access: cluster.Unreachable, Stopped: true, Cause: p.trouble}
-
-	switch {
-	case p.gone:
-		return cluster.MachineState{Access: cluster.Gone}
-	case p.trouble == "":
-		state = m.Machine.Observe(ctx)
-		state.Addresses = []string{p.sim.Address().String()}
-	}
-
-	state.BootID, state.VolumesLost = fmt.Sprint(m.want.Name, "/", p.starts), p.lost
-	state.Current = p.image == m.want.TalosVersion && m.want.Replace == "" || strings.HasSuffix(m.want.Replace, p.memory) && p.image == m.want.TalosVersion
-
-	return state
-}
-
-// PullImage would be for an installer.
-func (m *podMachine) PullImage(context.Context, string) error {
-	m.site.t.Errorf("%s is to pull an image", m.want.Name)
-
-	return nil
-}
-
-func (m *podMachine) Upgrade(ctx context.Context, image, _ string, confirm func(context.Context) error) error {
-	if err := confirm(ctx); err != nil {
-		return err
-	}
-
-	m.inOrder(ctx, "replaced")
-
-	_, version, _ := strings.Cut(image, ":")
-
-	return m.start(func(p *pod) error {
-		p.image = version
-
-		if i := strings.LastIndex(m.want.Replace, " "); i >= 0 {
-			p.memory = m.want.Replace[i+1:]
-		}
-
-		return p.sim.Place(sim.Placement{TalosVersion: version})
-	})
-}
-
+// Reboot ends Talos, and the kubelet starts its container again.
 func (m *podMachine) Reboot(ctx context.Context, uuid string) error {
-	m.inOrder(ctx, "restarted")
+	m.fleet.inOrder(ctx, m.name, "restarted")
 
 	if err := m.Machine.Reboot(ctx, uuid); err != nil {
 		return err
 	}
 
-	return m.start(func(*pod) error { return nil })
+	return m.fleet.site.start(m.pod, func(*pod) error { return nil })
 }
 
-func (m *podMachine) Reset(ctx context.Context, graceful bool) error {
-	if graceful {
-		m.site.t.Errorf("%s is to drain itself", m.want.Name)
-	}
-
-	m.stop()
-	m.pod.sim.Wipe()
-
-	m.site.mu.Lock()
-	defer m.site.mu.Unlock()
-
-	m.pod.gone = true
+// PullImage would be for an installer.
+func (m *podMachine) PullImage(context.Context, string) error {
+	m.fleet.site.t.Errorf("%s is to pull an image", m.name)
 
 	return nil
 }
 
-func (m *podMachine) ReplaceVolumes(context.Context) error {
-	if !m.pod.lost {
-		return errors.New("its volumes are not lost")
+// Upgrade would install on a disk.
+func (m *podMachine) Upgrade(context.Context, string, string, func(context.Context) error) error {
+	m.fleet.site.t.Errorf("%s is to upgrade itself", m.name)
+
+	return nil
+}
+
+// Reset would wipe a disk.
+func (m *podMachine) Reset(context.Context, bool) error {
+	m.fleet.site.t.Errorf("%s is to reset itself", m.name)
+
+	return nil
+}
+
+// podHost is the host cluster of the pods, as far as a run changes and observes machines.
+type podHost struct {
+	containers.Host // nobody makes anything that machines share
+
+	site  *podSite
+	talos podTalos
+}
+
+func (h *podHost) Observe(_ context.Context, spec workload.Spec) (workload.Observation, error) {
+	h.site.mu.Lock()
+	defer h.site.mu.Unlock()
+
+	seen := workload.Observation{Machines: map[string]workload.MachineState{}}
+
+	for _, m := range spec.Machines {
+		p := h.site.pods[m.Name]
+
+		state := workload.MachineState{Exists: !p.gone, Image: talosImage(p.image), Diagnosis: p.trouble, VolumesLost: p.lost}
+		if !p.gone && p.trouble == "" {
+			state.Container, state.PodIPs = fmt.Sprint(m.Name, "/", p.starts), []string{p.sim.Address().String()}
+		}
+
+		if state.Image != m.Image || p.memory != m.Pod.Annotations[memoryOfPod] {
+			state.Outdated = []workload.Difference{{}}
+		}
+
+		seen.Machines[m.Name] = state
 	}
 
-	return m.start(func(p *pod) error {
+	return seen, nil
+}
+
+// Replace gives a machine a pod of what is wanted.
+func (h *podHost) Replace(ctx context.Context, spec workload.Spec, machine string) error {
+	h.talos.inOrder(ctx, machine, "replaced")
+
+	wanted, _ := spec.Machine(machine)
+	_, version, _ := strings.Cut(wanted.Image, ":")
+
+	return h.site.start(h.site.pods[machine], func(p *pod) error {
+		p.image, p.memory = version, wanted.Pod.Annotations[memoryOfPod]
+
+		return p.sim.Place(sim.Placement{TalosVersion: version})
+	})
+}
+
+func (h *podHost) Remove(_ context.Context, _ workload.Spec, machine string) error {
+	p := h.site.pods[machine]
+	p.stop()
+	p.sim.Wipe()
+
+	h.site.mu.Lock()
+	defer h.site.mu.Unlock()
+
+	p.gone = true
+
+	return nil
+}
+
+// Wipe gives a machine a pod with new volumes.
+func (h *podHost) Wipe(_ context.Context, _ workload.Spec, machine string) error {
+	return h.site.start(h.site.pods[machine], func(p *pod) error {
 		p.sim.Wipe()
 		p.lost = false
 
@@ -257,54 +292,55 @@ func (m *podMachine) ReplaceVolumes(context.Context) error {
 	})
 }
 
-func (m *podMachine) stop() {
-	m.pod.sim.Terminate()
-	<-m.pod.sim.Off()
+func (p *pod) stop() {
+	p.sim.Terminate()
+	<-p.sim.Off()
 }
 
 // start starts another container, after a change.
-func (m *podMachine) start(change func(*pod) error) error {
-	m.stop()
+func (s *podSite) start(p *pod, change func(*pod) error) error {
+	p.stop()
 
-	m.site.mu.Lock()
-	defer m.site.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	if err := change(m.pod); err != nil {
+	if err := change(p); err != nil {
 		return err
 	}
 
-	m.pod.starts++
-	m.pod.trouble = ""
-	m.pod.sim.PowerOn()
+	p.starts++
+	p.trouble = ""
+	p.sim.PowerOn()
 
 	return nil
 }
 
 // inOrder fails the test when a control plane goes out of service while another one does not
 // work, or is known to etcd at the address of a pod that it does not have any more.
-func (m *podMachine) inOrder(ctx context.Context, what string) {
-	if m.want.Role != cluster.ControlPlane {
+func (f podTalos) inOrder(ctx context.Context, machine, what string) {
+	own, _ := f.site.want.Find(machine)
+	if own.Role != cluster.ControlPlane || f.site.pods[machine].trouble != "" {
 		return
 	}
 
-	for _, other := range m.site.want.Machines {
-		if other.Name == m.want.Name || other.Role != cluster.ControlPlane || m.pod.trouble != "" {
+	for _, other := range f.site.want.Machines {
+		if other.Name == machine || other.Role != cluster.ControlPlane {
 			continue
 		}
 
-		p := m.site.pods[other.Name]
+		p := f.site.pods[other.Name]
 		if ready, unmet := p.sim.Ready(); !ready {
-			m.site.t.Errorf("%s is %s while %s is not ready: %v", m.want.Name, what, other.Name, unmet)
+			f.site.t.Errorf("%s is %s while %s is not ready: %v", machine, what, other.Name, unmet)
 		}
 
-		members, err := m.fleet.Machine(other).EtcdMembers(ctx)
+		members, err := f.inner.Machine(other).EtcdMembers(ctx)
 		if err != nil {
-			m.site.t.Errorf("%s is %s while %s does not list the members: %v", m.want.Name, what, other.Name, err)
+			f.site.t.Errorf("%s is %s while %s does not list the members: %v", machine, what, other.Name, err)
 		}
 
 		here := "https://" + net.JoinHostPort(p.sim.Address().String(), "2380")
 		if !slices.ContainsFunc(members, func(e cluster.EtcdMember) bool { return slices.Contains(e.PeerURLs, here) }) {
-			m.site.t.Errorf("%s is %s while etcd does not know %s at %s: %v", m.want.Name, what, other.Name, here, members)
+			f.site.t.Errorf("%s is %s while etcd does not know %s at %s: %v", machine, what, other.Name, here, members)
 		}
 	}
 }
