@@ -113,7 +113,7 @@ func (r *realAddons) testLife(t *testing.T) {
 	config := r.chart(t, namespace, kubetest.Simple, "1.0.0")
 	d := r.drive(t)
 
-	d.plan(t, config).must(t).tells(t, "Addon life/simple: 4 objects added", "Deployment life/simple")
+	d.plan(t, config).must(t).tells(t, "Release life/simple", "4 objects added", "Deployment life/simple")
 	d.apply(t, config).must(t)
 	d.expectEmpty(t, "after the create", config)
 
@@ -137,7 +137,7 @@ func (r *realAddons) testLife(t *testing.T) {
 	}
 
 	changed := with(with(config, "1.1.0", "version"), []any{"message: changed\nreplicas: 2\n"}, "values")
-	d.plan(t, changed).must(t).tells(t, "Addon life/simple:", "ConfigMap life/simple", "data.message", "spec.replicas")
+	d.plan(t, changed).must(t).tells(t, "Addon changes objects", "Release life/simple", "ConfigMap life/simple", "data.message", "spec.replicas")
 	d.apply(t, changed).must(t)
 	d.expectEmpty(t, "after the upgrade", changed)
 

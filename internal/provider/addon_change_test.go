@@ -122,7 +122,7 @@ func TestAddonDrift(t *testing.T) {
 
 			for range 2 {
 				read := s.refresh(t).must(t)
-				read.tells(t, append(test.says, "Addon kube-system/metrics-server is not as it was made")...)
+				read.tells(t, append(test.says, "Addon is not as it was made", "Release kube-system/metrics-server")...)
 
 				if said := show(read.diagnostics); strings.Contains(said, "hidden-by-hand") || strings.Contains(said, "a-secret-token") {
 					t.Errorf("it shows a secret: %s", said)

@@ -104,7 +104,7 @@ func TestAccAddonUnderCLIs(t *testing.T) {
 
 		changed := []string{"-var", "run=2", "-var", "message=two"}
 		plan := w.MustRun(append([]string{"plan", "-out", "addon.plan"}, changed...)...)
-		says(t, plan, "Addon "+namespace+"/simple: 1 object changed")
+		says(t, plan, "Release "+namespace+"/simple", "1 object changed")
 		says(t, plan, `data.message`)
 
 		output += plan.Output()

@@ -40,7 +40,7 @@ resource "talosop_addon" "network" {
 }
 `)
 	w.Init()
-	says(t, w.MustRun("plan"), "Addon kube-system/cni: 1 object added")
+	says(t, w.MustRun("plan"), "Release kube-system/cni", "1 object added")
 	w.MustRun("apply", "-auto-approve")
 
 	if status := w.Attribute("talosop_addon.network", "status"); status != "deployed" {

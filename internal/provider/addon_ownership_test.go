@@ -49,7 +49,7 @@ func TestAddonOfAnotherState(t *testing.T) {
 	s.apply(t, baseAddon()).must(t)
 
 	planned := s.newProcess(t).plan(t, baseAddon()).must(t)
-	planned.tells(t, "Addon kube-system/metrics-server is taken over", "another state", "for both")
+	planned.tells(t, "Addon is taken over", "Release kube-system/metrics-server", "another state", "for both")
 
 	if strings.Contains(show(planned.diagnostics), "added") {
 		t.Errorf("it is said to be added: %s", show(planned.diagnostics))
@@ -57,7 +57,7 @@ func TestAddonOfAnotherState(t *testing.T) {
 
 	other := s.newProcess(t)
 	wanted := with(baseAddon(), []any{"replicas: 9\n"}, "values")
-	other.plan(t, wanted).must(t).tells(t, "Addon kube-system/metrics-server exists already", "terraform import")
+	other.plan(t, wanted).must(t).tells(t, "Addon exists already", "Release kube-system/metrics-server", "terraform import")
 
 	if failed := other.apply(t, wanted); !failed.failed() || !other.state.IsNull() {
 		t.Errorf("a release of another state is taken: %s", show(failed.diagnostics))
@@ -85,7 +85,7 @@ func TestAddonCreatedBeforeTheOldOneGoes(t *testing.T) {
 	old.refresh(t).must(t)
 	next.plan(t, baseAddon()).must(t).tells(t, "is taken over", "1 object added")
 	next.apply(t, baseAddon()).must(t)
-	old.apply(t, nil).must(t).tells(t, "Addon kube-system/metrics-server stays installed", "create_before_destroy")
+	old.apply(t, nil).must(t).tells(t, "Addon stays installed", "Release kube-system/metrics-server", "create_before_destroy")
 
 	if !old.state.IsNull() || len(s.cluster.releases[metricsServer]) != 1 || len(s.cluster.removed) != 0 {
 		t.Error("the release went with the old resource")
@@ -105,8 +105,8 @@ func TestAddonThatIsReplaced(t *testing.T) {
 
 	s := newAddonSite(t)
 	s.apply(t, baseAddon()).must(t)
-	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Addon kube-system/metrics: 1 object added")
+	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Release kube-system/metrics", "1 object added")
 
 	s.cluster.releases[release.Name{Namespace: "kube-system", Name: "metrics"}] = []release.Revision{{Number: 1, Status: release.Deployed}}
-	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Addon kube-system/metrics exists already")
+	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Addon exists already", "Release kube-system/metrics")
 }

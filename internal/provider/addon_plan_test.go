@@ -106,11 +106,11 @@ func TestAddonPreview(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.plan(t, fullAddon()).tells(t, "Addon kube-system/metrics-server: 1 object added", "ConfigMap kube-system/metrics-server")
+	s.plan(t, fullAddon()).tells(t, "Release kube-system/metrics-server", "1 object added", "ConfigMap kube-system/metrics-server")
 	s.apply(t, fullAddon()).must(t)
 
 	planned := s.plan(t, with(with(fullAddon(), []any{"replicas: 7\n"}, "values"), []any{"password: another-password\n"}, "values_wo"))
-	planned.tells(t, "Addon kube-system/metrics-server: 1 object changed", "data.values", "replicas")
+	planned.tells(t, "Release kube-system/metrics-server", "1 object changed", "data.values", "replicas")
 
 	for _, secret := range []string{"a-secret-token", "only-in-the-cluster", "another-password", "correct horse", "battery staple"} {
 		if strings.Contains(show(planned.diagnostics), secret) {
@@ -141,7 +141,7 @@ func TestAddonWhoseChartMoves(t *testing.T) {
 		s.Charts.change(func() { s.Charts.Trouble = fmt.Errorf("%w: so it is", trouble) })
 
 		planned := s.plan(t, config).must(t)
-		planned.tells(t, "The chart of addon kube-system/metrics-server could not be looked at", "so it is")
+		planned.tells(t, "Chart of an addon could not be looked at", "Release kube-system/metrics-server", "so it is")
 
 		if !planned.Value.Equal(s.state) {
 			t.Errorf("%v plans something", trouble)

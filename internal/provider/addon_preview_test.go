@@ -21,7 +21,7 @@ func TestAddonPlanWithoutACluster(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "kubeconfig")
 	file := with(without(baseAddon(), "cluster"), missing, "kubeconfig", "path")
 
-	s.plan(t, file).must(t).tells(t, "The cluster of addon kube-system/metrics-server could not be asked", missing, "no such file", "by the time of the apply")
+	s.plan(t, file).must(t).tells(t, "Cluster of an addon could not be asked", "Release kube-system/metrics-server", missing, "no such file", "by the time of the apply")
 
 	must(t, os.WriteFile(missing, []byte("clusters: 3"), 0o600))
 	s.plan(t, file).must(t).tells(t, "could not be asked", "Correct what is configured")

@@ -16,11 +16,13 @@ import (
 // These tests read what a person reads: the output of the CLI, its log, its state.
 
 // says checks that the output of a command has words in it, however it is wrapped.
-func says(t *testing.T, result clitest.Result, words string) {
+func says(t *testing.T, result clitest.Result, texts ...string) {
 	t.Helper()
 
-	if !message(words).MatchString(result.Output()) {
-		t.Errorf("the output does not say %q:\n%s", words, result.Output())
+	for _, text := range texts {
+		if !message(text).MatchString(result.Output()) {
+			t.Errorf("the output does not say %q:\n%s", text, result.Output())
+		}
 	}
 }
 

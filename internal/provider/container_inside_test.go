@@ -87,7 +87,7 @@ func takesAddon(t *testing.T, d *driven, handle any, api clientgo.Interface) {
 		return configuration{"cluster": handle, "name": "echo", "namespace": "echo", "chart": chart, "values": []any{"greeting: " + greeting}, "timeout": "1m"}
 	}
 
-	d.plan(t, config("hello")).must(t).tells(t, "Addon echo/echo: 1 object added")
+	d.plan(t, config("hello")).must(t).tells(t, "Release echo/echo", "1 object added")
 
 	for _, greeting := range []string{"hello", "goodbye"} {
 		d.apply(t, config(greeting)).must(t)

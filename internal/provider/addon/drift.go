@@ -23,14 +23,14 @@ import (
 func (r *addonResource) look(ctx context.Context, state *addonModel, applied *addonApplied) (gone bool, diags diag.Diagnostics) {
 	seen, err := r.see(ctx, *state, *applied)
 	if err != nil {
-		return false, diag.Diagnostics{tf.Warn(fmt.Sprintf("Addon %s could not be looked at", state.Release()), finding.Report{
+		return false, diag.Diagnostics{warning("Addon could not be looked at", state.Release(), finding.Report{
 			Attempted: "look at release " + state.Release().String(), Cause: CauseLines(err.Error()),
 			Now: []string{"the addon is taken to be as it was last seen"}, Next: "Check that the cluster answers with what is configured, and plan again.",
 		}.String())}
 	}
 
 	if seen.gone {
-		return true, diag.Diagnostics{tf.Warn(fmt.Sprintf("Addon %s is gone", state.Release()), finding.Report{
+		return true, diag.Diagnostics{warning("Addon is gone", state.Release(), finding.Report{
 			Cause: []string{"the cluster has no such release any more"}, Next: "The next apply installs it anew.",
 		}.String())}
 	}
@@ -39,7 +39,7 @@ func (r *addonResource) look(ctx context.Context, state *addonModel, applied *ad
 	state.Drift, applied.Repair = tf.TextList(seen.drift), seen.repair
 
 	if seen.unread != nil {
-		diags.Append(tf.Warn(fmt.Sprintf("Addon %s could not be compared as a whole", state.Release()), finding.Report{
+		diags.Append(warning("Addon could not be compared as a whole", state.Release(), finding.Report{
 			Attempted: "compare the objects of release " + state.Release().String(), Cause: CauseLines(seen.unread.Error()),
 			Now: []string{"these are taken to be as they were made"}, Next: "Check what is named, or list it in ignore_drift.",
 		}.String()))
@@ -47,9 +47,9 @@ func (r *addonResource) look(ctx context.Context, state *addonModel, applied *ad
 
 	switch {
 	case unfinished(seen.last):
-		diags.Append(tf.Warn(fmt.Sprintf("Addon %s is not finished", state.Release()), finding.Report{Cause: seen.drift, Next: "The next apply goes on from there."}.String()))
+		diags.Append(warning("Addon is not finished", state.Release(), finding.Report{Cause: seen.drift, Next: "The next apply goes on from there."}.String()))
 	case len(seen.drift) > 0:
-		diags.Append(tf.Warn(fmt.Sprintf("Addon %s is not as it was made", state.Release()), finding.Report{Cause: seen.drift, Next: "The next apply puts it right."}.String()))
+		diags.Append(warning("Addon is not as it was made", state.Release(), finding.Report{Cause: seen.drift, Next: "The next apply puts it right."}.String()))
 	}
 
 	return false, diags

@@ -290,7 +290,7 @@ func whole(value any) any {
 // of it: it renders to the same objects.
 func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from machines.ReleaseKeeper, have release.Observation) diag.Diagnostics {
 	doubt := func(reason string) diag.Diagnostics {
-		return diag.Diagnostics{tf.Warn(fmt.Sprintf("The chart of addon %s is taken on trust", m.Release()), finding.Report{
+		return diag.Diagnostics{warning("Chart of an addon is taken on trust", m.Release(), finding.Report{
 			Attempted: fmt.Sprintf("compare chart %s with what is installed", m.chartText()), Cause: strings.Split(reason, "\n"),
 			Now:  []string{"the release is imported; chart_digest is null"},
 			Next: "As long as the configuration names the installed version, nothing follows from that. The next upgrade takes the chart as it is then.",

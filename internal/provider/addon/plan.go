@@ -300,10 +300,10 @@ func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel
 
 	switch {
 	case pin.Version != before:
-		return tf.Verdict{Takes: "the chart has another version"}, diag.Diagnostics{tf.Warn(fmt.Sprintf("Addon %s has another chart", plan.Release()),
+		return tf.Verdict{Takes: "the chart has another version"}, diag.Diagnostics{warning("Addon has another chart", plan.Release(),
 			fmt.Sprintf("%s is version %s by now, and %s is installed. The apply upgrades the release.", plan.chartText(), pin.Version, before))}
 	case digest != "" && pin.Digest != digest:
-		return tf.Verdict{Takes: "the chart has another content"}, diag.Diagnostics{tf.Warn(fmt.Sprintf("Addon %s has another chart", plan.Release()),
+		return tf.Verdict{Takes: "the chart has another content"}, diag.Diagnostics{warning("Addon has another chart", plan.Release(),
 			fmt.Sprintf("%s has another content than before under the same version %s: its digest is %s, and was %s. The apply upgrades the release. Where nobody "+
 				"is known to have published it anew, ask first.", plan.chartText(), pin.Version, pin.Digest, digest))}
 	default:
@@ -330,7 +330,7 @@ func (r *addonResource) pin(ctx context.Context, source chart.Source) (chart.Pin
 func (p *chartProblem) warning(m addonModel) diag.Diagnostic {
 	_, next := p.place(m)
 
-	return tf.Warn(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), finding.Report{
+	return warning("Chart of an addon could not be looked at", m.Release(), finding.Report{
 		Attempted: "look whether chart " + m.chartText() + " is still the one that is installed", Cause: CauseLines(p.cause.Error()),
 		Now: []string{"the chart is taken to be the same"}, Next: next,
 	}.String())

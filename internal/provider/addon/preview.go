@@ -93,7 +93,7 @@ func (p *preview) diagnose(ctx context.Context, from *machines.ProviderData) dia
 	case err != nil:
 		diags.Append(p.refused(err))
 	case len(changes) > 0:
-		diags.Append(tf.Warn(fmt.Sprintf("Addon %s: %s", p.Spec.Name, countOf(changes)), p.detail(changes)))
+		diags.Append(warning("Addon changes objects", p.Spec.Name, countOf(changes)+"\n\n"+p.detail(changes)))
 	}
 
 	return diags
@@ -209,7 +209,7 @@ func (p *preview) observe(ctx context.Context, cluster machines.ReleaseKeeper, f
 
 // exists warns of a release that the create is refused for.
 func (p *preview) exists(err error) diag.Diagnostic {
-	return tf.Warn(fmt.Sprintf("Addon %s exists already", p.Spec.Name), finding.Report{
+	return warning("Addon exists already", p.Spec.Name, finding.Report{
 		Cause: CauseLines(p.Spec.Secrets.Redact(err.Error())),
 		Next:  "The apply fails unless the release goes before, as that of a resource that is replaced does. " + nextAfter(err),
 	}.String())
@@ -217,7 +217,7 @@ func (p *preview) exists(err error) diag.Diagnostic {
 
 // takenOver warns of a release that the create finds to be just what it would make.
 func (p *preview) takenOver() diag.Diagnostic {
-	return tf.Warn(fmt.Sprintf("Addon %s is taken over", p.Spec.Name), finding.Report{
+	return warning("Addon is taken over", p.Spec.Name, finding.Report{
 		Cause: []string{"a release of this name exists that talosop made of the same inputs, as an apply does that is killed before it stores its state"},
 		Now:   []string{"unless it goes before, as that of a resource that is replaced does, the apply takes it over as it is and changes nothing in the cluster"},
 		Next:  "If another resource or another state manages it, remove this one: destroying one of them removes the release for both.",
@@ -249,7 +249,7 @@ func (p *preview) ask(ctx context.Context, cluster machines.ReleaseKeeper) ([]di
 
 // unasked is a cluster that could not be asked.
 func (p *preview) unasked() diag.Diagnostic {
-	return tf.Warn(fmt.Sprintf("The cluster of addon %s could not be asked", p.Spec.Name), finding.Report{
+	return warning("Cluster of an addon could not be asked", p.Spec.Name, finding.Report{
 		Cause: CauseLines(p.Spec.Secrets.Redact(p.Trouble.Error())), Now: []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
 	}.String())
 }
@@ -337,7 +337,7 @@ func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
 
 	what.Next = "The apply tries again. " + next
 
-	return tf.Warn(fmt.Sprintf("The chart of addon %s could not be looked at", m.Release()), what.String())
+	return warning("Chart of an addon could not be looked at", m.Release(), what.String())
 }
 
 // countOf is such as "2 objects added, 1 changed, 1 removed".

@@ -196,9 +196,14 @@ func attributeOfFailure(err error) (at path.Path, known bool) {
 	}
 }
 
+// warning is a warning about a release, which its detail begins with.
+func warning(summary string, of release.Name, detail string) diag.Diagnostic {
+	return tf.Warn(summary, "Release "+of.String()+"\n\n"+detail)
+}
+
 // addonKept is a destroy of a release that its replacement has taken over before.
 func addonKept(m addonModel) diag.Diagnostic {
-	return tf.Warn(fmt.Sprintf("Addon %s stays installed", m.Release()), finding.Report{
+	return warning("Addon stays installed", m.Release(), finding.Report{
 		Attempted: "uninstall release " + m.Release().String(),
 		Cause:     []string{"another talosop_addon, such as a replacement with create_before_destroy, took the release over in this run"},
 		Now:       []string{"the release is as it was, and belongs to the other resource alone"},
@@ -208,7 +213,7 @@ func addonKept(m addonModel) diag.Diagnostic {
 
 // addonForgotten is a destroy that the cluster took no part in.
 func addonForgotten(m addonModel, err error) diag.Diagnostic {
-	return tf.Warn(fmt.Sprintf("Addon %s was forgotten", m.Release()), finding.Report{
+	return warning("Addon was forgotten", m.Release(), finding.Report{
 		Attempted: "uninstall release " + m.Release().String(), Cause: CauseLines(err.Error()),
 		Now:  []string{"the resource is out of state, because on_unreachable is \"forget\"; if the cluster still exists, the release does, too"},
 		Next: "If it comes back, uninstall it with `helm uninstall " + m.Name.ValueString() + " -n " + m.Release().Namespace + "`, or import it.",

@@ -192,13 +192,13 @@ func (r *addonRun) besides(outcome release.Outcome) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if steps := len(outcome.Done); steps > 1 {
-		diags.Append(tf.Warn(fmt.Sprintf("Addon %s took more than one step", r.Spec.Name), finding.Report{
+		diags.Append(warning("Addon took more than one step", r.Spec.Name, finding.Report{
 			Now: r.redacted(outcome.Done), Next: "Nothing has to be done. `helm history " + r.Spec.Name.Name + " -n " + r.Spec.Namespace + "` shows the revisions.",
 		}.String()))
 	}
 
 	if len(outcome.Notices) > 0 {
-		diags.Append(tf.Warn(fmt.Sprintf("Addon %s is deployed, with something left to look at", r.Spec.Name), finding.Report{
+		diags.Append(warning("Addon is deployed, with something left to look at", r.Spec.Name, finding.Report{
 			Cause: r.redacted(outcome.Notices), Next: "Look at what is named. The next apply that changes the addon tries again.",
 		}.String()))
 	}
