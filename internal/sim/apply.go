@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
@@ -67,8 +68,8 @@ func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*apply
 	defer release()
 
 	maintenance := b.InMaintenance()
-	if !maintenance && !rolesOf(ctx).Includes(role.Admin) {
-		return nil, errNotAuthorized
+	if !maintenance && !apid.RolesOf(ctx).Includes(role.Admin) {
+		return nil, apid.ErrNotAuthorized
 	}
 
 	since114 := b.Since(1, 14)

@@ -33,7 +33,7 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 		return nil, err
 	}
 
-	kubernetes, err := kube.FindPrograms(s.Ctx, folder)
+	kubernetes, err := kube.FindPrograms(s.ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (p *realParts) end() error {
 // newEtcd makes the part that runs etcd.
 func (p *realParts) newEtcd() *etcdpkg.Real {
 	return &etcdpkg.Real{
-		World: p.sim.World, Program: p.Etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery, Peers: &p.sim.standIns,
+		World: p.sim.world, Program: p.Etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery, Peers: &p.sim.standIns,
 	}
 }
 

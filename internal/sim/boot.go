@@ -5,10 +5,13 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/controllers"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kubelet"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // boot is what runs on a machine between power and the end of it: what every part of it
@@ -21,35 +24,27 @@ type boot struct {
 	power  *power
 	staged string // image of a staged upgrade that this boot is to carry out
 
-	Images    *images.Store
-	server    apid
-	Etcd      etcdService
-	apply     applyState
-	lifecycle sync.Mutex  // held by the installation that a LifecycleService call runs
-	rendering sync.Mutex  // serializes what follows from the configuration
-	rendered  timing.Bell // what the kubelet is to run with changed
-	manifests timing.Bell // the bootstrap manifests were rendered
+	images      *images.Store
+	api         *apid.Server
+	kubelet     *kubelet.Kubelet
+	controllers *controllers.Controllers
+	etcd        etcdService
+	apply       applyState
+	lifecycle   sync.Mutex // held by the installation that a LifecycleService call runs
 
 	// Guarded by world.
 	cluster *cluster
 	trust   *certs.Authority // signs workers' certificates; set while trustd runs
 	etcdUp  bool
-	kubeUp  *kubeClient // set while the machine's kube-apiserver answers
+	kubeUp  *kube.Client // set while the machine's kube-apiserver answers
 
-	staticPods map[string]*staticPodRun
-	kubeletRan bool // it was started before
-	kubeletRun int  // counts the starts of the kubelet; 0 while it does not run
-	etcdRuns   bool // the service runs, healthy or not
+	etcdRuns bool // the service runs, healthy or not
 
-	// Guarded by mu.
-	kubelet   kubeletConfig
-	apiServed chan struct{} // closed when the first API listener is open
-	ownServed chan struct{} // closed when the configured API's listener is open
 }
 
 // newBoot prepares a boot from what is on the machine's disk.
 func newBoot(m *Machine, p *power) (*boot, error) {
-	b := &boot{m: m, sim: m.sim, power: p, apiServed: make(chan struct{}), ownServed: make(chan struct{})}
+	b := &boot{m: m, sim: m.sim, power: p}
 
 	m.World.Lock()
 	sys, name, kernel := m.nextSystem(), m.opts.Hostname, m.opts.BootID
@@ -61,20 +56,23 @@ func newBoot(m *Machine, p *power) (*boot, error) {
 		kernel = m.sim.kernel
 	}
 
-	common, err := machined.NewBoot(m.sim.Ctx, m.Hardware, machined.NewResources(m.sim.catalog), sys, name, kernel)
+	common, err := machined.NewBoot(m.sim.ctx, m.Hardware, machined.NewResources(m.sim.catalog), sys, name, kernel)
 	if err != nil {
 		return nil, err
 	}
 
 	b.Boot = common
-	b.Images = images.NewStore(m.World, m.sim.registries, &m.Disk.Images, m.Delays.Pull)
-	b.Renew = func() error { return b.server.Renew(b) }
+	b.images = images.NewStore(m.World, m.sim.registries, &m.Disk.Images, m.Delays.Pull)
+	b.kubelet = kubelet.New(b.Boot, host{b}, b.images)
+	b.controllers = controllers.New(b.Boot, host{b}, b.kubelet)
+	b.api = apid.New(b.Boot, host{b}, m.sim.opts.Port, m.sim.calls, &m.sim.faults)
+	b.Renew = b.api.Renew
 
 	return b, nil
 }
 
-// Run is one boot from power to the end of it.
-func (b *boot) Run(ctx context.Context) machined.Outcome {
+// run is one boot from power to the end of it.
+func (b *boot) run(ctx context.Context) machined.Outcome {
 	defer b.Begin(ctx)()
 
 	if err := b.PublishHardware(); err != nil {
@@ -86,7 +84,7 @@ func (b *boot) Run(ctx context.Context) machined.Outcome {
 		b.SetOn(true)
 	})
 
-	b.Spawn(b.serveAPI)
+	b.Spawn(b.api.Serve)
 	b.Spawn(b.startup)
 
 	end := machined.PoweredOff
@@ -168,7 +166,7 @@ func (b *boot) initialize(r *machined.SequenceRun) error {
 func (b *boot) loadConfig(ctx context.Context) error {
 	if b.InMaintenance() {
 		select {
-		case <-b.apiServed:
+		case <-b.api.APIServed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -42,7 +42,7 @@ func (a *api) Bootstrap(ctx context.Context, req *machine.BootstrapRequest) (*ma
 
 	// The service that waits to join is stopped, and marked finished so that the boot
 	// sequence stops waiting for it. Clients can see this event.
-	b.Etcd.Stop()
+	b.etcd.Stop()
 	b.Services.Set("etcd", machined.ServiceFinished, "Bootstrap requested")
 
 	if b.etcdNode() != nil {
@@ -50,7 +50,7 @@ func (a *api) Bootstrap(ctx context.Context, req *machine.BootstrapRequest) (*ma
 	}
 
 	b.Services.Forget("etcd")
-	b.Etcd.Start(b, req)
+	b.etcd.Start(b, req)
 
 	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil
 }
@@ -66,7 +66,7 @@ func (b *boot) foundEtcd(bootstrap *machine.BootstrapRequest) error {
 	if bootstrap.GetRecoverEtcd() {
 		node, err = b.recoverEtcd(bootstrap.GetRecoverSkipHashCheck())
 	} else {
-		node, err = b.sim.backends.Etcd.Create(b.etcdHost())
+		node, err = b.sim.backends.etcd.Create(b.etcdHost())
 	}
 
 	b.World.Update(func() { b.m.Disk.Etcd = node })
@@ -85,7 +85,7 @@ func (b *boot) recoverEtcd(skipHashCheck bool) (etcd.Node, error) {
 		return nil, fmt.Errorf("error verifying snapshot: %w", errNoSnapshotFile)
 	}
 
-	node, err := b.sim.backends.Etcd.Restore(b.Ctx, b.etcdHost(), path, skipHashCheck)
+	node, err := b.sim.backends.etcd.Restore(b.Ctx, b.etcdHost(), path, skipHashCheck)
 
 	switch {
 	case err == nil:

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
@@ -27,13 +26,4 @@ func (s *Simulator) ForgetCalls() {
 // It runs on the call's goroutine and may block, for example until a process is killed.
 func (s *Simulator) SetOnCall(hook func(fault.Call) error) {
 	s.calls.Ask(hook)
-}
-
-type callKey struct{}
-
-// annotate lets a handler add to the detail of the call it serves.
-func annotate(ctx context.Context, detail string) {
-	if c, ok := ctx.Value(callKey{}).(*fault.Call); ok {
-		c.Detail = detail
-	}
 }

@@ -23,7 +23,7 @@ import (
 // find each other through discovery and the Kubernetes API; these through this.
 type cluster struct {
 	sim     *Simulator
-	World   *world.World
+	world   *world.World
 	members state.CoreState // the Members resource every machine of the cluster shows
 
 	// Guarded by world.
@@ -54,9 +54,9 @@ func (b *boot) joinCluster() error {
 	b.World.Update(func() {
 		c := b.sim.clusters[id]
 		if c == nil {
-			c = &cluster{sim: b.sim, World: b.World, members: machined.NewNamespace(clusterres.NamespaceName), kube: map[any]kube.Backend{}}
+			c = &cluster{sim: b.sim, world: b.World, members: machined.NewNamespace(clusterres.NamespaceName), kube: map[any]kube.Backend{}}
 			b.sim.clusters[id] = c
-			b.sim.Work.Go(func() { c.runWorkloads(b.sim.Ctx) })
+			b.sim.work.Go(func() { c.runWorkloads(b.sim.ctx) })
 		}
 
 		c.boots = append(c.boots, b)
@@ -106,8 +106,8 @@ func (b *boot) leaveCluster() {
 
 // upgradeLock is the lock that an etcd cluster's members share.
 func (c *cluster) upgradeLock(group any) *sync.Mutex {
-	c.World.Lock()
-	defer c.World.Unlock()
+	c.world.Lock()
+	defer c.world.Unlock()
 
 	if c.locks == nil {
 		c.locks = map[any]*sync.Mutex{}

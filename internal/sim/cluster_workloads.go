@@ -29,9 +29,9 @@ const (
 // ControllerRevisions are made, and node affinity is not looked at.
 func (c *cluster) runWorkloads(ctx context.Context) {
 	for ctx.Err() == nil {
-		var client *kubeClient
+		var client *kube.Client
 
-		if c.World.Await(ctx, func() bool {
+		if c.world.Await(ctx, func() bool {
 			client = c.controllersAPI()
 
 			return client != nil && !c.sim.controlled
@@ -39,10 +39,10 @@ func (c *cluster) runWorkloads(ctx context.Context) {
 			return
 		}
 
-		changed, began := changesOf(client.server), time.Now()
+		changed, began := changesOf(client.Server), time.Now()
 
-		if err := workloads.Report(ctx, client.typed, c.sim.canPull); err != nil && ctx.Err() == nil {
-			c.World.Logf("kube-controller-manager: %v", err)
+		if err := workloads.Report(ctx, client.Typed, c.sim.canPull); err != nil && ctx.Err() == nil {
+			c.world.Logf("kube-controller-manager: %v", err)
 		}
 
 		if timing.Pause(ctx, min(workloadShare*time.Since(began), workloadPause)) != nil {
@@ -55,9 +55,9 @@ func (c *cluster) runWorkloads(ctx context.Context) {
 
 // controllersAPI is the API server of a machine whose kube-controller-manager runs, which
 // talks to its own; any of them may be the leader. world is held.
-func (c *cluster) controllersAPI() *kubeClient {
+func (c *cluster) controllersAPI() *kube.Client {
 	for _, b := range c.boots {
-		if b.kubeUp != nil && b.staticPodRun(k8s.ControllerManagerID).shown.ready {
+		if b.kubeUp != nil && b.kubelet.PodReady(k8s.ControllerManagerID) {
 			return b.kubeUp
 		}
 	}

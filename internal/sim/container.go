@@ -2,9 +2,10 @@ package sim
 
 import (
 	"errors"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"net/netip"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // Placement is what a container runtime decides when it makes a container for a machine. Fields that are not
@@ -48,7 +49,7 @@ func (m *Machine) Place(p Placement) error {
 	}
 
 	m.World.Update(func() {
-		m.Broken = p.BootFails
+		m.broken = p.BootFails
 
 		for _, field := range []struct{ to, from *string }{
 			{&m.opts.TalosVersion, &p.TalosVersion}, {&m.opts.Hostname, &p.Hostname}, {&m.opts.BootID, &p.BootID},

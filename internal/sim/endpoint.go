@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kubelet"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
@@ -56,14 +58,14 @@ func (s *Simulator) LoadBalancer() (string, error) {
 }
 
 func (s *Simulator) balance(at netip.AddrPort) error {
-	l, err := (&net.ListenConfig{}).Listen(s.Ctx, "tcp4", at.String())
+	l, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp4", at.String())
 	if err != nil {
 		return fmt.Errorf("listen at endpoint: %w", err)
 	}
 
 	f := process.Forward(l, func() (net.Conn, error) { return s.dialAnyServer(at) })
 
-	s.World.Update(func() { s.endpoints.balancers[at] = f })
+	s.world.Update(func() { s.endpoints.balancers[at] = f })
 
 	return nil
 }
@@ -72,7 +74,7 @@ func (s *Simulator) balance(at netip.AddrPort) error {
 func (s *Simulator) dialAnyServer(at netip.AddrPort) (net.Conn, error) {
 	var targets []string
 
-	s.World.Lock()
+	s.world.Lock()
 	for _, c := range s.clusters {
 		for _, b := range c.boots {
 			if vip, ok := b.endpointAddress(); ok && vip == at && b.kubeUp != nil {
@@ -81,12 +83,12 @@ func (s *Simulator) dialAnyServer(at netip.AddrPort) (net.Conn, error) {
 			}
 		}
 	}
-	s.World.Unlock()
+	s.world.Unlock()
 
 	var errs []error
 
 	for _, target := range targets {
-		conn, err := (&net.Dialer{Timeout: process.DialTimeout}).DialContext(s.Ctx, "tcp4", target)
+		conn, err := (&net.Dialer{Timeout: process.DialTimeout}).DialContext(s.ctx, "tcp4", target)
 		if err == nil {
 			return conn, nil
 		}
@@ -94,11 +96,8 @@ func (s *Simulator) dialAnyServer(at netip.AddrPort) (net.Conn, error) {
 		errs = append(errs, err)
 	}
 
-	return nil, errors.Join(append(errs, errNoServer)...)
+	return nil, errors.Join(append(errs, kubelet.ErrNoServer)...)
 }
-
-// errNoServer is why a load balancer cuts a connection.
-var errNoServer = errors.New("no kube-apiserver answers")
 
 // DropEndpoint takes an endpoint that Endpoint or LoadBalancer returned off the network,
 // until RestoreEndpoint: connections are cut, new ones are refused, and no machine takes a
@@ -111,7 +110,7 @@ func (s *Simulator) DropEndpoint(endpoint string) error {
 
 	var balancer *process.Forwarder
 
-	s.World.Update(func() {
+	s.world.Update(func() {
 		s.endpoints.dropped[at] = true
 		balancer = s.endpoints.balancers[at]
 		delete(s.endpoints.balancers, at)
@@ -125,7 +124,7 @@ func (s *Simulator) DropEndpoint(endpoint string) error {
 		balancer.Stop()
 	}
 
-	return s.World.Await(s.Ctx, func() bool { return s.endpoints.holders[at] == nil })
+	return s.world.Await(s.ctx, func() bool { return s.endpoints.holders[at] == nil })
 }
 
 // RestoreEndpoint undoes DropEndpoint. The endpoint answers a moment later.
@@ -137,7 +136,7 @@ func (s *Simulator) RestoreEndpoint(endpoint string) error {
 
 	balanced := false
 
-	s.World.Update(func() {
+	s.world.Update(func() {
 		var balancer *process.Forwarder
 		if balancer, balanced = s.endpoints.balancers[at]; balancer != nil {
 			balanced = false // it was not dropped
@@ -160,8 +159,8 @@ func (s *Simulator) EndpointHolder(endpoint string) *Machine {
 		return nil // nobody has what is no endpoint
 	}
 
-	s.World.Lock()
-	defer s.World.Unlock()
+	s.world.Lock()
+	defer s.world.Unlock()
 
 	if holder := s.endpoints.holders[at]; holder != nil {
 		return holder.m
@@ -186,13 +185,13 @@ func endpointOf(endpoint string) (netip.AddrPort, error) {
 
 // stopBalancers closes the load balancers with the site.
 func (s *Simulator) stopBalancers() {
-	s.World.Lock()
+	s.world.Lock()
 	var all []*process.Forwarder
 	for _, f := range s.endpoints.balancers {
 		all = append(all, f)
 	}
 	s.endpoints.balancers = nil
-	s.World.Unlock()
+	s.world.Unlock()
 
 	for _, f := range slices.DeleteFunc(all, func(f *process.Forwarder) bool { return f == nil }) {
 		f.Stop()
@@ -210,11 +209,11 @@ func (b *boot) holdEndpoint(ctx context.Context) {
 
 		if b.World.Await(ctx, func() bool {
 			at, ok := b.virtualIP()
-			if !ok || !b.etcdUp || !b.kubeletRan || b.sim.endpoints.holders[at] != nil {
+			if !ok || !b.etcdUp || !b.kubelet.Ran || b.sim.endpoints.holders[at] != nil {
 				return false
 			}
 
-			vip, run = at, b.kubeletRun
+			vip, run = at, b.kubelet.Starts
 			b.sim.endpoints.holders[at] = b
 
 			return true
@@ -225,7 +224,7 @@ func (b *boot) holdEndpoint(ctx context.Context) {
 		b.serveEndpoint(ctx, vip, run)
 		b.World.Update(func() { delete(b.sim.endpoints.holders, vip) })
 
-		_ = timing.Pause(ctx, rebindPause) // others come first; ends with ctx, as the loop does
+		_ = timing.Pause(ctx, apid.RebindPause) // others come first; ends with ctx, as the loop does
 	}
 }
 
@@ -246,17 +245,17 @@ func (b *boot) virtualIP() (netip.AddrPort, bool) {
 func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
 	resigned := func() bool {
 		if run == 0 {
-			run = b.kubeletRun // it came up meanwhile
+			run = b.kubelet.Starts // it came up meanwhile
 		}
 
 		at, ok := b.virtualIP()
 
-		return !ok || at != vip || !b.etcdRuns || b.kubeletRun != run
+		return !ok || at != vip || !b.etcdRuns || b.kubelet.Starts != run
 	}
 
 	for {
 		var (
-			k    *kubeClient
+			k    *kube.Client
 			over bool
 		)
 
@@ -270,14 +269,14 @@ func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
 
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", vip.String())
 		if err != nil {
-			if timing.Pause(ctx, rebindPause) != nil {
+			if timing.Pause(ctx, apid.RebindPause) != nil {
 				return
 			}
 
 			continue
 		}
 
-		stop := k.server.Also(l)
+		stop := k.Server.Also(l)
 		_ = b.World.Await(ctx, func() bool { return b.kubeUp != k || resigned() }) // stop in any case
 
 		stop()
@@ -310,7 +309,7 @@ func (b *boot) endpointAddress() (netip.AddrPort, bool) {
 
 // behindEndpoint is the API server that answers at the cluster's endpoint, nil if none does.
 // world is held.
-func (b *boot) behindEndpoint() *kubeClient {
+func (b *boot) behindEndpoint() *kube.Client {
 	at, virtual := b.endpointAddress()
 	if b.sim.endpoints.dropped[at] {
 		return nil

@@ -155,7 +155,7 @@ func (s *Simulator) EtcdPeers(ctx context.Context, m *Machine) ([]string, error)
 	}
 
 	var peers []string
-	for _, member := range advertised(members, s.Advertised) {
+	for _, member := range advertised(members, s.advertised) {
 		peers = append(peers, member.GetPeerUrls()...)
 	}
 

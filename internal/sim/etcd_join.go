@@ -49,7 +49,7 @@ func (b *boot) joinEtcd(ctx context.Context) (etcd.Node, error) {
 			}
 		}
 
-		node, err := b.sim.backends.Etcd.Join(ctx, b.etcdHost(), via)
+		node, err := b.sim.backends.etcd.Join(ctx, b.etcdHost(), via)
 		if err == nil && b.m.takeCrashOnJoin() {
 			b.m.crash()
 			<-ctx.Done()

@@ -65,7 +65,7 @@ func (b *boot) leaveMembers(ctx context.Context, node etcd.Node) error {
 		}
 	}
 
-	b.Etcd.Stop()
+	b.etcd.Stop()
 	b.Services.Stop("etcd")
 	b.World.Update(func() { b.m.Disk.Etcd = nil })
 	node.Wipe()

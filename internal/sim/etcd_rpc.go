@@ -47,7 +47,7 @@ func (a *api) EtcdMemberList(ctx context.Context, req *machine.EtcdMemberListReq
 		return nil, err
 	}
 
-	members = advertised(members, a.b.sim.Advertised)
+	members = advertised(members, a.b.sim.advertised)
 
 	answer := &machine.EtcdMembers{Members: members}
 	for _, m := range members {

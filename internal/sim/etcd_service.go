@@ -74,7 +74,7 @@ func (b *boot) runEtcd(ctx context.Context, bootstrap *machine.BootstrapRequest)
 	b.Services.Set("etcd", machined.ServicePreparing, "Running pre state")
 
 	image := b.Config().Cluster().Etcd().Image()
-	if err := b.Images.PullForService(ctx, image); err != nil {
+	if err := b.images.PullForService(ctx, image); err != nil {
 		return fmt.Errorf("failed to pull image %q: %w", image, err)
 	}
 

@@ -12,7 +12,7 @@ import (
 // all clusters of the site: a test runs the real kube-controller-manager, and something that
 // plays scheduler and kubelets for the pods that it makes.
 func (s *Simulator) HandOverWorkloads() {
-	s.World.Update(func() { s.controlled = true })
+	s.world.Update(func() { s.controlled = true })
 }
 
 // Guest is a program that runs beside the machines of a site.
@@ -22,7 +22,7 @@ type Guest struct{ child *process.Child }
 // file of the site's scratch folder. It needs Options.Assets. Stop it before the site is
 // closed.
 func (s *Simulator) StartGuest(name, path string, args ...string) (*Guest, error) {
-	etcd, ok := s.backends.Etcd.(*etcdpkg.Real)
+	etcd, ok := s.backends.etcd.(*etcdpkg.Real)
 	if !ok {
 		return nil, errors.New("start " + name + ": the site has no real parts")
 	}

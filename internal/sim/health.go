@@ -247,7 +247,7 @@ func (h *healthRun) eachNode(ctx context.Context, check func(*corev1.Node) error
 	var problems []string
 
 	for _, other := range h.all {
-		node, err := k.getNode(ctx, other.Nodename())
+		node, err := k.GetNode(ctx, other.Nodename())
 
 		switch {
 		case err != nil:

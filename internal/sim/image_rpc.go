@@ -9,6 +9,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -31,7 +32,7 @@ func (s *imageServer) List(req *machine.ImageServiceListRequest, stream machine.
 		return err
 	}
 
-	return s.b.Images.List(space, func(name string, img images.Stored) error {
+	return s.b.images.List(space, func(name string, img images.Stored) error {
 		return stream.Send(&machine.ImageServiceListResponse{
 			Name: name, Digest: img.Digest, Size: img.Size(), CreatedAt: timestamppb.New(img.At),
 		})
@@ -41,7 +42,7 @@ func (s *imageServer) List(req *machine.ImageServiceListRequest, stream machine.
 // Pull implements machine.ImageServiceServer: progress of one layer, then the name to
 // use from then on, which is pinned by digest.
 func (s *imageServer) Pull(req *machine.ImageServicePullRequest, stream machine.ImageService_PullServer) error {
-	annotate(stream.Context(), req.GetImageRef())
+	apid.Annotate(stream.Context(), req.GetImageRef())
 
 	space, err := images.SpaceOf(req.GetContainerd())
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *imageServer) Pull(req *machine.ImageServicePullRequest, stream machine.
 
 	began := time.Now()
 
-	name, err := s.b.Images.PullForClient(stream.Context(), space, req.GetImageRef(), func(done, total int64) {
+	name, err := s.b.images.PullForClient(stream.Context(), space, req.GetImageRef(), func(done, total int64) {
 		state := machine.ImageServicePullLayerProgress_DOWNLOADING
 		if done == total {
 			state = machine.ImageServicePullLayerProgress_EXTRACT_COMPLETE
@@ -75,18 +76,18 @@ func (s *imageServer) Pull(req *machine.ImageServicePullRequest, stream machine.
 
 // Remove implements machine.ImageServiceServer; the image's other names stay.
 func (s *imageServer) Remove(ctx context.Context, req *machine.ImageServiceRemoveRequest) (*emptypb.Empty, error) {
-	annotate(ctx, req.GetImageRef())
+	apid.Annotate(ctx, req.GetImageRef())
 
 	space, err := images.SpaceOf(req.GetContainerd())
 	if err != nil {
 		return nil, err
 	}
 
-	if _, ok := s.b.Images.Find(space, req.GetImageRef()); !ok {
+	if _, ok := s.b.images.Find(space, req.GetImageRef()); !ok {
 		return nil, status.Errorf(codes.NotFound, "image %s not found", req.GetImageRef())
 	}
 
-	s.b.Images.Remove(space, req.GetImageRef())
+	s.b.images.Remove(space, req.GetImageRef())
 
 	return &emptypb.Empty{}, nil
 }
@@ -117,7 +118,7 @@ func (a *api) ImageList(req *machine.ImageListRequest, stream machine.MachineSer
 		return err
 	}
 
-	return a.b.Images.List(space, func(name string, img images.Stored) error {
+	return a.b.images.List(space, func(name string, img images.Stored) error {
 		return stream.Send(&machine.ImageListResponse{
 			Name: name, Digest: img.Digest, Size: img.Size(), CreatedAt: timestamppb.New(img.At),
 		})
@@ -126,14 +127,14 @@ func (a *api) ImageList(req *machine.ImageListRequest, stream machine.MachineSer
 
 // ImagePull is the legacy call: no progress, and no pinned name.
 func (a *api) ImagePull(ctx context.Context, req *machine.ImagePullRequest) (*machine.ImagePullResponse, error) {
-	annotate(ctx, req.GetReference())
+	apid.Annotate(ctx, req.GetReference())
 
 	space, err := legacySpace(req.GetNamespace())
 	if err != nil {
 		return nil, err
 	}
 
-	if _, err := a.b.Images.PullForClient(ctx, space, req.GetReference(), func(int64, int64) {}); err != nil {
+	if _, err := a.b.images.PullForClient(ctx, space, req.GetReference(), func(int64, int64) {}); err != nil {
 		return nil, pullStatus(err)
 	}
 

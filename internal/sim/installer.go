@@ -22,12 +22,12 @@ var errNotInstaller = errors.New(`exec: "/bin/installer": stat /bin/installer: n
 // pullInstaller pulls an installer as the machine itself does, into the containerd
 // instance in memory, and returns its content key.
 func (b *boot) pullInstaller(ctx context.Context, reference string) (string, error) {
-	pinned, err := b.Images.Pull(ctx, images.InMemorySpace, reference, func(int64, int64) {})
+	pinned, err := b.images.Pull(ctx, images.InMemorySpace, reference, func(int64, int64) {})
 	if err != nil {
 		return "", err
 	}
 
-	img, ok := b.Images.Find(images.InMemorySpace, pinned)
+	img, ok := b.images.Find(images.InMemorySpace, pinned)
 	if !ok {
 		return "", fmt.Errorf("image %q: %w", pinned, images.ErrNotFound)
 	}

@@ -12,14 +12,14 @@ import (
 
 // backends are the implementations a site uses for etcd and Kubernetes.
 type backends struct {
-	Etcd etcd.Backend
+	etcd etcd.Backend
 	kube func(site kube.Site, group any) (kube.Backend, error)
 	end  func() error
 }
 
 func newBackends(s *Simulator) (backends, error) {
 	if s.opts.Assets == "" {
-		return backends{Etcd: &etcd.Model{World: s.World}, kube: kube.NewStandIn, end: func() error { return nil }}, nil
+		return backends{etcd: &etcd.Model{World: s.world}, kube: kube.NewStandIn, end: func() error { return nil }}, nil
 	}
 
 	parts, err := findAssets(s, s.opts.Assets)
@@ -27,17 +27,17 @@ func newBackends(s *Simulator) (backends, error) {
 		return backends{}, err
 	}
 
-	return backends{Etcd: parts.newEtcd(), kube: parts.newKube().NewRealKube, end: parts.end}, nil
+	return backends{etcd: parts.newEtcd(), kube: parts.newKube().NewRealKube, end: parts.end}, nil
 }
 
 // closeBackends stops every Kubernetes API and etcd.
 func (s *Simulator) closeBackends() error {
-	s.World.Lock()
+	s.world.Lock()
 	clusters := make([]*cluster, 0, len(s.clusters))
 	for _, c := range s.clusters {
 		clusters = append(clusters, c)
 	}
-	s.World.Unlock()
+	s.world.Unlock()
 
 	var errs []error
 
@@ -50,7 +50,7 @@ func (s *Simulator) closeBackends() error {
 		c.kubeMu.Unlock()
 	}
 
-	return errors.Join(append(errs, s.backends.Etcd.Close(), s.backends.end())...)
+	return errors.Join(append(errs, s.backends.etcd.Close(), s.backends.end())...)
 }
 
 // kubeOf returns the Kubernetes API of an etcd cluster, starting it if need be.
@@ -80,13 +80,13 @@ func (c *cluster) kubeOf(b *boot, group any) (kube.Backend, error) {
 func (c *cluster) reap() {
 	groups := map[any]bool{}
 
-	c.World.Lock()
+	c.world.Lock()
 	for _, m := range c.sim.machines {
 		if m.Disk.Etcd != nil {
 			groups[m.Disk.Etcd.Group()] = true
 		}
 	}
-	c.World.Unlock()
+	c.world.Unlock()
 
 	c.kubeMu.Lock()
 	defer c.kubeMu.Unlock()
@@ -99,7 +99,7 @@ func (c *cluster) reap() {
 		delete(c.kube, group)
 
 		if err := k.Close(); err != nil {
-			c.World.Logf("stop Kubernetes API: %v", err)
+			c.world.Logf("stop Kubernetes API: %v", err)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func (c *cluster) reap() {
 // Site is what the API servers of the cluster know of their machines; b is the one that
 // starts first.
 func (c *cluster) kubeSite(b *boot) kube.Site {
-	return kube.Site{Ctx: c.sim.Ctx, Logf: c.World.Logf, Machines: c, Config: b.Config(), Address: b.m.Address()}
+	return kube.Site{Ctx: c.sim.ctx, Logf: c.world.Logf, Machines: c, Config: b.Config(), Address: b.m.Address()}
 }
 
 // Addresses are those of all machines of the site.
@@ -120,12 +120,12 @@ func (c *cluster) Addresses() []netip.Addr {
 	return all
 }
 
-// Advertised is what others know an address by.
-func (c *cluster) Advertised(addr netip.Addr) netip.Addr { return c.sim.Advertised(addr) }
+// advertised is what others know an address by.
+func (c *cluster) Advertised(addr netip.Addr) netip.Addr { return c.sim.advertised(addr) }
 
 // SansAt are what the machine at an address is to be called besides, and the address that others know it by.
 func (c *cluster) SansAt(host string) []string {
-	m := c.sim.Find(func(m *Machine) bool { return m.Address().String() == host })
+	m := c.sim.find(func(m *Machine) bool { return m.Address().String() == host })
 	if m == nil {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (c *cluster) SansAt(host string) []string {
 
 // AwaitKubelet returns nil once the kubelet of a node runs.
 func (c *cluster) AwaitKubelet(ctx context.Context, node string) error {
-	return c.World.Await(ctx, func() bool {
+	return c.world.Await(ctx, func() bool {
 		for _, b := range c.boots {
 			if b.RunsNode(node) {
 				return true

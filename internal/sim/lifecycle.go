@@ -126,8 +126,8 @@ func (b *boot) mountEphemeral(ctx context.Context) error {
 
 func (b *boot) startServices(ctx context.Context) error {
 	b.NameNode()
-	b.render()
-	b.Spawn(b.runControllers)
+	b.controllers.Render()
+	b.Spawn(b.controllers.Follow)
 	b.Services.Set("kubelet", machined.ServiceStarting, "Starting service")
 
 	if b.ControlPlane() {
@@ -138,10 +138,10 @@ func (b *boot) startServices(ctx context.Context) error {
 
 		b.Services.Set("trustd", machined.ServiceStarting, "Starting service")
 		b.Spawn(func(ctx context.Context) { b.runTrustd(ctx, ca) })
-		b.Spawn(b.runStaticPods)
+		b.Spawn(b.kubelet.RunStaticPods)
 		b.Spawn(b.holdEndpoint)
-		b.Spawn(b.applyManifests)
-		b.Etcd.Start(b, nil)
+		b.Spawn(b.controllers.ApplyManifests)
+		b.etcd.Start(b, nil)
 	}
 
 	if err := timing.Pause(ctx, b.m.Delays.Boot); err != nil {
@@ -149,13 +149,13 @@ func (b *boot) startServices(ctx context.Context) error {
 	}
 
 	b.Services.Start("cri")
-	b.Spawn(b.runKubelet)
+	b.Spawn(b.kubelet.Serve)
 
 	// apid is one of the services that the boot waits for. A worker's would be, too, but
 	// its wait for a certificate is that for its node already.
 	if b.ControlPlane() {
 		select {
-		case <-b.ownServed:
+		case <-b.api.OwnServed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -187,7 +187,7 @@ func (b *boot) stopSequence(r *machined.SequenceRun, kexec bool) error {
 
 // stopServices stops what runs on the machine; the API stays up until the boot ends.
 func (b *boot) stopServices(ctx context.Context) error {
-	b.Etcd.Stop()
+	b.etcd.Stop()
 	b.Services.Stop("kubelet", "etcd", "trustd", "cri")
 
 	return timing.Pause(ctx, b.m.Delays.Shutdown)
@@ -213,14 +213,14 @@ func (b *boot) rebootSequence(force bool) func(*machined.SequenceRun) error {
 // shutdownSequence is what the Shutdown RPC runs.
 func (b *boot) shutdownSequence(force bool) func(*machined.SequenceRun) error {
 	return func(r *machined.SequenceRun) error {
-		b.beginCordon(r.Ctx)
+		b.kubelet.BeginCordon(r.Ctx)
 
 		if err := r.Phases("storeShutdown", "storeShutdownEmergency"); err != nil {
 			return err
 		}
 
 		if !force && !b.Config().Machine().Kubelet().SkipNodeRegistration() {
-			if err := r.Phase("drain", "cordonAndDrainNode", b.cordonAndDrain); err != nil {
+			if err := r.Phase("drain", "cordonAndDrainNode", b.kubelet.CordonAndDrain); err != nil {
 				return err
 			}
 		}

@@ -44,7 +44,7 @@ type Machine struct {
 	hang  bool // the next reboot never returns
 	boots int
 	// broken: the image of the container is one that does not boot.
-	Broken bool
+	broken bool
 	exit   int // status of the last container
 
 	crashOnJoin bool
@@ -72,8 +72,8 @@ func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
 		opts.Disks = []machined.Disk{{Path: "/dev/sda", Size: 20 << 30, Model: "SIMDISK", Serial: opts.UUID[:8], Transport: "sata"}}
 	}
 
-	s.World.Lock()
-	defer s.World.Unlock()
+	s.world.Lock()
+	defer s.world.Unlock()
 
 	if opts.Name == "" {
 		opts.Name = fmt.Sprintf("machine-%d", len(s.machines)+1)
@@ -86,9 +86,9 @@ func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
 	}
 
 	m := &Machine{
-		Hardware: machined.NewHardware(s.World, machined.Description{
+		Hardware: machined.NewHardware(s.world, machined.Description{
 			Name: opts.Name, UUID: opts.UUID, Address: addr, Port: s.opts.Port, Platform: opts.Platform, Delays: *opts.Delays,
-			Disks: opts.Disks, Advertise: s.Advertised, Config: opts.Config,
+			Disks: opts.Disks, Advertise: s.advertised, Config: opts.Config,
 		}),
 		sim: s, opts: opts, off: true,
 	}
@@ -103,7 +103,7 @@ func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
 	return m, nil
 }
 
-func (s *Simulator) Advertised(addr netip.Addr) netip.Addr {
+func (s *Simulator) advertised(addr netip.Addr) netip.Addr {
 	if announced, ok := s.standIns.Of(addr); ok {
 		return announced
 	}
@@ -199,13 +199,13 @@ func (m *Machine) Boots() int {
 }
 
 // TalosVersion is the release the machine runs or, while it is off, would boot.
-func (m *Machine) TalosVersion() string { return m.System().Version }
+func (m *Machine) TalosVersion() string { return m.system().Version }
 
 // Schematic is the Image Factory schematic of what the machine runs or, while it is
 // off, would boot; empty for plain Talos.
-func (m *Machine) Schematic() string { return m.System().Schematic }
+func (m *Machine) Schematic() string { return m.system().Schematic }
 
-func (m *Machine) System() images.System {
+func (m *Machine) system() images.System {
 	m.World.Lock()
 	defer m.World.Unlock()
 
@@ -228,7 +228,7 @@ func (m *Machine) nextSystem() images.System {
 // media is what a machine boots from that has nothing on its disk: an ISO, the network,
 // or a container's image.
 func (m *Machine) media() images.System {
-	return images.System{Version: m.opts.TalosVersion, Schematic: m.opts.Schematic, BootFails: m.Broken}
+	return images.System{Version: m.opts.TalosVersion, Schematic: m.opts.Schematic, BootFails: m.broken}
 }
 
 // Hostname is the current hostname, empty in maintenance mode without one.

@@ -28,12 +28,12 @@ func (m *Machine) PowerOn() {
 		return
 	}
 
-	ctx, cancel := context.WithCancel(m.sim.Ctx)
+	ctx, cancel := context.WithCancel(m.sim.ctx)
 	p := &power{cancel: cancel, done: make(chan struct{})}
 	m.power = p
 	m.hang = false
 
-	m.sim.Work.Go(func() {
+	m.sim.work.Go(func() {
 		defer close(p.done)
 		defer cancel()
 
@@ -41,7 +41,7 @@ func (m *Machine) PowerOn() {
 			<-before.done
 		}
 
-		m.Run(ctx, p)
+		m.run(ctx, p)
 
 		m.World.Update(func() {
 			if m.power == p {
@@ -134,9 +134,9 @@ func (m *Machine) Move(addr netip.Addr) error {
 	return nil
 }
 
-// Run boots the machine again and again until it is switched off. A container exits with its first boot
+// run boots the machine again and again until it is switched off. A container exits with its first boot
 // (Talos 1.13: reboot(2) in a PID namespace ends its init).
-func (m *Machine) Run(ctx context.Context, p *power) {
+func (m *Machine) run(ctx context.Context, p *power) {
 	for {
 		b, err := newBoot(m, p)
 		if err != nil {
@@ -145,7 +145,7 @@ func (m *Machine) Run(ctx context.Context, p *power) {
 			return
 		}
 
-		end := b.Run(ctx)
+		end := b.run(ctx)
 		m.exited(end, ctx.Err() != nil)
 
 		if end == machined.PoweredOff || m.Platform == machined.Container {

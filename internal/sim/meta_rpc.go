@@ -5,6 +5,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -50,7 +51,7 @@ func (b *boot) metaKey(ctx context.Context, number uint32) (uint8, error) {
 		return 0, status.Error(codes.InvalidArgument, "key must be a uint8")
 	}
 
-	annotate(ctx, runtime.MetaKeyTagToID(key))
+	apid.Annotate(ctx, runtime.MetaKeyTagToID(key))
 
 	return key, nil
 }

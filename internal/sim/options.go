@@ -2,7 +2,6 @@ package sim
 
 import (
 	"net/netip"
-	"runtime"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -92,8 +91,3 @@ type MachineOptions struct {
 	// PoweredOff leaves the machine off until Machine.PowerOn.
 	PoweredOff bool
 }
-
-// DefaultKubeletVersion is reported by a node whose kubelet image carries no tag.
-const DefaultKubeletVersion = "v1.36.2"
-
-func architecture() string { return runtime.GOARCH }

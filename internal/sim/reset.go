@@ -98,7 +98,7 @@ func (b *boot) checkVolume(label string) error {
 // resetSequence empties the named partitions, or the whole disk when labels is nil.
 func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*machined.SequenceRun) error {
 	return func(r *machined.SequenceRun) error {
-		b.beginCordon(r.Ctx)
+		b.kubelet.BeginCordon(r.Ctx)
 
 		if b.m.Platform == machined.Container {
 			// Containers only stop: nothing is left, wiped or rebooted (Talos 1.13).
@@ -133,7 +133,7 @@ func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*m
 func (b *boot) retire(r *machined.SequenceRun, graceful bool) error {
 	if graceful && !b.Config().Machine().Kubelet().SkipNodeRegistration() {
 		err := r.Phase("drain", "cordonAndDrainNode", func(ctx context.Context) error {
-			if err := b.cordonAndDrain(ctx); err != nil {
+			if err := b.kubelet.CordonAndDrain(ctx); err != nil {
 				b.World.Logf("%s: %v", b.m.Name(), err) // a reset goes on
 			}
 

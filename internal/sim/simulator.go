@@ -22,9 +22,9 @@ import (
 // Simulator is one site of machines. All methods may be called from any goroutine.
 type Simulator struct {
 	opts       Options
-	Ctx        context.Context //nolint:containedctx // the site's own lifetime
+	ctx        context.Context //nolint:containedctx // the site's own lifetime
 	cancel     context.CancelFunc
-	Work       sync.WaitGroup
+	work       sync.WaitGroup
 	addrs      *addresses.Block
 	standIns   etcd.StandIns
 	calls      *fault.Log
@@ -35,7 +35,7 @@ type Simulator struct {
 	scratch    scratchFolder
 
 	// World guards the model: machines, clusters, and what they know of each other.
-	World    *world.World
+	world    *world.World
 	machines []*Machine
 	clusters map[string]*cluster
 	closed   bool
@@ -66,7 +66,7 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		addrs:      addrs,
 		catalog:    catalog,
 		registries: images.NewRegistries(),
-		World:      world.NewWorld(opts.Log),
+		world:      world.NewWorld(opts.Log),
 		clusters:   map[string]*cluster{},
 		kernel:     uuid.NewString(),
 		endpoints: endpoints{
@@ -75,7 +75,7 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		calls: fault.NewLog(opts.OnCall, opts.Observe),
 	}
 	s.standIns.Take = func() (netip.Addr, error) { return addrs.Take(netip.Addr{}) }
-	s.Ctx, s.cancel = context.WithCancel(ctx)
+	s.ctx, s.cancel = context.WithCancel(ctx)
 
 	if s.backends, err = newBackends(s); err != nil {
 		s.cancel()
@@ -115,10 +115,10 @@ func ForTest(t TB, opts Options) *Simulator {
 // Close switches every machine off, stops all children and servers, waits for every
 // goroutine of the site and releases its addresses. Further calls return nil.
 func (s *Simulator) Close() error {
-	s.World.Lock()
+	s.world.Lock()
 	closed := s.closed
 	s.closed = true
-	s.World.Unlock()
+	s.world.Unlock()
 
 	if closed {
 		return nil
@@ -126,7 +126,7 @@ func (s *Simulator) Close() error {
 
 	s.cancel()
 	s.stopBalancers()
-	s.Work.Wait()
+	s.work.Wait()
 
 	return errors.Join(s.closeBackends(), s.scratch.Remove(), s.addrs.Release())
 }
@@ -178,20 +178,20 @@ func (s *Simulator) AddMachines(ctx context.Context, prefix string, n int, opts 
 
 // Machines returns every machine in the order they were added.
 func (s *Simulator) Machines() []*Machine {
-	s.World.Lock()
-	defer s.World.Unlock()
+	s.world.Lock()
+	defer s.world.Unlock()
 
 	return append([]*Machine(nil), s.machines...)
 }
 
 // Machine returns the machine of that name, or nil.
 func (s *Simulator) Machine(name string) *Machine {
-	return s.Find(func(m *Machine) bool { return m.Name() == name })
+	return s.find(func(m *Machine) bool { return m.Name() == name })
 }
 
-func (s *Simulator) Find(match func(*Machine) bool) *Machine {
-	s.World.Lock()
-	defer s.World.Unlock()
+func (s *Simulator) find(match func(*Machine) bool) *Machine {
+	s.world.Lock()
+	defer s.world.Unlock()
 
 	for _, m := range s.machines {
 		if match(m) {

@@ -14,6 +14,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -43,7 +44,7 @@ func (a *api) Hostname(context.Context, *emptypb.Empty) (*machine.HostnameRespon
 
 // Read serves the few files that clients identify a machine by.
 func (a *api) Read(req *machine.ReadRequest, stream machine.MachineService_ReadServer) error {
-	annotate(stream.Context(), req.GetPath())
+	apid.Annotate(stream.Context(), req.GetPath())
 
 	content, err := a.b.file(req.GetPath())
 	if err != nil {
@@ -76,7 +77,7 @@ const raftSnapshotPath = constants.EtcdDataPath + "/member/snap"
 // its snapshots. Any other path answers as one that does not exist.
 func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListServer) error {
 	root := "/" + strings.Trim(req.GetRoot(), "/")
-	annotate(stream.Context(), root)
+	apid.Annotate(stream.Context(), root)
 
 	node := a.b.etcdNode()
 	prepared, _ := a.b.Services.State("etcd")

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -28,7 +29,7 @@ type lifecycleServer struct {
 // is no error of the call.
 func (s *lifecycleServer) Upgrade(req *machine.LifecycleServiceUpgradeRequest, stream machine.LifecycleService_UpgradeServer) error {
 	b, name := s.b, req.GetSource().GetImageName()
-	annotate(stream.Context(), name)
+	apid.Annotate(stream.Context(), name)
 
 	if err := b.notInContainer(); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (s *lifecycleServer) Upgrade(req *machine.LifecycleServiceUpgradeRequest, s
 		return status.Errorf(codes.Internal, "upgrade failed: %v", err)
 	}
 
-	img, ok := b.Images.Find(space, name)
+	img, ok := b.images.Find(space, name)
 	if !ok {
 		return status.Errorf(codes.Internal, "upgrade failed: installer image %q not found in containerd store: image %q: not found", name, name)
 	}
@@ -213,10 +214,10 @@ func (b *boot) validateEtcdForUpgrade(ctx context.Context, via etcd.Node) error 
 // upgradeSequence installs the image and reboots into it.
 func (b *boot) upgradeSequence(key string, kexec bool) func(*machined.SequenceRun) error {
 	return func(r *machined.SequenceRun) error {
-		b.beginCordon(r.Ctx)
+		b.kubelet.BeginCordon(r.Ctx)
 
 		if !b.Config().Machine().Kubelet().SkipNodeRegistration() {
-			if err := r.Phase("drain", "cordonAndDrainNode", b.cordonAndDrain); err != nil {
+			if err := r.Phase("drain", "cordonAndDrainNode", b.kubelet.CordonAndDrain); err != nil {
 				return err
 			}
 		}
@@ -257,7 +258,7 @@ func (b *boot) upgradeSequence(key string, kexec bool) func(*machined.SequenceRu
 // stageUpgradeSequence only reboots: the next boot finds in META what to install.
 func (b *boot) stageUpgradeSequence(kexec bool) func(*machined.SequenceRun) error {
 	return func(r *machined.SequenceRun) error {
-		b.beginCordon(r.Ctx)
+		b.kubelet.BeginCordon(r.Ctx)
 
 		if err := r.Phases("cleanup", "stopAllPods", "dbus", "stopDBus"); err != nil {
 			return err

@@ -164,3 +164,6 @@ func (b *Boot) PoweredOn() bool {
 
 	return !b.Crashed && b.site.Err() == nil
 }
+
+// Site is the lifetime of the site, which a boot does not end.
+func (b *Boot) Site() context.Context { return b.site }

@@ -1,4 +1,4 @@
-package sim
+package kubelet
 
 import (
 	"context"
@@ -15,34 +15,34 @@ import (
 var errUnauthorized = errors.New("Unauthorized")
 
 // Enrolled says whether the kubelet has a client certificate. It is on EPHEMERAL.
-func (b *boot) Enrolled() bool {
-	b.World.Lock()
-	defer b.World.Unlock()
+func (kl *Kubelet) Enrolled() bool {
+	kl.World.Lock()
+	defer kl.World.Unlock()
 
-	return b.m.Disk.Enrolled
+	return kl.Disk.Enrolled
 }
 
 // enrol gets the kubelet its client certificate, once in the life of EPHEMERAL: with the
 // bootstrap token of the configuration it asks the API server that it reaches, and a
 // controller manager approves and signs (Talos 1.13, k8s/kubelet_service.go writePKI and
 // k8stemplates/csr.go). It tries until ctx ends.
-func (b *boot) enrol(ctx context.Context) error {
+func (kl *Kubelet) enrol(ctx context.Context) error {
 	for {
-		k, err := b.kubernetes(ctx)
+		k, err := kl.host.Kubernetes(ctx)
 		if err != nil {
 			return err
 		}
 
-		if b.Enrolled() {
+		if kl.Enrolled() {
 			return nil
 		}
 
-		if err = b.knownToken(ctx, k); err == nil {
-			if err := b.World.Await(ctx, func() bool { return b.cluster.signs() }); err != nil {
+		if err = kl.knownToken(ctx, k); err == nil {
+			if err := kl.World.Await(ctx, func() bool { return kl.host.Signed() }); err != nil {
 				return err
 			}
 
-			b.World.Update(func() { b.m.Disk.Enrolled = true })
+			kl.World.Update(func() { kl.Disk.Enrolled = true })
 
 			return nil
 		}
@@ -54,10 +54,10 @@ func (b *boot) enrol(ctx context.Context) error {
 }
 
 // knownToken says whether the API server takes the machine's bootstrap token.
-func (b *boot) knownToken(ctx context.Context, k *kubeClient) error {
-	token := b.Config().Cluster().Token()
+func (kl *Kubelet) knownToken(ctx context.Context, k *kube.Client) error {
+	token := kl.Config().Cluster().Token()
 
-	secret, err := k.typed.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+token.ID(), metav1.GetOptions{})
+	secret, err := k.Typed.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+token.ID(), metav1.GetOptions{})
 
 	switch {
 	case err != nil:
@@ -67,15 +67,4 @@ func (b *boot) knownToken(ctx context.Context, k *kubeClient) error {
 	default:
 		return nil
 	}
-}
-
-// signs says whether a controller manager of the cluster runs; world is held.
-func (c *cluster) signs() bool {
-	for _, b := range c.boots {
-		if run := b.staticPods["kube-controller-manager"]; run != nil && run.shown.ready {
-			return true
-		}
-	}
-
-	return false
 }

@@ -1,4 +1,4 @@
-package sim
+package apid
 
 import (
 	"crypto/tls"
@@ -15,7 +15,7 @@ import (
 
 // maintenanceTLS is the configuration of a machine nobody owns yet: a certificate of
 // an authority made for this boot, and no question about the client's.
-func (b *boot) maintenanceTLS() (*tls.Config, error) {
+func (s *Server) maintenanceTLS() (*tls.Config, error) {
 	ca, err := certs.SelfSigned("talos")
 	if err != nil {
 		return nil, err
@@ -23,8 +23,8 @@ func (b *boot) maintenanceTLS() (*tls.Config, error) {
 
 	cert, err := ca.Issue(certs.Leaf{
 		CommonName: constants.MaintenanceServiceCommonName,
-		Ips:        []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		DNS:        hostnames(b.Hostname()),
+		Ips:        []net.IP{s.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		DNS:        hostnames(s.Hostname()),
 		Usage:      []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	if err != nil {
@@ -43,12 +43,12 @@ func hostnames(name string) []string {
 }
 
 // configuredTLS is the configuration of a machine that belongs to a cluster.
-func (b *boot) configuredTLS(issuer *certs.Authority) (*tls.Config, error) {
-	cfg := b.Config()
+func (s *Server) configuredTLS(issuer *certs.Authority) (*tls.Config, error) {
+	cfg := s.Config()
 	security := cfg.Machine().Security()
 
-	ips := []net.IP{b.m.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-	names := hostnames(b.Hostname())
+	ips := []net.IP{s.Address().AsSlice(), net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	names := hostnames(s.Hostname())
 
 	for _, san := range security.CertSANs() {
 		if ip := net.ParseIP(san); ip != nil {
@@ -59,7 +59,7 @@ func (b *boot) configuredTLS(issuer *certs.Authority) (*tls.Config, error) {
 	}
 
 	cert, err := issuer.Issue(certs.Leaf{
-		CommonName: b.Hostname(), Ips: ips, DNS: names, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		CommonName: s.Hostname(), Ips: ips, DNS: names, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	if err != nil {
 		return nil, err
@@ -101,9 +101,9 @@ func clientAuthOnly(_ [][]byte, chains [][]*x509.Certificate) error {
 
 // issuer is who signs the machine's API certificate: itself on a control-plane machine,
 // trustd of one on a worker. Nil while there is none.
-func (b *boot) issuer() *certs.Authority {
-	if b.ControlPlane() {
-		ca, err := certs.LoadAuthority(b.OSAuthority())
+func (s *Server) issuer() *certs.Authority {
+	if s.ControlPlane() {
+		ca, err := certs.LoadAuthority(s.OSAuthority())
 		if err != nil {
 			return nil
 		}
@@ -111,13 +111,8 @@ func (b *boot) issuer() *certs.Authority {
 		return ca
 	}
 
-	c := b.joined()
-	if c == nil {
-		return nil
-	}
+	s.World.Lock()
+	defer s.World.Unlock()
 
-	c.World.Lock()
-	defer c.World.Unlock()
-
-	return c.trustFor(b)
+	return s.host.Trust()
 }

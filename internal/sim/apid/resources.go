@@ -1,4 +1,4 @@
-package sim
+package apid
 
 import (
 	"context"
@@ -16,20 +16,20 @@ import (
 
 // servedState is what clients read: the boot's resources, with cluster members from
 // the cluster's shared list, behind the access policy.
-func (b *boot) servedState() state.CoreState {
-	return state.Filter(&memberView{CoreState: b.Resources, b: b}, b.accessPolicy)
+func (s *Server) servedState() state.CoreState {
+	return state.Filter(&memberView{CoreState: s.Resources, b: s}, s.accessPolicy)
 }
 
 // accessPolicy is Talos's: nothing may be written, types and namespaces must be known,
 // and sensitive types are for os:admin.
-func (b *boot) accessPolicy(ctx context.Context, access state.Access) error {
-	annotate(ctx, strings.TrimSuffix(access.ResourceType+"/"+access.ResourceID, "/"))
+func (s *Server) accessPolicy(ctx context.Context, access state.Access) error {
+	Annotate(ctx, strings.TrimSuffix(access.ResourceType+"/"+access.ResourceID, "/"))
 
 	if !access.Verb.Readonly() {
 		return status.Error(codes.PermissionDenied, "write access is not allowed")
 	}
 
-	rd, err := safe.StateGet[*meta.ResourceDefinition](ctx, b.Resources, resource.NewMetadata(
+	rd, err := safe.StateGet[*meta.ResourceDefinition](ctx, s.Resources, resource.NewMetadata(
 		meta.NamespaceName, meta.ResourceDefinitionType, strings.ToLower(access.ResourceType), resource.VersionUndefined))
 	if state.IsNotFoundError(err) {
 		return status.Errorf(codes.PermissionDenied, "resource type %q is not supported", access.ResourceType)
@@ -39,11 +39,11 @@ func (b *boot) accessPolicy(ctx context.Context, access state.Access) error {
 		return err
 	}
 
-	if rd.TypedSpec().Sensitivity == meta.Sensitive && !rolesOf(ctx).Includes(role.Admin) {
-		return errNotAuthorized
+	if rd.TypedSpec().Sensitivity == meta.Sensitive && !RolesOf(ctx).Includes(role.Admin) {
+		return ErrNotAuthorized
 	}
 
-	_, err = b.Resources.Get(ctx, resource.NewMetadata(
+	_, err = s.Resources.Get(ctx, resource.NewMetadata(
 		meta.NamespaceName, meta.NamespaceType, access.ResourceNamespace, resource.VersionUndefined))
 	if state.IsNotFoundError(err) {
 		return status.Errorf(codes.PermissionDenied, "namespace %q is not supported", access.ResourceNamespace)
@@ -57,13 +57,13 @@ func (b *boot) accessPolicy(ctx context.Context, access state.Access) error {
 type memberView struct {
 	state.CoreState
 
-	b *boot
+	b *Server
 }
 
 func (v *memberView) core(ns resource.Namespace, typ resource.Type) state.CoreState {
 	if ns == clusterres.NamespaceName && typ == clusterres.MemberType {
-		if c := v.b.joined(); c != nil && v.b.Discovery() {
-			return c.members
+		if members := v.b.host.Members(); members != nil {
+			return members
 		}
 	}
 

@@ -1,4 +1,4 @@
-package sim
+package apid
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
-var errNotAuthorized = status.Error(codes.PermissionDenied, "not authorized")
+var ErrNotAuthorized = status.Error(codes.PermissionDenied, "not authorized")
 
 var (
 	adminOnly      = role.MakeSet(role.Admin)
@@ -74,16 +74,16 @@ func authorize(ctx context.Context, fullMethod string) error {
 		allowed = adminOnly
 	}
 
-	if rolesOf(ctx).IncludesAny(allowed) {
+	if RolesOf(ctx).IncludesAny(allowed) {
 		return nil
 	}
 
-	return errNotAuthorized
+	return ErrNotAuthorized
 }
 
 type rolesKey struct{}
 
-func rolesOf(ctx context.Context) role.Set {
+func RolesOf(ctx context.Context) role.Set {
 	roles, ok := ctx.Value(rolesKey{}).(role.Set)
 	if !ok {
 		return role.Zero

@@ -1,4 +1,4 @@
-package sim
+package kubelet
 
 import (
 	"context"
@@ -15,62 +15,62 @@ import (
 // runPodStatus lets the status of a static pod follow what the kubelet has, a while
 // later: machined asks it every 15 seconds, and forgets the statuses of a kubelet that
 // stops (Talos 1.13, k8s/kubelet_static_pod.go).
-func (b *boot) runPodStatus(ctx context.Context, id string) {
+func (kl *Kubelet) runPodStatus(ctx context.Context, id string) {
 	var (
 		last podReport
 		run  int
 	)
 
 	for {
-		if b.World.Await(ctx, func() bool { return b.kubeletRun != run || !reflect.DeepEqual(b.staticPodRun(id).shown, last) }) != nil {
+		if kl.World.Await(ctx, func() bool { return kl.Starts != run || !reflect.DeepEqual(kl.staticPodRun(id).shown, last) }) != nil {
 			return
 		}
 
-		b.World.Lock()
-		stopped := b.kubeletRun != run
-		run = b.kubeletRun
-		b.World.Unlock()
+		kl.World.Lock()
+		stopped := kl.Starts != run
+		run = kl.Starts
+		kl.World.Unlock()
 
 		if stopped {
-			b.publishPodStatus(id, podReport{})
+			kl.publishPodStatus(id, podReport{})
 		}
 
-		if timing.Pause(ctx, b.m.Delays.StaticPod) != nil {
+		if timing.Pause(ctx, kl.Delays.StaticPod) != nil {
 			return
 		}
 
-		b.World.Lock()
-		if last = b.staticPodRun(id).shown; b.kubeletRun != 0 {
+		kl.World.Lock()
+		if last = kl.staticPodRun(id).shown; kl.Starts != 0 {
 			stopped = false
 		}
-		b.World.Unlock()
+		kl.World.Unlock()
 
 		if !stopped {
-			b.publishPodStatus(id, last)
+			kl.publishPodStatus(id, last)
 		}
 	}
 }
 
 // publishPodStatus writes or removes a static pod's status and lets the machine's
 // readiness follow.
-func (b *boot) publishPodStatus(id string, r podReport) {
-	name := "kube-system/" + b.mirrorName(id)
+func (kl *Kubelet) publishPodStatus(id string, r podReport) {
+	name := "kube-system/" + kl.mirrorName(id)
 	resource := k8s.NewStaticPodStatus(k8s.NamespaceName, name)
 	problem := ""
 
 	if r.pod == nil {
-		machined.Remove(b.Boot, resource)
+		machined.Remove(kl.Boot, resource)
 	} else {
-		status := b.podStatus(id, r)
+		status := kl.podStatus(id, r)
 
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 		if err != nil {
-			b.World.Logf("%s: encode status of %s: %v", b.m.Name(), name, err)
+			kl.World.Logf("%s: encode status of %s: %v", kl.Name(), name, err)
 
 			return
 		}
 
-		machined.Modify(b.Boot, resource, func(r *k8s.StaticPodStatus) { r.TypedSpec().PodStatus = content })
+		machined.Modify(kl.Boot, resource, func(r *k8s.StaticPodStatus) { r.TypedSpec().PodStatus = content })
 
 		switch {
 		case status.Phase == corev1.PodPending:
@@ -80,12 +80,12 @@ func (b *boot) publishPodStatus(id string, r podReport) {
 		}
 	}
 
-	b.Mu.Lock()
-	if b.PodProblems == nil {
-		b.PodProblems = map[string]string{}
+	kl.Mu.Lock()
+	if kl.PodProblems == nil {
+		kl.PodProblems = map[string]string{}
 	}
 
-	b.PodProblems[id] = problem
-	b.Mu.Unlock()
-	b.RefreshStatus()
+	kl.PodProblems[id] = problem
+	kl.Mu.Unlock()
+	kl.RefreshStatus()
 }

@@ -1,4 +1,4 @@
-package sim
+package kubelet
 
 import (
 	"context"
@@ -39,59 +39,47 @@ type podReport struct {
 type podEvent struct{ reason, message string }
 
 // report lets the mirror pod follow.
-func (b *boot) report(id string, r podReport) {
-	b.World.Update(func() {
-		run := b.staticPodRun(id)
+func (kl *Kubelet) report(id string, r podReport) {
+	kl.World.Update(func() {
+		run := kl.staticPodRun(id)
 		r.restarts, r.repeated = run.restarts, run.shown.repeated
 		run.shown = r
 	})
 }
 
-// RepeatReports lets the kubelet of a node make its mirror pods again, after somebody
-// deleted one.
-func (c *cluster) RepeatReports(node string) {
-	c.World.Update(func() {
-		for _, b := range c.boots {
-			if b.RunsNode(node) {
-				b.repeatReports()
-			}
-		}
-	})
-}
-
 // RepeatReports lets the mirror pods follow once more. Callers hold world.
-func (b *boot) repeatReports() {
-	for _, run := range b.staticPods {
+func (kl *Kubelet) RepeatReports() {
+	for _, run := range kl.staticPods {
 		run.shown.repeated++
 	}
 }
 
 // mirrorName is the name of a static pod in the Kubernetes API.
-func (b *boot) mirrorName(id string) string { return id + "-" + b.NodeName }
+func (kl *Kubelet) mirrorName(id string) string { return id + "-" + kl.NodeName }
 
 // runMirrorPod keeps the mirror pod of a static pod as its kubelet does: it shows the
 // latest report as soon as the kubelet runs, has its node and reaches an API server.
-func (b *boot) runMirrorPod(ctx context.Context, id string) {
+func (kl *Kubelet) runMirrorPod(ctx context.Context, id string) {
 	var last podReport
 
 	for {
 		var next podReport
 
-		if b.World.Await(ctx, func() bool {
-			next = b.staticPodRun(id).shown
+		if kl.World.Await(ctx, func() bool {
+			next = kl.staticPodRun(id).shown
 
-			return !reflect.DeepEqual(next, last) && b.kubeletRun > 0 && b.RunsNode(b.NodeName) && b.servedKubernetes() != nil
+			return !reflect.DeepEqual(next, last) && kl.Starts > 0 && kl.RunsNode(kl.NodeName) && kl.host.ServedKubernetes() != nil
 		}) != nil {
 			return
 		}
 
-		k := b.anyKubernetes()
+		k := kl.host.AnyKubernetes()
 		if k == nil {
 			continue
 		}
 
-		if err := b.mirror(ctx, k, id, next); err != nil {
-			b.World.Logf("%s: %v", b.m.Name(), err)
+		if err := kl.mirror(ctx, k, id, next); err != nil {
+			kl.World.Logf("%s: %v", kl.Name(), err)
 
 			_ = timing.Pause(ctx, kube.KubeletRetry) // ends with ctx, as the loop does
 
@@ -103,10 +91,10 @@ func (b *boot) runMirrorPod(ctx context.Context, id string) {
 }
 
 // mirror brings the mirror pod to what is reported, replacing one of another static pod.
-func (b *boot) mirror(ctx context.Context, k *kubeClient, id string, r podReport) error {
-	pods := k.typed.CoreV1().Pods(metav1.NamespaceSystem)
+func (kl *Kubelet) mirror(ctx context.Context, k *kube.Client, id string, r podReport) error {
+	pods := k.Typed.CoreV1().Pods(metav1.NamespaceSystem)
 
-	old, err := pods.Get(ctx, b.mirrorName(id), metav1.GetOptions{})
+	old, err := pods.Get(ctx, kl.mirrorName(id), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("get mirror pod: %w", err)
 	}
@@ -129,12 +117,12 @@ func (b *boot) mirror(ctx context.Context, k *kubeClient, id string, r podReport
 	}
 
 	if !found {
-		if old, err = b.createMirrorPod(ctx, k, id, r.pod); err != nil {
+		if old, err = kl.createMirrorPod(ctx, k, id, r.pod); err != nil {
 			return err
 		}
 	}
 
-	old.Status = b.podStatus(id, r)
+	old.Status = kl.podStatus(id, r)
 
 	if old, err = pods.UpdateStatus(ctx, old, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("update mirror pod: %w", err)
@@ -144,26 +132,26 @@ func (b *boot) mirror(ctx context.Context, k *kubeClient, id string, r podReport
 		return nil
 	}
 
-	return b.warn(ctx, k, old, *r.event)
+	return kl.warn(ctx, k, old, *r.event)
 }
 
-func (b *boot) createMirrorPod(ctx context.Context, k *kubeClient, id string, static *corev1.Pod) (*corev1.Pod, error) {
-	node, err := k.getNode(ctx, b.NodeName)
+func (kl *Kubelet) createMirrorPod(ctx context.Context, k *kube.Client, id string, static *corev1.Pod) (*corev1.Pod, error) {
+	node, err := k.GetNode(ctx, kl.NodeName)
 	if err != nil {
 		return nil, fmt.Errorf("get node of mirror pod: %w", err)
 	}
 
 	hash := podHash(static)
 	pod := static.DeepCopy()
-	pod.Name = b.mirrorName(id)
-	pod.Spec.NodeName = b.NodeName
+	pod.Name = kl.mirrorName(id)
+	pod.Spec.NodeName = kl.NodeName
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
 	pod.Annotations[configHash] = hash
 	pod.Annotations[corev1.MirrorPodAnnotationKey] = hash
 	pod.Annotations[configSource] = "http" // machined serves them (Talos 1.13, k8s/static_pod_server.go)
 	pod.Annotations[configSeen] = metav1.Now().Format("2006-01-02T15:04:05.000000000Z07:00")
 
-	created, err := k.typed.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	created, err := k.Typed.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create mirror pod: %w", err)
 	}
@@ -172,9 +160,9 @@ func (b *boot) createMirrorPod(ctx context.Context, k *kubeClient, id string, st
 }
 
 // podStatus is what a kubelet reports about a pod on the host's network.
-func (b *boot) podStatus(id string, r podReport) corev1.PodStatus {
+func (kl *Kubelet) podStatus(id string, r podReport) corev1.PodStatus {
 	now := metav1.Now()
-	address := b.m.Advertised().String()
+	address := kl.Advertised().String()
 	container := corev1.ContainerStatus{
 		Name: id, Image: r.pod.Spec.Containers[0].Image, Ready: r.ready, Started: new(r.ready), RestartCount: r.restarts,
 	}
@@ -216,11 +204,11 @@ func (b *boot) podStatus(id string, r podReport) corev1.PodStatus {
 
 // warn records an event about a mirror pod. A kubelet refers to it by the static pod's
 // UID, which is the hash in the mirror pod's annotation.
-func (b *boot) warn(ctx context.Context, k *kubeClient, pod *corev1.Pod, e podEvent) error {
+func (kl *Kubelet) warn(ctx context.Context, k *kube.Client, pod *corev1.Pod, e podEvent) error {
 	now := metav1.Now()
 	container := pod.Spec.Containers[0].Name
 
-	_, err := k.typed.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
+	_, err := k.Typed.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name + "." + uuid.NewString()[:16], Namespace: pod.Namespace},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.Annotations[configHash]),

@@ -1,4 +1,4 @@
-package sim
+package apid
 
 import (
 	"context"
@@ -80,14 +80,14 @@ func (i *interceptors) route(ctx context.Context, fullMethod string) (targets []
 	return targets, one, nil
 }
 
-func (b *boot) isLocal(target string) bool {
-	return target == b.m.Address().String() || target == "127.0.0.1" || strings.EqualFold(target, b.Hostname())
+func (s *Server) isLocal(target string) bool {
+	return target == s.Address().String() || target == "127.0.0.1" || strings.EqualFold(target, s.Hostname())
 }
 
 // dialTarget connects to another machine as apid does, with a certificate that may
 // speak for others.
-func (b *boot) dialTarget(ctx context.Context, target string) (context.Context, *grpc.ClientConn, error) {
-	ca, err := certs.LoadAuthority(b.OSAuthority())
+func (s *Server) dialTarget(ctx context.Context, target string) (context.Context, *grpc.ClientConn, error) {
+	ca, err := certs.LoadAuthority(s.OSAuthority())
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -106,7 +106,7 @@ func (b *boot) dialTarget(ctx context.Context, target string) (context.Context, 
 	backoffs.MaxDelay = 15 * time.Second
 
 	conn, err := grpc.NewClient(
-		"passthrough:///"+net.JoinHostPort(b.sim.Resolve(target), strconv.Itoa(b.sim.opts.Port)),
+		"passthrough:///"+net.JoinHostPort(s.host.Resolve(target), strconv.Itoa(s.port)),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 			MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{cert},
 		})),
@@ -119,29 +119,14 @@ func (b *boot) dialTarget(ctx context.Context, target string) (context.Context, 
 
 	md, _ := metadata.FromIncomingContext(ctx)
 	md = md.Copy()
-	md.Set(roleMetadata, rolesOf(ctx).Strings()...)
-	md.Set("proxyfrom", b.m.Endpoint())
+	md.Set(roleMetadata, RolesOf(ctx).Strings()...)
+	md.Set("proxyfrom", s.Endpoint())
 
 	for _, key := range []string{":authority", "nodes", "node", "content-type", "user-agent"} {
 		delete(md, key)
 	}
 
 	return metadata.NewOutgoingContext(ctx, md), conn, nil
-}
-
-// Resolve turns a machine's hostname into its address; anything else is dialled as it is.
-func (s *Simulator) Resolve(target string) string {
-	if net.ParseIP(target) != nil {
-		return target
-	}
-
-	for _, m := range s.Machines() {
-		if strings.EqualFold(m.Hostname(), target) {
-			return m.Address().String()
-		}
-	}
-
-	return target
 }
 
 // methodTypes finds the messages of a method.
@@ -171,7 +156,7 @@ func methodTypes(fullMethod string) (in, out protoreflect.MessageType, err error
 
 // forwardUnary sends a call on. To one machine, its answer or error is the answer; to
 // many, every machine's messages or error become messages marked with its name.
-func (b *boot) forwardUnary(ctx context.Context, method string, req any, targets []string, one bool) (any, error) {
+func (s *Server) forwardUnary(ctx context.Context, method string, req any, targets []string, one bool) (any, error) {
 	_, out, err := methodTypes(method)
 	if err != nil {
 		return nil, status.Error(codes.Unimplemented, err.Error())
@@ -186,7 +171,7 @@ func (b *boot) forwardUnary(ctx context.Context, method string, req any, targets
 			defer func() { done <- struct{}{} }()
 
 			answers[i] = out.New().Interface()
-			errs[i] = b.invoke(ctx, target, method, req, answers[i])
+			errs[i] = s.invoke(ctx, target, method, req, answers[i])
 		}()
 	}
 
@@ -221,8 +206,8 @@ func (b *boot) forwardUnary(ctx context.Context, method string, req any, targets
 	return merged.Interface(), nil
 }
 
-func (b *boot) invoke(ctx context.Context, target, method string, req any, out proto.Message) error {
-	ctx, conn, err := b.dialTarget(ctx, target)
+func (s *Server) invoke(ctx context.Context, target, method string, req any, out proto.Message) error {
+	ctx, conn, err := s.dialTarget(ctx, target)
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
@@ -249,7 +234,7 @@ func mark(msg protoreflect.Message, target string, err error) {
 
 // forwardStream sends a stream on, message by message. With many targets the streams
 // are passed on one after the other, errors in-band, as clients cannot rely on an order.
-func (b *boot) forwardStream(ctx context.Context, info *grpc.StreamServerInfo, ss grpc.ServerStream, targets []string, one bool) error {
+func (s *Server) forwardStream(ctx context.Context, info *grpc.StreamServerInfo, ss grpc.ServerStream, targets []string, one bool) error {
 	in, out, err := methodTypes(info.FullMethod)
 	if err != nil {
 		return status.Error(codes.Unimplemented, err.Error())
@@ -261,7 +246,7 @@ func (b *boot) forwardStream(ctx context.Context, info *grpc.StreamServerInfo, s
 	}
 
 	for _, target := range targets {
-		err := b.pipe(ctx, info, ss, out, requests, target, !one)
+		err := s.pipe(ctx, info, ss, out, requests, target, !one)
 
 		switch {
 		case err == nil:
@@ -301,14 +286,14 @@ func receiveAll(ss grpc.ServerStream, in protoreflect.MessageType, many bool) ([
 	}
 }
 
-func (b *boot) pipe(
+func (s *Server) pipe(
 	ctx context.Context, info *grpc.StreamServerInfo, ss grpc.ServerStream,
 	out protoreflect.MessageType, requests []proto.Message, target string, marked bool,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	ctx, conn, err := b.dialTarget(ctx, target)
+	ctx, conn, err := s.dialTarget(ctx, target)
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}

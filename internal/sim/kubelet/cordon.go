@@ -1,4 +1,4 @@
-package sim
+package kubelet
 
 import (
 	"context"
@@ -9,48 +9,48 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// cordonAndDrain is the task of upgrades, resets and shutdowns: it waits until the node is
+// CordonAndDrain is the task of upgrades, resets and shutdowns: it waits until the node is
 // cordoned, a minute at most. A machine whose kubelet never had a certificate has no node
 // to cordon (Talos 1.13, CordonAndDrainNode).
-func (b *boot) cordonAndDrain(ctx context.Context) error {
-	if !b.Enrolled() {
+func (kl *Kubelet) CordonAndDrain(ctx context.Context) error {
+	if !kl.Enrolled() {
 		return nil
 	}
 
-	limited, cancel := context.WithTimeout(ctx, b.atLeast(b.m.Delays.Cordon, realCordon))
+	limited, cancel := context.WithTimeout(ctx, kl.host.CordonTimeout())
 	defer cancel()
 
 	for {
-		err := b.cordonNode(limited)
+		err := kl.cordonNode(limited)
 		if err == nil {
 			return nil
 		}
 
 		if timing.Pause(limited, kube.KubeletRetry) != nil {
-			return fmt.Errorf("wait for node %s to be cordoned: %w", b.NodeName, errors.Join(limited.Err(), err))
+			return fmt.Errorf("wait for node %s to be cordoned: %w", kl.NodeName, errors.Join(limited.Err(), err))
 		}
 	}
 }
 
-// beginCordon marks the node unschedulable if its API answers right now, as machined does
+// BeginCordon marks the node unschedulable if its API answers right now, as machined does
 // in the stages resetting, upgrading and shutting down.
-func (b *boot) beginCordon(ctx context.Context) {
-	if b.NodeName == "" {
+func (kl *Kubelet) BeginCordon(ctx context.Context) {
+	if kl.NodeName == "" {
 		return
 	}
 
-	if err := b.cordonNode(ctx); err != nil {
-		b.World.Logf("%s: cordon: %v", b.m.Name(), err)
+	if err := kl.cordonNode(ctx); err != nil {
+		kl.World.Logf("%s: cordon: %v", kl.Name(), err)
 	}
 }
 
-func (b *boot) cordonNode(ctx context.Context) error {
-	k := b.anyKubernetes()
+func (kl *Kubelet) cordonNode(ctx context.Context) error {
+	k := kl.host.AnyKubernetes()
 	if k == nil {
-		return errNoServer
+		return ErrNoServer
 	}
 
-	node, err := k.getNode(ctx, b.NodeName)
+	node, err := k.GetNode(ctx, kl.NodeName)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (b *boot) cordonNode(ctx context.Context) error {
 	node.Annotations[cordonedAnnotation] = "true"
 	node.Spec.Unschedulable = true
 
-	return k.updateNode(ctx, node)
+	return k.UpdateNode(ctx, node)
 }
 
 // cordonedAnnotation marks a node that Talos itself cordoned; it uncordons only those.

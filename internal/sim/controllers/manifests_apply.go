@@ -1,4 +1,4 @@
-package sim
+package controllers
 
 import (
 	"context"
@@ -24,13 +24,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// applyManifests creates the objects of the bootstrap manifests that are missing whenever
+// ApplyManifests creates the objects of the bootstrap manifests that are missing whenever
 // the manifests change, and never updates any (Talos 1.13, k8s/manifest_apply.go).
-func (b *boot) applyManifests(ctx context.Context) {
+func (c *Controllers) ApplyManifests(ctx context.Context) {
 	for {
-		changed := b.manifests.Next()
+		changed := c.manifests.Next()
 
-		if err := b.createManifests(ctx); err != nil {
+		if err := c.createManifests(ctx); err != nil {
 			if timing.Pause(ctx, kube.KubeletRetry) != nil {
 				return
 			}
@@ -47,13 +47,13 @@ func (b *boot) applyManifests(ctx context.Context) {
 }
 
 // createManifests is one attempt of applyManifests.
-func (b *boot) createManifests(ctx context.Context) error {
-	k, err := b.kubernetes(ctx)
+func (c *Controllers) createManifests(ctx context.Context) error {
+	k, err := c.host.Kubernetes(ctx)
 	if err != nil {
 		return err
 	}
 
-	list, err := safe.StateListAll[*k8s.Manifest](ctx, b.Resources)
+	list, err := safe.StateListAll[*k8s.Manifest](ctx, c.Resources)
 	if err != nil {
 		return fmt.Errorf("list manifests: %w", err)
 	}
@@ -71,28 +71,28 @@ func (b *boot) createManifests(ctx context.Context) error {
 		}
 	}
 
-	if err := b.createObjects(ctx, k, objects); err != nil {
+	if err := c.createObjects(ctx, k, objects); err != nil {
 		if ctx.Err() == nil {
-			b.World.Logf("%s: apply manifests: %v", b.m.Name(), err)
+			c.World.Logf("%s: apply manifests: %v", c.Name(), err)
 		}
 
 		return err
 	}
 
-	machined.Modify(b.Boot, k8s.NewManifestStatus(k8s.ControlPlaneNamespaceName), func(r *k8s.ManifestStatus) { r.TypedSpec().ManifestsApplied = names })
+	machined.Modify(c.Boot, k8s.NewManifestStatus(k8s.ControlPlaneNamespaceName), func(r *k8s.ManifestStatus) { r.TypedSpec().ManifestsApplied = names })
 
 	return nil
 }
 
 // createObjects creates what neither exists nor is in the inventory, and records it
 // there. Machines of one etcd take turns.
-func (b *boot) createObjects(ctx context.Context, k *kubeClient, objects []*unstructured.Unstructured) error {
-	turn := &b.joined().applying
+func (c *Controllers) createObjects(ctx context.Context, k *kube.Client, objects []*unstructured.Unstructured) error {
+	turn := c.host.Applying()
 
 	turn.Lock()
 	defer turn.Unlock()
 
-	clients, err := kubernetes.NewForConfig(k.access)
+	clients, err := kubernetes.NewForConfig(k.Access)
 	if err != nil {
 		return fmt.Errorf("make Kubernetes client: %w", err)
 	}
@@ -102,12 +102,12 @@ func (b *boot) createObjects(ctx context.Context, k *kubeClient, objects []*unst
 		return fmt.Errorf("get inventory: %w", err)
 	}
 
-	client, err := dynamic.NewForConfig(k.access)
+	client, err := dynamic.NewForConfig(k.Access)
 	if err != nil {
 		return fmt.Errorf("make dynamic client: %w", err)
 	}
 
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(k.typed.Discovery()))
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(k.Typed.Discovery()))
 	known := inventory.Get()
 
 	var errs []error

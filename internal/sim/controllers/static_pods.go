@@ -1,4 +1,4 @@
-package sim
+package controllers
 
 import (
 	"context"
@@ -12,33 +12,31 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-)
 
-// staticPodIDs are the static pods of a control plane in the order of Talos.
-var staticPodIDs = []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID}
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
+)
 
 // publishControlPlane writes the configurations of what runs in static pods (Talos 1.13,
 // k8s/control_plane.go). A resource whose content stays the same keeps its version.
-func (b *boot) publishControlPlane(cfg talosconfig.Config) {
+func (c *Controllers) publishControlPlane(cfg talosconfig.Config) {
 	cluster := cfg.Cluster()
 	network := cluster.Network()
 
-	machined.Modify(b.Boot, k8s.NewAdmissionControlConfig(), func(r *k8s.AdmissionControlConfig) {
+	machined.Modify(c.Boot, k8s.NewAdmissionControlConfig(), func(r *k8s.AdmissionControlConfig) {
 		r.TypedSpec().Config = nil
 		for _, p := range cluster.APIServer().AdmissionControl() {
 			r.TypedSpec().Config = append(r.TypedSpec().Config, k8s.AdmissionPluginSpec{Name: p.Name(), Configuration: p.Configuration()})
 		}
 	})
-	machined.Modify(b.Boot, k8s.NewAuditPolicyConfig(), func(r *k8s.AuditPolicyConfig) { r.TypedSpec().Config = cluster.APIServer().AuditPolicy() })
-	machined.Modify(b.Boot, k8s.NewAuthorizationConfig(), func(r *k8s.AuthorizationConfig) {
+	machined.Modify(c.Boot, k8s.NewAuditPolicyConfig(), func(r *k8s.AuditPolicyConfig) { r.TypedSpec().Config = cluster.APIServer().AuditPolicy() })
+	machined.Modify(c.Boot, k8s.NewAuthorizationConfig(), func(r *k8s.AuthorizationConfig) {
 		r.TypedSpec().Image = cluster.APIServer().Image()
 		r.TypedSpec().Config = authorizers(cluster.APIServer())
 	})
-	machined.Modify(b.Boot, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) {
+	machined.Modify(c.Boot, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) {
 		api := cluster.APIServer()
 		*r.TypedSpec() = k8s.APIServerConfigSpec{
 			Image: api.Image(), ControlPlaneEndpoint: cluster.Endpoint().String(), EtcdServers: []string{"https://127.0.0.1:2379"},
@@ -47,7 +45,7 @@ func (b *boot) publishControlPlane(cfg talosconfig.Config) {
 			Resources: podResources(api.Resources()),
 		}
 	})
-	machined.Modify(b.Boot, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) {
+	machined.Modify(c.Boot, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) {
 		manager := cluster.ControllerManager()
 		*r.TypedSpec() = k8s.ControllerManagerConfigSpec{
 			Enabled: !cfg.Machine().Controlplane().ControllerManager().Disabled(), Image: manager.Image(),
@@ -55,7 +53,7 @@ func (b *boot) publishControlPlane(cfg talosconfig.Config) {
 			ExtraVolumes: extraVolumes(manager.ExtraVolumes()), EnvironmentVariables: manager.Env(), Resources: podResources(manager.Resources()),
 		}
 	})
-	machined.Modify(b.Boot, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) {
+	machined.Modify(c.Boot, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) {
 		scheduler := cluster.Scheduler()
 		*r.TypedSpec() = k8s.SchedulerConfigSpec{
 			Enabled: !cfg.Machine().Controlplane().Scheduler().Disabled(), Image: scheduler.Image(), ExtraArgs: argValues(scheduler.ExtraArgs()),
@@ -112,39 +110,39 @@ func podResources(r talosconfig.Resources) k8s.Resources {
 
 // publishStaticPods renders the static pods from the configurations of their components
 // (Talos 1.13, k8s/control_plane_static_pod.go). Talos waits for a healthy etcd before.
-func (b *boot) publishStaticPods() error {
+func (c *Controllers) publishStaticPods() error {
 	var api k8s.APIServerConfigSpec
 
 	var manager k8s.ControllerManagerConfigSpec
 
 	var scheduler k8s.SchedulerConfigSpec
 
-	apiVersion, err := machined.Read(b.Boot, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) { api = *r.TypedSpec() })
+	apiVersion, err := machined.Read(c.Boot, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) { api = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
 
-	managerVersion, err := machined.Read(b.Boot, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) { manager = *r.TypedSpec() })
+	managerVersion, err := machined.Read(c.Boot, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) { manager = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
 
-	schedulerVersion, err := machined.Read(b.Boot, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) { scheduler = *r.TypedSpec() })
+	schedulerVersion, err := machined.Read(c.Boot, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) { scheduler = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
 
-	files, err := b.configFileVersion(schedulerVersion)
+	files, err := c.configFileVersion(schedulerVersion)
 	if err != nil {
 		return err
 	}
 
-	b.publishStaticPod(k8s.APIServerID, true, api.Image, api.ExtraArgs, map[string]string{
+	c.publishStaticPod(k8s.APIServerID, true, api.Image, api.ExtraArgs, map[string]string{
 		constants.AnnotationStaticPodConfigVersion: apiVersion, constants.AnnotationStaticPodConfigFileVersion: files,
 	})
-	b.publishStaticPod(k8s.ControllerManagerID, manager.Enabled, manager.Image, manager.ExtraArgs,
+	c.publishStaticPod(k8s.ControllerManagerID, manager.Enabled, manager.Image, manager.ExtraArgs,
 		map[string]string{constants.AnnotationStaticPodConfigVersion: managerVersion})
-	b.publishStaticPod(k8s.SchedulerID, scheduler.Enabled, scheduler.Image, scheduler.ExtraArgs,
+	c.publishStaticPod(k8s.SchedulerID, scheduler.Enabled, scheduler.Image, scheduler.ExtraArgs,
 		map[string]string{constants.AnnotationStaticPodConfigVersion: schedulerVersion})
 
 	return nil
@@ -153,11 +151,11 @@ func (b *boot) publishStaticPods() error {
 // configFileVersion names the state of the files that kube-apiserver reads. The
 // scheduler's configuration is among them, so a new image of kube-scheduler replaces the
 // kube-apiserver, too (Talos 1.13, k8s/render_config_static_pods.go).
-func (b *boot) configFileVersion(scheduler string) (string, error) {
+func (c *Controllers) configFileVersion(scheduler string) (string, error) {
 	version := ""
 
 	for _, r := range []resource.Resource{k8s.NewAdmissionControlConfig(), k8s.NewAuditPolicyConfig(), k8s.NewAuthorizationConfig()} {
-		found, err := b.Resources.Get(context.Background(), r.Metadata())
+		found, err := c.Resources.Get(context.Background(), r.Metadata())
 		if err != nil {
 			return "", fmt.Errorf("read %s: %w", r.Metadata(), err)
 		}
@@ -169,10 +167,10 @@ func (b *boot) configFileVersion(scheduler string) (string, error) {
 }
 
 // publishStaticPod writes one static pod, or removes that of a disabled component.
-func (b *boot) publishStaticPod(id string, enabled bool, image string, args map[string]k8s.ArgValues, annotations map[string]string) {
+func (c *Controllers) publishStaticPod(id string, enabled bool, image string, args map[string]k8s.ArgValues, annotations map[string]string) {
 	if !enabled {
-		machined.Remove(b.Boot, k8s.NewStaticPod(k8s.NamespaceName, id))
-		b.setStaticPod(id, nil)
+		machined.Remove(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, id))
+		c.kubelet.SetStaticPod(id, nil)
 
 		return
 	}
@@ -183,13 +181,13 @@ func (b *boot) publishStaticPod(id string, enabled bool, image string, args map[
 
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {
-		b.World.Logf("%s: encode static pod %s: %v", b.m.Name(), id, err)
+		c.World.Logf("%s: encode static pod %s: %v", c.Name(), id, err)
 
 		return
 	}
 
-	machined.Modify(b.Boot, k8s.NewStaticPod(k8s.NamespaceName, id), func(r *k8s.StaticPod) { r.TypedSpec().Pod = content })
-	b.setStaticPod(id, pod)
+	machined.Modify(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, id), func(r *k8s.StaticPod) { r.TypedSpec().Pod = content })
+	c.kubelet.SetStaticPod(id, pod)
 }
 
 // staticPod is Talos's static pod without volumes and probes, and with no flags but those
@@ -217,17 +215,4 @@ func staticPod(id, image string, args map[string]k8s.ArgValues, annotations map[
 			Containers: []corev1.Container{{Name: id, Image: image, Command: append([]string{"/usr/local/bin/" + id}, flags(extra)...)}},
 		},
 	}
-}
-
-// flags are arguments of a configuration on a command line.
-func flags(args map[string][]string) []string {
-	var line []string
-
-	for _, name := range slices.Sorted(maps.Keys(args)) {
-		for _, value := range args[name] {
-			line = append(line, fmt.Sprintf("--%s=%s", name, value))
-		}
-	}
-
-	return line
 }

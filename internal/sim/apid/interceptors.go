@@ -1,4 +1,4 @@
-package sim
+package apid
 
 import (
 	"context"
@@ -13,14 +13,16 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	faultpkg "github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // interceptors stand between the wire and the handlers of one listener, in the order
 // of a real machine: apid finds the roles and forwards, machined authorizes. Calls
 // are recorded, and faults strike, on the machine that serves them.
 type interceptors struct {
-	b           *boot
+	b           *Server
 	personality faultpkg.Personality
 	streams     context.Context //nolint:containedctx // the time that streams have
 }
@@ -97,20 +99,20 @@ func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerS
 // serve records a call, lets faults strike, authorizes and runs the handler, which is told of
 // a fault that is to strike in the middle.
 func (i *interceptors) serve(ctx context.Context, call *faultpkg.Call, fullMethod string, handler func(faultpkg.Fault) error) (err error) {
-	recorded, err := i.b.sim.calls.Begin(*call)
+	recorded, err := i.b.calls.Begin(*call)
 	call.Seq, call.Time = recorded.Seq, recorded.Time
 
 	defer func() {
 		finished := *call
 		finished.Code = codes.Unknown
-		i.b.sim.calls.End(finished, err)
+		i.b.calls.End(finished, err)
 	}()
 
 	if err != nil {
 		return err
 	}
 
-	fault, hit := i.b.sim.faults.Hit(*call)
+	fault, hit := i.b.faults.Hit(*call)
 	if hit && fault.After == 0 {
 		if err := i.b.strike(ctx, fault); err != nil {
 			return err
@@ -142,7 +144,7 @@ func (i *interceptors) serve(ctx context.Context, call *faultpkg.Call, fullMetho
 
 func (i *interceptors) newCall(fullMethod string) faultpkg.Call {
 	return faultpkg.Call{
-		Machine:     i.b.m.Name(),
+		Machine:     i.b.Name(),
 		Service:     strings.TrimPrefix(path.Dir(fullMethod), "/"),
 		Method:      path.Base(fullMethod),
 		Personality: i.personality,
@@ -240,3 +242,46 @@ func (i *interceptors) legacyRefusal(fullMethod string) error {
 		return status.Errorf(codes.Unimplemented, "method %s not implemented", method)
 	}
 }
+
+type callKey struct{}
+
+// Annotate lets a handler add to the detail of the call it serves.
+func Annotate(ctx context.Context, detail string) {
+	if c, ok := ctx.Value(callKey{}).(*fault.Call); ok {
+		c.Detail = detail
+	}
+}
+
+// strike applies the part of a fault that comes before the call is served. A nil
+// error means that the call is to be served.
+func (s *Server) strike(ctx context.Context, f fault.Fault) error {
+	if err := timing.Pause(ctx, f.Latency); err != nil {
+		return status.FromContextError(err).Err()
+	}
+
+	switch {
+	case f.Crash:
+		s.host.Crash()
+		s.cut(ctx)
+
+		return errCut
+	case f.Cut:
+		s.cut(ctx)
+
+		return errCut
+	case f.EndEarly:
+		return errEndEarly
+	case f.Code != codes.OK:
+		msg := f.Message
+		if msg == "" {
+			msg = "injected fault"
+		}
+
+		return status.Error(f.Code, msg)
+	default:
+		return nil
+	}
+}
+
+// errEndEarly ends the handler of a stream that is to end early.
+var errEndEarly = errors.New("the stream ends early")

@@ -1,4 +1,4 @@
-package sim
+package kube
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func TestNodeIsNotLostToAKubeletThatComesBack(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 			node.Status.NodeInfo.BootID = "boot"
-			setCondition(node, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
+			SetCondition(node, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
 
 			back := false
 			client := fake.NewClientset(node)
@@ -33,14 +33,14 @@ func TestNodeIsNotLostToAKubeletThatComesBack(t *testing.T) {
 				return true, nil, apierrors.NewConflict(corev1.Resource("nodes"), node.Name, nil)
 			})
 
-			k := &kubeClient{typed: client}
+			k := &Client{Typed: client}
 
-			lost, err := k.loseNode(t.Context(), node.Name, "boot", func() bool { return back })
+			lost, err := k.LoseNode(t.Context(), node.Name, "boot", func() bool { return back })
 			if err != nil || lost {
 				t.Fatalf("lost %v, error %v", lost, err)
 			}
 
-			got, err := k.getNode(t.Context(), node.Name)
+			got, err := k.GetNode(t.Context(), node.Name)
 			if err != nil {
 				t.Fatal(err)
 			}

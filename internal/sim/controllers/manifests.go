@@ -1,4 +1,4 @@
-package sim
+package controllers
 
 import (
 	"bufio"
@@ -43,13 +43,13 @@ type manifestValues struct {
 // publishManifests writes the bootstrap manifests' configuration and what is rendered
 // from it (Talos 1.13, k8s/control_plane.go, k8s/manifest.go and k8s/extra_manifest.go).
 // Manifests at URLs are not fetched.
-func (b *boot) publishManifests(cfg talosconfig.Config) error {
+func (c *Controllers) publishManifests(cfg talosconfig.Config) error {
 	cluster := cfg.Cluster()
 	values := manifestValues{
 		BootstrapManifestsConfigSpec: manifestsConfig(cfg), TokenID: cluster.Token().ID(), TokenSecret: cluster.Token().Secret(),
 	}
 
-	machined.Modify(b.Boot, k8s.NewBootstrapManifestsConfig(), func(r *k8s.BootstrapManifestsConfig) { *r.TypedSpec() = values.BootstrapManifestsConfigSpec })
+	machined.Modify(c.Boot, k8s.NewBootstrapManifestsConfig(), func(r *k8s.BootstrapManifestsConfig) { *r.TypedSpec() = values.BootstrapManifestsConfigSpec })
 
 	manifests := map[string][]k8s.SingleManifest{}
 
@@ -78,25 +78,25 @@ func (b *boot) publishManifests(cfg talosconfig.Config) error {
 		manifests["99-"+inline.Name()] = items
 	}
 
-	return b.replaceManifests(manifests)
+	return c.replaceManifests(manifests)
 }
 
 // replaceManifests writes manifests and removes those that are no more.
-func (b *boot) replaceManifests(manifests map[string][]k8s.SingleManifest) error {
-	list, err := b.Resources.List(b.Ctx, k8s.NewManifest(k8s.ControlPlaneNamespaceName, "").Metadata())
+func (c *Controllers) replaceManifests(manifests map[string][]k8s.SingleManifest) error {
+	list, err := c.Resources.List(c.Ctx, k8s.NewManifest(k8s.ControlPlaneNamespaceName, "").Metadata())
 	if err != nil {
 		return fmt.Errorf("list manifests: %w", err)
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(manifests)) {
-		machined.Modify(b.Boot, k8s.NewManifest(k8s.ControlPlaneNamespaceName, id), func(r *k8s.Manifest) { r.TypedSpec().Items = manifests[id] })
+		machined.Modify(c.Boot, k8s.NewManifest(k8s.ControlPlaneNamespaceName, id), func(r *k8s.Manifest) { r.TypedSpec().Items = manifests[id] })
 	}
 
-	defer b.manifests.Ring()
+	defer c.manifests.Ring()
 
 	for _, old := range list.Items {
 		if _, wanted := manifests[old.Metadata().ID()]; !wanted {
-			machined.Remove(b.Boot, old)
+			machined.Remove(c.Boot, old)
 		}
 	}
 

@@ -1,4 +1,4 @@
-package sim
+package kubelet
 
 import (
 	"context"
@@ -27,27 +27,27 @@ type staticPodRun struct {
 }
 
 // staticPodRun returns the run of a component; world is held.
-func (b *boot) staticPodRun(id string) *staticPodRun {
-	if b.staticPods[id] == nil {
-		b.staticPods[id] = &staticPodRun{}
+func (kl *Kubelet) staticPodRun(id string) *staticPodRun {
+	if kl.staticPods[id] == nil {
+		kl.staticPods[id] = &staticPodRun{}
 	}
 
-	return b.staticPods[id]
+	return kl.staticPods[id]
 }
 
-// setStaticPod hands a static pod to the kubelet; nil takes it away.
-func (b *boot) setStaticPod(id string, pod *corev1.Pod) {
+// SetStaticPod hands a static pod to the kubelet; nil takes it away.
+func (kl *Kubelet) SetStaticPod(id string, pod *corev1.Pod) {
 	hash := ""
 	if pod != nil {
 		hash = podHash(pod)
 	}
 
-	b.World.Lock()
-	defer b.World.Unlock()
+	kl.World.Lock()
+	defer kl.World.Unlock()
 
-	if run := b.staticPodRun(id); run.hash != hash {
+	if run := kl.staticPodRun(id); run.hash != hash {
 		run.wanted, run.hash = pod, hash
-		b.World.Notify()
+		kl.World.Notify()
 	}
 }
 
@@ -63,34 +63,34 @@ func podHash(pod *corev1.Pod) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// runStaticPods is what the kubelet of a control plane does about its static pods,
+// RunStaticPods is what the kubelet of a control plane does about its static pods,
 // beginning with the first healthy etcd, before which machined serves none. They stay
 // when etcd loses its quorum.
-func (b *boot) runStaticPods(ctx context.Context) {
-	if b.World.Await(ctx, func() bool { return b.etcdUp }) != nil {
+func (kl *Kubelet) RunStaticPods(ctx context.Context) {
+	if kl.World.Await(ctx, func() bool { return kl.host.EtcdUp() }) != nil {
 		return
 	}
 
-	b.World.Update(func() { b.staticPods = map[string]*staticPodRun{} })
-	b.render()
+	kl.World.Update(func() { kl.staticPods = map[string]*staticPodRun{} })
+	kl.host.Render()
 
 	for _, id := range staticPodIDs {
-		b.Spawn(func(context.Context) { b.runStaticPod(ctx, id) })
-		b.Spawn(func(context.Context) { b.runMirrorPod(ctx, id) })
-		b.Spawn(func(context.Context) { b.runPodStatus(ctx, id) })
+		kl.Spawn(func(context.Context) { kl.runStaticPod(ctx, id) })
+		kl.Spawn(func(context.Context) { kl.runMirrorPod(ctx, id) })
+		kl.Spawn(func(context.Context) { kl.runPodStatus(ctx, id) })
 	}
 }
 
 // runStaticPod runs one static pod after the other until ctx ends.
-func (b *boot) runStaticPod(ctx context.Context, id string) {
+func (kl *Kubelet) runStaticPod(ctx context.Context, id string) {
 	for first := true; ctx.Err() == nil; first = false {
 		var (
 			pod  *corev1.Pod
 			hash string
 		)
 
-		if b.World.Await(ctx, func() bool {
-			run := b.staticPodRun(id)
+		if kl.World.Await(ctx, func() bool {
+			run := kl.staticPodRun(id)
 			pod, hash = run.wanted, run.hash
 
 			return pod != nil
@@ -100,42 +100,42 @@ func (b *boot) runStaticPod(ctx context.Context, id string) {
 
 		life, end := context.WithCancel(ctx)
 
-		b.Spawn(func(context.Context) {
+		kl.Spawn(func(context.Context) {
 			defer end()
 
 			// A changed pod runs on until the kubelet notices; a stopped kubelet does not.
-			if b.World.Await(life, func() bool { return b.kubeletRun > 0 && b.staticPodRun(id).hash != hash }) == nil {
-				_ = timing.Pause(life, b.m.Delays.StaticPod) // ends with life, which is over then anyway
+			if kl.World.Await(life, func() bool { return kl.Starts > 0 && kl.staticPodRun(id).hash != hash }) == nil {
+				_ = timing.Pause(life, kl.Delays.StaticPod) // ends with life, which is over then anyway
 			}
 		})
-		b.runContainer(life, id, pod, first)
+		kl.runContainer(life, id, pod, first)
 		end()
-		b.retirePod(id)
+		kl.retirePod(id)
 	}
 }
 
 // runContainer is the life of a static pod's container: the image, then the process,
 // over and over again while it crashes.
-func (b *boot) runContainer(ctx context.Context, id string, pod *corev1.Pod, first bool) {
+func (kl *Kubelet) runContainer(ctx context.Context, id string, pod *corev1.Pod, first bool) {
 	image := pod.Spec.Containers[0].Image
-	b.report(id, podReport{pod: pod, waiting: "ContainerCreating"})
+	kl.report(id, podReport{pod: pod, waiting: "ContainerCreating"})
 
-	if b.pullForPod(ctx, id, pod, first) != nil {
+	if kl.pullForPod(ctx, id, pod, first) != nil {
 		return
 	}
 
 	for ctx.Err() == nil {
-		err := b.runProcess(ctx, id, imageTag(image), func() { b.report(id, podReport{pod: pod, ready: true}) })
+		err := kl.runProcess(ctx, id, imageTag(image), func() { kl.report(id, podReport{pod: pod, ready: true}) })
 		if ctx.Err() != nil {
 			return
 		}
 
-		b.World.Update(func() { b.staticPodRun(id).restarts++ })
+		kl.World.Update(func() { kl.staticPodRun(id).restarts++ })
 
-		message := fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_kube-system", kube.CrashPause, id, b.mirrorName(id))
-		b.World.Logf("%s: %s: %v", b.m.Name(), id, err)
-		b.report(id, podReport{pod: pod, waiting: "CrashLoopBackOff", message: message, event: &podEvent{
-			reason: "BackOff", message: fmt.Sprintf("Back-off restarting failed container %s in pod %s_kube-system(%s)", id, b.mirrorName(id), podHash(pod)),
+		message := fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_kube-system", kube.CrashPause, id, kl.mirrorName(id))
+		kl.World.Logf("%s: %s: %v", kl.Name(), id, err)
+		kl.report(id, podReport{pod: pod, waiting: "CrashLoopBackOff", message: message, event: &podEvent{
+			reason: "BackOff", message: fmt.Sprintf("Back-off restarting failed container %s in pod %s_kube-system(%s)", id, kl.mirrorName(id), podHash(pod)),
 		}})
 
 		_ = timing.Pause(ctx, kube.CrashPause) // ends with ctx, as the loop does
@@ -144,27 +144,27 @@ func (b *boot) runContainer(ctx context.Context, id string, pod *corev1.Pod, fir
 
 // runProcess runs the component's process. It returns when the process crashed, or with
 // the end of ctx.
-func (b *boot) runProcess(ctx context.Context, id, version string, running func()) error {
+func (kl *Kubelet) runProcess(ctx context.Context, id, version string, running func()) error {
 	crash, crashed := context.WithCancel(ctx)
 	defer crashed()
 
-	if b.Broken(id, version) {
+	if kl.Broken(id, version) {
 		return machined.ErrComponentBroken
 	}
 
-	b.Spawn(func(context.Context) {
+	kl.Spawn(func(context.Context) {
 		defer crashed()
 
-		_ = b.World.Await(crash, func() bool { return b.BreaksNow(id, version) }) // ends with crash, which is all
+		_ = kl.World.Await(crash, func() bool { return kl.BreaksNow(id, version) }) // ends with crash, which is all
 	})
 
-	delay := b.m.Delays.StaticPodStart
+	delay := kl.Delays.StaticPodStart
 	if id == k8s.APIServerID {
 		// It has no probes, so its pod is ready before it answers (Talos 1.13,
 		// k8s/control_plane_static_pod.go).
 		running()
 
-		delay = b.m.Delays.APIServer
+		delay = kl.Delays.APIServer
 	}
 
 	if timing.Pause(crash, delay) != nil {
@@ -172,7 +172,7 @@ func (b *boot) runProcess(ctx context.Context, id, version string, running func(
 	}
 
 	if id == k8s.APIServerID {
-		if err := b.serveKubernetes(crash, version); err != nil {
+		if err := kl.host.ServeKubernetes(crash, version); err != nil {
 			return err
 		}
 
@@ -186,21 +186,21 @@ func (b *boot) runProcess(ctx context.Context, id, version string, running func(
 }
 
 // pullForPod gets the image of a static pod, as long as it takes.
-func (b *boot) pullForPod(ctx context.Context, id string, pod *corev1.Pod, first bool) error {
+func (kl *Kubelet) pullForPod(ctx context.Context, id string, pod *corev1.Pod, first bool) error {
 	image := pod.Spec.Containers[0].Image
 
-	delay := b.m.Delays.Pull
+	delay := kl.Delays.Pull
 	if first {
 		delay = 0 // it is part of what a boot takes
 	}
 
 	for {
-		_, err := b.Images.Fetch(ctx, images.PodSpace, image, delay, func(int64, int64) {})
+		_, err := kl.images.Fetch(ctx, images.PodSpace, image, delay, func(int64, int64) {})
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
 
-		b.report(id, podReport{
+		kl.report(id, podReport{
 			pod: pod, waiting: "ImagePullBackOff", message: fmt.Sprintf("Back-off pulling image %q: %s: %s", image, errImagePull, err),
 			event: &podEvent{reason: "Failed", message: fmt.Sprintf("Failed to pull image %q: %s", image, err)},
 		})
@@ -216,9 +216,9 @@ const errImagePull = "ErrImagePull"
 
 // retirePod takes a static pod's mirror pod away that is not wanted any more; one that is
 // only replaced is reported anew.
-func (b *boot) retirePod(id string) {
-	b.World.Update(func() {
-		if run := b.staticPodRun(id); run.wanted == nil {
+func (kl *Kubelet) retirePod(id string) {
+	kl.World.Update(func() {
+		if run := kl.staticPodRun(id); run.wanted == nil {
 			run.shown = podReport{}
 		}
 	})
@@ -239,3 +239,19 @@ func imageTag(image string) string {
 
 	return tag
 }
+
+// RunsStaticPods says whether there were static pods to run in this boot; the world is held.
+func (kl *Kubelet) RunsStaticPods() bool { return kl.staticPods != nil }
+
+// PodReady says whether a static pod is ready; the world is held.
+func (kl *Kubelet) PodReady(id string) bool {
+	run := kl.staticPods[id]
+
+	return run != nil && run.shown.ready
+}
+
+// staticPodIDs are the static pods of a control plane in the order of Talos.
+var staticPodIDs = []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID}
+
+// DefaultKubeletVersion is reported by a node whose kubelet image carries no tag.
+const DefaultKubeletVersion = "v1.36.2"

@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	clusterapi "github.com/siderolabs/talos/pkg/machinery/api/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/api/storage"
+	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"google.golang.org/grpc"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+)
+
+// host is a boot as its kubelet and its controllers know it.
+type host struct{ b *boot }
+
+func (h host) Kubernetes(ctx context.Context) (*kube.Client, error) { return h.b.kubernetes(ctx) }
+func (h host) AnyKubernetes() *kube.Client                          { return h.b.anyKubernetes() }
+func (h host) ServedKubernetes() *kube.Client                       { return h.b.servedKubernetes() }
+func (h host) Render()                                              { h.b.controllers.Render() }
+func (h host) EtcdUp() bool                                         { return h.b.etcdUp }
+func (h host) Signed() bool                                         { return h.b.cluster.signs() }
+func (h host) Outlive(f func())                                     { h.b.sim.work.Go(f) }
+
+func (h host) ServeKubernetes(ctx context.Context, version string) error {
+	return h.b.serveKubernetes(ctx, version)
+}
+
+func (h host) LaterRuns() bool {
+	return h.b.m.boot != nil && h.b.m.boot.kubelet.Starts > 0
+}
+
+func (h host) CordonTimeout() time.Duration {
+	return h.b.atLeast(h.b.Delays.Cordon, realCordon)
+}
+
+// RepeatReports lets the kubelet of a node make its mirror pods again, after somebody
+// deleted one.
+func (c *cluster) RepeatReports(node string) {
+	c.world.Update(func() {
+		for _, b := range c.boots {
+			if b.RunsNode(node) {
+				b.kubelet.RepeatReports()
+			}
+		}
+	})
+}
+
+// signs says whether a controller manager of the cluster runs; world is held.
+func (c *cluster) signs() bool {
+	for _, b := range c.boots {
+		if b.kubelet.PodReady(k8s.ControllerManagerID) {
+			return true
+		}
+	}
+
+	return false
+}
+
+func (h host) Applying() sync.Locker { return &h.b.joined().applying }
+
+func (h host) Joined() bool                 { return h.b.cluster != nil }
+func (h host) Resolve(target string) string { return h.b.sim.resolve(target) }
+func (h host) Crash()                       { h.b.m.crash() }
+
+func (h host) Trust() *certs.Authority {
+	if h.b.cluster == nil {
+		return nil
+	}
+
+	return h.b.cluster.trustFor(h.b)
+}
+
+func (h host) Members() state.CoreState {
+	if c := h.b.joined(); c != nil && h.b.Discovery() {
+		return c.members
+	}
+
+	return nil
+}
+
+// Register registers the services that Talos registers.
+func (h host) Register(srv *grpc.Server, legacyMaintenance bool) {
+	a := &api{b: h.b}
+	machine.RegisterMachineServiceServer(srv, a)
+	storage.RegisterStorageServiceServer(srv, &storageServer{b: h.b})
+
+	if legacyMaintenance {
+		return
+	}
+
+	machine.RegisterImageServiceServer(srv, &imageServer{b: h.b})
+	machine.RegisterLifecycleServiceServer(srv, &lifecycleServer{b: h.b})
+	machine.RegisterDebugServiceServer(srv, machine.UnimplementedDebugServiceServer{})
+	clusterapi.RegisterClusterServiceServer(srv, a)
+	timeapi.RegisterTimeServiceServer(srv, &timeServer{})
+}
+
+// api implements the services; it belongs to one boot.
+type api struct {
+	machine.UnimplementedMachineServiceServer
+	clusterapi.UnimplementedClusterServiceServer
+
+	b *boot
+}
+
+// resolve turns a machine's hostname into its address; anything else is dialled as it is.
+func (s *Simulator) resolve(target string) string {
+	if net.ParseIP(target) != nil {
+		return target
+	}
+
+	for _, m := range s.Machines() {
+		if strings.EqualFold(m.Hostname(), target) {
+			return m.Address().String()
+		}
+	}
+
+	return target
+}
