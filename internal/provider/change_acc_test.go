@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -66,7 +67,7 @@ func bundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
 func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change func(string) string) {
 	t.Helper()
 
-	fleet, err := machines.NewProviderData().FleetOf(machines.MachineSet{}, bundle)
+	fleet, err := machines.NewProviderData().FleetOf(machineset.Set{}, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +412,7 @@ func TestAccDrift(t *testing.T) {
 func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.Bundle) {
 	t.Helper()
 
-	images, err := machines.ImagesIn(s.workers[0].Config())
+	images, err := machineset.ImagesIn(s.workers[0].Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +429,7 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 
 	w.MustRun("apply", "-auto-approve")
 
-	if images, err = machines.ImagesIn(s.workers[0].Config()); err != nil || images[cluster.Kubelet] != meant {
+	if images, err = machineset.ImagesIn(s.workers[0].Config()); err != nil || images[cluster.Kubelet] != meant {
 		t.Errorf("after an apply w-1 has kubelet %s (%v)", images[cluster.Kubelet], err)
 	}
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
 // The data of a cluster that is all in one pod does not go with a change of that pod: the plan refuses it at what changes, and
@@ -73,14 +73,14 @@ func TestContainerWithAllDataInItsPod(t *testing.T) {
 func TestContainerIsKnownToBeEphemeral(t *testing.T) {
 	t.Parallel()
 
-	p := machines.MachineSet{Host: &machines.HostSettings{}, Machines: map[string]machines.SetMachine{"cp-0": {Group: &machines.Group{Role: cluster.ControlPlane}}}}
+	p := machineset.Set{Host: &machineset.Host{}, Machines: map[string]machineset.Machine{"cp-0": {Group: &machineset.Group{Role: cluster.ControlPlane}}}}
 
 	for _, ephemeral := range []bool{false, true} {
 		m := p.Machines["cp-0"]
 		m.Pod.Storage.Ephemeral = ephemeral
 		p.Machines["cp-0"] = m
 
-		if got := p.Spec(machines.PriorState{}, machines.Rendered{}).Machines[0].Ephemeral; got != ephemeral {
+		if got := p.Spec(machineset.PriorState{}, machineset.Rendered{}).Machines[0].Ephemeral; got != ephemeral {
 			t.Errorf("ephemeral %t is %t", ephemeral, got)
 		}
 	}

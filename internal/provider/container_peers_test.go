@@ -17,6 +17,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -135,16 +136,16 @@ func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
 func TestPeersAreForNewMachines(t *testing.T) {
 	t.Parallel()
 
-	planes, workers := &machines.Group{Role: cluster.ControlPlane}, &machines.Group{Role: cluster.Worker}
-	p := machines.MachineSet{Machines: map[string]machines.SetMachine{"cp-0": {Group: planes}, "cp-1": {Group: planes}, "cp-2": {Group: planes}, "cp-3": {Group: planes}, "worker-0": {Group: workers}}}
-	recorded := machines.PriorState{
+	planes, workers := &machineset.Group{Role: cluster.ControlPlane}, &machineset.Group{Role: cluster.Worker}
+	p := machineset.Set{Machines: map[string]machineset.Machine{"cp-0": {Group: planes}, "cp-1": {Group: planes}, "cp-2": {Group: planes}, "cp-3": {Group: planes}, "worker-0": {Group: workers}}}
+	recorded := machineset.Record{
 		Machines: map[string]cluster.MachineState{
 			"cp-0": {Access: cluster.Member}, "cp-1": {Access: cluster.Maintenance}, "cp-3": {Access: cluster.Member},
 		},
 		Peers: map[string]netip.Addr{"cp-3": netip.MustParseAddr("10.96.0.3"), "worker-0": netip.MustParseAddr("10.96.0.4")},
 	}
 
-	addressed := p.WithPeers(recorded)
+	addressed := p.WithPeers(recorded.Peers)
 
 	if got := addressed.Unaddressed(recorded); !slices.Equal(got, []string{"cp-1", "cp-2"}) {
 		t.Errorf("an address is given to %v", got)
@@ -172,7 +173,7 @@ func TestPeersAreRecorded(t *testing.T) {
 	}
 
 	prior := map[string]attr.Value{
-		"blank": machine("maintenance", ""), "back": machine(machines.StageGone, ""), "moved": machine(machines.StageGone, "10.96.0.1"), "gone": machine("running", "10.96.0.1"),
+		"blank": machine("maintenance", ""), "back": machine(machineset.StageGone, ""), "moved": machine(machineset.StageGone, "10.96.0.1"), "gone": machine("running", "10.96.0.1"),
 		"runs": machine("running", ""), "known": machine("maintenance", "10.96.0.1"), "silent": machine("", ""),
 	}
 	values := map[string]attr.Value{"new": machine("running", "")}
@@ -199,24 +200,24 @@ func TestPeersOfMachinesThatAreGone(t *testing.T) {
 
 	records := map[string]attr.Value{}
 
-	for name, stage := range map[string]string{"cp-0": "running", "cp-1": machines.StageGone} {
+	for name, stage := range map[string]string{"cp-0": "running", "cp-1": machineset.StageGone} {
 		record := machines.ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil, "x")
 		records[name] = machines.WithValue(record, "peer_address", tf.TextOrNull("10.96.0.1"))
 	}
 
-	planes := &machines.Group{Role: cluster.ControlPlane}
-	p := machines.MachineSet{Machines: map[string]machines.SetMachine{"cp-0": {Group: planes}, "cp-1": {Group: planes}}}
+	planes := &machineset.Group{Role: cluster.ControlPlane}
+	p := machineset.Set{Machines: map[string]machineset.Machine{"cp-0": {Group: planes}, "cp-1": {Group: planes}}}
 
 	recorded, diags := machines.CommonModel{Observed: types.MapValueMust(machines.ObservedType(), records)}.Recorded(t.Context(), p)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
 
-	if peers := p.WithPeers(recorded).Peers(); len(peers) != 1 || peers["cp-0"] == "" {
+	if peers := p.WithPeers(recorded.Peers).Peers(); len(peers) != 1 || peers["cp-0"] == "" {
 		t.Errorf("the addresses are %v", peers)
 	}
 
-	if names := p.WithPeers(recorded).Unaddressed(recorded); !slices.Equal(names, []string{"cp-1"}) {
+	if names := p.WithPeers(recorded.Peers).Unaddressed(recorded); !slices.Equal(names, []string{"cp-1"}) {
 		t.Errorf("an address is given to %v", names)
 	}
 }
@@ -240,7 +241,7 @@ func TestPeersInNetworksOfTheCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := machines.MachineSet{Settings: test.Settings}.RefuseInnerPeers(map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
+			err := machineset.Set{Settings: test.Settings}.RefuseInnerPeers(map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
 			if (err != nil) != (len(test.says) > 0) || err != nil && !wait.IsPermanent(err) {
 				t.Fatal(err)
 			}

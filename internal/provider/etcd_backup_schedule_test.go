@@ -17,6 +17,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -197,7 +198,7 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	bundle, err := pki.Parse([]byte(s.Secrets))
 	must(t, err)
 
-	p := machines.MachineSet{}
+	p := machineset.Set{}
 	p.Settings.Endpoint = s.endpoint
 
 	api, err := machines.KubernetesOf(p, bundle, kubernetes.Options{})

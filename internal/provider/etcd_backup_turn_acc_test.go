@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
@@ -70,8 +71,8 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 }
 
 // Pool is the control planes as a backup asks them.
-func (b *backups) Pool() machines.MachineSet {
-	var p machines.MachineSet
+func (b *backups) Pool() machineset.Set {
+	var p machineset.Set
 	for _, m := range b.controlPlane {
 		p.Endpoints = append(p.Endpoints, m.Address().String())
 	}

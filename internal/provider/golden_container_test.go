@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
@@ -79,7 +80,7 @@ func podded[M any, P machines.Model[M]](t *testing.T, r resource.Resource, state
 		t.Fatal(err)
 	}
 
-	spec := p.HostSpec(machines.PriorState{}, bundle.Mark())
+	spec := p.HostSpec(machineset.PriorState{}, bundle.Mark())
 
 	for _, machine := range spec.Machines {
 		digest, err := workload.PodDigest(spec, machine.Name)
@@ -176,9 +177,9 @@ func containerScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				state = seen(t, seen(t, state, "cp-1", "pod_digest", nil), "cp-1", "drift", []any{machines.DriftHost + changed})
+				state = seen(t, seen(t, state, "cp-1", "pod_digest", nil), "cp-1", "drift", []any{machineset.DriftHost + changed})
 
-				return seen(t, state, "cp-0", "drift", []any{machines.DriftHost + "Service talos/dev does not exist"})
+				return seen(t, state, "cp-0", "drift", []any{machineset.DriftHost + "Service talos/dev does not exist"})
 			},
 		},
 		"container-gone": {
@@ -186,7 +187,7 @@ func containerScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				return degraded(t, seen(t, state, "batch/1", "stage", machines.StageGone))
+				return degraded(t, seen(t, state, "batch/1", "stage", machineset.StageGone))
 			},
 		},
 		"container-last-control-planes-refused": {

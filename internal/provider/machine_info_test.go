@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -39,7 +39,7 @@ func TestMachineInfoOfContainers(t *testing.T) {
 	var closed bool
 
 	m := machines.NewProviderData()
-	m.Host = machines.HostConnection{Kubeconfig: kubernetes.Kubeconfig{Path: "kubeconfig"}}
+	m.Host = machineset.HostConnection{Path: "kubeconfig"}
 	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return entranceHost{closed: &closed}, nil }
 
 	handle := clusterhandle.UnknownHandle()
@@ -68,7 +68,7 @@ func TestMachineInfoOfContainers(t *testing.T) {
 		t.Error("the host cluster is still held")
 	}
 
-	m.Host = machines.HostConnection{}
+	m.Host = machineset.HostConnection{}
 
 	if _, _, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object}, "dev-cp-0.talos.svc.cluster.local"); !diags.HasError() {
 		t.Error("a container is asked without a host cluster")

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
@@ -272,7 +273,7 @@ func TestPlanOfMachinesThatRun(t *testing.T) {
 			with(baseMachine(), nil, "bootstrap"), with(baseMachine(), nil, "bootstrap"), wiped, []string{fmt.Sprintf(expel, ""), forget, join}, "",
 		},
 		"exchanged": {
-			baseMachine(), with(baseMachine(), otherOne, "uuid"), same, []string{fmt.Sprintf(expel, machinespkg.ReplacedSuffix), join}, "",
+			baseMachine(), with(baseMachine(), otherOne, "uuid"), same, []string{fmt.Sprintf(expel, machineset.ReplacedSuffix), join}, "",
 		},
 		"upgraded": {
 			with(baseMachine(), "v1.13.0", "talos_version"), with(baseMachine(), "v1.13.2", "talos_version"), same,

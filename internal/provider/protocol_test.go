@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
@@ -35,7 +36,7 @@ type unknownValue struct{}
 var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 	m := machines.NewProviderData()
 
-	m.Removals = func(_ context.Context, _ *machines.ProviderData, _ machines.MachineSet, u machines.UpgradeOf) (machines.Impediments, error) {
+	m.Removals = func(_ context.Context, _ *machines.ProviderData, _ machineset.Set, u machineset.UpgradeOf) (machines.Impediments, error) {
 		if u.Path.To.String() != removing {
 			return machines.Impediments{}, nil
 		}

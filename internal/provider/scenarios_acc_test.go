@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -495,8 +495,8 @@ func TestHostsAreComparedByValue(t *testing.T) {
 	for a, b := range map[string]string{
 		"fd00::11": "fd00:0:0:0::0011", "::ffff:10.0.0.1": "10.0.0.1", "Node-1.Example.org": "node-1.example.org.",
 	} {
-		gotA, errA := tf.CanonicalHost(a)
-		gotB, errB := tf.CanonicalHost(b)
+		gotA, errA := machineset.CanonicalHost(a)
+		gotB, errB := machineset.CanonicalHost(b)
 
 		if errA != nil || errB != nil || gotA != gotB {
 			t.Errorf("%s and %s are %q (%v) and %q (%v)", a, b, gotA, errA, gotB, errB)
@@ -504,7 +504,7 @@ func TestHostsAreComparedByValue(t *testing.T) {
 	}
 
 	for _, bad := range []string{"", "10.0.0", "https://10.0.0.1", "10.0.0.1:50000", "[fd00::1]", "a b", "1.2.3.4.5"} {
-		if got, err := tf.CanonicalHost(bad); err == nil {
+		if got, err := machineset.CanonicalHost(bad); err == nil {
 			t.Errorf("%q is accepted as %q", bad, got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -85,6 +86,6 @@ func (m providerModel) storeCredentials() store.Credentials {
 }
 
 // HostConnection reads the connection of the provider's configuration.
-func (m providerModel) hostConnection() machines.HostConnection {
+func (m providerModel) hostConnection() machineset.HostConnection {
 	return machines.ConnectionIn(machines.Overlay{{Reader: &tf.Reader{}, Attributes: m.Host}})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
@@ -304,7 +305,7 @@ func keepsItsWord(t *testing.T, kind string, unknown *tftypes.AttributePath, ear
 
 // uuidOf is a hardware UUID for a machine; cp-1 and w-1 have that of poolArguments.
 func uuidOf(name string) string {
-	pool, _, inPool := strings.Cut(name, machinespkg.PoolSeparator)
+	pool, _, inPool := strings.Cut(name, machineset.PoolSeparator)
 	if !inPool {
 		pool = ""
 	}
@@ -349,9 +350,9 @@ func inPods(config configuration) bool {
 func replicasIn(config configuration, prefix string, block configuration) []string {
 	count, _ := block["replicas"].(int)
 
-	g := &machinespkg.Group{Role: cluster.ControlPlane, Prefix: prefix}
+	g := &machineset.Group{Role: cluster.ControlPlane, Prefix: prefix}
 	if config["cluster"] != nil {
-		g = &machinespkg.Group{Role: cluster.Worker, Pool: machinespkg.DefaultPoolName}
+		g = &machineset.Group{Role: cluster.Worker, Pool: machinespkg.DefaultPoolName}
 		if name, ok := config["name"].(string); ok {
 			g.Pool = name
 		}
@@ -369,7 +370,7 @@ func replicasIn(config configuration, prefix string, block configuration) []stri
 func addressIn(config configuration, name string) any {
 	block := config
 
-	if pool, key, inPool := strings.Cut(name, machinespkg.PoolSeparator); inPool {
+	if pool, key, inPool := strings.Cut(name, machineset.PoolSeparator); inPool {
 		pools, _ := config["workers"].(configuration)
 		block, _ = pools[pool].(configuration)
 		name = key

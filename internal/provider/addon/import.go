@@ -168,7 +168,7 @@ func (r *addonResource) importedHandle(ctx context.Context, request addonImport)
 	file := machines.SecretsFile{Bundle: bundle, Text: string(text)}
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
-	planes, diags := r.Recognise(ctx, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := machines.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
 	if diags.HasError() {
 		return nothing, diags
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -76,7 +77,7 @@ func (m addonModel) way(ctx context.Context) (Way, error) {
 		key: tf.DigestOf(append([]string{"handle", p.Settings.Endpoint, handle.Secrets.ValueString()}, endpoints...)...), Mark: bundle.Mark(),
 		Authority: derOf(bundle.Secrets().Certs.K8s.Crt), Server: p.Settings.Endpoint, version: handle.KubernetesVersion.ValueString(), Secrets: tf.MasksOf(handle.Secrets.ValueString()),
 		client: func(ctx context.Context, m *machines.ProviderData) (*kubernetes.Client, error) {
-			c, err := m.ClientsOf(ctx, p, machines.PriorState{}, bundle, kubernetes.Options{})
+			c, err := m.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{})
 
 			return c.API, err
 		},

@@ -71,7 +71,7 @@ func (r *etcdBackupScheduleResource) ImportState(ctx context.Context, req resour
 	file := machines.SecretsFile{Bundle: bundle, Text: string(text)}
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
-	planes, diags := r.Recognise(ctx, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := machines.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -274,7 +275,7 @@ func EndpointsOf(handle HandleModel, diags *diag.Diagnostics) []string {
 	given, _ := tf.KnownStrings(handle.TalosEndpoints)
 
 	for i, address := range given {
-		host, err := tf.CanonicalHost(address)
+		host, err := machineset.CanonicalHost(address)
 		if err != nil {
 			diags.Append(tf.Invalid(path.Root("cluster").AtName("talos_endpoints").AtListIndex(i), "address", "found "+finding.Quote(address),
 				"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))

@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -137,7 +137,7 @@ func Judge(entries []backup.Entry, handle clusterhandle.HandleModel) []judged {
 		case e.Record.Size != e.Size:
 			j.Reason, j.Damaged = fmt.Sprintf("it has %d bytes, and %d were stored", e.Size, e.Record.Size), true
 		default:
-			j.Reason = machines.TooOldFor(e.Record.Facts, handle.KubernetesVersion.ValueString(), handle.TalosVersion.ValueString())
+			j.Reason = machineset.TooOldFor(e.Record.Facts, handle.KubernetesVersion.ValueString(), handle.TalosVersion.ValueString())
 		}
 
 		out = append(out, j)

@@ -213,7 +213,7 @@ func (r *Resource) backupFrom(ctx context.Context, request backupImport, file ma
 		return model, diags
 	}
 
-	planes, diags := r.Recognise(ctx, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := machines.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
 	if diags.HasError() {
 		return model, diags
 	}

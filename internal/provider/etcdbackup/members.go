@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -29,7 +30,7 @@ type Source struct {
 // that gives it. Those without room come last: they can be read, and a backup is what should
 // be there before anything is done about it. The problems are those of all members that are
 // not healthy.
-func (t *Taking) sources(ctx context.Context, p machines.MachineSet) ([]Source, []error) {
+func (t *Taking) sources(ctx context.Context, p machineset.Set) ([]Source, []error) {
 	want := machines.ControlPlanesOf(p)
 	have := (&lifecycle.Runner{Fleet: machines.Fleet{Fleet: t.machine}}).Examine(ctx, want)
 

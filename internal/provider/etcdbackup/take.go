@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -101,7 +102,7 @@ func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnos
 }
 
 // Prepare makes all that a taking needs. It asks nobody.
-func (r *Resource) Prepare(ctx context.Context, p machines.MachineSet, to storepkg.Place, handle clusterhandle.HandleModel, bundle *pki.Bundle) (context.Context, *Taking, error) {
+func (r *Resource) Prepare(ctx context.Context, p machineset.Set, to storepkg.Place, handle clusterhandle.HandleModel, bundle *pki.Bundle) (context.Context, *Taking, error) {
 	ctx, opened, err := to.Open(ctx, r.Stores)
 	if err != nil {
 		return ctx, nil, err
@@ -111,7 +112,7 @@ func (r *Resource) Prepare(ctx context.Context, p machines.MachineSet, to storep
 	reading := *r.ProviderData
 	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
 
-	c, err := reading.ClientsOf(ctx, p, machines.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
+	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -158,7 +159,7 @@ func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags di
 
 // fromMembers takes the snapshot from the first member that can give it; nil when none can.
 // The problems are those of members, also of such that another one stood in for.
-func (r *Resource) fromMembers(ctx context.Context, p machines.MachineSet, t *Taking) (*backup.Record, []error) {
+func (r *Resource) fromMembers(ctx context.Context, p machineset.Set, t *Taking) (*backup.Record, []error) {
 	looking, cancel := context.WithTimeout(ctx, machines.LookLimit)
 	sources, problems := t.sources(looking, p)
 

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -53,7 +54,7 @@ func examine(ctx context.Context, m *machines.ProviderData, value types.Object, 
 	reading := *m
 	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
 
-	c, err := reading.ClientsOf(ctx, p, machines.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
+	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
 	if err != nil {
 		at := path.Root("cluster")
 		if errors.As(err, &machines.EndpointError{}) {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -53,7 +54,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 
 	address := config.Address.ValueString()
 
-	host, err := tf.CanonicalHost(address)
+	host, err := machineset.CanonicalHost(address)
 	if err != nil {
 		resp.Diagnostics.Append(tf.Invalid(path.Root("address"), "address", "found "+finding.Quote(address),
 			"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
@@ -116,10 +117,10 @@ func (d *DataSource) OptionsFor(
 
 	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
 
-	p := machines.MachineSet{Object: "machine", Host: machines.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), nil)}
+	p := machineset.Set{Object: "machine", Host: machines.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}
 	p.Settings.Name = handle.Name.ValueString()
 
-	way, err := d.RouteTo(ctx, p, machines.PriorState{}, bundle)
+	way, err := d.RouteTo(ctx, p, machineset.PriorState{}, bundle)
 	if err != nil {
 		return options, leave, append(diags, tf.UnableAt(path.Root("cluster"), "read", "machine", finding.Report{Cause: []string{err.Error()}}))
 	}

@@ -3,8 +3,6 @@ package machines
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -184,104 +183,38 @@ func untoldChange() changeModel {
 	}
 }
 
-// changes is how machines that run are changed, in plain values.
-type changes struct {
-	try            bool
-	drain          drainChoice
-	via            []machineconfig.TalosVersion
-	allowDowngrade bool
-	// snapshots is the folder for snapshots of etcd; empty for none.
-	snapshots string
-	// kubernetesVia are releases of Kubernetes that upgrades pass, and drainKubelet whether
-	// nodes are drained for their kubelets.
-	kubernetesVia []machineconfig.KubernetesVersion
-	drainKubelet  bool
-	// Unknown is true when any of it is not known yet.
-	Unknown bool
-}
-
-// drainChoice is what the user says about draining; zero values leave it to the policy.
-type drainChoice struct {
-	skip      bool
-	Timeout   time.Duration
-	onTimeout cluster.DrainTimeout
-}
-
 // change puts what a model says about changes into a pool.
-func (m changeModel) change(ctx context.Context, p *MachineSet) {
+func (m changeModel) change(ctx context.Context, p *machineset.Set) {
 	r := &tf.Reader{}
 
-	p.changes.try = r.Text(m.ApplyMode) == applyTry
-	p.changes.allowDowngrade = r.Truth(m.AllowDowngrade, false)
-	p.changes.snapshots = r.Text(m.SnapshotFolder)
-	p.changes.drainKubelet = r.Truth(m.DrainKubelet, false)
+	p.Changes.Try = r.Text(m.ApplyMode) == applyTry
+	p.Changes.AllowDowngrade = r.Truth(m.AllowDowngrade, false)
+	p.Changes.Snapshots = r.Text(m.SnapshotFolder)
+	p.Changes.DrainKubelet = r.Truth(m.DrainKubelet, false)
 
 	for _, text := range r.Texts(m.UpgradeVia) {
 		if v, err := machineconfig.ParseTalosVersion(text); err == nil {
-			p.changes.via = append(p.changes.via, v)
+			p.Changes.Via = append(p.Changes.Via, v)
 		}
 	}
 
 	for _, text := range r.Texts(m.KubernetesVia) {
 		if v, err := machineconfig.ParseKubernetesVersion(text); err == nil {
-			p.changes.kubernetesVia = append(p.changes.kubernetesVia, v)
+			p.Changes.KubernetesVia = append(p.Changes.KubernetesVia, v)
 		}
 	}
 
 	if drain, ok := tf.Object[drainModel](ctx, r, m.Drain); ok {
-		p.changes.drain.skip = !r.Truth(drain.Enabled, true)
-		p.changes.drain.onTimeout = cluster.DrainTimeout(r.Text(drain.OnTimeout))
-		p.changes.drain.Timeout, _ = time.ParseDuration(r.Text(drain.Timeout)) // its validator speaks of mistakes
+		p.Changes.Drain.Skip = !r.Truth(drain.Enabled, true)
+		p.Changes.Drain.OnTimeout = cluster.DrainTimeout(r.Text(drain.OnTimeout))
+		p.Changes.Drain.Timeout, _ = time.ParseDuration(r.Text(drain.Timeout)) // its validator speaks of mistakes
 	}
 
-	p.changes.Unknown = r.Unknown
+	p.Changes.Unknown = r.Unknown
 	p.Unknown = p.Unknown || r.Unknown
 }
 
-// Policy is a policy with what the user says about changes.
-func (p MachineSet) Policy(base cluster.Policy) cluster.Policy {
-	base.TryConfig = p.changes.try
-	base.Drain.Skip = p.changes.drain.skip
-	base.DrainForKubelet = p.changes.drainKubelet
-
-	if p.changes.drain.Timeout > 0 {
-		base.Drain.Timeout = p.changes.drain.Timeout
-	}
-
-	if p.changes.drain.onTimeout != "" {
-		base.Drain.OnTimeout = p.changes.drain.onTimeout
-	}
-
-	return base
-}
-
-// budgetPattern is a number or a percentage, without leading zeros.
-var budgetPattern = regexp.MustCompile(`^([1-9][0-9]{0,4})(%?)$`)
-
-// readBudget reads max_unavailable; ok is false when it is neither a number nor a share.
-func readBudget(text string) (b cluster.Budget, ok bool) {
-	if text == "" {
-		return b, true
-	}
-
-	parts := budgetPattern.FindStringSubmatch(text)
-	if parts == nil {
-		return b, false
-	}
-
-	number, err := strconv.Atoi(parts[1])
-
-	switch {
-	case err != nil:
-		return b, false
-	case parts[2] == "":
-		return cluster.Budget{Count: number}, true
-	default:
-		return cluster.Budget{Percent: number}, number <= 100
-	}
-}
-
-// budgetValidator accepts what readBudget reads.
+// budgetValidator accepts what ReadBudget reads.
 type budgetValidator struct{}
 
 func (budgetValidator) Description(context.Context) string {
@@ -295,7 +228,7 @@ func (budgetValidator) ValidateString(_ context.Context, req validator.StringReq
 		return
 	}
 
-	if _, ok := readBudget(req.ConfigValue.ValueString()); !ok || req.ConfigValue.ValueString() == "" {
+	if _, ok := machineset.ReadBudget(req.ConfigValue.ValueString()); !ok || req.ConfigValue.ValueString() == "" {
 		resp.Diagnostics.Append(tf.Invalid(req.Path, "max_unavailable", "found "+finding.Quote(req.ConfigValue.ValueString()),
 			`allowed is a number of at least 1, or a share from "1%" to "100%"`, "leave it out to change one worker at a time"))
 	}

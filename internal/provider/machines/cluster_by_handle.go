@@ -5,21 +5,22 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // OfHandle is a cluster that is known by its handle alone, as a pool without machines. object
 // names in texts what is worked on.
-func OfHandle(handle clusterhandle.HandleModel, object string, diags *diag.Diagnostics) MachineSet {
-	p := MachineSet{Object: object, Endpoints: clusterhandle.EndpointsOf(handle, diags), Host: HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), nil)}
+func OfHandle(handle clusterhandle.HandleModel, object string, diags *diag.Diagnostics) machineset.Set {
+	p := machineset.Set{Object: object, Endpoints: clusterhandle.EndpointsOf(handle, diags), Host: HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}
 	p.Settings.Name, p.Settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
 
 	return p
 }
 
 // ControlPlanesOf is a cluster as far as its handle tells, each control plane by its address.
-func ControlPlanesOf(p MachineSet) cluster.Spec {
+func ControlPlanesOf(p machineset.Set) cluster.Spec {
 	want := cluster.Spec{Name: p.Settings.Name, Endpoint: p.Settings.Endpoint}
 	for _, address := range p.Endpoints {
 		want.Machines = append(want.Machines, cluster.Machine{Name: address, Role: cluster.ControlPlane, Address: address})

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -33,7 +34,7 @@ func clusterFrom(
 	model.ControlPlane = block
 	values := map[string]attr.Value{}
 
-	for _, name := range sortedNames(pools) {
+	for _, name := range machineset.SortedNames(pools) {
 		_, machines, err := SettingsOfAll(pools[name], file)
 		if err != nil {
 			return model, append(diags, importFailed("read the configurations of the workers", err, "")...)

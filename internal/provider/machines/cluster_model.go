@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -70,19 +71,19 @@ func (m *ClusterModel) derive(ctx context.Context) diag.Diagnostics {
 }
 
 // Pool reads the model as machines of both roles in one cluster.
-func (m ClusterModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics) {
+func (m ClusterModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
 	r := &tf.Reader{}
 	groups := m.groups(ctx, r)
 
 	p, diags := machineSetOf(ctx, m.handle(ctx), m.Host, groups...)
-	m.schedule(&p)
+	m.schedule(&p.Set)
 	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
-	m.change(ctx, &p)
+	m.change(ctx, &p.Set)
 
 	diags = append(diags, m.restore(ctx, &p)...)
 
 	p.Object = wholeCluster
-	p.unnamed = p.unnamed || r.Unknown
+	p.Unnamed = p.Unnamed || r.Unknown
 	p.Unknown = p.Unknown || r.Unknown
 
 	return p, append(r.Diags, diags...)
@@ -90,29 +91,27 @@ func (m ClusterModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics) {
 
 // groups lists the blocks of machines, the control plane first. Blocks that are
 // unknown as a whole are left out, which the reader remembers.
-func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*Group {
-	var groups []*Group
+func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup {
+	var groups []*writtenGroup
 
 	at, versionAt := finding.Root("control_plane"), finding.Root("talos_version")
 
 	if plane, ok := tf.Object[machinesModel](ctx, r, m.ControlPlane); ok {
-		groups = append(groups, &Group{machinesModel: plane, Role: cluster.ControlPlane, At: at, TalosVersion: m.TalosVersion, versionAt: versionAt})
+		groups = append(groups, writeGroup(machineset.Group{Role: cluster.ControlPlane, At: at, VersionAt: versionAt}, plane, m.TalosVersion, types.StringNull()))
 	}
 
 	pools := tf.Objects[workersModel](ctx, r, m.Workers)
 
-	for _, name := range sortedNames(pools) {
+	for _, name := range machineset.SortedNames(pools) {
 		at := finding.Root("workers").AtMapKey(name)
-		g := &Group{
-			machinesModel: pools[name].machinesModel, Role: cluster.Worker, At: at, Prefix: name + PoolSeparator,
-			Pool: name, maxUnavailable: pools[name].MaxUnavailable, TalosVersion: m.TalosVersion, versionAt: versionAt,
-		}
+		g := machineset.Group{Role: cluster.Worker, At: at, Prefix: name + machineset.PoolSeparator, Pool: name, VersionAt: versionAt}
+		version := m.TalosVersion
 
 		if own := pools[name].TalosVersion; !own.IsNull() {
-			g.TalosVersion, g.versionAt = own, at.AtName("talos_version")
+			version, g.VersionAt = own, at.AtName("talos_version")
 		}
 
-		groups = append(groups, g)
+		groups = append(groups, writeGroup(g, pools[name].machinesModel, version, pools[name].MaxUnavailable))
 	}
 
 	return groups
@@ -128,7 +127,7 @@ func (m *ClusterModel) seenMeta(ctx context.Context, want cluster.Spec, have clu
 
 	for name, block := range m.Workers.Elements() {
 		pool, more := withMachines(ctx, block, func(machines types.Map) (types.Map, diag.Diagnostics) {
-			return withMeta(ctx, name+PoolSeparator, machines, want, have)
+			return withMeta(ctx, name+machineset.PoolSeparator, machines, want, have)
 		})
 		diags.Append(more...)
 
@@ -170,7 +169,7 @@ func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state C
 		}
 
 		pool, more := withMachines(ctx, block, func(types.Map) (types.Map, diag.Diagnostics) {
-			return done.joined(ctx, name+PoolSeparator, recorded, machinesOf(wanted))
+			return done.joined(ctx, name+machineset.PoolSeparator, recorded, machinesOf(wanted))
 		})
 		diags.Append(more...)
 
@@ -187,13 +186,13 @@ func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state C
 
 // hold is settleUpdate for machines in containers: how many of each group there may be.
 func (m *ClusterModel) hold(ctx context.Context, done run, plan, state ClusterModel) diag.Diagnostics {
-	plane, diags := withReplicas(ctx, state.ControlPlane, done.hold(&Group{Role: cluster.ControlPlane}, replicasOf(state.ControlPlane), replicasOf(plan.ControlPlane)))
+	plane, diags := withReplicas(ctx, state.ControlPlane, done.hold(&machineset.Group{Role: cluster.ControlPlane}, replicasOf(state.ControlPlane), replicasOf(plan.ControlPlane)))
 	pools := map[string]attr.Value{}
 
 	for name := range mergedKeys(state.Workers, plan.Workers) {
 		block, stored := state.Workers.Elements()[name]
 		wanted, listed := plan.Workers.Elements()[name]
-		held := done.hold(&Group{Role: cluster.Worker, Prefix: name + PoolSeparator}, replicasOf(block), replicasOf(wanted))
+		held := done.hold(&machineset.Group{Role: cluster.Worker, Prefix: name + machineset.PoolSeparator}, replicasOf(block), replicasOf(wanted))
 
 		if !stored {
 			block = wanted

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -52,7 +53,7 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := r.Recognise(ctx, request.ControlPlane, bundle, cluster.ControlPlane)
+	planes, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
 	all := map[string]recognised{}
@@ -60,13 +61,13 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 
 	pools := map[string]map[string]recognised{}
 
-	for _, name := range sortedNames(request.Workers) {
-		found, diags := r.Recognise(ctx, request.Workers[name], bundle, cluster.Worker)
+	for _, name := range machineset.SortedNames(request.Workers) {
+		found, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Workers[name], bundle, cluster.Worker)
 		resp.Diagnostics.Append(diags...)
 
 		pools[name] = found
 		for key, machine := range found {
-			all[name+PoolSeparator+key] = machine
+			all[name+machineset.PoolSeparator+key] = machine
 		}
 	}
 
@@ -86,7 +87,7 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 	}
 
 	life := model.life()
-	resp.Diagnostics.Append(r.adopt(ctx, &life, model.Pool)...)
+	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.Pool)...)
 	model.setLife(life)
 	resp.Diagnostics.Append(model.derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)

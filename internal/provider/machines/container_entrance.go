@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -46,13 +47,13 @@ func (m *ProviderData) EndpointTo(ctx context.Context, handle clusterhandle.Hand
 		return nil, nil // which is told of where it is used
 	}
 
-	way, err := m.RouteTo(ctx, p, PriorState{}, bundle)
+	way, err := m.RouteTo(ctx, p, machineset.PriorState{}, bundle)
 	if err != nil {
 		return nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	// An endpoint that the user chose is one that the user reaches; and so are names of the host in the host.
-	if endpoint.Hostname() != way.Spec.EndpointHost() || m.Host.Under(p.Host.connection).inCluster {
+	if endpoint.Hostname() != way.Spec.EndpointHost() || m.Host.Under(p.Host.Connection).InCluster {
 		way.Leave()
 
 		return nil, nil
@@ -81,11 +82,11 @@ func (m *ProviderData) TalosEndpointTo(ctx context.Context, handle clusterhandle
 	var diags diag.Diagnostics
 
 	p := OfHandle(handle, "cluster", &diags)
-	if m == nil || p.Host == nil || len(p.Endpoints) == 0 || m.Host.Under(p.Host.connection).inCluster || diags.HasError() {
+	if m == nil || p.Host == nil || len(p.Endpoints) == 0 || m.Host.Under(p.Host.Connection).InCluster || diags.HasError() {
 		return nil, diags
 	}
 
-	way, err := m.RouteTo(ctx, p, PriorState{}, bundle)
+	way, err := m.RouteTo(ctx, p, machineset.PriorState{}, bundle)
 	if err != nil {
 		return nil, append(diags, tf.Unable("reach", "machines", finding.Report{Cause: []string{err.Error()}}))
 	}

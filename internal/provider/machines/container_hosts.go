@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -77,7 +78,7 @@ func (h *hosts) Claim(r route, fresh bool) (taken string) {
 
 	pools := poolsOf(r)
 
-	for _, key := range sortedNames(pools) {
+	for _, key := range machineset.SortedNames(pools) {
 		if fresh && h.claimed[key] {
 			return pools[key]
 		}
@@ -101,13 +102,13 @@ func (h *hosts) Release(r route) {
 }
 
 // unclaim gives the pools of machines back that are left as they are.
-func (m *ProviderData) unclaim(p MachineSet) {
+func (m *ProviderData) unclaim(p machineset.Set) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil || p.Host == nil {
 		return // none can have been claimed
 	}
 
-	m.Hosts.Release(route{Spec: p.HostSpec(PriorState{}, bundle.Mark())})
+	m.Hosts.Release(route{Spec: p.HostSpec(machineset.PriorState{}, bundle.Mark())})
 }
 
 // poolsOf are the names of the pools of a route, by what tells them from all others. On metal there are none.

@@ -12,65 +12,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
 // The etcd of control planes in containers is found at addresses that outlive their pods (hostcluster.MachineState.PeerAddress). They are in
 // the configurations, and only the host cluster says them, once it made what a machine needs: so they are recorded, for plans that ask
 // nobody. A machine is given one with its first configuration or never, because an etcd that runs does not take it.
 
-// WithPeers is a pool whose machines are configured with the addresses that are recorded of them.
-func (p MachineSet) WithPeers(recorded PriorState) MachineSet {
-	if len(recorded.Peers) == 0 {
-		return p
-	}
-
-	machines := maps.Clone(p.Machines)
-
-	for name, peer := range recorded.Peers {
-		if m, ok := machines[name]; ok && m.Group.Role == cluster.ControlPlane {
-			m.config.PeerAddress = peer
-			machines[name] = m
-		}
-	}
-
-	p.Machines = machines
-
-	return p
-}
-
-// Peers are the addresses that machines are configured with.
-func (p MachineSet) Peers() map[string]string {
-	peers := map[string]string{}
-
-	for name, m := range p.Machines {
-		if m.config.PeerAddress.IsValid() {
-			peers[name] = m.config.PeerAddress.String()
-		}
-	}
-
-	return peers
-}
-
-// Unaddressed are the control planes of a pool that are to be told an address as soon as it is known: those that have no
-// configuration, as far as is recorded.
-func (p MachineSet) Unaddressed(recorded PriorState) []string {
-	var names []string
-
-	for _, name := range p.names() {
-		m := p.Machines[name]
-		if m.Group.Role == cluster.ControlPlane && !m.config.PeerAddress.IsValid() && recorded.Machines[name].Access != cluster.Member {
-			names = append(names, name)
-		}
-	}
-
-	return names
-}
-
 // findPeers configures machines that are new with the addresses that the host gave them. What the host had before is seen.
-func (s *session) findPeers(ctx context.Context, recorded PriorState, seen workload.Observation) error {
-	names := s.Pool.Unaddressed(recorded)
+func (s *session) findPeers(ctx context.Context, recorded machineset.PriorState, seen workload.Observation) error {
+	names := s.Pool.Unaddressed(recorded.Record)
 	found := peersOf(names, seen)
 
 	if len(found) < len(names) {
@@ -93,47 +44,20 @@ func (s *session) findPeers(ctx context.Context, recorded PriorState, seen workl
 		return err
 	}
 
-	s.Pool = s.Pool.WithPeers(PriorState{Peers: found})
+	s.Pool = s.Pool.WithPeers(found)
 
 	return s.render()
 }
 
-// RefuseInnerPeers is an error for addresses of peers that are in a network of the cluster: Talos takes such addresses for those of pods and Services
-// of its own, does not announce etcd at them (Talos 1.13, k8s/address_filter.go and etcd/spec.go), and waits for another one for good. Those who may see
-// the networks of the host learn it before anything is made.
-func (p MachineSet) RefuseInnerPeers(peers map[string]netip.Addr) error {
-	inner := []struct {
-		attribute, what string
-		networks        []netip.Prefix
-	}{
-		{"pod_cidrs", "pod", networksOr(p.Settings.PodCIDRs, machineconfig.ContainerPodCIDR)},
-		{"service_cidrs", "service", networksOr(p.Settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR)},
-	}
-
-	for _, name := range sortedNames(peers) {
-		for _, own := range inner {
-			for _, network := range own.networks {
-				if network.Contains(peers[name]) {
-					return wait.Permanent(fmt.Errorf("%s: the %s network %s of the cluster has the address %s in it that the host gave the Service of %s for its peers, "+
-						"so that it overlaps with the network of Services of the host: the etcd of %[5]s would never start. No machine was configured. "+
-						"Choose a network that the host does not use", own.attribute, own.what, network, peers[name], name))
-				}
-			}
-		}
-	}
-
-	return nil
-}
-
 // render makes the configurations of the machines anew, before any of them was sent.
 func (s *session) render() error {
-	files, err := s.Pool.configurations()
+	files, err := s.Pool.Configurations()
 	if err != nil {
 		return err
 	}
 
 	// Whoever knows them knows the map.
-	maps.Copy(s.runner.Configs, files.configs)
+	maps.Copy(s.runner.Configs, files.Configs)
 
 	for i, m := range s.want.Machines {
 		s.want.Machines[i].ConfigDigest = files.Digests[m.Name]
@@ -143,7 +67,7 @@ func (s *session) render() error {
 }
 
 func peersIn(seen workload.Observation) map[string]netip.Addr {
-	return peersOf(sortedNames(seen.Machines), seen)
+	return peersOf(machineset.SortedNames(seen.Machines), seen)
 }
 
 // peersOf are the addresses of some machines, without those that have none.
@@ -166,14 +90,14 @@ func (h *HostReport) RecordPeers(values map[string]attr.Value, prior types.Map) 
 	peers := map[string]string{}
 
 	for name, peer := range h.Peers {
-		if now, _ := peerRecord(values[name]); now == StageGone {
+		if now, _ := peerRecord(values[name]); now == machineset.StageGone {
 			continue
 		}
 
 		last, known := prior.Elements()[name]
 		stage, recorded := peerRecord(last)
 
-		if known && stage != StageGone && (recorded || stage != string(cluster.StageMaintenance)) {
+		if known && stage != machineset.StageGone && (recorded || stage != string(cluster.StageMaintenance)) {
 			continue
 		}
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -53,11 +55,11 @@ func checkHost(ctx context.Context, on containers.Host, wanted workload.Spec) er
 }
 
 // findingDiagnostics shows findings at the attributes that they are about.
-func findingDiagnostics(p MachineSet, findings []preflight.Finding) finding.List {
+func findingDiagnostics(p machineset.Set, findings []preflight.Finding) finding.List {
 	var diags finding.List
 
 	for _, f := range findings {
-		at := p.findingPath(f.Attribute)
+		at := p.FindingPath(f.Attribute)
 
 		if f.Warning {
 			diags.Append(finding.Doubtful(at, "host cluster", f.Found, f.Help, ""))
@@ -70,12 +72,12 @@ func findingDiagnostics(p MachineSet, findings []preflight.Finding) finding.List
 }
 
 // forecastPreflight shows findings of a plan. What another resource of the same apply may put right must not keep anybody from planning it.
-func forecastPreflight(p MachineSet, findings []preflight.Finding) finding.List {
+func forecastPreflight(p machineset.Set, findings []preflight.Finding) finding.List {
 	var diags finding.List
 
 	for _, f := range findings {
 		if f.Pending && !f.Warning {
-			diags.Append(finding.Doubtful(p.findingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
+			diags.Append(finding.Doubtful(p.FindingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
 				"where another resource of this configuration puts it right, name that resource in depends_on", "Otherwise: "+f.Help))
 		} else {
 			diags.Append(findingDiagnostics(p, []preflight.Finding{f})...)
@@ -85,40 +87,30 @@ func forecastPreflight(p MachineSet, findings []preflight.Finding) finding.List 
 	return diags
 }
 
-// findingPath is where an attribute below host is said. Of resources that join a cluster it is in the handle, which
-// is none of their own attributes.
-func (p MachineSet) findingPath(attribute string) finding.Path {
-	at := finding.Root("host")
-	if p.inHandle {
-		at = finding.Root("cluster").AtName("host")
+// refuseUnreachable refuses a plan that nothing says the host cluster of, neither the provider nor the resource.
+func (m *ProviderData) refuseUnreachable(p machineset.Set) finding.List {
+	if p.Host == nil || p.Host.Missing {
+		return nil
 	}
 
-	switch {
-	case attribute == "pod_cidrs", attribute == "service_cidrs":
-		return finding.Root(attribute)
-	case p.inHandle && strings.HasPrefix(attribute, "pod"):
-		return finding.Root("pod")
-	case attribute == "":
-		return at
+	if way := m.Host.Under(p.Host.Connection); way.Unknown || way.Given() {
+		return nil
 	}
 
-	for _, name := range strings.Split(attribute, ".") {
-		at = at.AtName(name)
-	}
-
-	return at
+	return finding.List{finding.Invalid(finding.Root("host"), "host", "nothing says how the host cluster is reached", "allowed is one of kubeconfig_path, kubeconfig and in_cluster",
+		"set it in the host of the provider, or in that of the resource")}
 }
 
 // preview looks at plan time whether the machines that are to be made can be, and read again. A host that does not answer is no more
 // than a warning: it may be there by the time of the apply.
-func (m *ProviderData) preview(ctx context.Context, p MachineSet, makes bool) finding.List {
+func (m *ProviderData) preview(ctx context.Context, p machineset.Set, makes bool) finding.List {
 	if p.Host == nil || !makes {
 		return nil
 	}
 
 	diags := m.warnOfHostAway(p)
 
-	if p.unnamed || p.Unknown || m.Host.Under(p.Host.connection).Unknown || !m.Host.Under(p.Host.connection).Given() {
+	if p.Unnamed || p.Unknown || m.Host.Under(p.Host.Connection).Unknown || !m.Host.Under(p.Host.Connection).Given() {
 		return diags
 	}
 
@@ -126,10 +118,10 @@ func (m *ProviderData) preview(ctx context.Context, p MachineSet, makes bool) fi
 }
 
 // tryOut asks the host.
-func (m *ProviderData) tryOut(ctx context.Context, p MachineSet) finding.List {
+func (m *ProviderData) tryOut(ctx context.Context, p machineset.Set) finding.List {
 	mark := ""
 
-	if !p.sealed {
+	if !p.Sealed {
 		bundle, err := pki.Parse([]byte(p.Secrets))
 		if err != nil {
 			return nil // which is said at the attribute itself
@@ -141,7 +133,7 @@ func (m *ProviderData) tryOut(ctx context.Context, p MachineSet) finding.List {
 	ctx, cancel := context.WithTimeout(ctx, m.PlanTimeout)
 	defer cancel()
 
-	way, err := m.routeAs(ctx, p, PriorState{}, mark)
+	way, err := m.routeAs(ctx, p, machineset.PriorState{}, mark)
 	if err != nil {
 		return finding.List{hostUnknown(p, err)}
 	}
@@ -157,20 +149,16 @@ func (m *ProviderData) tryOut(ctx context.Context, p MachineSet) finding.List {
 }
 
 // hostUnknown warns that a plan could not look at the host.
-func hostUnknown(p MachineSet, err error) finding.Finding {
+func hostUnknown(p machineset.Set, err error) finding.Finding {
 	return finding.Warn("The host cluster was not looked at", finding.Report{
 		Attempted: "look whether the machines of the " + p.Object + " can be made", Cause: []string{err.Error()},
 		Next: "The apply looks again before it makes anything.",
 	}.String())
 }
 
-// makes is whether a plan has machines that are not known to be there.
-func (p MachineSet) makes(recorded PriorState) bool {
-	for _, name := range p.names() {
-		if state, known := recorded.Machines[name]; !known || state.Access != cluster.Member {
-			return true
-		}
-	}
+// hostSilentError is that the host cluster did not answer. Nothing follows from that about the machines.
+type hostSilentError struct{ error }
 
-	return false
-}
+func (e *hostSilentError) Error() string { return containers.HostSilent(e.error) }
+
+func (e *hostSilentError) Unwrap() error { return e.error }

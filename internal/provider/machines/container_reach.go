@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -50,9 +51,9 @@ func (e *hostAwayError) Unwrap() error { return e.error }
 
 // warnOfHostAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only operations that
 // have a configuration, which reads and destroys have not, get there.
-func (m *ProviderData) warnOfHostAway(p MachineSet) finding.List {
-	own := p.Host.connection
-	if len(own.Content) == 0 || own.Path != "" || own.inCluster || m.Host.Given() || m.Host.Unknown {
+func (m *ProviderData) warnOfHostAway(p machineset.Set) finding.List {
+	own := p.Host.Connection
+	if len(own.Content) == 0 || own.Path != "" || own.InCluster || m.Host.Given() || m.Host.Unknown {
 		return nil
 	}
 
@@ -63,7 +64,7 @@ func (m *ProviderData) warnOfHostAway(p MachineSet) finding.List {
 }
 
 // hostUnread warns that a refresh did not get to the host.
-func hostUnread(p MachineSet, away *hostAwayError) finding.Finding {
+func hostUnread(p machineset.Set, away *hostAwayError) finding.Finding {
 	return finding.Warn("The host cluster was not read", finding.Report{
 		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
 		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
@@ -73,30 +74,28 @@ func hostUnread(p MachineSet, away *hostAwayError) finding.Finding {
 }
 
 // RouteTo finds the way to the machines of a pool. It asks nobody.
-func (m *ProviderData) RouteTo(ctx context.Context, p MachineSet, recorded PriorState, bundle *pki.Bundle) (route, error) {
+func (m *ProviderData) RouteTo(ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle) (route, error) {
 	return m.routeAs(ctx, p, recorded, bundle.Mark())
 }
 
 // routeAs is routeTo for a cluster that is known by its mark alone, which is empty before there is one.
-func (m *ProviderData) routeAs(ctx context.Context, p MachineSet, recorded PriorState, mark string) (route, error) {
+func (m *ProviderData) routeAs(ctx context.Context, p machineset.Set, recorded machineset.PriorState, mark string) (route, error) {
 	if p.Host == nil {
 		return route{Leave: func() {}}, nil
 	}
 
-	connection := m.Host.Under(p.Host.connection)
+	connection := m.Host.Under(p.Host.Connection)
 	if !connection.Given() {
 		return route{}, &hostAwayError{errNoConnection}
 	}
 
 	joined, leave, err := m.Hosts.Join(hostcluster.Options{
-		Kubeconfig: connection.Kubeconfig, InCluster: connection.inCluster,
-		Progress: func(message string) { tf.LogInfo(ctx, message) },
+		Kubeconfig: kubernetes.Kubeconfig{Path: connection.Path, Content: connection.Content, Context: connection.Context}, InCluster: connection.InCluster,
+		Progress: func(message string) { tflog.Info(ctx, message) },
 	})
 	if err != nil {
 		return route{}, &hostAwayError{err}
 	}
-
-	recorded.removed = slices.Concat(recorded.removed, recorded.left)
 
 	ran := map[string]string{}
 	for name, m := range recorded.Machines {
@@ -120,7 +119,7 @@ func (c clients) Close() {
 }
 
 // ClientsOf prepares them; close has to be called. It asks nobody.
-func (m *ProviderData) ClientsOf(ctx context.Context, p MachineSet, recorded PriorState, bundle *pki.Bundle, o kubernetes.Options) (clients, error) {
+func (m *ProviderData) ClientsOf(ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle, o kubernetes.Options) (clients, error) {
 	way, err := m.RouteTo(ctx, p, recorded, bundle)
 	if err != nil {
 		return clients{}, err
@@ -175,8 +174,8 @@ func (m *ProviderData) Along(r route) *ProviderData {
 	return &bound
 }
 
-// wanted is the spec of the machines that are to stay.
-func (r route) wanted(p MachineSet) workload.Spec {
+// Wanted is the spec of the machines that are to stay.
+func (r route) Wanted(p machineset.Set) workload.Spec {
 	spec := r.Spec
 	spec.Machines = slices.DeleteFunc(slices.Clone(spec.Machines), func(m workload.Machine) bool {
 		_, wanted := p.Machines[m.Name]

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -26,12 +27,12 @@ import (
 // ensureHost makes and repairs what the machines of a pool need on the host cluster, once that is
 // known to be possible. made is whether the host has anything of them, so that the outcome has to be remembered.
 // Pods are left as they are: to replace one is a step.
-func (s *session) ensureHost(ctx context.Context, recorded PriorState) (made bool, err error) {
+func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState) (made bool, err error) {
 	if s.route.Host == nil {
 		return false, nil
 	}
 
-	wanted := s.route.wanted(s.Pool)
+	wanted := s.route.Wanted(s.Pool)
 
 	before, err := s.firstObservation(ctx)
 	if err != nil {
@@ -71,13 +72,6 @@ func (s *session) ensureHost(ctx context.Context, recorded PriorState) (made boo
 
 	return true, nil
 }
-
-// hostSilentError is that the host cluster did not answer. Nothing follows from that about the machines.
-type hostSilentError struct{ error }
-
-func (e *hostSilentError) Error() string { return containers.HostSilent(e.error) }
-
-func (e *hostSilentError) Unwrap() error { return e.error }
 
 // firstObservation observes the host once, before a run does anything there; every later call gets what the first one saw.
 func (s *session) firstObservation(ctx context.Context) (workload.Observation, error) {
@@ -138,7 +132,7 @@ func lacks(seen workload.Observation, wanted workload.Spec) bool {
 // repaired lists what was not as it should be.
 func repaired(seen workload.Observation) []string {
 	drift := slices.Clone(seen.Drift)
-	for _, name := range sortedNames(seen.Machines) {
+	for _, name := range machineset.SortedNames(seen.Machines) {
 		if seen.Machines[name].Exists {
 			drift = append(drift, seen.Machines[name].Drift...)
 		}
@@ -148,7 +142,7 @@ func repaired(seen workload.Observation) []string {
 }
 
 // hostNotEnsured is how a run ended that could not begin. What the host has of the machines is looked after by the next one.
-func (s *session) hostNotEnsured(recorded PriorState, made bool, err error) run {
+func (s *session) hostNotEnsured(recorded machineset.PriorState, made bool, err error) run {
 	if !made {
 		return run{err: err}
 	}
@@ -171,7 +165,7 @@ func (s *session) hostAnswers(ctx context.Context) error {
 // clearHost removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources may stay,
 // as one says that preserves its machines.
 func (s *session) clearHost(ctx context.Context) (left *workload.WorkersLeftError, err error) {
-	if s.route.Host == nil || !s.Pool.takesCluster() {
+	if s.route.Host == nil || !s.Pool.TakesCluster() {
 		return nil, nil
 	}
 
@@ -200,15 +194,15 @@ func (r run) workersLeft() finding.List {
 
 // HostReport is what a refresh finds out about machines in containers from their host cluster.
 type HostReport struct {
-	// drift is what of their objects is not as it should be, and pods what those are made of that are as they should
+	// Drift is what of their objects is not as it should be, and pods what those are made of that are as they should
 	// be; both by machine.
-	drift map[string]HostDrift
-	pods  map[string]string
+	Drift map[string]machineset.HostDrift
+	Pods  map[string]string
 	// Peers are the addresses at which the etcd of control planes is found that are configured from now on.
 	Peers map[string]netip.Addr
-	// orphans are called as on the host, and removed are the machines that are to leave.
-	orphans []string
-	removed []cluster.Machine
+	// Orphans are called as on the host, and removed are the machines that are to leave.
+	Orphans []string
+	Removed []cluster.Machine
 }
 
 // HostReport looks at the host, or at what was seen of it since a time. It is nil on metal, and where the host does not answer.
@@ -229,10 +223,10 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 	}
 
 	found := &HostReport{
-		drift: map[string]HostDrift{}, pods: map[string]string{}, Peers: peersIn(seen),
-		orphans: seen.Orphans, removed: s.want.Removed,
+		Drift: map[string]machineset.HostDrift{}, Pods: map[string]string{}, Peers: peersIn(seen),
+		Orphans: seen.Orphans, Removed: s.want.Removed,
 	}
-	wanted := s.route.wanted(s.Pool)
+	wanted := s.route.Wanted(s.Pool)
 
 	for i, m := range wanted.Machines {
 		pod := seen.Machines[m.Name]
@@ -243,12 +237,12 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 			repairs = slices.Concat(seen.Missing, seen.Drift, repairs)
 		}
 
-		found.drift[m.Name] = HostDrift{
+		found.Drift[m.Name] = machineset.HostDrift{
 			Repairs: workload.Lines(repairs), VolumesLost: pod.VolumesLost, Replace: reasons[m.Name], Stays: workload.Lines(pod.Stays),
 		}
 
 		if reasons[m.Name] == "" && pod.Exists {
-			found.pods[m.Name] = podDigest(wanted, m.Name)
+			found.Pods[m.Name] = podDigest(wanted, m.Name)
 		}
 	}
 
@@ -272,10 +266,10 @@ func (h *HostReport) in(observed, prior types.Map) types.Map {
 	}
 
 	values := observed.Elements()
-	recordOrphans(values, h.removed)
+	recordOrphans(values, h.Removed)
 	h.RecordPeers(values, prior)
 
-	for name, drift := range h.drift {
+	for name, drift := range h.Drift {
 		object, ok := values[name].(types.Object)
 		if !ok {
 			continue
@@ -283,8 +277,8 @@ func (h *HostReport) in(observed, prior types.Map) types.Map {
 
 		last, _ := object.Attributes()["drift"].(types.List)
 		known, _ := tf.KnownStrings(last)
-		kept := append(slices.DeleteFunc(known, isHostDrift), drift.Lines()...)
-		values[name] = WithValue(WithValue(object, "drift", tf.TextList(kept)), "pod_digest", tf.TextOrNull(h.pods[name]))
+		kept := append(slices.DeleteFunc(known, machineset.IsHostDrift), drift.Lines()...)
+		values[name] = WithValue(WithValue(object, "drift", tf.TextList(kept)), "pod_digest", tf.TextOrNull(h.Pods[name]))
 	}
 
 	return types.MapValueMust(ObservedType(), values)
@@ -298,8 +292,8 @@ func (h *HostReport) leftUnchanged() finding.List {
 
 	var lines []string
 
-	for _, name := range sortedNames(h.drift) {
-		for _, line := range h.drift[name].Stays {
+	for _, name := range machineset.SortedNames(h.Drift) {
+		for _, line := range h.Drift[name].Stays {
 			lines = append(lines, "\n  - "+name+": "+line)
 		}
 	}
@@ -321,7 +315,7 @@ func (s *session) podsOf(have cluster.Snapshot) map[string]string {
 
 	pods := map[string]string{}
 
-	wanted := s.route.wanted(s.Pool)
+	wanted := s.route.Wanted(s.Pool)
 	for _, m := range wanted.Machines {
 		if have.Machines[m.Name].Current {
 			pods[m.Name] = podDigest(wanted, m.Name)

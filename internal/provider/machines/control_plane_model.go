@@ -2,12 +2,13 @@ package machines
 
 import (
 	"context"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
@@ -30,10 +31,10 @@ func (m ControlPlaneModel) handle(ctx context.Context) clusterhandle.HandleModel
 }
 
 // Pool reads the model as machines of one role in one cluster.
-func (m ControlPlaneModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics) {
-	p, diags := m.machineSetModel.Pool(ctx, m.handle(ctx), m.Host, &Group{Role: cluster.ControlPlane})
+func (m ControlPlaneModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
+	p, diags := m.machineSetModel.Pool(ctx, m.handle(ctx), m.Host, machineset.Group{Role: cluster.ControlPlane}, types.StringNull())
 
-	m.schedule(&p)
+	m.schedule(&p.Set)
 	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
 	p.Object = "control plane"
 
@@ -59,7 +60,7 @@ func (m *ControlPlaneModel) derive(ctx context.Context) diag.Diagnostics {
 
 func (m *ControlPlaneModel) settleUpdate(ctx context.Context, done run, plan, state ControlPlaneModel) diag.Diagnostics {
 	m.CommonModel, plan.CommonModel, state.CommonModel = m.life(), plan.life(), state.life()
-	diags := m.machineSetModel.settleUpdate(ctx, done, &Group{Role: cluster.ControlPlane}, plan.machineSetModel, state.machineSetModel)
+	diags := m.machineSetModel.settleUpdate(ctx, done, &machineset.Group{Role: cluster.ControlPlane}, plan.machineSetModel, state.machineSetModel)
 	m.setLife(m.CommonModel)
 
 	return diags
@@ -67,9 +68,3 @@ func (m *ControlPlaneModel) settleUpdate(ctx context.Context, done run, plan, st
 
 // recordedPhase is the phase in state; empty when there is none.
 func (m CommonModel) recordedPhase() cluster.Phase { return cluster.Phase(m.Phase.ValueString()) }
-
-// bootstrapped reports whether the recorded phase implies that the cluster had an
-// etcd: it is only Provisioning or Bootstrapping before that.
-func bootstrapped(phase cluster.Phase) bool {
-	return slices.Contains([]cluster.Phase{cluster.Joining, cluster.Ready, cluster.Degraded}, phase)
-}

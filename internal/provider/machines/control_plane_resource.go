@@ -53,7 +53,7 @@ func (r *controlPlaneResource) ImportState(ctx context.Context, req resource.Imp
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	found, diags := r.Recognise(ctx, request.Machines, bundle, cluster.ControlPlane)
+	found, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -64,7 +64,7 @@ func (r *controlPlaneResource) ImportState(ctx context.Context, req resource.Imp
 	resp.Diagnostics.Append(diags...)
 
 	life := model.life()
-	resp.Diagnostics.Append(r.adopt(ctx, &life, model.Pool)...)
+	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.Pool)...)
 	model.setLife(life)
 
 	if resp.Diagnostics.HasError() {

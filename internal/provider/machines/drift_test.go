@@ -11,208 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
-
-// sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
-func sightOf() (cluster.Spec, cluster.Snapshot) {
-	want := cluster.Spec{Machines: []cluster.Machine{
-		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
-		{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
-	}}
-	have := snapshotOf(map[string]cluster.MachineState{
-		"cp-1": {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
-		"w-1":  {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1"},
-	})
-	have.Etcd = cluster.EtcdState{Known: true, Members: []cluster.EtcdMember{{ID: "1", Name: "cp-1"}}}
-	have.Kubernetes = cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{{Name: "cp-1"}, {Name: "w-1"}}}
-
-	return want, have
-}
-
-// What differs is told, and what nobody answers for is not.
-func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
-	t.Parallel()
-
-	const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
-
-	for name, test := range map[string]struct {
-		change func(want *cluster.Spec, have *cluster.Snapshot)
-		places map[string][]machineconfig.Place
-		cp, w  []string
-	}{
-		"nothing": {change: func(*cluster.Spec, *cluster.Snapshot) {}},
-		"another Talos": {
-			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.2", NodeName: "w-1"}
-			},
-			w: []string{"Talos: v1.13.2 runs, not v1.13.0"},
-		},
-		"another address": {
-			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1", FoundAt: "10.0.0.9"}
-			},
-			w: []string{"address: it answers at 10.0.0.9, not at 10.0.0.11"},
-		},
-		"another schematic": {
-			change: func(want *cluster.Spec, _ *cluster.Snapshot) { want.Machines[1].Schematic = schematic },
-			w:      []string{"schematic: none runs, not ce4c980550dd…"},
-		},
-		"any schematic": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-			have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", Schematic: schematic, NodeName: "w-1"}
-		}},
-		"configuration": {
-			change: func(*cluster.Spec, *cluster.Snapshot) {},
-			places: map[string][]machineconfig.Place{"cp-1": {{Document: "v1alpha1", Path: machineconfig.FieldPath{"machine", "sysctls", "a.b"}}}},
-			cp:     []string{`configuration: v1alpha1 machine.sysctls["a.b"]`},
-		},
-		"wiped": {
-			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["cp-1"] = cluster.MachineState{Access: cluster.Maintenance}
-			},
-			cp: []string{driftWiped},
-		},
-		"no member and no node": {
-			change: func(_ *cluster.Spec, have *cluster.Snapshot) { have.Etcd.Members, have.Kubernetes.Nodes = nil, nil },
-			cp:     []string{DriftMember, DriftNode}, w: []string{DriftNode},
-		},
-		"nobody answers": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-			have.Etcd, have.Kubernetes = cluster.EtcdState{}, cluster.KubernetesState{}
-		}},
-		"the machine does not answer": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-			have.Machines["w-1"] = cluster.MachineState{Access: cluster.Unreachable}
-		}},
-	} {
-		want, have := sightOf()
-		test.change(&want, &have)
-
-		drift := driftOf(want, have, test.places)
-		if !slices.Equal(drift["cp-1"], test.cp) || !slices.Equal(drift["w-1"], test.w) {
-			t.Errorf("%s: drift is %q", name, drift)
-		}
-	}
-}
-
-// What somebody may have meant is a warning, and only where it can be told.
-func TestOdditiesAreReported(t *testing.T) {
-	t.Parallel()
-
-	planes := MachineSet{groups: []*Group{{Role: cluster.ControlPlane, At: finding.Path{}}}}
-	one := MachineSet{groups: planes.groups, inHandle: true}
-
-	for name, test := range map[string]struct {
-		Pool   MachineSet
-		change func(have *cluster.Snapshot)
-		says   string
-	}{
-		"nothing":          {Pool: planes, change: func(*cluster.Snapshot) {}},
-		"cordoned by hand": {Pool: planes, change: func(have *cluster.Snapshot) { have.Kubernetes.Nodes[1].Unschedulable = true }, says: "w-1 (node w-1)"},
-		"cordoned by us": {Pool: planes, change: func(have *cluster.Snapshot) {
-			have.Kubernetes.Nodes[1] = cluster.Node{Name: "w-1", Unschedulable: true, Cordoned: true}
-		}},
-		"unknown member": {Pool: planes, change: func(have *cluster.Snapshot) {
-			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f", Name: "who"})
-		}, says: "who (2f)"},
-		"member of another": {Pool: one, change: func(have *cluster.Snapshot) {
-			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f"})
-		}},
-		"etcd does not know": {Pool: planes, change: func(have *cluster.Snapshot) { have.Etcd = cluster.EtcdState{} }},
-	} {
-		want, have := sightOf()
-		test.change(&have)
-
-		diags := unexpected(test.Pool, want, have)
-		if diags.HasError() || (len(diags) > 0) != (test.says != "") || len(diags) > 0 && !strings.Contains(diags[0].Detail, test.says) {
-			t.Errorf("%s: %v", name, diags)
-		}
-	}
-}
-
-// Putting a configuration right takes a reboot when the place of the drift does, but for
-// places in which the wanted configuration has changed as well.
-func TestDriftThatTakesAReboot(t *testing.T) {
-	t.Parallel()
-
-	const (
-		before = "version: v1alpha1\nmachine:\n  type: worker\n  token: a\ncluster: {}\n"
-		after  = "version: v1alpha1\nmachine:\n  type: worker\n  token: b\ncluster: {}\n"
-	)
-
-	for name, test := range map[string]struct {
-		after string
-		drift []string
-		want  []string
-	}{
-		"none":               {after: before},
-		"a label":            {after: before, drift: []string{driftConfig + "v1alpha1 machine.nodeLabels.rack"}},
-		"a file":             {after: before, drift: []string{driftConfig + "v1alpha1 machine.files[0].content", DriftNode}, want: []string{"machine.files"}},
-		"a dotted label":     {after: before, drift: []string{driftConfig + `v1alpha1 machine.nodeLabels["example.com/rack"]`}},
-		"another document":   {after: before, drift: []string{driftConfig + "HostnameConfig hostname"}},
-		"a change":           {after: after, want: []string{"machine.token"}},
-		"a change and drift": {after: after, drift: []string{driftConfig + "v1alpha1 machine.token"}, want: []string{"machine.token"}},
-	} {
-		got, err := rebootFor([]byte(before), []byte(test.after), test.drift)
-		if err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("%s: reboots for %q (%v), want %q", name, got, err, test.want)
-		}
-	}
-}
-
-// A machine is taken to have what it was recorded with, as long as that is what state says:
-// else nobody would notice that it never was.
-func TestConfigurationsAreComparedWithState(t *testing.T) {
-	t.Parallel()
-
-	wiped := []string{driftWiped}
-
-	for name, test := range map[string]struct {
-		phase cluster.Phase
-		drift []string
-		want  string
-	}{
-		"applied":                        {phase: cluster.Ready, want: "recorded"},
-		"applied, and something lost":    {phase: cluster.Ready, drift: wiped, want: "recorded"},
-		"changed by hand":                {phase: cluster.Ready, drift: []string{driftConfig + "v1alpha1 machine.files"}, want: "of state"},
-		"an update that did not finish":  {phase: cluster.Degraded, want: "of state"},
-		"a create that did not finish":   {phase: cluster.Joining, want: "of state"},
-		"an import, which knows nothing": {want: "of state"},
-	} {
-		exam := &examination{wanted: func() (Rendered, error) { return Rendered{Digests: map[string]string{"cp-1": "of state"}}, nil }}
-		machines := []cluster.Machine{{Name: "cp-1"}}
-
-		exam.expect(machines, PriorState{
-			phase: test.phase, drift: map[string][]string{"cp-1": test.drift}, Machines: map[string]cluster.MachineState{"cp-1": {ConfigDigest: "recorded"}},
-		})
-
-		if got := machines[0].ConfigDigest; got != test.want {
-			t.Errorf("%s: expected is the configuration %s, want the one %s", name, got, test.want)
-		}
-	}
-}
-
-// A configuration that this build cannot read is no reason not to look at a machine, and
-// none to refuse a plan: the run asks Talos.
-func TestRebootsOfUnknownConfigurations(t *testing.T) {
-	t.Parallel()
-
-	const newer = "version: v1alpha1\nmachine:\n  type: worker\n  future: 1\ncluster: {}\n"
-
-	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
-	hook := NewProviderData().withConfigurations(Rendered{configs: map[string][]byte{"w-1": known}}).Talos.RebootFor
-
-	if fields, err := hook("w-1", []byte(newer)); err != nil || len(fields) > 0 {
-		t.Errorf("a machine that runs it reboots for %q (%v)", fields, err)
-	}
-
-	if fields, err := rebootFor(known, []byte(newer), []string{driftConfig + "v1alpha1 machine.files"}); err != nil || len(fields) > 0 {
-		t.Errorf("a machine that is to run it reboots for %q (%v)", fields, err)
-	}
-
-	if _, err := hook("w-1", []byte("machine: [")); err == nil {
-		t.Error("what is no configuration at all is compared")
-	}
-}
 
 // After an update that failed, operations are what the next apply has to do: neither what
 // was done, nor more than the plan said.
@@ -222,10 +23,10 @@ func TestOperationsThatRemain(t *testing.T) {
 	p := listing(map[string]string{"batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
 
 	tagged := p.Machines["batch/w-2"]
-	tagged.meta.values = map[string]string{"0x0c": "tag"} // which is not written yet
+	tagged.Meta.Values = map[string]string{"0x0c": "tag"} // which is not written yet
 	p.Machines["batch/w-2"] = tagged
 
-	want := p.Spec(PriorState{phase: cluster.Ready}, Rendered{Digests: map[string]string{"batch/w-1": "new", "batch/w-2": "new"}})
+	want := p.Spec(machineset.PriorState{Record: machineset.Record{Phase: cluster.Ready}}, machineset.Rendered{Digests: map[string]string{"batch/w-1": "new", "batch/w-2": "new"}})
 
 	for i := range want.Machines {
 		want.Machines[i].TalosVersion, want.Machines[i].Installer = "v1.13.2", "installer"
@@ -243,7 +44,7 @@ func TestOperationsThatRemain(t *testing.T) {
 	done := run{want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: snapshotOf(states)}}
 	state := CommonModel{Phase: types.StringValue("Ready"), Observed: types.MapNull(ObservedType()), Operations: tf.TextList([]string{"old"})}
 
-	remains, diags := m.remaining(t.Context(), p, done, state)
+	remains, diags := remaining(t.Context(), m, p, done, state)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
@@ -261,4 +62,60 @@ func TestOperationsThatRemain(t *testing.T) {
 	if !stored.Operations.Equal(remains) {
 		t.Errorf("stored is %s", stored.Operations)
 	}
+}
+
+// A configuration that this build cannot read is no reason not to look at a machine, and
+// none to refuse a plan: the run asks Talos.
+func TestRebootsOfUnknownConfigurations(t *testing.T) {
+	t.Parallel()
+
+	const newer = "version: v1alpha1\nmachine:\n  type: worker\n  future: 1\ncluster: {}\n"
+
+	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
+	hook := NewProviderData().withConfigurations(machineset.Rendered{Configs: map[string][]byte{"w-1": known}}).Talos.RebootFor
+
+	if fields, err := hook("w-1", []byte(newer)); err != nil || len(fields) > 0 {
+		t.Errorf("a machine that runs it reboots for %q (%v)", fields, err)
+	}
+
+	if _, err := hook("w-1", []byte("machine: [")); err == nil {
+		t.Error("what is no configuration at all is compared")
+	}
+}
+
+// sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
+func sightOf() (cluster.Spec, cluster.Snapshot) {
+	want := cluster.Spec{Machines: []cluster.Machine{
+		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
+		{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
+	}}
+	have := snapshotOf(map[string]cluster.MachineState{
+		"cp-1": {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
+		"w-1":  {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1"},
+	})
+	have.Etcd = cluster.EtcdState{Known: true, Members: []cluster.EtcdMember{{ID: "1", Name: "cp-1"}}}
+	have.Kubernetes = cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{{Name: "cp-1"}, {Name: "w-1"}}}
+
+	return want, have
+}
+
+// listing is a pool of workers and control planes (cp-…) by name: an address, and after
+// a blank a UUID.
+func listing(machines map[string]string) machineset.Set {
+	planes := &machineset.Group{Role: cluster.ControlPlane, At: finding.Root("control_plane")}
+	workers := &machineset.Group{Role: cluster.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/", Pool: "batch"}
+	p := machineset.Set{Groups: []*machineset.Group{planes, workers}, Machines: map[string]machineset.Machine{}}
+
+	for name, text := range machines {
+		address, uuid, _ := strings.Cut(text, " ")
+		m := machineset.Machine{Group: planes, Key: name, Address: address, UUID: uuid}
+
+		if key, worker := strings.CutPrefix(name, "batch/"); worker {
+			m.Group, m.Key = workers, key
+		}
+
+		p.Machines[name] = m
+	}
+
+	return p
 }

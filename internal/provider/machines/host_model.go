@@ -5,85 +5,17 @@ import (
 	"errors"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// HostConnection is how a host cluster is reached.
-type HostConnection struct {
-	kubernetes.Kubeconfig
-
-	inCluster bool
-	// Unknown is true when any of it is not known yet.
-	Unknown bool
-}
-
-// Given is whether it says where the host cluster is.
-func (c HostConnection) Given() bool { return c.inCluster || c.Path != "" || len(c.Content) > 0 }
-
-// Under completes a connection of a resource or a handle with that of the provider, which a way of its own excludes.
-func (c HostConnection) Under(own HostConnection) HostConnection {
-	if own.Given() {
-		return own
-	}
-
-	completed := c
-	completed.Unknown = completed.Unknown || own.Unknown
-
-	if own.Context != "" {
-		completed.Context = own.Context
-	}
-
-	return completed
-}
-
 var errNoConnection = errors.New("nothing says how the host cluster is reached: set kubeconfig_path, kubeconfig or in_cluster in the host of the provider, or in that of the resource")
-
-// HostSettings is the host cluster of the machines of a pool, in plain values. Values that are not known yet are their zero.
-type HostSettings struct {
-	connection      HostConnection
-	namespace       string
-	createNamespace bool
-	domain          string
-	access          workload.Access
-	// endpoint is the Service in front of the control planes; nil in pools that have none.
-	endpoint *workload.EndpointService
-	// image has no tag.
-	image               string
-	pullSecrets         []string
-	labels, annotations map[string]string
-	// missing is true when nothing at all is said of the host cluster.
-	missing bool
-	// Pod is the one of all machines; those of groups go before it.
-	Pod types.Object
-}
-
-// nameOf is the host name of a machine, and what its objects are called; empty when it is not known yet.
-func (h *HostSettings) nameOf(clusterName string, m workload.Machine) string {
-	if clusterName == "" || m.Pool == "" {
-		return ""
-	}
-
-	return workload.Spec{Cluster: clusterName}.HostName(m)
-}
-
-// addressOf is the name of a machine in the DNS of the host cluster; empty when it is not known yet.
-func (h *HostSettings) addressOf(clusterName string, m workload.Machine) string {
-	if clusterName == "" || m.Pool == "" || h.namespace == "" || h.domain == "" {
-		return ""
-	}
-
-	return workload.Spec{Cluster: clusterName, Namespace: h.namespace, Domain: h.domain}.Address(m)
-}
 
 // Overlay reads attributes of several objects that may say the same: the first that says something has the word.
 type Overlay []tf.Fields
@@ -151,8 +83,11 @@ func (o Overlay) Nested(name string) Overlay {
 
 // HostOf reads the host cluster of machines: what the resource itself says goes before what the handle says. It is nil
 // when the machines are not in containers. named reads what machines are called by, and what the plan of a create names.
-func HostOf(named, settings *tf.Reader, handle clusterhandle.HandleModel, own types.Object, groups []*Group) *HostSettings {
-	if !inContainers(handle.Mode, groups) {
+// planes is whether there are control planes among the machines, and replicas how many are in containers, by group.
+func HostOf(
+	named, settings *tf.Reader, handle clusterhandle.HandleModel, own types.Object, planes bool, replicas ...types.Int64,
+) *machineset.Host {
+	if !inContainers(handle.Mode, replicas...) {
 		return nil
 	}
 
@@ -161,23 +96,22 @@ func HostOf(named, settings *tf.Reader, handle clusterhandle.HandleModel, own ty
 
 	named.Unknown = named.Unknown || own.IsUnknown() || handle.Host.IsUnknown()
 
-	h := &HostSettings{
-		connection:      ConnectionIn(Overlay{{Reader: &tf.Reader{}, Attributes: own}, {Reader: &tf.Reader{}, Attributes: handle.Host}}),
-		namespace:       placed.Text("namespace", ""),
-		domain:          placed.Text("dns_domain", clusterhandle.DefaultHostDomain),
-		createNamespace: placed.Truth("create_namespace"),
-		access:          workload.Access(rest.Text("access", clusterhandle.DefaultHostReachable)),
-		image:           rest.Text("image", clusterhandle.DefaultHostImage),
-		pullSecrets:     settings.Texts(rest.list("image_pull_secrets")),
-		labels:          rest.Texts("labels"),
-		annotations:     rest.Texts("annotations"),
+	h := &machineset.Host{
+		Connection:      ConnectionIn(Overlay{{Reader: &tf.Reader{}, Attributes: own}, {Reader: &tf.Reader{}, Attributes: handle.Host}}),
+		Namespace:       placed.Text("namespace", ""),
+		Domain:          placed.Text("dns_domain", clusterhandle.DefaultHostDomain),
+		CreateNamespace: placed.Truth("create_namespace"),
+		Access:          workload.Access(rest.Text("access", clusterhandle.DefaultHostReachable)),
+		Image:           rest.Text("image", clusterhandle.DefaultHostImage),
+		PullSecrets:     settings.Texts(rest.list("image_pull_secrets")),
+		Labels:          rest.Texts("labels"),
+		Annotations:     rest.Texts("annotations"),
 	}
-	h.missing = own.IsNull() && handle.Host.IsNull()
-	h.Pod, _ = own.Attributes()["pod"].(types.Object)
+	h.Missing = own.IsNull() && handle.Host.IsNull()
 
-	if hasControlPlane(groups) {
+	if planes {
 		service := rest.Nested("service")
-		h.endpoint = &workload.EndpointService{
+		h.Endpoint = &workload.EndpointService{
 			Type: corev1.ServiceType(placed.Nested("service").Text("type", clusterhandle.ServiceClusterIP)), Annotations: service.Texts("annotations"),
 			LoadBalancerClass: service.Text("load_balancer_class", ""),
 		}
@@ -187,13 +121,13 @@ func HostOf(named, settings *tf.Reader, handle clusterhandle.HandleModel, own ty
 }
 
 // inContainers is whether machines are in containers. While the mode is not known, what is said of them tells.
-func inContainers(mode types.String, groups []*Group) bool {
+func inContainers(mode types.String, replicas ...types.Int64) bool {
 	if !mode.IsUnknown() {
 		return mode.ValueString() == clusterhandle.ContainerMode
 	}
 
-	for _, g := range groups {
-		if !g.Replicas.IsNull() {
+	for _, count := range replicas {
+		if !count.IsNull() {
 			return true
 		}
 	}
@@ -201,14 +135,12 @@ func inContainers(mode types.String, groups []*Group) bool {
 	return false
 }
 
-func hasControlPlane(groups []*Group) bool { return MachineSet{groups: groups}.ownsControlPlane() }
-
 // ConnectionIn reads a connection. One way excludes the others, so that the way of a resource hides that of its handle.
-func ConnectionIn(from Overlay) HostConnection {
+func ConnectionIn(from Overlay) machineset.HostConnection {
 	for _, f := range from {
-		c := HostConnection{
-			Kubeconfig: kubernetes.Kubeconfig{Path: f.Text("kubeconfig_path"), Content: []byte(f.Text("kubeconfig")), Context: f.Text("context")},
-			inCluster:  f.Truth("in_cluster", false), Unknown: f.Unknown || f.Attributes.IsUnknown(),
+		c := machineset.HostConnection{
+			Path: f.Text("kubeconfig_path"), Content: []byte(f.Text("kubeconfig")), Context: f.Text("context"),
+			InCluster: f.Truth("in_cluster", false), Unknown: f.Unknown || f.Attributes.IsUnknown(),
 		}
 
 		if c.Given() || c.Unknown {
@@ -216,26 +148,7 @@ func ConnectionIn(from Overlay) HostConnection {
 		}
 	}
 
-	return HostConnection{Kubeconfig: kubernetes.Kubeconfig{Context: from.Text("context", "")}}
-}
-
-// reach takes over from a configuration the kubeconfig of the host cluster: it is write-only, and so in no plan.
-func (p *MachineSet) reach(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
-	if p.Host == nil {
-		return nil
-	}
-
-	var content types.String
-
-	diags := config.GetAttribute(ctx, path.Root("host").AtName("kubeconfig"), &content)
-
-	if content.ValueString() != "" {
-		p.Host.connection.Content = []byte(content.ValueString())
-	}
-
-	p.Host.connection.Unknown = p.Host.connection.Unknown || content.IsUnknown()
-
-	return diags
+	return machineset.HostConnection{Context: from.Text("context", "")}
 }
 
 // podOf reads what is said of pods; the first object that says something has the word, and sizes and resources that

@@ -1,25 +1,17 @@
 package machines
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
-	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
-	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
 // An import has only an id to go by, and the plan that follows compares what it
@@ -60,12 +52,6 @@ const (
 	ImportOfMachine importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"w-1": "10.0.0.21"}}`
 )
 
-// SecretsFile is a bundle as it is stored in state.
-type SecretsFile struct {
-	Bundle *pki.Bundle
-	Text   string
-}
-
 func readImport(id string, kind importKind) (ImportRequest, SecretsFile, diag.Diagnostics) {
 	request, err := ParseImport(id, kind)
 
@@ -88,22 +74,6 @@ func readImport(id string, kind importKind) (ImportRequest, SecretsFile, diag.Di
 	}
 
 	return request, SecretsFile{Bundle: bundle, Text: string(text)}, nil
-}
-
-// DecodeImport reads an import id, a JSON object of known fields alone.
-func DecodeImport(id string, request any) error {
-	decoder := json.NewDecoder(strings.NewReader(id))
-	decoder.DisallowUnknownFields()
-
-	if err := decoder.Decode(request); err != nil {
-		return fmt.Errorf("the import id is not the JSON object that is expected: %w", err)
-	}
-
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("the import id has text behind the JSON object")
-	}
-
-	return nil
 }
 
 var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the name and the host of their cluster takes them " +
@@ -160,175 +130,20 @@ func (r ImportRequest) checkCluster() error {
 	return nil
 }
 
-func importFailed(attempted string, err error, next string) diag.Diagnostics {
-	return diag.Diagnostics{tf.Unable("import", "machines", finding.Report{
-		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and no machine was changed"}, Next: next,
-	})}
-}
-
-// recognised is a machine that proved to belong to the cluster.
-type recognised struct {
-	Address string
-	state   cluster.MachineState
-	config  []byte
-}
-
-// Recognise asks machines who they are, and reads the configuration of each.
-func (m *ProviderData) Recognise(
-	ctx context.Context, addresses map[string]string, file SecretsFile, role cluster.Role,
-) (map[string]recognised, diag.Diagnostics) {
-	p := MachineSet{Machines: map[string]SetMachine{}}
-	for name, address := range addresses {
-		p.Machines[name] = SetMachine{Address: address}
-	}
-
-	fleet, err := m.FleetOf(p, file.Bundle)
-	if err != nil {
-		return nil, importFailed("ask the machines", err, "")
-	}
-
-	defer fleet.Close()
-
-	answers := askAll(ctx, fleet, addresses, role)
-	found := map[string]recognised{}
-
-	var problems []error
-
-	for _, name := range sortedNames(answers) {
-		if a := answers[name]; a.err != nil {
-			problems = append(problems, fmt.Errorf("%s (%s): %w", name, addresses[name], a.err))
-		} else {
-			found[name] = a.recognised
-		}
-	}
-
-	problems = append(problems, listedTwice(found)...)
-
-	if len(problems) > 0 {
-		return nil, importFailed("ask the machines", errors.Join(problems...),
-			"All machines of an import have to answer as members of the cluster of the secrets. Nothing else can be proved about them.")
-	}
-
-	return found, nil
-}
-
-// listedTwice names the machines that have another name already. Where there is no
-// hardware there are no UUIDs (containers), and nothing can be told.
-func listedTwice(found map[string]recognised) []error {
-	var problems []error
-
-	seen := map[string]string{}
-
-	for _, name := range sortedNames(found) {
-		uuid := strings.ToLower(found[name].state.UUID)
-		if uuid == "" {
-			continue
-		}
-
-		if other, twice := seen[uuid]; twice {
-			problems = append(problems, fmt.Errorf("%s (%s): it is the same machine as %s: both answer with UUID %s", name, found[name].Address, other, uuid))
-		}
-
-		seen[uuid] = name
-	}
-
-	return problems
-}
-
-// answer is what came of asking one machine.
-type answer struct {
-	recognised
-
-	err error
-}
-
-// askAll asks all machines side by side, so that all of them are reported.
-func askAll(ctx context.Context, fleet *talos.Fleet, addresses map[string]string, role cluster.Role) map[string]answer {
-	var (
-		asking  sync.WaitGroup
-		mu      sync.Mutex
-		answers = map[string]answer{}
-		slots   = make(chan struct{}, machinesAtOnce)
-	)
-
-	for name, address := range addresses {
-		asking.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-
-			machine := fleet.Machine(cluster.Machine{Name: name, Role: role, Address: address})
-			a := answer{recognised: recognised{Address: address, state: machine.Observe(ctx)}}
-
-			if a.err = belongs(a.state, role); a.err == nil {
-				a.config, a.err = machine.Configuration(ctx)
-			}
-
-			mu.Lock()
-			defer mu.Unlock()
-
-			answers[name] = a
-		})
-	}
-
-	asking.Wait()
-
-	return answers
-}
-
-// machinesAtOnce bounds how many machines an import asks at the same time.
-const machinesAtOnce = 32
-
-// belongs says why a machine cannot be imported.
-func belongs(s cluster.MachineState, role cluster.Role) error {
-	switch {
-	case s.Access == cluster.Maintenance:
-		return errors.New("it waits in maintenance mode and belongs to no cluster; list it in the configuration, and apply")
-	case s.Access != cluster.Member:
-		return errors.New(cmp.Or(s.Cause, "it does not answer"))
-	case s.Role != role:
-		return fmt.Errorf("it is a %s, not a %s", s.Role, role)
-	default:
-		return nil
-	}
-}
-
-// SettingsOfAll reads the settings of the cluster from the first machine, and
-// those of every machine from itself.
-func SettingsOfAll(found map[string]recognised, file SecretsFile) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
-	var settings machineconfig.Cluster
-
-	machines := map[string]machineconfig.Machine{}
-
-	for i, name := range sortedNames(found) {
-		c, m, err := machineconfig.SettingsOf(found[name].config, file.Bundle)
-		if err != nil {
-			return settings, nil, fmt.Errorf("%s: %w", name, err)
-		}
-
-		if i == 0 {
-			settings = c
-		}
-
-		machines[name] = m
-	}
-
-	return settings, machines, nil
-}
-
 // adopt observes what is imported, and says how far it has come.
-func (m *ProviderData) adopt(ctx context.Context, model *CommonModel, read func(context.Context) (MachineSet, diag.Diagnostics)) diag.Diagnostics {
+func adopt(ctx context.Context, m *ProviderData, model *CommonModel, read func(context.Context) (writtenSet, diag.Diagnostics)) diag.Diagnostics {
 	p, diags := read(ctx)
 	if diags.HasError() {
 		return diags
 	}
 
-	var recorded PriorState
+	var recorded machineset.PriorState
 
-	exam := newExamination(p, recorded)
+	exam := newExamination(p.Set, recorded.Record)
 
-	want, have, err := m.observe(ctx, p, recorded, exam)
+	want, have, err := observe(ctx, m, p.Set, recorded, exam)
 	if err != nil {
-		return append(diags, tf.Diagnostics(openFailed(p, "import", err))...)
+		return append(diags, tf.Diagnostics(openFailed(p.Set, "import", err))...)
 	}
 
 	phase := cluster.PhaseOf(want, have)
@@ -338,34 +153,10 @@ func (m *ProviderData) adopt(ctx context.Context, model *CommonModel, read func(
 	}
 
 	model.Phase = tf.TextOrNull(string(phase))
-	model.Observed = withDrift(observed(want, have, model.Observed), driftOf(want, have, exam.places))
+	model.Observed = withDrift(observed(want, have, model.Observed), machineset.DriftOf(want, have, exam.Places))
 	model.Operations = tf.TextList(nil)
-	model.manifests = manifestsSeen(want, have, manifestsRunning(want, have))
+	model.manifests = manifestsSeen(want, have, tf.TextOrNull(machineset.ManifestsRunning(want, have)))
 	model.restored.At = restoredAt(have)
 
 	return diags
-}
-
-// ReadBundleFile reads the secrets of a cluster from a file of `talosctl gen
-// secrets` or from the configuration of a control-plane machine.
-func ReadBundleFile(name string) (*pki.Bundle, error) {
-	content, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("read secrets: %w", err)
-	}
-
-	bundle, asBundle := pki.Parse(content)
-	if asBundle == nil {
-		return bundle, nil
-	}
-
-	bundle, asConfig := pki.FromMachineConfig(content)
-	if asConfig == nil {
-		return bundle, nil
-	}
-
-	return nil, errors.Join(
-		fmt.Errorf("read %s as a file of `talosctl gen secrets`: %w", name, asBundle),
-		fmt.Errorf("read %s as the configuration of a control-plane machine: %w", name, asConfig),
-	)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -79,79 +79,12 @@ func workersFrom(
 	return model, diags
 }
 
-// HandleSeen is the handle of a cluster as the resource that made its control planes
-// exports it.
-func HandleSeen(
-	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]recognised,
-) (types.Object, diag.Diagnostics) {
-	handle, diags := handleOf(ctx, settings)
-
-	names := sortedNames(planes)
-	handle.Secrets = types.StringValue(file.Text)
-	handle.Phase = types.StringValue(string(cluster.Ready))
-	handle.TalosVersion = tf.TextOrNull(planes[names[0]].state.TalosVersion)
-
-	var endpoints []string
-	for _, name := range names {
-		endpoints = append(endpoints, planes[name].Address)
-	}
-
-	handle.TalosEndpoints = tf.TextList(endpoints)
-
-	object, more := types.ObjectValueFrom(ctx, clusterhandle.HandleType(), handle)
-
-	return object, append(diags, more...)
-}
-
-// handleOf describes a cluster, leaving out what is Talos's default.
-func handleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.HandleModel, diag.Diagnostics) {
-	nested := clusterhandle.HandleType()
-	h := clusterhandle.UnknownHandle()
-
-	h.Name, h.Mode, h.Endpoint = types.StringValue(c.Name), types.StringValue(clusterhandle.MetalMode), types.StringValue(c.Endpoint)
-	h.TalosEndpoints, h.Secrets, h.Phase, h.TalosVersion = tf.TextList(nil), types.StringNull(), types.StringNull(), types.StringNull()
-	h.KubernetesVersion, h.VersionContract = tf.TextOrNull(c.KubernetesVersion), tf.TextOrNull(c.Contract)
-	h.CertSANs, h.ConfigPatches = tf.TextList(c.CertSANs), tf.TextList(nil)
-	h.PodCIDRs, h.ServiceCIDRs = tf.ListOrNull(c.PodCIDRs), tf.ListOrNull(c.ServiceCIDRs)
-	h.DNSDomain = tf.TextOrNull(c.DNSDomain)
-	h.KubeProxy, h.Discovery = tf.FalseOrNull(!c.KubeProxyDisabled), types.BoolPointerValue(c.Discovery)
-	h.AirGapped, h.ImageCache = tf.TrueOrNull(c.AirGapped), tf.TrueOrNull(c.ImageCache)
-	h.Registries = types.ObjectNull(tf.AttributesOf(nested["registries"]))
-	h.CNI = types.ObjectNull(tf.AttributesOf(nested["cni"]))
-	h.Host = types.ObjectNull(tf.AttributesOf(nested["host"]))
-
-	if c.CNI.Name == "" || reflect.DeepEqual(c.CNI, machineconfig.CNI{Name: machineconfig.CNIFlannel}) {
-		return h, nil
-	}
-
-	cni := clusterhandle.CNIModel{Name: types.StringValue(c.CNI.Name), URLs: tf.ListOrNull(c.CNI.URLs)}
-	flannelType := tf.AttributesOf(tf.AttributesOf(nested["cni"])["flannel"])
-	cni.Flannel = types.ObjectNull(flannelType)
-
-	var diags diag.Diagnostics
-
-	if f := c.CNI.Flannel; f != nil {
-		flannel, more := types.ObjectValueFrom(ctx, flannelType,
-			clusterhandle.FlannelModel{ExtraArgs: tf.ListOrNull(f.ExtraArgs), KubeNetworkPolicies: tf.TrueOrNull(f.KubeNetworkPolicies)})
-		diags.Append(more...)
-
-		cni.Flannel = flannel
-	}
-
-	object, more := types.ObjectValueFrom(ctx, tf.AttributesOf(nested["cni"]), cni)
-	diags.Append(more...)
-
-	h.CNI = object
-
-	return h, diags
-}
-
 // poolFrom describes machines. Install settings that are the same on all of them
 // are those of the pool.
 func poolFrom(
 	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine, found map[string]recognised, protect bool,
 ) (machineSetModel, diag.Diagnostics) {
-	names := sortedNames(addresses)
+	names := machineset.SortedNames(addresses)
 	first := machines[names[0]].Install
 	version := found[names[0]].state.TalosVersion
 
@@ -173,7 +106,7 @@ func poolFrom(
 	}
 
 	r := &tf.Reader{}
-	derived := (&Group{machinesModel: model.machinesModel, TalosVersion: model.TalosVersion}).installer(r, types.StringNull())
+	derived := writeGroup(machineset.Group{}, model.machinesModel, model.TalosVersion, types.StringNull()).installer(r, types.StringNull())
 
 	var diags diag.Diagnostics
 

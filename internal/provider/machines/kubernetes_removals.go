@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -21,30 +22,6 @@ import (
 // removalsTimeout is how long a plan waits for a cluster to say what an upgrade of
 // Kubernetes would take from it.
 const removalsTimeout = 5 * time.Second
-
-// UpgradeOf is an upgrade of Kubernetes that a plan foresees.
-type UpgradeOf struct {
-	Path kubernetesPath
-	// Machines are those of the resource that run.
-	Machines []cluster.Machine
-}
-
-// minors are the steps of one minor version that an upgrade takes.
-func (u UpgradeOf) minors() [][2]string {
-	var steps [][2]string
-
-	from := u.Path.lowest
-
-	for _, hop := range u.Path.hops() {
-		if hop.Minor != from.Minor {
-			steps = append(steps, [2]string{from.String(), hop.String()})
-		}
-
-		from = hop
-	}
-
-	return steps
-}
 
 // Impediments are what an upgrade of Kubernetes meets in a cluster.
 type Impediments struct {
@@ -56,8 +33,8 @@ type Impediments struct {
 
 // warnOfRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
 // for nodes that would be left behind. What does not answer in time is told, and stops nothing.
-func (m *ProviderData) warnOfRemovals(ctx context.Context, p MachineSet, u UpgradeOf) finding.List {
-	if m.Removals == nil || len(u.minors()) == 0 || len(u.Machines) == 0 {
+func (m *ProviderData) warnOfRemovals(ctx context.Context, p machineset.Set, u machineset.UpgradeOf) finding.List {
+	if m.Removals == nil || len(u.Minors()) == 0 || len(u.Machines) == 0 {
 		return nil
 	}
 
@@ -74,7 +51,7 @@ func (m *ProviderData) warnOfRemovals(ctx context.Context, p MachineSet, u Upgra
 	}
 
 	// What concerns the whole cluster is told once, beside its control planes.
-	if !p.ownsControlPlane() {
+	if !p.OwnsControlPlane() {
 		found.Resources, found.Requests, found.Behind = nil, nil, nil
 	}
 
@@ -91,12 +68,12 @@ func (m *ProviderData) warnOfRemovals(ctx context.Context, p MachineSet, u Upgra
 
 	return append(diags, finding.Warn("The upgrade of Kubernetes removes what is in use",
 		fmt.Sprintf("On the way from %s to %s these are removed. The apply goes on all the same: change them before it, or make sure that nothing needs them any more."+
-			"\n  - %s", u.Path.lowest, u.Path.To, strings.Join(lines, "\n  - "))))
+			"\n  - %s", u.Path.Lowest, u.Path.To, strings.Join(lines, "\n  - "))))
 }
 
 // warnOfBehind names nodes of other resources that have to be upgraded before an upgrade
 // comes to its end.
-func warnOfBehind(u UpgradeOf, nodes []cluster.Node) finding.List {
+func warnOfBehind(u machineset.UpgradeOf, nodes []cluster.Node) finding.List {
 	var lines []string
 
 	for i, node := range nodes {
@@ -119,13 +96,13 @@ func warnOfBehind(u UpgradeOf, nodes []cluster.Node) finding.List {
 }
 
 // askForRemovals asks the machines and the API of Kubernetes.
-func askForRemovals(ctx context.Context, m *ProviderData, p MachineSet, u UpgradeOf) (Impediments, error) {
+func askForRemovals(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (Impediments, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
 		return Impediments{}, err
 	}
 
-	c, err := m.ClientsOf(ctx, p, PriorState{}, bundle, kubernetes.Options{})
+	c, err := m.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{})
 	if err != nil {
 		return Impediments{}, err
 	}
@@ -145,10 +122,10 @@ func askForRemovals(ctx context.Context, m *ProviderData, p MachineSet, u Upgrad
 	opened := &openedResources{fleet: c.Machines, Machines: u.Machines}
 	defer opened.Close()
 
-	removed, err := c.API.UpgradeChecks(ctx, u.minors(), controlPlanes, workers, opened.of)
+	removed, err := c.API.UpgradeChecks(ctx, u.Minors(), controlPlanes, workers, opened.of)
 	found := Impediments{Obstacles: removed}
 
-	if !p.ownsControlPlane() {
+	if !p.OwnsControlPlane() {
 		return found, err
 	}
 
@@ -168,7 +145,7 @@ type openedResources struct {
 	Machines []cluster.Machine
 
 	Mu       sync.Mutex
-	releases []func()
+	Releases []func()
 }
 
 func (o *openedResources) of(ctx context.Context, name string) (state.State, error) {
@@ -185,7 +162,7 @@ func (o *openedResources) of(ctx context.Context, name string) (state.State, err
 		o.Mu.Lock()
 		defer o.Mu.Unlock()
 
-		o.releases = append(o.releases, release)
+		o.Releases = append(o.Releases, release)
 
 		return resources, nil
 	}
@@ -197,7 +174,7 @@ func (o *openedResources) Close() {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 
-	for _, release := range o.releases {
+	for _, release := range o.Releases {
 		release()
 	}
 }

@@ -2,14 +2,13 @@ package machines
 
 import (
 	"maps"
-	"slices"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
 // What was seen of Kubernetes on a machine is recorded and read back; while the API is away
@@ -32,7 +31,7 @@ func TestKubernetesOfMachinesIsRecorded(t *testing.T) {
 	expect := func(when string, record types.Map, images cluster.Images) {
 		t.Helper()
 
-		recorded, diags := (CommonModel{Phase: types.StringValue("Ready"), Observed: record}).Recorded(t.Context(), MachineSet{})
+		recorded, diags := (CommonModel{Phase: types.StringValue("Ready"), Observed: record}).Recorded(t.Context(), machineset.Set{})
 		if diags.HasError() {
 			t.Fatal(diags)
 		}
@@ -41,7 +40,7 @@ func TestKubernetesOfMachinesIsRecorded(t *testing.T) {
 			t.Errorf("%s: the images are %v", when, got)
 		}
 
-		if got := recorded.kubernetes["cp-1"]; !maps.Equal(got, running) {
+		if got := recorded.Kubernetes["cp-1"]; !maps.Equal(got, running) {
 			t.Errorf("%s: what runs is %v", when, got)
 		}
 
@@ -93,81 +92,6 @@ func TestBootstrapManifestsAreRecordedOnceSynced(t *testing.T) {
 
 		if got := done.manifests(test.before); !got.Equal(test.after) {
 			t.Errorf("%s: recorded is %s", name, got)
-		}
-	}
-}
-
-// A configuration is only rendered for the images of machines that have others than the last
-// run left them with.
-func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
-	t.Parallel()
-
-	const is, was = "kubelet:v1.36.3", "kubelet:v1.35.4"
-
-	for name, test := range map[string]struct {
-		Recorded PriorState
-		drift    []string
-	}{
-		"as recorded": {Recorded: PriorState{phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}}},
-		"changed": {
-			Recorded: PriorState{phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: was}}}},
-			drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
-		},
-		"told before": {
-			Recorded: PriorState{
-				phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}},
-				drift: map[string][]string{"w-1": {driftImage + "kubelet: " + is}},
-			},
-			drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
-		},
-		"after an update that failed": {
-			Recorded: PriorState{phase: cluster.Degraded, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}},
-			drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
-		},
-	} {
-		want, have := sightOf()
-		state := have.Machines["w-1"]
-		state.Images = cluster.Images{cluster.Kubelet: is}
-		have.Machines["w-1"] = state
-
-		exam := &examination{wanted: func() (Rendered, error) {
-			return Rendered{Images: map[string]cluster.Images{"w-1": {cluster.Kubelet: was}}}, nil
-		}}
-		exam.expectImages(want.Machines, have, test.Recorded)
-
-		if got := driftOf(want, have, nil)["w-1"]; !slices.Equal(got, test.drift) {
-			t.Errorf("%s: drift is %q", name, got)
-		}
-	}
-}
-
-// The steps of minor versions are what is asked about removals; patches remove nothing.
-func TestRemovalsAreAskedForByMinorVersion(t *testing.T) {
-	t.Parallel()
-
-	parse := func(text string) machineconfig.KubernetesVersion {
-		v, err := machineconfig.ParseKubernetesVersion(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		return v
-	}
-
-	for name, test := range map[string]struct {
-		From, To string
-		want     [][2]string
-	}{
-		"two minors": {"v1.34.1", "v1.36.3", [][2]string{{"v1.34.1", "v1.35.4"}, {"v1.35.4", "v1.36.3"}}},
-		"a patch":    {"v1.36.1", "v1.36.3", nil},
-		"none":       {"v1.36.3", "v1.36.3", nil},
-		"back":       {"v1.36.3", "v1.36.1", nil},
-	} {
-		to := parse(test.To)
-		u := UpgradeOf{Path: kubernetesPath{lowest: parse(test.From), To: to, releases: machineconfig.KubernetesReleases(to, []machineconfig.KubernetesVersion{parse("v1.35.4")})}}
-
-		if got := u.minors(); !slices.Equal(got, test.want) {
-			t.Errorf("%s: asked is %q", name, got)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -21,10 +22,10 @@ func (r *machineResource) ImportState(ctx context.Context, req resource.ImportSt
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := r.Recognise(ctx, request.ControlPlane, bundle, cluster.ControlPlane)
+	planes, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
-	found, diags := r.Recognise(ctx, request.Machines, bundle, request.RoleOfMachine())
+	found, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, request.RoleOfMachine())
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -39,7 +40,7 @@ func (r *machineResource) ImportState(ctx context.Context, req resource.ImportSt
 	}
 
 	life := model.life()
-	resp.Diagnostics.Append(r.adopt(ctx, &life, model.Pool)...)
+	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.Pool)...)
 	model.setLife(life)
 
 	resp.Diagnostics.Append(model.derive(ctx)...)
@@ -51,7 +52,7 @@ func (r *machineResource) ImportState(ctx context.Context, req resource.ImportSt
 func (r ImportRequest) RoleOfMachine() cluster.Role {
 	for _, machine := range r.Machines {
 		for _, plane := range r.ControlPlane {
-			if sameAddress(machine, plane) {
+			if machineset.SameAddress(machine, plane) {
 				return cluster.ControlPlane
 			}
 		}
@@ -79,7 +80,7 @@ func oneMachineFrom(
 	}
 
 	shared, diags := poolFrom(ctx, request.Machines, machines, found, false)
-	name := sortedNames(found)[0]
+	name := machineset.SortedNames(found)[0]
 
 	one, _ := tf.Object[machineModel](ctx, &tf.Reader{}, objectIn(shared.Machines, name))
 

@@ -12,17 +12,10 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
-
-// single is what is said of a pool of one machine, beside which its cluster has others.
-type single struct {
-	// bootstrap is true for the control plane that begins etcd.
-	bootstrap bool
-	// beside are the other control planes, as far as the handle lists them.
-	beside []cluster.Machine
-}
 
 // OneMachineModel is a machine as the maps of other resources have it, with what is
 // said of whole groups and resources there. To the engine it is a pool of one.
@@ -86,7 +79,7 @@ func observedOf(record types.Map, name string) types.Object {
 	}
 
 	elements := record.Elements()
-	names := slices.Concat([]string{name + ReplacedSuffix, name}, sortedNames(elements))
+	names := slices.Concat([]string{name + machineset.ReplacedSuffix, name}, machineset.SortedNames(elements))
 
 	for _, candidate := range names {
 		if one, ok := elements[candidate].(types.Object); ok {
@@ -100,7 +93,7 @@ func observedOf(record types.Map, name string) types.Object {
 func (m OneMachineModel) roleOf() cluster.Role { return cluster.Role(m.Role.ValueString()) }
 
 // Pool reads the model as the only machine of a pool.
-func (m OneMachineModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics) {
+func (m OneMachineModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	one, more := m.asGroup(ctx)
@@ -109,10 +102,10 @@ func (m OneMachineModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics
 	p, more := machineSetOf(ctx, handle, types.ObjectNull(workerHostType()), one)
 	diags.Append(more...)
 
-	p.Object, p.inHandle = "machine", true
-	p.single = &single{bootstrap: m.Bootstrap.ValueBool(), beside: m.beside(handle)}
-	m.change(ctx, &p)
-	p.unnamed = p.unnamed || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
+	p.Object, p.InHandle = "machine", true
+	p.Single = &machineset.Single{Bootstrap: m.Bootstrap.ValueBool(), Beside: m.beside(handle)}
+	m.change(ctx, &p.Set)
+	p.Unnamed = p.Unnamed || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
 	p.Unknown = p.Unknown || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
 
 	return p, append(diags, m.checkEndpoints(handle)...)
@@ -120,7 +113,7 @@ func (m OneMachineModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics
 
 // asGroup is the machine as the only one of its group. A machine without a name yet is
 // not known at all.
-func (m OneMachineModel) asGroup(ctx context.Context) (*Group, diag.Diagnostics) {
+func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagnostics) {
 	element := types.ObjectType{AttrTypes: machineType()}
 	machines := types.MapUnknown(element)
 
@@ -133,13 +126,12 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*Group, diag.Diagnostics)
 		machines = types.MapValueMust(element, map[string]attr.Value{m.Name.ValueString(): value})
 	}
 
-	return &Group{
-		machinesModel: untoldReplicas(machinesModel{
-			Machines: machines, Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
-			ConfigPatches: types.ListNull(types.StringType),
-		}),
-		Role: m.roleOf(), At: finding.Path{}, TalosVersion: m.TalosVersion, versionAt: finding.Root("talos_version"),
-	}, diags
+	written := untoldReplicas(machinesModel{
+		Machines: machines, Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
+		ConfigPatches: types.ListNull(types.StringType),
+	})
+
+	return writeGroup(machineset.Group{Role: m.roleOf(), VersionAt: finding.Root("talos_version")}, written, m.TalosVersion, types.StringNull()), diags
 }
 
 // beside lists the other control planes of the cluster; nil when the handle lists none
@@ -153,45 +145,9 @@ func (m OneMachineModel) beside(handle clusterhandle.HandleModel) []cluster.Mach
 	beside := []cluster.Machine{}
 
 	for _, endpoint := range endpoints {
-		if !sameAddress(endpoint, m.Address.ValueString()) {
-			beside = append(beside, controlPlanesAt(endpoint))
+		if !machineset.SameAddress(endpoint, m.Address.ValueString()) {
+			beside = append(beside, machineset.ControlPlanesAt(endpoint))
 		}
-	}
-
-	return beside
-}
-
-// controlPlanesAt is a control plane of another resource.
-func controlPlanesAt(endpoint string) cluster.Machine {
-	return cluster.Machine{Name: "control plane " + endpoint, Role: cluster.ControlPlane, Address: endpoint}
-}
-
-// otherControlPlanes are the control planes of other resources that a plan reckons with: those
-// that the handle lists. Where it lists none, and where a list of one more would make an
-// etcd of two that can spare nobody, there are others: the plan is not to refuse what only
-// an incomplete list forbids, and the run asks etcd itself.
-func (p MachineSet) otherControlPlanes() []cluster.Machine {
-	var beside []cluster.Machine
-
-	enough := 2
-
-	switch {
-	case p.takesCluster():
-		return nil
-	case !p.ownsControlPlane():
-		enough = 1
-
-		for _, endpoint := range p.Endpoints {
-			beside = append(beside, controlPlanesAt(endpoint))
-		}
-	case p.single.beside != nil && len(p.single.beside) == 0:
-		return nil // it is the only one
-	default:
-		beside = slices.Clone(p.single.beside)
-	}
-
-	for _, other := range []string{"some other control plane", "yet another control plane"}[:max(0, enough-len(beside))] {
-		beside = append(beside, cluster.Machine{Name: other, Role: cluster.ControlPlane, Address: other})
 	}
 
 	return beside
@@ -212,7 +168,7 @@ func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.D
 	}
 
 	at := path.Root("cluster").AtName("talos_endpoints")
-	listed := slices.ContainsFunc(endpoints, func(e string) bool { return sameAddress(e, m.Address.ValueString()) })
+	listed := slices.ContainsFunc(endpoints, func(e string) bool { return machineset.SameAddress(e, m.Address.ValueString()) })
 
 	switch {
 	case m.Bootstrap.ValueBool() && !listed:

@@ -6,15 +6,16 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // takeOut removes the one machine of a pool from its cluster: in order while the cluster
 // lives on, with its data when the cluster ends with it (cluster.Ends has the rule).
-func (m *ProviderData) takeOut(ctx context.Context, p MachineSet, recorded PriorState) run {
-	recorded.compare(p, p) // a machine may be elsewhere than state wants it
+func takeOut(ctx context.Context, m *ProviderData, p machineset.Set, record machineset.Record) run {
+	recorded, _ := machineset.NewPriorState(record, p, p) // a machine may be elsewhere than state wants it
 
-	s, err := m.Open(ctx, p.unpinned(), recorded, false)
+	s, err := openSession(ctx, m, p.Unpinned(), recorded, false)
 	if err != nil {
 		return run{err: err}
 	}
@@ -22,7 +23,7 @@ func (m *ProviderData) takeOut(ctx context.Context, p MachineSet, recorded Prior
 	defer s.Close()
 
 	want := s.want
-	want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.single.beside
+	want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Single.Beside
 
 	result, err := s.runner.Remove(ctx, want)
 
@@ -46,10 +47,10 @@ func (r run) machinesNotReset() finding.List {
 
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,
 // whatever they call the cluster and wherever they reach it.
-func lockOf(p MachineSet, bundle *pki.Bundle, api *kubernetes.Client) *kubernetes.Lock {
+func lockOf(p machineset.Set, bundle *pki.Bundle, api *kubernetes.Client) *kubernetes.Lock {
 	name := p.Object
-	if p.single != nil {
-		name += " " + finding.Describe(p.names())
+	if p.Single != nil {
+		name += " " + finding.Describe(p.Names())
 	}
 
 	return api.Lock(kubernetes.LockOptions{Cluster: bundle.Authorities()[0].Fingerprint, Name: name})

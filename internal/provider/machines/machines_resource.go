@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -20,7 +21,7 @@ type Model[M any] interface {
 	life() CommonModel
 	setLife(life CommonModel)
 	// Pool reads the model as machines of one cluster.
-	Pool(ctx context.Context) (MachineSet, diag.Diagnostics)
+	Pool(ctx context.Context) (writtenSet, diag.Diagnostics)
 	// align fills in what given, the configuration, leaves to talosop and what is
 	// decided once: taken over from state, or chosen now where there is none. Names in
 	// state that changed without a change of identity are made those of the receiver.
@@ -112,9 +113,9 @@ func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config
 
 	p, diags := P(plan).Pool(ctx)
 
-	f, found := planCreate(p, cluster.DefaultPolicy())
+	f, found := p.ForecastCreate(cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
-	r.setForecast(plan, f)
+	r.setForecast(plan, forecastCreate(p, f))
 
 	if !diags.HasError() {
 		diags.Append(r.advise(ctx, p, f, given)...)
@@ -131,17 +132,17 @@ func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state,
 	prior, more := P(&state).Pool(ctx)
 	diags.Append(more...)
 
-	if !diags.HasError() && p.replaces(prior) {
+	if !diags.HasError() && p.Replaces(prior.Set) {
 		// The create leg is planned by a call of its own, which says what stands in its way.
-		f, _ := planCreate(p, cluster.DefaultPolicy())
-		r.setForecast(plan, f)
+		f, _ := p.ForecastCreate(cluster.DefaultPolicy())
+		r.setForecast(plan, forecastCreate(p, f))
 
-		return append(diags, tf.Diagnostics(warnOfRemoval(ctx, P(&state).life(), prior, cluster.DefaultPolicy()))...)
+		return append(diags, tf.Diagnostics(warnOfRemoval(ctx, P(&state).life(), prior.Set, cluster.DefaultPolicy()))...)
 	}
 
-	f, found := planUpdate(ctx, p, prior, P(&state).life(), change, cluster.DefaultPolicy())
+	f, found := planUpdate(ctx, p, prior, P(&state).life(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
-	r.setForecast(plan, f)
+	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
 
 	if !diags.HasError() {
 		diags.Append(r.advise(ctx, p, f, given)...)
@@ -151,20 +152,20 @@ func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state,
 }
 
 // advise says of a plan what only the network knows. No planned value depends on it.
-func (r *machinesResource[M, P]) advise(ctx context.Context, p MachineSet, f forecast, given tfsdk.Config) diag.Diagnostics {
+func (r *machinesResource[M, P]) advise(ctx context.Context, p writtenSet, f machineset.Forecast, given tfsdk.Config) diag.Diagnostics {
 	if r.ProviderData == nil {
 		return nil
 	}
 
 	diags := p.reach(ctx, given)
-	diags.Append(tf.Diagnostics(r.refuseUnreachable(p))...)
+	diags.Append(tf.Diagnostics(r.refuseUnreachable(p.Set))...)
 
 	if !diags.HasError() {
-		diags.Append(tf.Diagnostics(r.preview(ctx, p, f.makes))...)
+		diags.Append(tf.Diagnostics(r.preview(ctx, p.Set, f.Makes))...)
 	}
 
 	if !diags.HasError() {
-		diags.Append(tf.Diagnostics(r.warnOfRemovals(ctx, p, f.upgrade))...)
+		diags.Append(tf.Diagnostics(r.warnOfRemovals(ctx, p.Set, f.Upgrade))...)
 	}
 
 	return diags
@@ -195,8 +196,8 @@ func (r *machinesResource[M, P]) Create(ctx context.Context, req resource.Create
 		return
 	}
 
-	done := r.converge(tf.MaskSecrets(ctx, p.Secrets), p, PriorState{})
-	found, begun := life.settleCreate(p, done)
+	done := converge(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, machineset.PriorState{})
+	found, begun := life.settleCreate(p.Set, done)
 	resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
 	if !begun {
@@ -226,7 +227,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 		return
 	}
 
-	resp.Diagnostics.Append(tf.Diagnostics(r.refresh(tf.MaskSecrets(ctx, p.Secrets), &life, p, P(&state).seenMeta))...)
+	resp.Diagnostics.Append(tf.Diagnostics(refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, P(&state).seenMeta))...)
 	P(&state).setLife(life)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
@@ -258,7 +259,7 @@ func (r *machinesResource[M, P]) Update(ctx context.Context, req resource.Update
 	result := plan
 
 	if !P(&plan).life().idle() {
-		done, found := r.update(tf.MaskSecrets(ctx, p.Secrets), p, prior, P(&state).life())
+		done, found := updateMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, prior.Set, P(&state).life())
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
 		if done.err != nil {
@@ -291,5 +292,5 @@ func (r *machinesResource[M, P]) Delete(ctx context.Context, req resource.Delete
 		return
 	}
 
-	resp.Diagnostics.Append(tf.Diagnostics(r.Remove(tf.MaskSecrets(ctx, p.Secrets), r.kind, life, p))...)
+	resp.Diagnostics.Append(tf.Diagnostics(removeMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, r.kind, life, p.Set))...)
 }

@@ -2,7 +2,6 @@ package machines
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -37,18 +37,11 @@ func metaAttribute() schema.MapAttribute {
 	}
 }
 
-// metaValues is what is wanted of META, by the keys as the user wrote them.
-type metaValues struct {
-	values map[string]string
-	// sealed are the keys whose values are not known yet.
-	sealed []string
-}
-
 // readMeta reads wanted values. Which keys there are decides about steps, so that
 // not knowing them is remembered by another reader than not knowing values.
-func readMeta(keys, values *tf.Reader, v types.Map) metaValues {
+func readMeta(keys, values *tf.Reader, v types.Map) machineset.Meta {
 	keys.Unknown = keys.Unknown || v.IsUnknown()
-	out := metaValues{values: map[string]string{}}
+	out := machineset.Meta{Values: map[string]string{}}
 
 	for name, element := range v.Elements() {
 		text, ok := element.(types.String)
@@ -57,52 +50,13 @@ func readMeta(keys, values *tf.Reader, v types.Map) metaValues {
 		}
 
 		if text.IsUnknown() {
-			out.sealed = append(out.sealed, name)
+			out.Sealed = append(out.Sealed, name)
 		}
 
-		out.values[name] = values.Text(text)
+		out.Values[name] = values.Text(text)
 	}
 
 	return out
-}
-
-// keyed is the values by the keys of Talos; nil when none are wanted. Names of no key
-// are left out: checkMeta refuses them where a user can still correct them.
-func (m metaValues) keyed() map[uint8]string {
-	var keyed map[uint8]string
-
-	for name, value := range m.values {
-		key, ok := machineconfig.MetaKey(name)
-		if !ok {
-			continue
-		}
-
-		if keyed == nil {
-			keyed = map[uint8]string{}
-		}
-
-		keyed[key] = value
-	}
-
-	return keyed
-}
-
-// checkMeta reports what is wrong with the values that are wanted in META, as far as
-// they are known.
-func (p MachineSet) checkMeta() error {
-	var problems []error
-
-	for _, name := range p.names() {
-		known := maps.Clone(p.Machines[name].meta.values)
-		for _, key := range p.Machines[name].meta.sealed {
-			delete(known, key)
-		}
-
-		_, err := machineconfig.ParseMeta(known)
-		problems = append(problems, p.problems(name, err))
-	}
-
-	return errors.Join(problems...)
 }
 
 // seenMeta puts what META of the members holds in place of what state says about it.

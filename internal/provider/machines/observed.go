@@ -3,7 +3,6 @@ package machines
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -13,62 +12,29 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// PriorState is what state knows of a pool.
-type PriorState struct {
-	phase    cluster.Phase
-	Machines map[string]cluster.MachineState
-	// members, addresses and drift are what is recorded beside that, by machine.
-	members   map[string]string
-	addresses map[string]string
-	drift     map[string][]string
-	// kubernetes is the versions that run, by machine and component.
-	kubernetes map[string]map[cluster.Component]string
-	// pods is what the pods of machines in containers were made with, and replace what those are replaced for that
-	// were made with something else than is wanted now.
-	pods, Replace map[string]string
-	// Peers are the addresses at which the etcd of others finds machines in containers.
-	Peers map[string]netip.Addr
-	// manifests is the Kubernetes whose bootstrap manifests the cluster has.
-	manifests string
-	// restored is the snapshot that etcd began with last.
-	restored restored
-
-	// What compare finds out. removed are the machines that leave; moved has the former
-	// addresses, renamed the former names of machines; replaced has the names of those
-	// that left to other hardware. relocated tells that a machine has to be looked for.
-	removed   []cluster.Machine
-	moved     map[string]string
-	renamed   map[string]string
-	replaced  map[string]string
-	relocated bool
-	// containers is whether the machines are pods of a host cluster.
-	containers bool
-	// left are machines that an earlier update left behind, for a destroy.
-	left []cluster.Machine
-}
-
 // Recorded reads what state knows. The receiver is a model of state, and p the pool
 // in it; a model of a resource that does not exist yet knows nothing.
-func (m CommonModel) Recorded(ctx context.Context, p MachineSet) (PriorState, finding.List) {
+func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset.Record, finding.List) {
 	r := &tf.Reader{}
-	out := PriorState{
-		phase: m.recordedPhase(), Machines: map[string]cluster.MachineState{},
-		members: map[string]string{}, addresses: map[string]string{}, drift: map[string][]string{}, pods: map[string]string{},
+	out := machineset.Record{
+		Phase: m.recordedPhase(), Machines: map[string]cluster.MachineState{},
+		Members: map[string]string{}, Addresses: map[string]string{}, Drift: map[string][]string{}, Pods: map[string]string{},
 		Peers:      map[string]netip.Addr{},
-		kubernetes: map[string]map[cluster.Component]string{}, manifests: m.manifests.ValueString(),
-		restored: m.restored,
+		Kubernetes: map[string]map[cluster.Component]string{}, Manifests: m.manifests.ValueString(),
+		RestoredFrom: m.restored.From.ValueString(), RestoredAt: m.restored.when(),
 	}
 
 	// A state that was written before this was recorded has the version that it applied.
-	if out.manifests == "" && p.ownsControlPlane() && bootstrapped(out.phase) {
-		out.manifests = p.Settings.KubernetesVersion
+	if out.Manifests == "" && p.OwnsControlPlane() && machineset.Bootstrapped(out.Phase) {
+		out.Manifests = p.Settings.KubernetesVersion
 	}
 
 	for name, o := range tf.Objects[observedModel](ctx, r, m.Observed) {
-		role := p.roleOf(name)
+		role := p.RoleOf(name)
 		state := cluster.MachineState{
 			Access: cluster.Member, Role: role,
 			Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
@@ -79,44 +45,41 @@ func (m CommonModel) Recorded(ctx context.Context, p MachineSet) (PriorState, fi
 		}
 
 		// A pod that is missing is made before anything else happens, and waits for its configuration.
-		if state.Stage == cluster.StageMaintenance || o.Stage.ValueString() == StageGone {
+		if state.Stage == cluster.StageMaintenance || o.Stage.ValueString() == machineset.StageGone {
 			state.Access, state.Stage = cluster.Maintenance, cluster.StageMaintenance
 		}
 
 		// The machines of state say what META held when it was last read or written.
 		if state.Access == cluster.Member {
-			state.Meta = p.Machines[name].meta.keyed()
+			state.Meta = p.Machines[name].Meta.Keyed()
 		}
 
 		// A control plane that was configured and has no member waits for etcd to
 		// begin, and says Preparing until then (Talos 1.10 to 1.13).
-		if role == cluster.ControlPlane && state.Access == cluster.Member && o.MemberID.IsNull() && !bootstrapped(out.phase) {
+		if role == cluster.ControlPlane && state.Access == cluster.Member && o.MemberID.IsNull() && !machineset.Bootstrapped(out.Phase) {
 			state.EtcdService = cluster.ServicePreparing
 		}
 
-		out.drift[name], _ = tf.KnownStrings(o.Drift)
+		out.Drift[name], _ = tf.KnownStrings(o.Drift)
 
-		if RecordedHostDrift(out.drift[name], false).VolumesLost {
+		if machineset.RecordedHostDrift(out.Drift[name], false).VolumesLost {
 			state.Access, state.Stage, state.Ready, state.VolumesLost = cluster.Unreachable, "", false, true
 		}
 
 		out.Machines[name] = state
-		out.members[name] = o.MemberID.ValueString()
-		out.addresses[name] = o.Address.ValueString()
-		out.kubernetes[name] = byComponent(o.Kubernetes)
-		out.pods[name] = o.PodDigest.ValueString()
+		out.Members[name] = o.MemberID.ValueString()
+		out.Addresses[name] = o.Address.ValueString()
+		out.Kubernetes[name] = byComponent(o.Kubernetes)
+		out.Pods[name] = o.PodDigest.ValueString()
 
 		// One that is gone is made and configured anew, with the address that the host gives it then.
-		if peer, err := netip.ParseAddr(o.PeerAddress.ValueString()); err == nil && o.Stage.ValueString() != StageGone {
+		if peer, err := netip.ParseAddr(o.PeerAddress.ValueString()); err == nil && o.Stage.ValueString() != machineset.StageGone {
 			out.Peers[name] = peer
 		}
 	}
 
 	return out, tf.Findings(r.Diags)
 }
-
-// StageGone is told of a container that its host cluster does not have any more.
-const StageGone = "gone"
 
 // observed is what a snapshot shows of the machines of a spec, and of those that are to
 // leave. Machines that the snapshot did not reach keep what prior has of them.
@@ -158,11 +121,11 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	case cluster.Maintenance:
 		stage = cluster.StageMaintenance
 	case cluster.Gone:
-		stage = StageGone
+		stage = machineset.StageGone
 	default:
 	}
 
-	seen := sight{prior: prior, values: map[string]attr.Value{
+	seen := sight{prior: prior, Values: map[string]attr.Value{
 		"address":         types.StringValue(cmp.Or(s.FoundAt, m.Address)),
 		"platform":        tf.TextOrNull(s.Platform),
 		"drift":           tf.TextList(nil),
@@ -199,17 +162,17 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		seen.remains(have)
 	}
 
-	return types.ObjectValueMust(ObservedType().AttrTypes, seen.values)
+	return types.ObjectValueMust(ObservedType().AttrTypes, seen.Values)
 }
 
 // sight is the values of one machine, and those of the last time.
 type sight struct {
-	values, prior map[string]attr.Value
+	Values, prior map[string]attr.Value
 }
 
 func (s sight) Keep(name string) {
 	if old, ok := s.prior[name]; ok {
-		s.values[name] = old
+		s.Values[name] = old
 	}
 }
 
@@ -219,12 +182,12 @@ func (s sight) node(m cluster.Machine, state cluster.MachineState, have cluster.
 
 	switch {
 	case registered:
-		s.values["node_name"] = tf.TextOrNull(node.Name)
-		s.values["kubelet_version"] = tf.TextOrNull(node.KubeletVersion)
-		s.values["kubernetes"] = componentMap(runningOn(node))
+		s.Values["node_name"] = tf.TextOrNull(node.Name)
+		s.Values["kubelet_version"] = tf.TextOrNull(node.KubeletVersion)
+		s.Values["kubernetes"] = componentMap(machineset.RunningOn(node))
 
 		if state.BootID == "" {
-			s.values["boot_id"] = tf.TextOrNull(node.BootID)
+			s.Values["boot_id"] = tf.TextOrNull(node.BootID)
 		}
 	case !have.Kubernetes.Reachable:
 		s.Keep("kubelet_version")
@@ -247,12 +210,12 @@ func (s sight) member(m cluster.Machine, have cluster.Snapshot) {
 	}
 
 	// Not every look is for it, and etcd forgets: a boot is about one etcd.
-	if s.values["etcd_restored_at"].IsNull() && s.prior["boot_id"] != nil && s.prior["boot_id"].Equal(s.values["boot_id"]) {
+	if s.Values["etcd_restored_at"].IsNull() && s.prior["boot_id"] != nil && s.prior["boot_id"].Equal(s.Values["boot_id"]) {
 		s.Keep("etcd_restored_at")
 	}
 
 	if member, ok := have.MemberOf(m); ok {
-		s.values["member_id"] = tf.TextOrNull(member.ID)
+		s.Values["member_id"] = tf.TextOrNull(member.ID)
 	} else if !have.Etcd.Known {
 		s.Keep("member_id")
 	}
@@ -276,25 +239,51 @@ func (s sight) remains(have cluster.Snapshot) {
 	}
 }
 
-// unanswered tells, machine by machine, what a snapshot could not learn, and why that is so for those whose data is lost.
-func unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, bereft []string) {
-	for _, m := range want.Machines {
-		state := have.Machines[m.Name]
+// componentMap is texts by component as state has them; null when nobody knows.
+func componentMap[M ~map[cluster.Component]string](m M) types.Map {
+	if m == nil {
+		return types.MapNull(types.StringType)
+	}
 
-		switch state.Access {
-		case cluster.Unreachable, cluster.Unobserved:
-			if state.VolumesLost {
-				bereft = append(bereft, m.Name+": "+state.Cause)
+	values := map[string]attr.Value{}
+	for c, text := range m {
+		values[string(c)] = types.StringValue(text)
+	}
 
-				continue
-			}
+	return types.MapValueMust(types.StringType, values)
+}
 
-			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
-		case cluster.Foreign:
-			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "answers as somebody else")))
-		case cluster.Member, cluster.Maintenance, cluster.Gone:
+// byComponent reads what componentMap wrote; nil for null.
+func byComponent(m types.Map) map[cluster.Component]string {
+	if m.IsNull() || m.IsUnknown() {
+		return nil
+	}
+
+	texts := map[cluster.Component]string{}
+
+	for c, value := range m.Elements() {
+		if text, ok := value.(types.String); ok {
+			texts[cluster.Component(c)] = text.ValueString()
 		}
 	}
 
-	return unreachable, foreign, bereft
+	return texts
+}
+
+// withDrift puts drift into what was observed of machines that answered.
+func withDrift(observed types.Map, drift map[string][]string) types.Map {
+	values := observed.Elements()
+
+	for name, differences := range drift {
+		object, ok := values[name].(types.Object)
+		if !ok {
+			continue
+		}
+
+		attributes := object.Attributes()
+		attributes["drift"] = tf.TextList(differences)
+		values[name] = types.ObjectValueMust(ObservedType().AttrTypes, attributes)
+	}
+
+	return types.MapValueMust(ObservedType(), values)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -126,7 +127,7 @@ func lifeAttributes(ctx context.Context, protect bool) map[string]schema.Attribu
 func talosVersionAttribute(of string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required: true,
-		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + supportedTalos + "; a newer one is accepted with a " +
+		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + machineset.SupportedTalos + "; a newer one is accepted with a " +
 			"warning. It decides which installer image is used. A change upgrades the machines that run, one minor version after the other, each " +
 			"drained first and rebooted; the control planes one at a time.",
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -29,7 +30,7 @@ func (r run) phase(before cluster.Phase) cluster.Phase {
 	}
 
 	phase := cluster.PhaseOf(r.want, r.result.Snapshot)
-	if phase == cluster.Ready || bootstrapped(before) || r.sawEtcd() {
+	if phase == cluster.Ready || machineset.Bootstrapped(before) || r.sawEtcd() {
 		return cluster.Joining
 	}
 
@@ -80,7 +81,7 @@ func (r run) observed(prior types.Map) types.Map {
 		}
 	}
 
-	annotate(values, "pod_digest", r.pods)
+	annotate(values, "pod_digest", r.Pods)
 	annotate(values, "peer_address", r.Peers)
 	annotate(values, "installer", r.installed())
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
 var (
@@ -73,11 +75,11 @@ func TestStrangersAreNotRecorded(t *testing.T) {
 			t.Errorf("%s: the record is %s", name, got)
 		}
 
-		if _, foreign, _ := unanswered(want, have); len(foreign) != 1 || !strings.Contains(foreign[0], test.says) {
+		if _, foreign, _ := machineset.Unanswered(want, have); len(foreign) != 1 || !strings.Contains(foreign[0], test.says) {
 			t.Errorf("%s: reported is %q", name, foreign)
 		}
 
-		if lost(want, have, PriorState{Machines: map[string]cluster.MachineState{"w-1": joined(ours)}}) {
+		if machineset.Lost(want, have, machineset.PriorState{Record: machineset.Record{Machines: map[string]cluster.MachineState{"w-1": joined(ours)}}}) {
 			t.Errorf("%s: it is taken for the loss of the machine", name)
 		}
 	}
@@ -130,25 +132,25 @@ func TestPhaseOfRunsThatFailed(t *testing.T) {
 		have   cluster.Snapshot
 		done   []cluster.Step
 		before cluster.Phase
-		phase  cluster.Phase
+		Phase  cluster.Phase
 	}{
-		"nothing yet":              {have: silent, phase: cluster.Provisioning},
-		"nothing yet, again":       {have: silent, before: cluster.Bootstrapping, phase: cluster.Provisioning},
-		"was joining":              {have: silent, before: cluster.Joining, phase: cluster.Joining},
-		"was degraded":             {have: silent, before: cluster.Degraded, phase: cluster.Degraded},
-		"bootstrapped in this run": {have: silent, done: []cluster.Step{cluster.Bootstrap{Machine: "cp-1"}}, phase: cluster.Joining},
-		"bootstrap was accepted":   {have: accepted, before: cluster.Provisioning, phase: cluster.Joining},
-		"etcd answered":            {have: withEtcd, before: cluster.Provisioning, phase: cluster.Joining},
-		"complete, create failed":  {Spec: new(oneMachine(ours)), have: whole, phase: cluster.Joining},
-		"complete, update failed":  {Spec: new(oneMachine(ours)), have: whole, before: cluster.Ready, phase: cluster.Degraded},
+		"nothing yet":              {have: silent, Phase: cluster.Provisioning},
+		"nothing yet, again":       {have: silent, before: cluster.Bootstrapping, Phase: cluster.Provisioning},
+		"was joining":              {have: silent, before: cluster.Joining, Phase: cluster.Joining},
+		"was degraded":             {have: silent, before: cluster.Degraded, Phase: cluster.Degraded},
+		"bootstrapped in this run": {have: silent, done: []cluster.Step{cluster.Bootstrap{Machine: "cp-1"}}, Phase: cluster.Joining},
+		"bootstrap was accepted":   {have: accepted, before: cluster.Provisioning, Phase: cluster.Joining},
+		"etcd answered":            {have: withEtcd, before: cluster.Provisioning, Phase: cluster.Joining},
+		"complete, create failed":  {Spec: new(oneMachine(ours)), have: whole, Phase: cluster.Joining},
+		"complete, update failed":  {Spec: new(oneMachine(ours)), have: whole, before: cluster.Ready, Phase: cluster.Degraded},
 	} {
 		if test.Spec == nil {
 			test.Spec = &want
 		}
 
 		failed := run{want: *test.Spec, result: lifecycle.Result{Snapshot: test.have, Done: test.done}, err: errStopped}
-		if got := failed.phase(test.before); got != test.phase {
-			t.Errorf("%s: the phase is %s, want %s", name, got, test.phase)
+		if got := failed.phase(test.before); got != test.Phase {
+			t.Errorf("%s: the phase is %s, want %s", name, got, test.Phase)
 		}
 	}
 }
@@ -189,7 +191,7 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 	plan := machineSetModel{machinesModel: machinesModel{Machines: machines("w-1", "w-2", "w-3")}}
 
 	stored := state
-	if diags := stored.settleUpdate(t.Context(), done, &Group{}, plan, state); diags.HasError() {
+	if diags := stored.settleUpdate(t.Context(), done, &machineset.Group{}, plan, state); diags.HasError() {
 		t.Fatal(diags)
 	}
 
@@ -247,7 +249,7 @@ func TestInstalledImagesAreRecorded(t *testing.T) {
 // failedExchange is a run that put another machine in the place of w-1, and stopped. The
 // old one waits in maintenance mode.
 func failedExchange(now cluster.MachineState, done ...cluster.Step) run {
-	const left = "w-1" + ReplacedSuffix
+	const left = "w-1" + machineset.ReplacedSuffix
 
 	want := oneMachine(theirs)
 	want.Removed = []cluster.Machine{{Name: left, Role: cluster.Worker, UUID: ours, NodeName: "old"}}
@@ -256,7 +258,7 @@ func failedExchange(now cluster.MachineState, done ...cluster.Step) run {
 	have.Kubernetes.Reachable = true
 
 	return run{
-		want: want, err: errStopped, replaced: map[string]string{left: "w-1"},
+		want: want, err: errStopped, Replaced: map[string]string{left: "w-1"},
 		result: lifecycle.Result{Snapshot: have, Done: done},
 	}
 }
@@ -272,7 +274,7 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		done run
-		uuid string
+		UUID string
 	}{
 		"it joined":            {failedExchange(joined(theirs)), theirs},
 		"it was configured":    {failedExchange(silent, cluster.ApplyConfig{Machine: "w-1", Digest: "new"}), theirs},
@@ -284,12 +286,12 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 		state, plan := machineSetModel{machinesModel: machines(ours), CommonModel: life}, machineSetModel{machinesModel: machines(theirs)}
 
 		stored := state
-		if diags := stored.settleUpdate(t.Context(), test.done, &Group{}, plan, state); diags.HasError() {
+		if diags := stored.settleUpdate(t.Context(), test.done, &machineset.Group{}, plan, state); diags.HasError() {
 			t.Fatal(diags)
 		}
 
-		if got := stored.Machines.Elements()["w-1"]; !got.Equal(types.StringValue(test.uuid)) {
-			t.Errorf("%s: stored is %s, want %s", name, got, test.uuid)
+		if got := stored.Machines.Elements()["w-1"]; !got.Equal(types.StringValue(test.UUID)) {
+			t.Errorf("%s: stored is %s, want %s", name, got, test.UUID)
 		}
 
 		machine := func(uuid string) OneMachineModel {
@@ -302,8 +304,8 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 		one := before
 		one.settleUpdate(t.Context(), test.done, after, before)
 
-		if got := one.UUID.ValueString(); got != test.uuid {
-			t.Errorf("%s: stored of the one machine is %s, want %s", name, got, test.uuid)
+		if got := one.UUID.ValueString(); got != test.UUID {
+			t.Errorf("%s: stored of the one machine is %s, want %s", name, got, test.UUID)
 		}
 	}
 }
@@ -314,7 +316,7 @@ func TestExchangedHardwareIsNotForgotten(t *testing.T) {
 	t.Parallel()
 
 	done := failedExchange(joined(theirs))
-	done.result.Snapshot.Machines["w-1"+ReplacedSuffix] = cluster.MachineState{Access: cluster.Unreachable}
+	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = cluster.MachineState{Access: cluster.Unreachable}
 
 	life := CommonModel{Phase: types.StringValue("Ready")}
 	life.Observed = observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
@@ -350,7 +352,7 @@ func TestRecordOfPodsThatNeverAnswered(t *testing.T) {
 	done := run{
 		want:   cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: cluster.ControlPlane, Container: true}}},
 		result: lifecycle.Result{Snapshot: cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-0": {Access: cluster.Unreachable}}}},
-		pods:   map[string]string{"cp-0": "digest"},
+		Pods:   map[string]string{"cp-0": "digest"},
 	}
 
 	if observed := done.observed(types.MapNull(ObservedType())); len(observed.Elements()) > 0 {
@@ -371,11 +373,11 @@ func TestRecordOfOneMachine(t *testing.T) {
 	}
 
 	both := maps.Clone(record("cp-1", ours).Elements())
-	maps.Copy(both, record("cp-1"+ReplacedSuffix, theirs).Elements())
+	maps.Copy(both, record("cp-1"+machineset.ReplacedSuffix, theirs).Elements())
 
 	for name, test := range map[string]struct {
 		life CommonModel
-		uuid types.String
+		UUID types.String
 	}{
 		"same name":  {CommonModel{Observed: record("cp-1", ours)}, types.StringValue(ours)},
 		"other name": {CommonModel{Observed: record("cp-0", ours)}, types.StringValue(ours)},
@@ -384,8 +386,8 @@ func TestRecordOfOneMachine(t *testing.T) {
 		m := OneMachineModel{Name: types.StringValue("cp-1")}
 		m.setLife(test.life)
 
-		if got := m.Observed.Attributes()["uuid"]; !test.uuid.Equal(got) {
-			t.Errorf("%s: uuid is %s, want %s", name, got, test.uuid)
+		if got := m.Observed.Attributes()["uuid"]; !test.UUID.Equal(got) {
+			t.Errorf("%s: uuid is %s, want %s", name, got, test.UUID)
 		}
 
 		if got := m.life().Observed.Elements(); len(got) != 1 || got["cp-1"] == nil {
@@ -410,9 +412,67 @@ func TestMachinesLeftBehindAreNamed(t *testing.T) {
 	}
 }
 
+// What is recorded is where a machine answers.
+func TestObserved_addressWhereFound(t *testing.T) {
+	t.Parallel()
+
+	spec, have := sightOf()
+	found := have.Machines["w-1"]
+	found.FoundAt = "10.0.0.9"
+	have.Machines["w-1"] = found
+
+	if got := recordedValue(t, observed(spec, have, types.MapNull(ObservedType())), "w-1", "address"); !got.Equal(types.StringValue("10.0.0.9")) {
+		t.Errorf("recorded is %s", got)
+	}
+}
+
+// Hardware that was exchanged is remembered beside the new one until it is out of the cluster.
+func TestRunObserved_replacedHardware(t *testing.T) {
+	t.Parallel()
+
+	value := types.ObjectValueMust(ObservedType().AttrTypes, nullRecord())
+	want := cluster.Spec{
+		Machines: []cluster.Machine{{Name: "cp-1", Role: cluster.ControlPlane}, {Name: "cp-2", Role: cluster.ControlPlane}},
+		Removed:  []cluster.Machine{{Name: "cp-2" + machineset.ReplacedSuffix, Role: cluster.ControlPlane}},
+	}
+	record := types.MapValueMust(ObservedType(), map[string]attr.Value{"cp-2": value, "cp-1": value})
+	failed := run{want: want, err: errStopped, Replaced: map[string]string{"cp-2" + machineset.ReplacedSuffix: "cp-2"}, result: lifecycle.Result{Snapshot: snapshotOf(nil)}}
+
+	if got := machineset.SortedNames(failed.observed(record).Elements()); !slices.Equal(got, []string{"cp-1", "cp-2 (replaced)"}) {
+		t.Errorf("recorded are %q", got)
+	}
+
+	succeeded := failed
+	succeeded.err = nil
+
+	if got := machineset.SortedNames(succeeded.observed(record).Elements()); !slices.Equal(got, []string{"cp-1"}) {
+		t.Errorf("after a success recorded are %q", got)
+	}
+}
+
+// nullRecord is a record of a machine that knows nothing.
+func nullRecord() map[string]attr.Value {
+	values := map[string]attr.Value{}
+
+	for name, typ := range ObservedType().AttrTypes {
+		switch typ {
+		case types.BoolType:
+			values[name] = types.BoolNull()
+		case types.StringType:
+			values[name] = types.StringNull()
+		case types.MapType{ElemType: types.StringType}:
+			values[name] = types.MapNull(types.StringType)
+		default:
+			values[name] = types.ListNull(types.StringType)
+		}
+	}
+
+	return values
+}
+
 // hardwareOf is the UUID of the hardware that stands for a machine.
 func hardwareOf(name string) string {
-	pool, _, inPool := strings.Cut(name, PoolSeparator)
+	pool, _, inPool := strings.Cut(name, machineset.PoolSeparator)
 	if !inPool {
 		pool = ""
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
 const (
@@ -18,14 +18,14 @@ const (
 )
 
 // report tells how a run ended that did not finish.
-func (r run) report(p MachineSet, attempted, next string) finding.Report {
+func (r run) report(p machineset.Set, attempted, next string) finding.Report {
 	of := " of cluster"
 	if p.Object == wholeCluster {
 		of = "" // it is in attempted already
 	}
 
 	return finding.Report{
-		Attempted: fmt.Sprintf("%s%s %q: %s", attempted, of, p.Settings.Name, finding.Describe(p.names())),
+		Attempted: fmt.Sprintf("%s%s %q: %s", attempted, of, p.Settings.Name, finding.Describe(p.Names())),
 		Cause:     r.causes(),
 		Now:       r.standing(),
 		Next:      next,
@@ -72,7 +72,7 @@ func becauseOf(err error) string {
 func (r run) standing() []string {
 	var lines []string
 
-	done := linesOf(r.result.Done)
+	done := machineset.LinesOf(r.result.Done)
 
 	for i, line := range done {
 		if i == finding.MostSteps {
@@ -89,7 +89,7 @@ func (r run) standing() []string {
 	alike := map[string][]string{}
 
 	for _, m := range r.want.Known() {
-		state := stateOf(r.result.Snapshot.Machines[m.Name])
+		state := machineset.StateOf(r.result.Snapshot.Machines[m.Name])
 		if alike[state] == nil {
 			states = append(states, state)
 		}
@@ -104,63 +104,6 @@ func (r run) standing() []string {
 	return lines
 }
 
-// linesOf lists steps as a person reads them: the images that many machines pull at once take
-// one line.
-func linesOf(steps []cluster.Step) []string {
-	lines := make([]string, 0, len(steps))
-
-	for i := 0; i < len(steps); i++ {
-		pull, ok := steps[i].(cluster.PullImages)
-		if !ok {
-			lines = append(lines, steps[i].String())
-
-			continue
-		}
-
-		machines := []string{pull.Machine}
-
-		for ; i+1 < len(steps); i++ {
-			next, alike := steps[i+1].(cluster.PullImages)
-			if !alike || next.Version != pull.Version {
-				break
-			}
-
-			machines = append(machines, next.Machine)
-		}
-
-		pull.Machine = finding.Describe(machines)
-		lines = append(lines, pull.String())
-	}
-
-	return lines
-}
-
-func stateOf(s cluster.MachineState) string {
-	switch s.Access {
-	case cluster.Maintenance:
-		return "in maintenance mode"
-	case cluster.Member:
-		state := "in the cluster"
-		if s.Stage != "" {
-			state += ", " + string(s.Stage)
-		}
-
-		if !s.Ready && len(s.Unmet) > 0 {
-			state += ", not ready (" + strings.Join(s.Unmet, ", ") + ")"
-		}
-
-		return state
-	case cluster.Foreign:
-		return "answers as somebody else"
-	case cluster.Gone:
-		return "not on the host cluster"
-	case cluster.Unreachable, cluster.Unobserved:
-		return "does not answer"
-	default:
-		return string(s.Access)
-	}
-}
-
 // goneHost is what to do about a host cluster that will never answer again.
 func goneHost(verb string) string {
 	if verb != "destroy" {
@@ -172,10 +115,10 @@ func goneHost(verb string) string {
 
 // openFailed tells why an operation could not even begin: a mistake in settings,
 // at its attribute, or secrets that cannot be read.
-func openFailed(p MachineSet, verb string, err error) finding.List {
+func openFailed(p machineset.Set, verb string, err error) finding.List {
 	var problem *finding.FieldError
 	if errors.As(err, &problem) {
-		return fieldDiagnostics(p, err)
+		return machineset.FieldDiagnostics(p, err)
 	}
 
 	var unsuitable *preflightError

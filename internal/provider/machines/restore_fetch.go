@@ -9,14 +9,13 @@ import (
 	"os"
 	"strings"
 
-	"github.com/blang/semver/v4"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -25,7 +24,9 @@ import (
 // restoring is a snapshot on its way from a store to a machine, as lifecycle.Restoration
 // has it.
 type restoring struct {
-	Pool MachineSet
+	Pool machineset.Set
+	// snapshot is how it is reached and opened.
+	snapshot restoreModel
 	// Mark is that of the cluster, and fallback the credentials of the provider.
 	Mark     string
 	fallback storepkg.Credentials
@@ -41,12 +42,12 @@ func (r *restoring) Fetch(ctx context.Context) error {
 		return nil
 	}
 
-	keys := r.Pool.restore.keys()
+	keys := r.snapshot.keys()
 	if masks := finding.NonEmpty(append(keys.Identities, keys.Passphrase)...); len(masks) > 0 {
 		ctx = tflog.MaskLogStrings(ctx, masks...)
 	}
 
-	ctx, from, key, err := storepkg.PlaceOf(r.Pool.restore.S3, r.Pool.restore.File).Snapshot(ctx, r.fallback)
+	ctx, from, key, err := storepkg.PlaceOf(r.snapshot.S3, r.snapshot.File).Snapshot(ctx, r.fallback)
 	if err != nil {
 		return wait.Permanent(r.because(err))
 	}
@@ -59,7 +60,7 @@ func (r *restoring) Fetch(ctx context.Context) error {
 	}
 
 	if record != nil {
-		if problem := r.Pool.tooNew(record.Facts); problem != nil {
+		if problem := r.tooNew(record.Facts); problem != nil {
 			return wait.Permanent(problem)
 		}
 	}
@@ -86,7 +87,7 @@ func (r *restoring) anonymous() bool {
 		return false
 	}
 
-	_, marked := backup.ParseKey(r.Pool.restore.From)
+	_, marked := backup.ParseKey(r.Pool.Restore.From)
 
 	return !marked
 }
@@ -112,7 +113,7 @@ func (e *restoreError) Error() string { return fmt.Sprintf("fetch %s: %s", e.Fro
 func (e *restoreError) Unwrap() error { return e.cause }
 
 // diagnostic is the error as the user sees it.
-func (e *restoreError) diagnostic(p MachineSet) finding.Finding {
+func (e *restoreError) diagnostic(p machineset.Set) finding.Finding {
 	return finding.UnableAt(e.At, "restore", "etcd", finding.Report{
 		Attempted: fmt.Sprintf("fetch and verify %s, with which etcd of cluster %q is to begin", e.From, p.Settings.Name),
 		Cause:     []string{e.cause.Error()},
@@ -122,8 +123,8 @@ func (e *restoreError) diagnostic(p MachineSet) finding.Finding {
 }
 
 // Trouble is place.trouble of the one object or file.
-func (r restoration) Trouble(err error) (cause, remedy string) {
-	from := storepkg.PlaceOf(r.S3, r.File)
+func (m restoreModel) Trouble(err error) (cause, remedy string) {
+	from := storepkg.PlaceOf(m.S3, m.File)
 
 	if from.Bucket.Bucket != "" {
 		lines, remedy := from.Diagnosis(err)
@@ -145,9 +146,9 @@ func (r restoration) Trouble(err error) (cause, remedy string) {
 
 // because finds the attribute for what came of fetching the snapshot.
 func (r *restoring) because(err error) error {
-	asked := r.Pool.restore
+	asked := r.snapshot
 	cause, remedy := asked.Trouble(err)
-	problem := &restoreError{At: asked.keyPath(), From: asked.From, cause: errors.New(cause)}
+	problem := &restoreError{At: asked.keyPath(), From: r.Pool.Restore.From, cause: errors.New(cause)}
 
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -157,15 +158,15 @@ func (r *restoring) because(err error) error {
 	case errors.Is(err, backup.ErrForeign):
 		problem.remedy = "Choose a snapshot of this cluster, or give the secrets of the cluster that this one was taken of."
 	case errors.Is(err, backup.ErrLocked):
-		problem.At, problem.remedy = restorePath(), "Give the identity of one of the recipients in identities, or the passphrase."
+		problem.At, problem.remedy = machineset.RestorePath(), "Give the identity of one of the recipients in identities, or the passphrase."
 
 		switch {
 		case !asked.Passphrase.IsNull() && !asked.Identities.IsNull():
-			problem.At, problem.cause = restorePath().AtName("passphrase"), errors.New("neither the passphrase nor any of the identities opens it")
+			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase"), errors.New("neither the passphrase nor any of the identities opens it")
 		case !asked.Passphrase.IsNull():
-			problem.At, problem.cause = restorePath().AtName("passphrase"), errors.New("the passphrase does not open it")
+			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase"), errors.New("the passphrase does not open it")
 		case !asked.Identities.IsNull():
-			problem.At, problem.cause = restorePath().AtName("identities"), errors.New("none of the identities opens it")
+			problem.At, problem.cause = machineset.RestorePath().AtName("identities"), errors.New("none of the identities opens it")
 		}
 	case errors.Is(err, backup.ErrIncomplete), errors.Is(err, backup.ErrDamaged), errors.Is(err, store.ErrDiffers), errors.Is(err, backup.ErrRecord):
 		problem.remedy = "Choose another snapshot: this one cannot be trusted."
@@ -178,58 +179,28 @@ func (r *restoring) because(err error) error {
 
 // tooNew says why the versions that are wanted do not read what others wrote. A snapshot
 // without a record tells nothing about it.
-func (p MachineSet) tooNew(facts backup.Facts) error {
+func (r *restoring) tooNew(facts backup.Facts) error {
+	p := r.Pool
 	problem := &restoreError{
-		At: p.clusterPath("kubernetes_version"), From: p.restore.From,
+		At: p.ClusterPath("kubernetes_version"), From: p.Restore.From,
 		remedy: "Set it to the version that is named, or a newer one, or choose an older snapshot.",
 	}
 
-	if reason := kubernetesTooOldFor(facts, p.Settings.KubernetesVersion); reason != "" {
+	if reason := machineset.KubernetesTooOldFor(facts, p.Settings.KubernetesVersion); reason != "" {
 		problem.cause = errors.New(reason)
 
 		return problem
 	}
 
-	for _, g := range p.groups {
-		if reason := etcdTooOldFor(facts, g.TalosVersion.ValueString()); reason != "" && g.Role == cluster.ControlPlane {
-			problem.At, problem.cause = g.versionAt, errors.New(reason)
+	for _, g := range p.Groups {
+		if reason := machineset.EtcdTooOldFor(facts, g.TalosVersion); reason != "" && g.Role == cluster.ControlPlane {
+			problem.At, problem.cause = g.VersionAt, errors.New(reason)
 
 			return problem
 		}
 	}
 
 	return nil
-}
-
-// TooOldFor says why a cluster of some versions does not read a snapshot; empty when it does,
-// as far as they are known.
-func TooOldFor(facts backup.Facts, kubernetesVersion, talosVersion string) string {
-	return cmp.Or(kubernetesTooOldFor(facts, kubernetesVersion), etcdTooOldFor(facts, talosVersion))
-}
-
-// kubernetesTooOldFor is TooOldFor of an API server, which does not read what a newer minor
-// version wrote.
-func kubernetesTooOldFor(facts backup.Facts, wanted string) string {
-	to, err := machineconfig.ParseKubernetesVersion(wanted)
-	from, unknown := semver.ParseTolerant(facts.KubernetesVersion)
-
-	if err != nil || unknown != nil || from.Major < to.Major || from.Major == to.Major && from.Minor <= to.Minor {
-		return ""
-	}
-
-	return fmt.Sprintf("Kubernetes v%s wrote it, and the older %s may not be able to read it", from, to)
-}
-
-// etcdTooOldFor is TooOldFor of etcd, whose version is that of Talos.
-func etcdTooOldFor(facts backup.Facts, wanted string) string {
-	to, err := machineconfig.ParseTalosVersion(wanted)
-	from, known := machineconfig.ReadTalosVersion(facts.TalosVersion)
-
-	if err != nil || !known || !machineconfig.LosesEtcd(from, to) {
-		return ""
-	}
-
-	return fmt.Sprintf("the etcd of Talos %s wrote it, and that of the older %s does not read it", from, to)
 }
 
 // anonymous is whether the run fetched a snapshot that may be of any cluster.

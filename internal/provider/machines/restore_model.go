@@ -6,37 +6,24 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// restoration is the snapshot that the etcd of a pool is to begin with, as the user says.
-type restoration struct {
-	restoreModel
-
-	// Given is true when there is one, as far as that is known.
-	Given bool
-	// From names it, as restored_from does; empty when there is none, or it is not known yet.
-	From string
-	// Unknown is true when it is not known yet whether there is one, or which.
-	Unknown bool
-}
-
-// restorePath is the attribute.
-func restorePath() finding.Path { return finding.Root("bootstrap").AtName("restore_from") }
-
 // restore puts the snapshot that etcd is to begin with into a pool.
-func (m settingsModel) restore(ctx context.Context, p *MachineSet) diag.Diagnostics {
+func (m settingsModel) restore(ctx context.Context, p *writtenSet) diag.Diagnostics {
 	r := &tf.Reader{}
 
 	bootstrap, _ := tf.Object[bootstrapModel](ctx, r, m.Bootstrap)
-	p.restore.restoreModel, p.restore.Given = tf.Object[restoreModel](ctx, r, bootstrap.RestoreFrom)
-	p.restore.From = p.restore.Name(r)
-	p.restore.Unknown = r.Unknown
+	p.snapshot, p.snapshotGiven = tf.Object[restoreModel](ctx, r, bootstrap.RestoreFrom)
+	p.Restore.From, p.Restore.KeyAt = p.snapshot.Name(r), p.snapshot.keyPath()
+	p.Restore.Unknown = r.Unknown
 	p.Unknown = p.Unknown || r.Unknown
 
 	return r.Diags
@@ -69,38 +56,28 @@ func (m restoreModel) Name(r *tf.Reader) string {
 // keyPath is the attribute that names the snapshot.
 func (m restoreModel) keyPath() finding.Path {
 	if m.S3.IsNull() {
-		return restorePath().AtName("file").AtName("path")
+		return machineset.RestorePath().AtName("file").AtName("path")
 	}
 
-	return restorePath().AtName("s3").AtName("key")
-}
-
-// asked names the snapshot that is to be restored: the configured one, unless it is the one
-// that was restored last.
-func (r restoration) asked(restored string) string {
-	if r.From == restored {
-		return ""
-	}
-
-	return r.From
+	return machineset.RestorePath().AtName("s3").AtName("key")
 }
 
 // unlock takes over from a configuration what reaches the host cluster, and what reaches and opens the snapshot: it
 // is write-only, and so in no plan.
-func (p *MachineSet) unlock(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
+func (p *writtenSet) unlock(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
 	diags := p.reach(ctx, config)
 
-	if p.restore.From == "" {
+	if p.Restore.From == "" {
 		return diags
 	}
 
 	var from types.Object
 
-	diags.Append(config.GetAttribute(ctx, tf.Path(restorePath()), &from)...)
+	diags.Append(config.GetAttribute(ctx, tf.Path(machineset.RestorePath()), &from)...)
 
 	r := &tf.Reader{}
 	if model, ok := tf.Object[restoreModel](ctx, r, from); ok {
-		p.restore.restoreModel = model
+		p.snapshot = model
 	}
 
 	return append(diags, r.Diags...)
@@ -111,4 +88,23 @@ func (m restoreModel) keys() backup.Keys {
 	identities, _ := tf.KnownStrings(m.Identities)
 
 	return backup.Keys{Identities: identities, Passphrase: m.Passphrase.ValueString()}
+}
+
+// reach takes over from a configuration the kubeconfig of the host cluster: it is write-only, and so in no plan.
+func (p *writtenSet) reach(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
+	if p.Host == nil {
+		return nil
+	}
+
+	var content types.String
+
+	diags := config.GetAttribute(ctx, path.Root("host").AtName("kubeconfig"), &content)
+
+	if content.ValueString() != "" {
+		p.Host.Connection.Content = []byte(content.ValueString())
+	}
+
+	p.Host.Connection.Unknown = p.Host.Connection.Unknown || content.IsUnknown()
+
+	return diags
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -25,12 +26,12 @@ func (r restored) when() time.Time { return tf.TimeIn(r.At) }
 
 // after is what a plan says of the record: unknown where a snapshot is to be restored, since
 // the run may end before that.
-func (r restoration) after(before restored) restored {
-	if r.Unknown || r.asked(before.From.ValueString()) != "" {
+func (r restored) after(p machineset.Set) restored {
+	if p.Restores(r.From.ValueString()) {
 		return restored{From: types.StringUnknown(), At: types.StringUnknown()}
 	}
 
-	return before
+	return r
 }
 
 // restored is the record after a run.

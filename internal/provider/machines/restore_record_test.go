@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -100,9 +101,9 @@ func TestSnapshotsOfAnyCluster(t *testing.T) {
 		"not restored":            {"newer.db", &backup.Snapshot{}, nil, false},
 		"not fetched":             {"newer.db", nil, nil, false},
 	} {
-		snapshot := &restoring{Pool: MachineSet{restore: restoration{From: c.From}}, fetched: c.fetched}
+		snapshot := &restoring{Pool: machineset.Set{Restore: machineset.Restoration{From: c.From}}, fetched: c.fetched}
 		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.From}, runner: &lifecycle.Runner{Restoration: snapshot}}
-		ended := s.ended(PriorState{}, lifecycle.Result{Done: c.done}, context.Canceled)
+		ended := s.ended(machineset.PriorState{}, lifecycle.Result{Done: c.done}, context.Canceled)
 
 		if told := len(ended.warnOfRestore()) > 0; told != c.told {
 			t.Errorf("%s: a warning: %t, want %t", name, told, c.told)
@@ -132,7 +133,7 @@ func TestTroubleWithFiles(t *testing.T) {
 		"broken":             {file, types.StringNull(), backup.ErrDamaged, backup.ErrDamaged.Error()},
 	} {
 		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType}, map[string]attr.Value{"path": types.StringValue(c.Path)})
-		r := &restoring{Pool: MachineSet{restore: restoration{From: c.Path, restoreModel: restoreModel{File: at, Passphrase: c.passphrase}}}}
+		r := &restoring{Pool: machineset.Set{Restore: machineset.Restoration{From: c.Path}}, snapshot: restoreModel{File: at, Passphrase: c.passphrase}}
 
 		if said := r.because(c.err).Error(); !strings.HasSuffix(said, c.says) {
 			t.Errorf("%s: %s", name, said)

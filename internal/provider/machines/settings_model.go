@@ -12,9 +12,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -91,7 +91,7 @@ func (m *settingsModel) setFrom(life CommonModel) {
 }
 
 // schedule puts the one setting of the cluster that no handle has into a pool.
-func (m settingsModel) schedule(p *MachineSet) {
+func (m settingsModel) schedule(p *machineset.Set) {
 	r := &tf.Reader{}
 	p.Settings.ScheduleOnControlPlanes = r.Truth(m.ScheduleOnPlane, false)
 	p.Unknown = p.Unknown || r.Unknown
@@ -105,15 +105,15 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 	}
 
 	r := &tf.Reader{}
-	h := HostOf(r, &tf.Reader{}, clusterhandle.HandleModel{Mode: m.Mode, Host: types.ObjectNull(HandleHostType())}, m.Host, nil)
+	h := HostOf(r, &tf.Reader{}, clusterhandle.HandleModel{Mode: m.Mode, Host: types.ObjectNull(HandleHostType())}, m.Host, false)
 
 	switch {
 	case m.Mode.IsUnknown() || h != nil && (r.Unknown || m.Name.IsUnknown()):
 		m.Endpoint = types.StringUnknown()
-	case h == nil || h.namespace == "":
+	case h == nil || h.Namespace == "":
 		m.Endpoint = types.StringNull()
 	default:
-		at := workload.Spec{Cluster: m.Name.ValueString(), Namespace: h.namespace, Domain: h.domain}
+		at := workload.Spec{Cluster: m.Name.ValueString(), Namespace: h.Namespace, Domain: h.Domain}
 		m.Endpoint = types.StringValue("https://" + at.EndpointHost() + ":6443")
 	}
 }
@@ -121,8 +121,8 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 // talosEndpoints lists the addresses of control planes in the order of their names, of those in containers in the order
 // of their numbers.
 func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel) types.List {
-	g := &Group{machinesModel: planes, Role: cluster.ControlPlane, At: finding.Path{}}
-	if !inContainers(m.Mode, []*Group{g}) {
+	g := writeGroup(machineset.Group{Role: cluster.ControlPlane}, planes, types.StringNull(), types.StringNull())
+	if !inContainers(m.Mode, planes.Replicas) {
 		return talosEndpoints(ctx, planes.Machines)
 	}
 
@@ -130,9 +130,9 @@ func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel)
 	handle.Name, handle.Mode, handle.Host = m.Name, m.Mode, types.ObjectNull(HandleHostType())
 
 	named := &tf.Reader{}
-	p := MachineSet{Machines: map[string]SetMachine{}, Settings: machineconfig.Cluster{Name: named.Text(m.Name)}}
-	p.Host = HostOf(named, &tf.Reader{}, handle, m.Host, []*Group{g})
-	p.addReplicas(ctx, named, &tf.Reader{}, g)
+	p := machineset.Set{Machines: map[string]machineset.Machine{}, Settings: machineconfig.Cluster{Name: named.Text(m.Name)}}
+	p.Host = HostOf(named, &tf.Reader{}, handle, m.Host, true, planes.Replicas)
+	addReplicas(ctx, &p, named, &tf.Reader{}, g, m.Host)
 
 	if named.Unknown {
 		return types.ListUnknown(types.StringType)
@@ -158,7 +158,7 @@ func talosEndpoints(ctx context.Context, all types.Map) types.List {
 	}
 
 	var addresses []attr.Value
-	for _, name := range sortedNames(machines) {
+	for _, name := range machineset.SortedNames(machines) {
 		addresses = append(addresses, machines[name].Address)
 	}
 

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
@@ -21,11 +22,11 @@ type WorkerModel struct {
 }
 
 // Pool reads the model as machines of one role in one cluster.
-func (m WorkerModel) Pool(ctx context.Context) (MachineSet, diag.Diagnostics) {
+func (m WorkerModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
-	p, more := m.machineSetModel.Pool(ctx, handle, m.Host, &Group{Role: cluster.Worker, Pool: m.Name.ValueString(), maxUnavailable: m.MaxUnavailable})
-	p.Object, p.inHandle = "workers", true
+	p, more := m.machineSetModel.Pool(ctx, handle, m.Host, machineset.Group{Role: cluster.Worker, Pool: m.Name.ValueString()}, m.MaxUnavailable)
+	p.Object, p.InHandle = "workers", true
 	diags.Append(more...)
 
 	return p, diags
@@ -43,7 +44,7 @@ func (m *WorkerModel) derive(ctx context.Context) diag.Diagnostics {
 }
 
 func (m *WorkerModel) settleUpdate(ctx context.Context, done run, plan, state WorkerModel) diag.Diagnostics {
-	return m.machineSetModel.settleUpdate(ctx, done, &Group{Role: cluster.Worker, Pool: plan.Name.ValueString()}, plan.machineSetModel, state.machineSetModel)
+	return m.machineSetModel.settleUpdate(ctx, done, &machineset.Group{Role: cluster.Worker, Pool: plan.Name.ValueString()}, plan.machineSetModel, state.machineSetModel)
 }
 
 // idIn is the name of a cluster and of something in it.

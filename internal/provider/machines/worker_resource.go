@@ -112,10 +112,10 @@ func (r *workerResource) ImportState(ctx context.Context, req resource.ImportSta
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := r.Recognise(ctx, request.ControlPlane, bundle, cluster.ControlPlane)
+	planes, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
-	found, diags := r.Recognise(ctx, request.Machines, bundle, cluster.Worker)
+	found, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, cluster.Worker)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -124,7 +124,7 @@ func (r *workerResource) ImportState(ctx context.Context, req resource.ImportSta
 
 	model, diags := workersFrom(ctx, request, bundle, planes, found)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(r.adopt(ctx, &model.CommonModel, model.Pool)...)
+	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &model.CommonModel, model.Pool)...)
 
 	if resp.Diagnostics.HasError() {
 		return

@@ -1,0 +1,76 @@
+package machineset
+
+import (
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// Changes is how machines that run are changed, in plain values.
+type Changes struct {
+	Try            bool
+	Drain          drainChoice
+	Via            []machineconfig.TalosVersion
+	AllowDowngrade bool
+	// Snapshots is the folder for snapshots of etcd; empty for none.
+	Snapshots string
+	// KubernetesVia are releases of Kubernetes that upgrades pass, and drainKubelet whether
+	// nodes are drained for their kubelets.
+	KubernetesVia []machineconfig.KubernetesVersion
+	DrainKubelet  bool
+	// Unknown is true when any of it is not known yet.
+	Unknown bool
+}
+
+// drainChoice is what the user says about draining; zero values leave it to the policy.
+type drainChoice struct {
+	Skip      bool
+	Timeout   time.Duration
+	OnTimeout cluster.DrainTimeout
+}
+
+// Policy is a policy with what the user says about changes.
+func (p Set) Policy(base cluster.Policy) cluster.Policy {
+	base.TryConfig = p.Changes.Try
+	base.Drain.Skip = p.Changes.Drain.Skip
+	base.DrainForKubelet = p.Changes.DrainKubelet
+
+	if p.Changes.Drain.Timeout > 0 {
+		base.Drain.Timeout = p.Changes.Drain.Timeout
+	}
+
+	if p.Changes.Drain.OnTimeout != "" {
+		base.Drain.OnTimeout = p.Changes.Drain.OnTimeout
+	}
+
+	return base
+}
+
+// budgetPattern is a number or a percentage, without leading zeros.
+var budgetPattern = regexp.MustCompile(`^([1-9][0-9]{0,4})(%?)$`)
+
+// ReadBudget reads max_unavailable; ok is false when it is neither a number nor a share.
+func ReadBudget(text string) (b cluster.Budget, ok bool) {
+	if text == "" {
+		return b, true
+	}
+
+	parts := budgetPattern.FindStringSubmatch(text)
+	if parts == nil {
+		return b, false
+	}
+
+	number, err := strconv.Atoi(parts[1])
+
+	switch {
+	case err != nil:
+		return b, false
+	case parts[2] == "":
+		return cluster.Budget{Count: number}, true
+	default:
+		return cluster.Budget{Percent: number}, number <= 100
+	}
+}

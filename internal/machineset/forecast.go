@@ -1,0 +1,255 @@
+package machineset
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// Forecast is what a plan says of machines. It is worked out from configuration and state alone: the second planning pass,
+// at apply time, has to come to the same.
+type Forecast struct {
+	// Operations are what an apply does, line by line; nil when that is not known yet.
+	Operations []string
+	// Idle is true when there is nothing to do, nor anything to wait for.
+	Idle bool
+	// Resumes is true when the last run did not finish, so that the phase may change.
+	Resumes bool
+	// LeavesKubernetes is true when no step is about Kubernetes, whose bootstrap manifests then stay.
+	LeavesKubernetes bool
+	// Makes is whether machines in containers may have to be made.
+	Makes bool
+	// Upgrade is what an upgrade of Kubernetes goes through.
+	Upgrade UpgradeOf
+}
+
+// ForecastCreate forecasts a create: every machine is taken to wait in maintenance
+// mode. It only needs to know which machines there are, so that the plan names
+// the operations even while the secrets are still to be generated.
+func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
+	files := p.filesOfCreate()
+	f := Forecast{Makes: true, Resumes: true}
+
+	if !p.Unnamed && !p.Restore.Unknown {
+		want := p.Spec(PriorState{}, Rendered{})
+		want.OtherControlPlanes = p.OtherControlPlanes()
+		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
+		f.Operations = append(append([]string{}, p.hostCreation()...), LinesOf(steps)...)
+	}
+
+	return f, append(p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot()...)
+}
+
+// Replaces is whether a plan makes another cluster than that of state where machines are in containers: what plan modifiers find,
+// which ModifyPlan is not told (ReplaceOnChange).
+func (p Set) Replaces(prior Set) bool {
+	differ := func(now, before string) bool { return now != "" && now != before }
+
+	switch now, before := p.Settings, prior.Settings; {
+	case p.Host == nil && prior.Host == nil:
+		return false // steps of metal say nothing wrong of machines that are reset
+	case differ(now.Name, before.Name):
+		return true
+	case p.Host == nil || prior.Host == nil:
+		return !p.ModeUnknown && (p.Host == nil) != (prior.Host == nil)
+	case differ(p.Host.Namespace, prior.Host.Namespace), differ(p.Host.Domain, prior.Host.Domain):
+		return true
+	case p.Unknown:
+		return false
+	default:
+		return !slices.Equal(networksOr(now.PodCIDRs, machineconfig.ContainerPodCIDR), networksOr(before.PodCIDRs, machineconfig.ContainerPodCIDR)) ||
+			!slices.Equal(networksOr(now.ServiceCIDRs, machineconfig.ContainerServiceCIDR), networksOr(before.ServiceCIDRs, machineconfig.ContainerServiceCIDR)) ||
+			cmp.Or(now.DNSDomain, "cluster.local") != cmp.Or(before.DNSDomain, "cluster.local")
+	}
+}
+
+// ForecastUpdate forecasts an update, and refuses what cannot be done. prior is the set of
+// the state, and record what is known of its machines.
+func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Forecast, finding.List) {
+	p, prior = p.WithPeers(record.Peers), prior.WithPeers(record.Peers)
+	f := Forecast{Resumes: record.Phase != cluster.Ready, Makes: p.makes(record)}
+
+	recorded, conflicts := NewPriorState(record, p, prior)
+
+	var diags finding.List
+
+	if !p.Unknown {
+		diags.Append(conflicts...) // hardware that is not known yet may resolve them
+	}
+
+	diags.Append(refuseChanges(p, prior, recorded)...)
+
+	if p.Unknown || p.Sealed {
+		return f, diags
+	}
+
+	files, more := p.RenderForPlan()
+	diags.Append(more...)
+	diags.Append(refuseKubernetesVersion(p, recorded, files)...)
+	diags.Append(p.refuseAhead(recorded, files)...)
+
+	if diags.HasError() {
+		return f, diags
+	}
+
+	way, known := p.kubernetesPath(recorded, files)
+	if known {
+		f.Upgrade = UpgradeOf{Path: way, Machines: p.Members(recorded)}
+	}
+
+	recorded, more = recorded.withChanges(p, prior, files)
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return f, diags
+	}
+
+	steps, last := recorded.forecast(p, files, policy)
+
+	diags.Append(obstructions(p, prior, record, last, policy)...)
+	diags.Append(recorded.remindOfRestore(p, last)...)
+	diags.Append(warnOfSteps(p, steps)...)
+	diags.Append(recorded.warnOfImages(steps)...)
+
+	if known {
+		diags.Append(p.warnOfKubernetes(way, recorded, steps)...)
+	}
+
+	return f.with(p, prior, recorded, steps, last), diags
+}
+
+// with is a forecast with what is known once the steps are.
+func (f Forecast) with(p, prior Set, recorded PriorState, steps []cluster.Step, last cluster.Decision) Forecast {
+	if p.Settings.KubernetesVersion != prior.Settings.KubernetesVersion && recorded.unseenImages(p) {
+		return f // what the machines have to go through for it is found out by the run
+	}
+
+	onHost := p.hostChanges(prior, recorded)
+
+	f.Operations = append(append([]string{}, onHost...), LinesOf(steps)...)
+	f.LeavesKubernetes = !touchesKubernetes(steps)
+	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() && !p.Restores(recorded.RestoredFrom)
+
+	return f
+}
+
+// unseenImages reports whether a member was not seen with its images of Kubernetes yet.
+func (r PriorState) unseenImages(p Set) bool {
+	return slices.ContainsFunc(p.Members(r), func(m cluster.Machine) bool { return r.Machines[m.Name].Images == nil })
+}
+
+// Members lists the machines of a pool that are known to run as members.
+func (p Set) Members(recorded PriorState) []cluster.Machine {
+	return slices.DeleteFunc(p.Spec(recorded, Rendered{}).Machines, func(m cluster.Machine) bool {
+		return recorded.Machines[m.Name].Access != cluster.Member
+	})
+}
+
+// forecast is what an apply would do to the machines of a set, and what would be left to
+// do or to wait for after that. files is the configurations that are wanted.
+func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]cluster.Step, cluster.Decision) {
+	want := p.Spec(r, files)
+	want.OtherControlPlanes = p.OtherControlPlanes()
+
+	return cluster.Forecast(want, r.Assume(want), p.Policy(policy))
+}
+
+// withChanges is the state with what machines have to reboot or be replaced for, when p takes the place of prior.
+func (r PriorState) withChanges(p, prior Set, files Rendered) (PriorState, finding.List) {
+	r, diags := r.withReboots(p, prior, files)
+	r, more := r.withReplacements(p, prior)
+
+	return r, append(diags, more...)
+}
+
+// WarnOfRemoval warns of what becomes of the machines of a record when they all go.
+func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
+	policy = p.Policy(policy)
+	policy.KeepNodes = p.TakesCluster()
+
+	recorded := PriorStateOfDestroy(record, p)
+	want := p.Spec(recorded, Rendered{})
+
+	if p.Single != nil {
+		want.Machines, want.Removed = nil, want.Machines
+
+		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)
+
+		return warnOfDestroy(p, steps)
+	}
+
+	want.Machines = append(want.Machines, recorded.Left...)
+	steps, _ := cluster.ForecastTeardown(want, cluster.Assume(want, recorded.Machines), policy)
+
+	return warnOfDestroy(p, steps)
+}
+
+// RenderForPlan makes the configurations that a plan compares with what runs.
+func (p Set) RenderForPlan() (Rendered, finding.List) {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return Rendered{}, finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
+	}
+
+	files, err := p.Render(bundle)
+
+	return files, FieldDiagnostics(p, err)
+}
+
+// MayHaveManifests is whether there are control planes, which have bootstrap manifests, as far as that is known.
+func (p Set) MayHaveManifests() bool { return p.OwnsControlPlane() || p.Unnamed }
+
+// refuseChanges names every change that cannot be made, or not in one go.
+func refuseChanges(p, prior Set, recorded PriorState) finding.List {
+	var diags finding.List
+
+	diags.Append(refuseTalosVersion(p, recorded)...)
+	diags.Append(refuseContract(p, prior, recorded)...)
+	diags.Append(refuseLostQuorum(p, prior, recorded)...)
+	diags.Append(refuseNewSecrets(p, prior)...)
+	diags.Append(refuseHostChanges(p, prior, recorded)...)
+
+	if p.Restore.Asked(recorded.RestoredFrom) != "" {
+		diags.Append(p.refuseForeignSnapshot()...)
+	}
+
+	return diags
+}
+
+// running lists the machines of a pool that are known to run as members, sorted.
+func (r PriorState) running(where func(cluster.MachineState) bool) []string {
+	var names []string
+
+	for name, m := range r.Machines {
+		if m.Access == cluster.Member && where(m) {
+			names = append(names, name)
+		}
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+// FieldDiagnostics shows the mistakes of a rendering at their attributes.
+func FieldDiagnostics(p Set, err error) finding.List {
+	var diags finding.List
+
+	for _, e := range finding.Flatten(err) {
+		var problem *finding.FieldError
+		if errors.As(e, &problem) {
+			diags.Append(finding.InvalidField(problem))
+
+			continue
+		}
+
+		diags.Append(finding.Unable("render", "configuration of the "+p.Object, finding.Report{Cause: []string{e.Error()}}))
+	}
+
+	return diags
+}

@@ -1,0 +1,122 @@
+package machineset
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+)
+
+// Group is machines of a set that have their role and settings in common: all of a
+// resource that has one role, or those of one block of talosop_cluster. What is not known
+// yet is empty.
+type Group struct {
+	Role cluster.Role
+	// At is the attribute that holds the group; empty when the resource itself does.
+	At finding.Path
+	// Prefix begins the names of the machines: that of workers of talosop_cluster is
+	// the name of their pool and a slash, which no name written by a user has in it.
+	Prefix string
+	// Pool names workers that share a budget, and MaxUnavailable is that budget. Control
+	// planes have none.
+	Pool           string
+	MaxUnavailable string
+	// TalosVersion is the version the machines run, and VersionAt where it was given.
+	TalosVersion string
+	VersionAt    finding.Path
+	// Schematic and Platform are those of the installer image.
+	Schematic, Platform string
+	// OwnPod is true when the group describes its pods itself.
+	OwnPod bool
+}
+
+// PoolSeparator stands between the name of a pool and the key of a machine.
+const PoolSeparator = "/"
+
+// owns reports whether a machine of that name belongs to the group.
+func (g *Group) owns(name string) bool {
+	pool, _, inPool := strings.Cut(name, PoolSeparator)
+	if !inPool {
+		return g.Prefix == ""
+	}
+
+	return g.Prefix == pool+PoolSeparator
+}
+
+// namesOf lists the machines of a group in order.
+func (p Set) namesOf(g *Group) []string {
+	var names []string
+
+	for _, name := range p.Names() {
+		if p.Machines[name].Group == g {
+			names = append(names, name)
+		}
+	}
+
+	return names
+}
+
+// groupOf finds the group that a machine belongs to or would belong to; nil when its
+// pool is gone. Without a name it is the first one, which settings of resources with
+// one group belong to.
+func (p Set) groupOf(machine string) *Group {
+	if machine == "" && len(p.Groups) > 0 {
+		return p.Groups[0]
+	}
+
+	for _, g := range p.Groups {
+		if g.owns(machine) {
+			return g
+		}
+	}
+
+	return nil
+}
+
+// RoleOf is the role of a machine that the pool has or once had.
+func (p Set) RoleOf(machine string) cluster.Role {
+	if g := p.groupOf(machine); g != nil {
+		return g.Role
+	}
+
+	return cluster.Worker
+}
+
+// OwnsControlPlane reports whether there are control planes in the pool.
+func (p Set) OwnsControlPlane() bool {
+	for _, g := range p.Groups {
+		if g.Role == cluster.ControlPlane {
+			return true
+		}
+	}
+
+	return false
+}
+
+// TakesCluster reports whether the pool has the whole control plane of its cluster, which
+// then goes when the pool goes.
+func (p Set) TakesCluster() bool { return p.OwnsControlPlane() && !p.InHandle }
+
+// ControlPlanePool is what the pool of control planes is called on the host.
+const ControlPlanePool = "cp"
+
+// Replica is what the machine of a number is called in plans and messages: cp-0, worker-0, and batch/0 in a pool
+// of talosop_cluster.
+func (g *Group) Replica(n int) string {
+	if g.Prefix != "" {
+		return g.Prefix + strconv.Itoa(n)
+	}
+
+	return workload.Machine{Pool: g.HostPool(), Ordinal: n}.Label()
+}
+
+// HostPool is what the group is called on the host.
+func (g *Group) HostPool() string {
+	if g.Role == cluster.ControlPlane {
+		return ControlPlanePool
+	}
+
+	return g.Pool
+}

@@ -1,0 +1,349 @@
+package machineset
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// What an apply does on the host cluster of machines in containers, from configuration and state alone: what machines
+// share is made and changed before the first step, what one machine needs belongs to its own steps.
+
+// hostCreation lists what a create makes on the host that machines share.
+func (p Set) hostCreation() []string {
+	if p.Host == nil {
+		return nil
+	}
+
+	var lines []string
+
+	if p.Host.CreateNamespace {
+		lines = append(lines, p.namespaceLine())
+	}
+
+	if e := p.Host.Endpoint; e != nil {
+		lines = append(lines, fmt.Sprintf("create Service %s of type %s on the host cluster", p.Settings.Name, e.Type))
+	}
+
+	return lines
+}
+
+func (p Set) namespaceLine() string {
+	return fmt.Sprintf("create namespace %s on the host cluster, unless it is there", p.Host.Namespace)
+}
+
+// hostChanges lists what an update changes on the host beside pods: what differs from state, and what a refresh saw to be
+// other than talosop left it.
+func (p Set) hostChanges(prior Set, recorded PriorState) []string {
+	if p.Host == nil || prior.Host == nil {
+		return nil
+	}
+
+	lines := p.Repairs(recorded)
+	now, before := p.Host, prior.Host
+
+	if now.CreateNamespace && !before.CreateNamespace {
+		lines = append(lines, p.namespaceLine())
+	}
+
+	if now.Endpoint != nil && before.Endpoint != nil {
+		lines = append(lines, p.endpointChanges(*now.Endpoint, *before.Endpoint)...)
+	}
+
+	if machineService(now.Access) != machineService(before.Access) {
+		lines = append(lines, fmt.Sprintf("change the Services of the machines on the host cluster: access %s -> %s", before.Access, now.Access))
+	}
+
+	return append(lines, p.growth(prior, recorded)...)
+}
+
+// Repairs lists what a refresh saw. What a pod is replaced for is a step.
+func (p Set) Repairs(recorded PriorState) []string {
+	var lines []string
+
+	for _, name := range p.Names() {
+		replaced := recorded.Replace[name] != "" && recorded.Pods[name] == ""
+
+		for _, line := range RecordedHostDrift(recorded.Drift[name], replaced).Repairs {
+			lines = append(lines, fmt.Sprintf("put right on the host cluster, for %s: %s", name, line))
+		}
+	}
+
+	return lines
+}
+
+func (p Set) endpointChanges(now, before workload.EndpointService) []string {
+	var what []string
+
+	if now.Type != before.Type {
+		what = append(what, fmt.Sprintf("type %s -> %s", before.Type, now.Type))
+	}
+
+	if !maps.Equal(now.Annotations, before.Annotations) {
+		what = append(what, "annotations")
+	}
+
+	if now.LoadBalancerClass != before.LoadBalancerClass {
+		what = append(what, "load_balancer_class")
+	}
+
+	if len(what) == 0 {
+		return nil
+	}
+
+	return []string{fmt.Sprintf("change Service %s on the host cluster: %s", p.Settings.Name, strings.Join(what, ", "))}
+}
+
+// machineService is what a way in needs of the Services of machines.
+func machineService(access workload.Access) workload.Access {
+	if access == workload.Pod {
+		return workload.PortForward
+	}
+
+	return access
+}
+
+// volume is one of the sizes of storage.
+type volume struct {
+	Name        string
+	now, before resource.Quantity
+}
+
+func volumesOf(now, before workload.Storage) []volume {
+	return []volume{{"state", now.State, before.State}, {"var", now.Var, before.Var}, {"other", now.Other, before.Other}}
+}
+
+// growth lists the volumes of machines that grow, machines of the same growth together.
+func (p Set) growth(prior Set, recorded PriorState) []string {
+	var order []string
+
+	machines := map[string][]string{}
+
+	for _, name := range p.keptMachines(prior, recorded) {
+		now, before := p.Machines[name].Pod.Storage, prior.Machines[name].Pod.Storage
+		if now.Ephemeral {
+			continue
+		}
+
+		for _, v := range volumesOf(now, before) {
+			if v.now.Cmp(v.before) > 0 {
+				what := fmt.Sprintf("%s %s -> %s", v.Name, v.before.String(), v.now.String())
+				if machines[what] == nil {
+					order = append(order, what)
+				}
+
+				machines[what] = append(machines[what], name)
+			}
+		}
+	}
+
+	var lines []string
+	for _, what := range order {
+		lines = append(lines, fmt.Sprintf("grow volumes of %s: %s", finding.Describe(machines[what]), what))
+	}
+
+	return lines
+}
+
+// keptMachines lists machines that are in both pools and that state knows.
+func (p Set) keptMachines(prior Set, recorded PriorState) []string {
+	return slices.DeleteFunc(p.Names(), func(name string) bool {
+		_, before := prior.Machines[name]
+		_, known := recorded.Machines[name]
+
+		return !before || !known
+	})
+}
+
+// refuseHostChanges refuses what cannot be done to the volumes of machines that are there.
+func refuseHostChanges(p, prior Set, recorded PriorState) finding.List {
+	if p.Host == nil || prior.Host == nil || p.Unknown || prior.Unknown {
+		return nil
+	}
+
+	var diags finding.List
+
+	for _, g := range p.Groups {
+		kept := slices.DeleteFunc(p.keptMachines(prior, recorded), func(name string) bool { return p.Machines[name].Group != g })
+		if len(kept) == 0 {
+			continue
+		}
+
+		now, before := p.Machines[kept[0]].Pod.Storage, prior.Machines[kept[0]].Pod.Storage
+		diags.Append(refuseStorage(g.storagePath(), kept, now, before)...)
+	}
+
+	return diags
+}
+
+// podPath is where the pods of a group are described.
+func (g *Group) podPath() finding.Path {
+	if !g.OwnPod {
+		return finding.Root("host").AtName("pod")
+	}
+
+	return g.At.AtName("pod")
+}
+
+// storagePath is where the storage of a group is said.
+func (g *Group) storagePath() finding.Path { return g.podPath().AtName("storage") }
+
+func refuseStorage(at finding.Path, machines []string, now, before workload.Storage) finding.List {
+	var diags finding.List
+
+	const pools = "To have it otherwise, make another pool of workers with it, or replace the resource"
+
+	refuse := func(name, found, reason, remedy string) {
+		diags.Append(finding.Refused(at.AtName(name), "Unsupported change of storage", fmt.Sprintf("%s %s %s", finding.MachinesNamed(machines), finding.Verb(machines, "has", "have"), found), reason, remedy, pools))
+	}
+
+	switch {
+	case now.Ephemeral != before.Ephemeral && before.Ephemeral:
+		refuse("ephemeral", "the data in pods, and volumes are wanted", "They would be empty", "Set ephemeral to true")
+	case now.Ephemeral != before.Ephemeral:
+		refuse("ephemeral", "the data in volumes, and wanted is to have it in pods", "The data would be lost", "Set ephemeral to false")
+	case now.Ephemeral:
+		return nil
+	}
+
+	if now.Class != before.Class {
+		remedy := "Set class to " + finding.Quote(before.Class)
+		if before.Class == "" {
+			remedy = "Leave class out: which class they have is not known, and it stays the same one without it"
+		}
+
+		refuse("class", fmt.Sprintf("volumes of %s, and wanted is %s", classText(before.Class), classText(now.Class)), "A volume stays in its class", remedy)
+	}
+
+	for _, v := range volumesOf(now, before) {
+		if v.now.Cmp(v.before) < 0 {
+			refuse(v.Name, fmt.Sprintf("volumes of %s, and wanted are %s", v.before.String(), v.now.String()), "Volumes cannot shrink", fmt.Sprintf("Set %s to %s", v.Name, v.before.String()))
+		}
+	}
+
+	return diags
+}
+
+// classText names the class of volumes. That of a host cluster by default is not known by its name.
+func classText(class string) string {
+	if class == "" {
+		return "the default class of the host cluster"
+	}
+
+	return "class " + finding.Quote(class)
+}
+
+// withReplacements is the state with what the pod of every machine that runs has to be replaced for. What the pod is made of is what was recorded;
+// the run itself asks the host cluster.
+func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
+	if p.Host == nil {
+		return r, nil
+	}
+
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return r, finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
+	}
+
+	r.Replace = map[string]string{}
+	spec := p.HostSpec(PriorState{}, bundle.Mark())
+
+	for _, name := range p.Names() {
+		if r.Machines[name].Access != cluster.Member {
+			continue
+		}
+
+		digest, err := workload.PodDigest(spec, name)
+		if err != nil {
+			return r, finding.List{finding.Unable("plan", p.Object, finding.Report{Cause: []string{err.Error()}})}
+		}
+
+		// A refresh that found a pod to be of something else says of what, and records no digest.
+		switch reason := RecordedHostDrift(r.Drift[name], true).Replace; {
+		case r.Pods[name] == digest:
+		case r.Pods[name] != "":
+			r.Replace[name] = p.podChanges(prior, name)
+		case reason != "":
+			r.Replace[name] = reason
+		}
+	}
+
+	return r, nil
+}
+
+// podChanges names what differs between two pods of a machine, as attributes are called.
+func (p Set) podChanges(prior Set, name string) string {
+	now, before := p.Machines[name], prior.Machines[name]
+
+	var changed []string
+
+	if prior.Host != nil && before.Group != nil {
+		for _, of := range []struct {
+			Name        string
+			now, before any
+		}{
+			{"image", imageName(now.Image), imageName(before.Image)},
+			{"image_pull_secrets", p.Host.PullSecrets, prior.Host.PullSecrets},
+			{"resources", resourcesOf(now.Pod), resourcesOf(before.Pod)},
+			{"node_selector", now.Pod.NodeSelector, before.Pod.NodeSelector},
+			{"tolerations", now.Pod.Tolerations, before.Pod.Tolerations},
+			{"priority_class", now.Pod.PriorityClass, before.Pod.PriorityClass},
+			{"annotations", [2]map[string]string{p.Host.Annotations, now.Pod.Annotations}, [2]map[string]string{prior.Host.Annotations, before.Pod.Annotations}},
+			{"labels", p.Host.Labels, prior.Host.Labels},
+		} {
+			if !reflect.DeepEqual(of.now, of.before) {
+				changed = append(changed, of.Name)
+			}
+		}
+	}
+
+	if len(changed) == 0 {
+		return "it was made of something else than is wanted"
+	}
+
+	return "changes " + strings.Join(changed, ", ")
+}
+
+// resourcesOf are those of a pod in their canonical spelling.
+func resourcesOf(pod workload.PodSpec) [2]map[string]string {
+	var out [2]map[string]string
+
+	for i, list := range []corev1.ResourceList{pod.Resources.Requests, pod.Resources.Limits} {
+		out[i] = map[string]string{}
+		for name, q := range list {
+			out[i][string(name)] = q.String()
+		}
+	}
+
+	return out
+}
+
+// imageName is an image without its tag.
+func imageName(image string) string {
+	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
+		return image[:i]
+	}
+
+	return image
+}
+
+// makes is whether a plan has machines that are not known to be there.
+func (p Set) makes(recorded Record) bool {
+	for _, name := range p.Names() {
+		if state, known := recorded.Machines[name]; !known || state.Access != cluster.Member {
+			return true
+		}
+	}
+
+	return false
+}

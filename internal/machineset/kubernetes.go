@@ -1,0 +1,167 @@
+package machineset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// The versions of Kubernetes of a resource: the one that is wanted, the images that its
+// machines are given, and what was seen to run.
+
+// RunningOn is the versions of Kubernetes that run on a node, by component. An image that
+// names no version says nothing about what runs.
+func RunningOn(node cluster.Node) map[cluster.Component]string {
+	running := map[cluster.Component]string{}
+
+	if node.KubeletVersion != "" {
+		running[cluster.Kubelet] = node.KubeletVersion
+	}
+
+	for name, pod := range node.StaticPods {
+		if version, ok := cluster.ImageVersion(pod.Image); ok && cluster.Component(name).StaticPod() {
+			running[cluster.Component(name)] = version
+		}
+	}
+
+	return running
+}
+
+// runningOtherwise is the versions that run where the images of a machine name others.
+func runningOtherwise(images cluster.Images, running map[cluster.Component]string) map[cluster.Component]string {
+	other := map[cluster.Component]string{}
+
+	for c, version := range running {
+		release, told := cluster.ReleaseOf(version)
+		if named, known := cluster.ImageVersion(images[c]); told && known && release != named {
+			other[c] = release
+		}
+	}
+
+	return other
+}
+
+// Assume is the cluster that a forecast begins with: as state knows it, and with what runs
+// where that is not what the images say.
+func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
+	have := cluster.Assume(want, r.Machines)
+
+	for _, m := range want.Machines {
+		images := r.Machines[m.Name].Images
+
+		other := runningOtherwise(images, r.Kubernetes[m.Name])
+		if len(other) == 0 || r.Machines[m.Name].Access != cluster.Member {
+			continue
+		}
+
+		node, _ := have.NodeOf(m)
+
+		i := slices.IndexFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == node.Name })
+		if i < 0 {
+			continue
+		}
+
+		have.Kubernetes.Nodes[i].KubeletVersion = cmp.Or(other[cluster.Kubelet], node.KubeletVersion)
+
+		if m.Role == cluster.ControlPlane {
+			have.Kubernetes.Nodes[i].StaticPods = podsOf(images, other)
+		}
+	}
+
+	return have
+}
+
+// podsOf is the pods of a control plane that runs with its images, but for those that run in
+// other versions.
+func podsOf(images cluster.Images, other map[cluster.Component]string) map[string]cluster.StaticPod {
+	pods := map[string]cluster.StaticPod{}
+
+	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler} {
+		pod := cluster.StaticPod{Image: images[c], Ready: true}
+
+		if named, known := cluster.ImageVersion(images[c]); known && other[c] != "" {
+			pod.Image = cluster.ImageAt(images[c], named, other[c])
+		}
+
+		pods[string(c)] = pod
+	}
+
+	return pods
+}
+
+// ImagesIn reads the images of Kubernetes from a configuration.
+func ImagesIn(config []byte) (cluster.Images, error) {
+	named, err := machineconfig.Images(config)
+	if err != nil {
+		return nil, err
+	}
+
+	images := cluster.Images{}
+	for name, image := range named {
+		images[cluster.Component(name)] = image
+	}
+
+	return images, nil
+}
+
+// WithImages is a configuration with other images of Kubernetes.
+func WithImages(config []byte, images cluster.Images) ([]byte, error) {
+	named := map[string]string{}
+	for c, image := range images {
+		named[string(c)] = image
+	}
+
+	return machineconfig.WithImages(config, named)
+}
+
+// compareVersions orders versions of Kubernetes; what is none goes first.
+func compareVersions(a, b string) int {
+	older, _ := machineconfig.ParseKubernetesVersion(a)
+	newer, _ := machineconfig.ParseKubernetesVersion(b)
+
+	return older.Compare(newer.Version)
+}
+
+// componentsOf lists the components of a map in the order of their names.
+func componentsOf[M ~map[cluster.Component]string](m M) []cluster.Component {
+	return slices.Sorted(maps.Keys(m))
+}
+
+// Kubernetes is the version that the cluster is to run. manifests is the one whose bootstrap
+// manifests it has.
+func (p Set) Kubernetes(manifests string) cluster.KubernetesSpec {
+	to, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion)
+	if err != nil {
+		return cluster.KubernetesSpec{}
+	}
+
+	spec := cluster.KubernetesSpec{Version: to.String(), Manifests: manifests}
+	for _, release := range machineconfig.KubernetesReleases(to, p.Changes.KubernetesVia) {
+		if release.LT(to.Version) {
+			spec.Via = append(spec.Via, release.String())
+		}
+	}
+
+	return spec
+}
+
+// ManifestsRunning is the version of the oldest API server of a cluster that somebody else
+// has made, whose bootstrap manifests it is taken to have; empty when none is known.
+func ManifestsRunning(want cluster.Spec, have cluster.Snapshot) string {
+	var versions []string
+
+	for _, m := range want.Machines {
+		if version, ok := cluster.ImageVersion(have.Machines[m.Name].Images[cluster.KubeAPIServer]); ok && m.Role == cluster.ControlPlane {
+			versions = append(versions, version)
+		}
+	}
+
+	if len(versions) == 0 {
+		return ""
+	}
+
+	return slices.MinFunc(versions, compareVersions)
+}

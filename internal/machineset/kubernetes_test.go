@@ -1,0 +1,84 @@
+package machineset
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// A configuration is only rendered for the images of machines that have others than the last
+// run left them with.
+func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
+	t.Parallel()
+
+	const is, was = "kubelet:v1.36.3", "kubelet:v1.35.4"
+
+	for name, test := range map[string]struct {
+		Recorded Record
+		Drift    []string
+	}{
+		"as recorded": {Recorded: Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}}},
+		"changed": {
+			Recorded: Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: was}}}},
+			Drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+		},
+		"told before": {
+			Recorded: Record{
+				Phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}},
+				Drift: map[string][]string{"w-1": {DriftImage + "kubelet: " + is}},
+			},
+			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+		},
+		"after an update that failed": {
+			Recorded: Record{Phase: cluster.Degraded, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}},
+			Drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+		},
+	} {
+		want, have := sightOf()
+		state := have.Machines["w-1"]
+		state.Images = cluster.Images{cluster.Kubelet: is}
+		have.Machines["w-1"] = state
+
+		exam := &Examination{Wanted: func() (Rendered, error) {
+			return Rendered{Images: map[string]cluster.Images{"w-1": {cluster.Kubelet: was}}}, nil
+		}}
+		exam.ExpectImages(want.Machines, have, test.Recorded)
+
+		if got := DriftOf(want, have, nil)["w-1"]; !slices.Equal(got, test.Drift) {
+			t.Errorf("%s: drift is %q", name, got)
+		}
+	}
+}
+
+// The steps of minor versions are what is asked about removals; patches remove nothing.
+func TestRemovalsAreAskedForByMinorVersion(t *testing.T) {
+	t.Parallel()
+
+	parse := func(text string) machineconfig.KubernetesVersion {
+		v, err := machineconfig.ParseKubernetesVersion(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return v
+	}
+
+	for name, test := range map[string]struct {
+		From, To string
+		want     [][2]string
+	}{
+		"two minors": {"v1.34.1", "v1.36.3", [][2]string{{"v1.34.1", "v1.35.4"}, {"v1.35.4", "v1.36.3"}}},
+		"a patch":    {"v1.36.1", "v1.36.3", nil},
+		"none":       {"v1.36.3", "v1.36.3", nil},
+		"back":       {"v1.36.3", "v1.36.1", nil},
+	} {
+		to := parse(test.To)
+		u := UpgradeOf{Path: KubernetesPath{Lowest: parse(test.From), To: to, Releases: machineconfig.KubernetesReleases(to, []machineconfig.KubernetesVersion{parse("v1.35.4")})}}
+
+		if got := u.Minors(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: asked is %q", name, got)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package machineset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// What a plan says of Kubernetes by configuration and state alone, beside the version: images
+// that do not go together, and what an upgrade would meet.
+
+// ahead is a component that would be newer than it may be. It is comparable, so that machines
+// with the same one are named together.
+type ahead struct {
+	component             cluster.Component
+	Image, limit, because string
+}
+
+// refuseAhead refuses images that patches name by a newer minor version than kube-apiserver
+// gets, or kubelets than the version of the cluster. What machines have already is left to them.
+func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
+	var order []ahead
+
+	machines := map[ahead][]string{}
+
+	for _, name := range p.Names() {
+		for _, c := range []cluster.Component{cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy, cluster.Kubelet} {
+			image := files.Images[name][c]
+			version, known := cluster.ImageVersion(image)
+
+			limit, because := p.limitOf(c, files)
+			if !known || limit == "" || !laterMinor(version, limit) || recorded.Machines[name].Images[c] == image {
+				continue
+			}
+
+			problem := ahead{component: c, Image: image, limit: limit, because: because}
+			if machines[problem] == nil {
+				order = append(order, problem)
+			}
+
+			machines[problem] = append(machines[problem], name)
+		}
+	}
+
+	var diags finding.List
+
+	for _, problem := range order {
+		names := machines[problem]
+		diags.Append(finding.Invalid(p.machinePath(names[0]), "image of "+string(problem.component),
+			fmt.Sprintf("found %s for %s of %s", finding.Quote(problem.Image), problem.component, finding.MachinesNamed(names)),
+			fmt.Sprintf("allowed is the minor version of %s or an older one: %s", problem.limit, problem.because),
+			"Change the patch that names this image, or the version of the others with it"))
+	}
+
+	return diags
+}
+
+// limitOf is the version whose minor version a component may not pass, and why; empty for none.
+func (p Set) limitOf(c cluster.Component, files Rendered) (limit, because string) {
+	if c == cluster.Kubelet {
+		limit, because = p.Settings.KubernetesVersion, "a kubelet is never newer than kube-apiserver, and kubernetes_version is "+p.Settings.KubernetesVersion
+	}
+
+	for _, name := range p.Names() {
+		if api, known := cluster.ImageVersion(files.Images[name][cluster.KubeAPIServer]); known && (limit == "" || compareVersions(api, limit) < 0) {
+			limit, because = api, fmt.Sprintf("%s is never newer than kube-apiserver, and %s is to run that of %s", c, name, api)
+		}
+	}
+
+	return limit, because
+}
+
+// laterMinor reports whether a version of Kubernetes is of a later minor version than another.
+func laterMinor(version, other string) bool {
+	a, err := machineconfig.ParseKubernetesVersion(version)
+	b, wrong := machineconfig.ParseKubernetesVersion(other)
+
+	return err == nil && wrong == nil && (a.Major > b.Major || a.Major == b.Major && a.Minor > b.Minor)
+}
+
+// warnOfKubernetes warns of what an upgrade of Kubernetes does and meets, by what state
+// knows. path is its way and steps are those of the plan.
+func (p Set) warnOfKubernetes(way KubernetesPath, recorded PriorState, steps []cluster.Step) finding.List {
+	diags := p.warnOfUnready(recorded, len(way.hops()) > 0 || touchesKubernetes(steps))
+	diags.Append(warnOfTakenBack(way, steps)...)
+	diags.Append(recorded.warnOfRunning(steps)...)
+	diags.Append(p.warnOfNotPassed(way)...)
+
+	return diags
+}
+
+// touchesKubernetes reports whether any step is one of an upgrade of Kubernetes.
+func touchesKubernetes(steps []cluster.Step) bool {
+	return slices.ContainsFunc(steps, func(s cluster.Step) bool {
+		switch s.(type) {
+		case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// warnOfUnready names the machines that hold an upgrade of Kubernetes.
+func (p Set) warnOfUnready(recorded PriorState, upgrade bool) finding.List {
+	var unready []string
+
+	for _, m := range p.Members(recorded) {
+		if !recorded.Machines[m.Name].Ready {
+			unready = append(unready, m.Name)
+		}
+	}
+
+	if !upgrade || len(unready) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Machines that are not ready hold the upgrade of Kubernetes",
+		fmt.Sprintf("When they were last seen these were not ready: %s. The upgrade waits for every machine of the resource to answer and to be Ready, until its time "+
+			"is out (see timeouts). Bring them back first; one that is gone for good is taken out of the configuration.", finding.Describe(unready)))}
+}
+
+// warnOfTakenBack names what an apply brings to an older version, and why.
+func warnOfTakenBack(way KubernetesPath, steps []cluster.Step) finding.List {
+	var (
+		lines  []string
+		minors bool
+	)
+
+	for _, step := range steps {
+		s, ok := step.(cluster.UpgradeComponent)
+		from, known := cluster.ImageVersion(s.From)
+		to, named := cluster.ImageVersion(s.Image)
+
+		if ok && known && named && compareVersions(to, from) < 0 {
+			lines = append(lines, fmt.Sprintf("%s of %s: %s -> %s", s.Component, s.Machine, from, to))
+			minors = minors || laterMinor(from, to)
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	why := fmt.Sprintf("These get an older release of the minor version that they have, by kubernetes_version, which is %s, or by images of their own.", way.To)
+	if minors {
+		why = fmt.Sprintf("kubernetes_version is %s, and these are newer: what an upgrade began and did not finish, or somebody changed, is undone.", way.To)
+	}
+
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
+	}
+
+	return finding.List{finding.Warn("Kubernetes will be taken back", why+"\n  - "+strings.Join(lines, "\n  - "))}
+}
+
+// warnOfRunning names components that run in another version than their images have, and
+// that an apply waits for.
+func (r PriorState) warnOfRunning(steps []cluster.Step) finding.List {
+	var lines []string
+
+	for _, step := range steps {
+		s, ok := step.(cluster.UpgradeComponent)
+		if running := r.Kubernetes[s.Machine][s.Component]; ok && s.From == s.Image && running != "" {
+			lines = append(lines, fmt.Sprintf("%s of %s runs %s, and its image is %s", s.Component, s.Machine, running, s.Image))
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
+	}
+
+	return finding.List{finding.Warn("Kubernetes runs otherwise than its images say",
+		"The apply waits until these run with the images that their machines have, and says what keeps them from it.\n  - "+strings.Join(lines, "\n  - "))}
+}
+
+// warnOfNotPassed names releases of kubernetes_upgrade_via that an upgrade does not pass.
+func (p Set) warnOfNotPassed(way KubernetesPath) finding.List {
+	var diags finding.List
+
+	hops := way.hops()
+	if len(hops) == 0 {
+		return nil
+	}
+
+	for i, v := range p.Changes.KubernetesVia {
+		if !slices.ContainsFunc(hops, func(hop machineconfig.KubernetesVersion) bool { return hop.EQ(v.Version) }) {
+			diags.Append(finding.Doubtful(finding.Root("kubernetes_upgrade_via").AtListIndex(i), "kubernetes_upgrade_via", "found "+v.String(),
+				fmt.Sprintf("The upgrade from %s to %s does not pass it", way.Lowest, way.To), "Leave it out, or name one of a minor version in between"))
+		}
+	}
+
+	return diags
+}

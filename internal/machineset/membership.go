@@ -1,0 +1,280 @@
+package machineset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// A machine is known by its name in the configuration, and by its hardware. What of the
+// two changed decides what becomes of it: a machine whose name is gone leaves, unless
+// another name has its address or hardware now; one whose address changed is looked for;
+// one that is said to be other hardware leaves, and another joins under its name.
+
+// ReplacedSuffix marks the name of a machine that other hardware took the place of. No
+// name written by a user has spaces in it.
+const ReplacedSuffix = " (replaced)"
+
+// compare fills in what NewPriorState works out.
+func (r *PriorState) compare(p, prior Set) finding.List {
+	r.Moved, r.Renamed, r.Replaced = map[string]string{}, map[string]string{}, map[string]string{}
+
+	r.containers = p.Host != nil
+
+	if p.Unnamed {
+		return nil
+	}
+
+	var diags finding.List
+
+	for _, name := range SortedNames(p.Machines) {
+		if before, existed := prior.Machines[name]; existed {
+			r.compareMachine(name, p.Machines[name], before)
+		}
+	}
+
+	for _, name := range SortedNames(prior.Machines) {
+		if _, stays := p.Machines[name]; !stays {
+			diags.Append(r.dismiss(name, p, prior)...)
+		}
+	}
+
+	// What an update that failed left behind: it is in the record only.
+	for _, name := range SortedNames(r.Machines) {
+		_, wanted := p.Machines[name]
+		_, listed := prior.Machines[name]
+		_, adopted := r.Renamed[name]
+
+		if !wanted && !listed && !adopted && !r.leaves(name) {
+			left := cluster.Machine{Name: name, Role: prior.RoleOf(name), Address: r.Addresses[name]}
+			if g := prior.groupOf(name); g != nil {
+				left.Pool = g.Pool
+			}
+
+			r.Remove(name, left)
+		}
+	}
+
+	for _, m := range r.Removed {
+		if p.addressTaken(m) {
+			// Something else is where it was, so that it cannot take part in its removal.
+			state := r.Machines[m.Name]
+			state.Access, state.Cause = cluster.Foreign, "another machine has its address"
+			r.Machines[m.Name] = state
+		}
+	}
+
+	for i, m := range r.Removed {
+		if former, ok := p.formerly(m); ok && m.NodeName == "" {
+			r.Removed[i].NodeName = p.Host.NameOf(p.Settings.Name, former)
+		}
+	}
+
+	slices.SortFunc(r.Removed, func(a, b cluster.Machine) int { return strings.Compare(a.Name, b.Name) })
+
+	return diags
+}
+
+// Changed reports whether any machine leaves, moves or goes by another name, so that the
+// machines have to be looked at although nothing may be sent to them.
+func (r PriorState) Changed() bool {
+	return r.relocated || len(r.Removed)+len(r.Moved)+len(r.Renamed) > 0
+}
+
+// compareMachine compares a machine with what was listed under its name.
+func (r *PriorState) compareMachine(name string, now, before Machine) {
+	known, recorded := r.Machines[name]
+
+	r.relocated = r.relocated || now.Address != before.Address || !strings.EqualFold(now.UUID, before.UUID)
+
+	switch {
+	case recorded && exchanged(now, before, known):
+		as := r.freeName(name + ReplacedSuffix)
+		r.Machines[as], r.Members[as], r.Replaced[as] = known, r.Members[name], name
+		delete(r.Machines, name)
+		delete(r.Members, name)
+		r.Remove(as, cluster.Machine{Name: as, Role: before.Group.Role, Address: before.Address, Pool: before.Group.Pool})
+	case recorded:
+		r.seek(name, now.Address, r.Addresses[name], before.Address)
+	}
+}
+
+// seek notes where else than at its address a machine may be: the first of the places that
+// is another one.
+func (r *PriorState) seek(name, now string, places ...string) {
+	for _, place := range places {
+		if place != "" && !SameAddress(now, place) {
+			r.Moved[name] = place
+
+			return
+		}
+	}
+}
+
+// exchanged reports whether the user says that a machine is other hardware than the one
+// that was recorded.
+func exchanged(now, before Machine, known cluster.MachineState) bool {
+	if now.UUID == "" || known.UUID == "" || strings.EqualFold(now.UUID, before.UUID) {
+		return false
+	}
+
+	return !(cluster.Machine{UUID: now.UUID, Meta: now.Meta.Keyed()}).MayReport(known.UUID)
+}
+
+func (r *PriorState) freeName(name string) string {
+	for free := name; ; free += "'" {
+		if _, taken := r.Machines[free]; !taken {
+			return free
+		}
+	}
+}
+
+// dismiss decides what becomes of a machine whose name is gone.
+func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
+	before := prior.Machines[name]
+
+	known, recorded := r.Machines[name]
+	if !recorded && !r.containers {
+		return nil // it was never reached, and is not ours
+	}
+
+	successor := p.successor(before, known)
+	if successor == "" {
+		r.Remove(name, cluster.Machine{Name: name, Role: before.Group.Role, Address: before.Address, UUID: before.UUID, Pool: before.Group.Pool})
+
+		return nil
+	}
+
+	now := p.Machines[successor]
+	if _, listed := prior.Machines[successor]; listed || now.Group.Role != before.Group.Role {
+		return finding.List{finding.Refused(p.machinePath(successor), "Unsupported exchange of machines",
+			fmt.Sprintf("machine %s has the address or the hardware of %s (%s %s), which is not listed any more", successor, name, before.Group.Role, before.Address),
+			"Talos cannot change the role of a machine in place, and a name that is taken cannot be given to another machine at once",
+			fmt.Sprintf("Take %s out first and apply, which resets it, and add the machine again afterwards", name))}
+	}
+
+	r.rename(name, successor, before.Address, now.Address)
+
+	return nil
+}
+
+// successor is the machine of a pool that has the address or the hardware of one which
+// is not listed any more; empty when it is really gone.
+func (p Set) successor(before Machine, known cluster.MachineState) string {
+	for _, name := range SortedNames(p.Machines) {
+		now := p.Machines[name]
+		told := now.UUID != "" && known.UUID != ""
+
+		switch {
+		case told && strings.EqualFold(now.UUID, known.UUID):
+			return name
+		case !told && SameAddress(now.Address, before.Address):
+			return name
+		}
+	}
+
+	return ""
+}
+
+// rename carries the record of a machine over to its new name.
+func (r *PriorState) rename(from, to, before, now string) {
+	r.Machines[to], r.Members[to] = r.Machines[from], r.Members[from]
+	delete(r.Machines, from)
+	delete(r.Members, from)
+
+	r.Renamed[to] = from
+	r.seek(to, now, r.Addresses[from], before)
+}
+
+// Remove gives a machine up. One that waits in maintenance mode and left nothing behind
+// carries nothing of the cluster any more: its hardware may belong to others by now. The
+// pod of a container has to go in any case.
+func (r *PriorState) Remove(name string, m cluster.Machine) {
+	known := r.Machines[name]
+	m.Container = r.containers
+
+	if !m.Container && known.Access == cluster.Maintenance && known.NodeName == "" && r.Members[name] == "" {
+		delete(r.Machines, name)
+
+		r.relocated = true
+
+		return
+	}
+
+	m.NodeName, m.MemberID = known.NodeName, r.Members[name]
+	m.UUID = cmp.Or(known.UUID, m.UUID)
+
+	r.Removed = append(r.Removed, m)
+}
+
+func (r PriorState) leaves(name string) bool {
+	return slices.ContainsFunc(r.Removed, func(m cluster.Machine) bool { return m.Name == name })
+}
+
+// SameAddress compares two addresses by value.
+func SameAddress(a, b string) bool {
+	hostA, errA := CanonicalHost(a)
+	hostB, errB := CanonicalHost(b)
+
+	return errA == nil && errB == nil && hostA == hostB
+}
+
+// refuseLostQuorum refuses removals after which etcd could not go on, by what state
+// knows: those of every control plane that is in it, and those that hardware which is
+// gone has no vote for. Removing many machines at once is no reason: they leave one by
+// one.
+func refuseLostQuorum(p, prior Set, recorded PriorState) finding.List {
+	members := cluster.MembersOnRecord(p.Spec(recorded, Rendered{}), recorded.Machines)
+	if len(members.Leaving) == 0 || !Bootstrapped(recorded.Phase) || !prior.TakesCluster() {
+		return nil
+	}
+
+	at := prior.controlPlanePath()
+
+	switch {
+	case members.LosesAll():
+		return finding.List{finding.Refused(at, "Unsupported removal of machines",
+			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster", finding.MachinesNamed(members.Leaving)),
+			"The data of etcd would go with the last one",
+			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource", members.Leaving[0]))}
+	case members.LosesQuorum():
+		return finding.List{finding.Refused(at, "Unsupported removal of machines",
+			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left", members.Count, finding.Describe(members.Lost)),
+			"Members are removed and added by the others, which have to be more than half of all",
+			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a majority is lost for good, "+
+				"restore etcd from a snapshot")}
+	default:
+		return nil
+	}
+}
+
+// addressTaken reports whether a wanted machine has the address of one that leaves: then
+// the latter cannot answer any more.
+func (p Set) addressTaken(m cluster.Machine) bool {
+	for _, machine := range p.Machines {
+		if SameAddress(machine.Address, m.Address) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// controlPlanePath is where the control planes are listed.
+func (p Set) controlPlanePath() finding.Path {
+	for _, g := range p.Groups {
+		if g.Role == cluster.ControlPlane {
+			if p.Host != nil {
+				return g.At.AtName("replicas")
+			}
+
+			return g.At.AtName("machines")
+		}
+	}
+
+	return finding.Root("machines")
+}

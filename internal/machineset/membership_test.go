@@ -1,0 +1,347 @@
+package machineset
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// other is hardware that no machine of these tests was recorded with.
+const other = "4c4c4544-0042-3510-8053-000000000000"
+
+// listing is a pool of workers and control planes (cp-…) by name: an address, and after
+// a blank a UUID.
+func listing(machines map[string]string) Set {
+	planes := &Group{Role: cluster.ControlPlane, At: finding.Root("control_plane")}
+	workers := &Group{Role: cluster.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/", Pool: "batch"}
+	p := Set{Groups: []*Group{planes, workers}, Machines: map[string]Machine{}}
+
+	for name, text := range machines {
+		address, uuid, _ := strings.Cut(text, " ")
+		m := Machine{Group: planes, Key: name, Address: address, UUID: uuid}
+
+		if key, worker := strings.CutPrefix(name, "batch/"); worker {
+			m.Group, m.Key = workers, key
+		}
+
+		p.Machines[name] = m
+	}
+
+	return p
+}
+
+// recordOf is a record in which every machine of a pool is a member with the UUID of its
+// name.
+func recordOf(p Set) Record {
+	r := Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{}, Members: map[string]string{}, Addresses: map[string]string{}}
+
+	for name, m := range p.Machines {
+		r.Machines[name] = cluster.MachineState{Access: cluster.Member, Role: m.Group.Role, UUID: hardwareOf(name), NodeName: "node-" + name}
+
+		if m.Group.Role == cluster.ControlPlane {
+			r.Members[name] = "member-" + name
+		}
+	}
+
+	return r
+}
+
+// Who leaves, who moves and who only gets another name.
+func TestWhatBecomesOfMachines(t *testing.T) {
+	t.Parallel()
+
+	before := map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2", "batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"}
+	changed := func(edit map[string]string) map[string]string {
+		after := maps.Clone(before)
+		for name, text := range edit {
+			if text == "" {
+				delete(after, name)
+			} else {
+				after[name] = text
+			}
+		}
+
+		return after
+	}
+
+	for name, test := range map[string]struct {
+		after   map[string]string
+		Leave   []string
+		Moved   map[string]string
+		Renamed map[string]string
+		says    string
+		quiet   bool
+	}{
+		"nothing":           {after: before, quiet: true},
+		"an address spelt":  {after: changed(map[string]string{"cp-1": "::ffff:10.0.0.1"})},
+		"address":           {after: changed(map[string]string{"cp-2": "10.0.0.9"}), Moved: map[string]string{"cp-2": "10.0.0.2"}},
+		"removed":           {after: changed(map[string]string{"batch/w-2": "", "cp-2": ""}), Leave: []string{"batch/w-2", "cp-2"}},
+		"name":              {after: changed(map[string]string{"batch/w-2": "", "batch/w-9": "10.0.0.12"}), Renamed: map[string]string{"batch/w-9": "batch/w-2"}},
+		"hardware told":     {after: changed(map[string]string{"cp-2": "10.0.0.2 " + strings.ToUpper(hardwareOf("cp-2"))})},
+		"hardware":          {after: changed(map[string]string{"cp-2": "10.0.0.2 " + other}), Leave: []string{"cp-2 (replaced)"}},
+		"hardware moved":    {after: changed(map[string]string{"cp-2": "10.0.0.9 " + other}), Leave: []string{"cp-2 (replaced)"}},
+		"name and hardware": {after: changed(map[string]string{"batch/w-2": "", "batch/w-9": "10.0.0.12 " + other}), Leave: []string{"batch/w-2"}},
+		"name and address by hardware": {
+			after:   changed(map[string]string{"batch/w-2": "", "batch/w-9": "10.0.0.99 " + hardwareOf("batch/w-2")}),
+			Moved:   map[string]string{"batch/w-9": "10.0.0.12"},
+			Renamed: map[string]string{"batch/w-9": "batch/w-2"},
+		},
+		"other role":       {after: changed(map[string]string{"cp-2": "", "batch/w-9": "10.0.0.2"}), says: "cannot change the role"},
+		"place of another": {after: changed(map[string]string{"cp-2": "", "cp-1": "10.0.0.2"}), says: "Take cp-2 out first", Moved: map[string]string{"cp-1": "10.0.0.1"}},
+	} {
+		prior := listing(before)
+		r, diags := NewPriorState(recordOf(prior), listing(test.after), prior)
+
+		var leave []string
+		for _, m := range r.Removed {
+			leave = append(leave, m.Name)
+
+			if m.UUID == "" || m.NodeName == "" || m.Address == "" || (m.MemberID == "") != (m.Role == cluster.Worker) {
+				t.Errorf("%s: %s leaves without a trace of it: %+v", name, m.Name, m)
+			}
+
+			if _, ok := r.Machines[m.Name]; !ok {
+				t.Errorf("%s: what was recorded of %s is lost", name, m.Name)
+			}
+		}
+
+		if !slices.Equal(leave, test.Leave) {
+			t.Errorf("%s: %q leave, want %q", name, leave, test.Leave)
+		}
+
+		if !maps.Equal(r.Moved, test.Moved) || !maps.Equal(r.Renamed, test.Renamed) {
+			t.Errorf("%s: moved are %v, renamed %v", name, r.Moved, r.Renamed)
+		}
+
+		if diags.HasError() != (test.says != "") || diags.HasError() && !strings.Contains(diags.Errors()[0].Detail, test.says) {
+			t.Errorf("%s: %v", name, diags)
+		}
+
+		if r.Changed() == test.quiet && test.says == "" {
+			t.Errorf("%s: looks at machines: %v", name, r.Changed())
+		}
+	}
+}
+
+// A machine is looked for where it was seen last, also when it is only read or destroyed:
+// an update that failed may have left it elsewhere than state wants it.
+func TestMachinesAreSoughtWhereTheyWereSeen(t *testing.T) {
+	t.Parallel()
+
+	before := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11"})
+	after := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.12"})
+	renamed := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-9": "10.0.0.12 " + hardwareOf("batch/w-1")})
+
+	for name, test := range map[string]struct {
+		now      Set
+		Seen, At string
+	}{
+		"read":                      {now: before, Seen: "10.0.0.77", At: "10.0.0.77"},
+		"read, and where it was":    {now: before, Seen: "10.0.0.11"},
+		"moved":                     {now: after, Seen: "10.0.0.77", At: "10.0.0.77"},
+		"moved, and seen there":     {now: after, Seen: "10.0.0.12", At: "10.0.0.11"},
+		"moved, and never seen":     {now: after, At: "10.0.0.11"},
+		"renamed, and seen between": {now: renamed, Seen: "10.0.0.77", At: "10.0.0.77"},
+	} {
+		record := recordOf(before)
+		if test.Seen != "" {
+			record.Addresses["batch/w-1"] = test.Seen
+		}
+
+		r, _ := NewPriorState(record, test.now, before)
+
+		for _, m := range test.now.Spec(r, Rendered{}).Machines {
+			if m.Role == cluster.Worker && m.PreviousAddress != test.At {
+				t.Errorf("%s: %s is looked for at %q, too, want %q", name, m.Name, m.PreviousAddress, test.At)
+			}
+		}
+	}
+}
+
+// A machine that was exchanged keeps nothing of the one that was there, or the guard
+// would refuse the new one, and wait for the old one's node.
+func TestNewHardwareIsNotTakenForTheOld(t *testing.T) {
+	t.Parallel()
+
+	prior := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2"})
+	now := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
+	r, _ := NewPriorState(recordOf(prior), now, prior)
+
+	spec := now.Spec(r, Rendered{})
+
+	i := slices.IndexFunc(spec.Machines, func(m cluster.Machine) bool { return m.Name == "cp-2" })
+	if m := spec.Machines[i]; m.UUID != other || m.NodeName != "" || m.MemberID != "" || m.Joined || m.PreviousAddress != "" {
+		t.Errorf("the new machine is %+v", m)
+	}
+
+	if m := spec.Machines[1-i]; m.MemberID != "" || !m.Joined {
+		t.Errorf("the machine that stays is %+v", m)
+	}
+}
+
+// What an update left behind is removed by the next one, although no list has it.
+func TestLeftoversAreRemoved(t *testing.T) {
+	t.Parallel()
+
+	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
+	record := recordOf(p)
+	record.Machines["batch/w-9 (replaced)"] = cluster.MachineState{Access: cluster.Member, UUID: hardwareOf("w-9"), NodeName: "old-worker"}
+	record.Addresses["batch/w-9 (replaced)"] = "10.0.0.19"
+	record.Machines["cp-2 (replaced)"] = cluster.MachineState{Access: cluster.Member, UUID: ours, NodeName: "old"}
+	record.Members["cp-2 (replaced)"], record.Addresses["cp-2 (replaced)"] = "member", "10.0.0.2"
+
+	r, _ := NewPriorState(record, p, p)
+
+	want := cluster.Machine{Name: "cp-2 (replaced)", Role: cluster.ControlPlane, Address: "10.0.0.2", UUID: ours, NodeName: "old", MemberID: "member"}
+	// A worker is one of its pool to the end, or it would spend nothing of its budget.
+	if len(r.Removed) != 2 || r.Removed[0].Name != "batch/w-9 (replaced)" || r.Removed[0].Pool != "batch" {
+		t.Fatalf("removed are %+v", r.Removed)
+	}
+
+	if r.Removed = r.Removed[1:]; r.Removed[0].Name != want.Name || r.Removed[0].UUID != want.UUID || r.Removed[0].MemberID != want.MemberID ||
+		r.Removed[0].Role != want.Role || r.Removed[0].Address != want.Address {
+		t.Errorf("removed are %+v", r.Removed)
+	}
+}
+
+// A destroy resets what an update left behind, as long as nothing else is where it was.
+func TestLeftoversAreDestroyed(t *testing.T) {
+	t.Parallel()
+
+	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
+	record := recordOf(p)
+
+	for name, address := range map[string]string{"cp-2 (replaced)": "10.0.0.2", "cp-2 (replaced)'": "10.0.0.7"} {
+		record.Machines[name], record.Addresses[name] = cluster.MachineState{Access: cluster.Member, UUID: ours, NodeName: "old"}, address
+	}
+
+	r := PriorStateOfDestroy(record, p)
+
+	left := r.Left
+	if len(left) != 1 || left[0].Address != "10.0.0.7" || left[0].UUID != ours || len(r.Removed) > 0 {
+		t.Errorf("left are %+v, and removed %+v", left, r.Removed)
+	}
+}
+
+// A machine that waits in maintenance mode and left nothing behind may be anybody's: it
+// is not asked, let alone reset.
+func TestWipedMachinesAreLetGo(t *testing.T) {
+	t.Parallel()
+
+	prior := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
+	record := recordOf(prior)
+	record.Machines["batch/w-1"] = cluster.MachineState{Access: cluster.Maintenance, UUID: ours}
+	record.Machines["batch/w-2"] = cluster.MachineState{Access: cluster.Maintenance, UUID: theirs, NodeName: "still-there"}
+
+	r, _ := NewPriorState(record, listing(map[string]string{"cp-1": "10.0.0.1"}), prior)
+
+	if len(r.Removed) != 1 || r.Removed[0].Name != "batch/w-2" || !r.Changed() {
+		t.Errorf("removed are %+v", r.Removed)
+	}
+}
+
+// Removals that etcd would not survive, by what state knows.
+func TestRemovalsThatCannotWork(t *testing.T) {
+	t.Parallel()
+
+	three := map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2", "cp-3": "10.0.0.3"}
+
+	for name, test := range map[string]struct {
+		after map[string]string
+		lost  []string
+		says  string
+	}{
+		"two of three, one after the other": {after: map[string]string{"cp-1": "10.0.0.1"}},
+		"all, for new ones":                 {after: map[string]string{"cp-4": "10.0.0.4"}, says: "Keep cp-1 and apply"},
+		"the healthy one":                   {after: map[string]string{"cp-2": "10.0.0.2", "cp-3": "10.0.0.3"}, lost: []string{"cp-2", "cp-3"}, says: "no other control plane"},
+		"one that lost its data":            {after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2"}, lost: []string{"cp-3"}},
+		"one of two that lost their data":   {after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2"}, lost: []string{"cp-2", "cp-3"}, says: "less than a majority"},
+		"hardware of one": {
+			after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2", "cp-3": "10.0.0.3 4c4c4544-0042-3510-8053-000000000001"},
+		},
+		"hardware of two": {
+			after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other, "cp-3": "10.0.0.3 4c4c4544-0042-3510-8053-000000000001"},
+			says:  "Exchange one control plane at a time",
+		},
+		"two to other places": {
+			after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.8 " + other, "cp-3": "10.0.0.9 4c4c4544-0042-3510-8053-000000000001"},
+		},
+	} {
+		prior, p := listing(three), listing(test.after)
+		record := recordOf(prior)
+
+		for _, machine := range test.lost {
+			state := record.Machines[machine]
+			state.Access = cluster.Maintenance
+			record.Machines[machine] = state
+		}
+
+		r, _ := NewPriorState(record, p, prior)
+
+		diags := refuseLostQuorum(p, prior, r)
+		if diags.HasError() != (test.says != "") || diags.HasError() && !strings.Contains(diags[0].Detail, test.says) {
+			t.Errorf("%s: %v, want %q", name, diags, test.says)
+		}
+	}
+}
+
+// The images on the way are those of the machine: with its schematic, of its platform,
+// from where the user says.
+func TestInstallersOnTheWay(t *testing.T) {
+	t.Parallel()
+
+	const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+
+	for name, test := range map[string]struct {
+		Group     Group
+		Image     string
+		schematic string
+		Via       string
+	}{
+		"plain":              {Via: "ghcr.io/siderolabs/installer:v1.12.6"},
+		"schematic":          {Group: Group{Schematic: schematic}, schematic: schematic, Via: "factory.talos.dev/metal-installer/" + schematic + ":v1.12.6"},
+		"image":              {Image: "registry.local/installer:v1.13.0@sha256:" + strings.Repeat("a", 64), Via: "registry.local/installer:v1.12.6"},
+		"image of a factory": {Image: "mirror.local/metal-installer-secureboot/" + schematic + ":v1.13.0", schematic: schematic, Via: "mirror.local/metal-installer-secureboot/" + schematic + ":v1.12.6"},
+		"plain elsewhere":    {Group: Group{Platform: "aws"}, Via: "factory.talos.dev/aws-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:v1.12.6"},
+	} {
+		g := test.Group
+		g.Role, g.TalosVersion = cluster.ControlPlane, "v1.13.0"
+
+		m := Machine{Group: &g, OwnImage: test.Image != ""}
+		m.Config.Install.Image = test.Image
+
+		chosen, _ := machineconfig.ReadTalosVersion("v1.12.6")
+		p := Set{Groups: []*Group{&g}, Machines: map[string]Machine{"cp-1": m}, Changes: Changes{Via: []machineconfig.TalosVersion{chosen}}}
+
+		got := p.Spec(PriorState{}, Rendered{}).Machines[0]
+		if got.Schematic != test.schematic {
+			t.Errorf("%s: the schematic is %q", name, got.Schematic)
+		}
+
+		if i := slices.IndexFunc(got.Via, func(r cluster.Release) bool { return r.Version == "v1.12.6" }); i < 0 || got.Via[i].Installer != test.Via {
+			t.Errorf("%s: passed are %v", name, got.Via)
+		}
+	}
+}
+
+// max_unavailable is a number or a share.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]cluster.Budget{"": {}, "1": {Count: 1}, "12": {Count: 12}, "20%": {Percent: 20}, "100%": {Percent: 100}} {
+		if got, ok := ReadBudget(text); !ok || got != want {
+			t.Errorf("%q is %v, %v", text, got, ok)
+		}
+	}
+
+	for _, bad := range []string{"0", "-1", "0%", "101%", "1.5", "20 %", "%", "all", "999999"} {
+		if got, ok := ReadBudget(bad); ok {
+			t.Errorf("%q is accepted as %v", bad, got)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package machineset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// installTarget names the disk as a person would.
+func installTarget(i machineconfig.Install) string {
+	if i.DiskSelector == nil {
+		return i.Disk
+	}
+
+	var parts []string
+
+	for _, property := range []struct{ Name, Value string }{
+		{"size", i.DiskSelector.Size}, {"type", i.DiskSelector.Type}, {"model", i.DiskSelector.Model},
+		{"serial", i.DiskSelector.Serial}, {"modalias", i.DiskSelector.Modalias}, {"uuid", i.DiskSelector.UUID},
+		{"wwid", i.DiskSelector.WWID}, {"bus path", i.DiskSelector.BusPath},
+	} {
+		if property.Value != "" {
+			parts = append(parts, fmt.Sprintf("%s %s", property.Name, property.Value))
+		}
+	}
+
+	return "the disk with " + strings.Join(parts, ", ")
+}
+
+// SortedNames returns the names of machines in order.
+func SortedNames[T any](machines map[string]T) []string {
+	names := make([]string, 0, len(machines))
+	for name := range machines {
+		names = append(names, name)
+	}
+
+	slices.Sort(names)
+
+	return names
+}

@@ -1,0 +1,97 @@
+package machineset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// obstructions tells what keeps an apply from its end, by the decision that a forecast
+// ends with.
+//
+// What the change itself brings about is an error. What already is so without it is a
+// warning: the apply ends with the same words, and all the same stores how the resource
+// treats its machines, which may be the way out.
+func obstructions(p, prior Set, record Record, last cluster.Decision, policy cluster.Policy) finding.List {
+	var (
+		diags   finding.List
+		waiting []string
+	)
+
+	if len(last.Steps) > 0 {
+		return finding.List{finding.Endless(p.Object)}
+	}
+
+	known := refusedAlready(prior, record, last, policy)
+
+	for _, r := range last.Refusals {
+		if slices.Contains(known, r) {
+			diags.Append(finding.Warn("The apply will be refused", finding.Sentences(reasonOf(r), "That is so without this change, too", r.Remedy)))
+		} else {
+			diags.Append(finding.Refused(p.changedAt(prior, r.Machine), "Unsupported change of machines", reasonOf(r), "Nothing would be sent to any machine", r.Remedy))
+		}
+	}
+
+	for i, h := range last.Holds {
+		if i == finding.MostSteps {
+			waiting = append(waiting, fmt.Sprintf("%d more", len(last.Holds)-i))
+
+			break
+		}
+
+		waiting = append(waiting, h.String())
+	}
+
+	if len(waiting) > 0 {
+		diags.Append(finding.Warn("The apply will have to wait", "By what state knows, it will not come to its end before something else happens to the machines. "+
+			"It waits for that until its time is out (see timeouts).\n  - "+strings.Join(waiting, "\n  - ")))
+	}
+
+	return diags
+}
+
+// refusedAlready is what would be refused if the configuration were that of the state.
+func refusedAlready(prior Set, record Record, last cluster.Decision, policy cluster.Policy) []cluster.Refusal {
+	if len(last.Refusals) == 0 || prior.Unknown || prior.Sealed {
+		return nil
+	}
+
+	recorded, diags := NewPriorState(record, prior, prior)
+
+	files, more := prior.RenderForPlan()
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return nil // then the change is what makes sense at all
+	}
+
+	recorded, more = recorded.withChanges(prior, prior, files)
+	if more.HasError() {
+		return nil
+	}
+
+	_, before := recorded.forecast(prior, files, policy)
+
+	return before.Refusals
+}
+
+// reasonOf is why something is refused, and of which machine.
+func reasonOf(r cluster.Refusal) string {
+	if r.Machine == "" {
+		return r.Reason
+	}
+
+	return finding.MachinesNamed([]string{r.Machine}) + ": " + r.Reason
+}
+
+// PlaceOf is the attribute of a machine; the resource itself for what is no machine of it.
+func (p Set) placeOf(machine string) finding.Path {
+	if _, listed := p.Machines[machine]; !listed {
+		return finding.Path{}
+	}
+
+	return p.machinePath(machine)
+}

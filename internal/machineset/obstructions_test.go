@@ -1,0 +1,32 @@
+package machineset
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// What a forecast ends with is told, whatever it is.
+func TestObstructionsAreTold(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		last cluster.Decision
+		want string
+	}{
+		"done":    {},
+		"held":    {last: cluster.Decision{Holds: []cluster.Hold{{Machine: "cp-2", Reason: "is locked"}}}, want: "cp-2: is locked"},
+		"endless": {last: cluster.Decision{Steps: []cluster.Step{cluster.Uncordon{Machine: "w-1"}}}, want: "does not come to an end"},
+	} {
+		diags := obstructions(Set{}, Set{}, Record{}, test.last, cluster.DefaultPolicy())
+
+		switch {
+		case test.want == "" && len(diags) > 0, test.want != "" && len(diags) != 1:
+			t.Errorf("%s: %v", name, diags)
+		case test.want != "" && (diags[0].Severity != finding.Warning || !strings.Contains(diags[0].Detail, test.want)):
+			t.Errorf("%s: %s %s", name, diags[0].Severity, diags[0].Detail)
+		}
+	}
+}

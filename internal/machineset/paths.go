@@ -1,0 +1,138 @@
+package machineset
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// problems finds the attributes of an error of internal/machineconfig, about a
+// machine or, without one, about the cluster.
+func (p Set) problems(machine string, err error) error {
+	return p.problemsIn(p.groupOf(machine), machine, err)
+}
+
+// problemsIn is problems for settings of a group as well.
+func (p Set) problemsIn(g *Group, machine string, err error) error {
+	if err == nil {
+		return nil
+	}
+
+	fields := machineconfig.FieldErrors(err)
+	if len(fields) == 0 {
+		if machine == "" {
+			return err
+		}
+
+		return fmt.Errorf("machine %s: %w", machine, err)
+	}
+
+	var problems []error
+	for _, f := range fields {
+		problems = append(problems, &finding.FieldError{At: p.locate(f, g, machine), Field: f})
+	}
+
+	return errors.Join(problems...)
+}
+
+// locate finds the attribute that holds a setting. machine is the machine the
+// setting was read for; settings of the cluster have none.
+func (p Set) locate(field *machineconfig.FieldError, g *Group, machine string) finding.Path {
+	steps := field.Steps()
+	if len(steps) == 0 {
+		return p.machinePath(machine)
+	}
+
+	switch steps[0] {
+	case "machine":
+		return p.locateMachine(steps[1:], machine)
+	case "pool":
+		return finding.Along(g.At.AtName("config_patches"), steps[min(2, len(steps)):])
+	case "talos_version":
+		return g.VersionAt
+	case "patches":
+		if p.InHandle {
+			return finding.Along(finding.Root("cluster").AtName("config_patches"), steps[1:])
+		}
+
+		return finding.Along(finding.Root("cluster_config_patches"), steps[1:])
+	case "talos_version_contract":
+		steps[0] = "version_contract"
+	}
+
+	if p.InHandle {
+		return finding.Along(finding.Root("cluster"), steps)
+	}
+
+	return finding.Along(finding.Path{}, steps)
+}
+
+// locateMachine finds a setting of one machine. Install settings that the machine
+// does not have itself are those of its group.
+func (p Set) locateMachine(steps []any, machine string) finding.Path {
+	at := p.machinePath(machine)
+
+	switch {
+	case len(steps) == 0:
+		return at
+	case p.Host != nil && steps[0] == "patches":
+		return finding.Along(p.Machines[machine].Group.At.AtName("replica_config_patches").AtMapKey(p.Machines[machine].Key), steps[1:])
+	case p.Host != nil:
+		return at // nothing else is said of single machines
+	case steps[0] == "patches":
+		return finding.Along(at.AtName("config_patches"), steps[1:])
+	case steps[0] == "install" && !p.Machines[machine].OwnInstall:
+		return finding.Along(p.Machines[machine].Group.At, steps)
+	default:
+		return finding.Along(at, steps)
+	}
+}
+
+func (p Set) machinePath(machine string) finding.Path {
+	if p.Single != nil {
+		return finding.Path{}
+	}
+
+	if machine == "" && p.Host != nil {
+		return finding.Root("replicas")
+	}
+
+	if machine == "" {
+		return finding.Root("machines")
+	}
+
+	m := p.Machines[machine]
+
+	if p.Host != nil {
+		return m.Group.At.AtName("replicas")
+	}
+
+	return m.Group.At.AtName("machines").AtMapKey(m.Key)
+}
+
+// FindingPath is where an attribute below host is said. Of resources that join a cluster it is in the handle, which
+// is none of their own attributes.
+func (p Set) FindingPath(attribute string) finding.Path {
+	at := finding.Root("host")
+	if p.InHandle {
+		at = finding.Root("cluster").AtName("host")
+	}
+
+	switch {
+	case attribute == "pod_cidrs", attribute == "service_cidrs":
+		return finding.Root(attribute)
+	case p.InHandle && strings.HasPrefix(attribute, "pod"):
+		return finding.Root("pod")
+	case attribute == "":
+		return at
+	}
+
+	for _, name := range strings.Split(attribute, ".") {
+		at = at.AtName(name)
+	}
+
+	return at
+}

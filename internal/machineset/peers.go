@@ -1,0 +1,86 @@
+package machineset
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// WithPeers is a set whose machines are configured with addresses for their peers, by machine.
+func (p Set) WithPeers(peers map[string]netip.Addr) Set {
+	if len(peers) == 0 {
+		return p
+	}
+
+	machines := maps.Clone(p.Machines)
+
+	for name, peer := range peers {
+		if m, ok := machines[name]; ok && m.Group.Role == cluster.ControlPlane {
+			m.Config.PeerAddress = peer
+			machines[name] = m
+		}
+	}
+
+	p.Machines = machines
+
+	return p
+}
+
+// Peers are the addresses that machines are configured with.
+func (p Set) Peers() map[string]string {
+	peers := map[string]string{}
+
+	for name, m := range p.Machines {
+		if m.Config.PeerAddress.IsValid() {
+			peers[name] = m.Config.PeerAddress.String()
+		}
+	}
+
+	return peers
+}
+
+// Unaddressed are the control planes of a pool that are to be told an address as soon as it is known: those that have no
+// configuration, as far as is recorded.
+func (p Set) Unaddressed(recorded Record) []string {
+	var names []string
+
+	for _, name := range p.Names() {
+		m := p.Machines[name]
+		if m.Group.Role == cluster.ControlPlane && !m.Config.PeerAddress.IsValid() && recorded.Machines[name].Access != cluster.Member {
+			names = append(names, name)
+		}
+	}
+
+	return names
+}
+
+// RefuseInnerPeers is an error for addresses of peers that are in a network of the cluster: Talos takes such addresses for those of pods and Services
+// of its own, does not announce etcd at them (Talos 1.13, k8s/address_filter.go and etcd/spec.go), and waits for another one for good. Those who may see
+// the networks of the host learn it before anything is made.
+func (p Set) RefuseInnerPeers(peers map[string]netip.Addr) error {
+	inner := []struct {
+		attribute, what string
+		networks        []netip.Prefix
+	}{
+		{"pod_cidrs", "pod", networksOr(p.Settings.PodCIDRs, machineconfig.ContainerPodCIDR)},
+		{"service_cidrs", "service", networksOr(p.Settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR)},
+	}
+
+	for _, name := range SortedNames(peers) {
+		for _, own := range inner {
+			for _, network := range own.networks {
+				if network.Contains(peers[name]) {
+					return wait.Permanent(fmt.Errorf("%s: the %s network %s of the cluster has the address %s in it that the host gave the Service of %s for its peers, "+
+						"so that it overlaps with the network of Services of the host: the etcd of %[5]s would never start. No machine was configured. "+
+						"Choose a network that the host does not use", own.attribute, own.what, network, peers[name], name))
+				}
+			}
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,101 @@
+package machineset
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// Record is what state says of the machines of a set.
+type Record struct {
+	Phase    cluster.Phase
+	Machines map[string]cluster.MachineState
+	// Members, addresses and drift are what is recorded beside that, by machine.
+	Members   map[string]string
+	Addresses map[string]string
+	Drift     map[string][]string
+	// Kubernetes is the versions that run, by machine and component.
+	Kubernetes map[string]map[cluster.Component]string
+	// Pods is what the pods of machines in containers were made with.
+	Pods map[string]string
+	// Peers are the addresses at which the etcd of others finds machines in containers.
+	Peers map[string]netip.Addr
+	// Manifests is the Kubernetes whose bootstrap manifests the cluster has.
+	Manifests string
+	// RestoredFrom is the snapshot that etcd began with last, and RestoredAt when it did.
+	RestoredFrom string
+	RestoredAt   time.Time
+}
+
+// PriorState is what state knows of machines, and what becomes of them in the place of whose record another set is wanted.
+// It is complete when it is made (NewPriorState), and methods that add to it return another one.
+type PriorState struct {
+	Record
+
+	// Removed are the machines that leave; moved has the former addresses, renamed the former
+	// names of machines; replaced has the names of those that left to other hardware. relocated
+	// tells that a machine has to be looked for.
+	Removed   []cluster.Machine
+	Moved     map[string]string
+	Renamed   map[string]string
+	Replaced  map[string]string
+	relocated bool
+	// containers is whether the machines are pods of a host cluster.
+	containers bool
+	// Left are machines that an earlier update left behind, for a destroy.
+	Left []cluster.Machine
+	// Replace is why pods are replaced that were made with something else than is wanted now, by machine.
+	Replace map[string]string
+}
+
+// NewPriorState works out what becomes of the machines of a record when a set p takes the place of prior: who leaves,
+// who moves, and who goes by another name. It is the same at plan time and in the apply. The findings are about changes that
+// cannot be told apart.
+func NewPriorState(record Record, p, prior Set) (PriorState, finding.List) {
+	record.Machines, record.Members = maps.Clone(record.Machines), maps.Clone(record.Members)
+	r := PriorState{Record: record}
+	diags := r.compare(p, prior)
+
+	return r, diags
+}
+
+// PriorStateOfDestroy is what state knows of machines that all go, those among them that an update left behind and that can still
+// answer: they have to be reset, too.
+func PriorStateOfDestroy(record Record, p Set) PriorState {
+	r, _ := NewPriorState(record, p, p) // nothing changes, so that there is nothing to say about it
+
+	r.Left = slices.DeleteFunc(slices.Clone(r.Removed), p.addressTaken)
+	r.Removed = nil
+
+	return r
+}
+
+// WithRemoved is the state with more machines that leave.
+func (r PriorState) WithRemoved(more ...cluster.Machine) PriorState {
+	r.Removed = slices.Concat(r.Removed, more)
+
+	return r
+}
+
+// WithLeft is the state with more machines that were left behind.
+func (r PriorState) WithLeft(more ...cluster.Machine) PriorState {
+	r.Left = slices.Concat(r.Left, more)
+
+	return r
+}
+
+// leaving are the machines that are to go.
+func (r PriorState) leaving() []cluster.Machine { return slices.Concat(r.Removed, r.Left) }
+
+// StageGone is told of a container that its host cluster does not have any more.
+const StageGone = "gone"
+
+// Bootstrapped reports whether the recorded phase implies that the cluster had an
+// etcd: it is only Provisioning or Bootstrapping before that.
+func Bootstrapped(phase cluster.Phase) bool {
+	return slices.Contains([]cluster.Phase{cluster.Joining, cluster.Ready, cluster.Degraded}, phase)
+}

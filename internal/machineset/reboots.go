@@ -1,0 +1,98 @@
+package machineset
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// withReboots is the state with what every machine has to reboot for that will be given
+// another configuration. What a machine runs is what state stands for, and what the last
+// refresh saw to differ from that; the run itself asks the machine.
+func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, finding.List) {
+	changed := r.reconfigured(files)
+	if len(changed) == 0 || prior.Unknown || prior.Sealed {
+		return r, nil
+	}
+
+	old, diags := prior.RenderForPlan()
+	if diags.HasError() {
+		// The state was made by a build that allowed more. The run finds out.
+		return r, nil
+	}
+
+	var out finding.List
+
+	r.Machines = maps.Clone(r.Machines)
+
+	for _, name := range changed {
+		before, existed := old.Configs[cmp.Or(r.Renamed[name], name)]
+		if !existed {
+			continue
+		}
+
+		fields, err := rebootFor(before, files.Configs[name], r.Drift[cmp.Or(r.Renamed[name], name)])
+		if err != nil {
+			out.Append(finding.UnableAt(p.machinePath(name), "compare", "configurations", finding.Report{Cause: []string{name + ": " + err.Error()}}))
+
+			continue
+		}
+
+		state := r.Machines[name]
+		state.RebootFor = fields
+		r.Machines[name] = state
+	}
+
+	return r, out
+}
+
+// reconfigured lists the machines that run another configuration than is wanted.
+func (r PriorState) reconfigured(files Rendered) []string {
+	var names []string
+
+	for _, name := range SortedNames(files.Digests) {
+		state := r.Machines[name]
+		if state.Access == cluster.Member && state.ConfigDigest != "" && state.ConfigDigest != files.Digests[name] {
+			names = append(names, name)
+		}
+	}
+
+	return names
+}
+
+// RebootFor lists the fields that take a reboot to get from one configuration to another.
+// drift is where the machine differs from the first one: those places change too, unless
+// the second configuration has changed there as well and may be what the machine has.
+func rebootFor(before, after []byte, drift []string) ([]string, error) {
+	_, fields, err := machineconfig.NeedsReboot(before, after)
+	if errors.Is(err, machineconfig.ErrUnknownForm) {
+		return nil, nil // the run asks Talos
+	}
+
+	if err != nil || len(drift) == 0 {
+		return fields, err
+	}
+
+	changes, err := machineconfig.Diff(before, after)
+	if err != nil {
+		return fields, err
+	}
+
+	for _, difference := range drift {
+		place, ok := driftedPlace(difference)
+		if !ok || slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Place.Equal(place) }) {
+			continue
+		}
+
+		if field := place.RebootField(); field != "" && !slices.Contains(fields, field) {
+			fields = append(fields, field)
+		}
+	}
+
+	return fields, nil
+}

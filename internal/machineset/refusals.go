@@ -1,0 +1,87 @@
+package machineset
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+func refuseContract(p, prior Set, recorded PriorState) finding.List {
+	contract, old := p.Settings.Contract, prior.Settings.Contract
+	if contract == "" || contract == old || len(recorded.running(func(cluster.MachineState) bool { return true })) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Refused(p.ClusterPath("version_contract"), "Unsupported change of version_contract",
+		fmt.Sprintf("version_contract would change from %s to %s", old, contract),
+		"The contract is pinned when the cluster is created; another one rewrites the configuration of every machine, which this version "+
+			"of the provider does not do",
+		"Set version_contract to "+old+", or leave it out")}
+}
+
+// refuseNewSecrets compares what bundles say, not how they are written.
+func refuseNewSecrets(p, prior Set) finding.List {
+	if p.Secrets == "" || prior.Secrets == "" || p.Secrets == prior.Secrets {
+		return nil
+	}
+
+	planned, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
+	}
+
+	if sameBundle(planned, prior.Secrets) {
+		return nil
+	}
+
+	return finding.List{finding.Refused(p.secretsPath(), "Unsupported change of secrets",
+		"the secrets of the cluster would change, and its machines only trust the old ones",
+		"Nothing can be sent to the machines with the new secrets",
+		"Give the old secrets back. To make the cluster anew with other secrets, replace the resource as well (-replace)")}
+}
+
+func sameBundle(bundle *pki.Bundle, other string) bool {
+	parsed, err := pki.Parse([]byte(other))
+	if err != nil {
+		return false
+	}
+
+	a, errA := bundle.YAML()
+	b, errB := parsed.YAML()
+
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// ClusterPath finds a setting of the cluster, on the resource or in its handle.
+func (p Set) ClusterPath(name string) finding.Path {
+	if p.InHandle {
+		return finding.Root("cluster").AtName(name)
+	}
+
+	return finding.Root(name)
+}
+
+func (p Set) secretsPath() finding.Path { return p.ClusterPath("secrets") }
+
+// changedAt is the attribute of a machine in a container that a plan changes; the machine itself where none of them is changed.
+func (p Set) changedAt(prior Set, machine string) finding.Path {
+	now, listed := p.Machines[machine]
+	before, existed := prior.Machines[machine]
+
+	switch {
+	case p.Host == nil || prior.Host == nil || !listed || !existed:
+		return p.placeOf(machine)
+	case now.Group.TalosVersion != before.Group.TalosVersion:
+		return now.Group.VersionAt
+	case imageName(now.Image) != imageName(before.Image):
+		return p.FindingPath("image")
+	case !reflect.DeepEqual(now.Pod, before.Pod):
+		return now.Group.podPath()
+	default:
+		return p.placeOf(machine)
+	}
+}

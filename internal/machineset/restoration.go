@@ -1,0 +1,122 @@
+package machineset
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// Restoration is the snapshot that the etcd of a set is to begin with, as the user says.
+type Restoration struct {
+	// From names it, as restored_from does; empty when there is none, or it is not known yet.
+	From string
+	// Unknown is true when it is not known yet whether there is one, or which.
+	Unknown bool
+	// KeyAt is the attribute that names it.
+	KeyAt finding.Path
+}
+
+// RestorePath is the attribute.
+func RestorePath() finding.Path { return finding.Root("bootstrap").AtName("restore_from") }
+
+// Asked names the snapshot that is to be restored: the configured one, unless it is the one
+// that was restored last.
+func (r Restoration) Asked(restored string) string {
+	if r.From == restored {
+		return ""
+	}
+
+	return r.From
+}
+
+// Restores is whether another snapshot is wanted than the one that was restored last, as far as that is known.
+func (p Set) Restores(restored string) bool {
+	return p.Restore.Unknown || p.Restore.Asked(restored) != ""
+}
+
+// refuseForeignSnapshot refuses a snapshot whose name says that it is of a cluster with other
+// secrets.
+func (p Set) refuseForeignSnapshot() finding.List {
+	name, ok := backup.ParseKey(p.Restore.From)
+	if !ok || p.Secrets == "" {
+		return nil
+	}
+
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil || bundle.Mark() == name.Mark {
+		return nil // the secrets are reported where they are
+	}
+
+	return finding.List{finding.Refused(p.Restore.KeyAt, "Snapshot of another cluster",
+		fmt.Sprintf("the name %s has the mark %s, and that of the secrets of this cluster is %s", path.Base(p.Restore.From), name.Mark, bundle.Mark()),
+		"What is in a snapshot is encrypted and signed with the keys of its own cluster, which no other secrets replace",
+		"Choose a snapshot of this cluster, or give the secrets that the other one was made with")}
+}
+
+// remindOfRestore explains why a snapshot that is configured does not bring back an etcd
+// that was lost.
+func (r PriorState) remindOfRestore(p Set, last cluster.Decision) finding.List {
+	from := p.Restore.From
+
+	lives := func(m cluster.Machine) bool { return r.Machines[m.Name].Access != cluster.Maintenance }
+
+	planes := slices.DeleteFunc(p.Spec(r, Rendered{}).Machines, func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
+	if from == "" || p.Restore.Asked(r.RestoredFrom) != "" || len(last.Refusals) == 0 || slices.ContainsFunc(planes, lives) {
+		return nil
+	}
+
+	return finding.List{finding.Doubtful(p.Restore.KeyAt, "snapshot", "the snapshot "+from+" was restored into this cluster before, as restored_from says",
+		"It is not restored a second time unasked, because what was written since then would be lost unnoticed",
+		"Name a newer snapshot. To restore this one again on purpose, copy the object or the file and name the copy")}
+}
+
+// goingBack tells what a restore into a cluster that existed means.
+func goingBack(from string) string {
+	taken := "it was taken"
+	if name, ok := backup.ParseKey(from); ok {
+		taken = "it was taken at " + name.At.Format("2006-01-02 15:04:05 MST")
+	}
+
+	return fmt.Sprintf("No control plane has data of etcd any more, and etcd begins with %s. What was written to Kubernetes since %s is gone: "+
+		"workers that run stop what is not in it, and start what it still has.", from, taken)
+}
+
+// TooOldFor says why a cluster of some versions does not read a snapshot; empty when it does,
+// as far as they are known.
+func TooOldFor(facts backup.Facts, kubernetesVersion, talosVersion string) string {
+	return cmp.Or(KubernetesTooOldFor(facts, kubernetesVersion), EtcdTooOldFor(facts, talosVersion))
+}
+
+// KubernetesTooOldFor is TooOldFor of an API server, which does not read what a newer minor
+// version wrote.
+func KubernetesTooOldFor(facts backup.Facts, wanted string) string {
+	to, err := machineconfig.ParseKubernetesVersion(wanted)
+	from, unknown := semver.ParseTolerant(facts.KubernetesVersion)
+
+	if err != nil || unknown != nil || from.Major < to.Major || from.Major == to.Major && from.Minor <= to.Minor {
+		return ""
+	}
+
+	return fmt.Sprintf("Kubernetes v%s wrote it, and the older %s may not be able to read it", from, to)
+}
+
+// EtcdTooOldFor is TooOldFor of etcd, whose version is that of Talos.
+func EtcdTooOldFor(facts backup.Facts, wanted string) string {
+	to, err := machineconfig.ParseTalosVersion(wanted)
+	from, known := machineconfig.ReadTalosVersion(facts.TalosVersion)
+
+	if err != nil || !known || !machineconfig.LosesEtcd(from, to) {
+		return ""
+	}
+
+	return fmt.Sprintf("the etcd of Talos %s wrote it, and that of the older %s does not read it", from, to)
+}

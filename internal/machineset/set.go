@@ -1,0 +1,338 @@
+package machineset
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// Set is machines of one cluster: what a resource owns. That of a plan may have values in it
+// that are not known yet, which are zero.
+type Set struct {
+	// Object names the resource in messages.
+	Object string
+	// InHandle is true when the settings of the cluster come from a handle.
+	InHandle bool
+
+	// Groups are the machines as the user wrote them down, control planes first.
+	Groups    []*Group
+	Settings  machineconfig.Cluster
+	Secrets   string
+	Endpoints []string
+	Machines  map[string]Machine
+	// Single is what makes a pool of one of a resource that is one machine; nil for
+	// resources that list machines.
+	Single *Single
+	// Changes is how machines that run are changed.
+	Changes Changes
+	// Restore is the snapshot that etcd is to begin with.
+	Restore Restoration
+	// Host is the host cluster of machines in containers; nil on metal.
+	Host *Host
+	// ModeUnknown is true when it is not known whether they are in containers.
+	ModeUnknown bool
+
+	// Unknown is true when any value that shapes a configuration, other than the
+	// secrets, is unknown.
+	Unknown bool
+	// Sealed is true when the secrets are not known yet.
+	Sealed bool
+	// Unnamed is true when the machines themselves are not all known: which there
+	// are, where they answer, what is installed on them.
+	Unnamed bool
+}
+
+// Machine is one machine of a pool.
+type Machine struct {
+	Group       *Group
+	Key         string
+	Address     string
+	UUID        string
+	Fingerprint string
+	// OwnInstall is true when the machine has install settings of its own.
+	OwnInstall bool
+	// OwnImage is true when the installer image is given, by the machine or its group.
+	OwnImage bool
+	Meta     Meta
+	Config   machineconfig.Machine
+	// Ordinal, image and pod are those of a machine in a container. The image has its tag.
+	Ordinal int
+	Image   string
+	Pod     workload.PodSpec
+}
+
+// Names returns the names of the machines in order.
+func (p Set) Names() []string { return SortedNames(p.Machines) }
+
+// Spec is what the planner is told. recorded is what state knows of the machines
+// and files what is wanted of their configuration; both may be empty.
+func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
+	spec := cluster.Spec{
+		Name:             p.Settings.Name,
+		Endpoint:         p.Settings.Endpoint,
+		Joins:            p.Single != nil && !p.Single.Bootstrap,
+		Removed:          recorded.Removed,
+		Pools:            map[string]cluster.Budget{},
+		Bootstrapped:     Bootstrapped(recorded.Phase),
+		NodesBecomeReady: p.Settings.CNI.Name != machineconfig.CNINone,
+		Kubernetes:       p.Kubernetes(recorded.Manifests),
+		RestoreFrom:      p.Restore.Asked(recorded.RestoredFrom),
+		RestoredAt:       recorded.RestoredAt,
+	}
+
+	for _, g := range p.Groups {
+		if budget, ok := ReadBudget(g.MaxUnavailable); ok && g.Role == cluster.Worker {
+			spec.Pools[g.Pool] = budget
+		}
+	}
+
+	for _, name := range p.Names() {
+		m, known := p.Machines[name], recorded.Machines[name]
+
+		uuid := m.UUID
+		if uuid == "" {
+			uuid = known.UUID
+		}
+
+		// The name was recorded for the recorded hardware; it says nothing about another.
+		node := known.NodeName
+		if !strings.EqualFold(uuid, known.UUID) {
+			node = ""
+		}
+
+		if p.Host != nil {
+			node = m.Config.Hostname
+		}
+
+		spec.Machines = append(spec.Machines, cluster.Machine{
+			Name: name, Role: m.Group.Role, Address: m.Address, UUID: uuid, ConfigDigest: files.Digests[name],
+			Images: files.Images[name], Pool: m.Group.Pool, PreviousAddress: recorded.Moved[name],
+			TalosVersion: m.Group.TalosVersion, Schematic: m.schematic(), Installer: m.installer(),
+			Reinstall: reinstalls(m, known),
+			Container: p.Host != nil, Replace: recorded.Replace[name], Ephemeral: m.Pod.Storage.Ephemeral,
+			Via: p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade,
+			InstallTarget: installTarget(m.Config.Install),
+			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "", Meta: m.Meta.Keyed(),
+		})
+	}
+
+	return spec
+}
+
+// reinstalls reports whether a machine was installed from another image than is wanted.
+// Without an image and a schematic of one's own any is right. The tag is left out of it:
+// versions are compared with what runs.
+func reinstalls(m Machine, known cluster.MachineState) bool {
+	wanted, err := image.ParseReference(m.Config.Install.Image)
+	installed, unknown := image.ParseReference(known.Installer)
+
+	if known.Installer == "" || !m.OwnImage && m.schematic() == "" || err != nil || unknown != nil || known.Platform == cluster.PlatformContainer {
+		return false
+	}
+
+	wanted.Tag, installed.Tag = "", ""
+
+	return wanted != installed
+}
+
+// lostMember is the member that etcd still has of a machine which lost its configuration,
+// as far as state knows.
+func lostMember(known cluster.MachineState, member string) string {
+	if known.Access == cluster.Member {
+		return ""
+	}
+
+	return member
+}
+
+// schematic is the one that is wanted of a machine; empty when any is right. The image
+// that a user names has the last word, as it has in the installation.
+func (m Machine) schematic() string {
+	if !m.OwnImage {
+		return m.Group.Schematic
+	}
+
+	reference, err := image.ParseReference(m.Config.Install.Image)
+	if err != nil {
+		return ""
+	}
+
+	installer, _ := reference.Installer()
+
+	return installer.Schematic
+}
+
+// Via is the releases that a machine may have to pass on its way to its version, with
+// their images.
+func (p Set) Via(m Machine) []cluster.Release {
+	version, err := machineconfig.ParseTalosVersion(m.Group.TalosVersion)
+	if err != nil {
+		return nil
+	}
+
+	var releases []cluster.Release
+
+	for _, v := range machineconfig.Releases(version, p.Changes.Via) {
+		if installer := m.installerOf(v.String()); installer != "" {
+			releases = append(releases, cluster.Release{Version: v.String(), Installer: installer})
+		}
+	}
+
+	return releases
+}
+
+// installer is the image of the wanted Talos: what installs it, or what a container is made of.
+func (m Machine) installer() string { return cmp.Or(m.Image, m.Config.Install.Image) }
+
+// installerOf is the image that installs another version on a machine than the one that
+// is wanted; empty when it cannot be named.
+func (m Machine) installerOf(version string) string {
+	if reference, err := image.ParseReference(m.Image); m.Image != "" && err == nil {
+		return reference.WithTag(version).String()
+	}
+
+	if m.OwnImage {
+		reference, err := image.ParseReference(m.Config.Install.Image)
+		if err != nil {
+			return ""
+		}
+
+		return reference.WithTag(version).String()
+	}
+
+	reference, err := image.Installer{
+		Version: version, Schematic: m.Group.Schematic, Platform: m.Group.Platform,
+	}.Reference()
+	if err != nil {
+		return ""
+	}
+
+	return reference
+}
+
+// Rendered is the configurations of a pool.
+type Rendered struct {
+	Configs map[string][]byte
+	Digests map[string]string
+	// Images are those of Kubernetes in them.
+	Images map[string]cluster.Images
+}
+
+// Render makes the configuration of every machine. The error holds a FieldError
+// for every mistake that belongs to an attribute.
+func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
+	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{}}
+
+	generator, err := machineconfig.NewGenerator(p.Settings, bundle)
+	if err != nil {
+		return out, p.problems("", err)
+	}
+
+	return out, p.renderMachines(generator, func(name string, config renderedMachine) {
+		out.Configs[name], out.Digests[name], out.Images[name] = config.Bytes, config.Digest, config.Images
+	})
+}
+
+// filesOfCreate is the configurations of a create, as far as they say anything of
+// Kubernetes. They need no secrets.
+func (p Set) filesOfCreate() Rendered {
+	files := Rendered{Configs: map[string][]byte{}, Images: map[string]cluster.Images{}}
+
+	generator, err := machineconfig.NewChecker(p.Settings)
+	if err != nil || p.Unknown {
+		return Rendered{} // the validation says what is wrong
+	}
+
+	if p.renderMachines(generator, func(name string, m renderedMachine) { files.Configs[name], files.Images[name] = m.Bytes, m.Images }) != nil {
+		return Rendered{}
+	}
+
+	return files
+}
+
+// Configurations is render with the secrets of the pool.
+func (p Set) Configurations() (Rendered, error) {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return Rendered{}, err
+	}
+
+	return p.Render(bundle)
+}
+
+// check reports what is wrong with the configurations of a pool, while its secrets
+// are not known or not needed.
+func (p Set) check() error {
+	generator, err := machineconfig.NewChecker(p.Settings)
+	if err != nil {
+		return p.problems("", err)
+	}
+
+	return p.renderMachines(generator, func(string, renderedMachine) {})
+}
+
+// renderedMachine is the configuration of one machine, and the images of Kubernetes in it.
+type renderedMachine struct {
+	machineconfig.Config
+
+	Images cluster.Images
+}
+
+// renderMachines renders the machines in the order of their names. Machines that
+// are configured alike get the same configuration, so each kind is made once.
+func (p Set) renderMachines(generator *machineconfig.Generator, use func(string, renderedMachine)) error {
+	var problems []error
+
+	made := map[string]renderedMachine{}
+
+	for _, name := range p.Names() {
+		kind, err := json.Marshal(p.Machines[name].Config)
+		if err != nil {
+			return fmt.Errorf("compare machine %s with others: %w", name, err)
+		}
+
+		config, ok := made[string(kind)]
+		if !ok {
+			config.Config, err = generator.Machine(p.Machines[name].Config)
+			if err == nil {
+				config.Images, err = ImagesIn(config.Bytes)
+			}
+
+			if err != nil {
+				problems = append(problems, p.problems(name, err))
+
+				continue
+			}
+
+			made[string(kind)] = config
+		}
+
+		use(name, config)
+	}
+
+	return errors.Join(problems...)
+}
+
+// Unpinned is a pool whose machines are not told by their fingerprints in maintenance mode:
+// a machine that was reset has a new one, nothing is sent to it there any more, and it
+// must not look like somebody else's.
+func (p Set) Unpinned() Set {
+	machines := map[string]Machine{}
+
+	for name, machine := range p.Machines {
+		machine.Fingerprint = ""
+		machines[name] = machine
+	}
+
+	p.Machines = machines
+
+	return p
+}

@@ -1,0 +1,111 @@
+package machineset
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// Unanswered tells, machine by machine, what a snapshot could not learn, and why that is so for those whose data is lost.
+func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, bereft []string) {
+	for _, m := range want.Machines {
+		state := have.Machines[m.Name]
+
+		switch state.Access {
+		case cluster.Unreachable, cluster.Unobserved:
+			if state.VolumesLost {
+				bereft = append(bereft, m.Name+": "+state.Cause)
+
+				continue
+			}
+
+			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
+		case cluster.Foreign:
+			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "answers as somebody else")))
+		case cluster.Member, cluster.Maintenance, cluster.Gone:
+		}
+	}
+
+	return unreachable, foreign, bereft
+}
+
+// WarnOfUnanswered warns of what a snapshot could not learn.
+func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
+	var diags finding.List
+
+	unreachable, foreign, bereft := Unanswered(want, have)
+
+	if len(unreachable) > 0 {
+		diags.Append(finding.Warn("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
+			"from that for the plan.\n  - "+strings.Join(unreachable, "\n  - ")))
+	}
+
+	if len(bereft) > 0 {
+		diags.Append(finding.Warn("Volumes of machines are lost", "The host cluster can never use the volumes of these machines again. The next apply gives them "+
+			"new ones, one machine after the other and as far as etcd does not need what is lost, and they join anew.\n  - "+strings.Join(bereft, "\n  - ")))
+	}
+
+	if len(foreign) > 0 {
+		diags.Append(finding.Warn("Machines answer as somebody else", "At these addresses something else answers than the machines that are meant. What "+
+			"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware of a machine was "+
+			"exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
+	}
+
+	return diags
+}
+
+// Lost reports whether a machine that had joined waits in maintenance mode again, has lost its volumes, or
+// is known to lack its etcd member or its node: losses that are certain, and that the next
+// apply repairs.
+func Lost(want cluster.Spec, have cluster.Snapshot, recorded PriorState) bool {
+	for _, m := range want.Machines {
+		if recorded.Machines[m.Name].Access != cluster.Member {
+			continue
+		}
+
+		switch state := have.Machines[m.Name]; state.Access {
+		case cluster.Maintenance, cluster.Gone:
+			return true
+		case cluster.Member:
+			if len(missing(m, have)) > 0 {
+				return true
+			}
+		default:
+			if state.VolumesLost {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// StateOf describes a machine as it was last seen.
+func StateOf(s cluster.MachineState) string {
+	switch s.Access {
+	case cluster.Maintenance:
+		return "in maintenance mode"
+	case cluster.Member:
+		state := "in the cluster"
+		if s.Stage != "" {
+			state += ", " + string(s.Stage)
+		}
+
+		if !s.Ready && len(s.Unmet) > 0 {
+			state += ", not ready (" + strings.Join(s.Unmet, ", ") + ")"
+		}
+
+		return state
+	case cluster.Foreign:
+		return "answers as somebody else"
+	case cluster.Gone:
+		return "not on the host cluster"
+	case cluster.Unreachable, cluster.Unobserved:
+		return "does not answer"
+	default:
+		return string(s.Access)
+	}
+}

@@ -1,0 +1,206 @@
+package machineset
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// SupportedTalos is the range of Talos versions, for texts.
+const SupportedTalos = "v1.10 to " + newestTalos
+
+// newestTalos is the newest minor version that is known.
+const newestTalos = "v1.13"
+
+// Validate checks the machines against each other, their versions and their configurations, as far as they are known and without
+// a machine. All mistakes are reported at once.
+func (p Set) Validate() finding.List {
+	return slices.Concat(validateMachines(p), validateVersions(p), validateConfigurations(p))
+}
+
+// ValidateSecrets checks them, and that a snapshot to begin with is of their cluster.
+func (p Set) ValidateSecrets() finding.List {
+	diags := p.refuseForeignSnapshot()
+
+	if p.Secrets != "" {
+		if _, err := pki.Parse([]byte(p.Secrets)); err != nil {
+			diags.Append(finding.InvalidSecrets(p.secretsPath(), err))
+		}
+	}
+
+	return diags
+}
+
+// ValidateImage checks what installer images are made of.
+func (g *Group) ValidateImage() finding.List {
+	var diags finding.List
+
+	if id := g.Schematic; id != "" {
+		if err := image.CheckSchematic(id); err != nil {
+			diags.Append(finding.Invalid(g.At.AtName("schematic"), "schematic", "found "+finding.Quote(id), "allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
+				"upload the schematic to the factory and copy the id it answers"))
+		}
+	}
+
+	if platform := g.Platform; platform != "" {
+		if _, err := (image.Installer{Version: newestTalos + ".0", Platform: platform}).Reference(); err != nil {
+			diags.Append(finding.Invalid(g.At.AtName("platform"), "platform", "found "+finding.Quote(platform), "allowed are the names Talos uses, such as metal, nocloud or aws",
+				"leave it out for physical and most virtual machines"))
+		}
+	}
+
+	return diags
+}
+
+// validateMachines checks the machines against each other, control planes first.
+func validateMachines(p Set) finding.List {
+	var diags finding.List
+
+	addresses, uuids := map[string]string{}, map[string]string{}
+
+	var names []string
+	for _, g := range p.Groups {
+		names = append(names, p.namesOf(g)...)
+	}
+
+	for _, name := range names {
+		machine := p.Machines[name]
+
+		if machine.Address != "" {
+			diags.Append(p.validateAddress(name, machine.Address, addresses)...)
+		}
+
+		if uuid := strings.ToLower(machine.UUID); uuid != "" {
+			if other, taken := uuids[uuid]; taken {
+				diags.Append(finding.Invalid(p.machinePath(name).AtName("uuid"), "machine", fmt.Sprintf("found %s with the uuid of %s", name, other),
+					"allowed is each machine once", "remove one of them, or correct the uuid"))
+			}
+
+			uuids[uuid] = name
+		}
+	}
+
+	return diags
+}
+
+// validateAddress checks one address, and that no other machine has it. IP
+// addresses are compared by value, since IPv6 has many spellings for one.
+func (p Set) validateAddress(name, address string, seen map[string]string) finding.List {
+	at := p.machinePath(name).AtName("address")
+
+	host, err := CanonicalHost(address)
+	if err != nil {
+		return finding.List{finding.Invalid(at, "address", "found "+finding.Quote(address), "allowed is an IP address or a host name, without scheme, port or brackets", err.Error())}
+	}
+
+	if other, taken := seen[host]; taken {
+		return finding.List{finding.Invalid(at, "machine", fmt.Sprintf("found %s with the address of %s, %s", name, other, address),
+			"allowed is each machine once", "remove one of them, or correct the address")}
+	}
+
+	seen[host] = name
+
+	// A control plane that joins by itself is one of those that the handle lists.
+	if !p.InHandle || p.Machines[name].Group.Role != cluster.Worker {
+		return nil
+	}
+
+	for _, endpoint := range p.Endpoints {
+
+		if other, err := CanonicalHost(endpoint); err == nil && other == host {
+			return finding.List{finding.Invalid(at, "machine", fmt.Sprintf("found %s with the address of a control plane of the cluster, %s", name, address),
+				"allowed is each machine once", "remove it here, or correct the address")}
+		}
+	}
+
+	return nil
+}
+
+// validateVersions checks the versions against each other.
+func validateVersions(p Set) finding.List {
+	var diags finding.List
+
+	for _, g := range p.Groups {
+		diags.Append(p.validateVersionsOf(g)...)
+	}
+
+	return diags
+}
+
+func (p Set) validateVersionsOf(g *Group) finding.List {
+	version := g.TalosVersion
+	if version == "" {
+		return nil
+	}
+
+	talos, err := machineconfig.ParseTalosVersion(version)
+	if err != nil {
+		return FieldDiagnostics(p, p.problemsIn(g, "", err))
+	}
+
+	var diags finding.List
+
+	if !talos.Known() {
+		diags.Append(finding.Doubtful(g.VersionAt, "talos_version", fmt.Sprintf("found %s", talos),
+			"This version of the provider knows Talos up to "+newestTalos+", and cannot tell what a newer one supports: it is treated like that",
+			"Read the release notes of Talos, and use a newer release of this provider when there is one"))
+	}
+
+	problems := []error{p.checkImages(g, talos)}
+
+	if kubernetes, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion); err == nil {
+		problems = append(problems, p.problemsIn(g, "", machineconfig.CheckKubernetesSupported(talos, kubernetes)))
+	}
+
+	if p.Settings.Contract != "" {
+		problems = append(problems, p.problemsIn(g, "", machineconfig.CheckContract(p.Settings.Contract, talos)))
+	}
+
+	return append(diags, FieldDiagnostics(p, errors.Join(problems...))...)
+}
+
+// checkImages compares the installer images that are given with the version that is to
+// run: an upgrade installs the image, and would go on for ever.
+func (p Set) checkImages(g *Group, talos machineconfig.TalosVersion) error {
+	var problems []error
+
+	for _, name := range p.namesOf(g) {
+		m := p.Machines[name]
+
+		reference, err := image.ParseReference(m.Config.Install.Image)
+		if !m.OwnImage || err != nil {
+			continue
+		}
+
+		if installs, ok := machineconfig.ReadTalosVersion(reference.Tag); ok && !installs.EQ(talos.Version) {
+			problems = append(problems, p.problems(name, &machineconfig.FieldError{
+				Field: "machine.install.image", Found: finding.Quote(reference.Tag) + " as the version of the installer image",
+				Allowed: "talos_version, " + talos.String(), Fix: "change both together, or leave the image out",
+			}))
+		}
+	}
+
+	return errors.Join(problems...)
+}
+
+// validateConfigurations checks the settings: as a whole when they are known, by
+// rendering the configurations, else piece by piece.
+func validateConfigurations(p Set) finding.List {
+	if !p.Unknown && len(p.Machines) > 0 {
+		return FieldDiagnostics(p, errors.Join(p.check(), p.checkMeta()))
+	}
+
+	problems := []error{p.problems("", machineconfig.ValidateCluster(p.Settings)), p.checkMeta()}
+	for _, name := range p.Names() {
+		problems = append(problems, p.problems(name, machineconfig.ValidateMachine(p.Settings, p.Machines[name].Config)))
+	}
+
+	return FieldDiagnostics(p, errors.Join(problems...))
+}

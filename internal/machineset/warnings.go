@@ -1,0 +1,264 @@
+package machineset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// What a plan warns of: one warning for each class of what an apply does to machines
+// that are in service, with the machines in it.
+
+// warnOfSteps warns of the steps of a plan that take machines out of service.
+func warnOfSteps(p Set, steps []cluster.Step) finding.List {
+	var (
+		diags                    finding.List
+		drained, rebooted, wiped []string
+		emptied, expelled        []string
+		begun                    string
+	)
+
+	for _, step := range steps {
+		switch s := step.(type) {
+		case cluster.LeaveEtcd:
+			if s.Drain {
+				emptied = append(emptied, s.Machine)
+			}
+		case cluster.RemoveMember:
+			expelled = append(expelled, s.Machine)
+		case cluster.Restore:
+			begun = s.From
+		case cluster.Upgrade:
+			sortInto(s.Machine, s.Drain, &drained, &rebooted)
+		case cluster.ApplyConfig:
+			if s.Access == cluster.Member && s.Reboot != "" {
+				sortInto(s.Machine, s.Drain, &drained, &rebooted)
+			}
+		case cluster.Reset:
+			wiped = append(wiped, s.Machine)
+
+			if s.Drain {
+				emptied = append(emptied, s.Machine)
+			}
+		}
+	}
+
+	if len(drained)+len(rebooted) > 0 {
+		diags.Append(finding.Warn("Machines will "+p.reboot(), disruptionOf(drained, rebooted)))
+	}
+
+	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(slices.Concat(drained, rebooted), alone) {
+		diags.Append(finding.Warn("The API of the cluster will be away",
+			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it %ss. Pods on workers keep running.", alone, p.reboot())))
+	}
+
+	if begun != "" {
+		diags.Append(finding.Warn("Etcd will begin with a snapshot", goingBack(begun)))
+	}
+
+	if len(wiped) > 0 {
+		diags.Append(finding.Warn("Machines will be "+p.wiped(), p.removalOf(wiped, emptied)))
+	}
+
+	if len(expelled) > 0 {
+		diags.Append(finding.Warn("Members of etcd will be removed",
+			fmt.Sprintf("%s %s a member of etcd whose data is gone with the machine or its configuration. The other control planes remove it.",
+				finding.Describe(expelled), finding.Verb(expelled, "has", "each have"))))
+	}
+
+	return diags
+}
+
+// reboot is what machines do that begin anew.
+func (p Set) reboot() string {
+	if p.Host != nil {
+		return "restart"
+	}
+
+	return "reboot"
+}
+
+// WayBack is how machines come back under talosop that it forgot.
+func (p Set) WayBack() string {
+	if p.Host != nil {
+		return "apply the same configuration with the same secrets, which takes them over"
+	}
+
+	return "import them with the secrets of the cluster"
+}
+
+// wiped is what becomes of machines that leave.
+func (p Set) wiped() string {
+	if p.Host != nil {
+		return "deleted"
+	}
+
+	return "wiped"
+}
+
+// warnOfImages names the images of Kubernetes that differ from what was applied last and
+// are put right.
+func (r PriorState) warnOfImages(steps []cluster.Step) finding.List {
+	var lines []string
+
+	for _, step := range steps {
+		s, ok := step.(cluster.UpgradeComponent)
+		if !ok || s.From == s.Image {
+			continue
+		}
+
+		place := fmt.Sprintf("%s%s:", DriftImage, s.Component)
+		if slices.ContainsFunc(r.Drift[s.Machine], func(d string) bool { return strings.HasPrefix(d, place) }) {
+			lines = append(lines, fmt.Sprintf("%s of %s has image %s instead of %s", s.Component, s.Machine, s.From, s.Image))
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
+	}
+
+	return finding.List{finding.Warn("Images of Kubernetes will be put right",
+		"They are not those that were applied last:\n  - "+strings.Join(lines, "\n  - "))}
+}
+
+// removalOf tells what machines go through that leave; emptied are those that are drained.
+func (p Set) removalOf(wiped, emptied []string) string {
+	slices.Sort(wiped)
+
+	abrupt := slices.DeleteFunc(slices.Clone(wiped), func(name string) bool { return slices.Contains(emptied, name) })
+
+	how := "drained, "
+	if len(abrupt) == len(wiped) {
+		how = ""
+	}
+
+	end := "reset to maintenance mode with " + finding.Verb(wiped, "its", "their") + " state wiped"
+	if p.Host != nil {
+		end = "deleted with " + finding.Verb(wiped, "its", "their") + " volumes"
+	}
+
+	text := fmt.Sprintf("%s will be taken out of the cluster: %s%s, and %s removed from Kubernetes.",
+		finding.Describe(wiped), how, end, finding.Verb(wiped, "its node", "their nodes"))
+	if len(abrupt) > 0 {
+		text += fmt.Sprintf(" Without a drain: %s.", finding.Describe(abrupt))
+	}
+
+	return text
+}
+
+// sortInto lists a machine once, by what happens to it.
+func sortInto(machine string, drain bool, drained, rebooted *[]string) {
+	if slices.Contains(*drained, machine) || slices.Contains(*rebooted, machine) {
+		return
+	}
+
+	if drain {
+		*drained = append(*drained, machine)
+	} else {
+		*rebooted = append(*rebooted, machine)
+	}
+}
+
+func disruptionOf(drained, rebooted []string) string {
+	var parts []string
+
+	if len(drained) > 0 {
+		parts = append(parts, fmt.Sprintf("Each is drained first and uncordoned afterwards: %s.", finding.Describe(drained)))
+	}
+
+	if len(rebooted) > 0 {
+		parts = append(parts, fmt.Sprintf("Without a drain: %s.", finding.Describe(rebooted)))
+	}
+
+	parts = append(parts, "Control planes go one at a time, workers as max_unavailable of their pool allows; `operations` has the order.")
+
+	return strings.Join(parts, " ")
+}
+
+// onlyControlPlane names the control plane of a cluster that has no other, as far as the
+// resource can know.
+func (p Set) onlyControlPlane() string {
+	var planes []string
+
+	if p.InHandle && (p.Single == nil || p.Single.Beside == nil || len(p.Single.Beside) > 0) {
+		return ""
+	}
+
+	for _, name := range p.Names() {
+		if p.Machines[name].Group.Role == cluster.ControlPlane {
+			planes = append(planes, name)
+		}
+	}
+
+	if len(planes) != 1 {
+		return ""
+	}
+
+	return planes[0]
+}
+
+// warnOfDestroy lists what a destroy does to machines.
+func warnOfDestroy(p Set, steps []cluster.Step) finding.List {
+	if len(steps) == 0 {
+		return nil
+	}
+
+	var lines []string
+
+	for i, step := range steps {
+		if i == finding.MostSteps {
+			lines = append(lines, fmt.Sprintf("%d more steps", len(steps)-i))
+
+			break
+		}
+
+		lines = append(lines, step.String())
+	}
+
+	names := p.Names()
+	what := fmt.Sprintf("%s%s will leave cluster %q", finding.Verb(names, "Machine ", "Machines "), finding.Describe(names), p.Settings.Name)
+
+	if p.TakesCluster() {
+		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.Settings.Name)
+	}
+
+	return finding.List{finding.Warn("Machines will be "+p.wiped(), what+". By what state knows:\n  - "+strings.Join(lines, "\n  - "))}
+}
+
+// LinesOf lists steps as a person reads them: the images that many machines pull at once take
+// one line.
+func LinesOf(steps []cluster.Step) []string {
+	lines := make([]string, 0, len(steps))
+
+	for i := 0; i < len(steps); i++ {
+		pull, ok := steps[i].(cluster.PullImages)
+		if !ok {
+			lines = append(lines, steps[i].String())
+
+			continue
+		}
+
+		machines := []string{pull.Machine}
+
+		for ; i+1 < len(steps); i++ {
+			next, alike := steps[i+1].(cluster.PullImages)
+			if !alike || next.Version != pull.Version {
+				break
+			}
+
+			machines = append(machines, next.Machine)
+		}
+
+		pull.Machine = finding.Describe(machines)
+		lines = append(lines, pull.String())
+	}
+
+	return lines
+}

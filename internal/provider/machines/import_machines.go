@@ -1,0 +1,294 @@
+package machines
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// Recognise asks machines who they are, and reads the configuration of each.
+func Recognise(
+	ctx context.Context, m *ProviderData, addresses map[string]string, file SecretsFile, role cluster.Role,
+) (map[string]recognised, diag.Diagnostics) {
+	p := machineset.Set{Machines: map[string]machineset.Machine{}}
+	for name, address := range addresses {
+		p.Machines[name] = machineset.Machine{Address: address}
+	}
+
+	fleet, err := m.FleetOf(p, file.Bundle)
+	if err != nil {
+		return nil, importFailed("ask the machines", err, "")
+	}
+
+	defer fleet.Close()
+
+	answers := askAll(ctx, fleet, addresses, role)
+	found := map[string]recognised{}
+
+	var problems []error
+
+	for _, name := range machineset.SortedNames(answers) {
+		if a := answers[name]; a.err != nil {
+			problems = append(problems, fmt.Errorf("%s (%s): %w", name, addresses[name], a.err))
+		} else {
+			found[name] = a.recognised
+		}
+	}
+
+	problems = append(problems, listedTwice(found)...)
+
+	if len(problems) > 0 {
+		return nil, importFailed("ask the machines", errors.Join(problems...),
+			"All machines of an import have to answer as members of the cluster of the secrets. Nothing else can be proved about them.")
+	}
+
+	return found, nil
+}
+
+// SecretsFile is a bundle as it is stored in state.
+type SecretsFile struct {
+	Bundle *pki.Bundle
+	Text   string
+}
+
+// DecodeImport reads an import id, a JSON object of known fields alone.
+func DecodeImport(id string, request any) error {
+	decoder := json.NewDecoder(strings.NewReader(id))
+	decoder.DisallowUnknownFields()
+
+	if err := decoder.Decode(request); err != nil {
+		return fmt.Errorf("the import id is not the JSON object that is expected: %w", err)
+	}
+
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("the import id has text behind the JSON object")
+	}
+
+	return nil
+}
+
+// ReadBundleFile reads the secrets of a cluster from a file of `talosctl gen
+// secrets` or from the configuration of a control-plane machine.
+func ReadBundleFile(name string) (*pki.Bundle, error) {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read secrets: %w", err)
+	}
+
+	bundle, asBundle := pki.Parse(content)
+	if asBundle == nil {
+		return bundle, nil
+	}
+
+	bundle, asConfig := pki.FromMachineConfig(content)
+	if asConfig == nil {
+		return bundle, nil
+	}
+
+	return nil, errors.Join(
+		fmt.Errorf("read %s as a file of `talosctl gen secrets`: %w", name, asBundle),
+		fmt.Errorf("read %s as the configuration of a control-plane machine: %w", name, asConfig),
+	)
+}
+
+func importFailed(attempted string, err error, next string) diag.Diagnostics {
+	return diag.Diagnostics{tf.Unable("import", "machines", finding.Report{
+		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and no machine was changed"}, Next: next,
+	})}
+}
+
+// recognised is a machine that proved to belong to the cluster.
+type recognised struct {
+	Address string
+	state   cluster.MachineState
+	Config  []byte
+}
+
+// listedTwice names the machines that have another name already. Where there is no
+// hardware there are no UUIDs (containers), and nothing can be told.
+func listedTwice(found map[string]recognised) []error {
+	var problems []error
+
+	seen := map[string]string{}
+
+	for _, name := range machineset.SortedNames(found) {
+		uuid := strings.ToLower(found[name].state.UUID)
+		if uuid == "" {
+			continue
+		}
+
+		if other, twice := seen[uuid]; twice {
+			problems = append(problems, fmt.Errorf("%s (%s): it is the same machine as %s: both answer with UUID %s", name, found[name].Address, other, uuid))
+		}
+
+		seen[uuid] = name
+	}
+
+	return problems
+}
+
+// answer is what came of asking one machine.
+type answer struct {
+	recognised
+
+	err error
+}
+
+// askAll asks all machines side by side, so that all of them are reported.
+func askAll(ctx context.Context, fleet *talos.Fleet, addresses map[string]string, role cluster.Role) map[string]answer {
+	var (
+		asking  sync.WaitGroup
+		mu      sync.Mutex
+		answers = map[string]answer{}
+		slots   = make(chan struct{}, machinesAtOnce)
+	)
+
+	for name, address := range addresses {
+		asking.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+
+			machine := fleet.Machine(cluster.Machine{Name: name, Role: role, Address: address})
+			a := answer{recognised: recognised{Address: address, state: machine.Observe(ctx)}}
+
+			if a.err = belongs(a.state, role); a.err == nil {
+				a.Config, a.err = machine.Configuration(ctx)
+			}
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			answers[name] = a
+		})
+	}
+
+	asking.Wait()
+
+	return answers
+}
+
+// machinesAtOnce bounds how many machines an import asks at the same time.
+const machinesAtOnce = 32
+
+// belongs says why a machine cannot be imported.
+func belongs(s cluster.MachineState, role cluster.Role) error {
+	switch {
+	case s.Access == cluster.Maintenance:
+		return errors.New("it waits in maintenance mode and belongs to no cluster; list it in the configuration, and apply")
+	case s.Access != cluster.Member:
+		return errors.New(cmp.Or(s.Cause, "it does not answer"))
+	case s.Role != role:
+		return fmt.Errorf("it is a %s, not a %s", s.Role, role)
+	default:
+		return nil
+	}
+}
+
+// SettingsOfAll reads the settings of the cluster from the first machine, and
+// those of every machine from itself.
+func SettingsOfAll(found map[string]recognised, file SecretsFile) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
+	var settings machineconfig.Cluster
+
+	machines := map[string]machineconfig.Machine{}
+
+	for i, name := range machineset.SortedNames(found) {
+		c, m, err := machineconfig.SettingsOf(found[name].Config, file.Bundle)
+		if err != nil {
+			return settings, nil, fmt.Errorf("%s: %w", name, err)
+		}
+
+		if i == 0 {
+			settings = c
+		}
+
+		machines[name] = m
+	}
+
+	return settings, machines, nil
+}
+
+// HandleSeen is the handle of a cluster as the resource that made its control planes
+// exports it.
+func HandleSeen(
+	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]recognised,
+) (types.Object, diag.Diagnostics) {
+	handle, diags := handleOf(ctx, settings)
+
+	names := machineset.SortedNames(planes)
+	handle.Secrets = types.StringValue(file.Text)
+	handle.Phase = types.StringValue(string(cluster.Ready))
+	handle.TalosVersion = tf.TextOrNull(planes[names[0]].state.TalosVersion)
+
+	var endpoints []string
+	for _, name := range names {
+		endpoints = append(endpoints, planes[name].Address)
+	}
+
+	handle.TalosEndpoints = tf.TextList(endpoints)
+
+	object, more := types.ObjectValueFrom(ctx, clusterhandle.HandleType(), handle)
+
+	return object, append(diags, more...)
+}
+
+// handleOf describes a cluster, leaving out what is Talos's default.
+func handleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.HandleModel, diag.Diagnostics) {
+	nested := clusterhandle.HandleType()
+	h := clusterhandle.UnknownHandle()
+
+	h.Name, h.Mode, h.Endpoint = types.StringValue(c.Name), types.StringValue(clusterhandle.MetalMode), types.StringValue(c.Endpoint)
+	h.TalosEndpoints, h.Secrets, h.Phase, h.TalosVersion = tf.TextList(nil), types.StringNull(), types.StringNull(), types.StringNull()
+	h.KubernetesVersion, h.VersionContract = tf.TextOrNull(c.KubernetesVersion), tf.TextOrNull(c.Contract)
+	h.CertSANs, h.ConfigPatches = tf.TextList(c.CertSANs), tf.TextList(nil)
+	h.PodCIDRs, h.ServiceCIDRs = tf.ListOrNull(c.PodCIDRs), tf.ListOrNull(c.ServiceCIDRs)
+	h.DNSDomain = tf.TextOrNull(c.DNSDomain)
+	h.KubeProxy, h.Discovery = tf.FalseOrNull(!c.KubeProxyDisabled), types.BoolPointerValue(c.Discovery)
+	h.AirGapped, h.ImageCache = tf.TrueOrNull(c.AirGapped), tf.TrueOrNull(c.ImageCache)
+	h.Registries = types.ObjectNull(tf.AttributesOf(nested["registries"]))
+	h.CNI = types.ObjectNull(tf.AttributesOf(nested["cni"]))
+	h.Host = types.ObjectNull(tf.AttributesOf(nested["host"]))
+
+	if c.CNI.Name == "" || reflect.DeepEqual(c.CNI, machineconfig.CNI{Name: machineconfig.CNIFlannel}) {
+		return h, nil
+	}
+
+	cni := clusterhandle.CNIModel{Name: types.StringValue(c.CNI.Name), URLs: tf.ListOrNull(c.CNI.URLs)}
+	flannelType := tf.AttributesOf(tf.AttributesOf(nested["cni"])["flannel"])
+	cni.Flannel = types.ObjectNull(flannelType)
+
+	var diags diag.Diagnostics
+
+	if f := c.CNI.Flannel; f != nil {
+		flannel, more := types.ObjectValueFrom(ctx, flannelType,
+			clusterhandle.FlannelModel{ExtraArgs: tf.ListOrNull(f.ExtraArgs), KubeNetworkPolicies: tf.TrueOrNull(f.KubeNetworkPolicies)})
+		diags.Append(more...)
+
+		cni.Flannel = flannel
+	}
+
+	object, more := types.ObjectValueFrom(ctx, tf.AttributesOf(nested["cni"]), cni)
+	diags.Append(more...)
+
+	h.CNI = object
+
+	return h, diags
+}

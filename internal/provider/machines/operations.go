@@ -1,0 +1,340 @@
+package machines
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// What the resources with machines share of create, read, update and delete.
+
+// deadline bounds an operation by its timeout.
+func (m CommonModel) deadline(ctx context.Context, op tf.Operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+	return tf.DeadlineOf(ctx, m.Timeouts, op, diags)
+}
+
+func (m CommonModel) life() CommonModel { return m }
+
+func (m *CommonModel) setLife(life CommonModel) { *m = life }
+
+// protectionKey mirrors deletion_protection in private state, where the create leg
+// of a replacement still finds it.
+const protectionKey = "deletion_protection"
+
+func (m CommonModel) protection() []byte {
+	if m.DeletionProtection.ValueBool() {
+		return []byte("true")
+	}
+
+	return []byte("false")
+}
+
+// guardDestroy refuses to plan the removal of a protected resource.
+func (m CommonModel) guardDestroy(kind string) finding.List {
+	if !m.DeletionProtection.ValueBool() {
+		return nil
+	}
+
+	return finding.List{finding.Protected(kind, m.ID.ValueString(), "destroyed")}
+}
+
+// guardReplace refuses to plan the replacement of a protected resource. Of a
+// replacement ModifyPlan only sees the create leg: there is no state, but the
+// private state of the object that goes.
+func guardReplace(ctx context.Context, private tf.PrivateState, kind string, id types.String) finding.List {
+	marker, problems := private.GetKey(ctx, protectionKey)
+	diags := tf.Findings(problems)
+
+	var on bool
+	if len(marker) > 0 {
+		if err := json.Unmarshal(marker, &on); err != nil {
+			diags.Append(finding.Bug("the private state has a deletion_protection of " + string(marker)))
+		}
+	}
+
+	if on {
+		diags.Append(finding.Protected(kind, id.ValueString(), "replaced, and its machines reset"))
+	}
+
+	return diags
+}
+
+// settleCreate puts the outcome of a create into the planned model. begun is false
+// when no machine was touched: then there is nothing to store.
+func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.List, begun bool) {
+	m.Phase = types.StringValue(string(done.phase("")))
+	m.Observed = done.observed(types.MapNull(ObservedType()))
+	m.manifests = done.manifests(types.StringNull())
+	m.restored = done.restored(restored{})
+
+	switch {
+	case done.err == nil:
+		return append(done.tellOfRestore(), done.warnOfRestore()...), true
+	case done.want.Machines == nil:
+		return openFailed(p, "create", done.err), false
+	case done.unrestorable() != nil && len(done.result.Done) == 0:
+		return finding.List{done.unrestorable().diagnostic(p)}, false
+	case !done.result.Touched:
+		return finding.List{finding.Unable("create", p.Object, done.report(p, "create "+p.Object, nothingStored))}, false
+	}
+
+	what := done.report(p, "create "+p.Object, applyAgain)
+
+	if m.OnIncomplete.ValueString() == OnIncompleteError {
+		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines and begin anew. To go on " +
+			"instead, `untaint` it and apply again."
+
+		return append(finding.List{finding.Unable("create", p.Object, what)}, done.warnOfRestore()...), true
+	}
+
+	what.Next = applyAgain + " Run `terraform apply` (or `tofu apply`)."
+
+	return append(finding.List{finding.Incomplete("create of "+p.Object, what)}, done.warnOfRestore()...), true
+}
+
+// refresh observes the machines and puts what it saw into the model of state. A
+// machine that does not answer keeps what was last seen of it, and all of them do while nothing leads to their host cluster.
+// What META holds is left to seen.
+func refresh(
+	ctx context.Context, m *ProviderData, model *CommonModel, p machineset.Set, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
+) finding.List {
+	record, diags := model.Recorded(ctx, p)
+	recorded, more := machineset.NewPriorState(record, p, p)
+	diags.Append(more...)
+
+	exam := newExamination(p, record)
+
+	want, have, err := observe(ctx, m, p, recorded, exam)
+
+	var away *hostAwayError
+	if errors.As(err, &away) {
+		return append(diags, hostUnread(p, away))
+	}
+
+	if err != nil {
+		return append(diags, openFailed(p, "read", err)...)
+	}
+
+	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
+	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), machineset.DriftOf(want, have, exam.Places)), model.Observed)
+	diags.Append(tf.Findings(seen(ctx, want, have))...)
+	diags.Append(machineset.Unexpected(p, want, have)...)
+	diags.Append(exam.onHost.leftUnchanged()...)
+
+	if recorded.Phase == cluster.Ready && machineset.Lost(want, have, recorded) {
+		model.Phase = types.StringValue(string(cluster.Degraded))
+	}
+
+	return append(diags, machineset.WarnOfUnanswered(want, have)...)
+}
+
+// updateMachines goes on with the machines of a pool that state knows. prior is the pool of
+// the state.
+func updateMachines(ctx context.Context, m *ProviderData, p writtenSet, prior machineset.Set, state CommonModel) (run, finding.List) {
+	record, diags := state.Recorded(ctx, prior)
+	recorded, more := machineset.NewPriorState(record, p.Set, prior)
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return run{err: context.Canceled}, diags
+	}
+
+	done := converge(ctx, m, p, recorded)
+
+	if done.halted() {
+		remains, more := remaining(ctx, m, p.Set, done, state)
+		diags.Append(more...)
+
+		done.remains = remains
+	}
+
+	switch {
+	case done.err == nil:
+		diags.Append(done.tellOfRestore()...)
+	case done.want.Machines == nil:
+		diags.Append(openFailed(p.Set, "update", done.err)...)
+	case done.unrestorable() != nil && len(done.result.Done) == 0:
+		diags.Append(done.unrestorable().diagnostic(p.Set))
+	default:
+		diags.Append(finding.Unable("update", p.Object, done.report(p.Set, "update "+p.Object, applyAgain)))
+	}
+
+	diags.Append(done.warnOfRestore()...)
+
+	return done, append(diags, done.machinesNotReset()...)
+}
+
+// remaining is what the next apply has to do after an update that did not finish, by what
+// the run saw last: the list that its plan will have.
+func remaining(ctx context.Context, m *ProviderData, p machineset.Set, done run, state CommonModel) (types.List, finding.List) {
+	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
+	state.Observed = done.observed(state.Observed)
+	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
+
+	recorded, diags := state.Recorded(ctx, p)
+	if diags.HasError() {
+		return types.ListNull(types.StringType), diags
+	}
+
+	want := done.want
+	want.Bootstrapped, want.OtherControlPlanes = machineset.Bootstrapped(recorded.Phase), p.OtherControlPlanes()
+	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
+	want.Kubernetes.Manifests = recorded.Manifests
+	want.RestoreFrom, want.RestoredAt = p.Restore.Asked(recorded.RestoredFrom), recorded.RestoredAt
+
+	for name, machine := range recorded.Machines {
+		last := done.result.Snapshot.Machines[name]
+		machine.RebootFor = last.RebootFor
+
+		if last.Access == cluster.Member {
+			machine.Meta = last.Meta // what the plan wants need not be written yet
+		}
+
+		recorded.Machines[name] = machine
+	}
+
+	steps, _ := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
+
+	return operationsOf(steps), diags
+}
+
+// settleUpdate puts the outcome of an update into the model that is stored: that
+// of the plan after a success, else that of the state. Machines that were to be
+// added and joined, or were sent their configuration, are stored either way, because
+// they are ours now.
+//
+// held is the group by which machines in containers are called.
+//
+// How the resource treats its machines is stored either way, too: it touches none of
+// them, and is how a user gets out of an update that cannot succeed.
+func (m *machineSetModel) settleUpdate(ctx context.Context, done run, held *machineset.Group, plan, state machineSetModel) diag.Diagnostics {
+	m.settle(done, plan.CommonModel, state.CommonModel)
+
+	if !done.halted() {
+		return nil
+	}
+
+	if inContainers(types.StringUnknown(), state.Replicas, plan.Replicas) {
+		m.Replicas = done.hold(held, state.Replicas, plan.Replicas)
+
+		return nil
+	}
+
+	merged, diags := done.joined(ctx, "", state.Machines, plan.Machines)
+	m.Machines = merged
+
+	return diags
+}
+
+// settle puts the outcome of an update into what every resource stores of it.
+func (m *CommonModel) settle(done run, plan, state CommonModel) {
+	m.OnDestroy, m.OnIncomplete = plan.OnDestroy, plan.OnIncomplete
+	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
+	m.changeModel = plan.changeModel
+
+	if !done.remains.IsNull() {
+		m.Operations = done.remains
+	}
+
+	if done.want.Machines != nil {
+		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
+		m.Observed = done.observed(state.Observed)
+		m.manifests, m.restored = done.manifests(state.manifests), done.restored(state.restored)
+	}
+}
+
+// halted reports whether a run began and did not finish.
+func (r run) halted() bool { return r.want.Machines != nil && r.err != nil }
+
+// joined is the machines of a group that state has, and those of the plan that the
+// run made members or sent their configuration. Such a one takes the place of other
+// hardware of its name, which is in the record under a name of its own until it left.
+func (r run) joined(ctx context.Context, prefix string, state, plan types.Map) (types.Map, diag.Diagnostics) {
+	machines := r.kept(prefix, state)
+
+	for key, machine := range plan.Elements() {
+		_, known := machines[key]
+		_, renamed := r.Renamed[prefix+key]
+
+		if (!known || r.exchanged(prefix+key)) && (renamed || r.took(prefix+key)) {
+			machines[key] = machine
+		}
+	}
+
+	return types.MapValue(plan.ElementType(ctx), machines)
+}
+
+// took reports whether a machine of the plan is ours after the run: it was sent its
+// configuration, or is a member.
+func (r run) took(name string) bool {
+	_, configured := r.sent()[name]
+
+	return configured || r.result.Snapshot.Machines[name].Access == cluster.Member
+}
+
+// exchanged reports whether a machine is other hardware than the one that had its name.
+func (r run) exchanged(name string) bool {
+	return slices.Contains(slices.Collect(maps.Values(r.Replaced)), name)
+}
+
+// kept is the machines of a group in state, without those that are not ours any more.
+func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
+	machines := map[string]attr.Value{}
+
+	for key, machine := range state.Elements() {
+		if !r.departed(prefix + key) {
+			machines[key] = machine
+		}
+	}
+
+	return machines
+}
+
+// removeMachines takes the machines of a resource out of service, as on_destroy says.
+func removeMachines(ctx context.Context, m *ProviderData, kind string, state CommonModel, p machineset.Set) finding.List {
+	// Checked at plan time as well; a tainted resource is only seen here.
+	if diags := state.guardDestroy(kind); diags.HasError() {
+		return diags
+	}
+
+	if state.OnDestroy.ValueString() == onDestroyPreserve {
+		m.unclaim(p)
+
+		return finding.List{finding.Warn("Machines keep running",
+			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they are. To bring them back "+
+				"under talosop, %s.", kind, state.ID.ValueString(), finding.Describe(p.Names()), p.Settings.Name, p.WayBack()))}
+	}
+
+	record, diags := state.Recorded(ctx, p)
+	if diags.HasError() {
+		return diags
+	}
+
+	done := teardown(ctx, m, p, record)
+	diags.Append(done.machinesNotReset()...)
+	diags.Append(done.workersLeft()...)
+
+	switch {
+	case done.err == nil:
+	case done.want.Machines == nil:
+		diags.Append(openFailed(p, "destroy", done.err)...)
+	default:
+		diags.Append(finding.Unable("destroy", p.Object, done.report(p, "reset the machines of the "+p.Object, destroyAgain+
+			" Nothing was sent to machines that do not answer as the ones meant. To give up machines that are gone for good, or exchanged, set "+
+			"on_destroy = \"preserve\" and apply, which stores it even though the machines are missing; then destroy again.")))
+	}
+
+	return diags
+}

@@ -1,0 +1,63 @@
+package machines
+
+import (
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// finished reports whether a machine that was removed waits in maintenance mode, or is gone
+// when it was a container, and left nothing behind, as far as a run saw.
+func (r run) finished(m cluster.Machine) bool {
+	have := r.result.Snapshot
+
+	ended := cluster.Maintenance
+	if m.Container {
+		ended = cluster.Gone
+	}
+
+	if have.Machines[m.Name].Access != ended || !have.Kubernetes.Reachable {
+		return false
+	}
+
+	if i := slices.IndexFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == m.NodeName }); i >= 0 {
+		return false
+	}
+
+	return m.Role != cluster.ControlPlane || have.Etcd.Known &&
+		!slices.ContainsFunc(have.Etcd.Members, func(e cluster.EtcdMember) bool { return e.ID == m.MemberID || e.Name == m.NodeName })
+}
+
+// record is the record of state by the names that machines have during a run.
+func (r run) record(prior types.Map) types.Map {
+	if prior.IsNull() || prior.IsUnknown() {
+		return prior
+	}
+
+	values := prior.Elements()
+
+	for _, names := range []map[string]string{r.Replaced, r.Renamed} {
+		for now, before := range names {
+			if value, ok := values[before]; ok {
+				values[now] = value
+				delete(values, before)
+			}
+		}
+	}
+
+	return types.MapValueMust(ObservedType(), values)
+}
+
+// departed reports whether a machine of state is not ours any more after a run, or is so
+// under another name: only what is unfinished stays a difference.
+func (r run) departed(name string) bool {
+	for _, from := range r.Renamed {
+		if from == name {
+			return true
+		}
+	}
+
+	return slices.ContainsFunc(r.want.Removed, func(m cluster.Machine) bool { return m.Name == name && r.finished(m) })
+}

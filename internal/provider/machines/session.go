@@ -1,0 +1,238 @@
+package machines
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// openSession prepares an operation on a pool that is fully known. render says whether
+// configurations are needed. It does no I/O.
+func openSession(ctx context.Context, m *ProviderData, p machineset.Set, recorded machineset.PriorState, render bool) (*session, error) {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return nil, err
+	}
+
+	p = p.WithPeers(recorded.Peers)
+
+	var files machineset.Rendered
+	if render {
+		if files, err = p.Render(bundle); err != nil {
+			return nil, err
+		}
+	}
+
+	want := p.Spec(recorded, files)
+
+	c, err := m.withConfigurations(files).lookingFor(want).ClientsOf(ctx, p, recorded, bundle, kubernetes.Options{
+		StaticPods: !m.Talos.TrustNodeNames || p.OwnsControlPlane(), Poll: m.Interval,
+		Progress: func(message string) { tflog.Info(ctx, message) },
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	runner := &lifecycle.Runner{
+		Fleet: m.fleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages, Policy: p.Policy(m.Policy), Interval: m.Interval,
+		Lock:     lockOf(p, bundle, c.API),
+		Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
+	}
+
+	if p.Changes.Snapshots != "" {
+		runner.Snapshots = backup.Folder{Path: p.Changes.Snapshots, Cluster: p.Settings.Name}
+	}
+
+	return &session{runner: runner, want: want, Pool: p, mark: bundle.Mark(), route: c.route, Close: c.Close}, nil
+}
+
+// observe asks every machine once. It only reports, so a machine is taken for what its
+// certificate says it is. The snapshot is without strangers. Configurations are examined
+// unless nobody wants to know.
+func observe(ctx context.Context, m *ProviderData, p machineset.Set, recorded machineset.PriorState, exam *examination) (cluster.Spec, cluster.Snapshot, error) {
+	reading := *m
+	reading.Talos.TrustNodeNames = true
+	reading.Talos.Restores = p.TakesCluster()
+
+	if exam != nil {
+		reading.Talos.RebootFor = exam.Look
+	}
+
+	s, err := openSession(ctx, &reading, p, recorded, false)
+	if err != nil {
+		return cluster.Spec{}, cluster.Snapshot{}, err
+	}
+
+	defer s.Close()
+
+	if exam != nil {
+		exam.Expect(s.want.Machines, recorded.Record)
+	}
+
+	begun := time.Now()
+	have := s.runner.Observe(ctx, s.want).WithoutMismatches(s.want)
+
+	if exam != nil {
+		exam.ExpectImages(s.want.Machines, have, recorded.Record)
+		exam.onHost = s.hostReport(ctx, begun)
+
+		if strays := exam.onHost.newOrphans(p, recorded); len(strays) > 0 {
+			return observe(ctx, m, p, recorded.WithRemoved(strays...), exam)
+		}
+	}
+
+	return s.want, have, nil
+}
+
+// converge makes the machines what the set says.
+func converge(ctx context.Context, m *ProviderData, p writtenSet, recorded machineset.PriorState) run {
+	s, recorded, err := openToConverge(ctx, m, p.Set, recorded)
+	if err != nil {
+		return run{err: err}
+	}
+
+	s.restore(ctx, &restoring{Pool: s.Pool, snapshot: p.snapshot, Mark: s.mark, fallback: m.Stores})
+
+	defer s.Close()
+
+	// What other control planes hold is asked before etcd begins, and not at any other time.
+	if p.Single != nil && s.want.OwnsBootstrap() {
+		s.want.OtherControlPlanes = p.Single.Beside
+	}
+
+	if taken := m.Hosts.Claim(s.route, recorded.Machines == nil); taken != "" {
+		return run{err: &poolTakenError{taken}}
+	}
+
+	if made, err := s.ensureHost(ctx, recorded); err != nil {
+		if !made && recorded.Machines == nil {
+			m.Hosts.Release(s.route)
+		}
+
+		return s.hostNotEnsured(recorded, made, err)
+	}
+
+	result, err := s.runner.Converge(ctx, s.want)
+
+	return s.ended(recorded, result, err)
+}
+
+// openToConverge is open for machines that are to become what the set says. A create has told nobody of machines that it
+// would remove.
+func openToConverge(ctx context.Context, m *ProviderData, p machineset.Set, recorded machineset.PriorState) (*session, machineset.PriorState, error) {
+	if recorded.Machines != nil {
+		return openAll(ctx, m, p, recorded, machineset.PriorState.WithRemoved, true)
+	}
+
+	s, err := openSession(ctx, m, p, recorded, true)
+
+	return s, recorded, err
+}
+
+// teardown resets the machines of the set.
+func teardown(ctx context.Context, m *ProviderData, p machineset.Set, record machineset.Record) run {
+	if p.Single != nil {
+		return takeOut(ctx, m, p, record)
+	}
+
+	s, recorded, err := openAll(ctx, m, p.Unpinned(), machineset.PriorStateOfDestroy(record, p), machineset.PriorState.WithLeft, false)
+	if err != nil {
+		return run{err: err}
+	}
+
+	defer s.Close()
+
+	s.want.Machines = append(s.want.Machines, recorded.Left...)
+
+	// With the control plane the whole cluster goes, and its Node objects with it.
+	s.runner.Policy.KeepNodes = p.TakesCluster()
+
+	if err := s.hostAnswers(ctx); err != nil {
+		return run{err: err}
+	}
+
+	var workers *workload.WorkersLeftError
+
+	result, err := s.runner.Teardown(ctx, s.want)
+	if err == nil {
+		workers, err = s.clearHost(ctx)
+	}
+
+	if err == nil {
+		m.Hosts.Release(s.route)
+	}
+
+	done := s.ended(recorded, result, err)
+	done.workers = workers
+
+	return done
+}
+
+// session is one operation on the machines of a pool.
+type session struct {
+	runner *lifecycle.Runner
+	want   cluster.Spec
+	Pool   machineset.Set
+	// mark is that of the secrets.
+	mark  string
+	route route
+	// looked is whether the host cluster of containers was observed already, seen what it showed, and silent why it did not
+	// answer; see firstLook.
+	looked bool
+	Seen   workload.Observation
+	silent error
+	// hostEnsured is whether the host cluster has anything of a container.
+	hostEnsured bool
+	Close       func()
+}
+
+// examination compares what machines have with what state says of them.
+type examination struct {
+	*machineset.Examination
+
+	// onHost is what the host cluster of containers has; nil when it did not say.
+	onHost *HostReport
+}
+
+func newExamination(p machineset.Set, record machineset.Record) *examination {
+	return &examination{Examination: machineset.NewExamination(p, record)}
+}
+
+// run is how an operation on machines ended. Its snapshot is without strangers.
+type run struct {
+	want   cluster.Spec
+	result lifecycle.Result
+	err    error
+	// Renamed and replaced are those of the record the run began with.
+	Renamed, Replaced map[string]string
+	// Pods is what the pods of containers are made of that are as wanted.
+	Pods map[string]string
+	// Peers are the addresses at which the etcd of control planes in containers is found, by their configurations.
+	Peers map[string]string
+	// workers are those that a host cluster still has when their cluster is gone; nil for none.
+	workers *workload.WorkersLeftError
+	// anonymous is true when it restored a snapshot that may be of any cluster.
+	anonymous bool
+	// remains is what an update that failed would still have to do.
+	remains types.List
+}
+
+func (s *session) ended(recorded machineset.PriorState, result lifecycle.Result, err error) run {
+	result.Snapshot = result.Snapshot.WithoutMismatches(s.want)
+	result.Touched = result.Touched || s.hostEnsured
+
+	return run{
+		want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced, anonymous: s.anonymous(),
+		Pods: s.podsOf(result.Snapshot), Peers: s.Pool.Peers(),
+	}
+}

@@ -1,0 +1,64 @@
+package machines
+
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// validate checks everything that can be checked without a machine and as far as
+// it is known. All mistakes are reported at once.
+func (p writtenSet) validate() finding.List {
+	var diags finding.List
+
+	if p.declared.senseless() {
+		return nil // which the attribute itself says; nothing else can be told without it
+	}
+
+	diags.Append(p.validateMode(p.declared)...)
+
+	set := p.Set
+	if p.Host != nil && (p.Host.Missing || p.validateNames().HasError()) {
+		set = p.Unplaced(p.declared.resource)
+	}
+
+	for _, g := range p.written {
+		if p.Host == nil {
+			diags.Append(g.ValidateImage()...)
+			diags.Append(g.validateCount()...)
+		}
+	}
+
+	diags.Append(set.Validate()...)
+	diags.Append(p.validateSnapshot()...)
+
+	return append(diags, p.ValidateSecrets()...)
+}
+
+// validateCount checks how many machines there are.
+func (g *writtenGroup) validateCount() finding.List {
+	var diags finding.List
+
+	if g.machines.Machines.IsUnknown() {
+		return nil
+	}
+
+	count := len(g.machines.Machines.Elements())
+
+	switch {
+	case count == 0:
+		diags.Append(finding.Invalid(g.At.AtName("machines"), "machines", "found no machine", "allowed is one or more",
+			fmt.Sprintf("add the %s machines, each under a name of your choice", g.Role)))
+	case g.Role == cluster.ControlPlane && count%2 == 0:
+		diags.Append(evenNumber(g.At.AtName("machines"), count))
+	}
+
+	return diags
+}
+
+// evenNumber warns of a number of control planes that is not odd.
+func evenNumber(at finding.Path, count int) finding.Finding {
+	return finding.Doubtful(at, "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
+		fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1), "Use 1, 3 or 5")
+}

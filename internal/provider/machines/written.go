@@ -1,0 +1,254 @@
+package machines
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// writtenSet is machines of one cluster as a configuration, a plan or a state has them: in plain values, with the
+// attributes that are only checked, or only used in an apply, as they were written.
+type writtenSet struct {
+	machineset.Set
+
+	written  []*writtenGroup
+	declared declared
+	// snapshot is what etcd is to begin with, and snapshotGiven whether there is one, as far as that is known.
+	snapshot      restoreModel
+	snapshotGiven bool
+}
+
+// writtenGroup is a group of machines with its attributes as they were written.
+type writtenGroup struct {
+	*machineset.Group
+
+	machines                     machinesModel
+	talosVersion, maxUnavailable types.String
+}
+
+// writeGroup completes a group with its attributes.
+func writeGroup(g machineset.Group, machines machinesModel, talosVersion, maxUnavailable types.String) *writtenGroup {
+	g.TalosVersion, g.MaxUnavailable = talosVersion.ValueString(), maxUnavailable.ValueString()
+	g.Schematic, g.Platform = machines.Schematic.ValueString(), machines.Platform.ValueString()
+	g.OwnPod = !machines.Pod.IsNull()
+
+	return &writtenGroup{Group: &g, machines: machines, talosVersion: talosVersion, maxUnavailable: maxUnavailable}
+}
+
+func plainGroups(written []*writtenGroup) []*machineset.Group {
+	var groups []*machineset.Group
+	for _, g := range written {
+		groups = append(groups, g.Group)
+	}
+
+	return groups
+}
+
+func hasControlPlane(groups []*writtenGroup) bool {
+	return machineset.Set{Groups: plainGroups(groups)}.OwnsControlPlane()
+}
+
+// Pool reads the machines and settings of a model. own is what it says of the host cluster, and g what is known
+// of its one group beside the model.
+func (m machineSetModel) Pool(
+	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, g machineset.Group, maxUnavailable types.String,
+) (writtenSet, diag.Diagnostics) {
+	g.At, g.VersionAt = finding.Path{}, finding.Root("talos_version")
+
+	p, diags := machineSetOf(ctx, handle, own, writeGroup(g, m.machinesModel, m.TalosVersion, maxUnavailable))
+	m.change(ctx, &p.Set)
+
+	return p, diags
+}
+
+// machineSetOf reads groups of machines in one cluster. own is what their resource says of the host cluster.
+func machineSetOf(ctx context.Context, handle clusterhandle.HandleModel, own types.Object, groups ...*writtenGroup) (writtenSet, diag.Diagnostics) {
+	settings, named := &tf.Reader{}, &tf.Reader{}
+
+	var replicas []types.Int64
+	for _, g := range groups {
+		replicas = append(replicas, g.machines.Replicas)
+	}
+
+	p := writtenSet{written: groups}
+	p.declared = declared{mode: handle.Mode, modeAt: finding.Root("cluster").AtName("mode"), Host: own, endpoint: handle.Endpoint}
+	p.Set = machineset.Set{
+		Groups:    plainGroups(groups),
+		Settings:  handle.Settings(ctx, settings),
+		Secrets:   handle.Secrets.ValueString(),
+		Endpoints: (&tf.Reader{}).Texts(handle.TalosEndpoints),
+		Machines:  map[string]machineset.Machine{},
+		Host:      HostOf(named, settings, handle, own, hasControlPlane(groups), replicas...),
+
+		ModeUnknown: handle.Mode.IsUnknown(),
+	}
+	p.Settings.Container = p.Host != nil
+
+	if p.Host != nil {
+		named.Text(handle.Name) // machines are called by it
+	}
+
+	for _, g := range groups {
+		named.Text(g.talosVersion)
+		settings.Text(g.maxUnavailable)
+
+		if p.Host != nil {
+			addReplicas(ctx, &p.Set, named, settings, g, own)
+
+			continue
+		}
+
+		for key, machine := range tf.Objects[machineModel](ctx, named, g.machines.Machines) {
+			_, ownImage := g.installOf(ctx, named, machine)
+
+			p.Machines[g.Prefix+key] = machineset.Machine{
+				Group:       g.Group,
+				Key:         key,
+				Address:     named.Text(machine.Address),
+				UUID:        settings.Text(machine.UUID),
+				Fingerprint: settings.Text(machine.Fingerprint),
+				OwnInstall:  !machine.Install.IsNull(),
+				OwnImage:    ownImage,
+				Meta:        readMeta(named, settings, machine.Meta),
+				Config:      g.machine(ctx, settings, machine),
+			}
+		}
+	}
+
+	p.Unnamed = named.Unknown
+	p.Unknown = named.Unknown || settings.Unknown
+	p.Sealed = handle.Secrets.IsUnknown()
+
+	return p, append(settings.Diags, named.Diags...)
+}
+
+// machine reads the settings of one machine, with those of its group filled in.
+func (g *writtenGroup) machine(ctx context.Context, r *tf.Reader, one machineModel) machineconfig.Machine {
+	install, _ := g.installOf(ctx, r, one)
+
+	return machineconfig.Machine{
+		Role:        machineconfig.Role(g.Role),
+		Mode:        machineconfig.Metal,
+		Hostname:    r.Text(one.Hostname),
+		Install:     install,
+		PoolPatches: r.Texts(g.machines.ConfigPatches),
+		Patches:     r.Texts(one.ConfigPatches),
+	}
+}
+
+// installOf merges the install settings of a machine over those of its group. A
+// disk and a disk selector say the same thing, so the machine's own choice of one
+// replaces the pool's of the other. ownImage tells that the installer image was given.
+func (g *writtenGroup) installOf(ctx context.Context, r *tf.Reader, one machineModel) (install machineconfig.Install, ownImage bool) {
+	pool, _ := tf.Object[installModel](ctx, r, g.machines.Install)
+	own, _ := tf.Object[installModel](ctx, r, one.Install)
+
+	merged := pool
+	if !own.Disk.IsNull() || !own.DiskSelector.IsNull() {
+		merged.Disk, merged.DiskSelector = own.Disk, own.DiskSelector
+	}
+
+	if !own.Wipe.IsNull() {
+		merged.Wipe = own.Wipe
+	}
+
+	if !own.Image.IsNull() {
+		merged.Image = own.Image
+	}
+
+	if !own.ExtraKernelArgs.IsNull() {
+		merged.ExtraKernelArgs = own.ExtraKernelArgs
+	}
+
+	install = machineconfig.Install{
+		Disk:            r.Text(merged.Disk),
+		Wipe:            r.Truth(merged.Wipe, false),
+		Image:           g.installer(r, merged.Image),
+		ExtraKernelArgs: r.Texts(merged.ExtraKernelArgs),
+	}
+
+	if s, ok := tf.Object[diskSelectorModel](ctx, r, merged.DiskSelector); ok {
+		install.DiskSelector = &machineconfig.DiskSelector{
+			Size: r.Text(s.Size), Model: r.Text(s.Model), Serial: r.Text(s.Serial), Modalias: r.Text(s.Modalias),
+			UUID: r.Text(s.UUID), WWID: r.Text(s.WWID), Type: r.Text(s.Type), BusPath: r.Text(s.BusPath),
+		}
+	}
+
+	return install, !merged.Image.IsNull()
+}
+
+// installer names the image that is installed. What makes it up is checked where
+// the values are, so an image that cannot be named yet is left empty here.
+func (g *writtenGroup) installer(r *tf.Reader, given types.String) string {
+	if !given.IsNull() {
+		return r.Text(given)
+	}
+
+	reference, err := image.Installer{
+		Version: r.Text(g.talosVersion), Schematic: r.Text(g.machines.Schematic), Platform: r.Text(g.machines.Platform),
+	}.Reference()
+	if err != nil {
+		return ""
+	}
+
+	return reference
+}
+
+// count is how many machines in containers a group has; known is false when that is not known yet.
+func (g *writtenGroup) count() (count int, known bool) {
+	return int(min(max(g.machines.Replicas.ValueInt64(), 0), mostReplicas)), !g.machines.Replicas.IsUnknown()
+}
+
+// addReplicas adds the machines in containers of a group. Which there are, and where they answer, is read with named.
+func addReplicas(ctx context.Context, p *machineset.Set, named, settings *tf.Reader, g *writtenGroup, host types.Object) {
+	count, known := g.count()
+	named.Unknown = named.Unknown || !known || g.HostPool() == ""
+	settings.Unknown = settings.Unknown || g.machines.ReplicaPatches.IsUnknown()
+
+	image := p.Host.Image
+	if version := g.TalosVersion; image != "" && version != "" {
+		image += ":" + version
+	}
+
+	all, _ := host.Attributes()["pod"].(types.Object)
+	pod := podOf(ctx, settings, g.machines.Pod, all)
+
+	if g.HostPool() == "" {
+		return // a pool of workers whose name is not known yet
+	}
+
+	for n := range count {
+		identity := workload.Machine{Pool: g.HostPool(), Ordinal: n}
+
+		address := p.Host.AddressOf(p.Settings.Name, identity)
+
+		p.Machines[g.Replica(n)] = machineset.Machine{
+			Group: g.Group, Key: strconv.Itoa(n), Ordinal: n, Address: address, Image: image, Pod: pod,
+			Config: machineconfig.Machine{
+				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.NameOf(p.Settings.Name, identity),
+				CertSANs:    finding.NonEmpty(address),
+				PoolPatches: settings.Texts(g.machines.ConfigPatches), Patches: g.patchesOf(settings, n),
+			},
+		}
+	}
+}
+
+// patchesOf is the patches of one machine in a container.
+func (g *writtenGroup) patchesOf(r *tf.Reader, n int) []string {
+	patches, ok := g.machines.ReplicaPatches.Elements()[strconv.Itoa(n)].(types.List)
+	if !ok {
+		return nil
+	}
+
+	return r.Texts(patches)
+}
