@@ -18,9 +18,12 @@ import (
 // configuration right takes a reboot.
 
 const (
+	// DriftConfig begins what is told of a configuration.
 	DriftConfig = "configuration: "
-	DriftImage  = "image of "
-	DriftWiped  = "it waits in maintenance mode, without a configuration"
+	// DriftImage begins what is told of an image of Kubernetes.
+	DriftImage = "image of "
+	// DriftWiped is told of a machine that lost its configuration.
+	DriftWiped = "it waits in maintenance mode, without a configuration"
 	// DriftMember is told of a control plane without a member in etcd.
 	DriftMember = "it has no member in etcd"
 	// DriftNode is told of a machine without a node in Kubernetes.
@@ -45,6 +48,7 @@ type Examination struct {
 	Places map[string][]machineconfig.Place
 }
 
+// NewExamination compares with the configurations of a set whose machines were recorded.
 func NewExamination(p Set, record Record) *Examination {
 	return &Examination{Places: map[string][]machineconfig.Place{}, Wanted: sync.OnceValues(p.WithPeers(record.Peers).Configurations)}
 }

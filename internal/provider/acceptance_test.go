@@ -18,7 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -84,8 +84,8 @@ func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 
 // hurriedProviderData gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody here is silent
 // without being refused.
-func hurriedProviderData() *machinespkg.ProviderData {
-	m := machinespkg.NewProviderData()
+func hurriedProviderData() *providerdata.ProviderData {
+	m := providerdata.NewProviderData()
 	m.Interval = 10 * time.Millisecond
 	m.Policy.DeadAfter = 5 * time.Second
 	m.Talos.Timeouts = talos.Timeouts{

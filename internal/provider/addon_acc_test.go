@@ -16,7 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -28,7 +28,7 @@ type realAddons struct {
 	repository *kubetest.Repository
 	registry   *kubetest.Registry
 	helm       func(args ...string) (stdout, stderr string, err error)
-	machine    *machines.ProviderData
+	machine    *providerdata.ProviderData
 }
 
 const (
@@ -51,7 +51,7 @@ func newRealAddons(t *testing.T) *realAddons {
 	r.registry.Push(t, kubetest.Simple.Package("1.0.0"))
 
 	r.machine.Addons.UnreachableTimeout = time.Second
-	r.machine.Addons.Open = func(_ context.Context, api *kubernetes.Client) machines.ReleaseKeeper {
+	r.machine.Addons.Open = func(_ context.Context, api *kubernetes.Client) providerdata.ReleaseKeeper {
 		return &release.Cluster{API: api, Pause: 50 * time.Millisecond}
 	}
 

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 // fakeCluster keeps releases in memory: each is one ConfigMap with its values. It is told what
@@ -203,7 +203,7 @@ type addonSite struct {
 
 	cluster *fakeCluster
 	Charts  *fakeCharts
-	machine *machines.ProviderData
+	machine *providerdata.ProviderData
 }
 
 func newAddonSite(t *testing.T) *addonSite {
@@ -214,7 +214,7 @@ func newAddonSite(t *testing.T) *addonSite {
 		Charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: hurriedProviderData(),
 	}
 	s.machine.Addons.Charts, s.machine.Addons.UnreachableTimeout = s.Charts, 100*time.Millisecond
-	s.machine.Addons.Open = func(context.Context, *kubernetes.Client) machines.ReleaseKeeper { return s.cluster }
+	s.machine.Addons.Open = func(context.Context, *kubernetes.Client) providerdata.ReleaseKeeper { return s.cluster }
 	s.driven = s.Another(t)
 
 	return s

@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -67,7 +67,7 @@ func bundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
 func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change func(string) string) {
 	t.Helper()
 
-	fleet, err := machines.NewProviderData().FleetOf(machineset.Set{}, bundle)
+	fleet, err := providerdata.NewProviderData().FleetOf(machineset.Set{}, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -29,7 +29,7 @@ var lookers = []string{"talosop_cluster_health", "talosop_etcd_members"}
 func look(t *testing.T, name string, config configuration) (tftypes.Value, []*tfprotov6.Diagnostic) {
 	t.Helper()
 
-	m := machines.NewProviderData()
+	m := providerdata.NewProviderData()
 	m.Talos.Timeouts = talos.Timeouts{Connect: lookPatience, Call: lookPatience, Observe: lookPatience}
 	m.Talos.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()

@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -452,7 +452,7 @@ func TestHostsAreShared(t *testing.T) {
 
 	var opened []*fakeHost
 
-	all := machinespkg.NewHosts()
+	all := providerdata.NewHosts()
 	all.Open = func(hostcluster.Options) (containers.Host, error) {
 		opened = append(opened, newFakeHost())
 

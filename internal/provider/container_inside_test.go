@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
@@ -30,7 +30,7 @@ func TestAccContainerAddonAndBackup(t *testing.T) {
 
 	s := siteOn(t, hosttest.New(t, hosttest.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}))
 	m := s.ProviderData()
-	m.Addons.Open = func(_ context.Context, api *kubernetes.Client) machines.ReleaseKeeper {
+	m.Addons.Open = func(_ context.Context, api *kubernetes.Client) providerdata.ReleaseKeeper {
 		return &release.Cluster{API: api, Pause: 50 * time.Millisecond}
 	}
 

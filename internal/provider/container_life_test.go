@@ -11,7 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
 // A cluster of pods is made in one run, is content with what it made, gets back what others took away from it, and goes
@@ -240,7 +240,7 @@ func TestContainerPreflight(t *testing.T) {
 	s := newHostSite(t)
 
 	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: machines.QuantityOr("0", "0")}},
+		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: clusterhandle.QuantityOr("0", "0")}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 

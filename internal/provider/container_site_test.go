@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
@@ -56,7 +56,7 @@ func siteOn(t *testing.T, on *hosttest.Host) *hostSite {
 }
 
 // ProviderData is impatient, and reaches what is outside of the host as the host does.
-func (s *hostSite) ProviderData() *machines.ProviderData {
+func (s *hostSite) ProviderData() *providerdata.ProviderData {
 	m := hurriedProviderData()
 	m.Interval = 200 * time.Millisecond
 	m.Policy.DeadAfter = 20 * time.Second

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 // driven is one resource as a CLI handles it, in the protocol of the CLIs: it checks what a
@@ -38,7 +38,7 @@ func serving(t *testing.T, provider configuration) tfprotov6.ProviderServer {
 }
 
 // serve is a provider with a configuration, on a machinery.
-func serve(t *testing.T, m *machines.ProviderData, provider configuration) tfprotov6.ProviderServer {
+func serve(t *testing.T, m *providerdata.ProviderData, provider configuration) tfprotov6.ProviderServer {
 	t.Helper()
 
 	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m})()

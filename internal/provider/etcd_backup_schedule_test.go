@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 const scheduleResource = "talosop_etcd_backup_schedule"
@@ -201,7 +201,7 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	p := machineset.Set{}
 	p.Settings.Endpoint = s.endpoint
 
-	api, err := machines.KubernetesOf(p, bundle, kubernetes.Options{})
+	api, err := providerdata.KubernetesOf(p, bundle, kubernetes.Options{})
 	must(t, err)
 	t.Cleanup(api.Close)
 

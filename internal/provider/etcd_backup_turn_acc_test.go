@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -35,12 +35,12 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 
 	p := b.Pool()
 
-	api, err := machines.KubernetesOf(p, bundle, kubernetes.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
+	api, err := providerdata.KubernetesOf(p, bundle, kubernetes.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
 	must(t, err)
 	t.Cleanup(api.Close)
 
 	// The other run has the time of a busy machine.
-	others, err := machines.KubernetesOf(p, bundle, kubernetes.Options{})
+	others, err := providerdata.KubernetesOf(p, bundle, kubernetes.Options{})
 	must(t, err)
 	t.Cleanup(others.Close)
 
@@ -90,7 +90,7 @@ func testBackupSwept(t *testing.T, b *backups) {
 	for _, test := range []struct{ sweeps, left int }{{1, 1}, {2, 0}} {
 		folder := t.TempDir()
 
-		ctx, taking, err := (&etcdbackup.Resource{ConfiguredResource: machines.ConfiguredResource{ProviderData: hurriedProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
+		ctx, taking, err := (&etcdbackup.Resource{ConfiguredResource: providerdata.ConfiguredResource{ProviderData: hurriedProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
 		must(t, err)
 
 		swept := &sweeping{Store: taking.Archive.Store, Archive: taking.Archive, times: test.sweeps}

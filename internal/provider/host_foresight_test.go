@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
 // What another resource of the same apply may bring is no error of the plan, and one of the apply when it does not come.
@@ -21,7 +21,7 @@ func TestContainerPlansAwaitOthers(t *testing.T) {
 	base := func() configuration { return s.cluster("dev", newBundle(t), 1, 0) }
 
 	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceServices: machines.QuantityOr("0", "0")}},
+		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceServices: clusterhandle.QuantityOr("0", "0")}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 

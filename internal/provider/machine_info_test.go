@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 var errDialledThroughHost = errors.New("dialled through the host cluster")
@@ -38,20 +38,20 @@ func TestMachineInfoOfContainers(t *testing.T) {
 
 	var closed bool
 
-	m := machines.NewProviderData()
+	m := providerdata.NewProviderData()
 	m.Host = machineset.HostConnection{Path: "kubeconfig"}
 	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return entranceHost{closed: &closed}, nil }
 
 	handle := clusterhandle.UnknownHandle()
 	handle.Name, handle.Mode, handle.Secrets = types.StringValue("dev"), types.StringValue(clusterhandle.ContainerMode), types.StringValue(bundleOnce())
-	handle.Host = types.ObjectNull(machines.HandleHostType())
+	handle.Host = types.ObjectNull(clusterhandle.HandleHostType())
 
 	object, diags := types.ObjectValueFrom(t.Context(), clusterhandle.HandleType(), handle)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
 
-	d := &machineinfo.DataSource{ConfiguredDataSource: machines.ConfiguredDataSource{ProviderData: m}}
+	d := &machineinfo.DataSource{ConfiguredDataSource: providerdata.ConfiguredDataSource{ProviderData: m}}
 
 	options, leave, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object}, "dev-cp-0.talos.svc.cluster.local")
 	if diags.HasError() {

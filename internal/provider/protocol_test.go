@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 // The tests of this file's helpers talk to the provider in the protocol of the
@@ -34,14 +34,14 @@ type unknownValue struct{}
 
 // configured is a provider for tests that leave no trace in it.
 var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
-	m := machines.NewProviderData()
+	m := providerdata.NewProviderData()
 
-	m.Removals = func(_ context.Context, _ *machines.ProviderData, _ machineset.Set, u machineset.UpgradeOf) (machines.Impediments, error) {
+	m.Removals = func(_ context.Context, _ *providerdata.ProviderData, _ machineset.Set, u machineset.UpgradeOf) (providerdata.Impediments, error) {
 		if u.Path.To.String() != removing {
-			return machines.Impediments{}, nil
+			return providerdata.Impediments{}, nil
 		}
 
-		return machines.Impediments{
+		return providerdata.Impediments{
 			Obstacles: kubernetes.Obstacles{Settings: []kubernetes.RemovedSetting{
 				{Kind: "flag", Name: "--a-flag", Component: "kube-apiserver", Nodes: []string{"cp-1"}, RemovedIn: "1.36"},
 			}},

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 )
 
@@ -29,7 +30,7 @@ var (
 // version is that of the release, "dev" for any other build.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider {
-		return &talosopProvider{version: version, ProviderData: machines.NewProviderData()}
+		return &talosopProvider{version: version, ProviderData: providerdata.NewProviderData()}
 	}
 }
 
@@ -38,7 +39,7 @@ func New(version string) func() provider.Provider {
 // has to be known before the provider starts.
 type talosopProvider struct {
 	version      string
-	ProviderData *machines.ProviderData
+	ProviderData *providerdata.ProviderData
 }
 
 func (p *talosopProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {

@@ -22,7 +22,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -182,7 +182,7 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 
 // patient is a provider for machines with real parts, which take their time.
 func patient() map[string]func() (tfprotov6.ProviderServer, error) {
-	m := machines.NewProviderData()
+	m := providerdata.NewProviderData()
 	m.Interval = 100 * time.Millisecond
 
 	return map[string]func() (tfprotov6.ProviderServer, error){

@@ -10,7 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -72,7 +72,7 @@ func (p *talosopProvider) ValidateConfig(ctx context.Context, req provider.Valid
 	if !config.Host.IsNull() && !config.Host.IsUnknown() {
 		var found finding.List
 
-		machines.ValidateConnection(finding.Root("host"), tf.Fields{Reader: &tf.Reader{}, Attributes: config.Host}, &found)
+		clusterhandle.ValidateConnection(finding.Root("host"), tf.Fields{Reader: &tf.Reader{}, Attributes: config.Host}, &found)
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 	}
 }
@@ -87,5 +87,5 @@ func (m providerModel) storeCredentials() store.Credentials {
 
 // HostConnection reads the connection of the provider's configuration.
 func (m providerModel) hostConnection() machineset.HostConnection {
-	return machines.ConnectionIn(machines.Overlay{{Reader: &tf.Reader{}, Attributes: m.Host}})
+	return clusterhandle.ConnectionIn(clusterhandle.Overlay{{Reader: &tf.Reader{}, Attributes: m.Host}})
 }

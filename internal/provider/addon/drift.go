@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -109,7 +109,7 @@ func (r *addonResource) see(ctx context.Context, state addonModel, applied addon
 
 // drift compares a release with what the last apply made of it. repair is whether equal inputs
 // would not put it right by themselves.
-func (m addonModel) drift(ctx context.Context, cluster machines.ReleaseKeeper, have release.Observation, applied addonApplied) (drift []string, repair bool, err error) {
+func (m addonModel) drift(ctx context.Context, cluster providerdata.ReleaseKeeper, have release.Observation, applied addonApplied) (drift []string, repair bool, err error) {
 	last, _ := have.Last()
 
 	secrets, err := m.hidden(ctx, last.Values)

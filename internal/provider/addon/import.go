@@ -22,7 +22,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -62,7 +63,7 @@ func readAddonImport(id string) (addonImport, error) {
 		return request, nil
 	}
 
-	if err := machines.DecodeImport(id, &request); err != nil {
+	if err := clusterimport.DecodeImport(id, &request); err != nil {
 		return request, err
 	}
 
@@ -153,7 +154,7 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 func (r *addonResource) importedHandle(ctx context.Context, request addonImport) (types.Object, diag.Diagnostics) {
 	nothing := types.ObjectNull(clusterhandle.HandleType())
 
-	bundle, err := machines.ReadBundleFile(request.Secrets)
+	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
 
 	var text []byte
 	if err == nil {
@@ -165,20 +166,20 @@ func (r *addonResource) importedHandle(ctx context.Context, request addonImport)
 			"Give the path of the file as \"secrets\" of the import id: YAML as `talosctl gen secrets` writes it.")}
 	}
 
-	file := machines.SecretsFile{Bundle: bundle, Text: string(text)}
+	file := clusterimport.SecretsFile{Bundle: bundle, Text: string(text)}
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
-	planes, diags := machines.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
 	if diags.HasError() {
 		return nothing, diags
 	}
 
-	settings, _, err := machines.SettingsOfAll(planes, file)
+	settings, _, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
 		return nothing, append(diags, addonNotImported("read the configurations of the control planes", err, importAgain))
 	}
 
-	handle, more := machines.HandleSeen(ctx, settings, file, planes)
+	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)
 
 	return handle, append(diags, more...)
 }
@@ -288,7 +289,7 @@ func whole(value any) any {
 
 // compareChart takes the digest of the chart that the id names, when the release proves to be made
 // of it: it renders to the same objects.
-func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from machines.ReleaseKeeper, have release.Observation) diag.Diagnostics {
+func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from providerdata.ReleaseKeeper, have release.Observation) diag.Diagnostics {
 	doubt := func(reason string) diag.Diagnostics {
 		return diag.Diagnostics{warning("Chart of an addon is taken on trust", m.Release(), finding.Report{
 			Attempted: fmt.Sprintf("compare chart %s with what is installed", m.chartText()), Cause: strings.Split(reason, "\n"),

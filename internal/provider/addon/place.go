@@ -17,12 +17,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // addonsOn is the cluster that a way leads to. It does no I/O. Its client stays for the life of the process.
-func addonsOn(ctx context.Context, m *machines.ProviderData, to Way) (machines.ReleaseKeeper, error) {
+func addonsOn(ctx context.Context, m *providerdata.ProviderData, to Way) (providerdata.ReleaseKeeper, error) {
 	a := m.Addons
 
 	a.Mu.Lock()
@@ -55,7 +55,7 @@ type Way struct {
 	// version of Kubernetes, empty when it is not known.
 	version string
 	Secrets []string
-	client  func(ctx context.Context, m *machines.ProviderData) (*kubernetes.Client, error)
+	client  func(ctx context.Context, m *providerdata.ProviderData) (*kubernetes.Client, error)
 }
 
 // way reads how the cluster is reached, which has to be known. Its errors are errNoWay.
@@ -65,7 +65,7 @@ func (m addonModel) way(ctx context.Context) (Way, error) {
 	}
 
 	handle, bundle, diags := clusterhandle.ClusterOf(ctx, m.Cluster)
-	p := machines.OfHandle(handle, addonObject, &diags)
+	p := providerdata.OfHandle(handle, addonObject, &diags)
 
 	if diags.HasError() {
 		return Way{}, fmt.Errorf("%w: %s", errNoWay, causesOf(diags))
@@ -76,7 +76,7 @@ func (m addonModel) way(ctx context.Context) (Way, error) {
 	return Way{
 		key: tf.DigestOf(append([]string{"handle", p.Settings.Endpoint, handle.Secrets.ValueString()}, endpoints...)...), Mark: bundle.Mark(),
 		Authority: derOf(bundle.Secrets().Certs.K8s.Crt), Server: p.Settings.Endpoint, version: handle.KubernetesVersion.ValueString(), Secrets: tf.MasksOf(handle.Secrets.ValueString()),
-		client: func(ctx context.Context, m *machines.ProviderData) (*kubernetes.Client, error) {
+		client: func(ctx context.Context, m *providerdata.ProviderData) (*kubernetes.Client, error) {
 			c, err := m.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{})
 
 			return c.API, err
@@ -120,7 +120,7 @@ func (m addonModel) wayOfKubeconfig() (Way, error) {
 
 	found := Way{
 		key: tf.DigestOf("kubeconfig", path, access.Context, string(content)),
-		client: func(context.Context, *machines.ProviderData) (*kubernetes.Client, error) {
+		client: func(context.Context, *providerdata.ProviderData) (*kubernetes.Client, error) {
 			return kubernetes.NewFromKubeconfig(access, kubernetes.Options{})
 		},
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -76,7 +76,7 @@ func (r *addonResource) preview(ctx context.Context, plan, given addonModel, sta
 }
 
 // diagnose renders the chart and compares the outcome with the release.
-func (p *preview) diagnose(ctx context.Context, from *machines.ProviderData) diag.Diagnostics {
+func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	changes, err := p.changes(ctx, from)
@@ -101,7 +101,7 @@ func (p *preview) diagnose(ctx context.Context, from *machines.ProviderData) dia
 
 // changes renders on the cluster where it answers, and without one otherwise: then all that can be told is what a
 // create adds.
-func (p *preview) changes(ctx context.Context, from *machines.ProviderData) ([]diff.Change, error) {
+func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) ([]diff.Change, error) {
 	cluster := p.cluster(ctx, from)
 	if cluster != nil {
 		p.observe(ctx, cluster, from.Addons)
@@ -138,7 +138,7 @@ func (p *preview) changes(ctx context.Context, from *machines.ProviderData) ([]d
 }
 
 // cluster is nil where it cannot be asked.
-func (p *preview) cluster(ctx context.Context, from *machines.ProviderData) machines.ReleaseKeeper {
+func (p *preview) cluster(ctx context.Context, from *providerdata.ProviderData) providerdata.ReleaseKeeper {
 	if !p.plan.placeKnown(ctx) || p.plan.clusterInMaking(ctx) {
 		p.pending = "the cluster is made or changed first"
 
@@ -174,7 +174,7 @@ func (m addonModel) clusterInMaking(ctx context.Context) bool {
 }
 
 // observe looks at the release, and at what is in the way of a create.
-func (p *preview) observe(ctx context.Context, cluster machines.ReleaseKeeper, from *machines.Addons) {
+func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeeper, from *providerdata.Addons) {
 	have, err := cluster.Observe(ctx, p.Spec.Name)
 	if err != nil {
 		p.Trouble = err
@@ -225,7 +225,7 @@ func (p *preview) takenOver() diag.Diagnostic {
 }
 
 // ask renders on the cluster and compares with what is there.
-func (p *preview) ask(ctx context.Context, cluster machines.ReleaseKeeper) ([]diff.Change, error) {
+func (p *preview) ask(ctx context.Context, cluster providerdata.ReleaseKeeper) ([]diff.Change, error) {
 	rendering, err := cluster.Render(ctx, p.Spec, p.chart, p.have)
 	if err != nil {
 		return nil, err

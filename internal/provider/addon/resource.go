@@ -13,7 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -37,7 +37,9 @@ const (
 func NewResource() resource.Resource { return &addonResource{} }
 
 // addonResource is one Helm release on one cluster.
-type addonResource struct{ machines.ConfiguredResource }
+type addonResource struct {
+	providerdata.ConfiguredResource
+}
 
 func (r *addonResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_addon"

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -63,7 +63,7 @@ func (a addonApplied) store(ctx context.Context, private interface {
 // addonRun is one apply of an addon.
 type addonRun struct {
 	ctx     context.Context //nolint:containedctx // it has the masks of the run
-	cluster machines.ReleaseKeeper
+	cluster providerdata.ReleaseKeeper
 	Spec    release.Spec
 	chart   *release.Package
 	Claim   string
@@ -144,7 +144,7 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "Nothing of the release is left: the next apply installs it anew.")}
 	case r.reached(outcome):
 		return true, diag.Diagnostics{addonReached(r, "install", outcome, err)}
-	case plan.OnIncomplete.ValueString() == machines.OnIncompleteWarn:
+	case plan.OnIncomplete.ValueString() == tf.OnIncompleteWarn:
 		return true, diag.Diagnostics{addonIncomplete(r, outcome, err)}
 	default:
 		return true, diag.Diagnostics{addonFailed("install", r, outcome, err,

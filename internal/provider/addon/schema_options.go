@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -133,7 +132,7 @@ func addonCare() map[string]schema.Attribute {
 		},
 		"on_incomplete": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(machines.OnIncompleteWarn, machines.OnIncompleteError)},
+			Validators: []validator.String{stringvalidator.OneOf(tf.OnIncompleteWarn, tf.OnIncompleteError)},
 			MarkdownDescription: "What a create reports whose install began and failed. `error` fails, which marks the resource as tainted: the next apply " +
 				"uninstalls what is there, and installs anew. `warn` stores the resource with its `status` and a warning, and the next apply goes on in " +
 				"place, keeping what is there; combine it with a postcondition on `status`. Where `atomic` has uninstalled what failed, there is " +

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -34,7 +34,7 @@ type scheduleImport struct {
 func readScheduleImport(id string) (scheduleImport, error) {
 	var request scheduleImport
 
-	if err := machines.DecodeImport(id, &request); err != nil {
+	if err := clusterimport.DecodeImport(id, &request); err != nil {
 		return request, err
 	}
 
@@ -55,7 +55,7 @@ func (r *etcdBackupScheduleResource) ImportState(ctx context.Context, req resour
 		return
 	}
 
-	bundle, err := machines.ReadBundleFile(request.Secrets)
+	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
 
 	var text []byte
 	if err == nil {
@@ -68,17 +68,17 @@ func (r *etcdBackupScheduleResource) ImportState(ctx context.Context, req resour
 		return
 	}
 
-	file := machines.SecretsFile{Bundle: bundle, Text: string(text)}
+	file := clusterimport.SecretsFile{Bundle: bundle, Text: string(text)}
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
-	planes, diags := machines.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
 		return
 	}
 
-	settings, _, err := machines.SettingsOfAll(planes, file)
+	settings, _, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
 		resp.Diagnostics.Append(notImported("read the configurations of the control planes", err))
 
@@ -87,7 +87,7 @@ func (r *etcdBackupScheduleResource) ImportState(ctx context.Context, req resour
 
 	model := importedSchedule(ctx, request)
 
-	model.Cluster, diags = machines.HandleSeen(ctx, settings, file, planes)
+	model.Cluster, diags = clusterimport.HandleSeen(ctx, settings, file, planes)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

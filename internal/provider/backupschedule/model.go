@@ -18,7 +18,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -141,7 +140,7 @@ func (m etcdBackupScheduleModel) Pod(ctx context.Context, r *tf.Reader, s *sched
 
 	for name, list := range map[string]*corev1.ResourceList{"requests": &s.Resources.Requests, "limits": &s.Resources.Limits} {
 		if v, ok := resources.Attributes.Attributes()[name].(types.Map); ok {
-			*list = machines.Quantities(r.TextMap(v))
+			*list = clusterhandle.Quantities(r.TextMap(v))
 		}
 	}
 
@@ -150,7 +149,7 @@ func (m etcdBackupScheduleModel) Pod(ctx context.Context, r *tf.Reader, s *sched
 		s.RunTimeout = time.Hour
 	}
 
-	s.Tolerations = machines.TolerationsOf(ctx, r, m.Tolerations)
+	s.Tolerations = clusterhandle.TolerationsOf(ctx, r, m.Tolerations)
 	if m.Tolerations.IsNull() {
 		s.Tolerations = defaultTolerations()
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -45,7 +45,9 @@ const (
 func NewResource() resource.Resource { return &etcdBackupScheduleResource{} }
 
 // etcdBackupScheduleResource keeps a CronJob in a cluster that takes snapshots of its etcd.
-type etcdBackupScheduleResource struct{ machines.ConfiguredResource }
+type etcdBackupScheduleResource struct {
+	providerdata.ConfiguredResource
+}
 
 func (r *etcdBackupScheduleResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backup_schedule"
@@ -300,13 +302,13 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 	handle, bundle, more := clusterhandle.ClusterOf(ctx, m.Cluster)
 	diags.Append(more...)
 
-	p := machines.OfHandle(handle, "cluster", &diags)
+	p := providerdata.OfHandle(handle, "cluster", &diags)
 
 	if diags.HasError() {
 		return nil, nil, diags
 	}
 
-	c, err := r.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	c, err := r.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}

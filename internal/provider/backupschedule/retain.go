@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -38,7 +38,7 @@ func (r *etcdBackupScheduleResource) snapshotsOf(
 		return ctx, nil, nil, err
 	}
 
-	bounded, cancel := context.WithTimeout(ctx, machines.LookLimit)
+	bounded, cancel := context.WithTimeout(ctx, providerdata.LookLimit)
 	defer cancel()
 
 	objects, err := opened.List(bounded, s.Folder()+"/")

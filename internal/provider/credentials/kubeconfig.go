@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -27,7 +27,9 @@ func NewKubeconfigEphemeral() ephemeral.EphemeralResource { return &kubeconfigEp
 // kubeconfigEphemeral mints a client certificate for the Kubernetes API. It asks
 // no machine, and nothing of it is stored anywhere. For a cluster in containers it keeps a
 // way there open.
-type kubeconfigEphemeral struct{ machines.ConfiguredEphemeral }
+type kubeconfigEphemeral struct {
+	providerdata.ConfiguredEphemeral
+}
 
 type kubeconfigModel struct {
 	Cluster              types.Object         `tfsdk:"cluster"`
@@ -57,12 +59,12 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 			"cluster": clusterhandle.HandleForEphemerals(),
 			"user": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + machines.ClientName + "`.",
+				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + providerdata.ClientName + "`.",
 			},
 			"groups": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
-				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" + machines.AdminGroup + "\"]`, the group that may " +
+				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" + providerdata.AdminGroup + "\"]`, the group that may " +
 					"do everything.",
 			},
 			"ttl": schema.StringAttribute{
@@ -123,12 +125,12 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 
 	user := config.User.ValueString()
 	if config.User.IsNull() {
-		user = machines.ClientName
+		user = providerdata.ClientName
 	}
 
 	groups, _ := tf.KnownStrings(config.Groups)
 	if config.Groups.IsNull() {
-		groups = []string{machines.AdminGroup}
+		groups = []string{providerdata.AdminGroup}
 	}
 
 	credentials, err := bundle.KubernetesClient(user, groups, lifetime)
@@ -155,7 +157,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
 }
 
-func (m *kubeconfigModel) Fill(c pki.Credentials, handle clusterhandle.HandleModel, way *machines.LocalEndpoint, user string) error {
+func (m *kubeconfigModel) Fill(c pki.Credentials, handle clusterhandle.HandleModel, way *providerdata.LocalEndpoint, user string) error {
 	server, name := handle.Endpoint.ValueString(), ""
 	if way != nil {
 		server, name = "https://"+way.Address, way.Name

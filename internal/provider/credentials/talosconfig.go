@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -29,7 +29,9 @@ func NewTalosconfigEphemeral() ephemeral.EphemeralResource { return &talosconfig
 // talosconfigEphemeral mints a client certificate for the Talos API. It asks no
 // machine, and nothing of it is stored anywhere. For a cluster in containers it keeps a way
 // there open.
-type talosconfigEphemeral struct{ machines.ConfiguredEphemeral }
+type talosconfigEphemeral struct {
+	providerdata.ConfiguredEphemeral
+}
 
 type talosconfigModel struct {
 	Cluster           types.Object         `tfsdk:"cluster"`
@@ -60,7 +62,7 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 				Optional:    true,
 				ElementType: types.StringType,
 				MarkdownDescription: "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, `os:etcd:backup`, `os:admin`. Default: " +
-					"`[\"" + machines.AdminRole + "\"]`.",
+					"`[\"" + providerdata.AdminRole + "\"]`.",
 			},
 			"ttl": schema.StringAttribute{
 				Optional:            true,
@@ -121,7 +123,7 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 
 	roles, _ := tf.KnownStrings(config.Roles)
 	if config.Roles.IsNull() {
-		roles = []string{machines.AdminRole}
+		roles = []string{providerdata.AdminRole}
 	}
 
 	if config.Endpoints.IsNull() {

@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -32,7 +32,9 @@ var (
 func NewDataSource() datasource.DataSource { return &etcdBackupsDataSource{} }
 
 // etcdBackupsDataSource lists what a store holds for a cluster.
-type etcdBackupsDataSource struct{ machines.ConfiguredDataSource }
+type etcdBackupsDataSource struct {
+	providerdata.ConfiguredDataSource
+}
 
 func (d *etcdBackupsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backups"

@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -43,7 +43,7 @@ type backupImport struct {
 func parseBackupImport(id string) (backupImport, error) {
 	var request backupImport
 
-	if err := machines.DecodeImport(id, &request); err != nil {
+	if err := clusterimport.DecodeImport(id, &request); err != nil {
 		return request, err
 	}
 
@@ -165,7 +165,7 @@ func (r *Resource) ImportState(ctx context.Context, req resource.ImportStateRequ
 		return
 	}
 
-	bundle, err := machines.ReadBundleFile(request.Secrets)
+	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
 	if err != nil {
 		resp.Diagnostics.Append(backupNotImported("read the secrets of the cluster", err,
 			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane machine."))
@@ -180,7 +180,7 @@ func (r *Resource) ImportState(ctx context.Context, req resource.ImportStateRequ
 		return
 	}
 
-	file := machines.SecretsFile{Bundle: bundle, Text: string(text)}
+	file := clusterimport.SecretsFile{Bundle: bundle, Text: string(text)}
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
 	model, diags := r.backupFrom(ctx, request, file)
@@ -196,7 +196,7 @@ func (r *Resource) ImportState(ctx context.Context, req resource.ImportStateRequ
 
 // backupFrom is the model of a snapshot as its store describes it; what the cluster is, its
 // control planes tell.
-func (r *Resource) backupFrom(ctx context.Context, request backupImport, file machines.SecretsFile) (Model, diag.Diagnostics) {
+func (r *Resource) backupFrom(ctx context.Context, request backupImport, file clusterimport.SecretsFile) (Model, diag.Diagnostics) {
 	model := Model{
 		Retain: types.ObjectNull(retainType()), Triggers: types.MapNull(types.StringType), Timeouts: tf.NoTimeouts(ctx),
 		Encryption: types.ObjectNull(encryptionType()),
@@ -213,17 +213,17 @@ func (r *Resource) backupFrom(ctx context.Context, request backupImport, file ma
 		return model, diags
 	}
 
-	planes, diags := machines.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
 	if diags.HasError() {
 		return model, diags
 	}
 
-	settings, _, err := machines.SettingsOfAll(planes, file)
+	settings, _, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
 		return model, diag.Diagnostics{backupNotImported("read the configurations of the control planes", err, "")}
 	}
 
-	handle, more := machines.HandleSeen(ctx, settings, file, planes)
+	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)
 	model.Cluster = handle
 	diags.Append(more...)
 

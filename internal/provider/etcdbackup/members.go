@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -31,8 +31,8 @@ type Source struct {
 // be there before anything is done about it. The problems are those of all members that are
 // not healthy.
 func (t *Taking) sources(ctx context.Context, p machineset.Set) ([]Source, []error) {
-	want := machines.ControlPlanesOf(p)
-	have := (&lifecycle.Runner{Fleet: machines.Fleet{Fleet: t.machine}}).Examine(ctx, want)
+	want := providerdata.ControlPlanesOf(p)
+	have := (&lifecycle.Runner{Fleet: providerdata.Fleet{Fleet: t.machine}}).Examine(ctx, want)
 
 	return SourcesIn(want, have)
 }
@@ -129,7 +129,7 @@ type hush struct {
 }
 
 // newHush begins now, and calls end when the timeout is over.
-func newHush(m *machines.ProviderData, end func()) *hush {
+func newHush(m *providerdata.ProviderData, end func()) *hush {
 	return &hush{Timeout: m.KubernetesTimeout, end: time.AfterFunc(m.KubernetesTimeout, end)}
 }
 
@@ -147,7 +147,7 @@ func (s *hush) asked(err error) {
 
 // TakeTurn waits until no other run of this process, and as far as the Kubernetes API answers no
 // other one at all, stores backups of the cluster. alone is whether nobody else does.
-func TakeTurn(ctx context.Context, m *machines.ProviderData, t *Taking) (alone bool, leave func(), err error) {
+func TakeTurn(ctx context.Context, m *providerdata.ProviderData, t *Taking) (alone bool, leave func(), err error) {
 	free := turnOf(t.Archive.Mark)
 
 	select {

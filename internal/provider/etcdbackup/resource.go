@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -29,7 +29,9 @@ func NewResource() resource.Resource { return &Resource{} }
 
 // Resource is the newest of the snapshots that it took. A further one is an
 // update: nothing that is stored is destroyed for it.
-type Resource struct{ machines.ConfiguredResource }
+type Resource struct {
+	providerdata.ConfiguredResource
+}
 
 // Metadata implements the framework.
 func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {

@@ -21,7 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -47,7 +47,7 @@ type Taking struct {
 // the configuration, which alone has what is write-only. After an error nothing was stored.
 func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnostics {
 	handle, bundle, diags := clusterhandle.ClusterOf(ctx, m.Cluster)
-	p := machines.OfHandle(handle, "backup", &diags)
+	p := providerdata.OfHandle(handle, "backup", &diags)
 
 	if diags.HasError() {
 		return diags
@@ -112,7 +112,7 @@ func (r *Resource) Prepare(ctx context.Context, p machineset.Set, to storepkg.Pl
 	reading := *r.ProviderData
 	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
 
-	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -160,7 +160,7 @@ func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags di
 // fromMembers takes the snapshot from the first member that can give it; nil when none can.
 // The problems are those of members, also of such that another one stood in for.
 func (r *Resource) fromMembers(ctx context.Context, p machineset.Set, t *Taking) (*backup.Record, []error) {
-	looking, cancel := context.WithTimeout(ctx, machines.LookLimit)
+	looking, cancel := context.WithTimeout(ctx, providerdata.LookLimit)
 	sources, problems := t.sources(looking, p)
 
 	facts := backup.Facts{KubernetesVersion: t.handle.KubernetesVersion.ValueString()}

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 var (
@@ -21,7 +21,9 @@ var (
 func NewClusterHealthDataSource() datasource.DataSource { return &clusterHealthDataSource{} }
 
 // clusterHealthDataSource looks at a cluster once.
-type clusterHealthDataSource struct{ machines.ConfiguredDataSource }
+type clusterHealthDataSource struct {
+	providerdata.ConfiguredDataSource
+}
 
 func (d *clusterHealthDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_cluster_health"

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 var (
@@ -19,7 +19,9 @@ var (
 func NewEtcdMembersDataSource() datasource.DataSource { return &etcdMembersDataSource{} }
 
 // etcdMembersDataSource looks at the etcd of a cluster once.
-type etcdMembersDataSource struct{ machines.ConfiguredDataSource }
+type etcdMembersDataSource struct {
+	providerdata.ConfiguredDataSource
+}
 
 func (d *etcdMembersDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_members"

@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -37,10 +37,10 @@ type examined struct {
 
 // examine asks the control planes of a handle, the members of etcd and, if wanted, the
 // Kubernetes API, within a time.
-func examine(ctx context.Context, m *machines.ProviderData, value types.Object, timeout timetypes.GoDuration, withNodes bool) (examined, diag.Diagnostics) {
+func examine(ctx context.Context, m *providerdata.ProviderData, value types.Object, timeout timetypes.GoDuration, withNodes bool) (examined, diag.Diagnostics) {
 	handle, bundle, diags := clusterhandle.ClusterOf(ctx, value)
 	limit := limitOf(timeout, &diags)
-	p := machines.OfHandle(handle, "cluster", &diags)
+	p := providerdata.OfHandle(handle, "cluster", &diags)
 
 	if diags.HasError() {
 		return examined{}, diags
@@ -54,10 +54,10 @@ func examine(ctx context.Context, m *machines.ProviderData, value types.Object, 
 	reading := *m
 	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
 
-	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tflog.Info(ctx, message) }})
+	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		at := path.Root("cluster")
-		if errors.As(err, &machines.EndpointError{}) {
+		if errors.As(err, &providerdata.EndpointError{}) {
 			at = at.AtName("endpoint")
 		}
 
@@ -66,12 +66,12 @@ func examine(ctx context.Context, m *machines.ProviderData, value types.Object, 
 
 	defer c.Close()
 
-	r := &lifecycle.Runner{Fleet: machines.Fleet{Fleet: c.Machines}}
+	r := &lifecycle.Runner{Fleet: providerdata.Fleet{Fleet: c.Machines}}
 	if withNodes {
 		r.Kubernetes = c.API
 	}
 
-	want := machines.ControlPlanesOf(p)
+	want := providerdata.ControlPlanesOf(p)
 
 	return examined{Name: p.Settings.Name, want: want, have: r.Examine(ctx, want)}, diags
 }

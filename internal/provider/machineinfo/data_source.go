@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -27,7 +27,9 @@ var (
 func NewDataSource() datasource.DataSource { return &DataSource{} }
 
 // DataSource asks one machine once.
-type DataSource struct{ machines.ConfiguredDataSource }
+type DataSource struct {
+	providerdata.ConfiguredDataSource
+}
 
 // Metadata implements the framework.
 func (d *DataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
@@ -110,14 +112,14 @@ func (d *DataSource) OptionsFor(
 		return options, leave, diags
 	}
 
-	credentials, err := bundle.TalosClient([]string{machines.AdminRole}, machines.CredentialsTTL)
+	credentials, err := bundle.TalosClient([]string{providerdata.AdminRole}, providerdata.CredentialsTTL)
 	if err != nil {
 		return options, leave, append(diags, tf.Unable("read", "machine", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
 
-	p := machineset.Set{Object: "machine", Host: machines.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}
+	p := machineset.Set{Object: "machine", Host: clusterhandle.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}
 	p.Settings.Name = handle.Name.ValueString()
 
 	way, err := d.RouteTo(ctx, p, machineset.PriorState{}, bundle)

@@ -9,20 +9,21 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // clusterFrom is the model of a whole cluster as its machines describe it.
 func clusterFrom(
-	ctx context.Context, request ImportRequest, file SecretsFile, planes map[string]recognised, pools map[string]map[string]recognised,
+	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes map[string]clusterimport.Recognised, pools map[string]map[string]clusterimport.Recognised,
 ) (ClusterModel, diag.Diagnostics) {
-	settings, machines, err := SettingsOfAll(planes, file)
+	settings, machines, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
-		return ClusterModel{}, importFailed("read the configurations of the control planes", err, "")
+		return ClusterModel{}, clusterimport.ImportFailed("read the configurations of the control planes", err, "")
 	}
 
 	plane, diags := poolFrom(ctx, request.ControlPlane, machines, planes, true)
-	handle, more := handleOf(ctx, settings)
+	handle, more := clusterimport.HandleOf(ctx, settings)
 	diags.Append(more...)
 
 	model := ClusterModel{CommonModel: plane.CommonModel, settingsModel: settingsFrom(handle, file, settings), TalosVersion: plane.TalosVersion}
@@ -35,9 +36,9 @@ func clusterFrom(
 	values := map[string]attr.Value{}
 
 	for _, name := range machineset.SortedNames(pools) {
-		_, machines, err := SettingsOfAll(pools[name], file)
+		_, machines, err := clusterimport.SettingsOfAll(pools[name], file)
 		if err != nil {
-			return model, append(diags, importFailed("read the configurations of the workers", err, "")...)
+			return model, append(diags, clusterimport.ImportFailed("read the configurations of the workers", err, "")...)
 		}
 
 		pool, more := poolFrom(ctx, request.Workers[name], machines, pools[name], true)

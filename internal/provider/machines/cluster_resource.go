@@ -10,6 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -53,16 +54,16 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
-	all := map[string]recognised{}
+	all := map[string]clusterimport.Recognised{}
 	maps.Copy(all, planes)
 
-	pools := map[string]map[string]recognised{}
+	pools := map[string]map[string]clusterimport.Recognised{}
 
 	for _, name := range machineset.SortedNames(request.Workers) {
-		found, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Workers[name], bundle, cluster.Worker)
+		found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Workers[name], bundle, cluster.Worker)
 		resp.Diagnostics.Append(diags...)
 
 		pools[name] = found
@@ -71,8 +72,8 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 		}
 	}
 
-	if err := errors.Join(listedTwice(all)...); err != nil {
-		resp.Diagnostics.Append(importFailed("compare the machines", err, "List each machine once.")...)
+	if err := errors.Join(clusterimport.ListedTwice(all)...); err != nil {
+		resp.Diagnostics.Append(clusterimport.ImportFailed("compare the machines", err, "List each machine once.")...)
 	}
 
 	if resp.Diagnostics.HasError() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 // The host may have machines of a pool that no state knows of: those of a run that was killed before its state was stored. They hold
@@ -15,10 +16,10 @@ import (
 // openAll is open for all machines that the host has of a pool: those that nobody wants or knows are added to the state by with.
 // It asks the host cluster, and nobody on metal.
 func openAll(
-	ctx context.Context, m *ProviderData, p machineset.Set, recorded machineset.PriorState, with func(machineset.PriorState, ...cluster.Machine) machineset.PriorState, render bool,
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, with func(machineset.PriorState, ...cluster.Machine) machineset.PriorState, render bool,
 ) (*session, machineset.PriorState, error) {
 	s, err := openSession(ctx, m, p, recorded, render)
-	if err != nil || s.route.Host == nil {
+	if err != nil || s.Route.Host == nil {
 		return s, recorded, err
 	}
 

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -28,11 +29,11 @@ import (
 // known to be possible. made is whether the host has anything of them, so that the outcome has to be remembered.
 // Pods are left as they are: to replace one is a step.
 func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState) (made bool, err error) {
-	if s.route.Host == nil {
+	if s.Route.Host == nil {
 		return false, nil
 	}
 
-	wanted := s.route.Wanted(s.Pool)
+	wanted := s.Route.Wanted(s.Pool)
 
 	before, err := s.firstObservation(ctx)
 	if err != nil {
@@ -42,12 +43,12 @@ func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState
 	made = present(before)
 
 	if lacks(before, wanted) {
-		if err := checkHost(ctx, s.route.Host, wanted); err != nil {
+		if err := providerdata.CheckHost(ctx, s.Route.Host, wanted); err != nil {
 			return made, err
 		}
 	}
 
-	if err := s.route.Host.Ensure(ctx, wanted); err != nil {
+	if err := s.Route.Host.Ensure(ctx, wanted); err != nil {
 		return s.present(ctx, before), fmt.Errorf("make what the machines need on the host cluster: %w", err)
 	}
 
@@ -57,9 +58,9 @@ func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState
 		return true, err
 	}
 
-	reasons, err := s.route.outdated(ctx, before)
+	reasons, err := s.Route.Outdated(ctx, before)
 	if err != nil {
-		return true, &hostSilentError{err}
+		return true, &providerdata.HostSilentError{Err: err}
 	}
 
 	for i, m := range s.want.Machines {
@@ -88,9 +89,9 @@ func (s *session) Look(ctx context.Context) (workload.Observation, error) {
 	looking, cancel := context.WithTimeoutCause(ctx, containers.HostLimit, fmt.Errorf("no answer within %s", containers.HostLimit))
 	defer cancel()
 
-	seen, err := s.route.Host.Observe(looking, s.route.Spec)
+	seen, err := s.Route.Host.Observe(looking, s.Route.Spec)
 	if err != nil {
-		return seen, &hostSilentError{err}
+		return seen, &providerdata.HostSilentError{Err: err}
 	}
 
 	return seen, nil
@@ -153,7 +154,7 @@ func (s *session) hostNotEnsured(recorded machineset.PriorState, made bool, err 
 // hostAnswers is nil when it does, and where there is none: without it nothing can be removed, and no machine that
 // is silent is known to be gone.
 func (s *session) hostAnswers(ctx context.Context) error {
-	if s.route.Host == nil {
+	if s.Route.Host == nil {
 		return nil
 	}
 
@@ -165,11 +166,11 @@ func (s *session) hostAnswers(ctx context.Context) error {
 // clearHost removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources may stay,
 // as one says that preserves its machines.
 func (s *session) clearHost(ctx context.Context) (left *workload.WorkersLeftError, err error) {
-	if s.route.Host == nil || !s.Pool.TakesCluster() {
+	if s.Route.Host == nil || !s.Pool.TakesCluster() {
 		return nil, nil
 	}
 
-	err = s.route.Host.RemoveShared(ctx, s.route.Spec)
+	err = s.Route.Host.RemoveShared(ctx, s.Route.Spec)
 	if errors.As(err, &left) {
 		return left, nil
 	}
@@ -217,7 +218,7 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 		return nil // which is told of each of its machines
 	}
 
-	reasons, err := s.route.outdated(ctx, seen)
+	reasons, err := s.Route.Outdated(ctx, seen)
 	if err != nil {
 		return nil
 	}
@@ -226,7 +227,7 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 		Drift: map[string]machineset.HostDrift{}, Pods: map[string]string{}, Peers: peersIn(seen),
 		Orphans: seen.Orphans, Removed: s.want.Removed,
 	}
-	wanted := s.route.Wanted(s.Pool)
+	wanted := s.Route.Wanted(s.Pool)
 
 	for i, m := range wanted.Machines {
 		pod := seen.Machines[m.Name]
@@ -309,13 +310,13 @@ func (h *HostReport) leftUnchanged() finding.List {
 
 // podsOf is what the pods are made of that a run left as they are wanted.
 func (s *session) podsOf(have cluster.Snapshot) map[string]string {
-	if s.route.Host == nil {
+	if s.Route.Host == nil {
 		return nil
 	}
 
 	pods := map[string]string{}
 
-	wanted := s.route.Wanted(s.Pool)
+	wanted := s.Route.Wanted(s.Pool)
 	for _, m := range wanted.Machines {
 		if have.Machines[m.Name].Current {
 			pods[m.Name] = podDigest(wanted, m.Name)

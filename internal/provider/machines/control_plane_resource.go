@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -53,7 +54,7 @@ func (r *controlPlaneResource) ImportState(ctx context.Context, req resource.Imp
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	found, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, cluster.ControlPlane)
+	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

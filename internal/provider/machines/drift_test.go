@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -40,7 +41,7 @@ func TestOperationsThatRemain(t *testing.T) {
 		}
 	}
 
-	m := NewProviderData()
+	m := providerdata.NewProviderData()
 	done := run{want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: snapshotOf(states)}}
 	state := CommonModel{Phase: types.StringValue("Ready"), Observed: types.MapNull(ObservedType()), Operations: tf.TextList([]string{"old"})}
 
@@ -72,7 +73,7 @@ func TestRebootsOfUnknownConfigurations(t *testing.T) {
 	const newer = "version: v1alpha1\nmachine:\n  type: worker\n  future: 1\ncluster: {}\n"
 
 	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
-	hook := NewProviderData().withConfigurations(machineset.Rendered{Configs: map[string][]byte{"w-1": known}}).Talos.RebootFor
+	hook := providerdata.NewProviderData().WithConfigurations(machineset.Rendered{Configs: map[string][]byte{"w-1": known}}).Talos.RebootFor
 
 	if fields, err := hook("w-1", []byte(newer)); err != nil || len(fields) > 0 {
 		t.Errorf("a machine that runs it reboots for %q (%v)", fields, err)

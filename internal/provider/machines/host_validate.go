@@ -95,14 +95,14 @@ func (p writtenSet) validateContainers(g declared) finding.List {
 			"machines in containers are pods of a host cluster", "use the handle that the resource of the control plane exports, or write host with the namespace"))
 	}
 
-	diags.Append(validateHost(finding.Root("host"), g.Host)...)
+	diags.Append(clusterhandle.ValidateHost(finding.Root("host"), g.Host)...)
 	diags.Append(p.validateNames()...)
 
 	for _, of := range p.written {
 		diags.Append(of.refuseMetal()...)
 		diags.Append(of.validateReplicas()...)
 		diags.Append(of.refuseReplicaPatches()...)
-		diags.Append(validatePod(of.At.AtName("pod"), of.machines.Pod)...)
+		diags.Append(clusterhandle.ValidatePod(of.At.AtName("pod"), of.machines.Pod)...)
 	}
 
 	return diags

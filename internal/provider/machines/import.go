@@ -11,6 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -52,28 +54,28 @@ const (
 	ImportOfMachine importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"w-1": "10.0.0.21"}}`
 )
 
-func readImport(id string, kind importKind) (ImportRequest, SecretsFile, diag.Diagnostics) {
+func readImport(id string, kind importKind) (ImportRequest, clusterimport.SecretsFile, diag.Diagnostics) {
 	request, err := ParseImport(id, kind)
 
 	switch {
 	case errors.Is(err, errContainersNotImported):
-		return request, SecretsFile{}, importFailed("read the import id", err, "Write the configuration of the cluster with its secrets, its name and its host, and apply it.")
+		return request, clusterimport.SecretsFile{}, clusterimport.ImportFailed("read the import id", err, "Write the configuration of the cluster with its secrets, its name and its host, and apply it.")
 	case err != nil:
-		return request, SecretsFile{}, importFailed("read the import id", err, "Give a JSON object such as "+string(kind)+".")
+		return request, clusterimport.SecretsFile{}, clusterimport.ImportFailed("read the import id", err, "Give a JSON object such as "+string(kind)+".")
 	}
 
-	bundle, err := ReadBundleFile(request.Secrets)
+	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
 	if err != nil {
-		return request, SecretsFile{}, importFailed("read the secrets of the cluster", err,
+		return request, clusterimport.SecretsFile{}, clusterimport.ImportFailed("read the secrets of the cluster", err,
 			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane machine.")
 	}
 
 	text, err := bundle.YAML()
 	if err != nil {
-		return request, SecretsFile{}, importFailed("read the secrets of the cluster", err, "")
+		return request, clusterimport.SecretsFile{}, clusterimport.ImportFailed("read the secrets of the cluster", err, "")
 	}
 
-	return request, SecretsFile{Bundle: bundle, Text: string(text)}, nil
+	return request, clusterimport.SecretsFile{Bundle: bundle, Text: string(text)}, nil
 }
 
 var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the name and the host of their cluster takes them " +
@@ -83,7 +85,7 @@ var errContainersNotImported = errors.New("machines in containers are not import
 func ParseImport(id string, kind importKind) (ImportRequest, error) {
 	var request ImportRequest
 
-	if err := DecodeImport(id, &request); err != nil {
+	if err := clusterimport.DecodeImport(id, &request); err != nil {
 		return request, err
 	}
 
@@ -131,7 +133,7 @@ func (r ImportRequest) checkCluster() error {
 }
 
 // adopt observes what is imported, and says how far it has come.
-func adopt(ctx context.Context, m *ProviderData, model *CommonModel, read func(context.Context) (writtenSet, diag.Diagnostics)) diag.Diagnostics {
+func adopt(ctx context.Context, m *providerdata.ProviderData, model *CommonModel, read func(context.Context) (writtenSet, diag.Diagnostics)) diag.Diagnostics {
 	p, diags := read(ctx)
 	if diags.HasError() {
 		return diags

@@ -13,20 +13,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // controlPlaneFrom is the model of a control plane as its machines describe it.
 func controlPlaneFrom(
-	ctx context.Context, request ImportRequest, file SecretsFile, found map[string]recognised,
+	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, found map[string]clusterimport.Recognised,
 ) (ControlPlaneModel, diag.Diagnostics) {
-	settings, machines, err := SettingsOfAll(found, file)
+	settings, machines, err := clusterimport.SettingsOfAll(found, file)
 	if err != nil {
-		return ControlPlaneModel{}, importFailed("read the configurations", err, "")
+		return ControlPlaneModel{}, clusterimport.ImportFailed("read the configurations", err, "")
 	}
 
 	pool, diags := poolFrom(ctx, request.Machines, machines, found, true)
-	handle, more := handleOf(ctx, settings)
+	handle, more := clusterimport.HandleOf(ctx, settings)
 	diags.Append(more...)
 
 	model := ControlPlaneModel{
@@ -39,7 +40,7 @@ func controlPlaneFrom(
 }
 
 // settingsFrom is the settings of a cluster as its handle has them.
-func settingsFrom(handle clusterhandle.HandleModel, file SecretsFile, settings machineconfig.Cluster) settingsModel {
+func settingsFrom(handle clusterhandle.HandleModel, file clusterimport.SecretsFile, settings machineconfig.Cluster) settingsModel {
 	return settingsModel{
 		Mode: handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: types.StringValue(file.Text),
 		KubernetesVersion: handle.KubernetesVersion, VersionContract: handle.VersionContract, CertSANs: handle.CertSANs,
@@ -48,31 +49,31 @@ func settingsFrom(handle clusterhandle.HandleModel, file SecretsFile, settings m
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: tf.TrueOrNull(settings.ScheduleOnControlPlanes),
 		Cluster: types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
 		Bootstrap: types.ObjectNull(bootstrapType()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
-		Host: types.ObjectNull(hostType()),
+		Host: types.ObjectNull(clusterhandle.HostType()),
 	}
 }
 
 // workersFrom is the model of a pool of workers as its machines describe it; what
 // the cluster is, its control planes tell.
 func workersFrom(
-	ctx context.Context, request ImportRequest, file SecretsFile, planes, found map[string]recognised,
+	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes, found map[string]clusterimport.Recognised,
 ) (WorkerModel, diag.Diagnostics) {
-	settings, _, err := SettingsOfAll(planes, file)
+	settings, _, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
-		return WorkerModel{}, importFailed("read the configurations of the control planes", err, "")
+		return WorkerModel{}, clusterimport.ImportFailed("read the configurations of the control planes", err, "")
 	}
 
-	_, machines, err := SettingsOfAll(found, file)
+	_, machines, err := clusterimport.SettingsOfAll(found, file)
 	if err != nil {
-		return WorkerModel{}, importFailed("read the configurations", err, "")
+		return WorkerModel{}, clusterimport.ImportFailed("read the configurations", err, "")
 	}
 
 	pool, diags := poolFrom(ctx, request.Machines, machines, found, false)
-	object, more := HandleSeen(ctx, settings, file, planes)
+	object, more := clusterimport.HandleSeen(ctx, settings, file, planes)
 	diags.Append(more...)
 
 	model := WorkerModel{
-		machineSetModel: pool, Name: types.StringValue(cmp.Or(request.Name, DefaultPoolName)), Cluster: object, Host: types.ObjectNull(workerHostType()),
+		machineSetModel: pool, Name: types.StringValue(cmp.Or(request.Name, DefaultPoolName)), Cluster: object, Host: types.ObjectNull(clusterhandle.WorkerHostType()),
 	}
 	model.ID = types.StringValue(settings.Name + "/" + model.Name.ValueString())
 
@@ -82,11 +83,11 @@ func workersFrom(
 // poolFrom describes machines. Install settings that are the same on all of them
 // are those of the pool.
 func poolFrom(
-	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine, found map[string]recognised, protect bool,
+	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine, found map[string]clusterimport.Recognised, protect bool,
 ) (machineSetModel, diag.Diagnostics) {
 	names := machineset.SortedNames(addresses)
 	first := machines[names[0]].Install
-	version := found[names[0]].state.TalosVersion
+	version := found[names[0]].State.TalosVersion
 
 	shared := true
 	for _, name := range names {
@@ -145,7 +146,7 @@ func poolFrom(
 func untoldLife(ctx context.Context, protect bool) CommonModel {
 	return CommonModel{
 		changeModel: untoldChange(),
-		OnDestroy:   types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(OnIncompleteWarn),
+		OnDestroy:   types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
 		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
 		Observed: types.MapNull(ObservedType()), Timeouts: tf.NoTimeouts(ctx),
 	}

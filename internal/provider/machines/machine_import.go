@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -22,10 +23,10 @@ func (r *machineResource) ImportState(ctx context.Context, req resource.ImportSt
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
-	found, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, request.RoleOfMachine())
+	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, request.RoleOfMachine())
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -65,18 +66,18 @@ func (r ImportRequest) RoleOfMachine() cluster.Role {
 // its control planes tell. Which of them began etcd nobody knows, and nothing depends on
 // it any more.
 func oneMachineFrom(
-	ctx context.Context, request ImportRequest, file SecretsFile, planes, found map[string]recognised,
+	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes, found map[string]clusterimport.Recognised,
 ) (OneMachineModel, diag.Diagnostics) {
 	var model OneMachineModel
 
-	settings, _, err := SettingsOfAll(planes, file)
+	settings, _, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
-		return model, importFailed("read the configurations of the control planes", err, "")
+		return model, clusterimport.ImportFailed("read the configurations of the control planes", err, "")
 	}
 
-	_, machines, err := SettingsOfAll(found, file)
+	_, machines, err := clusterimport.SettingsOfAll(found, file)
 	if err != nil {
-		return model, importFailed("read the configuration", err, "")
+		return model, clusterimport.ImportFailed("read the configuration", err, "")
 	}
 
 	shared, diags := poolFrom(ctx, request.Machines, machines, found, false)
@@ -91,7 +92,7 @@ func oneMachineFrom(
 	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches
 	model.setLife(shared.CommonModel)
 
-	handle, more := HandleSeen(ctx, settings, file, planes)
+	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)
 	model.Cluster = handle
 
 	return model, append(diags, more...)

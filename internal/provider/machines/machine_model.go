@@ -99,7 +99,7 @@ func (m OneMachineModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics
 	one, more := m.asGroup(ctx)
 	diags.Append(more...)
 
-	p, more := machineSetOf(ctx, handle, types.ObjectNull(workerHostType()), one)
+	p, more := machineSetOf(ctx, handle, types.ObjectNull(clusterhandle.WorkerHostType()), one)
 	diags.Append(more...)
 
 	p.Object, p.InHandle = "machine", true

@@ -8,11 +8,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 // takeOut removes the one machine of a pool from its cluster: in order while the cluster
 // lives on, with its data when the cluster ends with it (cluster.Ends has the rule).
-func takeOut(ctx context.Context, m *ProviderData, p machineset.Set, record machineset.Record) run {
+func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, record machineset.Record) run {
 	recorded, _ := machineset.NewPriorState(record, p, p) // a machine may be elsewhere than state wants it
 
 	s, err := openSession(ctx, m, p.Unpinned(), recorded, false)

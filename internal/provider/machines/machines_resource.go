@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -40,7 +41,7 @@ type Model[M any] interface {
 // What differs between the resources is in their models; schema and import are their
 // own.
 type machinesResource[M any, P Model[M]] struct {
-	ConfiguredResource
+	providerdata.ConfiguredResource
 
 	// kind is the name of the type.
 	kind string
@@ -158,14 +159,14 @@ func (r *machinesResource[M, P]) advise(ctx context.Context, p writtenSet, f mac
 	}
 
 	diags := p.reach(ctx, given)
-	diags.Append(tf.Diagnostics(r.refuseUnreachable(p.Set))...)
+	diags.Append(tf.Diagnostics(r.RefuseUnreachable(p.Set))...)
 
 	if !diags.HasError() {
-		diags.Append(tf.Diagnostics(r.preview(ctx, p.Set, f.Makes))...)
+		diags.Append(tf.Diagnostics(r.Preview(ctx, p.Set, f.Makes))...)
 	}
 
 	if !diags.HasError() {
-		diags.Append(tf.Diagnostics(r.warnOfRemovals(ctx, p.Set, f.Upgrade))...)
+		diags.Append(tf.Diagnostics(r.WarnOfRemovals(ctx, p.Set, f.Upgrade))...)
 	}
 
 	return diags

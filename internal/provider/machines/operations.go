@@ -15,6 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -92,7 +94,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 
 	what := done.report(p, "create "+p.Object, applyAgain)
 
-	if m.OnIncomplete.ValueString() == OnIncompleteError {
+	if m.OnIncomplete.ValueString() == tf.OnIncompleteError {
 		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines and begin anew. To go on " +
 			"instead, `untaint` it and apply again."
 
@@ -108,7 +110,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 // machine that does not answer keeps what was last seen of it, and all of them do while nothing leads to their host cluster.
 // What META holds is left to seen.
 func refresh(
-	ctx context.Context, m *ProviderData, model *CommonModel, p machineset.Set, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
+	ctx context.Context, m *providerdata.ProviderData, model *CommonModel, p machineset.Set, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
 ) finding.List {
 	record, diags := model.Recorded(ctx, p)
 	recorded, more := machineset.NewPriorState(record, p, p)
@@ -118,9 +120,9 @@ func refresh(
 
 	want, have, err := observe(ctx, m, p, recorded, exam)
 
-	var away *hostAwayError
+	var away *providerdata.HostAwayError
 	if errors.As(err, &away) {
-		return append(diags, hostUnread(p, away))
+		return append(diags, providerdata.HostUnread(p, away))
 	}
 
 	if err != nil {
@@ -142,7 +144,7 @@ func refresh(
 
 // updateMachines goes on with the machines of a pool that state knows. prior is the pool of
 // the state.
-func updateMachines(ctx context.Context, m *ProviderData, p writtenSet, prior machineset.Set, state CommonModel) (run, finding.List) {
+func updateMachines(ctx context.Context, m *providerdata.ProviderData, p writtenSet, prior machineset.Set, state CommonModel) (run, finding.List) {
 	record, diags := state.Recorded(ctx, prior)
 	recorded, more := machineset.NewPriorState(record, p.Set, prior)
 	diags.Append(more...)
@@ -178,7 +180,7 @@ func updateMachines(ctx context.Context, m *ProviderData, p writtenSet, prior ma
 
 // remaining is what the next apply has to do after an update that did not finish, by what
 // the run saw last: the list that its plan will have.
-func remaining(ctx context.Context, m *ProviderData, p machineset.Set, done run, state CommonModel) (types.List, finding.List) {
+func remaining(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, done run, state CommonModel) (types.List, finding.List) {
 	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 	state.Observed = done.observed(state.Observed)
 	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
@@ -226,7 +228,7 @@ func (m *machineSetModel) settleUpdate(ctx context.Context, done run, held *mach
 		return nil
 	}
 
-	if inContainers(types.StringUnknown(), state.Replicas, plan.Replicas) {
+	if clusterhandle.InContainers(types.StringUnknown(), state.Replicas, plan.Replicas) {
 		m.Replicas = done.hold(held, state.Replicas, plan.Replicas)
 
 		return nil
@@ -303,14 +305,14 @@ func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
 }
 
 // removeMachines takes the machines of a resource out of service, as on_destroy says.
-func removeMachines(ctx context.Context, m *ProviderData, kind string, state CommonModel, p machineset.Set) finding.List {
+func removeMachines(ctx context.Context, m *providerdata.ProviderData, kind string, state CommonModel, p machineset.Set) finding.List {
 	// Checked at plan time as well; a tainted resource is only seen here.
 	if diags := state.guardDestroy(kind); diags.HasError() {
 		return diags
 	}
 
 	if state.OnDestroy.ValueString() == onDestroyPreserve {
-		m.unclaim(p)
+		m.Unclaim(p)
 
 		return finding.List{finding.Warn("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they are. To bring them back "+

@@ -86,12 +86,10 @@ type observedModel struct {
 	PeerAddress    types.String `tfsdk:"peer_address"`
 }
 
-// The choices of on_destroy and on_incomplete.
+// The choices of on_destroy.
 const (
 	onDestroyReset      = "reset"
 	onDestroyPreserve   = "preserve"
-	OnIncompleteWarn    = "warn"
-	OnIncompleteError   = "error"
 	defaultTalosVersion = "v1.13.0" // as an example in texts only; there is no default version
 )
 
@@ -190,8 +188,8 @@ func behaviourAttributes(protect bool) map[string]schema.Attribute {
 		"on_incomplete": schema.StringAttribute{
 			Optional:   true,
 			Computed:   true,
-			Default:    stringdefault.StaticString(OnIncompleteWarn),
-			Validators: []validator.String{stringvalidator.OneOf(OnIncompleteWarn, OnIncompleteError)},
+			Default:    stringdefault.StaticString(tf.OnIncompleteWarn),
+			Validators: []validator.String{stringvalidator.OneOf(tf.OnIncompleteWarn, tf.OnIncompleteError)},
 			MarkdownDescription: "What a create reports that began its work and did not finish. `warn` stores the resource with its `phase` and a warning; " +
 				"the next apply goes on where it stopped. `error` fails, which marks the resource as tainted: unless `untaint`ed, the next apply " +
 				"**resets the machines** and begins anew. Default: `warn`, to be combined with a postcondition on `phase`." + tf.TerraformOnly,

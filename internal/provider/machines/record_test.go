@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 )
 
 var (
@@ -62,14 +63,14 @@ func TestStrangersAreNotRecorded(t *testing.T) {
 	controlPlane.Role = cluster.ControlPlane
 
 	for name, test := range map[string]struct {
-		state cluster.MachineState
+		State cluster.MachineState
 		says  string
 	}{
-		"a member":              {state: joined(theirs), says: "UUID " + theirs + ", expected " + ours},
-		"in maintenance mode":   {state: waiting, says: "UUID " + theirs + ", expected " + ours},
-		"one of the other role": {state: controlPlane, says: "a control plane, expected a worker"},
+		"a member":              {State: joined(theirs), says: "UUID " + theirs + ", expected " + ours},
+		"in maintenance mode":   {State: waiting, says: "UUID " + theirs + ", expected " + ours},
+		"one of the other role": {State: controlPlane, says: "a control plane, expected a worker"},
 	} {
-		have := snapshotOf(map[string]cluster.MachineState{"w-1": test.state}).WithoutMismatches(want)
+		have := snapshotOf(map[string]cluster.MachineState{"w-1": test.State}).WithoutMismatches(want)
 
 		if got := observed(want, have, prior); !got.Equal(prior) {
 			t.Errorf("%s: the record is %s", name, got)
@@ -339,9 +340,9 @@ func TestExchangedHardwareIsNotForgotten(t *testing.T) {
 func TestImportOfOneMachineUnderTwoNames(t *testing.T) {
 	t.Parallel()
 
-	found := map[string]recognised{"a": {state: joined(ours)}, "b": {state: joined(theirs)}, "c": {state: joined(strings.ToUpper(ours))}, "d": {}, "e": {}}
+	found := map[string]clusterimport.Recognised{"a": {State: joined(ours)}, "b": {State: joined(theirs)}, "c": {State: joined(strings.ToUpper(ours))}, "d": {}, "e": {}}
 
-	problems := listedTwice(found)
+	problems := clusterimport.ListedTwice(found)
 	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "c (") || !strings.Contains(problems[0].Error(), "same machine as a") {
 		t.Errorf("problems are %v", problems)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 const (
@@ -121,12 +122,12 @@ func openFailed(p machineset.Set, verb string, err error) finding.List {
 		return machineset.FieldDiagnostics(p, err)
 	}
 
-	var unsuitable *preflightError
+	var unsuitable *providerdata.PreflightError
 	if errors.As(err, &unsuitable) {
-		return findingDiagnostics(p, unsuitable.findings)
+		return providerdata.FindingDiagnostics(p, unsuitable.Findings)
 	}
 
-	var silent *hostSilentError
+	var silent *providerdata.HostSilentError
 	if errors.As(err, &silent) {
 		return finding.List{finding.Unable(verb, p.Object, finding.Report{
 			Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was sent to the host cluster or to a machine, and nothing follows about them"},

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -14,11 +13,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // openSession prepares an operation on a pool that is fully known. render says whether
 // configurations are needed. It does no I/O.
-func openSession(ctx context.Context, m *ProviderData, p machineset.Set, recorded machineset.PriorState, render bool) (*session, error) {
+func openSession(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, render bool) (*session, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
 		return nil, err
@@ -35,31 +36,31 @@ func openSession(ctx context.Context, m *ProviderData, p machineset.Set, recorde
 
 	want := p.Spec(recorded, files)
 
-	c, err := m.withConfigurations(files).lookingFor(want).ClientsOf(ctx, p, recorded, bundle, kubernetes.Options{
+	c, err := m.WithConfigurations(files).LookingFor(want).ClientsOf(ctx, p, recorded, bundle, kubernetes.Options{
 		StaticPods: !m.Talos.TrustNodeNames || p.OwnsControlPlane(), Poll: m.Interval,
-		Progress: func(message string) { tflog.Info(ctx, message) },
+		Progress: func(message string) { tf.LogInfo(ctx, message) },
 	})
 	if err != nil {
 		return nil, err
 	}
 
 	runner := &lifecycle.Runner{
-		Fleet: m.fleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages, Policy: p.Policy(m.Policy), Interval: m.Interval,
+		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages, Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Lock:     lockOf(p, bundle, c.API),
-		Progress: func(message string, fields map[string]any) { tflog.Info(ctx, message, fields) },
+		Progress: func(message string, fields map[string]any) { tf.LogInfo(ctx, message, fields) },
 	}
 
 	if p.Changes.Snapshots != "" {
 		runner.Snapshots = backup.Folder{Path: p.Changes.Snapshots, Cluster: p.Settings.Name}
 	}
 
-	return &session{runner: runner, want: want, Pool: p, mark: bundle.Mark(), route: c.route, Close: c.Close}, nil
+	return &session{runner: runner, want: want, Pool: p, mark: bundle.Mark(), Route: c.Route, Close: c.Close}, nil
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its
 // certificate says it is. The snapshot is without strangers. Configurations are examined
 // unless nobody wants to know.
-func observe(ctx context.Context, m *ProviderData, p machineset.Set, recorded machineset.PriorState, exam *examination) (cluster.Spec, cluster.Snapshot, error) {
+func observe(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, exam *examination) (cluster.Spec, cluster.Snapshot, error) {
 	reading := *m
 	reading.Talos.TrustNodeNames = true
 	reading.Talos.Restores = p.TakesCluster()
@@ -95,7 +96,7 @@ func observe(ctx context.Context, m *ProviderData, p machineset.Set, recorded ma
 }
 
 // converge makes the machines what the set says.
-func converge(ctx context.Context, m *ProviderData, p writtenSet, recorded machineset.PriorState) run {
+func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, recorded machineset.PriorState) run {
 	s, recorded, err := openToConverge(ctx, m, p.Set, recorded)
 	if err != nil {
 		return run{err: err}
@@ -110,13 +111,13 @@ func converge(ctx context.Context, m *ProviderData, p writtenSet, recorded machi
 		s.want.OtherControlPlanes = p.Single.Beside
 	}
 
-	if taken := m.Hosts.Claim(s.route, recorded.Machines == nil); taken != "" {
-		return run{err: &poolTakenError{taken}}
+	if taken := m.Hosts.Claim(s.Route, recorded.Machines == nil); taken != "" {
+		return run{err: &providerdata.PoolTakenError{Pool: taken}}
 	}
 
 	if made, err := s.ensureHost(ctx, recorded); err != nil {
 		if !made && recorded.Machines == nil {
-			m.Hosts.Release(s.route)
+			m.Hosts.Release(s.Route)
 		}
 
 		return s.hostNotEnsured(recorded, made, err)
@@ -129,7 +130,7 @@ func converge(ctx context.Context, m *ProviderData, p writtenSet, recorded machi
 
 // openToConverge is open for machines that are to become what the set says. A create has told nobody of machines that it
 // would remove.
-func openToConverge(ctx context.Context, m *ProviderData, p machineset.Set, recorded machineset.PriorState) (*session, machineset.PriorState, error) {
+func openToConverge(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState) (*session, machineset.PriorState, error) {
 	if recorded.Machines != nil {
 		return openAll(ctx, m, p, recorded, machineset.PriorState.WithRemoved, true)
 	}
@@ -140,7 +141,7 @@ func openToConverge(ctx context.Context, m *ProviderData, p machineset.Set, reco
 }
 
 // teardown resets the machines of the set.
-func teardown(ctx context.Context, m *ProviderData, p machineset.Set, record machineset.Record) run {
+func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, record machineset.Record) run {
 	if p.Single != nil {
 		return takeOut(ctx, m, p, record)
 	}
@@ -169,7 +170,7 @@ func teardown(ctx context.Context, m *ProviderData, p machineset.Set, record mac
 	}
 
 	if err == nil {
-		m.Hosts.Release(s.route)
+		m.Hosts.Release(s.Route)
 	}
 
 	done := s.ended(recorded, result, err)
@@ -185,7 +186,7 @@ type session struct {
 	Pool   machineset.Set
 	// mark is that of the secrets.
 	mark  string
-	route route
+	Route providerdata.Route
 	// looked is whether the host cluster of containers was observed already, seen what it showed, and silent why it did not
 	// answer; see firstLook.
 	looked bool

@@ -54,7 +54,7 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, endpoints type
 		TalosVersion: talosVersion, KubernetesVersion: m.KubernetesVersion, VersionContract: m.VersionContract, Phase: phase,
 		CertSANs: m.CertSANs, PodCIDRs: m.PodCIDRs, ServiceCIDRs: m.ServiceCIDRs, DNSDomain: m.DNSDomain, CNI: m.CNI,
 		KubeProxy: m.KubeProxy, Discovery: m.Discovery, AirGapped: m.AirGapped, ImageCache: m.ImageCache, Registries: m.Registries,
-		ConfigPatches: m.ClusterPatches, Host: hostForHandle(m.Host),
+		ConfigPatches: m.ClusterPatches, Host: clusterhandle.HostForHandle(m.Host),
 	}
 }
 
@@ -105,7 +105,7 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 	}
 
 	r := &tf.Reader{}
-	h := HostOf(r, &tf.Reader{}, clusterhandle.HandleModel{Mode: m.Mode, Host: types.ObjectNull(HandleHostType())}, m.Host, false)
+	h := clusterhandle.HostOf(r, &tf.Reader{}, clusterhandle.HandleModel{Mode: m.Mode, Host: types.ObjectNull(clusterhandle.HandleHostType())}, m.Host, false)
 
 	switch {
 	case m.Mode.IsUnknown() || h != nil && (r.Unknown || m.Name.IsUnknown()):
@@ -122,16 +122,16 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 // of their numbers.
 func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel) types.List {
 	g := writeGroup(machineset.Group{Role: cluster.ControlPlane}, planes, types.StringNull(), types.StringNull())
-	if !inContainers(m.Mode, planes.Replicas) {
+	if !clusterhandle.InContainers(m.Mode, planes.Replicas) {
 		return talosEndpoints(ctx, planes.Machines)
 	}
 
 	handle := clusterhandle.UnknownHandle()
-	handle.Name, handle.Mode, handle.Host = m.Name, m.Mode, types.ObjectNull(HandleHostType())
+	handle.Name, handle.Mode, handle.Host = m.Name, m.Mode, types.ObjectNull(clusterhandle.HandleHostType())
 
 	named := &tf.Reader{}
 	p := machineset.Set{Machines: map[string]machineset.Machine{}, Settings: machineconfig.Cluster{Name: named.Text(m.Name)}}
-	p.Host = HostOf(named, &tf.Reader{}, handle, m.Host, true, planes.Replicas)
+	p.Host = clusterhandle.HostOf(named, &tf.Reader{}, handle, m.Host, true, planes.Replicas)
 	addReplicas(ctx, &p, named, &tf.Reader{}, g, m.Host)
 
 	if named.Unknown {

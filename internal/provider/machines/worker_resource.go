@@ -10,6 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -112,10 +113,10 @@ func (r *workerResource) ImportState(ctx context.Context, req resource.ImportSta
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
-	found, diags := Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, cluster.Worker)
+	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, cluster.Worker)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

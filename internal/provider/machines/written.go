@@ -88,7 +88,7 @@ func machineSetOf(ctx context.Context, handle clusterhandle.HandleModel, own typ
 		Secrets:   handle.Secrets.ValueString(),
 		Endpoints: (&tf.Reader{}).Texts(handle.TalosEndpoints),
 		Machines:  map[string]machineset.Machine{},
-		Host:      HostOf(named, settings, handle, own, hasControlPlane(groups), replicas...),
+		Host:      clusterhandle.HostOf(named, settings, handle, own, hasControlPlane(groups), replicas...),
 
 		ModeUnknown: handle.Mode.IsUnknown(),
 	}
@@ -221,7 +221,7 @@ func addReplicas(ctx context.Context, p *machineset.Set, named, settings *tf.Rea
 	}
 
 	all, _ := host.Attributes()["pod"].(types.Object)
-	pod := podOf(ctx, settings, g.machines.Pod, all)
+	pod := clusterhandle.PodOf(ctx, settings, g.machines.Pod, all)
 
 	if g.HostPool() == "" {
 		return // a pool of workers whose name is not known yet

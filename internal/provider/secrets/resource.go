@@ -12,7 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -130,7 +130,7 @@ func (r *secretsResource) Update(_ context.Context, req resource.UpdateRequest, 
 func (r *secretsResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
 
 func (r *secretsResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	bundle, err := machines.ReadBundleFile(req.ID)
+	bundle, err := clusterimport.ReadBundleFile(req.ID)
 	if err != nil {
 		resp.Diagnostics.Append(tf.Unable("import", "secrets", finding.Report{
 			Attempted: "read the file named by the import id",

@@ -1,10 +1,8 @@
-package machines
+package providerdata
 
 import (
 	"context"
 	"strings"
-
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -18,23 +16,23 @@ import (
 // What would keep machines from being made on a host cluster is found before anything is: by a plan, as far as it knows the
 // host, and again by the apply.
 
-// preflightError is what stands in the way.
-type preflightError struct{ findings []preflight.Finding }
+// PreflightError is what stands in the way.
+type PreflightError struct{ Findings []preflight.Finding }
 
-func (e *preflightError) Error() string {
+func (e *PreflightError) Error() string {
 	var lines []string
-	for _, f := range e.findings {
+	for _, f := range e.Findings {
 		lines = append(lines, f.String())
 	}
 
 	return strings.Join(lines, "\n")
 }
 
-// checkHost asks the host; what may be fine all the same is logged only, because the plan has said it.
-func checkHost(ctx context.Context, on containers.Host, wanted workload.Spec) error {
+// CheckHost asks the host; what may be fine all the same is logged only, because the plan has said it.
+func CheckHost(ctx context.Context, on containers.Host, wanted workload.Spec) error {
 	found, err := on.Check(ctx, wanted)
 	if err != nil {
-		return &hostSilentError{err}
+		return &HostSilentError{Err: err}
 	}
 
 	var decisive []preflight.Finding
@@ -48,14 +46,14 @@ func checkHost(ctx context.Context, on containers.Host, wanted workload.Spec) er
 	}
 
 	if len(decisive) > 0 {
-		return &preflightError{decisive}
+		return &PreflightError{decisive}
 	}
 
 	return nil
 }
 
-// findingDiagnostics shows findings at the attributes that they are about.
-func findingDiagnostics(p machineset.Set, findings []preflight.Finding) finding.List {
+// FindingDiagnostics shows findings at the attributes that they are about.
+func FindingDiagnostics(p machineset.Set, findings []preflight.Finding) finding.List {
 	var diags finding.List
 
 	for _, f := range findings {
@@ -80,15 +78,15 @@ func forecastPreflight(p machineset.Set, findings []preflight.Finding) finding.L
 			diags.Append(finding.Doubtful(p.FindingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
 				"where another resource of this configuration puts it right, name that resource in depends_on", "Otherwise: "+f.Help))
 		} else {
-			diags.Append(findingDiagnostics(p, []preflight.Finding{f})...)
+			diags.Append(FindingDiagnostics(p, []preflight.Finding{f})...)
 		}
 	}
 
 	return diags
 }
 
-// refuseUnreachable refuses a plan that nothing says the host cluster of, neither the provider nor the resource.
-func (m *ProviderData) refuseUnreachable(p machineset.Set) finding.List {
+// RefuseUnreachable refuses a plan that nothing says the host cluster of, neither the provider nor the resource.
+func (m *ProviderData) RefuseUnreachable(p machineset.Set) finding.List {
 	if p.Host == nil || p.Host.Missing {
 		return nil
 	}
@@ -101,9 +99,9 @@ func (m *ProviderData) refuseUnreachable(p machineset.Set) finding.List {
 		"set it in the host of the provider, or in that of the resource")}
 }
 
-// preview looks at plan time whether the machines that are to be made can be, and read again. A host that does not answer is no more
+// Preview looks at plan time whether the machines that are to be made can be, and read again. A host that does not answer is no more
 // than a warning: it may be there by the time of the apply.
-func (m *ProviderData) preview(ctx context.Context, p machineset.Set, makes bool) finding.List {
+func (m *ProviderData) Preview(ctx context.Context, p machineset.Set, makes bool) finding.List {
 	if p.Host == nil || !makes {
 		return nil
 	}
@@ -156,9 +154,9 @@ func hostUnknown(p machineset.Set, err error) finding.Finding {
 	}.String())
 }
 
-// hostSilentError is that the host cluster did not answer. Nothing follows from that about the machines.
-type hostSilentError struct{ error }
+// HostSilentError is that the host cluster did not answer. Nothing follows from that about the machines.
+type HostSilentError struct{ Err error }
 
-func (e *hostSilentError) Error() string { return containers.HostSilent(e.error) }
+func (e *HostSilentError) Error() string { return containers.HostSilent(e.Err) }
 
-func (e *hostSilentError) Unwrap() error { return e.error }
+func (e *HostSilentError) Unwrap() error { return e.Err }

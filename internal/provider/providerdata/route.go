@@ -1,4 +1,4 @@
-package machines
+package providerdata
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -24,9 +25,9 @@ import (
 // dialer makes TCP connections.
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// route is how the machines of a pool and their Kubernetes API are reached: directly, or through the host
+// Route is how the machines of a pool and their Kubernetes API are reached: directly, or through the host
 // cluster whose pods they are. leave has to be called when nobody uses it any more.
-type route struct {
+type Route struct {
 	// Host is nil on metal; spec is what it is told of the machines, those that leave among them.
 	Host  containers.Host
 	Spec  workload.Spec
@@ -36,7 +37,7 @@ type route struct {
 }
 
 // dial makes connections along the route; nil is directly.
-func (r route) dial() dialer {
+func (r Route) dial() dialer {
 	if r.Host == nil {
 		return nil
 	}
@@ -44,10 +45,10 @@ func (r route) dial() dialer {
 	return r.Host.Dial(r.Spec)
 }
 
-// hostAwayError is that there is no connection to a host cluster, which was not asked anything.
-type hostAwayError struct{ error }
+// HostAwayError is that there is no connection to a host cluster, which was not asked anything.
+type HostAwayError struct{ error }
 
-func (e *hostAwayError) Unwrap() error { return e.error }
+func (e *HostAwayError) Unwrap() error { return e.error }
 
 // warnOfHostAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only operations that
 // have a configuration, which reads and destroys have not, get there.
@@ -63,8 +64,8 @@ func (m *ProviderData) warnOfHostAway(p machineset.Set) finding.List {
 		"Give the kubeconfig in the host block of the provider, or set kubeconfig_path or in_cluster")}
 }
 
-// hostUnread warns that a refresh did not get to the host.
-func hostUnread(p machineset.Set, away *hostAwayError) finding.Finding {
+// HostUnread warns that a refresh did not get to the host.
+func HostUnread(p machineset.Set, away *HostAwayError) finding.Finding {
 	return finding.Warn("The host cluster was not read", finding.Report{
 		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
 		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
@@ -74,27 +75,27 @@ func hostUnread(p machineset.Set, away *hostAwayError) finding.Finding {
 }
 
 // RouteTo finds the way to the machines of a pool. It asks nobody.
-func (m *ProviderData) RouteTo(ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle) (route, error) {
+func (m *ProviderData) RouteTo(ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle) (Route, error) {
 	return m.routeAs(ctx, p, recorded, bundle.Mark())
 }
 
 // routeAs is routeTo for a cluster that is known by its mark alone, which is empty before there is one.
-func (m *ProviderData) routeAs(ctx context.Context, p machineset.Set, recorded machineset.PriorState, mark string) (route, error) {
+func (m *ProviderData) routeAs(ctx context.Context, p machineset.Set, recorded machineset.PriorState, mark string) (Route, error) {
 	if p.Host == nil {
-		return route{Leave: func() {}}, nil
+		return Route{Leave: func() {}}, nil
 	}
 
 	connection := m.Host.Under(p.Host.Connection)
 	if !connection.Given() {
-		return route{}, &hostAwayError{errNoConnection}
+		return Route{}, &HostAwayError{clusterhandle.ErrNoConnection}
 	}
 
 	joined, leave, err := m.Hosts.Join(hostcluster.Options{
 		Kubeconfig: kubernetes.Kubeconfig{Path: connection.Path, Content: connection.Content, Context: connection.Context}, InCluster: connection.InCluster,
-		Progress: func(message string) { tflog.Info(ctx, message) },
+		Progress: func(message string) { tf.LogInfo(ctx, message) },
 	})
 	if err != nil {
-		return route{}, &hostAwayError{err}
+		return Route{}, &HostAwayError{err}
 	}
 
 	ran := map[string]string{}
@@ -102,20 +103,20 @@ func (m *ProviderData) routeAs(ctx context.Context, p machineset.Set, recorded m
 		ran[name] = m.TalosVersion
 	}
 
-	return route{Host: joined, Spec: p.HostSpec(recorded, mark), Leave: leave, ran: ran}, nil
+	return Route{Host: joined, Spec: p.HostSpec(recorded, mark), Leave: leave, ran: ran}, nil
 }
 
 // clients are the APIs of the machines of a pool and of their Kubernetes.
 type clients struct {
 	Machines *talos.Fleet
 	API      *kubernetes.Client
-	route    route
+	Route    Route
 }
 
 func (c clients) Close() {
 	c.Machines.Close()
 	c.API.Close()
-	c.route.Leave()
+	c.Route.Leave()
 }
 
 // ClientsOf prepares them; close has to be called. It asks nobody.
@@ -150,20 +151,20 @@ type EndpointError struct{ error }
 
 func (e EndpointError) Unwrap() error { return e.error }
 
-// fleetFor is the machines behind clients as a run sees them.
-func (m *ProviderData) fleetFor(c clients) lifecycle.Fleet {
-	if c.route.Host == nil {
+// FleetFor is the machines behind clients as a run sees them.
+func (m *ProviderData) FleetFor(c clients) lifecycle.Fleet {
+	if c.Route.Host == nil {
 		return Fleet{c.Machines}
 	}
 
-	watch := containers.NewHostWatch(c.route.Host, c.route.Spec, cmp.Or(m.Interval, lifecycle.DefaultInterval))
-	maps.Copy(watch.Versions, c.route.ran)
+	watch := containers.NewHostWatch(c.Route.Host, c.Route.Spec, cmp.Or(m.Interval, lifecycle.DefaultInterval))
+	maps.Copy(watch.Versions, c.Route.ran)
 
 	return containers.ContainerFleet{Inner: Fleet{c.Machines}, Watch: watch}
 }
 
 // Along is provider data whose connections to machines go along a route.
-func (m *ProviderData) Along(r route) *ProviderData {
+func (m *ProviderData) Along(r Route) *ProviderData {
 	if r.Host == nil {
 		return m
 	}
@@ -175,7 +176,7 @@ func (m *ProviderData) Along(r route) *ProviderData {
 }
 
 // Wanted is the spec of the machines that are to stay.
-func (r route) Wanted(p machineset.Set) workload.Spec {
+func (r Route) Wanted(p machineset.Set) workload.Spec {
 	spec := r.Spec
 	spec.Machines = slices.DeleteFunc(slices.Clone(spec.Machines), func(m workload.Machine) bool {
 		_, wanted := p.Machines[m.Name]
@@ -186,9 +187,9 @@ func (r route) Wanted(p machineset.Set) workload.Spec {
 	return spec
 }
 
-// outdated says, machine by machine, what pods have to be replaced for. Another Talos is no such thing: it is an
+// Outdated says, machine by machine, what pods have to be replaced for. Another Talos is no such thing: it is an
 // upgrade, with rules of its own. Unless it does not start, and is not what the machine ran: then it is the wrong one.
-func (r route) outdated(ctx context.Context, seen workload.Observation) (map[string]string, error) {
+func (r Route) Outdated(ctx context.Context, seen workload.Observation) (map[string]string, error) {
 	spec, upgrades := r.Spec, false
 
 	for _, m := range spec.Machines {

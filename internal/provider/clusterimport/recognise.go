@@ -1,4 +1,4 @@
-package machines
+package clusterimport
 
 import (
 	"cmp"
@@ -21,14 +21,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
 // Recognise asks machines who they are, and reads the configuration of each.
 func Recognise(
-	ctx context.Context, m *ProviderData, addresses map[string]string, file SecretsFile, role cluster.Role,
-) (map[string]recognised, diag.Diagnostics) {
+	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role cluster.Role,
+) (map[string]Recognised, diag.Diagnostics) {
 	p := machineset.Set{Machines: map[string]machineset.Machine{}}
 	for name, address := range addresses {
 		p.Machines[name] = machineset.Machine{Address: address}
@@ -36,13 +37,13 @@ func Recognise(
 
 	fleet, err := m.FleetOf(p, file.Bundle)
 	if err != nil {
-		return nil, importFailed("ask the machines", err, "")
+		return nil, ImportFailed("ask the machines", err, "")
 	}
 
 	defer fleet.Close()
 
 	answers := askAll(ctx, fleet, addresses, role)
-	found := map[string]recognised{}
+	found := map[string]Recognised{}
 
 	var problems []error
 
@@ -50,14 +51,14 @@ func Recognise(
 		if a := answers[name]; a.err != nil {
 			problems = append(problems, fmt.Errorf("%s (%s): %w", name, addresses[name], a.err))
 		} else {
-			found[name] = a.recognised
+			found[name] = a.Recognised
 		}
 	}
 
-	problems = append(problems, listedTwice(found)...)
+	problems = append(problems, ListedTwice(found)...)
 
 	if len(problems) > 0 {
-		return nil, importFailed("ask the machines", errors.Join(problems...),
+		return nil, ImportFailed("ask the machines", errors.Join(problems...),
 			"All machines of an import have to answer as members of the cluster of the secrets. Nothing else can be proved about them.")
 	}
 
@@ -110,28 +111,29 @@ func ReadBundleFile(name string) (*pki.Bundle, error) {
 	)
 }
 
-func importFailed(attempted string, err error, next string) diag.Diagnostics {
+// ImportFailed is the diagnostic of an import that stored nothing.
+func ImportFailed(attempted string, err error, next string) diag.Diagnostics {
 	return diag.Diagnostics{tf.Unable("import", "machines", finding.Report{
 		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and no machine was changed"}, Next: next,
 	})}
 }
 
-// recognised is a machine that proved to belong to the cluster.
-type recognised struct {
+// Recognised is a machine that proved to belong to the cluster.
+type Recognised struct {
 	Address string
-	state   cluster.MachineState
+	State   cluster.MachineState
 	Config  []byte
 }
 
-// listedTwice names the machines that have another name already. Where there is no
+// ListedTwice names the machines that have another name already. Where there is no
 // hardware there are no UUIDs (containers), and nothing can be told.
-func listedTwice(found map[string]recognised) []error {
+func ListedTwice(found map[string]Recognised) []error {
 	var problems []error
 
 	seen := map[string]string{}
 
 	for _, name := range machineset.SortedNames(found) {
-		uuid := strings.ToLower(found[name].state.UUID)
+		uuid := strings.ToLower(found[name].State.UUID)
 		if uuid == "" {
 			continue
 		}
@@ -148,7 +150,7 @@ func listedTwice(found map[string]recognised) []error {
 
 // answer is what came of asking one machine.
 type answer struct {
-	recognised
+	Recognised
 
 	err error
 }
@@ -168,9 +170,9 @@ func askAll(ctx context.Context, fleet *talos.Fleet, addresses map[string]string
 			defer func() { <-slots }()
 
 			machine := fleet.Machine(cluster.Machine{Name: name, Role: role, Address: address})
-			a := answer{recognised: recognised{Address: address, state: machine.Observe(ctx)}}
+			a := answer{Recognised: Recognised{Address: address, State: machine.Observe(ctx)}}
 
-			if a.err = belongs(a.state, role); a.err == nil {
+			if a.err = belongs(a.State, role); a.err == nil {
 				a.Config, a.err = machine.Configuration(ctx)
 			}
 
@@ -205,7 +207,7 @@ func belongs(s cluster.MachineState, role cluster.Role) error {
 
 // SettingsOfAll reads the settings of the cluster from the first machine, and
 // those of every machine from itself.
-func SettingsOfAll(found map[string]recognised, file SecretsFile) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
+func SettingsOfAll(found map[string]Recognised, file SecretsFile) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
 	var settings machineconfig.Cluster
 
 	machines := map[string]machineconfig.Machine{}
@@ -229,14 +231,14 @@ func SettingsOfAll(found map[string]recognised, file SecretsFile) (machineconfig
 // HandleSeen is the handle of a cluster as the resource that made its control planes
 // exports it.
 func HandleSeen(
-	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]recognised,
+	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
 ) (types.Object, diag.Diagnostics) {
-	handle, diags := handleOf(ctx, settings)
+	handle, diags := HandleOf(ctx, settings)
 
 	names := machineset.SortedNames(planes)
 	handle.Secrets = types.StringValue(file.Text)
 	handle.Phase = types.StringValue(string(cluster.Ready))
-	handle.TalosVersion = tf.TextOrNull(planes[names[0]].state.TalosVersion)
+	handle.TalosVersion = tf.TextOrNull(planes[names[0]].State.TalosVersion)
 
 	var endpoints []string
 	for _, name := range names {
@@ -250,8 +252,8 @@ func HandleSeen(
 	return object, append(diags, more...)
 }
 
-// handleOf describes a cluster, leaving out what is Talos's default.
-func handleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.HandleModel, diag.Diagnostics) {
+// HandleOf describes a cluster, leaving out what is Talos's default.
+func HandleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.HandleModel, diag.Diagnostics) {
 	nested := clusterhandle.HandleType()
 	h := clusterhandle.UnknownHandle()
 

@@ -1,4 +1,4 @@
-package machines
+package clusterhandle
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var errNoConnection = errors.New("nothing says how the host cluster is reached: set kubeconfig_path, kubeconfig or in_cluster in the host of the provider, or in that of the resource")
+// ErrNoConnection is that nothing leads to a host cluster.
+var ErrNoConnection = errors.New("nothing says how the host cluster is reached: set kubeconfig_path, kubeconfig or in_cluster in the host of the provider, or in that of the resource")
 
 // Overlay reads attributes of several objects that may say the same: the first that says something has the word.
 type Overlay []tf.Fields
@@ -85,9 +85,9 @@ func (o Overlay) Nested(name string) Overlay {
 // when the machines are not in containers. named reads what machines are called by, and what the plan of a create names.
 // planes is whether there are control planes among the machines, and replicas how many are in containers, by group.
 func HostOf(
-	named, settings *tf.Reader, handle clusterhandle.HandleModel, own types.Object, planes bool, replicas ...types.Int64,
+	named, settings *tf.Reader, handle HandleModel, own types.Object, planes bool, replicas ...types.Int64,
 ) *machineset.Host {
-	if !inContainers(handle.Mode, replicas...) {
+	if !InContainers(handle.Mode, replicas...) {
 		return nil
 	}
 
@@ -99,10 +99,10 @@ func HostOf(
 	h := &machineset.Host{
 		Connection:      ConnectionIn(Overlay{{Reader: &tf.Reader{}, Attributes: own}, {Reader: &tf.Reader{}, Attributes: handle.Host}}),
 		Namespace:       placed.Text("namespace", ""),
-		Domain:          placed.Text("dns_domain", clusterhandle.DefaultHostDomain),
+		Domain:          placed.Text("dns_domain", DefaultHostDomain),
 		CreateNamespace: placed.Truth("create_namespace"),
-		Access:          workload.Access(rest.Text("access", clusterhandle.DefaultHostReachable)),
-		Image:           rest.Text("image", clusterhandle.DefaultHostImage),
+		Access:          workload.Access(rest.Text("access", DefaultHostReachable)),
+		Image:           rest.Text("image", DefaultHostImage),
 		PullSecrets:     settings.Texts(rest.list("image_pull_secrets")),
 		Labels:          rest.Texts("labels"),
 		Annotations:     rest.Texts("annotations"),
@@ -112,7 +112,7 @@ func HostOf(
 	if planes {
 		service := rest.Nested("service")
 		h.Endpoint = &workload.EndpointService{
-			Type: corev1.ServiceType(placed.Nested("service").Text("type", clusterhandle.ServiceClusterIP)), Annotations: service.Texts("annotations"),
+			Type: corev1.ServiceType(placed.Nested("service").Text("type", ServiceClusterIP)), Annotations: service.Texts("annotations"),
 			LoadBalancerClass: service.Text("load_balancer_class", ""),
 		}
 	}
@@ -120,10 +120,10 @@ func HostOf(
 	return h
 }
 
-// inContainers is whether machines are in containers. While the mode is not known, what is said of them tells.
-func inContainers(mode types.String, replicas ...types.Int64) bool {
+// InContainers is whether machines are in containers. While the mode is not known, what is said of them tells.
+func InContainers(mode types.String, replicas ...types.Int64) bool {
 	if !mode.IsUnknown() {
-		return mode.ValueString() == clusterhandle.ContainerMode
+		return mode.ValueString() == ContainerMode
 	}
 
 	for _, count := range replicas {
@@ -151,9 +151,9 @@ func ConnectionIn(from Overlay) machineset.HostConnection {
 	return machineset.HostConnection{Context: from.Text("context", "")}
 }
 
-// podOf reads what is said of pods; the first object that says something has the word, and sizes and resources that
+// PodOf reads what is said of pods; the first object that says something has the word, and sizes and resources that
 // are no quantities are left out: they are refused where a user can still correct them.
-func podOf(ctx context.Context, r *tf.Reader, of ...types.Object) workload.PodSpec {
+func PodOf(ctx context.Context, r *tf.Reader, of ...types.Object) workload.PodSpec {
 	var pod Overlay
 
 	for _, object := range of {
@@ -167,9 +167,9 @@ func podOf(ctx context.Context, r *tf.Reader, of ...types.Object) workload.PodSp
 		Resources: corev1.ResourceRequirements{Requests: Quantities(resources.Texts("requests")), Limits: Quantities(resources.Texts("limits"))},
 		Storage: workload.Storage{
 			Class: storage.Text("class", ""), Ephemeral: storage.Truth("ephemeral"),
-			State: QuantityOr(storage.Text("state", clusterhandle.DefaultStorageState), clusterhandle.DefaultStorageState),
-			Var:   QuantityOr(storage.Text("var", clusterhandle.DefaultStorageVar), clusterhandle.DefaultStorageVar),
-			Other: QuantityOr(storage.Text("other", clusterhandle.DefaultStorageOther), clusterhandle.DefaultStorageOther),
+			State: QuantityOr(storage.Text("state", DefaultStorageState), DefaultStorageState),
+			Var:   QuantityOr(storage.Text("var", DefaultStorageVar), DefaultStorageVar),
+			Other: QuantityOr(storage.Text("other", DefaultStorageOther), DefaultStorageOther),
 		},
 		NodeSelector: pod.Texts("node_selector"), PriorityClass: pod.Text("priority_class", ""), Annotations: pod.Texts("annotations"),
 		Tolerations: TolerationsOf(ctx, r, pod.list("tolerations")),
@@ -217,9 +217,9 @@ func TolerationsOf(ctx context.Context, r *tf.Reader, list types.List) []corev1.
 	return out
 }
 
-// hostForHandle is what a handle has of the host cluster of a resource: all but what is secret, and what is of the
+// HostForHandle is what a handle has of the host cluster of a resource: all but what is secret, and what is of the
 // resource alone.
-func hostForHandle(own types.Object) types.Object {
+func HostForHandle(own types.Object) types.Object {
 	kinds := HandleHostType()
 
 	switch {
@@ -239,13 +239,15 @@ func hostForHandle(own types.Object) types.Object {
 
 // HandleHostType is the type of host in a cluster handle.
 func HandleHostType() map[string]attr.Type {
-	return tf.ObjectOf(clusterhandle.HandleHost().Attributes).AttrTypes
+	return tf.ObjectOf(HandleHost().Attributes).AttrTypes
 }
 
-func hostType() map[string]attr.Type {
-	return tf.ObjectOf(clusterhandle.HostAttribute().Attributes).AttrTypes
+// HostType is the type of host in a resource that makes a cluster.
+func HostType() map[string]attr.Type {
+	return tf.ObjectOf(HostAttribute().Attributes).AttrTypes
 }
 
-func workerHostType() map[string]attr.Type {
-	return tf.ObjectOf(clusterhandle.WorkerHostAttribute().Attributes).AttrTypes
+// WorkerHostType is the type of host in a resource that joins one.
+func WorkerHostType() map[string]attr.Type {
+	return tf.ObjectOf(WorkerHostAttribute().Attributes).AttrTypes
 }

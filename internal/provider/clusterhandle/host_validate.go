@@ -1,4 +1,4 @@
-package machines
+package clusterhandle
 
 import (
 	"regexp"
@@ -12,12 +12,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// validateHost checks `host` of a resource as far as it is known.
-func validateHost(at finding.Path, host types.Object) finding.List {
+// ValidateHost checks `host` of a resource as far as it is known.
+func ValidateHost(at finding.Path, host types.Object) finding.List {
 	var diags finding.List
 
 	if host.IsNull() || host.IsUnknown() {
@@ -34,7 +33,7 @@ func validateHost(at finding.Path, host types.Object) finding.List {
 	}
 
 	if domain, ok := h.Value("dns_domain"); ok && len(validation.IsDNS1123Subdomain(domain)) > 0 {
-		diags.Append(finding.Invalid(at.AtName("dns_domain"), "dns_domain", "found "+finding.Quote(domain), "allowed is a DNS name in lower case", "leave it out for "+clusterhandle.DefaultHostDomain))
+		diags.Append(finding.Invalid(at.AtName("dns_domain"), "dns_domain", "found "+finding.Quote(domain), "allowed is a DNS name in lower case", "leave it out for "+DefaultHostDomain))
 	}
 
 	if image, ok := h.Value("image"); ok {
@@ -45,7 +44,7 @@ func validateHost(at finding.Path, host types.Object) finding.List {
 	validateService(at.AtName("service"), h.Nested("service"), &diags)
 
 	if pod, ok := host.Attributes()["pod"].(types.Object); ok {
-		diags.Append(validatePod(at.AtName("pod"), pod)...)
+		diags.Append(ValidatePod(at.AtName("pod"), pod)...)
 	}
 
 	return diags
@@ -107,7 +106,7 @@ func validateHostImage(at finding.Path, image string, diags *finding.List) {
 	case strings.Contains(last, ":"):
 		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image)+", with a tag", "allowed is an image without one: its tag is talos_version", "remove what begins with the last colon"))
 	case !imageRepository.MatchString(image):
-		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image), "allowed is the name of an image with its registry, such as "+clusterhandle.DefaultHostImage, "write it as container runtimes do"))
+		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image), "allowed is the name of an image with its registry, such as "+DefaultHostImage, "write it as container runtimes do"))
 	}
 }
 
@@ -136,14 +135,14 @@ func validateService(at finding.Path, service tf.Fields, diags *finding.List) {
 	validateMarks(at, service, true, diags)
 
 	typ, _ := service.Attributes.Attributes()["type"].(types.String)
-	if !service.Absent("load_balancer_class") && !typ.IsUnknown() && typ.ValueString() != clusterhandle.ServiceLoadBalancer {
-		diags.Append(finding.Invalid(at.AtName("load_balancer_class"), "load_balancer_class", "found it without a load balancer", "it is for type "+clusterhandle.ServiceLoadBalancer,
-			`set type = "`+clusterhandle.ServiceLoadBalancer+`", or remove it`))
+	if !service.Absent("load_balancer_class") && !typ.IsUnknown() && typ.ValueString() != ServiceLoadBalancer {
+		diags.Append(finding.Invalid(at.AtName("load_balancer_class"), "load_balancer_class", "found it without a load balancer", "it is for type "+ServiceLoadBalancer,
+			`set type = "`+ServiceLoadBalancer+`", or remove it`))
 	}
 }
 
-// validatePod checks `pod` of a group or of a host as far as it is known.
-func validatePod(at finding.Path, pod types.Object) finding.List {
+// ValidatePod checks `pod` of a group or of a host as far as it is known.
+func ValidatePod(at finding.Path, pod types.Object) finding.List {
 	var diags finding.List
 
 	if pod.IsNull() || pod.IsUnknown() {

@@ -1,4 +1,4 @@
-package machines
+package providerdata
 
 import (
 	"context"
@@ -31,9 +31,9 @@ type Impediments struct {
 	Behind []cluster.Node
 }
 
-// warnOfRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
+// WarnOfRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
 // for nodes that would be left behind. What does not answer in time is told, and stops nothing.
-func (m *ProviderData) warnOfRemovals(ctx context.Context, p machineset.Set, u machineset.UpgradeOf) finding.List {
+func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u machineset.UpgradeOf) finding.List {
 	if m.Removals == nil || len(u.Minors()) == 0 || len(u.Machines) == 0 {
 		return nil
 	}

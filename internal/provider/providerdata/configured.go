@@ -1,4 +1,4 @@
-package machines
+package providerdata
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package machines
+package providerdata
 
 import (
 	"strconv"
@@ -72,7 +72,7 @@ func (h *hosts) Leave(key string, shared *sharedHost) {
 
 // Claim takes the pools of a route for one resource. One that is new must not take what another resource of this process has: it would
 // be made of the same pods. taken is the name of such a pool, and empty when there is none.
-func (h *hosts) Claim(r route, fresh bool) (taken string) {
+func (h *hosts) Claim(r Route, fresh bool) (taken string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 
@@ -92,7 +92,7 @@ func (h *hosts) Claim(r route, fresh bool) (taken string) {
 }
 
 // Release gives the pools of a route back.
-func (h *hosts) Release(r route) {
+func (h *hosts) Release(r Route) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 
@@ -101,18 +101,18 @@ func (h *hosts) Release(r route) {
 	}
 }
 
-// unclaim gives the pools of machines back that are left as they are.
-func (m *ProviderData) unclaim(p machineset.Set) {
+// Unclaim gives the pools of machines back that are left as they are.
+func (m *ProviderData) Unclaim(p machineset.Set) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil || p.Host == nil {
 		return // none can have been claimed
 	}
 
-	m.Hosts.Release(route{Spec: p.HostSpec(machineset.PriorState{}, bundle.Mark())})
+	m.Hosts.Release(Route{Spec: p.HostSpec(machineset.PriorState{}, bundle.Mark())})
 }
 
 // poolsOf are the names of the pools of a route, by what tells them from all others. On metal there are none.
-func poolsOf(r route) map[string]string {
+func poolsOf(r Route) map[string]string {
 	pools := map[string]string{}
 
 	for _, m := range r.Spec.Machines {
@@ -122,9 +122,9 @@ func poolsOf(r route) map[string]string {
 	return pools
 }
 
-// poolTakenError is that two resources have the same pool.
-type poolTakenError struct{ Pool string }
+// PoolTakenError is that two resources have the same pool.
+type PoolTakenError struct{ Pool string }
 
-func (e *poolTakenError) Error() string {
+func (e *PoolTakenError) Error() string {
 	return "another resource of this configuration has a pool " + e.Pool + " in this cluster, and its pods would be the same: give one of them another name"
 }

@@ -1,4 +1,4 @@
-package machines
+package providerdata
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -74,9 +73,9 @@ type Fleet struct{ *talos.Fleet }
 // Machine implements lifecycle.Fleet.
 func (f Fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Machine(m) }
 
-// withConfigurations is provider data that knows what machines have to reboot for to get the
+// WithConfigurations is provider data that knows what machines have to reboot for to get the
 // configurations that were rendered.
-func (m *ProviderData) withConfigurations(files machineset.Rendered) *ProviderData {
+func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderData {
 	if files.Configs == nil {
 		return m
 	}
@@ -96,8 +95,8 @@ func (m *ProviderData) withConfigurations(files machineset.Rendered) *ProviderDa
 	return &informed
 }
 
-// lookingFor is provider data that sees restores where one is wanted.
-func (m *ProviderData) lookingFor(want cluster.Spec) *ProviderData {
+// LookingFor is provider data that sees restores where one is wanted.
+func (m *ProviderData) LookingFor(want cluster.Spec) *ProviderData {
 	if want.RestoreFrom == "" {
 		return m
 	}

@@ -1,4 +1,4 @@
-package machines
+package providerdata
 
 import (
 	"context"
@@ -97,7 +97,7 @@ func (m *ProviderData) TalosEndpointTo(ctx context.Context, handle clusterhandle
 }
 
 // openTunnel opens a tunnel along a route, to the first target that answers.
-func (m *ProviderData) openTunnel(ctx context.Context, way route, name, first string, others ...string) (*LocalEndpoint, diag.Diagnostics) {
+func (m *ProviderData) openTunnel(ctx context.Context, way Route, name, first string, others ...string) (*LocalEndpoint, diag.Diagnostics) {
 	opened, err := containers.OpenTunnel(ctx, way.dial(), way.Leave, warnInLog, append([]string{first}, others...)...)
 	if err != nil {
 		way.Leave()
