@@ -77,7 +77,7 @@ func (p *realParts) end() error {
 	return nil
 }
 
-// newEtcd makes the part that runs etcd.
+// New makes the part that runs etcd.
 func (p *realParts) newEtcd() *etcdpkg.Real {
 	return &etcdpkg.Real{
 		World: p.sim.world, Program: p.Etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery, Peers: &p.sim.standIns,

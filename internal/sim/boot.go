@@ -8,6 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/controllers"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcdservice"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kubelet"
@@ -28,17 +29,14 @@ type boot struct {
 	api         *apid.Server
 	kubelet     *kubelet.Kubelet
 	controllers *controllers.Controllers
-	etcd        etcdService
+	etcd        *etcdservice.Service
 	apply       applyState
 	lifecycle   sync.Mutex // held by the installation that a LifecycleService call runs
 
 	// Guarded by world.
 	cluster *cluster
 	trust   *certs.Authority // signs workers' certificates; set while trustd runs
-	etcdUp  bool
-	kubeUp  *kube.Client // set while the machine's kube-apiserver answers
-
-	etcdRuns bool // the service runs, healthy or not
+	kubeUp  *kube.Client     // set while the machine's kube-apiserver answers
 
 }
 
@@ -63,6 +61,7 @@ func newBoot(m *Machine, p *power) (*boot, error) {
 
 	b.Boot = common
 	b.images = images.NewStore(m.World, m.sim.registries, &m.Disk.Images, m.Delays.Pull)
+	b.etcd = etcdservice.New(b.Boot, host{b}, m.sim.backends.etcd, b.images)
 	b.kubelet = kubelet.New(b.Boot, host{b}, b.images)
 	b.controllers = controllers.New(b.Boot, host{b}, b.kubelet)
 	b.api = apid.New(b.Boot, host{b}, m.sim.opts.Port, m.sim.calls, &m.sim.faults)

@@ -100,7 +100,7 @@ func (b *boot) leaveCluster() {
 
 	b.World.Update(func() {
 		c.boots = slices.DeleteFunc(c.boots, func(other *boot) bool { return other == b })
-		b.etcdUp, b.kubeUp = false, nil
+		b.etcd.Up, b.kubeUp = false, nil
 	})
 }
 

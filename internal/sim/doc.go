@@ -36,9 +36,14 @@
 //     (Simulator.HandOverWorkloads, Simulator.StartGuest);
 //   - no performance model. Delays are minimums, not distributions.
 //
-// Where things are: this package has the site, its machines and what runs on them; package
-// etcd the members of etcd, package kube the API servers of Kubernetes, package fault the
-// record of calls and what makes them fail, package objects what the stand-ins store.
+// Where things are: this package has the site, its machines and clusters, the sequences of a
+// boot, and the calls that clients make. What runs on a machine has packages: machined what
+// its parts share (disk, META, configuration, resources, events, services, stage), apid the
+// API server, etcdservice the service that bootstraps, joins and leaves etcd, kubelet the node
+// and the static pods, controllers what follows from the configuration, images what it pulls.
+// Package etcd has the members of etcd, kube the API servers of Kubernetes, workloads the status
+// of DaemonSets and Deployments, fault the record of calls and what makes them fail, objects what
+// the stand-ins store, addresses those of the site, world the lock that guards the model.
 //
 // Facts about Talos are those of 1.13 (server code of v1.13.6) unless a comment names
 // another version. When a real machine and the simulator disagree, the simulator is wrong.

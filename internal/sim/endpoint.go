@@ -209,7 +209,7 @@ func (b *boot) holdEndpoint(ctx context.Context) {
 
 		if b.World.Await(ctx, func() bool {
 			at, ok := b.virtualIP()
-			if !ok || !b.etcdUp || !b.kubelet.Ran || b.sim.endpoints.holders[at] != nil {
+			if !ok || !b.etcd.Up || !b.kubelet.Ran || b.sim.endpoints.holders[at] != nil {
 				return false
 			}
 
@@ -250,7 +250,7 @@ func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
 
 		at, ok := b.virtualIP()
 
-		return !ok || at != vip || !b.etcdRuns || b.kubelet.Starts != run
+		return !ok || at != vip || !b.etcd.Runs || b.kubelet.Starts != run
 	}
 
 	for {

@@ -48,7 +48,7 @@ func (a *api) EtcdAlarmList(ctx context.Context, _ *emptypb.Empty) (*machine.Etc
 
 	var alarms []*machine.EtcdMemberAlarm
 
-	node, err := a.b.localMember()
+	node, err := a.b.etcd.LocalMember()
 	if err == nil {
 		alarms, err = node.Alarms(ctx)
 	}
@@ -68,7 +68,7 @@ func (a *api) EtcdAlarmDisarm(ctx context.Context, _ *emptypb.Empty) (*machine.E
 
 	var alarms []*machine.EtcdMemberAlarm
 
-	node, err := a.b.localMember()
+	node, err := a.b.etcd.LocalMember()
 	if err == nil {
 		alarms, err = node.Disarm(ctx)
 	}
@@ -86,7 +86,7 @@ func (a *api) EtcdDefragment(ctx context.Context, _ *emptypb.Empty) (*machine.Et
 		return nil, err
 	}
 
-	node, err := a.b.localMember()
+	node, err := a.b.etcd.LocalMember()
 	if err == nil {
 		err = node.Defragment(ctx)
 	}

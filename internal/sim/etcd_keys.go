@@ -45,5 +45,5 @@ func (m *Machine) member() (etcd.Node, error) {
 		return nil, errors.New("machine is off")
 	}
 
-	return b.localMember()
+	return b.etcd.LocalMember()
 }

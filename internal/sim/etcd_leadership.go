@@ -16,7 +16,7 @@ func (a *api) EtcdForfeitLeadership(
 		return nil, err
 	}
 
-	node, err := a.b.localMember()
+	node, err := a.b.etcd.LocalMember()
 	if err != nil {
 		return nil, fmt.Errorf("failed to create etcd client: %w", err)
 	}

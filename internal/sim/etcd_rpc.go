@@ -33,9 +33,9 @@ func (a *api) EtcdMemberList(ctx context.Context, req *machine.EtcdMemberListReq
 		return nil, err
 	}
 
-	node, err := a.b.localMember()
+	node, err := a.b.etcd.LocalMember()
 	if !req.GetQueryLocal() {
-		node, err = a.b.anyMember(ctx)
+		node, err = a.b.etcd.AnyMember(ctx)
 	}
 
 	if err != nil {
@@ -89,21 +89,13 @@ func advertised(members []*machine.EtcdMember, named func(netip.Addr) netip.Addr
 	return out
 }
 
-func (b *boot) localMember() (etcd.Node, error) {
-	if node := b.etcdNode(); node != nil {
-		return node, nil
-	}
-
-	return nil, etcd.Refused("127.0.0.1")
-}
-
 // EtcdStatus tells about the local member; it answers without quorum, with leader 0.
 func (a *api) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdStatusResponse, error) {
 	if err := a.b.onControlPlane("etcd status"); err != nil {
 		return nil, err
 	}
 
-	node, err := a.b.localMember()
+	node, err := a.b.etcd.LocalMember()
 	if err != nil {
 		return nil, fmt.Errorf("failed to query etcd status: %w", err)
 	}
@@ -124,7 +116,7 @@ func (a *api) EtcdRemoveMemberByID(
 		return nil, err
 	}
 
-	node, err := a.b.anyMember(ctx)
+	node, err := a.b.etcd.AnyMember(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("failed to create etcd client: %w", err)
 	}
@@ -147,7 +139,7 @@ func (a *api) EtcdLeaveCluster(ctx context.Context, _ *machine.EtcdLeaveClusterR
 		return nil, err
 	}
 
-	if err := a.b.leaveEtcd(ctx); err != nil {
+	if err := a.b.etcd.Leave(ctx); err != nil {
 		return nil, err
 	}
 
@@ -164,7 +156,7 @@ func (a *api) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, stream machine.Machin
 
 	chunks := &chunkWriter{send: stream.Send}
 
-	node, err := a.b.localMember()
+	node, err := a.b.etcd.LocalMember()
 	if err == nil {
 		err = node.Snapshot(stream.Context(), chunks)
 	}

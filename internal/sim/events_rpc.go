@@ -2,8 +2,9 @@ package sim
 
 import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // Events streams the boot's events. The first message is always an empty one, which

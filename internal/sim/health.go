@@ -163,7 +163,7 @@ func (h *healthRun) service(id string, controlPlanesOnly bool) func(context.Cont
 }
 
 func (h *healthRun) etcdConsistent(ctx context.Context) error {
-	node, err := h.b.anyMember(ctx)
+	node, err := h.b.etcd.AnyMember(ctx)
 	if err != nil {
 		return err
 	}

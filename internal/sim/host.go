@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 )
 
@@ -26,7 +27,7 @@ func (h host) Kubernetes(ctx context.Context) (*kube.Client, error) { return h.b
 func (h host) AnyKubernetes() *kube.Client                          { return h.b.anyKubernetes() }
 func (h host) ServedKubernetes() *kube.Client                       { return h.b.servedKubernetes() }
 func (h host) Render()                                              { h.b.controllers.Render() }
-func (h host) EtcdUp() bool                                         { return h.b.etcdUp }
+func (h host) EtcdUp() bool                                         { return h.b.etcd.Up }
 func (h host) Signed() bool                                         { return h.b.cluster.signs() }
 func (h host) Outlive(f func())                                     { h.b.sim.work.Go(f) }
 
@@ -126,3 +127,8 @@ func (s *Simulator) resolve(target string) string {
 
 	return target
 }
+
+func (h host) ClusterMembers() []etcd.Node { return h.b.clusterMembers() }
+func (h host) TakeCrashOnJoin() bool       { return h.b.m.takeCrashOnJoin() }
+
+func (h host) AtLeast(delay, least time.Duration) time.Duration { return h.b.atLeast(delay, least) }

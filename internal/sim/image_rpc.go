@@ -9,13 +9,14 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
 // imageServer is the image API that came with Talos 1.13.

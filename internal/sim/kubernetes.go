@@ -63,7 +63,7 @@ func (b *boot) servedKubernetes() *kube.Client {
 // serveKubernetes runs the machine's kube-apiserver of a version until ctx ends. An error
 // says that it could not run.
 func (b *boot) serveKubernetes(ctx context.Context, version string) error {
-	node := b.etcdNode()
+	node := b.etcd.Node()
 	if node == nil {
 		return errors.New("no etcd member")
 	}

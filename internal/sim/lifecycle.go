@@ -141,7 +141,7 @@ func (b *boot) startServices(ctx context.Context) error {
 		b.Spawn(b.kubelet.RunStaticPods)
 		b.Spawn(b.holdEndpoint)
 		b.Spawn(b.controllers.ApplyManifests)
-		b.etcd.Start(b, nil)
+		b.etcd.Start(nil)
 	}
 
 	if err := timing.Pause(ctx, b.m.Delays.Boot); err != nil {

@@ -5,9 +5,10 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 )
 
 // MetaWrite stores a value in META and lets it take effect, as Talos does, before it

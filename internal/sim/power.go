@@ -5,9 +5,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // notInContainer refuses what a container cannot do.

@@ -149,7 +149,7 @@ func (b *boot) retire(r *machined.SequenceRun, graceful bool) error {
 	}
 
 	if graceful && b.ControlPlane() {
-		if err := r.Phase("leave", "leaveEtcd", b.leaveForReset); err != nil {
+		if err := r.Phase("leave", "leaveEtcd", b.etcd.LeaveForReset); err != nil {
 			return err
 		}
 	}

@@ -46,9 +46,8 @@ func (s *Simulator) TalosImage(reference string) (images.Image, error) {
 	return img, nil
 }
 
-var ErrNoImage = errors.New("not found")
-
 // The reasons why a container's image is not pulled.
 var (
+	ErrNoImage    = errors.New("not found")
 	ErrNoRegistry = errors.New("unexpected status from HEAD request: 503 Service Unavailable")
 )

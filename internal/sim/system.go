@@ -14,11 +14,12 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 )
 
 // Version tells the release; features are set once there is a configuration.
@@ -79,7 +80,7 @@ func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListS
 	root := "/" + strings.Trim(req.GetRoot(), "/")
 	apid.Annotate(stream.Context(), root)
 
-	node := a.b.etcdNode()
+	node := a.b.etcd.Node()
 	prepared, _ := a.b.Services.State("etcd")
 	directory := func(name string) *machine.FileInfo {
 		return &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, IsDir: true, Mode: uint32(fs.ModeDir | 0o700)}

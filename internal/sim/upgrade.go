@@ -150,7 +150,7 @@ func (a *api) Upgrade(ctx context.Context, req *machine.UpgradeRequest) (*machin
 // checkEtcdForUpgrade refuses an upgrade that could cost etcd its quorum. The lock
 // keeps two checks apart, not two upgrades.
 func (b *boot) checkEtcdForUpgrade(ctx context.Context) error {
-	via, err := b.anyMember(ctx)
+	via, err := b.etcd.AnyMember(ctx)
 	if err != nil {
 		return fmt.Errorf("failed to create etcd client: %w", err)
 	}

@@ -30,7 +30,7 @@ const (
 	// those whose last byte is in this range of the block's first /24.
 	firstEndpoint = 100
 	lastEndpoint  = 119
-	// From here on a last byte is no machine's: servers behind listeners, and the claim.
+	// FirstHidden is from where on a last byte is no machine's: servers behind listeners, and the claim.
 	FirstHidden   = 230
 	claimAttempts = 200
 )
@@ -83,6 +83,7 @@ func claimBlock(ctx context.Context, prefix netip.Prefix, port int) (*Block, err
 	}, nil
 }
 
+// ErrExhausted is that the site has no address left.
 var ErrExhausted = errors.New("no address left in the site's network")
 
 // Take reserves the given machine address, or the next free one when addr is not set.
@@ -129,6 +130,7 @@ func (b *Block) Free(addr netip.Addr) {
 	delete(b.used, addr)
 }
 
+// NextEndpoint is an address for a Kubernetes endpoint, another one with each call.
 func (b *Block) NextEndpoint() (netip.Addr, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,4 +157,5 @@ func Reserved(prefix netip.Prefix, addr netip.Addr) bool {
 	}
 }
 
+// Release gives the block up.
 func (b *Block) Release() error { return b.claim.Close() }

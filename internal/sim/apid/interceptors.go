@@ -14,7 +14,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
-	faultpkg "github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -22,8 +21,8 @@ import (
 // of a real machine: apid finds the roles and forwards, machined authorizes. Calls
 // are recorded, and faults strike, on the machine that serves them.
 type interceptors struct {
-	b           *Server
-	personality faultpkg.Personality
+	s           *Server
+	personality fault.Personality
 	streams     context.Context //nolint:containedctx // the time that streams have
 }
 
@@ -33,7 +32,7 @@ func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 	if targets, one, err := i.route(ctx, info.FullMethod); err != nil {
 		return nil, err
 	} else if len(targets) > 0 {
-		return i.b.forwardUnary(ctx, info.FullMethod, req, targets, one)
+		return i.s.forwardUnary(ctx, info.FullMethod, req, targets, one)
 	}
 
 	call := i.newCall(info.FullMethod)
@@ -43,7 +42,7 @@ func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 
 	var resp any
 
-	err := i.serve(ctx, &call, info.FullMethod, func(faultpkg.Fault) (err error) {
+	err := i.serve(ctx, &call, info.FullMethod, func(fault.Fault) (err error) {
 		resp, err = next(ctx, req)
 
 		return err
@@ -75,19 +74,19 @@ func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerS
 	if targets, one, err := i.route(ctx, info.FullMethod); err != nil {
 		return err
 	} else if len(targets) > 0 {
-		return i.b.forwardStream(ctx, info, ss, targets, one)
+		return i.s.forwardStream(ctx, info, ss, targets, one)
 	}
 
 	call := i.newCall(info.FullMethod)
 	ctx = context.WithValue(ctx, callKey{}, &call)
 
-	return i.serve(ctx, &call, info.FullMethod, func(f faultpkg.Fault) error {
+	return i.serve(ctx, &call, info.FullMethod, func(f fault.Fault) error {
 		stream := &contextStream{ServerStream: ss, Ctx: ctx}
 		if f.After == 0 {
 			return next(srv, stream)
 		}
 
-		err := next(srv, &faultpkg.StruckStream{ServerStream: stream, Left: f.After, Strike: func() error { return i.b.strike(ctx, f) }})
+		err := next(srv, &fault.StruckStream{ServerStream: stream, Left: f.After, Strike: func() error { return i.s.strike(ctx, f) }})
 		if errors.Is(err, errEndEarly) {
 			return nil
 		}
@@ -98,23 +97,23 @@ func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerS
 
 // serve records a call, lets faults strike, authorizes and runs the handler, which is told of
 // a fault that is to strike in the middle.
-func (i *interceptors) serve(ctx context.Context, call *faultpkg.Call, fullMethod string, handler func(faultpkg.Fault) error) (err error) {
-	recorded, err := i.b.calls.Begin(*call)
+func (i *interceptors) serve(ctx context.Context, call *fault.Call, fullMethod string, handler func(fault.Fault) error) (err error) {
+	recorded, err := i.s.calls.Begin(*call)
 	call.Seq, call.Time = recorded.Seq, recorded.Time
 
 	defer func() {
 		finished := *call
 		finished.Code = codes.Unknown
-		i.b.calls.End(finished, err)
+		i.s.calls.End(finished, err)
 	}()
 
 	if err != nil {
 		return err
 	}
 
-	fault, hit := i.b.faults.Hit(*call)
-	if hit && fault.After == 0 {
-		if err := i.b.strike(ctx, fault); err != nil {
+	struck, hit := i.s.faults.Hit(*call)
+	if hit && struck.After == 0 {
+		if err := i.s.strike(ctx, struck); err != nil {
 			return err
 		}
 	}
@@ -131,10 +130,10 @@ func (i *interceptors) serve(ctx context.Context, call *faultpkg.Call, fullMetho
 		return err
 	}
 
-	err = handler(fault)
+	err = handler(struck)
 
-	if hit && fault.DropResponse {
-		i.b.cut(ctx)
+	if hit && struck.DropResponse {
+		i.s.cut(ctx)
 
 		return errCut
 	}
@@ -142,9 +141,9 @@ func (i *interceptors) serve(ctx context.Context, call *faultpkg.Call, fullMetho
 	return err
 }
 
-func (i *interceptors) newCall(fullMethod string) faultpkg.Call {
-	return faultpkg.Call{
-		Machine:     i.b.Name(),
+func (i *interceptors) newCall(fullMethod string) fault.Call {
+	return fault.Call{
+		Machine:     i.s.Name(),
 		Service:     strings.TrimPrefix(path.Dir(fullMethod), "/"),
 		Method:      path.Base(fullMethod),
 		Personality: i.personality,
@@ -207,7 +206,7 @@ var since113 = []string{"/machine.ImageService", "/machine.LifecycleService", "/
 // unknownService answers for services that the machine's release does not have. They
 // are registered all the same, so that apid passes them on to machines that do.
 func (i *interceptors) unknownService(fullMethod string) error {
-	if service := path.Dir(fullMethod); i.b.Before113() && slices.Contains(since113, service) {
+	if service := path.Dir(fullMethod); i.s.Before113() && slices.Contains(since113, service) {
 		return status.Errorf(codes.Unimplemented, "unknown service %s", service[1:])
 	}
 
@@ -217,7 +216,7 @@ func (i *interceptors) unknownService(fullMethod string) error {
 // legacyMaintenance says whether this listener is the small maintenance server that
 // Talos had before 1.13.
 func (i *interceptors) legacyMaintenance() bool {
-	return i.personality == faultpkg.Maintenance && i.b.Before113()
+	return i.personality == fault.Maintenance && i.s.Before113()
 }
 
 // legacyServed are the MachineService methods of that server; of these, all but

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
+// ErrNotAuthorized is the answer to a peer whose roles do not allow a call.
 var ErrNotAuthorized = status.Error(codes.PermissionDenied, "not authorized")
 
 var (
@@ -83,6 +84,7 @@ func authorize(ctx context.Context, fullMethod string) error {
 
 type rolesKey struct{}
 
+// RolesOf are the roles of the peer that made a call.
 func RolesOf(ctx context.Context) role.Set {
 	roles, ok := ctx.Value(rolesKey{}).(role.Set)
 	if !ok {

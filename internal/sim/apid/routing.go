@@ -52,12 +52,12 @@ func (i *interceptors) route(ctx context.Context, fullMethod string) (targets []
 	}
 
 	// Workers hold no client certificate: they serve what names them and refuse the rest.
-	if !i.b.ControlPlane() {
-		if len(node) == 1 && i.b.isLocal(node[0]) {
+	if !i.s.ControlPlane() {
+		if len(node) == 1 && i.s.isLocal(node[0]) {
 			node = nil
 		}
 
-		if len(nodes) == 1 && i.b.isLocal(nodes[0]) {
+		if len(nodes) == 1 && i.s.isLocal(nodes[0]) {
 			nodes = nil
 		}
 	}
@@ -73,7 +73,7 @@ func (i *interceptors) route(ctx context.Context, fullMethod string) (targets []
 		return nil, false, nil
 	}
 
-	if !i.b.ControlPlane() {
+	if !i.s.ControlPlane() {
 		return nil, false, status.Error(codes.PermissionDenied, "no request forwarding")
 	}
 

@@ -1,3 +1,5 @@
+// Package apid serves the API of a simulated machine: its two personalities and their certificates, roles, forwarding to
+// other machines, the record of calls and the faults that strike them, and the resources that clients may read.
 package apid
 
 import (
@@ -69,7 +71,7 @@ type Server struct {
 	OwnServed chan struct{} // closed when the configured API's listener is open
 }
 
-// newServer is the API server of a boot, which does not serve yet.
+// New is the API server of a boot, which does not serve yet.
 func New(b *machined.Boot, host Host, port int, calls *fault.Log, faults *fault.Table) *Server {
 	return &Server{
 		Boot: b, host: host, port: port, calls: calls, faults: faults,
@@ -262,7 +264,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 // newServer registers the services Talos registers, behind recording, faults, roles
 // and routing. Streams end with their context.
 func (s *Server) newServer(streams context.Context, p fault.Personality, conf *tls.Config) *grpc.Server {
-	chain := &interceptors{b: s, personality: p, streams: streams}
+	chain := &interceptors{s: s, personality: p, streams: streams}
 	srv := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(conf)),
 		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),

@@ -17,10 +17,11 @@ import (
 	talosconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // The manifests have the names and objects of Talos's, without what only matters to

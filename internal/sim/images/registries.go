@@ -40,6 +40,7 @@ type Registries struct {
 	digests map[string]string // content keys by the digests that were handed out
 }
 
+// NewRegistries makes registries that have every image that a reference can name.
 func NewRegistries() *Registries {
 	return &Registries{images: map[string]Image{}, digests: map[string]string{}}
 }

@@ -21,6 +21,7 @@ type Client struct {
 	Typed  kubernetes.Interface
 }
 
+// NewClient makes a client of an API server.
 func NewClient(server Server) (*Client, error) {
 	access := server.Config()
 
@@ -154,6 +155,7 @@ func (k *Client) losePod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
+// SetCondition sets a condition of a node; its time of transition stays where the status does.
 func SetCondition(node *corev1.Node, condition corev1.NodeCondition) {
 	now := metav1.Now()
 	condition.LastHeartbeatTime, condition.LastTransitionTime = now, now

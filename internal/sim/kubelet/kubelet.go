@@ -1,3 +1,5 @@
+// Package kubelet is the kubelet of a simulated machine: its start and its certificate, the node that it registers, reports
+// and loses, the static pods and their mirror pods, and the cordon that machined asks for.
 package kubelet
 
 import (

@@ -21,6 +21,7 @@ import (
 // Outcome is how a boot ends.
 type Outcome int
 
+// The ends of a boot.
 const (
 	Rebooted Outcome = iota
 	PoweredOff
@@ -158,6 +159,7 @@ func (b *Boot) Alive() bool {
 	return !b.Crashed
 }
 
+// PoweredOn is false once the power was cut or the site is closed.
 func (b *Boot) PoweredOn() bool {
 	b.World.Lock()
 	defer b.World.Unlock()

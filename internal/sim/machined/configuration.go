@@ -9,6 +9,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
+// PersistedConfig is the configuration that the next boot starts with, nil when there is none.
 func (b *Boot) PersistedConfig() config.Provider {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -63,6 +64,7 @@ func (b *Boot) MachineType() machine.Type {
 	return b.Config().Machine().Type()
 }
 
+// ControlPlane says whether the configuration makes the machine part of the control plane.
 func (b *Boot) ControlPlane() bool { return b.MachineType().IsControlPlane() }
 
 // SetActive makes cfg the active configuration and lets everything that depends on

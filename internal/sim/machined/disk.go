@@ -114,6 +114,7 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 	m.RemoveFile(snapshot)
 }
 
+// RemoveFile deletes a file that stands for one on the disk, if there is one.
 func (m *Hardware) RemoveFile(path string) {
 	if path == "" {
 		return

@@ -59,41 +59,41 @@ func NewHardware(w *world.World, d Description) *Hardware {
 }
 
 // SetAddress gives the machine another address and returns the one that it had.
-func (h *Hardware) SetAddress(addr netip.Addr) netip.Addr { return *h.addr.Swap(&addr) }
+func (m *Hardware) SetAddress(addr netip.Addr) netip.Addr { return *m.addr.Swap(&addr) }
 
 // Name is the label of the machine in calls and faults.
-func (h *Hardware) Name() string { return h.name }
+func (m *Hardware) Name() string { return m.name }
 
 // Address is where the machine answers.
-func (h *Hardware) Address() netip.Addr { return *h.addr.Load() }
+func (m *Hardware) Address() netip.Addr { return *m.addr.Load() }
 
 // Advertised is the address by which others know the machine.
-func (h *Hardware) Advertised() netip.Addr { return h.advertise(h.Address()) }
+func (m *Hardware) Advertised() netip.Addr { return m.advertise(m.Address()) }
 
 // Endpoint is the machine's Talos API as host:port.
-func (h *Hardware) Endpoint() string {
-	return netip.AddrPortFrom(h.Address(), uint16(h.port)).String() //nolint:gosec // a port
+func (m *Hardware) Endpoint() string {
+	return netip.AddrPortFrom(m.Address(), uint16(m.port)).String() //nolint:gosec // a port
 }
 
 // UUID is the hardware UUID; containers do not report one.
-func (h *Hardware) UUID() string { return h.uuid }
+func (m *Hardware) UUID() string { return m.uuid }
 
 // Installed says whether Talos is on the machine's disk.
-func (h *Hardware) Installed() bool {
-	h.World.Lock()
-	defer h.World.Unlock()
+func (m *Hardware) Installed() bool {
+	m.World.Lock()
+	defer m.World.Unlock()
 
-	return h.Disk.Installed
+	return m.Disk.Installed
 }
 
 // live is the boot that the machine is in, nil while it is off, which a boot that lost its power is.
-func (h *Hardware) live() *Boot {
-	h.World.Lock()
-	defer h.World.Unlock()
+func (m *Hardware) live() *Boot {
+	m.World.Lock()
+	defer m.World.Unlock()
 
-	if h.boot != nil && h.boot.Crashed {
+	if m.boot != nil && m.boot.Crashed {
 		return nil
 	}
 
-	return h.boot
+	return m.boot
 }

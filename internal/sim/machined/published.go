@@ -67,6 +67,7 @@ func (b *Boot) Hostname() string {
 	}
 }
 
+// NodeID is the node identity on STATE.
 func (b *Boot) NodeID() string {
 	b.World.Lock()
 	defer b.World.Unlock()

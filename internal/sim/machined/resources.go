@@ -80,6 +80,7 @@ func NewResources(catalog state.CoreState) state.State {
 	}))
 }
 
+// NewNamespace is the store of one namespace of resources.
 func NewNamespace(ns resource.Namespace) state.CoreState {
 	return inmem.NewStateWithOptions(
 		inmem.WithHistoryInitialCapacity(8),

@@ -13,6 +13,7 @@ import (
 // ServiceState is a service's state by its Talos name.
 type ServiceState string
 
+// The states of a service.
 const (
 	ServiceStarting  ServiceState = "Starting"
 	ServiceWaiting   ServiceState = "Waiting"

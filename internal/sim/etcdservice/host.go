@@ -1,4 +1,4 @@
-package sim
+package etcdservice
 
 import (
 	"net/netip"
@@ -10,10 +10,10 @@ import (
 // etcdAddress is what the member of a machine announces: an address of its configuration's advertisedSubnets, where an interface has it, and
 // its own otherwise (Talos 1.13, etcd/spec.go). What is sent to one of the first kind arrives wherever the machine is, as behind a
 // Service.
-func (b *boot) etcdAddress() netip.Addr {
-	own := b.m.Address()
+func (s *Service) etcdAddress() netip.Addr {
+	own := s.Address()
 
-	config := b.Config()
+	config := s.Config()
 	if !machined.Complete(config) {
 		return own
 	}
@@ -37,9 +37,9 @@ func (b *boot) etcdAddress() netip.Addr {
 }
 
 // Host is the machine as its member knows it.
-func (b *boot) etcdHost() etcd.Host {
+func (s *Service) etcdHost() etcd.Host {
 	return etcd.Host{
-		Machine: b.m.Name(), Hostname: b.Hostname(), Address: b.m.Address(), Announced: b.etcdAddress(),
-		CA: b.Config().Cluster().Etcd().CA(),
+		Machine: s.Name(), Hostname: s.Hostname(), Address: s.Address(), Announced: s.etcdAddress(),
+		CA: s.Config().Cluster().Etcd().CA(),
 	}
 }

@@ -1,4 +1,4 @@
-package sim
+package etcdservice
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 // joinEtcdInTime is joinEtcd that gives up after a while, as Talos does. The service
 // is Failed then, takes a Bootstrap like one that still waits, and tries to join
 // again only after a reboot.
-func (b *boot) joinEtcdInTime(ctx context.Context) (etcd.Node, error) {
-	limit := b.m.Delays.EtcdGiveUp
+func (s *Service) joinEtcdInTime(ctx context.Context) (etcd.Node, error) {
+	limit := s.Delays.EtcdGiveUp
 	if limit == 0 {
-		return b.joinEtcd(ctx)
+		return s.joinEtcd(ctx)
 	}
 
 	patience, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	node, err := b.joinEtcd(patience)
+	node, err := s.joinEtcd(patience)
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("failed to build initial etcd cluster: %w", err)
 	}
@@ -32,11 +32,11 @@ func (b *boot) joinEtcdInTime(ctx context.Context) (etcd.Node, error) {
 }
 
 // joinEtcd waits for another member of the cluster and joins it as a learner.
-func (b *boot) joinEtcd(ctx context.Context) (etcd.Node, error) {
+func (s *Service) joinEtcd(ctx context.Context) (etcd.Node, error) {
 	asked := false
 
 	for {
-		via, err := b.awaitMember(ctx)
+		via, err := s.awaitMember(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -44,21 +44,21 @@ func (b *boot) joinEtcd(ctx context.Context) (etcd.Node, error) {
 		if !asked {
 			asked = true
 
-			if err := timing.Pause(ctx, b.m.Delays.EtcdJoin); err != nil {
+			if err := timing.Pause(ctx, s.Delays.EtcdJoin); err != nil {
 				return nil, err
 			}
 		}
 
-		node, err := b.sim.backends.etcd.Join(ctx, b.etcdHost(), via)
-		if err == nil && b.m.takeCrashOnJoin() {
-			b.m.crash()
+		node, err := s.backend.Join(ctx, s.etcdHost(), via)
+		if err == nil && s.host.TakeCrashOnJoin() {
+			s.host.Crash()
 			<-ctx.Done()
 
 			return nil, ctx.Err()
 		}
 
 		if err == nil {
-			b.World.Update(func() { b.m.Disk.Etcd = node })
+			s.World.Update(func() { s.Disk.Etcd = node })
 
 			return node, nil
 		}
@@ -70,17 +70,17 @@ func (b *boot) joinEtcd(ctx context.Context) (etcd.Node, error) {
 }
 
 // awaitMember returns a healthy member of another machine of the same cluster.
-func (b *boot) awaitMember(ctx context.Context) (etcd.Node, error) {
+func (s *Service) awaitMember(ctx context.Context) (etcd.Node, error) {
 	for {
-		for _, node := range b.otherMembers() {
+		for _, node := range s.otherMembers() {
 			if node.Healthy(ctx) == nil {
 				return node, nil
 			}
 		}
 
-		b.World.Lock()
-		changed := b.World.Next()
-		b.World.Unlock()
+		s.World.Lock()
+		changed := s.World.Next()
+		s.World.Unlock()
 
 		timer := time.NewTimer(kube.HealthPeriod)
 
@@ -99,19 +99,19 @@ func (b *boot) awaitMember(ctx context.Context) (etcd.Node, error) {
 }
 
 // promoteEtcd turns the machine's learner into a voter once it has caught up.
-func (b *boot) promoteEtcd(ctx context.Context, node etcd.Node) {
-	if timing.Pause(ctx, b.m.Delays.EtcdPromote) != nil {
+func (s *Service) promoteEtcd(ctx context.Context, node etcd.Node) {
+	if timing.Pause(ctx, s.Delays.EtcdPromote) != nil {
 		return
 	}
 
 	for {
-		via, err := b.awaitMember(ctx)
+		via, err := s.awaitMember(ctx)
 		if err != nil {
 			return
 		}
 
 		if err = node.Promote(ctx, via); err == nil || errors.Is(err, etcd.ErrMemberNotFound) {
-			b.World.Update(func() {})
+			s.World.Update(func() {})
 
 			return
 		}

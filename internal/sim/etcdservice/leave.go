@@ -1,4 +1,4 @@
-package sim
+package etcdservice
 
 import (
 	"context"
@@ -12,41 +12,41 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// leaveForReset is the task of a graceful reset: a machine whose etcd has no data, or whose
+// LeaveForReset is the task of a graceful reset: a machine whose etcd has no data, or whose
 // service does not run, has nothing to leave (Talos 1.13, LeaveEtcd).
-func (b *boot) leaveForReset(ctx context.Context) error {
-	state, _ := b.Services.State("etcd")
-	if b.etcdNode() == nil || !slices.Contains([]machined.ServiceState{machined.ServiceRunning, machined.ServiceStopping, machined.ServiceFailed}, state) {
+func (s *Service) LeaveForReset(ctx context.Context) error {
+	state, _ := s.Services.State("etcd")
+	if s.Node() == nil || !slices.Contains([]machined.ServiceState{machined.ServiceRunning, machined.ServiceStopping, machined.ServiceFailed}, state) {
 		return nil
 	}
 
-	return b.leaveEtcd(ctx)
+	return s.Leave(ctx)
 }
 
-// leaveEtcd removes the machine's member and deletes its data, as a graceful reset and
+// Leave removes the machine's member and deletes its data, as a graceful reset and
 // EtcdLeaveCluster do. Talos 1.13 reads the member's id from a resource that is there while
 // etcd is healthy, and waits three minutes for it (etcd.GetLocalMemberID). It tries again
 // while the cluster is not healthy, and when the member stopped: it may have removed itself
 // before it could answer.
-func (b *boot) leaveEtcd(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, b.atLeast(b.m.Delays.EtcdMember, realLeave))
+func (s *Service) Leave(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, s.host.AtLeast(s.Delays.EtcdMember, realLeave))
 	defer cancel()
 
-	if err := b.World.Await(limited, func() bool { return b.etcdUp && b.m.Disk.Etcd != nil }); err != nil {
+	if err := s.World.Await(limited, func() bool { return s.Up && s.Disk.Etcd != nil }); err != nil {
 		return fmt.Errorf("failed to leave cluster: failed to get local etcd member ID: %w", err)
 	}
 
-	return b.leaveMembers(ctx, b.etcdNode())
+	return s.leaveMembers(ctx, s.Node())
 }
 
-func (b *boot) leaveMembers(ctx context.Context, node etcd.Node) error {
-	limit := b.atLeast(b.m.Delays.EtcdLeave, realLeave)
+func (s *Service) leaveMembers(ctx context.Context, node etcd.Node) error {
+	limit := s.host.AtLeast(s.Delays.EtcdLeave, realLeave)
 
 	// Once the member has stopped, only another one can say whether it is removed.
 	stopped := false
 
 	for deadline := time.Now().Add(limit); ; {
-		via, err := b.anyMember(ctx)
+		via, err := s.AnyMember(ctx)
 		if err == nil {
 			err = via.Remove(ctx, node.ID())
 		}
@@ -65,9 +65,9 @@ func (b *boot) leaveMembers(ctx context.Context, node etcd.Node) error {
 		}
 	}
 
-	b.etcd.Stop()
-	b.Services.Stop("etcd")
-	b.World.Update(func() { b.m.Disk.Etcd = nil })
+	s.Stop()
+	s.Services.Stop("etcd")
+	s.World.Update(func() { s.Disk.Etcd = nil })
 	node.Wipe()
 
 	return nil

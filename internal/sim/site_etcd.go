@@ -11,28 +11,10 @@ import (
 )
 
 const (
-	promoteRetry = 5 * time.Millisecond
 
-	// leaveRetry replaces Talos's ten seconds between attempts to leave.
-	leaveRetry = 20 * time.Millisecond
-	// realLeave is the least time to keep trying with real members, which count as
-	// connected only seconds after they started.
-	realLeave = 30 * time.Second
 	// realCordon is the least time to keep trying with a real kube-apiserver.
 	realCordon = 20 * time.Second
 )
-
-func (b *boot) etcdNode() etcd.Node {
-	b.World.Lock()
-	defer b.World.Unlock()
-
-	return b.m.Disk.Etcd
-}
-
-// otherMembers are the etcd members of the cluster's other machines that are on.
-func (b *boot) otherMembers() []etcd.Node {
-	return slices.DeleteFunc(b.clusterMembers(), func(n etcd.Node) bool { return n == b.etcdNode() })
-}
 
 // clusterMembers are the etcd members of all machines of the cluster that are on.
 func (b *boot) clusterMembers() []etcd.Node {
@@ -52,27 +34,6 @@ func (b *boot) clusterMembers() []etcd.Node {
 	}
 
 	return nodes
-}
-
-// anyMember is what a client of all control-plane addresses ends up talking to: a
-// healthy member, or else one whose error tells what is wrong.
-func (b *boot) anyMember(ctx context.Context) (etcd.Node, error) {
-	nodes := b.clusterMembers()
-	for _, node := range nodes {
-		if node.Healthy(ctx) == nil {
-			return node, nil
-		}
-	}
-
-	if own := b.etcdNode(); own != nil {
-		return own, nil
-	}
-
-	if len(nodes) > 0 {
-		return nodes[0], nil
-	}
-
-	return nil, etcd.Refused(b.m.Address().String())
 }
 
 // atLeast is a time that real parts need more of than simulated ones.
@@ -98,7 +59,7 @@ func (s *Simulator) EtcdMembers(ctx context.Context) ([]string, error) {
 			continue
 		}
 
-		node := b.etcdNode()
+		node := b.etcd.Node()
 		if node == nil || seen[node.Group()] || node.Healthy(ctx) != nil {
 			continue
 		}
@@ -132,7 +93,7 @@ func (s *Simulator) EtcdClusters() int {
 
 	for _, m := range s.Machines() {
 		if b := m.current(); b != nil {
-			if node := b.etcdNode(); node != nil {
+			if node := b.etcd.Node(); node != nil {
 				groups[node.Group()] = true
 			}
 		}
@@ -145,11 +106,11 @@ func (s *Simulator) EtcdClusters() int {
 // assertions.
 func (s *Simulator) EtcdPeers(ctx context.Context, m *Machine) ([]string, error) {
 	b := m.current()
-	if b == nil || b.etcdNode() == nil {
+	if b == nil || b.etcd.Node() == nil {
 		return nil, etcd.Refused(m.Address().String())
 	}
 
-	members, err := b.etcdNode().Members(ctx)
+	members, err := b.etcd.Node().Members(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list etcd members of %s: %w", m.Name(), err)
 	}
