@@ -31,20 +31,20 @@ type applyState struct {
 	busy      sync.Mutex // held by the call that is being served
 	rebooting atomic.Bool
 
-	Mu       sync.Mutex
+	mu       sync.Mutex
 	rollback context.CancelFunc // of a pending try
 }
 
 // validationMode is how a configuration is validated on a machine: an installed one
 // needs no install section any more.
 type validationMode struct {
-	Platform  machined.Platform
-	Installed bool
+	platform  machined.Platform
+	installed bool
 }
 
-func (v validationMode) String() string        { return v.Platform.String() }
-func (v validationMode) RequiresInstall() bool { return v.Platform == machined.Metal && !v.Installed }
-func (v validationMode) InContainer() bool     { return v.Platform == machined.Container }
+func (v validationMode) String() string        { return v.platform.String() }
+func (v validationMode) RequiresInstall() bool { return v.platform == machined.Metal && !v.installed }
+func (v validationMode) InContainer() bool     { return v.platform == machined.Container }
 
 type (
 	applyRequest  = machine.ApplyConfigurationRequest
@@ -144,7 +144,7 @@ func (b *boot) checkConfig(ctx context.Context, data []byte, maintenance bool) (
 		return nil, nil, errNoV1Alpha1
 	}
 
-	mode := validationMode{Platform: b.m.Platform, Installed: b.m.Installed()}
+	mode := validationMode{platform: b.m.Platform, installed: b.m.Installed()}
 
 	warnings, err := cfg.Validate(mode)
 	if err != nil {
@@ -266,9 +266,9 @@ func (b *boot) tryConfig(timeout time.Duration) {
 
 	ctx, cancel := context.WithCancel(b.Ctx)
 
-	b.apply.Mu.Lock()
+	b.apply.mu.Lock()
 	b.apply.rollback = cancel
-	b.apply.Mu.Unlock()
+	b.apply.mu.Unlock()
 
 	b.Spawn(func(context.Context) {
 		defer cancel()
@@ -284,8 +284,8 @@ func (b *boot) tryConfig(timeout time.Duration) {
 }
 
 func (s *applyState) cancelRollback() {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
 	if s.rollback != nil {
 		s.rollback()
@@ -375,7 +375,7 @@ func (b *boot) applyLegacyMaintenance(ctx context.Context, req *applyRequest) (*
 		return nil, fmt.Errorf("failed to parse config: %w", err)
 	}
 
-	mode := validationMode{Platform: b.m.Platform, Installed: b.m.Installed()}
+	mode := validationMode{platform: b.m.Platform, installed: b.m.Installed()}
 
 	warnings, err := cfg.Validate(mode)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 // Kubernetes.
 type realParts struct {
 	sim        *Simulator
-	Etcd       string
+	etcd       string
 	kubernetes kube.Programs
 	dir        string
 	nursery    *process.Nursery
 
-	Mu   sync.Mutex
-	Next netip.Addr // for servers behind the machines' listeners
+	mu   sync.Mutex
+	next netip.Addr // for servers behind the machines' listeners
 }
 
 // findAssets looks the programs up in a folder. etcd built from its module is called
@@ -48,21 +48,21 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 	first[3] = addresses.FirstHidden
 
 	return &realParts{
-		sim: s, Etcd: etcd, kubernetes: kubernetes, dir: dir, nursery: process.NewNursery(), Next: netip.AddrFrom4(first),
+		sim: s, etcd: etcd, kubernetes: kubernetes, dir: dir, nursery: process.NewNursery(), next: netip.AddrFrom4(first),
 	}, nil
 }
 
 // hiddenAddress is a loopback address no machine has.
 func (p *realParts) hiddenAddress() (netip.Addr, error) {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 
-	addr := p.Next
+	addr := p.next
 	if !addresses.Reserved(p.sim.addrs.Prefix, addr) {
 		return addr, addresses.ErrExhausted
 	}
 
-	p.Next = addr.Next()
+	p.next = addr.Next()
 
 	return addr, nil
 }
@@ -77,10 +77,10 @@ func (p *realParts) end() error {
 	return nil
 }
 
-// New makes the part that runs etcd.
+// newEtcd makes the part that runs etcd.
 func (p *realParts) newEtcd() *etcdpkg.Real {
 	return &etcdpkg.Real{
-		World: p.sim.world, Program: p.Etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery, Peers: &p.sim.standIns,
+		World: p.sim.world, Program: p.etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery, Peers: &p.sim.standIns,
 	}
 }
 

@@ -91,7 +91,7 @@ func awaitMembers(t *testing.T, simulator *sim.Simulator, n int) {
 	})
 }
 
-// Replace gives machines other containers at other addresses, all at once. Those that are named stay where they are.
+// replace gives machines other containers at other addresses, all at once. Those that are named stay where they are.
 func replace(t *testing.T, machines []*sim.Machine, to ...netip.Addr) {
 	t.Helper()
 

@@ -86,13 +86,13 @@ func (m *Machine) makeSnapshotFile() (string, error) {
 
 // scratchFolder is a folder for files of machines' disks, made when it is first needed.
 type scratchFolder struct {
-	Mu   sync.Mutex
+	mu   sync.Mutex
 	path string
 }
 
 func (f *scratchFolder) folder() (string, error) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 
 	if f.path != "" {
 		return f.path, nil
@@ -108,9 +108,9 @@ func (f *scratchFolder) folder() (string, error) {
 	return path, nil
 }
 
-func (f *scratchFolder) Remove() error {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+func (f *scratchFolder) remove() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 
 	if f.path == "" {
 		return nil

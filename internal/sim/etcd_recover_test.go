@@ -122,7 +122,7 @@ func (c *testCluster) blank(m *sim.Machine) {
 	c.awaitEtcd(m, "Preparing", "")
 }
 
-// Begin bootstraps a machine and waits for its etcd only.
+// begin bootstraps a machine and waits for its etcd only.
 func (c *testCluster) begin(m *sim.Machine) {
 	c.t.Helper()
 	c.apply(m, machinetype.TypeControlPlane)

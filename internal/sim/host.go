@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 )
 
-// host is a boot as its kubelet and its controllers know it.
+// host is a boot as its parts know it: its API server, etcd, kubelet and controllers.
 type host struct{ b *boot }
 
 func (h host) Kubernetes(ctx context.Context) (*kube.Client, error) { return h.b.kubernetes(ctx) }

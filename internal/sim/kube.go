@@ -120,7 +120,7 @@ func (c *cluster) Addresses() []netip.Addr {
 	return all
 }
 
-// advertised is what others know an address by.
+// Advertised is what others know an address by.
 func (c *cluster) Advertised(addr netip.Addr) netip.Addr { return c.sim.advertised(addr) }
 
 // SansAt are what the machine at an address is to be called besides, and the address that others know it by.

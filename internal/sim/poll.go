@@ -20,7 +20,7 @@ type Poller struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	Mu       sync.Mutex
+	mu       sync.Mutex
 	requests int
 	failures []error
 }
@@ -57,8 +57,8 @@ func (p *Poller) ask(ctx context.Context) {
 		return
 	}
 
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 
 	p.requests++
 
@@ -93,8 +93,8 @@ func (p *Poller) request(ctx context.Context) error {
 
 // Count is how many requests were made so far, and what became of those that failed.
 func (p *Poller) Count() (requests int, failures []error) {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 
 	return p.requests, append([]error(nil), p.failures...)
 }

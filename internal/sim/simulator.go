@@ -128,7 +128,7 @@ func (s *Simulator) Close() error {
 	s.stopBalancers()
 	s.work.Wait()
 
-	return errors.Join(s.closeBackends(), s.scratch.Remove(), s.addrs.Release())
+	return errors.Join(s.closeBackends(), s.scratch.remove(), s.addrs.Release())
 }
 
 // AddMachine adds a machine and, unless PoweredOff is set, switches it on. When it

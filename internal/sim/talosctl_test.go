@@ -50,7 +50,7 @@ func (c *talosctl) try(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// Run is try for commands that must succeed.
+// run is try for commands that must succeed.
 func (c *talosctl) run(args ...string) string {
 	c.t.Helper()
 

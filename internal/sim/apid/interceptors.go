@@ -81,7 +81,7 @@ func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerS
 	ctx = context.WithValue(ctx, callKey{}, &call)
 
 	return i.serve(ctx, &call, info.FullMethod, func(f fault.Fault) error {
-		stream := &contextStream{ServerStream: ss, Ctx: ctx}
+		stream := &contextStream{ServerStream: ss, ctx: ctx}
 		if f.After == 0 {
 			return next(srv, stream)
 		}
@@ -194,11 +194,11 @@ func describe(req any) string {
 type contextStream struct {
 	grpc.ServerStream
 
-	Ctx context.Context //nolint:containedctx // what the type is for
+	ctx context.Context //nolint:containedctx // what the type is for
 }
 
 // Context implements grpc.ServerStream.
-func (s *contextStream) Context() context.Context { return s.Ctx }
+func (s *contextStream) Context() context.Context { return s.ctx }
 
 // since113 are the services that came with Talos 1.13.
 var since113 = []string{"/machine.ImageService", "/machine.LifecycleService", "/machine.DebugService"}

@@ -36,7 +36,7 @@ func (s *Service) etcdAddress() netip.Addr {
 	return own
 }
 
-// Host is the machine as its member knows it.
+// etcdHost is the machine as its member knows it.
 func (s *Service) etcdHost() etcd.Host {
 	return etcd.Host{
 		Machine: s.Name(), Hostname: s.Hostname(), Address: s.Address(), Announced: s.etcdAddress(),

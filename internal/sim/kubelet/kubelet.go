@@ -361,7 +361,7 @@ func (kl *Kubelet) kubeletRuns() bool {
 // kubeletConfig is what a kubelet is started with.
 type kubeletConfig struct {
 	image   string
-	Version string // of the KubeletSpec resource
+	version string // of the KubeletSpec resource
 }
 
 // kubeletWanted is what the kubelet is to run with, and a channel that is closed when
@@ -378,8 +378,8 @@ func (kl *Kubelet) kubeletWanted() (kubeletConfig, <-chan struct{}) {
 // Want is what the kubelet is to run with from now on; a change restarts it.
 func (kl *Kubelet) Want(image, version string) {
 	kl.Mu.Lock()
-	changed := kl.wanted.Version != version
-	kl.wanted = kubeletConfig{image: image, Version: version}
+	changed := kl.wanted.version != version
+	kl.wanted = kubeletConfig{image: image, version: version}
 	kl.Mu.Unlock()
 
 	if changed {

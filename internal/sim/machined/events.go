@@ -28,17 +28,17 @@ type event struct {
 
 // eventLog is the event stream of one boot.
 type eventLog struct {
-	Mu      sync.Mutex
+	mu      sync.Mutex
 	Events  []event
 	first   int // absolute position of events[0]
-	Changed chan struct{}
+	changed chan struct{}
 }
 
-func newEventLog() *eventLog { return &eventLog{Changed: make(chan struct{})} }
+func newEventLog() *eventLog { return &eventLog{changed: make(chan struct{})} }
 
 func (l *eventLog) publish(actor string, data proto.Message) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 
 	l.Events = append(l.Events, event{ID: NewEventID(), At: time.Now(), Actor: actor, data: data})
 	if over := len(l.Events) - eventCapacity; over > 0 {
@@ -46,8 +46,8 @@ func (l *eventLog) publish(actor string, data proto.Message) {
 		l.first += over
 	}
 
-	close(l.Changed)
-	l.Changed = make(chan struct{})
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
 // NewEventID is ordered by time, as Talos's xid is.
@@ -62,8 +62,8 @@ func NewEventID() string {
 
 // Start is the absolute position at which a subscriber begins.
 func (l *eventLog) Start(req *machine.EventsRequest) (int, error) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 
 	end := l.first + len(l.Events)
 
@@ -96,23 +96,23 @@ func (l *eventLog) Start(req *machine.EventsRequest) (int, error) {
 // subscriber fell so far behind that the event is gone; the stream then just ends.
 func (l *eventLog) Next(ctx context.Context, pos int) (ev event, ok bool, err error) {
 	for {
-		l.Mu.Lock()
-		changed := l.Changed
+		l.mu.Lock()
+		changed := l.changed
 		i := pos - l.first
 
 		if i < 0 {
-			l.Mu.Unlock()
+			l.mu.Unlock()
 
 			return event{}, false, nil
 		}
 
 		if i < len(l.Events) {
 			ev = l.Events[i]
-			l.Mu.Unlock()
+			l.mu.Unlock()
 
 			return ev, true, nil
 		}
-		l.Mu.Unlock()
+		l.mu.Unlock()
 
 		select {
 		case <-ctx.Done():

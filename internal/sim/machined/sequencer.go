@@ -30,7 +30,7 @@ var takeOver = map[string][]string{
 
 // sequencer runs one sequence at a time.
 type sequencer struct {
-	Mu      sync.Mutex
+	mu      sync.Mutex
 	running string
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -39,32 +39,32 @@ type sequencer struct {
 // acquire makes name the running sequence, stopping another one if that is allowed.
 func (s *sequencer) acquire(ctx context.Context, name string, force bool) (context.Context, func(), error) {
 	for {
-		s.Mu.Lock()
+		s.mu.Lock()
 
 		if s.running == "" {
 			ctx, cancel := context.WithCancel(ctx)
 			done := make(chan struct{})
 			s.running, s.cancel, s.done = name, cancel, done
-			s.Mu.Unlock()
+			s.mu.Unlock()
 
 			return ctx, func() {
-				s.Mu.Lock()
+				s.mu.Lock()
 				s.running = ""
-				s.Mu.Unlock()
+				s.mu.Unlock()
 				cancel()
 				close(done)
 			}, nil
 		}
 
 		if !force && !slices.Contains(takeOver[s.running], name) {
-			s.Mu.Unlock()
+			s.mu.Unlock()
 
 			return nil, nil, errLocked
 		}
 
 		s.cancel()
 		done := s.done
-		s.Mu.Unlock()
+		s.mu.Unlock()
 
 		select {
 		case <-done:

@@ -67,13 +67,13 @@ func checked(id string) bool {
 type serviceSet struct {
 	b *Boot
 
-	Mu      sync.Mutex
+	mu      sync.Mutex
 	byID    map[string]*service
-	Changed chan struct{}
+	changed chan struct{}
 }
 
 func newServiceSet(b *Boot) *serviceSet {
-	return &serviceSet{b: b, byID: map[string]*service{}, Changed: make(chan struct{})}
+	return &serviceSet{b: b, byID: map[string]*service{}, changed: make(chan struct{})}
 }
 
 // Set moves a service to a state and publishes it.
@@ -89,11 +89,11 @@ func (s *serviceSet) Set(id string, st ServiceState, msg string) {
 
 // health records the outcome of a health check; it is published when it changed.
 func (s *serviceSet) SetHealth(id string, err error) {
-	s.Mu.Lock()
+	s.mu.Lock()
 	svc := s.byID[id]
 	skip := svc == nil || svc.State != ServiceRunning ||
 		!svc.health.GetUnknown() && svc.health.GetHealthy() == (err == nil)
-	s.Mu.Unlock()
+	s.mu.Unlock()
 
 	if skip {
 		return
@@ -122,7 +122,7 @@ func (s *service) record(msg string) {
 
 // mutate changes a service and lets events, resources and machine status follow.
 func (s *serviceSet) mutate(id string, change func(*service), msg string) {
-	s.Mu.Lock()
+	s.mu.Lock()
 
 	svc := s.byID[id]
 	if svc == nil {
@@ -134,9 +134,9 @@ func (s *serviceSet) mutate(id string, change func(*service), msg string) {
 
 	ev := &machine.ServiceStateEvent{Service: id, Action: actions[svc.State], Message: msg, Health: svc.health}
 	running, health := svc.State == ServiceRunning, svc.health
-	close(s.Changed)
-	s.Changed = make(chan struct{})
-	s.Mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
 
 	s.b.publish("", ev)
 	s.b.publishService(id, running, health)
@@ -157,10 +157,10 @@ func (s *serviceSet) Start(ids ...string) {
 // Stop finishes those of the services that exist.
 func (s *serviceSet) Stop(ids ...string) {
 	for _, id := range ids {
-		s.Mu.Lock()
+		s.mu.Lock()
 		svc := s.byID[id]
 		skip := svc == nil || svc.State == ServiceFinished
-		s.Mu.Unlock()
+		s.mu.Unlock()
 
 		if !skip {
 			s.Set(id, ServiceFinished, "Service finished successfully")
@@ -170,15 +170,15 @@ func (s *serviceSet) Stop(ids ...string) {
 
 // Forget drops a service's history, as unloading and loading it does.
 func (s *serviceSet) Forget(id string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
 	delete(s.byID, id)
 }
 
 func (s *serviceSet) State(id string) (ServiceState, bool) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
 	svc := s.byID[id]
 	if svc == nil {
@@ -194,14 +194,14 @@ func (s *serviceSet) AwaitUp(ctx context.Context) error {
 	was := map[string]bool{}
 
 	for {
-		s.Mu.Lock()
-		changed, pending := s.Changed, false
+		s.mu.Lock()
+		changed, pending := s.changed, false
 
 		for id, svc := range s.byID {
 			was[id] = was[id] || svc.up()
 			pending = pending || !was[id]
 		}
-		s.Mu.Unlock()
+		s.mu.Unlock()
 
 		if !pending {
 			return nil
@@ -218,10 +218,10 @@ func (s *serviceSet) AwaitUp(ctx context.Context) error {
 // Await returns when the service is up.
 func (s *serviceSet) Await(ctx context.Context, id string) error {
 	for {
-		s.Mu.Lock()
-		changed, svc := s.Changed, s.byID[id]
+		s.mu.Lock()
+		changed, svc := s.changed, s.byID[id]
 		up := svc != nil && svc.up()
-		s.Mu.Unlock()
+		s.mu.Unlock()
 
 		if up {
 			return nil
@@ -237,8 +237,8 @@ func (s *serviceSet) Await(ctx context.Context, id string) error {
 
 // problems lists what keeps the "services" readiness check from passing.
 func (s *serviceSet) problems(required []string) []string {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
 	var problems []string
 
@@ -272,8 +272,8 @@ func (s *serviceSet) ids() []string {
 
 // List is what clients see of the services, with their latest events.
 func (s *serviceSet) List() *machine.ServiceList {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
 	list := &machine.ServiceList{}
 	for _, id := range s.ids() {
