@@ -170,7 +170,7 @@ func (p plane) absence() (reason string, known bool) {
 	case Maintenance:
 		return "waits in maintenance mode", true
 	case Foreign:
-		return "answers as somebody else", true
+		return "answers with another identity", true
 	case Gone:
 		return "does not exist", true
 	case Unreachable, Unobserved:

@@ -226,9 +226,9 @@ func TestHealth(t *testing.T) {
 				}
 			},
 			wrong: []string{
-				"TalosAPIReachable False: cp-1 (10.0.0.1) answers as somebody else",
-				"ControlPlanesReady False: cp-1 (10.0.0.1) answers as somebody else, w-1 (10.0.0.9) is a worker",
-				"EtcdMembersHealthy False: cp-1 its machine answers as somebody else",
+				"TalosAPIReachable False: cp-1 (10.0.0.1) answers with another identity",
+				"ControlPlanesReady False: cp-1 (10.0.0.1) answers with another identity, w-1 (10.0.0.9) is a worker",
+				"EtcdMembersHealthy False: cp-1 its machine answers with another identity",
 			},
 		},
 		"one machine answers at two addresses": {

@@ -82,9 +82,9 @@ func Invalid(at Path, what, found, allowed, remedy string) Finding {
 	return Finding{Error, at, "Invalid " + what, Sentences(found, allowed, remedy)}
 }
 
-// Doubtful is the warning about a value of the configuration that works, and that few people want.
-func Doubtful(at Path, what, found, consequence, remedy string) Finding {
-	return Finding{Warning, at, "Doubtful " + what, Sentences(found, consequence, remedy)}
+// Questionable is the warning about a value of the configuration that works, and that few people want.
+func Questionable(at Path, what, found, consequence, remedy string) Finding {
+	return Finding{Warning, at, "Questionable " + what, Sentences(found, consequence, remedy)}
 }
 
 // Refused is the error about a change that cannot be made, or not in one go.

@@ -15,7 +15,7 @@ import (
 // error means: observe again, then decide.
 type Machine interface {
 	// Observe asks the machine what it is. It has no error: a machine that does
-	// not answer, or answers as somebody else, is described by Access and Cause.
+	// not answer, or answers with another identity, is described by Access and Cause.
 	// The authenticated connection is tried first, maintenance mode second.
 	Observe(ctx context.Context) cluster.MachineState
 	// ApplyConfig sends a configuration. access says how the machine answered

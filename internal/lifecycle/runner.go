@@ -68,7 +68,7 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 }
 
 // Teardown resets the machines of want, in the order of cluster.PlanTeardown.
-// Destructive. Machines that do not answer, or answer as somebody else's, are
+// Destructive. Machines that do not answer, or answer with another identity's, are
 // left alone and named in the *[IncompleteError] that is returned after all others
 // were reset. It is idempotent.
 func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {

@@ -255,10 +255,10 @@ func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 			"as they are; `kubectl uncordon` gives them back.\n  - "+strings.Join(cordoned, "\n  - ")))
 	}
 
-	if strangers := unknownMembers(p, want, have); len(strangers) > 0 {
+	if unknown := unknownMembers(p, want, have); len(unknown) > 0 {
 		diags.Append(finding.Warn("etcd has members that are not listed here", "They count for the majority that etcd needs, and this resource does not touch "+
 			"them. That is as it should be for control planes of other resources, such as talosop_machine, and of those that somebody else keeps. When the machine "+
-			"of a member is gone for good, `talosctl etcd remove-member` removes it; make sure first that nothing else owns it.\n  - "+strings.Join(strangers, "\n  - ")))
+			"of a member is gone for good, `talosctl etcd remove-member` removes it; make sure first that nothing else owns it.\n  - "+strings.Join(unknown, "\n  - ")))
 	}
 
 	return diags
@@ -281,13 +281,13 @@ func unknownMembers(p Set, want cluster.Spec, have cluster.Snapshot) []string {
 		known[m.MemberID] = true
 	}
 
-	var strangers []string
+	var unknown []string
 
 	for _, member := range have.Etcd.Members {
 		if !known[member.ID] {
-			strangers = append(strangers, fmt.Sprintf("%s (%s)", cmp.Or(member.Name, "not started"), member.ID))
+			unknown = append(unknown, fmt.Sprintf("%s (%s)", cmp.Or(member.Name, "not started"), member.ID))
 		}
 	}
 
-	return strangers
+	return unknown
 }

@@ -204,7 +204,7 @@ func (p Set) imagesThatStay(path KubernetesPath, recorded PriorState, files Rend
 	return problems
 }
 
-// UpgradeOf is an upgrade of Kubernetes that a plan foresees.
+// UpgradeOf is an upgrade of Kubernetes in a plan.
 type UpgradeOf struct {
 	Path KubernetesPath
 	// Machines are those of the resource that run.

@@ -193,7 +193,7 @@ func (p Set) warnOfNotPassed(way KubernetesPath) finding.List {
 
 	for i, v := range p.Changes.KubernetesVia {
 		if !slices.ContainsFunc(hops, func(hop machineconfig.KubernetesVersion) bool { return hop.EQ(v.Version) }) {
-			diags.Append(finding.Doubtful(finding.Root("kubernetes_upgrade_via").AtListIndex(i), "kubernetes_upgrade_via", "found "+v.String(),
+			diags.Append(finding.Questionable(finding.Root("kubernetes_upgrade_via").AtListIndex(i), "kubernetes_upgrade_via", "found "+v.String(),
 				fmt.Sprintf("The upgrade from %s to %s does not pass it", way.Lowest, way.To), "Leave it out, or name one of a minor version in between"))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // Orphans are the machines of a pool that its host has, and that are neither wanted nor known to leave.
 func (r PriorState) Orphans(p Set, labels []string) []cluster.Machine {
-	var strays []cluster.Machine
+	var orphans []cluster.Machine
 
 	for _, label := range labels {
 		m, ok := p.orphan(label)
@@ -20,10 +20,10 @@ func (r PriorState) Orphans(p Set, labels []string) []cluster.Machine {
 		}
 
 		m.MemberID = r.Members[m.Name]
-		strays = append(strays, m)
+		orphans = append(orphans, m)
 	}
 
-	return strays
+	return orphans
 }
 
 // orphan is a machine by what it is called on the host; ok is false for one that is of none of the groups.

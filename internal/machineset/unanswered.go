@@ -24,7 +24,7 @@ func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign,
 
 			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
 		case cluster.Foreign:
-			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "answers as somebody else")))
+			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "answers with another identity")))
 		case cluster.Member, cluster.Maintenance, cluster.Gone:
 		}
 	}
@@ -49,7 +49,7 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	}
 
 	if len(foreign) > 0 {
-		diags.Append(finding.Warn("Machines answer as somebody else", "At these addresses something else answers than the machines that are meant. What "+
+		diags.Append(finding.Warn("Unexpected machine identity", "At these addresses something else answers than the machines that are meant. What "+
 			"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware of a machine was "+
 			"exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
 	}
@@ -100,7 +100,7 @@ func StateOf(s cluster.MachineState) string {
 
 		return state
 	case cluster.Foreign:
-		return "answers as somebody else"
+		return "answers with another identity"
 	case cluster.Gone:
 		return "not on the host cluster"
 	case cluster.Unreachable, cluster.Unobserved:

@@ -148,7 +148,7 @@ func (p Set) validateVersionsOf(g *Group) finding.List {
 	var diags finding.List
 
 	if !talos.Known() {
-		diags.Append(finding.Doubtful(g.VersionAt, "talos_version", fmt.Sprintf("found %s", talos),
+		diags.Append(finding.Questionable(g.VersionAt, "talos_version", fmt.Sprintf("found %s", talos),
 			"This version of the provider knows Talos up to "+newestTalos+", and cannot tell what a newer one supports: it is treated like that",
 			"Read the release notes of Talos, and use a newer release of this provider when there is one"))
 	}

@@ -82,9 +82,9 @@ func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 	resource.UnitTest(t, test)
 }
 
-// hurriedProviderData gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody here is silent
+// quickProviderData gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody here is silent
 // without being refused.
-func hurriedProviderData() *providerdata.ProviderData {
+func quickProviderData() *providerdata.ProviderData {
 	m := providerdata.NewProviderData()
 	m.Interval = 10 * time.Millisecond
 	m.Policy.DeadAfter = 5 * time.Second
@@ -96,8 +96,8 @@ func hurriedProviderData() *providerdata.ProviderData {
 }
 
 // impatient is a provider on an impatient machinery.
-func impatient() map[string]func() (tfprotov6.ProviderServer, error) {
-	m := hurriedProviderData()
+func quickProviders() map[string]func() (tfprotov6.ProviderServer, error) {
+	m := quickProviderData()
 
 	return map[string]func() (tfprotov6.ProviderServer, error){
 		"talosop": providerserver.NewProtocol6WithError(quickProvider{&talosopProvider{version: "test", ProviderData: m}}),

@@ -42,7 +42,7 @@ func newRealAddons(t *testing.T) *realAddons {
 	credentials := kubetest.ServerOptions{Username: chartUser, Password: chartPassword}
 	r := &realAddons{
 		Cluster: kubetest.Shared(t), repository: kubetest.NewRepository(t, credentials), registry: kubetest.NewRegistry(t, credentials),
-		machine: hurriedProviderData(),
+		machine: quickProviderData(),
 	}
 	r.helm = kubetest.Helm(t, r.Cluster)
 	r.repository.Add(t, kubetest.Simple.Package("1.0.0"), kubetest.Simple.Package("1.1.0"), kubetest.Echo.Package("1.0.0"),
@@ -72,7 +72,7 @@ func (r *realAddons) drive(t *testing.T) *driven {
 func (r *realAddons) process(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
-	m := hurriedProviderData()
+	m := quickProviderData()
 	m.Addons.Open = r.machine.Addons.Open
 
 	return serve(t, m, nil)

@@ -211,7 +211,7 @@ func newAddonSite(t *testing.T) *addonSite {
 
 	s := &addonSite{
 		cluster: &fakeCluster{releases: map[release.Name][]release.Revision{}},
-		Charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: hurriedProviderData(),
+		Charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: quickProviderData(),
 	}
 	s.machine.Addons.Charts, s.machine.Addons.UnreachableTimeout = s.Charts, 100*time.Millisecond
 	s.machine.Addons.Open = func(context.Context, *kubernetes.Client) providerdata.ReleaseKeeper { return s.cluster }

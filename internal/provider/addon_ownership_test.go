@@ -32,7 +32,7 @@ func (s *addonSite) onlyReplaced(t *testing.T, config configuration) outcome {
 func (s *addonSite) newProcess(t *testing.T) *driven {
 	t.Helper()
 
-	m := hurriedProviderData()
+	m := quickProviderData()
 	m.Addons.Charts, m.Addons.UnreachableTimeout, m.Addons.Open = s.Charts, s.machine.Addons.UnreachableTimeout, s.machine.Addons.Open
 
 	d := drive(t, addonResourceType, nil)

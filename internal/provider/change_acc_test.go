@@ -95,7 +95,7 @@ func TestAccUpgradeTalos(t *testing.T) {
 		}
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: config("v1.11.6", "")},
 				{
@@ -144,7 +144,7 @@ func TestAccReboot(t *testing.T) {
 		file := `config_patches = [yamlencode({ machine = { files = [{ path = "/var/a", op = "create", permissions = 420, content = "a" }] } })]`
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
 				{
@@ -178,7 +178,7 @@ func TestAccShrink(t *testing.T) {
 		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
 				{
@@ -223,7 +223,7 @@ func TestAccInterruptedRemovalGoesOn(t *testing.T) {
 		small := secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], `timeouts = { update = "`+hanging+`" }`)
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
 				{
@@ -279,7 +279,7 @@ func TestAccReplaceHardware(t *testing.T) {
 		}
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: was},
 				{
@@ -316,7 +316,7 @@ func TestAccMachineMoves(t *testing.T) {
 		free := s.workers[1].Address().Next()
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL("")},
 				{

@@ -22,7 +22,7 @@ func TestAccCluster(t *testing.T) {
 		s := newSite(t, 3, 2)
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config: s.wholeCluster(),

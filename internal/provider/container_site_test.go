@@ -57,7 +57,7 @@ func siteOn(t *testing.T, on *hosttest.Host) *hostSite {
 
 // ProviderData is impatient, and reaches what is outside of the host as the host does.
 func (s *hostSite) ProviderData() *providerdata.ProviderData {
-	m := hurriedProviderData()
+	m := quickProviderData()
 	m.Interval = 200 * time.Millisecond
 	m.Policy.DeadAfter = 20 * time.Second
 	// Machines share the processors with all others of the host.

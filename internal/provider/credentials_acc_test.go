@@ -73,7 +73,7 @@ resource "echo" "this" {}
 		data := tfjsonpath.New("data")
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
 				{
@@ -159,7 +159,7 @@ data "talosop_machine_info" "this" {
 `
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config: waiting,
@@ -209,7 +209,7 @@ data "talosop_machine_info" "this" { address = "` + address + `" }
 		}
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: asked + pinned(`"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="`), ExpectError: message("Unable to create control plane")},
 				{PreConfig: func() { s.nothingWasSent(t) }, Config: asked},

@@ -334,7 +334,7 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 		d := drive(t, "talosop_etcd_backup", test.provider)
 		created := d.apply(t, b.config(bucket, configuration{"delete_on_destroy": test.delete})).must(t)
 
-		if warned := strings.Contains(show(created.diagnostics), "Doubtful delete_on_destroy"); warned != (test.key != nil) {
+		if warned := strings.Contains(show(created.diagnostics), "Questionable delete_on_destroy"); warned != (test.key != nil) {
 			t.Errorf("%s: the plan says %s", test.Prefix, show(created.diagnostics))
 		}
 

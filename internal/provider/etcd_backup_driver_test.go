@@ -34,7 +34,7 @@ func drive(t *testing.T, name string, provider configuration) *driven {
 func serving(t *testing.T, provider configuration) tfprotov6.ProviderServer {
 	t.Helper()
 
-	return serve(t, hurriedProviderData(), provider)
+	return serve(t, quickProviderData(), provider)
 }
 
 // serve is a provider with a configuration, on a machinery.

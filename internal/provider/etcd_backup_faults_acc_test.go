@@ -183,7 +183,7 @@ func testBackupSweeps(t *testing.T, b *backups) {
 		timeout time.Duration
 		left    int
 	}{{time.Nanosecond, 1}, {time.Minute, 0}} {
-		m := hurriedProviderData()
+		m := quickProviderData()
 		m.KubernetesTimeout = test.timeout
 
 		d := drive(t, "talosop_etcd_backup", nil)
@@ -200,7 +200,7 @@ func testBackupSweeps(t *testing.T, b *backups) {
 
 // A plan does not wait long for a bucket; an apply that asks once more does.
 func testBackupSlowBucket(t *testing.T, b *backups) {
-	m := hurriedProviderData()
+	m := quickProviderData()
 	m.PlanTimeout = 2 * time.Second
 
 	d := drive(t, "talosop_etcd_backup", nil)

@@ -160,7 +160,7 @@ func TestBackupsInClearText(t *testing.T) {
 		"not any more":        {settledBackup(t, encrypted), fileBackup(), true},
 	} {
 		said := show(test.of.plan(t, test.To).must(t).diagnostics)
-		if strings.Contains(said, "whoever can read the folder") != test.told || strings.Count(said, "Doubtful") > 1 {
+		if strings.Contains(said, "whoever can read the folder") != test.told || strings.Count(said, "Questionable") > 1 {
 			t.Errorf("%s: %s", name, said)
 		}
 	}

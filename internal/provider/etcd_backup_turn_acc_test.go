@@ -57,7 +57,7 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
-	m := hurriedProviderData()
+	m := quickProviderData()
 	m.KubernetesTimeout = 2 * time.Second
 
 	alone, leave, err := etcdbackup.TakeTurn(tflogtest.RootLogger(ctx, once{"another run stores a backup", off}), m, &etcdbackup.Taking{
@@ -90,7 +90,7 @@ func testBackupSwept(t *testing.T, b *backups) {
 	for _, test := range []struct{ sweeps, left int }{{1, 1}, {2, 0}} {
 		folder := t.TempDir()
 
-		ctx, taking, err := (&etcdbackup.Resource{ConfiguredResource: providerdata.ConfiguredResource{ProviderData: hurriedProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
+		ctx, taking, err := (&etcdbackup.Resource{ConfiguredResource: providerdata.ConfiguredResource{ProviderData: quickProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
 		must(t, err)
 
 		swept := &sweeping{Store: taking.Archive.Store, Archive: taking.Archive, times: test.sweeps}

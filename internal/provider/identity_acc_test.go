@@ -46,7 +46,7 @@ func TestAccExchangedHardware(t *testing.T) {
 	}
 
 	refresh := w.MustRun("apply", "-refresh-only", "-auto-approve")
-	says(t, refresh, "Machines answer as somebody else")
+	says(t, refresh, "Unexpected machine identity")
 	says(t, refresh, "w-2 ("+waiting.Address().String()+"): answers as another machine: UUID "+another+", expected "+waiting.UUID())
 	areRecorded("after a refresh")
 

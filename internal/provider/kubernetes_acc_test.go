@@ -90,7 +90,7 @@ func TestAccUpgradeKubernetes(t *testing.T) {
 		var before map[string]int
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config:            config(oldKubernetes),
@@ -158,7 +158,7 @@ func TestAccUpgradeKubernetesOfSeveralResources(t *testing.T) {
 		var before map[string]int
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: config(oldKubernetes), ConfigPlanChecks: emptyAfterwards()},
 				{

@@ -257,7 +257,7 @@ func TestAccDeadMachineIsTakenOut(t *testing.T) {
 		}
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: config(s.controlPlane)},
 				{

@@ -144,7 +144,7 @@ resource "talosop_worker" "rack" {
 		first, both := `{ user_1 = "rack-1" }`, `{ user_1 = "rack-1", "0x0e" = "blue" }`
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: with(first), ConfigPlanChecks: resource.ConfigPlanChecks{
 					PreApply: []plancheck.PlanCheck{

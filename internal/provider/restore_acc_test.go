@@ -181,7 +181,7 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 }
 
 // patient is a provider for machines with real parts, which take their time.
-func patient() map[string]func() (tfprotov6.ProviderServer, error) {
+func slowProviders() map[string]func() (tfprotov6.ProviderServer, error) {
 	m := providerdata.NewProviderData()
 	m.Interval = 100 * time.Millisecond
 
@@ -223,7 +223,7 @@ func TestAccRestore(t *testing.T) {
 		byHand := r.plane(fmt.Sprintf("    file = { path = %q }", plain))
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: patient(),
+			ProtoV6ProviderFactories: slowProviders(),
 			Steps: []resource.TestStep{
 				{Config: r.plane(""), ConfigStateChecks: restoredFrom(knownvalue.Null())},
 				{PreConfig: func() { r.Fill(t, 10_000) }, Config: r.plane("") + r.backup(identity.Recipient().String())},
@@ -272,7 +272,7 @@ func TestAccRestoreRefused(t *testing.T) {
 		}
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: r.plane("")},
 				{PreConfig: func() { r.Fill(t, 10) }, Config: r.plane("") + r.backup(identity.Recipient().String())},

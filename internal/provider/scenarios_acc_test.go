@@ -56,7 +56,7 @@ func TestAccGrow(t *testing.T) {
 		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: small},
 				{
@@ -94,7 +94,7 @@ func TestAccUpdate(t *testing.T) {
 		labelled := `config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
 				{
@@ -146,7 +146,7 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
   }`)
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: config, ExpectError: regexp.MustCompile(`The\s+control\s+plane\s+is\s+(Provisioning|Bootstrapping|Joining)`)},
 				{
@@ -182,7 +182,7 @@ func TestAccIncompleteCreateAsError(t *testing.T) {
 		s.workers[0].HangNextReboot()
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config:      secretsHCL + s.controlPlaneHCL("") + s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \""+hanging+"\" }"),
@@ -212,7 +212,7 @@ func TestAccNothingStoredBeforeTheFirstEffect(t *testing.T) {
 		address := s.controlPlane[0].Address()
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config: secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""),
@@ -237,7 +237,7 @@ func TestAccForeignMachine(t *testing.T) {
 		thief := secretsHCL + s.controlPlaneOf([]*sim.Machine{s.workers[0], s.controlPlane[0]}[:2], "")
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: other},
 				{
@@ -259,7 +259,7 @@ func TestAccRefreshWithAMachineDown(t *testing.T) {
 		s := newSite(t, 3, 2)
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
 				{
@@ -302,7 +302,7 @@ func TestAccExchangedAddresses(t *testing.T) {
 		exchanged := base + strings.NewReplacer(a, b, b, a).Replace(s.workersHCL(""))
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
 				{PreConfig: s.ForgetCalls, Config: exchanged, ExpectError: message("answers as another machine")},
@@ -329,7 +329,7 @@ func TestAccWipedWorkerIsRepaired(t *testing.T) {
 		s := newSite(t, 1, 2)
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
 				{
@@ -368,7 +368,7 @@ func TestAccDeletionProtection(t *testing.T) {
 		refusal := message("Deletion protection is on")
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: protected},
 				{PreConfig: s.ForgetCalls, Config: protected, Destroy: true, ExpectError: refusal},
@@ -388,7 +388,7 @@ func TestAccPreserve(t *testing.T) {
 		s := newSite(t, 1, 1)
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL(`on_destroy = "preserve"`)},
 				{PreConfig: s.ForgetCalls, Config: secretsHCL + s.controlPlaneHCL("")},
@@ -414,7 +414,7 @@ func TestAccDestroyWithADeadMachine(t *testing.T) {
 		base := secretsHCL + s.controlPlaneHCL("")
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.wholeCluster()},
 				{PreConfig: s.workers[1].PowerOff, Config: base, ExpectError: message("w-2")},
@@ -443,7 +443,7 @@ func TestAccNoCNI(t *testing.T) {
 		s := newSite(t, 1, 1)
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{{
 				Config: secretsHCL + s.controlPlaneHCL("cni = { name = \"none\" }\n  kube_proxy = false") + s.workersHCL(""),
 				ConfigPlanChecks: resource.ConfigPlanChecks{
@@ -475,7 +475,7 @@ func TestAccHandleByHand(t *testing.T) {
   depends_on = [talosop_control_plane.this]`, s.endpoint, s.controlPlane[0].Address()), 1)
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{{
 				Config: secretsHCL + s.controlPlaneHCL("") + byHand,
 				ConfigPlanChecks: resource.ConfigPlanChecks{

@@ -84,7 +84,7 @@ func TestAccWholeCluster(t *testing.T) {
 		config := secretsHCL + s.clusterHCL(s.twoPools(""), "")
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config: config,
@@ -156,7 +156,7 @@ func TestAccWholeClusterGrows(t *testing.T) {
 		small := poolHCL("batch", s.workers[:1], "")
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: secretsHCL + s.clusterHCL(small, "")},
 				{
@@ -203,7 +203,7 @@ func TestAccWholeClusterResumes(t *testing.T) {
   }`)
 
 		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: impatient(),
+			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{Config: config, ExpectError: regexp.MustCompile(`The\s+cluster\s+is\s+(Provisioning|Bootstrapping|Joining)`)},
 				{

@@ -16,7 +16,7 @@ import (
 )
 
 // Observe asks the machine what it is. It has no error: a machine that does not
-// answer, or answers as somebody else, is described by Access and Cause.
+// answer, or answers with another identity, is described by Access and Cause.
 //
 // A member that is running and ready costs four calls, side by side: MachineStatus,
 // MachineConfig, Version and ExtensionStatus. MetaKeys is one more where values in META

@@ -13,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// foreseen is what a plan says of an apply, one text for each object, without the namespace.
-func (p *place) foreseen(t *testing.T, spec release.Spec, chart *release.Package, have release.Observation) []string {
+// forecast is what a plan says of an apply, one text for each object, without the namespace.
+func (p *place) forecast(t *testing.T, spec release.Spec, chart *release.Package, have release.Observation) []string {
 	t.Helper()
 
 	rendering, err := p.Render(t.Context(), spec, chart, have)
@@ -56,7 +56,7 @@ func TestChanges_afterFailure(t *testing.T) {
 
 			if before {
 				p.apply(t, good, chart, release.Intent{Create: true})
-				same(t, "nothing to do", p.foreseen(t, good, chart, p.observed(t, good.Name)), []string{})
+				same(t, "nothing to do", p.forecast(t, good, chart, p.observed(t, good.Name)), []string{})
 			}
 
 			if _, err := p.Apply(t.Context(), bad, chart, release.Intent{Create: !before}); err == nil {
@@ -64,13 +64,13 @@ func TestChanges_afterFailure(t *testing.T) {
 			}
 
 			have := p.observed(t, good.Name)
-			same(t, "after the failure", p.foreseen(t, good, chart, have), back)
+			same(t, "after the failure", p.forecast(t, good, chart, have), back)
 
 			have.History[len(have.History)-1].Status = release.PendingUpgrade
-			same(t, "after a kill", p.foreseen(t, good, chart, have), back)
+			same(t, "after a kill", p.forecast(t, good, chart, have), back)
 
 			p.apply(t, good, chart, release.Intent{})
-			same(t, "at last", p.foreseen(t, good, chart, p.observed(t, good.Name)), []string{})
+			same(t, "at last", p.forecast(t, good, chart, p.observed(t, good.Name)), []string{})
 		})
 	}
 }
@@ -98,7 +98,7 @@ func TestChanges_hideSecrets(t *testing.T) {
 	spec.Values = map[string]any{"text": "hushed-two"}
 	spec.Secrets = values.Secrets{"hushed-one", "hushed-two"}
 
-	same(t, "changes", p.foreseen(t, spec, chart("1.0.1", "comes"), p.observed(t, spec.Name)), []string{
+	same(t, "changes", p.forecast(t, spec, chart("1.0.1", "comes"), p.observed(t, spec.Name)), []string{
 		"change Secret s: data.a: (sensitive) -> (sensitive)",
 		"add ConfigMap comes",
 		"remove ConfigMap goes",
@@ -116,7 +116,7 @@ func TestChanges_definitions(t *testing.T) {
 	definition := "CustomResourceDefinition " + strings.ToLower(tr.kind) + "s.killed.example"
 
 	of := func(spec release.Spec, chart *release.Package, have release.Observation) (found []string) {
-		for _, text := range tr.foreseen(t, spec, chart, have) {
+		for _, text := range tr.forecast(t, spec, chart, have) {
 			if strings.Contains(text, "CustomResourceDefinition") {
 				found = append(found, text)
 			}

@@ -53,12 +53,12 @@ func (r *addonResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	switch replace := len(resp.RequiresReplace) > 0 || plan.renamed(state); {
 	case create:
 		plan.addonSeenModel = unseenAddon()
-		plan.foresee()
+		plan.forecast()
 		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
 	case replace:
 		// The CLIs ask for a plan of the create by itself, and show nothing of what that warns of.
 		plan.addonSeenModel = unseenAddon()
-		plan.foresee()
+		plan.forecast()
 		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
 	default:
 		resp.Diagnostics.Append(r.planInPlace(ctx, &plan, given, state, applied)...)
@@ -136,8 +136,8 @@ func (m addonModel) placeKnown(ctx context.Context) bool {
 	return !r.Unknown
 }
 
-// foresee fills in what is known before an install.
-func (m *addonModel) foresee() {
+// forecast fills in what is known before an install.
+func (m *addonModel) forecast() {
 	if !m.Name.IsUnknown() && !m.Namespace.IsUnknown() {
 		m.ID = types.StringValue(m.Release().String())
 	}

@@ -185,7 +185,7 @@ func (m addonModel) validateURL(at frameworkpath.Path, what, text string) diag.D
 		return diag.Diagnostics{tf.Invalid(at, what, "found a URL with credentials in it", "allowed is one without, because URLs are shown and stored",
 			"give them as registry.username and registry.password")}
 	case parsed.Scheme == "http":
-		return diag.Diagnostics{tf.Doubtful(at, m.called(what), "found "+finding.Quote(text), "Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
+		return diag.Diagnostics{tf.Questionable(at, m.called(what), "found "+finding.Quote(text), "Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
 	case parsed.Scheme == "oci" && strings.Contains(path.Base(parsed.Path), ":"):
 		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text)+" with a tag", "allowed is a reference without one", "give the tag as version")}
 	default:
@@ -205,12 +205,12 @@ func (m addonModel) validateVersion() diag.Diagnostics {
 			return nil
 		}
 
-		return diag.Diagnostics{tf.Doubtful(at, m.called("version"), "found "+finding.Quote(m.Version.ValueString())+" for a chart on this computer",
+		return diag.Diagnostics{tf.Questionable(at, m.called("version"), "found "+finding.Quote(m.Version.ValueString())+" for a chart on this computer",
 			"A chart on this computer has one version, and this one counts for nothing", "Remove version")}
 	}
 
 	if m.Version.IsNull() {
-		return diag.Diagnostics{tf.Doubtful(frameworkpath.Root("chart"), m.called("version"), "found none for chart "+finding.Quote(m.chartText()),
+		return diag.Diagnostics{tf.Questionable(frameworkpath.Root("chart"), m.called("version"), "found none for chart "+finding.Quote(m.chartText()),
 			"Every plan takes the newest version that there is, so that an addon may be upgraded when nobody meant to", "Pin a version")}
 	}
 
@@ -221,7 +221,7 @@ func (m addonModel) validateVersion() diag.Diagnostics {
 
 	if m.Devel.ValueBool() {
 		if _, err := semver.NewVersion(m.Version.ValueString()); err == nil {
-			return diag.Diagnostics{tf.Doubtful(frameworkpath.Root("devel"), m.called("devel"), "found it with the exact version "+finding.Quote(m.Version.ValueString()),
+			return diag.Diagnostics{tf.Questionable(frameworkpath.Root("devel"), m.called("devel"), "found it with the exact version "+finding.Quote(m.Version.ValueString()),
 				"An exact version is what it is, and devel counts for nothing", "Remove devel")}
 		}
 	}
@@ -255,7 +255,7 @@ func (m addonModel) validateRegistry() diag.Diagnostics {
 	}
 
 	if !m.Chart.IsUnknown() && pathChart(m.Chart.ValueString()) && !m.DependencyUpdate.ValueBool() && !m.DependencyUpdate.IsUnknown() {
-		diags.Append(tf.Doubtful(at, m.called("registry"), "found it for a chart on this computer", "Nobody is asked for such a chart, and it counts for nothing", "Remove registry"))
+		diags.Append(tf.Questionable(at, m.called("registry"), "found it for a chart on this computer", "Nobody is asked for such a chart, and it counts for nothing", "Remove registry"))
 	}
 
 	if server.Truth("insecure_skip_tls_verify", false) && !server.Absent("ca") {

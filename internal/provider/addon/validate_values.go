@@ -182,7 +182,7 @@ func (m addonModel) validateSettings(ctx context.Context, name string, list type
 		}
 
 		if n := utf8.RuneCountInString(s.Value.ValueString()); sensitive && n > 0 && n < shortestMask {
-			diags.Append(tf.Doubtful(at, m.called(one), fmt.Sprintf("found a text of fewer than %d characters", shortestMask),
+			diags.Append(tf.Questionable(at, m.called(one), fmt.Sprintf("found a text of fewer than %d characters", shortestMask),
 				"So short a text cannot be told from any other, and plans, errors and logs show it where the chart puts it outside of Secrets",
 				"Use a longer one; what is not secret belongs into set"))
 		}

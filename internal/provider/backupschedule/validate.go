@@ -152,7 +152,7 @@ func (m etcdBackupScheduleModel) validateEncryption(ctx context.Context) diag.Di
 		diags.Append(tf.Invalid(at.AtName("disabled"), "disabled", "found it beside recipients", "allowed is one of them", "remove disabled to encrypt, or "+
 			"recipients not to"))
 	case disabled:
-		diags.Append(tf.Doubtful(at.AtName("disabled"), "disabled", "found true", "Whoever can read the bucket reads every Secret of the "+
+		diags.Append(tf.Questionable(at.AtName("disabled"), "disabled", "found true", "Whoever can read the bucket reads every Secret of the "+
 			"cluster", "Give a recipient of age"))
 	case len(recipients) != 1:
 		diags.Append(tf.Invalid(at.AtName("recipients"), "recipients", fmt.Sprintf("found %d", len(recipients)), "allowed is exactly one: talos-backup "+

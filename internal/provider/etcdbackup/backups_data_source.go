@@ -139,7 +139,7 @@ func missingFolder(at store.Place) diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Doubtful(path.Root("file").AtName("path"), "path", "found "+finding.Quote(at.Folder)+", and there is no such folder",
+	return diag.Diagnostics{tf.Questionable(path.Root("file").AtName("path"), "path", "found "+finding.Quote(at.Folder)+", and there is no such folder",
 		"The list is empty", "Correct path, unless the first backup is yet to make the folder")}
 }
 

@@ -120,21 +120,21 @@ func turnOf(mark string) chan struct{} {
 
 var errNoAPI = errors.New("the Kubernetes API does not answer")
 
-// hush is how long a Kubernetes API has not answered. It ends a wait, even one that began
+// silenceTimer is how long a Kubernetes API has not answered. It ends a wait, even one that began
 // with an answer: whoever else holds the lease may be gone with the API.
-type hush struct {
+type silenceTimer struct {
 	Timeout time.Duration
 	end     *time.Timer
 	broken  bool
 }
 
-// newHush begins now, and calls end when the timeout is over.
-func newHush(m *providerdata.ProviderData, end func()) *hush {
-	return &hush{Timeout: m.KubernetesTimeout, end: time.AfterFunc(m.KubernetesTimeout, end)}
+// newSilenceTimer begins now, and calls end when the timeout is over.
+func newSilenceTimer(m *providerdata.ProviderData, end func()) *silenceTimer {
+	return &silenceTimer{Timeout: m.KubernetesTimeout, end: time.AfterFunc(m.KubernetesTimeout, end)}
 }
 
 // asked takes down whether the API answered.
-func (s *hush) asked(err error) {
+func (s *silenceTimer) asked(err error) {
 	switch {
 	case err == nil:
 		s.end.Stop()
@@ -157,19 +157,19 @@ func TakeTurn(ctx context.Context, m *providerdata.ProviderData, t *Taking) (alo
 	}
 
 	waiting, cancel := context.WithCancelCause(ctx)
-	hush := newHush(m, func() { cancel(errNoAPI) })
+	silence := newSilenceTimer(m, func() { cancel(errNoAPI) })
 
 	lock := t.API.Lock(kubernetes.LockOptions{
-		Cluster: t.Bundle.Authorities()[0].Fingerprint, Lease: BackupLease, Name: "backup of " + t.Archive.Cluster, Asked: hush.asked,
+		Cluster: t.Bundle.Authorities()[0].Fingerprint, Lease: BackupLease, Name: "backup of " + t.Archive.Cluster, Asked: silence.asked,
 	})
 
 	// Somebody who loses the lease goes on: at worst the upload is removed and fails.
 	_, release, err := lock.Acquire(waiting, func(holder string) {
-		hush.asked(nil)
+		silence.asked(nil)
 		tf.LogInfo(ctx, "another run stores a backup of the cluster", map[string]any{"holder": holder})
 	})
 
-	hush.end.Stop()
+	silence.end.Stop()
 	cancel(nil)
 
 	switch {

@@ -259,7 +259,7 @@ func (m Model) warnClearText(state Model) diag.Diagnostics {
 		who = "the folder"
 	}
 
-	return diag.Diagnostics{tf.Doubtful(path.Root("encryption"), "encryption", "found none", "A database of etcd holds every Secret of the cluster, and whoever can read "+
+	return diag.Diagnostics{tf.Questionable(path.Root("encryption"), "encryption", "found none", "A database of etcd holds every Secret of the cluster, and whoever can read "+
 		who+" reads them", "Give recipients of age, or a passphrase")}
 }
 
@@ -269,7 +269,7 @@ func (r *Resource) warnDelete(plan Model, given storepkg.Place) diag.Diagnostics
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Doubtful(path.Root("delete_on_destroy"), "delete_on_destroy", "found it with a write-only access key and no credentials in the provider",
+	return diag.Diagnostics{tf.Questionable(path.Root("delete_on_destroy"), "delete_on_destroy", "found it with a write-only access key and no credentials in the provider",
 		"A destroy knows no write-only values, and finds the bucket only with what the default chain of the AWS SDK finds",
 		"Give the credentials in s3 of the provider")}
 }

@@ -23,17 +23,17 @@ func openAll(
 		return s, recorded, err
 	}
 
-	// A host that is silent shows no strays; the operation, which gets the same answer, ends with that before it does anything.
+	// A host that is silent shows no orphans; the operation, which gets the same answer, ends with that before it does anything.
 	seen, _ := s.firstObservation(ctx)
 
-	strays := recorded.Orphans(p, seen.Orphans)
-	if len(strays) == 0 {
+	orphans := recorded.Orphans(p, seen.Orphans)
+	if len(orphans) == 0 {
 		return s, recorded, nil
 	}
 
 	s.Close()
 
-	recorded = with(recorded, strays...)
+	recorded = with(recorded, orphans...)
 	s, err = openSession(ctx, m, p, recorded, render)
 
 	return s, recorded, err
@@ -41,8 +41,8 @@ func openAll(
 
 // recordOrphans puts machines that leave, and of which nothing was ever seen, into what was observed, so that a plan says what becomes
 // of them. It takes them for blank, as pods are that have just been made; the run asks them what they are.
-func recordOrphans(values map[string]attr.Value, strays []cluster.Machine) {
-	for _, m := range strays {
+func recordOrphans(values map[string]attr.Value, orphans []cluster.Machine) {
+	for _, m := range orphans {
 		if _, known := values[m.Name]; !known {
 			values[m.Name] = ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.StageMaintenance}, nil, m.Address)
 		}

@@ -52,7 +52,7 @@ func recordedValue(t *testing.T, record types.Map, machine, name string) attr.Va
 // What another machine says is never taken for what the machine meant says: neither
 // its UUID, by which the guard would let everything through the next time, nor
 // anything else.
-func TestStrangersAreNotRecorded(t *testing.T) {
+func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)

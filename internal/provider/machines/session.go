@@ -58,7 +58,7 @@ func openSession(ctx context.Context, m *providerdata.ProviderData, p machineset
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its
-// certificate says it is. The snapshot is without strangers. Configurations are examined
+// certificate says it is. The snapshot is without machines that answer with another identity. Configurations are examined
 // unless nobody wants to know.
 func observe(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, exam *examination) (cluster.Spec, cluster.Snapshot, error) {
 	reading := *m
@@ -87,8 +87,8 @@ func observe(ctx context.Context, m *providerdata.ProviderData, p machineset.Set
 		exam.ExpectImages(s.want.Machines, have, recorded.Record)
 		exam.onHost = s.hostReport(ctx, begun)
 
-		if strays := exam.onHost.newOrphans(p, recorded); len(strays) > 0 {
-			return observe(ctx, m, p, recorded.WithRemoved(strays...), exam)
+		if orphans := exam.onHost.newOrphans(p, recorded); len(orphans) > 0 {
+			return observe(ctx, m, p, recorded.WithRemoved(orphans...), exam)
 		}
 	}
 
@@ -209,7 +209,7 @@ func newExamination(p machineset.Set, record machineset.Record) *examination {
 	return &examination{Examination: machineset.NewExamination(p, record)}
 }
 
-// run is how an operation on machines ended. Its snapshot is without strangers.
+// run is how an operation on machines ended. Its snapshot is without machines that answer with another identity.
 type run struct {
 	want   cluster.Spec
 	result lifecycle.Result

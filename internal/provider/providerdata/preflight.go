@@ -60,7 +60,7 @@ func FindingDiagnostics(p machineset.Set, findings []preflight.Finding) finding.
 		at := p.FindingPath(f.Attribute)
 
 		if f.Warning {
-			diags.Append(finding.Doubtful(at, "host cluster", f.Found, f.Help, ""))
+			diags.Append(finding.Questionable(at, "host cluster", f.Found, f.Help, ""))
 		} else {
 			diags.Append(finding.Refused(at, "Unsuitable host cluster", f.Found, f.Help, "Nothing was made"))
 		}
@@ -75,7 +75,7 @@ func forecastPreflight(p machineset.Set, findings []preflight.Finding) finding.L
 
 	for _, f := range findings {
 		if f.Pending && !f.Warning {
-			diags.Append(finding.Doubtful(p.FindingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
+			diags.Append(finding.Questionable(p.FindingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
 				"where another resource of this configuration puts it right, name that resource in depends_on", "Otherwise: "+f.Help))
 		} else {
 			diags.Append(FindingDiagnostics(p, []preflight.Finding{f})...)

@@ -95,9 +95,9 @@ func Invalid(at path.Path, what, found, allowed, remedy string) diag.Diagnostic 
 	return Diagnostic(finding.Invalid(PathOf(at), what, found, allowed, remedy))
 }
 
-// Doubtful is finding.Doubtful as a diagnostic.
-func Doubtful(at path.Path, what, found, consequence, remedy string) diag.Diagnostic {
-	return Diagnostic(finding.Doubtful(PathOf(at), what, found, consequence, remedy))
+// Questionable is finding.Questionable as a diagnostic.
+func Questionable(at path.Path, what, found, consequence, remedy string) diag.Diagnostic {
+	return Diagnostic(finding.Questionable(PathOf(at), what, found, consequence, remedy))
 }
 
 // Refused is finding.Refused as a diagnostic.

@@ -9,7 +9,7 @@ import (
 
 // Machines that a run made which was killed, and whose state is lost, are found: a refresh tells of them, so that a plan does what becomes of
 // them, and the apply takes them away one by one.
-func TestContainerStraysLeave(t *testing.T) {
+func TestContainerOrphansLeave(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -36,10 +36,10 @@ func TestContainerStraysLeave(t *testing.T) {
 		}
 
 		d.ready(t, small)
-		d.expectEmpty(t, "after strays left that "+test.what, small)
+		d.expectEmpty(t, "after orphans left that "+test.what, small)
 
 		if got := strings.Join(s.pods(t, workload.LabelCluster+"=stray"), " "); got != "stray-batch-0-0 stray-cp-0-0" {
-			t.Errorf("of strays that %s there are left: %s", test.what, got)
+			t.Errorf("of orphans that %s there are left: %s", test.what, got)
 		}
 
 		s.expectEtcd(t, "stray", 1)
@@ -49,7 +49,7 @@ func TestContainerStraysLeave(t *testing.T) {
 }
 
 // Machines that no state knows of go with the cluster, although no refresh came before its end.
-func TestContainerStraysGoWithTheirCluster(t *testing.T) {
+func TestContainerOrphansGoWithTheirCluster(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
