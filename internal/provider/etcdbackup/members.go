@@ -128,8 +128,12 @@ type silenceTimer struct {
 	broken  bool
 }
 
-// newSilenceTimer begins now, and calls end when the timeout is over.
+// newSilenceTimer begins now, and calls end when the timeout is over; without one that is before anybody is asked.
 func newSilenceTimer(m *providerdata.ProviderData, end func()) *silenceTimer {
+	if m.KubernetesTimeout <= 0 {
+		end()
+	}
+
 	return &silenceTimer{Timeout: m.KubernetesTimeout, end: time.AfterFunc(m.KubernetesTimeout, end)}
 }
 
